@@ -1,0 +1,101 @@
+package runapi
+
+import "time"
+
+// Results is `vignette results NAME -o json`: a stable contract. The top-level figures are those
+// of the group `all`. Empty sets are null; a figure that was not computed is absent and listed in
+// Gaps.
+type Results struct {
+	SchemaVersion   int        `json:"schemaVersion"`
+	Experiment      string     `json:"experiment"`
+	Namespace       string     `json:"namespace"`
+	UID             string     `json:"uid"`
+	Phase           string     `json:"phase"`
+	StartTime       *time.Time `json:"startTime,omitempty"`
+	DurationSeconds float64    `json:"durationSeconds"`
+	Verdict         *Verdict   `json:"verdict,omitempty"`
+	Messages        Messages   `json:"messages"`
+	// DelaySeconds from sent to received; null where nothing was received.
+	DelaySeconds *Quantiles        `json:"delaySeconds"`
+	Groups       []GroupResult     `json:"groups"`
+	Publishers   []PublisherResult `json:"publishers"`
+	Networks     []NetworkResult   `json:"networks"`
+	Gaps         []Gap             `json:"gaps"`
+}
+
+// Verdict says whether the emulation kept up, so that overload is never mistaken for radio loss.
+type Verdict struct {
+	KeptUp bool   `json:"keptUp"`
+	Late   []Late `json:"late"`
+}
+
+// Late names when and where the emulation did not keep up.
+type Late struct {
+	Node         string  `json:"node"`
+	FromSeconds  float64 `json:"fromSeconds"`
+	ToSeconds    float64 `json:"toSeconds"`
+	What         string  `json:"what"`
+	WorstSeconds float64 `json:"worstSeconds"`
+}
+
+// Messages counts messages and deliveries. Expected counts each message once per other instance
+// that subscribes to it; Received, Lost and Duplicates are of those deliveries.
+type Messages struct {
+	Sent        int64   `json:"sent"`
+	Expected    int64   `json:"expected"`
+	Received    int64   `json:"received"`
+	Lost        int64   `json:"lost"`
+	LostPercent float64 `json:"lostPercent"`
+	Duplicates  int64   `json:"duplicates"`
+}
+
+// Quantiles of delays in seconds, by linear interpolation.
+type Quantiles struct {
+	Min    float64 `json:"min"`
+	P25    float64 `json:"p25"`
+	Median float64 `json:"median"`
+	P75    float64 `json:"p75"`
+	Max    float64 `json:"max"`
+}
+
+// GroupResult is the result of a group of deliveries: all; local, which never left a node's
+// namespace; cross, between nodes of different groups; or a node group's name, by the publisher's node.
+type GroupResult struct {
+	Name         string     `json:"name"`
+	Messages     Messages   `json:"messages"`
+	DelaySeconds *Quantiles `json:"delaySeconds"`
+}
+
+// PublisherResult is the result of one publishing instance.
+type PublisherResult struct {
+	Name         string     `json:"name"`
+	Node         string     `json:"node"`
+	Messages     Messages   `json:"messages"`
+	DelaySeconds *Quantiles `json:"delaySeconds"`
+}
+
+// NetworkResult is the data volume of one network.
+type NetworkResult struct {
+	Name string `json:"name"`
+	// BytesPerSecond of L2 bytes sent, once per transmission, from the first start to the end of the drain.
+	BytesPerSecond        *float64           `json:"bytesPerSecond,omitempty"`
+	ByLayer               map[string]float64 `json:"byLayer,omitempty"`
+	RoutingBytesPerSecond *float64           `json:"routingBytesPerSecond,omitempty"`
+	TCP                   *TCPResult         `json:"tcp,omitempty"`
+}
+
+// TCPResult counts what Wireshark defines.
+type TCPResult struct {
+	Retransmissions int64 `json:"retransmissions"`
+	Spurious        int64 `json:"spurious"`
+	DuplicateAcks   int64 `json:"duplicateAcks"`
+}
+
+// Gap is something that is missing from the results, and why.
+type Gap struct {
+	What        string   `json:"what"`
+	Node        string   `json:"node,omitempty"`
+	FromSeconds *float64 `json:"fromSeconds,omitempty"`
+	ToSeconds   *float64 `json:"toSeconds,omitempty"`
+	Reason      string   `json:"reason"`
+}

@@ -1,0 +1,268 @@
+// Package runapi is the language of the server: what the operator tells it of a run, what agents
+// ask and report, what the archive holds. Every message is JSON over HTTP; callers prove who they
+// are with a Kubernetes token of audience vignette.dev/server in the Authorization header.
+//
+// Paths (UID is the Experiment's):
+//
+//	PUT  /v1/runs/UID                       operator: the Plan, idempotent; the answer is the State
+//	GET  /v1/runs/UID                       operator, users: the State
+//	POST /v1/runs/UID/incidents             operator: one Incident
+//	POST /v1/runs/UID/seal                  workflow: a SealRequest; waits until every log is whole; the answer is a Manifest
+//	GET  /v1/runs/UID/files                 workflow, users: the Manifest
+//	GET  /v1/runs/UID/files/PATH            workflow, users: one file
+//	PUT  /v1/runs/UID/files/results/NAME    workflow: one file of the analysis
+//	DELETE /v1/runs/UID                     operator, administrators: the run and its archive
+//	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary
+//
+//	GET  /v1/agent/plan?app=A&revision=R    agent: long poll (30 s) for an AgentPlan newer than R
+//	POST /v1/agent/report                   agent: an AgentReport
+//	POST /v1/agent/logs/APP/FILE?offset=N   agent: bytes of a log from offset N on; the answer is a LogPosition, with
+//	                                        status 409 where N is not the archived size
+//	POST /v1/radio/HOST/UID?offset=N        radiod: RadioSample lines of one run, as above
+//
+//	GET  /healthz, /metrics                 anybody
+package runapi
+
+import (
+	"time"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// SchemaVersion of the archived run record and of results.json.
+const SchemaVersion = 1
+
+// Verb of an Action.
+type Verb string
+
+// The verbs.
+const (
+	VerbStart Verb = "start"
+	VerbStop  Verb = "stop"
+)
+
+// Target is one app on one node.
+type Target struct {
+	Node string `json:"node"`
+	App  string `json:"app"`
+}
+
+// Action is something agents do at T0 + At.
+type Action struct {
+	// ID is unique within the run; an agent carries an action out at most once.
+	ID string `json:"id"`
+	// AtNanoseconds after T0.
+	AtNanoseconds int64    `json:"atNanoseconds"`
+	Verb          Verb     `json:"verb"`
+	Targets       []Target `json:"targets"`
+}
+
+// PlannedApp is an app on a node, as far as the server and the analysis need it.
+type PlannedApp struct {
+	Name string `json:"name"`
+	// Kind of the app: mosquitto, traffic or image.
+	Kind string `json:"kind"`
+	// Instances' names: node/app or node/app/i.
+	Instances []string `json:"instances"`
+	// Publishes tells that the instances send messages.
+	Publishes bool `json:"publishes,omitempty"`
+	// PublishTopics has the topic of each instance, in the order of Instances.
+	PublishTopics []string `json:"publishTopics,omitempty"`
+	// Subscriptions are the topic filters of every instance; null where the app subscribes to nothing.
+	Subscriptions []string `json:"subscriptions,omitempty"`
+}
+
+// PlannedNode is a tactical node and the pod that is it.
+type PlannedNode struct {
+	Name   string `json:"name"`
+	Group  string `json:"group"`
+	NEM    int32  `json:"nem"`
+	PodUID string `json:"podUID"`
+	// Pod is the pod's name in the experiment's namespace.
+	Pod string `json:"pod"`
+	// OpenManagement tells that eth0 of the node is open.
+	OpenManagement bool `json:"openManagement,omitempty"`
+	// Addresses on the radio networks, by network name.
+	Addresses map[string]string `json:"addresses,omitempty"`
+	Apps      []PlannedApp      `json:"apps"`
+}
+
+// Plan is what the operator wants of a run. It grows: nodes first, then T0, then armed actions.
+type Plan struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	// Spec as resolved, for the run record.
+	Spec v1alpha1.ExperimentSpec `json:"spec"`
+	// Waveforms that named references resolved to.
+	Waveforms map[string]v1alpha1.WaveformSpec `json:"waveforms,omitempty"`
+	Nodes     []PlannedNode                    `json:"nodes"`
+	// T0 once it is set.
+	T0 *time.Time `json:"t0,omitempty"`
+	// Armed actions; only ever added to.
+	Armed []Action `json:"armed,omitempty"`
+	// Phase of the experiment, for people who look into the archive.
+	Phase v1alpha1.ExperimentPhase `json:"phase"`
+	// Message of the experiment's status.
+	Message string `json:"message,omitempty"`
+	// MeasureStartNanoseconds and MeasureEndNanoseconds after T0: the first start of a publisher and the end of the
+	// drain, between which data volumes are averaged. The end is set when the drain has ended.
+	MeasureStartNanoseconds *int64 `json:"measureStartNanoseconds,omitempty"`
+	MeasureEndNanoseconds   *int64 `json:"measureEndNanoseconds,omitempty"`
+	// Environment is the rest of the run record: image digests, versions, kernels, hosts, namespace settings.
+	Environment map[string]string `json:"environment,omitempty"`
+}
+
+// Counters are message events counted as they are archived.
+type Counters struct {
+	Triggered int64 `json:"triggered"`
+	Sent      int64 `json:"sent"`
+	Received  int64 `json:"received"`
+	Processed int64 `json:"processed"`
+	// LastReceivedNanoseconds is the time of the newest received event, Unix epoch; 0 for none.
+	LastReceivedNanoseconds int64 `json:"lastReceivedNanoseconds"`
+}
+
+// AgentPhase is where an agent is.
+type AgentPhase string
+
+// The phases of an agent. Ready: connected, files written, nothing started. Done: every log is shipped, nothing runs.
+const (
+	AgentReady   AgentPhase = "ready"
+	AgentRunning AgentPhase = "running"
+	AgentStopped AgentPhase = "stopped"
+	AgentDone    AgentPhase = "done"
+	AgentFailed  AgentPhase = "failed"
+)
+
+// AgentReport is what an agent says of itself, on every change and every 5 s as a heartbeat.
+type AgentReport struct {
+	App   string     `json:"app"`
+	Phase AgentPhase `json:"phase"`
+	// Armed are the ids of the actions that the agent has accepted and will carry out, or has carried out.
+	Armed []string `json:"armed,omitempty"`
+	// Executed are the ids of the actions carried out.
+	Executed []string `json:"executed,omitempty"`
+	// ArmedTooLate are the ids of actions that arrived after their time; they are not carried out.
+	ArmedTooLate []string `json:"armedTooLate,omitempty"`
+	// Restarts of instances that ended by themselves.
+	Restarts int `json:"restarts"`
+	// Message says why the agent failed: the app, its exit code, its last lines of output.
+	Message string `json:"message,omitempty"`
+	// WorstLatenessSeconds of the actions carried out so far.
+	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
+}
+
+// AgentState is an agent's last report as the server has it.
+type AgentState struct {
+	Node string `json:"node"`
+	AgentReport
+	// ReportedAt is the server's time of the report.
+	ReportedAt time.Time `json:"reportedAt"`
+}
+
+// AgentPlan is what one agent is to do.
+type AgentPlan struct {
+	// Revision grows with every change.
+	Revision int64      `json:"revision"`
+	T0       *time.Time `json:"t0,omitempty"`
+	// Actions for this app on this node, in order of time.
+	Actions []Action `json:"actions,omitempty"`
+	// Finish tells the agent that the run is over: stop what runs, ship all, report done, exit.
+	Finish bool `json:"finish,omitempty"`
+}
+
+// LogPosition is the archived size of a log, bytes.
+type LogPosition struct {
+	Size int64 `json:"size"`
+}
+
+// Incident is something that went wrong with a node, or that somebody did to it.
+type Incident struct {
+	// What happened, one word: NodeFailed, AppFailed, Evicted, HostLost …
+	What string `json:"what"`
+	Node string `json:"node,omitempty"`
+	// FromSeconds and ToSeconds after T0; ToSeconds is absent where it has not ended.
+	FromSeconds float64  `json:"fromSeconds"`
+	ToSeconds   *float64 `json:"toSeconds,omitempty"`
+	Reason      string   `json:"reason"`
+}
+
+// State is what the server knows of a run.
+type State struct {
+	Plan      Plan         `json:"plan"`
+	Agents    []AgentState `json:"agents"`
+	Counters  Counters     `json:"counters"`
+	Incidents []Incident   `json:"incidents,omitempty"`
+	// Sealed tells that the logs are complete, or as complete as they will be.
+	Sealed bool `json:"sealed"`
+	// Results is the analysis' results.json, once it is there.
+	Results *Results `json:"results,omitempty"`
+}
+
+// SealRequest asks for the end of collection.
+type SealRequest struct {
+	// WaitSeconds is the longest time to wait for agents that have not shipped everything.
+	WaitSeconds float64 `json:"waitSeconds"`
+}
+
+// ManifestFile is one archived file.
+type ManifestFile struct {
+	// Path below the run, such as logs/nor/bft/messages-1.jsonl.
+	Path   string `json:"path"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// Manifest lists what the archive has of a run, and what it lacks.
+type Manifest struct {
+	SchemaVersion int            `json:"schemaVersion"`
+	UID           string         `json:"uid"`
+	Files         []ManifestFile `json:"files"`
+	// Gaps are the logs that are missing or not whole.
+	Gaps []Gap `json:"gaps"`
+}
+
+// RunSummary is one line of the archive's list.
+type RunSummary struct {
+	Namespace string                   `json:"namespace"`
+	Name      string                   `json:"name"`
+	UID       string                   `json:"uid"`
+	Phase     v1alpha1.ExperimentPhase `json:"phase"`
+	T0        *time.Time               `json:"t0,omitempty"`
+}
+
+// AgentEvent is a line of an agent's own log, agent.jsonl.
+type AgentEvent struct {
+	TimeNanoseconds int64 `json:"ts"`
+	// Event: ready, armed, started, stopped, exited (by itself), restarted, armedTooLate, failed, spoolFull, resumed.
+	Event    string `json:"event"`
+	Instance string `json:"instance,omitempty"`
+	ActionID string `json:"actionID,omitempty"`
+	// PlannedNanoseconds and LatenessSeconds of a start or stop.
+	PlannedNanoseconds int64   `json:"plannedTs,omitempty"`
+	LatenessSeconds    float64 `json:"latenessSeconds,omitempty"`
+	// ExitCode of an exit; 128 + n for signal n.
+	ExitCode *int `json:"exitCode,omitempty"`
+	// Message for people.
+	Message string `json:"message,omitempty"`
+}
+
+// RadioSample is what radiod counted for one node on one network; counters since the attachment.
+type RadioSample struct {
+	TimeNanoseconds int64  `json:"ts"`
+	Network         string `json:"network"`
+	Node            string `json:"node"`
+	// Sent is what the node handed to its radio, Received what its radio handed to the node.
+	FramesSent     uint64 `json:"framesSent"`
+	BytesSent      uint64 `json:"bytesSent"`
+	FramesReceived uint64 `json:"framesReceived"`
+	BytesReceived  uint64 `json:"bytesReceived"`
+	// Drops by reason: loss, queueFull, noReceiver, silent, tapRing, inFlightAtEnd …
+	Drops map[string]uint64 `json:"drops,omitempty"`
+	// QueueDepth is the number of frames waiting or under way on the node's egress.
+	QueueDepth int `json:"queueDepth"`
+	// WorstLatenessSeconds of a frame's release since the last sample, and LateReleases over 2 ms in that time.
+	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
+	LateReleases         uint64  `json:"lateReleases"`
+}

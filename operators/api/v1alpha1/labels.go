@@ -1,0 +1,27 @@
+package v1alpha1
+
+// Labels on everything the operator creates. They are for people and selectors; nothing trusts
+// them: membership and ownership are decided by UID.
+const (
+	LabelExperiment    = "vignette.dev/experiment"
+	LabelExperimentUID = "vignette.dev/experiment-uid"
+	LabelNode          = "vignette.dev/node"
+	LabelGroup         = "vignette.dev/group"
+	LabelNetwork       = "vignette.dev/network"
+
+	// LabelExperimentNamespace is set on objects that live in the platform's namespace.
+	LabelExperimentNamespace = "vignette.dev/experiment-namespace"
+)
+
+const (
+	// SchedulingGate holds every pod of an experiment until all of them are members of their
+	// radio networks, so that they start together or not at all.
+	SchedulingGate = "vignette.dev/all-or-none"
+
+	// Finalizer lets the operator remove what owner references cannot reach.
+	Finalizer = "vignette.dev/cleanup"
+
+	// TokenAudience is the audience of the projected tokens with which agents, radiod, the
+	// workflow's pods and the operator talk to the server.
+	TokenAudience = "vignette.dev/server"
+)

@@ -1,0 +1,37 @@
+package v1alpha1
+
+import (
+	"time"
+
+	"vignette.dev/vignette/internal/units"
+)
+
+// Duration is a length of time with its unit, such as 100ms, 21m or 1h30m.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(us|ms|s|m|h))+$')",message="must be a duration with its unit, not negative, such as 100ms, 21m or 1h30m"
+type Duration string
+
+// Std converts to time.Duration; what the API server has admitted always converts.
+func (d Duration) Std() time.Duration { v, _ := time.ParseDuration(string(d)); return v }
+
+// DataRate is a data rate with its unit in bits per second: bit, kbit, Mbit or Gbit, such as 9.8kbit.
+//
+// +kubebuilder:validation:MinLength=4
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+([.][0-9]+)?(bit|kbit|Mbit|Gbit)$')",message="must be a rate with its unit, not negative, such as 9.8kbit, 250kbit or 2Mbit"
+type DataRate string
+
+// BitsPerSecond converts to bits per second; what the API server has admitted always converts.
+func (r DataRate) BitsPerSecond() float64 { v, _ := units.ParseDataRate(string(r)); return v }
+
+// Percent is a share with its unit, such as 1% or 0.5%.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.matches('^(100([.]0+)?|[0-9]{1,2}([.][0-9]+)?)%$')",message="must be a percentage from 0% to 100%, such as 1% or 0.5%"
+type Percent string
+
+// Fraction converts to a fraction from 0 to 1; what the API server has admitted always converts.
+func (p Percent) Fraction() float64 { v, _ := units.ParsePercent(string(p)); return v }

@@ -1,0 +1,128 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ExperimentReference names the experiment that something belongs to.
+type ExperimentReference struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+}
+
+// Member is one node's attachment to a radio network. radiod admits an attachment only if the
+// container runtime's pod UID and interface name are listed here.
+type Member struct {
+	// node is the tactical node's name.
+	Node string `json:"node"`
+	// group of the node, for links between groups and for metrics.
+	Group string `json:"group"`
+	// nem is the network emulation module id, 1 to 65534; also the host part of the address and the end of the MAC.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65534
+	NEM int32 `json:"nem"`
+	// mac address of the radio interface.
+	MAC string `json:"mac"`
+	// address of the radio interface with its prefix length, such as 198.18.9.1/24.
+	Address string `json:"address"`
+	// interface name inside the pod; it equals the network's name in the experiment.
+	Interface string `json:"interface"`
+	// podUID of the pod that may attach.
+	PodUID types.UID `json:"podUID"`
+	// openManagement leaves eth0 of the pod without the rules that keep traffic on the radio.
+	// +optional
+	OpenManagement bool `json:"openManagement,omitempty"`
+	// primary marks the network that takes the pod's multicast and limited broadcast.
+	// +optional
+	Primary bool `json:"primary,omitempty"`
+}
+
+// GroupLink is a link model for frames from one group of nodes to another.
+type GroupLink struct {
+	// from is the group (or node) that sends.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	From string `json:"from"`
+	// to is the group (or node) that receives.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	To string `json:"to"`
+
+	LinkModel `json:",inline"`
+}
+
+// RadioNetworkSpec is what radiod needs to emulate one network of one experiment.
+type RadioNetworkSpec struct {
+	// experiment that the network belongs to.
+	Experiment ExperimentReference `json:"experiment"`
+	// network is the network's name in the experiment.
+	Network string `json:"network"`
+	// waveform as resolved when the experiment started.
+	Waveform WaveformSpec `json:"waveform"`
+	// links that replace the waveform between two groups.
+	// +optional
+	Links []GroupLink `json:"links,omitempty"`
+	// mtu of the radio interfaces, bytes.
+	MTU int32 `json:"mtu"`
+	// seed of the network's random streams.
+	Seed int64 `json:"seed"`
+	// silent radios send and receive nothing; the attachments stay.
+	// +optional
+	Silent bool `json:"silent,omitempty"`
+	// t0 is the experiment's time zero, once it is set.
+	// +optional
+	T0 *metav1.MicroTime `json:"t0,omitempty"`
+	// members that may attach.
+	Members []Member `json:"members"`
+}
+
+// RadioNetworkHost is what one host's radiod reports, by server-side apply and on change only.
+type RadioNetworkHost struct {
+	// host is the Kubernetes node's name.
+	Host string `json:"host"`
+	// attached is the number of members attached on this host.
+	Attached int32 `json:"attached"`
+	// message tells what is wrong on this host, if anything.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// RadioNetworkStatus sums up what the hosts report.
+type RadioNetworkStatus struct {
+	// +listType=map
+	// +listMapKey=host
+	// +optional
+	Hosts []RadioNetworkHost `json:"hosts,omitempty"`
+}
+
+// RadioNetwork is one network of one experiment, in the platform's namespace where tenants have
+// no rights. The operator writes it, radiod obeys it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=rn
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.experiment.namespace`
+// +kubebuilder:printcolumn:name="Experiment",type=string,JSONPath=`.spec.experiment.name`
+// +kubebuilder:printcolumn:name="Network",type=string,JSONPath=`.spec.network`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type RadioNetwork struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec RadioNetworkSpec `json:"spec"`
+	// +optional
+	Status RadioNetworkStatus `json:"status,omitempty"`
+}
+
+// RadioNetworkList is a list of radio networks.
+//
+// +kubebuilder:object:root=true
+type RadioNetworkList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []RadioNetwork `json:"items"`
+}
+
+func init() { SchemeBuilder.Register(&RadioNetwork{}, &RadioNetworkList{}) }
