@@ -177,6 +177,14 @@ type LogPosition struct {
 	Size int64 `json:"size"`
 }
 
+// Problem is the body of every answer that is not a success.
+type Problem struct {
+	// Error says what was wrong with the request, and what would be right.
+	Error string `json:"error"`
+	// Size is the archived size of a log, with status 409 of an append.
+	Size *int64 `json:"size,omitempty"`
+}
+
 // Incident is something that went wrong with a node, or that somebody did to it.
 type Incident struct {
 	// What happened, one word: NodeFailed, AppFailed, Evicted, HostLost …

@@ -1,0 +1,271 @@
+// Package client speaks runapi to the server: for the operator, the collect step, radiod, agents
+// and the command line. Every method takes a context and has no other time limit of its own, as
+// some requests wait on purpose.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// TokenSource gives the bearer token of a request. It is asked anew for every request, as
+// projected tokens are replaced while a program runs. An empty token sends none.
+type TokenSource func() (string, error)
+
+// TokenFile reads the token from a file, such as a projected service account token.
+func TokenFile(path string) TokenSource {
+	return func() (string, error) {
+		token, err := os.ReadFile(path)
+		if err != nil {
+			return "", fmt.Errorf("token for the server: %w", err)
+		}
+		return strings.TrimSpace(string(token)), nil
+	}
+}
+
+// NoToken sends no token: for reads through the API server's service proxy, whose HTTP client
+// proves who the user is.
+func NoToken() (string, error) { return "", nil }
+
+// Client speaks to one server; safe for use by several goroutines.
+type Client struct {
+	base  string
+	http  *http.Client
+	token TokenSource
+}
+
+// New makes a client of the server at baseURL, such as http://vignette-server.vignette-system.svc.
+// A nil httpClient is http.DefaultClient, a nil token NoToken.
+func New(baseURL string, httpClient *http.Client, token TokenSource) *Client {
+	if httpClient == nil {
+		httpClient = http.DefaultClient
+	}
+	if token == nil {
+		token = NoToken
+	}
+	return &Client{base: strings.TrimRight(baseURL, "/"), http: httpClient, token: token}
+}
+
+// Error is an answer of the server that is not a success.
+type Error struct {
+	// Status is the HTTP status.
+	Status int
+	// Message is the server's explanation.
+	Message string
+	// Size is the archived size with status 409 of an append.
+	Size *int64
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("server answered %d %s: %s", e.Status, http.StatusText(e.Status), e.Message)
+}
+
+// IsNotFound tells that the server knows no such run, agent or file.
+func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+
+// IsConflict tells that an append's offset was not the archived size, or that the run is sealed.
+func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
+
+func hasStatus(err error, status int) bool {
+	var answer *Error
+	return errors.As(err, &answer) && answer.Status == status
+}
+
+// PutPlan tells the server what the operator wants of a run; idempotent. The answer is the state with that plan.
+func (c *Client) PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error) {
+	var state runapi.State
+	err := c.json(ctx, http.MethodPut, runPath(plan.UID), nil, plan, &state)
+	return state, err
+}
+
+// State gives what the server knows of a run.
+func (c *Client) State(ctx context.Context, uid string) (runapi.State, error) {
+	var state runapi.State
+	err := c.json(ctx, http.MethodGet, runPath(uid), nil, nil, &state)
+	return state, err
+}
+
+// Incident adds one incident to a run; the same incident again changes nothing, except that it may end.
+func (c *Client) Incident(ctx context.Context, uid string, incident runapi.Incident) error {
+	return c.json(ctx, http.MethodPost, runPath(uid)+"/incidents", nil, incident, nil)
+}
+
+// Seal ends the collection of a run: it waits until every log is whole or the request's time is over.
+func (c *Client) Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error) {
+	var manifest runapi.Manifest
+	err := c.json(ctx, http.MethodPost, runPath(uid)+"/seal", nil, request, &manifest)
+	return manifest, err
+}
+
+// Files lists what the archive has of a run. Before the seal, sizes are of the moment and checksums absent.
+func (c *Client) Files(ctx context.Context, uid string) (runapi.Manifest, error) {
+	var manifest runapi.Manifest
+	err := c.json(ctx, http.MethodGet, runPath(uid)+"/files", nil, nil, &manifest)
+	return manifest, err
+}
+
+// File opens one archived file, such as results/results.json. The caller closes it.
+func (c *Client) File(ctx context.Context, uid, path string) (io.ReadCloser, error) {
+	response, err := c.do(ctx, http.MethodGet, runPath(uid)+"/files/"+escapePath(path), nil, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// PutResult writes results/NAME of a run, replacing what was there.
+func (c *Client) PutResult(ctx context.Context, uid, name string, content io.Reader) error {
+	path := runPath(uid) + "/files/results/" + url.PathEscape(name)
+	response, err := c.do(ctx, http.MethodPut, path, nil, content, "application/octet-stream")
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// Delete removes a run and its archive.
+func (c *Client) Delete(ctx context.Context, uid string) error {
+	return c.json(ctx, http.MethodDelete, runPath(uid), nil, nil, nil)
+}
+
+// Runs lists the archived runs, newest first. An empty namespace or name matches all.
+func (c *Client) Runs(ctx context.Context, namespace, name string) ([]runapi.RunSummary, error) {
+	query := url.Values{}
+	if namespace != "" {
+		query.Set("namespace", namespace)
+	}
+	if name != "" {
+		query.Set("name", name)
+	}
+	var runs []runapi.RunSummary
+	err := c.json(ctx, http.MethodGet, "/v1/runs", query, nil, &runs)
+	return runs, err
+}
+
+// AgentPlan waits up to 30 s for a plan of the calling pod's app that is newer than revision. Without
+// news in that time it answers with the plan at that same revision.
+func (c *Client) AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error) {
+	query := url.Values{"app": {app}, "revision": {strconv.FormatInt(revision, 10)}}
+	var plan runapi.AgentPlan
+	err := c.json(ctx, http.MethodGet, "/v1/agent/plan", query, nil, &plan)
+	return plan, err
+}
+
+// Report tells what the calling pod's agent has done.
+func (c *Client) Report(ctx context.Context, report runapi.AgentReport) error {
+	return c.json(ctx, http.MethodPost, "/v1/agent/report", nil, report, nil)
+}
+
+// AppendLog archives content as the bytes of the calling pod's app's log from offset on. Where offset is not
+// the archived size the error is a conflict whose Size says it.
+func (c *Client) AppendLog(ctx context.Context, app, file string, offset int64, content io.Reader) (runapi.LogPosition, error) {
+	return c.append(ctx, "/v1/agent/logs/"+url.PathEscape(app)+"/"+url.PathEscape(file), offset, content)
+}
+
+// AppendRadio archives RadioSample lines of one run from radiod on host, as AppendLog does.
+func (c *Client) AppendRadio(ctx context.Context, host, uid string, offset int64, content io.Reader) (runapi.LogPosition, error) {
+	return c.append(ctx, "/v1/radio/"+url.PathEscape(host)+"/"+url.PathEscape(uid), offset, content)
+}
+
+func (c *Client) append(ctx context.Context, path string, offset int64, content io.Reader) (runapi.LogPosition, error) {
+	var position runapi.LogPosition
+	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}}
+	response, err := c.do(ctx, http.MethodPost, path, query, content, "application/octet-stream")
+	if err != nil {
+		return position, err
+	}
+	defer response.Body.Close()
+	return position, decode(response, &position)
+}
+
+func runPath(uid string) string { return "/v1/runs/" + url.PathEscape(uid) }
+
+func escapePath(path string) string {
+	parts := strings.Split(path, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return strings.Join(parts, "/")
+}
+
+func (c *Client) json(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(text)
+	}
+	response, err := c.do(ctx, method, path, query, body, "application/json")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if out == nil {
+		return nil
+	}
+	return decode(response, out)
+}
+
+func decode(response *http.Response, out any) error {
+	if err := json.NewDecoder(response.Body).Decode(out); err != nil {
+		return fmt.Errorf("answer of %s: %w", response.Request.URL.Path, err)
+	}
+	return nil
+}
+
+// do sends a request and gives the response of a success; every other answer is an *Error.
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, contentType string) (*http.Response, error) {
+	address := c.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", contentType)
+	}
+	token, err := c.token()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	return nil, answerError(response)
+}
+
+// maxMessage bounds how much of a failed answer is read.
+const maxMessage = 16 << 10
+
+func answerError(response *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxMessage))
+	answer := &Error{Status: response.StatusCode, Message: strings.TrimSpace(string(text))}
+	var problem runapi.Problem
+	if json.Unmarshal(text, &problem) == nil && problem.Error != "" {
+		answer.Message, answer.Size = problem.Error, problem.Size
+	}
+	return answer
+}
