@@ -1,0 +1,34 @@
+{{- define "vignette.labels" -}}
+app.kubernetes.io/part-of: vignette
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{/* image of a program: call with (dict "root" . "name" "operator") */}}
+{{- define "vignette.image" -}}
+{{- $i := .root.Values.images -}}
+{{ with $i.registry }}{{ . }}/{{ end }}{{ .name }}:{{ $i.tag | default .root.Chart.AppVersion }}
+{{- end }}
+
+{{- define "vignette.restricted" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- define "vignette.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{/* the projected token that our programs show the server */}}
+{{- define "vignette.tokenVolume" -}}
+name: token
+projected:
+  sources:
+  - serviceAccountToken: {audience: vignette.dev/server, path: token, expirationSeconds: 3600}
+{{- end }}

@@ -1,0 +1,294 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "quickstart", "experiment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &v1alpha1.Experiment{}
+	if err := yaml.UnmarshalStrict(text, e); err != nil {
+		t.Fatal(err)
+	}
+	e.Namespace = namespace
+	mustCreate(t, e)
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+
+	results := resultsOf(t, done.UID)
+	if results.Messages.Sent == 0 || results.Messages.Lost != 0 || results.Messages.Received != results.Messages.Expected {
+		t.Errorf("messages on the baseline link: %+v; want every one to arrive", results.Messages)
+	}
+	cross := group(t, results, "cross")
+	if cross.Messages.Expected == 0 || cross.DelaySeconds == nil || cross.DelaySeconds.Min < 0.001 {
+		t.Errorf("between the nations: %+v, delays %+v; want messages, each at least as late as the link's 1 ms", cross.Messages, cross.DelaySeconds)
+	}
+	if results.SchemaVersion != 1 || results.UID != string(done.UID) || results.Namespace != namespace {
+		t.Errorf("results speak of %s/%s (schema %d); want %s/%s (schema 1)", results.Namespace, results.UID, results.SchemaVersion, namespace, done.UID)
+	}
+	if got := done.Status.Results; got == nil || got.Sent != results.Messages.Sent || got.DeliveredPercent != "100.00" {
+		t.Errorf("headline in the status: %+v; want %d sent and 100.00 %% delivered", got, results.Messages.Sent)
+	}
+	if !meta.IsStatusConditionTrue(done.Status.Conditions, v1alpha1.ConditionReady) {
+		t.Errorf("conditions of a succeeded experiment: %+v; want Ready=True", done.Status.Conditions)
+	}
+	deleteAndExpectNothingLeft(t, done)
+	if after := resultsOf(t, done.UID); after.Messages != results.Messages {
+		t.Errorf("results after the deletion: %+v; want them unchanged: %+v", after.Messages, results.Messages)
+	}
+}
+
+func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
+	t.Parallel()
+	var both []*v1alpha1.Experiment
+	for range 2 {
+		e := broadcasters(newNamespace(t), "twin", 2, "5ms", "bytes:900").Obj()
+		mustCreate(t, e)
+		both = append(both, e)
+	}
+	for _, e := range both {
+		done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+		results := resultsOf(t, done.UID)
+		if results.Messages.Sent < 1000 {
+			t.Errorf("%s/%s sent %d messages; want full load, 1000 at least", e.Namespace, e.Name, results.Messages.Sent)
+		}
+		// Equal names make equal message ids, so a frame from the twin would count as a duplicate.
+		if results.Messages.Duplicates != 0 || results.Messages.Lost != 0 {
+			t.Errorf("%s/%s: %+v; want no loss and not one frame of its twin", e.Namespace, e.Name, results.Messages)
+		}
+	}
+}
+
+func TestPodThatCopiesAMembersLabelsAndAttachmentIsRefused(t *testing.T) {
+	t.Parallel()
+	e := pair(newNamespace(t), "victim").Duration("60s").Obj()
+	e.Spec.Timeline[1].At = "60s"
+	mustCreate(t, e)
+	waitFor(t, e, startTimeout, v1alpha1.PhaseRunning)
+
+	var member corev1.Pod
+	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "victim-veh"}, &member); err != nil {
+		t.Fatal(err)
+	}
+	impostor := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: e.Namespace, Name: "impostor", Labels: member.Labels, Annotations: map[string]string{},
+	}, Spec: *member.Spec.DeepCopy()}
+	for key, value := range member.Annotations {
+		if !strings.Contains(key, "network-status") {
+			impostor.Annotations[key] = value
+		}
+	}
+	impostor.Spec.NodeName, impostor.Spec.SchedulingGates = "", nil
+	mustCreate(t, impostor)
+	eventually(t, time.Minute, "the impostor to be refused by radiod", func() error {
+		var events corev1.EventList
+		if err := kube.List(t.Context(), &events, client.InNamespace(e.Namespace)); err != nil {
+			return err
+		}
+		for _, event := range events.Items {
+			if event.InvolvedObject.UID == impostor.UID && strings.Contains(event.Message, string(impostor.UID)) &&
+				strings.Contains(event.Message, "not a member") {
+				return nil
+			}
+		}
+		return errorf("no event names the impostor's pod UID and says that it is not a member")
+	})
+	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(impostor), impostor); err != nil {
+		t.Fatal(err)
+	}
+	if impostor.Status.Phase != corev1.PodPending {
+		t.Errorf("the impostor is %s; want it never to run", impostor.Status.Phase)
+	}
+}
+
+func TestNothingArrivesWhileTheRadioIsSilent(t *testing.T) {
+	t.Parallel()
+	e := pair(newNamespace(t), "silent").Obj()
+	mustCreate(t, e)
+	var network v1alpha1.RadioNetwork
+	eventually(t, startTimeout, "the radio network", func() error {
+		var all v1alpha1.RadioNetworkList
+		if err := kube.List(t.Context(), &all, client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)}); err != nil {
+			return err
+		}
+		if len(all.Items) != 1 {
+			return errorf("%d radio networks", len(all.Items))
+		}
+		network = all.Items[0]
+		return nil
+	})
+	if err := kube.Patch(t.Context(), &network, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"silent":true}}`))); err != nil {
+		t.Fatal(err)
+	}
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	results := resultsOf(t, done.UID)
+	if results.Messages.Received != 0 {
+		t.Errorf("%+v arrived although the radio was silent: there is a way around it", results.Messages)
+	}
+	state := stateOf(t, done.UID)
+	if state.Counters.Triggered == 0 {
+		t.Errorf("the publisher did not even try: %+v", state.Counters)
+	}
+}
+
+func TestDeletionLeavesNothingInAnyPhase(t *testing.T) {
+	t.Parallel()
+	for name, reached := range map[string]func(*testing.T, *v1alpha1.Experiment){
+		"while provisioning": func(t *testing.T, e *v1alpha1.Experiment) {
+			waitFor(t, e, startTimeout, v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning)
+		},
+		"while running": func(t *testing.T, e *v1alpha1.Experiment) { waitForT0(t, e, 4*time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := pair(newNamespace(t), "short-lived").Duration("60s").Obj()
+			e.Spec.Timeline[1].At = "60s"
+			mustCreate(t, e)
+			reached(t, e)
+			deleteAndExpectNothingLeft(t, e)
+		})
+	}
+}
+
+func TestBadImageFailsWithinSecondsAndSaysWhichApp(t *testing.T) {
+	t.Parallel()
+	e := pair(newNamespace(t), "bad-image").Image("own", "localhost/no/such/image:1", "/bin/true").Obj()
+	e.Spec.Nodes[1].Apps = append(e.Spec.Nodes[1].Apps, "own")
+	mustCreate(t, e)
+	failed := waitFor(t, e, time.Minute, v1alpha1.PhaseFailed)
+	for _, want := range []string{"own", "localhost/no/such/image:1"} {
+		if !strings.Contains(failed.Status.Message, want) {
+			t.Errorf("message %q does not name %q", failed.Status.Message, want)
+		}
+	}
+	if !meta.IsStatusConditionTrue(failed.Status.Conditions, v1alpha1.ConditionStalled) {
+		t.Errorf("conditions of a failed experiment: %+v; want Stalled=True", failed.Status.Conditions)
+	}
+}
+
+func TestAppThatKeepsExitingFailsTheRunWithItsLastWords(t *testing.T) {
+	t.Parallel()
+	e := pair(newNamespace(t), "crash").Image("own", mosquittoImage(t), "/bin/sh", "-c", "echo no such mission >&2; exit 3").Duration("60s").Obj()
+	e.Spec.Timeline[1].At = "60s"
+	e.Spec.Nodes[1].Apps = append(e.Spec.Nodes[1].Apps, "own")
+	mustCreate(t, e)
+	failed := waitFor(t, e, startTimeout, v1alpha1.PhaseFailed)
+	for _, want := range []string{"own", "veh", "3", "no such mission"} {
+		if !strings.Contains(failed.Status.Message, want) {
+			t.Errorf("message %q does not say %q", failed.Status.Message, want)
+		}
+	}
+	var found bool
+	for _, f := range manifestOf(t, failed.UID).Files {
+		found = found || (strings.HasPrefix(f.Path, "logs/veh/own/stderr") && f.Bytes > 0)
+	}
+	if !found {
+		t.Errorf("the failed run's archive has no stderr of the app that failed it")
+	}
+}
+
+func TestQuotaTooSmallIsSaidAndHealsWhenItGrows(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")},
+	}}
+	mustCreate(t, quota)
+	e := pair(namespace, "waits").Obj()
+	mustCreate(t, e)
+	eventually(t, time.Minute, "the quota to be named", func() error {
+		now := get(t, e)
+		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAdmitted)
+		if now.Status.Phase != v1alpha1.PhaseQueued || c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "team") {
+			return errorf("phase %q, Admitted %+v", now.Status.Phase, c)
+		}
+		return nil
+	})
+	quota.Spec.Hard[corev1.ResourcePods] = resource.MustParse("10")
+	if err := kube.Update(t.Context(), quota); err != nil && !apierrors.IsConflict(err) {
+		t.Fatal(err)
+	}
+	waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+}
+
+func TestKilledSubscriberAndBrokerShowAsNamedGaps(t *testing.T) {
+	t.Parallel()
+	t.Run("subscriber's pod deleted", func(t *testing.T) {
+		t.Parallel()
+		e := pair(newNamespace(t), "gap-subscriber").Obj()
+		e.Spec.Nodes[0].Apps = []string{"broker"}
+		e.Spec.Nodes = append(e.Spec.Nodes, v1alpha1.Node{Name: "watch", Networks: []string{"wan"}, Apps: []string{"picture"}})
+		mustCreate(t, e)
+		waitForT0(t, e, 6*time.Second)
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "gap-subscriber-watch"}}
+		if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
+		expectGapNaming(t, e, "watch")
+	})
+	t.Run("broker's process killed", func(t *testing.T) {
+		t.Parallel()
+		e := pair(newNamespace(t), "gap-broker").Obj()
+		mustCreate(t, e)
+		waitForT0(t, e, 6*time.Second)
+		execIn(t, e.Namespace, "gap-broker-hq", "broker", "/bin/sh", "-c",
+			`for p in /proc/[0-9]*; do read -r name < $p/comm; [ "$name" = mosquitto ] && kill -9 ${p#/proc/}; done; true`)
+		expectGapNaming(t, e, "hq")
+	})
+}
+
+// expectGapNaming waits for the end and wants the results to name a gap of the node, with messages missing.
+func expectGapNaming(t *testing.T, e *v1alpha1.Experiment, node string) {
+	t.Helper()
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	results := resultsOf(t, done.UID)
+	for _, gap := range results.Gaps {
+		if gap.Node == node && gap.FromSeconds != nil {
+			return
+		}
+	}
+	t.Errorf("gaps %+v do not name node %s with the time it was lost", results.Gaps, node)
+}
+
+func TestRunningExperimentCannotBeEditedButStoppedEarly(t *testing.T) {
+	t.Parallel()
+	e := pair(newNamespace(t), "stopped").Duration("10m").Obj()
+	e.Spec.Timeline[1].At = "10m"
+	mustCreate(t, e)
+	now := waitForT0(t, e, 6*time.Second)
+	edited := now.DeepCopy()
+	edited.Spec.Seed = 99
+	if err := kube.Patch(t.Context(), edited, client.MergeFrom(now)); err == nil || !strings.Contains(err.Error(), "spec") {
+		t.Errorf("editing a running experiment: %v; want a refusal that names the spec", err)
+	}
+	stopped := now.DeepCopy()
+	stopped.Spec.Stop = true
+	if err := kube.Patch(context.Background(), stopped, client.MergeFrom(now)); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	if results := resultsOf(t, done.UID); results.Messages.Received == 0 {
+		t.Errorf("%+v: want what was measured before the stop", results.Messages)
+	}
+}
