@@ -1,0 +1,90 @@
+# vignette. `make help` lists the targets. CLUSTER=existing uses the cluster of the current KUBECONFIG
+# instead of building one; IMAGES then says where that cluster pulls the images from.
+
+CLUSTER ?= dev
+NAMESPACE ?= vignette-system
+DEMO_NAMESPACE ?= vignette-demo
+export CGO_ENABLED = 0
+
+VERSION := 0.1.0
+GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+PROGRAMS := operator=./operators/cmd/manager radiod=./images/radiod radio=./images/radiod/radio agent=./images/agent \
+	traffic=./images/traffic server=./images/server vignette=./cmd/vignette
+
+ifeq ($(CLUSTER),existing)
+IMAGES ?= vignette
+TAG ?= $(VERSION)
+WITH_CLUSTER :=
+CLUSTER_STEPS := 'check the cluster' 'kubectl version && kubectl get nodes'
+else
+IMAGES := localhost/vignette
+TAG := dev
+WITH_CLUSTER := eval "$$(hack/cluster env)" &&
+CLUSTER_STEPS := 'developer cluster' 'hack/cluster up' 'images' 'hack/cluster images' 'load images' 'hack/cluster load'
+endif
+INSTALL_STEPS := 'build programs' '$(MAKE) -s build' $(CLUSTER_STEPS) 'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG)'
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort | column -t -s "$$(printf '\t')"
+
+.PHONY: demo
+demo: ## Set up all that is needed, run scenarios/quickstart, print its results
+	@hack/pipeline demo $(INSTALL_STEPS) 'run the quickstart' '$(WITH_CLUSTER) hack/demo $(DEMO_NAMESPACE)'
+
+.PHONY: test
+test: ## Set up all that is needed, run every test (long runs: test-long)
+	@hack/pipeline test 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
+		'unit and integration tests' '$(MAKE) -s test-unit' 'analysis tests' '$(MAKE) -s test-analysis' \
+		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e'
+
+.PHONY: install
+install: ## Set up the cluster and install the platform on it
+	@hack/pipeline install $(INSTALL_STEPS)
+
+.PHONY: build
+build: ## Build the programs into bin/
+	@for p in $(PROGRAMS); do go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=} || exit 1; done
+
+.PHONY: test-unit
+test-unit: ## Unit and integration tests of the Go module, with the race detector
+	CGO_ENABLED=1 VIGNETTE_KUBE_BIN="$$(hack/cluster path kubernetes 2>/dev/null)" go test -race -count=1 -timeout 20m ./...
+
+.PHONY: test-hack
+test-hack: ## Unit tests of the developer cluster's own module
+	cd hack/devcluster && go test ./...
+
+.PHONY: test-analysis
+test-analysis: ## Tests of the Python analysis
+	hack/python -m pytest -q analysis
+
+.PHONY: test-e2e
+test-e2e: ## End-to-end tests against the cluster of KUBECONFIG
+	go test -tags e2e -count=1 -timeout 30m -parallel 4 -v ./test/e2e 2>&1 | grep -vE '^=== (RUN|PAUSE|CONT|NAME)'; exit $${PIPESTATUS[0]}
+
+.PHONY: test-long
+test-long: ## The full-length scenarios and the developer cluster's destructive tests (hours)
+	@hack/pipeline test-long $(INSTALL_STEPS) 'full-length scenarios' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \
+		'developer cluster, destructive' 'cd hack/devcluster && go test -tags e2e -count=1 -timeout 60m ./e2e'
+
+.PHONY: bench
+bench: ## Measure the link model against its closed forms and the cost per frame beside a bare hub
+	go run ./test/bench/link
+
+.PHONY: generate
+generate: ## Write the generated files: deep copies, CRDs, reference
+	hack/generate
+
+.PHONY: verify
+verify: ## Fail if a generated file is out of date
+	hack/generate --verify
+
+.PHONY: lint
+lint: ## Vet, format and style checks
+	hack/lint
+
+.PHONY: down
+down: ## End the developer cluster and leave nothing behind
+	hack/cluster down
+
+SHELL := /bin/bash
