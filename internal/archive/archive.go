@@ -1,0 +1,180 @@
+// Package archive keeps runs on a file system: one folder per run, below namespace/name/UID, so that
+// a reused name never overwrites a result. Logs grow by appends at stated offsets; records are
+// replaced as a whole. Every path is resolved inside the archive's root by the kernel (os.Root), so
+// that no name and no symbolic link leads out of it.
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"sort"
+	"strings"
+	"sync"
+)
+
+// Key of a run.
+type Key struct {
+	Namespace, Name, UID string
+}
+
+func (k Key) String() string { return k.Namespace + "/" + k.Name + "/" + k.UID }
+
+var (
+	labelPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	uidPattern   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
+	filePattern  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+)
+
+// Validate says what is wrong with a key, if anything.
+func (k Key) Validate() error {
+	if err := ValidateLabel("namespace", k.Namespace); err != nil {
+		return err
+	}
+	if err := ValidateLabel("name", k.Name); err != nil {
+		return err
+	}
+	if !uidPattern.MatchString(k.UID) {
+		return fmt.Errorf("uid %q: want 1 to 64 letters, digits and hyphens", k.UID)
+	}
+	return nil
+}
+
+// ValidateLabel checks the name of a namespace, experiment, node, app or host; field says which, for the error.
+func ValidateLabel(field, name string) error {
+	if !labelPattern.MatchString(name) || strings.Contains(name, "..") {
+		return fmt.Errorf("%s %q: want a DNS name of lower-case letters, digits, hyphens and dots", field, name)
+	}
+	return nil
+}
+
+// ValidateFile checks the name of a file. Names that begin with a dot are the archive's own.
+func ValidateFile(name string) error {
+	if !filePattern.MatchString(name) {
+		return fmt.Errorf("file name %q: want at most 128 letters, digits, dots, hyphens and underscores, the first no dot", name)
+	}
+	return nil
+}
+
+// ValidatePath checks a path below a run: file names joined by slashes.
+func ValidatePath(p string) error {
+	parts := strings.Split(p, "/")
+	if len(parts) > 8 {
+		return fmt.Errorf("path %q: want at most 8 parts", p)
+	}
+	for _, part := range parts {
+		if err := ValidateFile(part); err != nil {
+			return fmt.Errorf("path %q: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// trashPrefix begins the names of runs that are being deleted.
+const trashPrefix = ".deleted-"
+
+// Store is an archive in one folder.
+type Store struct {
+	root *os.Root
+	// mu keeps the removal of empty folders apart from the making of new runs.
+	mu sync.Mutex
+}
+
+// Open opens the archive in dir, which must exist, and finishes deletions that were cut short.
+func Open(dir string) (*Store, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	s := &Store{root: root}
+	entries, err := s.readDir(".")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), trashPrefix) {
+			if err := root.RemoveAll(entry.Name()); err != nil {
+				return nil, fmt.Errorf("archive: finish a deletion: %w", err)
+			}
+		}
+	}
+	return s, nil
+}
+
+// Close releases the archive's folder.
+func (s *Store) Close() error { return s.root.Close() }
+
+func (s *Store) readDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(s.root.FS(), name)
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	return entries, nil
+}
+
+// Keys lists the runs in the archive, in order of their keys.
+func (s *Store) Keys() ([]Key, error) {
+	var keys []Key
+	matches, err := fs.Glob(s.root.FS(), "*/*/*")
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	for _, match := range matches {
+		parts := strings.Split(match, "/")
+		key := Key{Namespace: parts[0], Name: parts[1], UID: parts[2]}
+		if info, err := s.root.Lstat(match); err == nil && info.IsDir() && key.Validate() == nil {
+			keys = append(keys, key)
+		}
+	}
+	sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
+	return keys, nil
+}
+
+// Run opens a run's folder and makes it if need be. There must be at most one open Run of a key.
+// quota bounds the bytes of its logs; 0 is no bound.
+func (s *Store) Run(key Key, quota int64) (*Run, error) {
+	if err := key.Validate(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.root.MkdirAll(key.String(), 0o750); err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	root, err := s.root.OpenRoot(key.String())
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	r := &Run{key: key, root: root, quota: quota, files: map[string]*logFile{}}
+	if err := r.load(); err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return r, nil
+}
+
+// Delete removes a run. It disappears at once; a deletion cut short is finished by the next Open.
+func (s *Store) Delete(key Key) error {
+	if err := key.Validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	trash := trashPrefix + key.UID
+	if err := s.root.RemoveAll(trash); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	err := s.root.Rename(key.String(), trash)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("archive: %w", err)
+	}
+	// Only empty folders go; the ones that other runs use stay.
+	_ = s.root.Remove(path.Join(key.Namespace, key.Name))
+	_ = s.root.Remove(key.Namespace)
+	if err := s.root.RemoveAll(trash); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return nil
+}

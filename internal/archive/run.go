@@ -1,0 +1,431 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Errors of appends.
+var (
+	ErrSealed = errors.New("the run is sealed: its logs do not grow any more")
+	ErrQuota  = errors.New("the run's quota is used up")
+	ErrFull   = errors.New("the archive's volume is full")
+	ErrGone   = errors.New("the run is deleted")
+)
+
+// OffsetError tells that bytes do not belong at the offset they came with.
+type OffsetError struct {
+	Path string
+	// Offset that was given, and Size that the file has.
+	Offset, Size int64
+	// Differ tells that the archive has other bytes at Offset.
+	Differ bool
+}
+
+func (e *OffsetError) Error() string {
+	if e.Differ {
+		return fmt.Sprintf("%s: the archive has other bytes at offset %d: continue at its size, %d", e.Path, e.Offset, e.Size)
+	}
+	return fmt.Sprintf("%s: offset is %d, want the archived size %d", e.Path, e.Offset, e.Size)
+}
+
+// File is one archived file.
+type File struct {
+	// Path below the run.
+	Path string
+	Size int64
+}
+
+// Sealed is a log as it was sealed.
+type Sealed struct {
+	File
+	SHA256 string
+	// Torn tells that the last line has no end.
+	Torn bool
+}
+
+// Run is one run's folder.
+type Run struct {
+	key   Key
+	root  *os.Root
+	quota int64
+	// OnAppend, if set before the first append, is told every archived piece of a log in the log's order,
+	// and after a restart all of it again by Replay. It must not call the Run.
+	OnAppend func(path string, piece []byte)
+
+	used   atomic.Int64
+	sealed atomic.Bool
+	gone   atomic.Bool
+
+	mu    sync.Mutex
+	files map[string]*logFile
+}
+
+// logFile is a growing log. Its size is that of the file; only the Run writes there.
+type logFile struct {
+	mu     sync.Mutex
+	size   int64
+	synced time.Time
+}
+
+// Folders of logs, which grow and count against the quota.
+const (
+	LogsDir    = "logs"
+	RadioDir   = "radio"
+	ResultsDir = "results"
+)
+
+// IsLog tells that a path belongs to a log.
+func IsLog(p string) bool {
+	return strings.HasPrefix(p, LogsDir+"/") || strings.HasPrefix(p, RadioDir+"/")
+}
+
+// Key of the run.
+func (r *Run) Key() Key { return r.key }
+
+// Used is the number of bytes of all logs.
+func (r *Run) Used() int64 { return r.used.Load() }
+
+func (r *Run) load() error {
+	if err := r.removeUnfinished(); err != nil {
+		return err
+	}
+	files, err := r.Files()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if IsLog(file.Path) {
+			r.files[file.Path] = &logFile{size: file.Size}
+			r.used.Add(file.Size)
+		}
+	}
+	return nil
+}
+
+// newPrefix begins the names of files that are being written.
+const newPrefix = ".new-"
+
+// removeUnfinished removes what a Replace left that was killed.
+func (r *Run) removeUnfinished() error {
+	return fs.WalkDir(r.root.FS(), ".", func(p string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasPrefix(path.Base(p), newPrefix) {
+			return err
+		}
+		return r.root.Remove(p)
+	})
+}
+
+// Files lists every archived file, in order of their paths.
+func (r *Run) Files() ([]File, error) {
+	var files []File
+	err := fs.WalkDir(r.root.FS(), ".", func(p string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // replaced or deleted meanwhile
+		}
+		if err != nil || !entry.Type().IsRegular() || strings.HasPrefix(path.Base(p), ".") {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		files = append(files, File{Path: p, Size: info.Size()})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("archive: list %s: %w", r.key, err)
+	}
+	return files, nil
+}
+
+// Open opens one archived file for reading.
+func (r *Run) Open(p string) (*os.File, error) {
+	if err := ValidatePath(p); err != nil {
+		return nil, err
+	}
+	f, err := r.root.Open(p)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file: %w", p, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Append archives piece as the bytes of a log from offset on and returns the log's size. Bytes that the archive
+// has already are compared, not written again, so that a repeated request is harmless.
+func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
+	if err := ValidatePath(p); err != nil {
+		return 0, err
+	}
+	if !IsLog(p) || offset < 0 {
+		return 0, fmt.Errorf("append to %s at %d: want a path below %s or %s and an offset of 0 or more", p, offset, LogsDir, RadioDir)
+	}
+	if r.gone.Load() {
+		return 0, ErrGone
+	}
+	lf := r.logFile(p)
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	if offset > lf.size {
+		return lf.size, &OffsetError{Path: p, Offset: offset, Size: lf.size}
+	}
+	known := min(lf.size-offset, int64(len(piece)))
+	if err := r.compare(p, lf.size, offset, piece[:known]); err != nil {
+		return lf.size, err
+	}
+	fresh := piece[known:]
+	if len(fresh) == 0 && (lf.size > 0 || len(piece) > 0) {
+		return lf.size, nil
+	}
+	if r.sealed.Load() {
+		return lf.size, ErrSealed
+	}
+	if used := r.used.Add(int64(len(fresh))); r.quota > 0 && used > r.quota {
+		r.used.Add(-int64(len(fresh)))
+		return lf.size, fmt.Errorf("%w: %d bytes of logs are allowed, %d are archived", ErrQuota, r.quota, r.Used())
+	}
+	return r.write(p, lf, fresh)
+}
+
+func (r *Run) logFile(p string) *logFile {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lf := r.files[p]
+	if lf == nil {
+		lf = &logFile{}
+		r.files[p] = lf
+	}
+	return lf
+}
+
+func (r *Run) compare(p string, size, offset int64, want []byte) error {
+	if len(want) == 0 {
+		return nil
+	}
+	f, err := r.root.Open(p)
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	defer f.Close()
+	have := make([]byte, len(want))
+	if _, err := f.ReadAt(have, offset); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	if !bytes.Equal(have, want) {
+		return &OffsetError{Path: p, Offset: offset, Size: size, Differ: true}
+	}
+	return nil
+}
+
+// syncEvery bounds what the loss of the host's power can take from a log.
+const syncEvery = time.Second
+
+// write puts bytes at the end of a log that is locked. What fails halfway is cut off again.
+func (r *Run) write(p string, lf *logFile, fresh []byte) (int64, error) {
+	f, err := r.openForAppend(p)
+	if err == nil {
+		defer f.Close()
+		_, err = f.WriteAt(fresh, lf.size)
+		if err == nil && time.Since(lf.synced) > syncEvery {
+			err, lf.synced = f.Sync(), time.Now()
+		}
+		if err != nil {
+			err = errors.Join(err, f.Truncate(lf.size))
+		}
+	}
+	if err != nil {
+		r.used.Add(-int64(len(fresh)))
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			return lf.size, fmt.Errorf("%w: %w", ErrFull, err)
+		}
+		return lf.size, fmt.Errorf("archive: %w", err)
+	}
+	lf.size += int64(len(fresh))
+	if r.OnAppend != nil {
+		r.OnAppend(p, fresh)
+	}
+	return lf.size, nil
+}
+
+func (r *Run) openForAppend(p string) (*os.File, error) {
+	f, err := r.root.OpenFile(p, os.O_WRONLY|os.O_CREATE, 0o640)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if err := r.root.MkdirAll(path.Dir(p), 0o750); err != nil {
+		return nil, err
+	}
+	return r.root.OpenFile(p, os.O_WRONLY|os.O_CREATE, 0o640)
+}
+
+// Replay tells OnAppend all that is archived, after a restart and before the first append.
+func (r *Run) Replay() error {
+	buf := make([]byte, 256<<10)
+	for p, lf := range r.files {
+		f, err := r.root.Open(p)
+		if err != nil {
+			return fmt.Errorf("archive: %w", err)
+		}
+		_, err = io.CopyBuffer(writerFunc(func(piece []byte) { r.OnAppend(p, piece) }), io.LimitReader(f, lf.size), buf)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("archive: read %s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+type writerFunc func([]byte)
+
+func (w writerFunc) Write(p []byte) (int, error) { w(p); return len(p), nil }
+
+// Seal ends the growth of all logs and gives their checksums, in order of their paths.
+func (r *Run) Seal() ([]Sealed, error) {
+	r.sealed.Store(true)
+	files, err := r.Files()
+	if err != nil {
+		return nil, err
+	}
+	var sealed []Sealed
+	for _, file := range files {
+		if !IsLog(file.Path) {
+			continue
+		}
+		s, err := r.sealFile(file.Path)
+		if err != nil {
+			return nil, fmt.Errorf("archive: seal %s: %w", file.Path, err)
+		}
+		sealed = append(sealed, s)
+	}
+	return sealed, nil
+}
+
+// MarkSealed refuses appends to a run that was sealed before a restart.
+func (r *Run) MarkSealed() { r.sealed.Store(true) }
+
+func (r *Run) sealFile(p string) (Sealed, error) {
+	// An append that passed the check before the seal still holds this lock.
+	lf := r.logFile(p)
+	lf.mu.Lock()
+	defer lf.mu.Unlock()
+	f, err := r.root.OpenFile(p, os.O_RDWR, 0)
+	if err != nil {
+		return Sealed{}, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err != nil {
+		return Sealed{}, err
+	}
+	last := []byte{'\n'}
+	if size > 0 {
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return Sealed{}, err
+		}
+	}
+	sealed := Sealed{File: File{Path: p, Size: size}, SHA256: hex.EncodeToString(sum.Sum(nil)), Torn: last[0] != '\n'}
+	return sealed, f.Sync()
+}
+
+// Replace writes a whole file atomically: a reader, or a restart at any moment, finds the old one or the new one.
+// It returns the number of bytes.
+func (r *Run) Replace(p string, content io.Reader) (int64, error) {
+	if err := ValidatePath(p); err != nil {
+		return 0, err
+	}
+	if IsLog(p) {
+		return 0, fmt.Errorf("path %q: logs grow by appends and are never replaced", p)
+	}
+	if r.gone.Load() {
+		return 0, ErrGone
+	}
+	dir := path.Dir(p)
+	if err := r.root.MkdirAll(dir, 0o750); err != nil {
+		return 0, fmt.Errorf("archive: %w", err)
+	}
+	temporary := path.Join(dir, newPrefix+rand.Text())
+	size, err := r.writeSynced(temporary, content)
+	if err == nil {
+		err = r.root.Rename(temporary, p)
+	}
+	if err != nil {
+		_ = r.root.Remove(temporary)
+		if errors.Is(err, syscall.ENOSPC) {
+			return 0, fmt.Errorf("%w: %w", ErrFull, err)
+		}
+		return 0, fmt.Errorf("archive: write %s: %w", p, err)
+	}
+	return size, r.syncDir(dir)
+}
+
+func (r *Run) writeSynced(p string, content io.Reader) (int64, error) {
+	f, err := r.root.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return 0, err
+	}
+	size, err := io.Copy(f, content)
+	if err == nil {
+		err = f.Sync()
+	}
+	return size, errors.Join(err, f.Close())
+}
+
+func (r *Run) syncDir(dir string) error {
+	d, err := r.root.Open(dir)
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// ReplaceJSON writes a value as a whole JSON file, as Replace does.
+func (r *Run) ReplaceJSON(p string, value any) error {
+	text, err := json.MarshalIndent(value, "", " ")
+	if err != nil {
+		return err
+	}
+	_, err = r.Replace(p, bytes.NewReader(append(text, '\n')))
+	return err
+}
+
+// ReadJSON reads a JSON file into value; the error is fs.ErrNotExist where there is none.
+func (r *Run) ReadJSON(p string, value any) error {
+	text, err := r.root.ReadFile(p)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, value); err != nil {
+		return fmt.Errorf("archive: %s of %s: %w", p, r.key, err)
+	}
+	return nil
+}
+
+// Close refuses all further writes and releases the folder.
+func (r *Run) Close() error {
+	r.gone.Store(true)
+	return r.root.Close()
+}
