@@ -1,0 +1,96 @@
+// Package apps renders the apps of an experiment: each kind of app (a folder below) turns one app
+// on one node into what its agent runs. Rendering is pure: no clock, no cluster, no randomness but
+// the experiment's seed.
+package apps
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// BrokerPort is the port of every MQTT broker and of MQTT/UDP.
+const BrokerPort = 1883
+
+// Images of the platform's own apps.
+type Images struct {
+	Traffic   string
+	Mosquitto string
+}
+
+// Sender is how a publishing instance calls itself in topics and payloads.
+type Sender struct {
+	Country, Unit, Entity string
+}
+
+// Site is one app on one node, with all that a kind may ask of its surroundings.
+type Site struct {
+	App   v1alpha1.App
+	Node  string
+	Group string
+	// Instances' names: node/app or node/app/i.
+	Instances []string
+	// Seed of the experiment.
+	Seed int64
+	// Broker is host:port of the broker that the app's clients connect to, for protocols that have one.
+	Broker string
+	// Broadcast is the broadcast address of the network named Interface, for brokerless protocols.
+	Broadcast string
+	Interface string
+	// BridgePeers are the host names of the far ends of a broker's bridges, in their order.
+	BridgePeers []string
+	// Senders of a publishing app, one for each instance.
+	Senders []Sender
+	// FirstOfApp is the place of the first instance here among all AllOfApp instances of the app in the experiment.
+	FirstOfApp, AllOfApp int
+	// MetricsPorts of the instances; 0 for none.
+	MetricsPorts []int
+	Images       Images
+}
+
+// Rendering is what a kind makes of a site.
+type Rendering struct {
+	Image     string
+	Instances []agentconfig.Instance
+	Files     []agentconfig.File
+	// Env of the container.
+	Env []v1alpha1.EnvVar
+	// StopGraceSeconds from SIGTERM to SIGKILL.
+	StopGraceSeconds float64
+	// MetricsPorts that are served.
+	MetricsPorts []int
+	// PublishTopics of the instances; null where the app publishes nothing.
+	PublishTopics []string
+	// Subscriptions of every instance; null where the app subscribes to nothing.
+	Subscriptions []string
+}
+
+// Kind of app.
+type Kind interface {
+	// Name of the kind as the plan and the results have it: mosquitto, traffic or image.
+	Name() string
+	// Render one app on one node.
+	Render(Site) Rendering
+}
+
+// Seed derives the seed of a stream from the experiment's seed: the first 63 bits of
+// SHA-256("vignette:" + purpose + ":" + seed in decimal + ":" + name). It depends on nothing else,
+// so an added node leaves every other node's streams as they were.
+func Seed(experiment int64, purpose, name string) int64 {
+	sum := sha256.Sum256([]byte("vignette:" + purpose + ":" + strconv.FormatInt(experiment, 10) + ":" + name))
+	return int64(binary.BigEndian.Uint64(sum[:8]) >> 1)
+}
+
+// Fraction of a stream: Seed scaled to 0 ≤ f < 1.
+func Fraction(experiment int64, purpose, name string) float64 {
+	return float64(Seed(experiment, purpose, name)>>10) / (1 << 53)
+}
+
+// RunFile is a path in the container's own run directory.
+func RunFile(format string, args ...any) string {
+	return agentconfig.RunDir + "/" + fmt.Sprintf(format, args...)
+}

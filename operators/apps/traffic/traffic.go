@@ -1,0 +1,110 @@
+// Package traffic renders publishers, subscribers and clients that are both, all run by the traffic generator.
+package traffic
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+)
+
+// Kind renders traffic.
+type Kind struct{}
+
+// Name of the kind.
+func (Kind) Name() string { return "traffic" }
+
+// Render one process and one configuration file for each instance.
+func (Kind) Render(site apps.Site) apps.Rendering {
+	r := apps.Rendering{Image: site.Images.Traffic, StopGraceSeconds: 2}
+	for i, name := range site.Instances {
+		config := Config(site, i)
+		path := apps.RunFile("traffic-%d.json", i+1)
+		r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: []string{"/traffic", "--config", path}})
+		r.Files = append(r.Files, agentconfig.File{Path: path, Content: encode(config)})
+		if config.Publish != nil {
+			r.PublishTopics = append(r.PublishTopics, config.Publish.Topic)
+		}
+		if config.MetricsPort != 0 {
+			r.MetricsPorts = append(r.MetricsPorts, config.MetricsPort)
+		}
+	}
+	if s := site.App.Subscriber; s != nil {
+		r.Subscriptions = subscriptions(s)
+	}
+	return r
+}
+
+func encode(config trafficconfig.Config) string {
+	text, err := json.Marshal(config)
+	if err != nil {
+		panic(fmt.Sprintf("traffic configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
+	}
+	return string(text)
+}
+
+// Config is the configuration of the i-th instance, from 0.
+func Config(site apps.Site, i int) trafficconfig.Config {
+	name := site.Instances[i]
+	c := trafficconfig.Config{
+		Instance: name, Broker: site.Broker, Interface: site.Interface,
+		Seed: apps.Seed(site.Seed, "instance", name), MetricsPort: site.MetricsPorts[i],
+	}
+	if site.Broadcast != "" {
+		c.Broadcast = site.Broadcast + ":" + strconv.Itoa(apps.BrokerPort)
+	}
+	if s := site.App.Subscriber; s != nil {
+		c.Protocol, c.Version = string(s.Protocol), version(s.Protocol, s.Version)
+		c.Subscribe = &trafficconfig.Subscribe{Topics: subscriptions(s), QoS: int(s.QoS)}
+	}
+	if p := site.App.Publisher; p != nil {
+		sender := site.Senders[i]
+		c.Protocol, c.Version = string(p.Protocol), version(p.Protocol, p.Version)
+		c.Country, c.Unit, c.Entity = sender.Country, sender.Unit, sender.Entity
+		c.Publish = &trafficconfig.Publish{
+			Topic: topic(p.Topic, sender, site, i), QoS: int(p.QoS), Payload: p.Payload,
+			PeriodSeconds: p.Period.Std().Seconds(), FirstAfterSeconds: phase(site, i),
+		}
+	}
+	return c
+}
+
+func version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
+	if protocol != v1alpha1.ProtocolMQTT {
+		return ""
+	}
+	return string(v)
+}
+
+func subscriptions(s *v1alpha1.Subscriber) []string {
+	if len(s.Topics) == 0 {
+		return []string{"#"}
+	}
+	return s.Topics
+}
+
+// topic replaces the placeholders; {instance} is the instance's number on its node, from 1.
+func topic(pattern string, sender apps.Sender, site apps.Site, i int) string {
+	return strings.NewReplacer(
+		"{country}", sender.Country, "{unit}", sender.Unit, "{entity}", sender.Entity,
+		"{node}", site.Node, "{app}", site.App.Name, "{instance}", strconv.Itoa(i+1),
+	).Replace(pattern)
+}
+
+// phase is when the i-th instance first publishes, in seconds after its start, less than its period.
+func phase(site apps.Site, i int) float64 {
+	period := site.App.Publisher.Period.Std().Seconds()
+	switch site.App.Publisher.Phase {
+	case v1alpha1.PhaseAligned:
+		return 0
+	case v1alpha1.PhaseSpread:
+		return period * float64(site.FirstOfApp+i) / float64(site.AllOfApp)
+	default:
+		return period * apps.Fraction(site.Seed, "phase", site.Instances[i])
+	}
+}

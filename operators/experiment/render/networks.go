@@ -1,0 +1,81 @@
+package render
+
+import (
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+)
+
+// cniConfig is the configuration of the CNI plugin `radio`. It proves nothing: radiod admits by pod UID.
+type cniConfig struct {
+	CNIVersion string `json:"cniVersion"`
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Network    string `json:"network"`
+}
+
+// Attachments are the NetworkAttachmentDefinitions, one for each network.
+func Attachments(in Input) []*nadv1.NetworkAttachmentDefinition {
+	e := in.Experiment
+	definitions := make([]*nadv1.NetworkAttachmentDefinition, len(e.Spec.Networks))
+	for i, network := range e.Spec.Networks {
+		name := NetworkName(e.Name, network.Name)
+		definitions[i] = &nadv1.NetworkAttachmentDefinition{
+			ObjectMeta: ownedMeta(e, name, labels(e, v1alpha1.LabelNetwork, network.Name)),
+			Spec:       nadv1.NetworkAttachmentDefinitionSpec{Config: encode(cniConfig{CNIVersion: "1.0.0", Name: name, Type: "radio", Network: network.Name})},
+		}
+		definitions[i].SetGroupVersionKind(nadv1.SchemeGroupVersion.WithKind("NetworkAttachmentDefinition"))
+	}
+	return definitions
+}
+
+// RadioNetworks are what radiod obeys: one for each network, with the pods that may attach.
+func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]types.UID) []*v1alpha1.RadioNetwork {
+	e := in.Experiment
+	networks := make([]*v1alpha1.RadioNetwork, len(e.Spec.Networks))
+	for i, network := range e.Spec.Networks {
+		networks[i] = &v1alpha1.RadioNetwork{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: RadioNetworkName(e, network.Name), Namespace: in.Options.Namespace,
+				Labels: labels(e, v1alpha1.LabelNetwork, network.Name, v1alpha1.LabelExperimentNamespace, e.Namespace),
+			},
+			Spec: v1alpha1.RadioNetworkSpec{
+				Experiment: v1alpha1.ExperimentReference{Namespace: e.Namespace, Name: e.Name, UID: e.UID},
+				Network:    network.Name,
+				Waveform:   waveforms[network.Name],
+				Links:      network.Links,
+				MTU:        mtu(network),
+				Seed:       apps.Seed(e.Spec.Seed, "network", network.Name),
+				Members:    members(in, network.Name, pods),
+			},
+		}
+		networks[i].SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RadioNetwork"))
+	}
+	return networks
+}
+
+func mtu(network v1alpha1.Network) int32 {
+	if network.MTU == 0 {
+		return 1500
+	}
+	return network.MTU
+}
+
+func members(in Input, network string, pods map[string]types.UID) []v1alpha1.Member {
+	found := []v1alpha1.Member{}
+	for _, node := range in.Topology.Nodes {
+		for i, a := range node.Attachments {
+			if a.Network != network {
+				continue
+			}
+			found = append(found, v1alpha1.Member{
+				Node: node.Name, Group: node.Group, NEM: node.NEM, MAC: a.MAC, Address: a.Address.String(), Interface: network,
+				PodUID: pods[node.Name], OpenManagement: node.OpenManagement, Primary: i == 0,
+			})
+		}
+	}
+	return found
+}

@@ -1,0 +1,75 @@
+package render
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// Plan is the run's first plan: its nodes, before T0 is set and anything is armed.
+func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]types.UID) runapi.Plan {
+	e := in.Experiment
+	sites := MakeSites(in)
+	plan := runapi.Plan{
+		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: *e.Spec.DeepCopy(),
+		Waveforms: namedWaveforms(e, waveforms), Phase: v1alpha1.PhaseProvisioning,
+		Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)),
+	}
+	for i, node := range in.Topology.Nodes {
+		plan.Nodes[i] = plannedNode(e, node, sites[node.Name], pods[node.Name])
+	}
+	return plan
+}
+
+// namedWaveforms are those that named references resolved to, by the Waveform's name.
+func namedWaveforms(e *v1alpha1.Experiment, byNetwork map[string]v1alpha1.WaveformSpec) map[string]v1alpha1.WaveformSpec {
+	named := map[string]v1alpha1.WaveformSpec{}
+	for _, network := range e.Spec.Networks {
+		if network.Waveform != "" {
+			named[network.Waveform] = byNetwork[network.Name]
+		}
+	}
+	if len(named) == 0 {
+		return nil
+	}
+	return named
+}
+
+func plannedNode(e *v1alpha1.Experiment, node topology.Node, sites []apps.Site, pod types.UID) runapi.PlannedNode {
+	planned := runapi.PlannedNode{
+		Name: node.Name, Group: node.Group, NEM: node.NEM, PodUID: string(pod), Pod: PodName(e.Name, node.Name),
+		OpenManagement: node.OpenManagement, Apps: []runapi.PlannedApp{},
+	}
+	for _, a := range node.Attachments {
+		if planned.Addresses == nil {
+			planned.Addresses = map[string]string{}
+		}
+		planned.Addresses[a.Network] = a.Address.Addr().String()
+	}
+	for _, site := range sites {
+		kind := KindOf(site.App)
+		r := kind.Render(site)
+		planned.Apps = append(planned.Apps, runapi.PlannedApp{
+			Name: site.App.Name, Kind: kind.Name(), Instances: site.Instances,
+			Publishes: site.App.Publisher != nil, PublishTopics: r.PublishTopics, Subscriptions: r.Subscriptions,
+		})
+	}
+	return planned
+}
+
+// AgentsOf lists every agent of an experiment: one for each app of a node, or the idle one.
+func AgentsOf(t *topology.Topology) []runapi.Target {
+	var agents []runapi.Target
+	for _, node := range t.Nodes {
+		for _, app := range node.Apps {
+			agents = append(agents, runapi.Target{Node: node.Name, App: app})
+		}
+		if len(node.Apps) == 0 {
+			agents = append(agents, runapi.Target{Node: node.Name, App: IdleApp})
+		}
+	}
+	return agents
+}

@@ -1,0 +1,219 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+const (
+	nonRoot = int64(65532)
+	// tokenSeconds of the projected token's life; the kubelet renews it at 80 %.
+	tokenSeconds = int64(3600)
+	// spoolLimit of one container's log directory: what cannot be shipped waits there.
+	spoolLimit = "256Mi"
+	// environmentLimit of one variable: Linux takes 128 KiB for name and value of each (MAX_ARG_STRLEN).
+	environmentLimit = 128<<10 - 256
+)
+
+// Pods of all nodes, in order, each held by the scheduling gate.
+func Pods(in Input) []*corev1.Pod {
+	sites := MakeSites(in)
+	pods := make([]*corev1.Pod, len(in.Topology.Nodes))
+	for i, node := range in.Topology.Nodes {
+		pods[i] = pod(in, node, sites[node.Name])
+	}
+	return pods
+}
+
+func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
+	e := in.Experiment
+	p := &corev1.Pod{ObjectMeta: ownedMeta(e, PodName(e.Name, node.Name), labels(e, v1alpha1.LabelNode, node.Name, v1alpha1.LabelGroup, node.Group))}
+	p.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	p.Spec = corev1.PodSpec{
+		Hostname:                      node.Name,
+		HostAliases:                   hostAliases(in.Topology, node),
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		SchedulingGates:               []corev1.PodSchedulingGate{{Name: v1alpha1.SchedulingGate}},
+		AutomountServiceAccountToken:  ptr.To(false),
+		EnableServiceLinks:            ptr.To(false),
+		TerminationGracePeriodSeconds: ptr.To(int64(5)),
+		SecurityContext:               podSecurity(),
+		InitContainers:                []corev1.Container{install(in.Options)},
+		Volumes:                       []corev1.Volume{emptyDir("bin", ""), TokenVolume()},
+	}
+	var ports []int
+	for _, site := range sites {
+		rendering := KindOf(site.App).Render(site)
+		p.Spec.Containers = append(p.Spec.Containers, appContainer(in, node, site.App, rendering))
+		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(site.App.Name)...)
+		ports = append(ports, rendering.MetricsPorts...)
+	}
+	if len(sites) == 0 {
+		p.Spec.Containers = []corev1.Container{appContainer(in, node, v1alpha1.App{Name: IdleApp}, apps.Rendering{Image: in.Options.AgentImage})}
+		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(IdleApp)...)
+	}
+	p.Annotations = podAnnotations(e, node, ports)
+	return p
+}
+
+func podAnnotations(e *v1alpha1.Experiment, node topology.Node, ports []int) map[string]string {
+	annotations := map[string]string{}
+	if len(node.Attachments) > 0 {
+		annotations[nadv1.NetworkAttachmentAnnot] = selections(e, node)
+	}
+	if len(ports) > 0 {
+		maps.Copy(annotations, map[string]string{
+			"prometheus.io/scrape": "true", "prometheus.io/path": "/metrics", "prometheus.io/port": strconv.Itoa(slices.Min(ports)),
+		})
+	}
+	return annotations
+}
+
+// selection is the part of Multus' network selection element that we use.
+type selection struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Interface string `json:"interface"`
+}
+
+func selections(e *v1alpha1.Experiment, node topology.Node) string {
+	elements := make([]selection, len(node.Attachments))
+	for i, a := range node.Attachments {
+		elements[i] = selection{Name: NetworkName(e.Name, a.Network), Namespace: e.Namespace, Interface: a.Network}
+	}
+	return encode(elements)
+}
+
+// encode makes JSON of plain values, which cannot fail.
+func encode(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encode %T: %v", v, err))
+	}
+	return string(text)
+}
+
+// hostAliases let every peer's name resolve to its radio address, and the node's own name to its own.
+func hostAliases(t *topology.Topology, node topology.Node) []corev1.HostAlias {
+	var aliases []corev1.HostAlias
+	for _, peer := range t.Nodes {
+		if address, ok := peer.AddressFor(node); ok {
+			aliases = append(aliases, corev1.HostAlias{IP: address.String(), Hostnames: []string{peer.Name}})
+		}
+	}
+	return aliases
+}
+
+func podSecurity() *corev1.PodSecurityContext {
+	return &corev1.PodSecurityContext{
+		RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To(nonRoot), RunAsGroup: ptr.To(nonRoot), FSGroup: ptr.To(nonRoot),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+}
+
+func containerSecurity(user *int64, readOnly bool) *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false), RunAsUser: user, ReadOnlyRootFilesystem: ptr.To(readOnly),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// smallRequests has no limit: throttling would look like radio delay.
+func smallRequests() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
+	}}
+}
+
+func install(o Options) corev1.Container {
+	return corev1.Container{
+		Name: installContainer, Image: o.AgentImage, ImagePullPolicy: o.PullPolicy,
+		Command:         []string{"/agent", "install", agentconfig.BinDir},
+		Resources:       smallRequests(),
+		SecurityContext: containerSecurity(nil, true),
+		VolumeMounts:    []corev1.VolumeMount{{Name: "bin", MountPath: agentconfig.BinDir}},
+	}
+}
+
+func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Rendering) corev1.Container {
+	config := agentconfig.Config{
+		Server: in.Options.ServerURL, RunUID: string(in.Experiment.UID), Node: node.Name, App: app.Name,
+		Instances: r.Instances, Files: r.Files, StopGraceSeconds: r.StopGraceSeconds,
+	}
+	if config.Instances == nil {
+		config.Instances = []agentconfig.Instance{}
+	}
+	c := corev1.Container{
+		Name: app.Name, Image: r.Image, ImagePullPolicy: in.Options.PullPolicy,
+		Command:         []string{agentconfig.BinDir + "/agent", "run"},
+		Env:             environment(r.Env, node, config),
+		Resources:       smallRequests(),
+		SecurityContext: containerSecurity(app.RunAsUser, app.Image == ""),
+		VolumeMounts:    appMounts(app.Name),
+	}
+	if app.Resources != nil {
+		c.Resources = *app.Resources.DeepCopy()
+	}
+	for i, port := range r.MetricsPorts {
+		c.Ports = append(c.Ports, corev1.ContainerPort{Name: fmt.Sprintf("metrics-%d", i+1), ContainerPort: int32(port)})
+	}
+	return c
+}
+
+// environment has the platform's own variables last: of two with one name the last one wins.
+func environment(user []v1alpha1.EnvVar, node topology.Node, config agentconfig.Config) []corev1.EnvVar {
+	var env []corev1.EnvVar
+	for _, variable := range user {
+		env = append(env, corev1.EnvVar{Name: variable.Name, Value: escape(variable.Value)})
+	}
+	return append(env, corev1.EnvVar{Name: agentconfig.Env, Value: escape(encode(config))}, corev1.EnvVar{Name: "VIGNETTE_NODE", Value: node.Name})
+}
+
+func appMounts(app string) []corev1.VolumeMount {
+	return []corev1.VolumeMount{
+		{Name: "bin", MountPath: agentconfig.BinDir, ReadOnly: true},
+		{Name: "token", MountPath: "/vignette/token", ReadOnly: true},
+		{Name: "run-" + app, MountPath: agentconfig.RunDir},
+		{Name: "log-" + app, MountPath: agentconfig.LogDir},
+		{Name: "tmp-" + app, MountPath: "/tmp"},
+	}
+}
+
+func appVolumes(app string) []corev1.Volume {
+	return []corev1.Volume{emptyDir("run-"+app, ""), emptyDir("log-"+app, spoolLimit), emptyDir("tmp-"+app, "")}
+}
+
+func emptyDir(name, limit string) corev1.Volume {
+	source := &corev1.EmptyDirVolumeSource{}
+	if limit != "" {
+		source.SizeLimit = ptr.To(resource.MustParse(limit))
+	}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: source}}
+}
+
+// TokenVolume projects the token with which a pod talks to the server; its default audience would be the API server.
+func TokenVolume() corev1.Volume {
+	return corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{
+			Audience: v1alpha1.TokenAudience, ExpirationSeconds: ptr.To(tokenSeconds), Path: "token",
+		}}},
+	}}}
+}
+
+// escape keeps the kubelet from expanding $(NAME) in a value.
+func escape(s string) string { return strings.ReplaceAll(s, "$", "$$") }

@@ -1,0 +1,127 @@
+// Package render makes every object that belongs to an experiment. It is pure: the same experiment
+// and options give the same objects, byte for byte; golden files hold them.
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// Options are the platform's side of what is rendered.
+type Options struct {
+	// Namespace of the platform, where RadioNetworks live.
+	Namespace string
+	// ServerURL as node pods and the workflow's pods reach it.
+	ServerURL string
+	// AgentImage, ServerImage and AnalysisImage of the platform.
+	AgentImage, ServerImage, AnalysisImage string
+	// Apps has the images of the platform's own apps.
+	Apps apps.Images
+	// PullPolicy of the platform's images.
+	PullPolicy corev1.PullPolicy
+}
+
+// Names of objects that all experiments share.
+const (
+	// WorkflowServiceAccount runs the workflow's pods; the ClusterRole bound to it has the same name.
+	WorkflowServiceAccount = "vignette-workflow"
+	// WorkflowTemplate is the ClusterWorkflowTemplate in workflows/.
+	WorkflowTemplate = "vignette-experiment"
+	// IdleApp is the agent's app name on nodes without apps.
+	IdleApp = "idle"
+	// installContainer is the init container's name, which no app may have.
+	installContainer = "agent"
+	managedBy        = "app.kubernetes.io/managed-by"
+	// ManagedByValue marks shared objects that the operator made and may remove.
+	ManagedByValue = "vignette"
+)
+
+// Input is what objects are rendered from.
+type Input struct {
+	Experiment *v1alpha1.Experiment
+	Topology   *topology.Topology
+	Options    Options
+}
+
+// Check says what of an experiment cannot be rendered although the topology is good.
+func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	for i, app := range spec.Apps {
+		if app.Name == installContainer || app.Name == IdleApp {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("name"), app.Name, "is a name that the platform uses itself"))
+		}
+		if KindOf(app) == nil {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i), app.Name, "needs one of mosquitto, publisher, subscriber, or image with command"))
+		}
+	}
+	return errs
+}
+
+// CheckSize says which apps have more instances than fit the agent's configuration.
+func CheckSize(pods []*corev1.Pod, spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	for i, app := range spec.Apps {
+		if size := largestVariable(pods, app.Name); size > environmentLimit {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("instances"), app.Instances,
+				fmt.Sprintf("the agent's configuration has %d bytes and at most %d fit: spread the instances over more nodes or apps", size, environmentLimit)))
+		}
+	}
+	return errs
+}
+
+func largestVariable(pods []*corev1.Pod, container string) (size int) {
+	for _, pod := range pods {
+		for _, c := range pod.Spec.Containers {
+			for _, variable := range c.Env {
+				if c.Name == container {
+					size = max(size, len(variable.Value))
+				}
+			}
+		}
+	}
+	return size
+}
+
+// PodName of a node.
+func PodName(experiment, node string) string { return experiment + "-" + node }
+
+// NetworkName of a NetworkAttachmentDefinition.
+func NetworkName(experiment, network string) string { return experiment + "-" + network }
+
+// RadioNetworkName in the platform's namespace, where names of experiments may clash but UIDs do not.
+func RadioNetworkName(e *v1alpha1.Experiment, network string) string {
+	return fmt.Sprintf("%s-%s", e.UID, network)
+}
+
+// Owner is the owner reference of everything in the experiment's namespace.
+func Owner(e *v1alpha1.Experiment) metav1.OwnerReference {
+	return *metav1.NewControllerRef(e, v1alpha1.GroupVersion.WithKind("Experiment"))
+}
+
+func labels(e *v1alpha1.Experiment, more ...string) map[string]string {
+	l := map[string]string{
+		managedBy:                   ManagedByValue,
+		v1alpha1.LabelExperiment:    e.Name,
+		v1alpha1.LabelExperimentUID: string(e.UID),
+	}
+	for i := 0; i+1 < len(more); i += 2 {
+		l[more[i]] = more[i+1]
+	}
+	return l
+}
+
+func ownedMeta(e *v1alpha1.Experiment, name string, l map[string]string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: name, Namespace: e.Namespace, Labels: l,
+		OwnerReferences: []metav1.OwnerReference{Owner(e)},
+	}
+}
+
+func upper(s string) string { return strings.ToUpper(s) }

@@ -1,0 +1,129 @@
+package render
+
+import (
+	"fmt"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/apps/image"
+	"vignette.dev/vignette/operators/apps/mosquitto"
+	"vignette.dev/vignette/operators/apps/traffic"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// KindOf an app; nil for none.
+func KindOf(app v1alpha1.App) apps.Kind {
+	switch {
+	case app.Mosquitto != nil:
+		return mosquitto.Kind{}
+	case app.Publisher != nil || app.Subscriber != nil:
+		return traffic.Kind{}
+	case app.Image != "" && len(app.Command) > 0:
+		return image.Kind{}
+	}
+	return nil
+}
+
+// Metrics ports that radiod lets in on eth0: the first instance of a node's a-th app has firstMetricsPort + a.
+const (
+	firstMetricsPort = 9464
+	lastMetricsPort  = 9499
+)
+
+// Sites are all apps of an experiment, by node and in each node's order.
+type Sites map[string][]apps.Site
+
+// MakeSites resolves what the apps of every node refer to. The topology's references must be good.
+func MakeSites(in Input) Sites {
+	m := siteMaker{in: in, entities: map[string]int{}, instances: map[string]int{}}
+	sites := Sites{}
+	for _, node := range in.Topology.Nodes {
+		next := firstMetricsPort + len(node.Apps)
+		for i, name := range node.Apps {
+			app, _ := in.Topology.App(name)
+			site := m.site(node, app)
+			site.MetricsPorts = metricsPorts(firstMetricsPort+i, &next, len(site.Instances))
+			sites[node.Name] = append(sites[node.Name], site)
+		}
+	}
+	return sites
+}
+
+func metricsPorts(first int, next *int, instances int) []int {
+	ports := make([]int, instances)
+	ports[0] = first
+	for i := 1; i < instances && *next <= lastMetricsPort; i++ {
+		ports[i] = *next
+		*next++
+	}
+	return ports
+}
+
+type siteMaker struct {
+	in Input
+	// entities numbered so far by country, instances counted so far by app.
+	entities, instances map[string]int
+}
+
+func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
+	t := m.in.Topology
+	site := apps.Site{
+		App: app, Node: node.Name, Group: node.Group, Seed: m.in.Experiment.Spec.Seed,
+		Instances: topology.Instances(node.Name, app.Name, app.Instances), Images: m.in.Options.Apps,
+		FirstOfApp: m.instances[app.Name], AllOfApp: len(t.Hosts(app.Name)) * max(int(app.Instances), 1),
+	}
+	m.instances[app.Name] += len(site.Instances)
+	m.client(&site, node, app)
+	if app.Publisher != nil {
+		site.Senders = m.senders(app.Publisher.Country, node.Group, len(site.Instances))
+	}
+	if app.Mosquitto != nil {
+		for _, bridge := range app.Mosquitto.Bridges {
+			peer, _ := t.BridgePeer(node, bridge)
+			site.BridgePeers = append(site.BridgePeers, peer.Name)
+		}
+	}
+	return site
+}
+
+// client resolves the broker or the broadcast network of a publisher or subscriber.
+func (m *siteMaker) client(site *apps.Site, node topology.Node, app v1alpha1.App) {
+	var protocol v1alpha1.Protocol
+	var to, network string
+	switch p, s := app.Publisher, app.Subscriber; {
+	case p != nil:
+		protocol, to, network = p.Protocol, p.To, p.Network
+	case s != nil:
+		protocol, to, network = s.Protocol, s.To, s.Network
+	default:
+		return
+	}
+	if protocol == v1alpha1.ProtocolMQTT {
+		broker, _ := m.in.Topology.Broker(node, to)
+		host := broker.Name
+		if host == node.Name {
+			host = "127.0.0.1" // a node without a network has no address of its own but this
+		}
+		site.Broker = fmt.Sprintf("%s:%d", host, apps.BrokerPort)
+		return
+	}
+	site.Interface, _ = m.in.Topology.BroadcastNetwork(node, network)
+	site.Broadcast = m.in.Topology.Broadcast(site.Interface).String()
+}
+
+// senders numbers the publishing instances of a country through the whole experiment, so that
+// entities, and with them message ids, are unique.
+func (m *siteMaker) senders(country, group string, count int) []apps.Sender {
+	if country == "" {
+		country = upper(group)
+	}
+	senders := make([]apps.Sender, count)
+	for i := range senders {
+		m.entities[country]++
+		senders[i] = apps.Sender{
+			Country: country, Unit: country + "-UNIT001",
+			Entity: fmt.Sprintf("%s-S%03d", country, m.entities[country]),
+		}
+	}
+	return senders
+}

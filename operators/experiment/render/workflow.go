@@ -1,0 +1,74 @@
+package render
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// WorkflowKind of Argo Workflows.
+var WorkflowKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}
+
+// Workflow sequences the run; its suspended steps are driven by the operator.
+func Workflow(in Input) *unstructured.Unstructured {
+	e := in.Experiment
+	w := &unstructured.Unstructured{}
+	w.SetGroupVersionKind(WorkflowKind)
+	w.SetName(e.Name)
+	w.SetNamespace(e.Namespace)
+	w.SetLabels(labels(e))
+	w.SetOwnerReferences([]metav1.OwnerReference{Owner(e)})
+	w.Object["spec"] = map[string]any{
+		"workflowTemplateRef": map[string]any{"name": WorkflowTemplate, "clusterScope": true},
+		"serviceAccountName":  WorkflowServiceAccount,
+		"arguments": map[string]any{"parameters": []any{
+			parameter("run-uid", string(e.UID)),
+			parameter("server-url", in.Options.ServerURL),
+			parameter("server-image", in.Options.ServerImage),
+			parameter("analysis-image", in.Options.AnalysisImage),
+		}},
+		"podMetadata": map[string]any{"labels": map[string]any{v1alpha1.LabelExperiment: e.Name}},
+	}
+	return w
+}
+
+func parameter(name, value string) map[string]any {
+	return map[string]any{"name": name, "value": value}
+}
+
+// ServiceAccount of the workflow's pods. All experiments of a namespace share it and own it together,
+// so that it goes with the last of them.
+func ServiceAccount(e *v1alpha1.Experiment) *corev1.ServiceAccount {
+	account := &corev1.ServiceAccount{ObjectMeta: sharedMeta(e)}
+	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	return account
+}
+
+// RoleBinding lets the workflow's pods report to Argo.
+func RoleBinding(e *v1alpha1.Experiment) *rbacv1.RoleBinding {
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: sharedMeta(e),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: WorkflowServiceAccount},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: WorkflowServiceAccount, Namespace: e.Namespace}},
+	}
+	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"))
+	return binding
+}
+
+func sharedMeta(e *v1alpha1.Experiment) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name: WorkflowServiceAccount, Namespace: e.Namespace, Labels: map[string]string{managedBy: ManagedByValue},
+		OwnerReferences: []metav1.OwnerReference{SharedOwner(e)},
+	}
+}
+
+// SharedOwner is one of several owners.
+func SharedOwner(e *v1alpha1.Experiment) metav1.OwnerReference {
+	owner := Owner(e)
+	owner.Controller, owner.BlockOwnerDeletion = nil, nil
+	return owner
+}

@@ -1,0 +1,122 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// EarlyStopLead is how far ahead an early stop is armed: enough for every agent's long poll.
+const EarlyStopLead = 2 * time.Second
+
+// Armed are the actions that agents must have now (an offset from T0): those they have already,
+// and those due within the look-ahead. What was armed once stays as it was.
+func (t *Timeline) Armed(already []runapi.Action, now, lookAhead time.Duration) []runapi.Action {
+	armed := slices.Clone(already)
+	if stopped(already) {
+		return armed
+	}
+	for _, action := range t.Actions {
+		if at(action) <= now+lookAhead && !slices.ContainsFunc(armed, sameID(action.ID)) {
+			armed = append(armed, action)
+		}
+	}
+	return armed
+}
+
+// StopEarly adds the stop of every publisher that runs or is armed to start, EarlyStopLead from now;
+// it changes nothing where that was done before. An armed start cannot be taken back, so a target
+// with one in the future is stopped right at its start.
+func (t *Timeline) StopEarly(already []runapi.Action, now time.Duration) []runapi.Action {
+	if stopped(already) {
+		return already
+	}
+	stop := max(now, 0) + EarlyStopLead
+	targets := []runapi.Target{}
+	for target := range t.publishers {
+		running, since := false, time.Duration(0)
+		for _, action := range already {
+			if slices.Contains(action.Targets, target) && at(action) >= since {
+				running, since = action.Verb == runapi.VerbStart, at(action)
+			}
+		}
+		if running {
+			targets, stop = append(targets, target), max(stop, since)
+		}
+	}
+	slices.SortFunc(targets, compareTargets)
+	return append(slices.Clone(already), runapi.Action{
+		ID: EarlyStopID, AtNanoseconds: int64(stop), Verb: runapi.VerbStop, Targets: targets,
+	})
+}
+
+func stopped(armed []runapi.Action) bool { return slices.ContainsFunc(armed, sameID(EarlyStopID)) }
+
+func sameID(id string) func(runapi.Action) bool {
+	return func(a runapi.Action) bool { return a.ID == id }
+}
+
+func at(a runapi.Action) time.Duration { return time.Duration(a.AtNanoseconds) }
+
+// End of the run, before the drain: the duration or the last action, or the early stop.
+func (t *Timeline) End(armed []runapi.Action) time.Duration {
+	if i := slices.IndexFunc(armed, sameID(EarlyStopID)); i >= 0 {
+		return at(armed[i])
+	}
+	end := t.Duration
+	for _, action := range t.Actions {
+		end = max(end, at(action))
+	}
+	return end
+}
+
+// StartsEnd is when the step `start` gives way to `stop`: once the last action before the first stop
+// is due, but not long before that stop.
+func (t *Timeline) StartsEnd(armed []runapi.Action, lookAhead time.Duration) time.Duration {
+	firstStop := t.End(armed)
+	for _, action := range t.Actions {
+		if action.Verb == runapi.VerbStop {
+			firstStop = min(firstStop, at(action))
+		}
+	}
+	end := max(firstStop-lookAhead, 0)
+	for _, action := range t.Actions {
+		if at(action) < firstStop {
+			end = max(end, at(action))
+		}
+	}
+	return min(end, firstStop)
+}
+
+// MeasureStart is the first start of a publisher, from which data volumes count.
+func (t *Timeline) MeasureStart() time.Duration {
+	for _, action := range t.Actions {
+		for _, target := range action.Targets {
+			if action.Verb == runapi.VerbStart && t.publishers[target] {
+				return at(action)
+			}
+		}
+	}
+	return 0
+}
+
+// Next is the soonest moment after now at which more has to be armed or a step may end.
+func (t *Timeline) Next(armed []runapi.Action, now, lookAhead time.Duration) time.Duration {
+	next := t.End(armed)
+	for _, moment := range t.moments(armed, lookAhead) {
+		if moment > now && (next <= now || moment < next) {
+			next = moment
+		}
+	}
+	return next
+}
+
+func (t *Timeline) moments(armed []runapi.Action, lookAhead time.Duration) []time.Duration {
+	moments := []time.Duration{t.StartsEnd(armed, lookAhead), t.End(armed)}
+	for _, action := range t.Actions {
+		// A second early: arming at the last moment of the look-ahead would waste its point.
+		moments = append(moments, at(action)-lookAhead-time.Second, at(action))
+	}
+	return moments
+}

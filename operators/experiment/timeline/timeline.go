@@ -1,0 +1,162 @@
+// Package timeline turns an experiment's timeline into actions for agents, and says when each of
+// the workflow's steps is over. It is pure: moments are offsets from T0.
+package timeline
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// Timeline is the compiled timeline of a run.
+type Timeline struct {
+	// Actions in order of time; at one moment stops come before starts, so that a restart works.
+	Actions []runapi.Action
+	// Duration of the run, at least; the drain comes after it.
+	Duration time.Duration
+	// publishers are the targets whose stop ends the run.
+	publishers map[runapi.Target]bool
+}
+
+// EarlyStopID is the id of the action that `spec.stop` adds.
+const EarlyStopID = "early-stop"
+
+// Compile makes the timeline of an experiment and says every entry that it cannot make sense of.
+//
+// A target is one app on one node. One that no entry starts is started at T0. A publisher that is
+// left running is stopped at the experiment's duration; everything else left running ends after the drain.
+func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, field.ErrorList) {
+	c := compiler{topology: t, moments: map[moment][]runapi.Target{}, last: map[runapi.Target]runapi.Verb{}, started: map[runapi.Target]bool{}}
+	entries := slices.Clone(spec.Timeline)
+	order := make([]int, len(entries))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(entries[a].At.Std(), entries[b].At.Std()) })
+	for _, i := range order {
+		c.entry(entries[i], field.NewPath("spec", "timeline").Index(i))
+	}
+	result := &Timeline{Duration: spec.Duration.Std(), publishers: map[runapi.Target]bool{}}
+	for _, node := range t.Nodes {
+		for _, name := range node.Apps {
+			target := runapi.Target{Node: node.Name, App: name}
+			app, _ := t.App(name)
+			if !c.started[target] {
+				c.add(0, runapi.VerbStart, target)
+			}
+			if app.Publisher == nil {
+				continue
+			}
+			result.publishers[target] = true
+			if c.last[target] != runapi.VerbStop {
+				c.add(spec.Duration.Std(), runapi.VerbStop, target)
+			}
+		}
+	}
+	result.Actions = c.actions()
+	return result, c.errs
+}
+
+type moment struct {
+	at   time.Duration
+	verb runapi.Verb
+}
+
+type compiler struct {
+	topology *topology.Topology
+	moments  map[moment][]runapi.Target
+	// last verb that the entries have for a target, and whether any starts it.
+	last    map[runapi.Target]runapi.Verb
+	started map[runapi.Target]bool
+	errs    field.ErrorList
+}
+
+func (c *compiler) entry(entry v1alpha1.TimelineEntry, path *field.Path) {
+	// Stops first: an entry that names an app in both restarts it.
+	c.references(entry.At.Std(), runapi.VerbStop, entry.Stop, path.Child("stop"))
+	c.references(entry.At.Std(), runapi.VerbStart, entry.Start, path.Child("start"))
+}
+
+func (c *compiler) references(at time.Duration, verb runapi.Verb, references []string, path *field.Path) {
+	for i, reference := range references {
+		targets, err := Targets(c.topology, reference)
+		if err != nil {
+			c.errs = append(c.errs, field.Invalid(path.Index(i), reference, err.Error()))
+		}
+		for _, target := range targets {
+			c.add(at, verb, target)
+			c.last[target] = verb
+			c.started[target] = c.started[target] || verb == runapi.VerbStart
+		}
+	}
+}
+
+func (c *compiler) add(at time.Duration, verb runapi.Verb, target runapi.Target) {
+	m := moment{at, verb}
+	if !slices.Contains(c.moments[m], target) {
+		c.moments[m] = append(c.moments[m], target)
+	}
+}
+
+func (c *compiler) actions() []runapi.Action {
+	keys := make([]moment, 0, len(c.moments))
+	for m := range c.moments {
+		keys = append(keys, m)
+	}
+	slices.SortFunc(keys, func(a, b moment) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return -strings.Compare(string(a.verb), string(b.verb)) // "stop" before "start"
+	})
+	actions := make([]runapi.Action, len(keys))
+	for i, m := range keys {
+		targets := c.moments[m]
+		slices.SortFunc(targets, compareTargets)
+		actions[i] = runapi.Action{ID: fmt.Sprintf("%03d-%s", i+1, m.verb), AtNanoseconds: int64(m.at), Verb: m.verb, Targets: targets}
+	}
+	return actions
+}
+
+func compareTargets(a, b runapi.Target) int {
+	if a.Node != b.Node {
+		return strings.Compare(a.Node, b.Node)
+	}
+	return strings.Compare(a.App, b.App)
+}
+
+// Targets that a reference names: an app (on every node that runs it), node/app or group/app,
+// where the name of a node with a count stands for all of them.
+func Targets(t *topology.Topology, reference string) ([]runapi.Target, error) {
+	where, app, qualified := strings.Cut(reference, "/")
+	if !qualified {
+		where, app = "", reference
+	}
+	if _, found := t.App(app); !found {
+		return nil, fmt.Errorf("there is no app %q", app)
+	}
+	var targets []runapi.Target
+	if node, found := t.Node(where); found && node.Runs(app) {
+		return []runapi.Target{{Node: where, App: app}}, nil
+	}
+	for _, node := range t.Hosts(app) {
+		if !qualified || node.Group == where || node.Template == where {
+			targets = append(targets, runapi.Target{Node: node.Name, App: app})
+		}
+	}
+	if len(targets) == 0 && qualified {
+		return nil, fmt.Errorf("neither a node nor a group %q runs app %q", where, app)
+	}
+	if len(targets) == 0 {
+		return nil, fmt.Errorf("no node runs app %q", app)
+	}
+	return targets, nil
+}

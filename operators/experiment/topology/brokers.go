@@ -1,0 +1,175 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// serves tells whether clients may name the app as their broker: a broker, or an image of the user's own.
+func serves(app v1alpha1.App) bool { return app.Mosquitto != nil || app.Image != "" }
+
+// Broker resolves a broker reference made on a node: node/app; else the app on that same node; else
+// the only node that runs it. An empty reference means any Mosquitto by the same rules. The node
+// and the broker's node must share a network, unless they are one and the same.
+func (t *Topology) Broker(from Node, reference string) (Node, error) {
+	candidates, err := t.brokerCandidates(reference)
+	if err != nil {
+		return Node{}, err
+	}
+	broker, err := choose(from, reference, candidates)
+	if err != nil {
+		return Node{}, err
+	}
+	if _, shared := broker.AddressFor(from); !shared && broker.Name != from.Name {
+		return Node{}, fmt.Errorf("node %s has no network in common with the broker's node %s", from.Name, broker.Name)
+	}
+	return broker, nil
+}
+
+func (t *Topology) brokerCandidates(reference string) ([]Node, error) {
+	node, name, qualified := strings.Cut(reference, "/")
+	if !qualified {
+		name = reference
+	}
+	if reference == "" {
+		var all []Node
+		for _, n := range t.Nodes {
+			for _, a := range n.Apps {
+				if t.apps[a].Mosquitto != nil {
+					all = append(all, n)
+				}
+			}
+		}
+		return all, nil
+	}
+	app, found := t.apps[name]
+	if !found {
+		return nil, fmt.Errorf("there is no app %q", name)
+	}
+	if !serves(app) {
+		return nil, fmt.Errorf("app %q is no broker: want an app with mosquitto, or an image of your own", name)
+	}
+	if !qualified {
+		return t.Hosts(name), nil
+	}
+	host, found := t.Node(node)
+	if !found {
+		return nil, fmt.Errorf("there is no node %q", node)
+	}
+	if !host.Runs(name) {
+		return nil, fmt.Errorf("node %q does not run app %q", node, name)
+	}
+	return []Node{host}, nil
+}
+
+func choose(from Node, reference string, candidates []Node) (Node, error) {
+	for _, c := range candidates {
+		if c.Name == from.Name {
+			return c, nil
+		}
+	}
+	switch len(candidates) {
+	case 1:
+		return candidates[0], nil
+	case 0:
+		return Node{}, fmt.Errorf("no node runs broker %q", reference)
+	}
+	names := make([]string, 0, 4)
+	for _, c := range candidates[:min(len(candidates), 4)] {
+		names = append(names, c.Name)
+	}
+	return Node{}, fmt.Errorf("node %s runs no broker %q itself and %d others do (%s …): name one, such as %s/%s",
+		from.Name, reference, len(candidates), strings.Join(names, ", "), candidates[0].Name, reference)
+}
+
+// CheckReferences says which references between apps do not resolve on some node.
+func (t *Topology) CheckReferences(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	for i, app := range spec.Apps {
+		path := field.NewPath("spec", "apps").Index(i)
+		for _, node := range t.Hosts(app.Name) {
+			if found := t.checkApp(app, node, path); len(found) > 0 {
+				errs = append(errs, found...)
+				break // one node's words are enough
+			}
+		}
+	}
+	return errs
+}
+
+func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
+	if p := app.Publisher; p != nil {
+		errs = append(errs, t.checkClient(node, p.Protocol, p.To, p.Network, path.Child("publisher"))...)
+	}
+	if s := app.Subscriber; s != nil {
+		errs = append(errs, t.checkClient(node, s.Protocol, s.To, s.Network, path.Child("subscriber"))...)
+	}
+	if p, s := app.Publisher, app.Subscriber; p != nil && s != nil && (p.Protocol != s.Protocol || p.Version != s.Version || p.To != s.To || p.Network != s.Network) {
+		errs = append(errs, field.Invalid(path, app.Name, "publisher and subscriber of one app are one client: protocol, version, to and network must be the same"))
+	}
+	if app.Mosquitto == nil {
+		return errs
+	}
+	for j, bridge := range app.Mosquitto.Bridges {
+		at := path.Child("mosquitto", "bridges").Index(j).Child("to")
+		if _, err := t.BridgePeer(node, bridge); err != nil {
+			errs = append(errs, field.Invalid(at, bridge.To, err.Error()))
+		}
+	}
+	return errs
+}
+
+// BridgePeer resolves the far end of a bridge of a broker on a node; it is never that broker itself.
+func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
+	candidates, err := t.brokerCandidates(bridge.To)
+	if err != nil {
+		return Node{}, err
+	}
+	var others []Node
+	for _, c := range candidates {
+		if c.Name != node.Name {
+			others = append(others, c)
+		}
+	}
+	if len(others) == 0 && len(candidates) > 0 {
+		return Node{}, fmt.Errorf("is a bridge of the broker on node %s to itself", node.Name)
+	}
+	peer, err := choose(node, bridge.To, others)
+	if err != nil {
+		return Node{}, err
+	}
+	if _, shared := peer.AddressFor(node); !shared {
+		return Node{}, fmt.Errorf("node %s has no network in common with the broker's node %s", node.Name, peer.Name)
+	}
+	return peer, nil
+}
+
+func (t *Topology) checkClient(node Node, protocol v1alpha1.Protocol, to, network string, path *field.Path) field.ErrorList {
+	if protocol == v1alpha1.ProtocolMQTT {
+		if _, err := t.Broker(node, to); err != nil {
+			return field.ErrorList{field.Invalid(path.Child("to"), to, err.Error())}
+		}
+		return nil
+	}
+	if _, err := t.BroadcastNetwork(node, network); err != nil {
+		return field.ErrorList{field.Invalid(path.Child("network"), network, err.Error())}
+	}
+	return nil
+}
+
+// BroadcastNetwork is the network that a brokerless client on a node uses: the named one, else the node's first.
+func (t *Topology) BroadcastNetwork(node Node, network string) (string, error) {
+	if len(node.Attachments) == 0 {
+		return "", fmt.Errorf("node %s is on no network", node.Name)
+	}
+	if network == "" {
+		return node.Attachments[0].Network, nil
+	}
+	if _, ok := node.Address(network); !ok {
+		return "", fmt.Errorf("node %s is not on network %q", node.Name, network)
+	}
+	return network, nil
+}

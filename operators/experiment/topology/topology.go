@@ -1,0 +1,258 @@
+// Package topology expands the nodes of an experiment: every tactical node with its NEM id, MAC,
+// addresses and apps, in the order of the spec. It is pure: equal specs give equal topologies.
+package topology
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Attachment is a node's interface on a radio network.
+type Attachment struct {
+	// Network is also the interface's name.
+	Network string
+	// MAC is 02:02:00:00:HH:LL, with the NEM id in its last two bytes.
+	MAC string
+	// Address with the network's prefix length; its host part is the NEM id.
+	Address netip.Prefix
+}
+
+// Node is one tactical node.
+type Node struct {
+	Name string
+	// Template is the name of the spec's node that it was expanded from.
+	Template string
+	Group    string
+	// NEM is the network emulation module id, 1 to 65534.
+	NEM int32
+	// Attachments in the order of the node's networks; the first is its primary network.
+	Attachments []Attachment
+	// Apps by name, in the node's order.
+	Apps           []string
+	OpenManagement bool
+}
+
+// Address of the node on a network.
+func (n Node) Address(network string) (netip.Addr, bool) {
+	for _, a := range n.Attachments {
+		if a.Network == network {
+			return a.Address.Addr(), true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// AddressFor is the node's address on the first network that it shares with peer, in the peer's
+// order; for the node itself its first address.
+func (n Node) AddressFor(peer Node) (netip.Addr, bool) {
+	for _, a := range peer.Attachments {
+		if address, ok := n.Address(a.Network); ok {
+			return address, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// Runs tells whether the node runs the app.
+func (n Node) Runs(app string) bool {
+	for _, a := range n.Apps {
+		if a == app {
+			return true
+		}
+	}
+	return false
+}
+
+// Topology is the expanded experiment.
+type Topology struct {
+	Nodes []Node
+	// Subnets by network name.
+	Subnets map[string]netip.Prefix
+	apps    map[string]v1alpha1.App
+	byName  map[string]int
+}
+
+// App by its name.
+func (t *Topology) App(name string) (v1alpha1.App, bool) {
+	a, ok := t.apps[name]
+	return a, ok
+}
+
+// Node by its name.
+func (t *Topology) Node(name string) (Node, bool) {
+	i, ok := t.byName[name]
+	if !ok {
+		return Node{}, false
+	}
+	return t.Nodes[i], true
+}
+
+// Hosts are the nodes that run an app, in order.
+func (t *Topology) Hosts(app string) []Node {
+	var hosts []Node
+	for _, n := range t.Nodes {
+		if n.Runs(app) {
+			hosts = append(hosts, n)
+		}
+	}
+	return hosts
+}
+
+// Instances names an app's instances on a node: node/app, or node/app/1 … node/app/count.
+func Instances(node, app string, count int32) []string {
+	if count <= 1 {
+		return []string{node + "/" + app}
+	}
+	names := make([]string, count)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s/%s/%d", node, app, i+1)
+	}
+	return names
+}
+
+// MAC of a NEM id: 02:02:00:00:HH:LL, as EMANE's virtual transport sets it.
+func MAC(nem int32) string {
+	return fmt.Sprintf("02:02:00:00:%02x:%02x", byte(nem>>8), byte(nem))
+}
+
+// Expand makes the topology of an experiment and says everything about it that is wrong.
+func Expand(spec *v1alpha1.ExperimentSpec) (*Topology, field.ErrorList) {
+	t := &Topology{Subnets: map[string]netip.Prefix{}, apps: map[string]v1alpha1.App{}, byName: map[string]int{}}
+	path := field.NewPath("spec")
+	errs := t.addNetworks(spec, path.Child("networks"))
+	for i, app := range spec.Apps {
+		if _, found := t.apps[app.Name]; found {
+			errs = append(errs, field.Duplicate(path.Child("apps").Index(i).Child("name"), app.Name))
+		}
+		t.apps[app.Name] = app
+	}
+	nems := map[int32]string{}
+	for i, node := range spec.Nodes {
+		errs = append(errs, t.addNode(node, path.Child("nodes").Index(i), nems)...)
+	}
+	return t, errs
+}
+
+func (t *Topology) addNetworks(spec *v1alpha1.ExperimentSpec, path *field.Path) (errs field.ErrorList) {
+	for i, network := range spec.Networks {
+		at := path.Index(i)
+		subnet, err := netip.ParsePrefix(network.Subnet)
+		if err != nil || !subnet.Addr().Is4() || subnet != subnet.Masked() {
+			errs = append(errs, field.Invalid(at.Child("subnet"), network.Subnet, "want an IPv4 subnet by its base address, such as 198.18.0.0/24"))
+			continue
+		}
+		for _, other := range spec.Networks[:i] {
+			if t.Subnets[other.Name].IsValid() && t.Subnets[other.Name].Overlaps(subnet) {
+				errs = append(errs, field.Invalid(at.Child("subnet"), network.Subnet,
+					fmt.Sprintf("overlaps %s of network %s: give every network a subnet of its own", other.Subnet, other.Name)))
+			}
+		}
+		t.Subnets[network.Name] = subnet
+	}
+	return errs
+}
+
+func (t *Topology) addNode(spec v1alpha1.Node, path *field.Path, nems map[int32]string) (errs field.ErrorList) {
+	errs = append(errs, t.checkNode(spec, path)...)
+	for i := int32(0); i < countOf(spec); i++ {
+		node := expandOne(spec, i, int32(len(t.Nodes))+1)
+		if _, found := t.byName[node.Name]; found {
+			errs = append(errs, field.Duplicate(path.Child("name"), node.Name))
+			continue
+		}
+		if other, found := nems[node.NEM]; found {
+			errs = append(errs, field.Invalid(path.Child("nem"), node.NEM,
+				fmt.Sprintf("node %s has the NEM id of node %s: without nem a node's id is its place in the order of nodes", node.Name, other)))
+		}
+		nems[node.NEM] = node.Name
+		for j, network := range spec.Networks {
+			attachment, err := t.attach(node, network)
+			if err != nil {
+				errs = append(errs, field.Invalid(path.Child("networks").Index(j), network, err.Error()))
+				continue
+			}
+			node.Attachments = append(node.Attachments, attachment)
+		}
+		t.byName[node.Name] = len(t.Nodes)
+		t.Nodes = append(t.Nodes, node)
+	}
+	return errs
+}
+
+func (t *Topology) checkNode(spec v1alpha1.Node, path *field.Path) (errs field.ErrorList) {
+	brokers := 0
+	for j, name := range spec.Apps {
+		app, found := t.apps[name]
+		if !found {
+			errs = append(errs, field.NotFound(path.Child("apps").Index(j), name))
+			continue
+		}
+		if app.Mosquitto == nil {
+			continue
+		}
+		if brokers++; brokers > 1 {
+			errs = append(errs, field.Invalid(path.Child("apps").Index(j), name, "is the node's second broker, and port 1883 can be had only once"))
+		}
+		if app.Instances > 1 {
+			errs = append(errs, field.Invalid(path.Child("apps").Index(j), name,
+				fmt.Sprintf("is a broker with %d instances: a broker runs once on a node", app.Instances)))
+		}
+	}
+	return errs
+}
+
+func countOf(spec v1alpha1.Node) int32 {
+	if spec.Count == nil {
+		return 1
+	}
+	return *spec.Count
+}
+
+func expandOne(spec v1alpha1.Node, i, position int32) Node {
+	node := Node{
+		Name: spec.Name, Template: spec.Name, Group: spec.Group, NEM: position, Apps: spec.Apps,
+		OpenManagement: spec.ManagementNetwork == v1alpha1.ManagementOpen,
+	}
+	if node.Group == "" {
+		node.Group = spec.Name
+	}
+	if spec.Count != nil {
+		node.Name = spec.Name + "-" + strconv.Itoa(int(i)+1)
+	}
+	if spec.NEM != nil {
+		node.NEM = *spec.NEM + i
+	}
+	return node
+}
+
+func (t *Topology) attach(node Node, network string) (Attachment, error) {
+	subnet, found := t.Subnets[network]
+	if !found {
+		return Attachment{}, fmt.Errorf("no such network with a valid subnet")
+	}
+	// The last address of the subnet is its broadcast address.
+	if hosts := int64(1)<<(32-subnet.Bits()) - 2; int64(node.NEM) > hosts {
+		return Attachment{}, fmt.Errorf("subnet %s has room for NEM ids up to %d, and node %s has %d", subnet, hosts, node.Name, node.NEM)
+	}
+	base := subnet.Addr().As4()
+	address := binary.BigEndian.Uint32(base[:]) + uint32(node.NEM)
+	binary.BigEndian.PutUint32(base[:], address)
+	return Attachment{Network: network, MAC: MAC(node.NEM), Address: netip.PrefixFrom(netip.AddrFrom4(base), subnet.Bits())}, nil
+}
+
+// Broadcast is the last address of a network's subnet.
+func (t *Topology) Broadcast(network string) netip.Addr {
+	subnet := t.Subnets[network]
+	if !subnet.IsValid() {
+		return netip.Addr{}
+	}
+	base := subnet.Addr().As4()
+	binary.BigEndian.PutUint32(base[:], binary.BigEndian.Uint32(base[:])|(1<<(32-subnet.Bits())-1))
+	return netip.AddrFrom4(base)
+}
