@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/hack/devcluster/cluster"
+	"vignette.dev/vignette/hack/devcluster/images"
+	"vignette.dev/vignette/hack/devcluster/progress"
+	"vignette.dev/vignette/hack/devcluster/run"
+	"vignette.dev/vignette/hack/devcluster/store"
+)
+
+const defaultName = "default"
+
+// source is the folder hack/devcluster; the launcher says where it is.
+func source() string { return os.Getenv("DEVCLUSTER_SOURCE") }
+
+func repository() string { return filepath.Dir(filepath.Dir(source())) }
+
+// parse reads a command's flags; name is the cluster's.
+func parse(flags *flag.FlagSet, arguments []string) (name string, rest []string) {
+	flags.StringVar(&name, "name", defaultName, "name of the cluster")
+	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
+	_ = flags.Parse(arguments) // ExitOnError
+	return name, flags.Args()
+}
+
+func flagSet(command string) *flag.FlagSet { return flag.NewFlagSet(command, flag.ExitOnError) }
+
+func noArguments(rest []string) error {
+	if len(rest) > 0 {
+		return fmt.Errorf("unexpected argument %q", rest[0])
+	}
+	return nil
+}
+
+func up(ctx context.Context, home store.Home, arguments []string) error {
+	flags := flagSet("up")
+	nodes := flags.Int("nodes", 0, "number of nodes")
+	name, rest := parse(flags, arguments)
+	c, err := cluster.Open(home, name, source())
+	if err = errors.Join(err, noArguments(rest)); err != nil {
+		return err
+	}
+	if *nodes < 0 {
+		return fmt.Errorf("--nodes %d: want at least 1", *nodes)
+	}
+	began := time.Now()
+	if err := progress.New(os.Stderr).Run(ctx, c.UpSteps(*nodes)); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "cluster %s is up (%s). Use it: eval \"$(hack/cluster env%s)\"\n", name, progress.Short(time.Since(began)), nameFlag(name))
+	return nil
+}
+
+func nameFlag(name string) string {
+	if name == defaultName {
+		return ""
+	}
+	return " --name " + name
+}
+
+func down(ctx context.Context, home store.Home, arguments []string) error {
+	flags := flagSet("down")
+	purge := flags.Bool("purge", false, "remove the cluster's data too")
+	name, rest := parse(flags, arguments)
+	c, err := cluster.Open(home, name, source())
+	if err = errors.Join(err, noArguments(rest)); err != nil {
+		return err
+	}
+	return progress.New(os.Stderr).Run(ctx, c.DownSteps(*purge))
+}
+
+func buildAll(ctx context.Context, home store.Home, arguments []string) error {
+	name, rest := parse(flagSet("build"), arguments)
+	c, err := cluster.Open(home, name, source())
+	if err = errors.Join(err, noArguments(rest)); err != nil {
+		return err
+	}
+	steps := append(c.BuildSteps(), repositoryImages(home).BaseSteps()...)
+	return progress.New(os.Stderr).Run(ctx, steps)
+}
+
+func status(ctx context.Context, home store.Home, arguments []string) error {
+	name, rest := parse(flagSet("status"), arguments)
+	c, err := cluster.Open(home, name, source())
+	if err = errors.Join(err, noArguments(rest)); err != nil {
+		return err
+	}
+	text, err := c.Status(ctx)
+	fmt.Print(text)
+	return err
+}
+
+func environment(_ context.Context, home store.Home, arguments []string) error {
+	name, rest := parse(flagSet("env"), arguments)
+	c, err := cluster.Open(home, name, source())
+	if err = errors.Join(err, noArguments(rest)); err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.Kubeconfig()); err != nil {
+		return fmt.Errorf("%w: %q (hack/cluster up%s makes it)", cluster.ErrNone, name, nameFlag(name))
+	}
+	fmt.Printf("export KUBECONFIG=%s\n", quote(c.Kubeconfig()))
+	fmt.Printf("export PATH=%s:%s:\"$PATH\"\n", quote(c.Bin()), quote(filepath.Join(repository(), "bin")))
+	return nil
+}
+
+// quote writes a word so that a shell reads it as it is.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+func load(ctx context.Context, home store.Home, arguments []string) error {
+	name, wanted := parse(flagSet("load"), arguments)
+	if len(wanted) == 0 {
+		return errors.New("which image? want names in buildah's storage, or archive files")
+	}
+	c, err := cluster.Open(home, name, source())
+	if err != nil {
+		return err
+	}
+	return progress.New(os.Stderr).Run(ctx, c.LoadSteps(wanted))
+}
+
+func enter(_ context.Context, home store.Home, arguments []string) error {
+	name, rest := parse(flagSet("enter"), arguments)
+	c, err := cluster.Open(home, name, source())
+	if err != nil {
+		return err
+	}
+	number := 1
+	if len(rest) > 0 {
+		if _, err := fmt.Sscanf(rest[0], "n%d", &number); err == nil {
+			rest = rest[1:]
+		}
+	}
+	if len(rest) == 0 {
+		rest = []string{"bash"}
+	}
+	prefix, err := c.Enter(number)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(prefix[0], slices.Concat(prefix[1:], rest)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return run.Exit(cmd.Run())
+}
+
+func repositoryImages(home store.Home) images.Repository {
+	return images.Repository{Root: repository(), Home: home}
+}
+
+func buildImages(ctx context.Context, home store.Home, arguments []string) error {
+	flags := flagSet("images")
+	loadThem := flags.Bool("load", false, "also load them into the cluster")
+	name, wanted := parse(flags, arguments)
+	repository := repositoryImages(home)
+	steps, built, err := repository.Steps(wanted)
+	if err != nil {
+		return err
+	}
+	if *loadThem {
+		c, err := cluster.Open(home, name, source())
+		if err != nil {
+			return err
+		}
+		steps = append(steps, c.LoadSteps(built)...)
+	}
+	return progress.New(os.Stderr).Run(ctx, steps)
+}
+
+// step runs one command as a named step, with its output in a log.
+func step(ctx context.Context, home store.Home, arguments []string) error {
+	flags := flagSet("step")
+	number := flags.String("n", "", "which step of how many, as 3/9")
+	expect := flags.Duration("expect", 0, "how long it is likely to take")
+	flags.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: hack/step [-n 3/9] [-expect 2m] LABEL COMMAND...")
+	}
+	_ = flags.Parse(arguments) // ExitOnError
+	rest := flags.Args()
+	if len(rest) < 2 {
+		flags.Usage()
+		os.Exit(2)
+	}
+	index, total := 0, 0
+	if *number != "" {
+		if _, err := fmt.Sscanf(*number, "%d/%d", &index, &total); err != nil {
+			return fmt.Errorf("-n %q: want a form like 3/9", *number)
+		}
+	}
+	log := filepath.Join(home.Logs(), "step-"+fileName(rest[0])+".log")
+	_ = os.Remove(log)
+	one := progress.Step{Label: rest[0], Expect: *expect, Do: func(ctx context.Context, h *progress.Handle) error {
+		return run.Logged(ctx, log, run.Command{Name: rest[1], Args: rest[2:], OnLine: func(line string) { h.Detail("%s", line) }})
+	}}
+	return progress.New(os.Stderr).RunOne(ctx, one, index, total, 0)
+}
+
+// fileName turns a label into part of a file's name.
+func fileName(label string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, label)
+}

@@ -1,0 +1,123 @@
+package images
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"vignette.dev/vignette/hack/devcluster/run"
+)
+
+// Node is where images are loaded to: a prefix of arguments that runs a
+// program inside the node ("nsenter …").
+type Node struct {
+	Name  string
+	Enter []string
+}
+
+func (n Node) ctr(args ...string) run.Command {
+	command := slices.Concat(n.Enter, []string{"ctr", "-n", "k8s.io"}, args)
+	return run.Command{Name: command[0], Args: command[1:]}
+}
+
+// Ready says whether the node's containerd answers.
+func (n Node) Ready(ctx context.Context) bool {
+	_, err := run.Output(ctx, n.ctr("version"))
+	return err == nil
+}
+
+// Has says whether the node has this very image under all its names.
+func (n Node) Has(ctx context.Context, image Identity) (bool, error) {
+	list, err := n.list(ctx)
+	if err != nil {
+		return false, err
+	}
+	return list.has(image), nil
+}
+
+// listing maps the names in a containerd to the digests of their manifests.
+// The CRI plugin adds a name "sha256:<image id>" for each image.
+type listing map[string]string
+
+func (n Node) list(ctx context.Context) (listing, error) {
+	out, err := run.Output(ctx, n.ctr("images", "ls"))
+	if err != nil {
+		return nil, fmt.Errorf("images of node %s: %w", n.Name, err)
+	}
+	return parseListing(out), nil
+}
+
+func parseListing(text string) listing {
+	l := listing{}
+	for line := range strings.SplitSeq(text, "\n") {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] != "REF" {
+			l[fields[0]] = fields[2]
+		}
+	}
+	return l
+}
+
+func (l listing) has(image Identity) bool {
+	digest, known := l["sha256:"+image.ID]
+	for _, name := range image.Names {
+		known = known && l[name] == digest
+	}
+	return known
+}
+
+// orphans are the names by image id whose image no other name refers to.
+func (l listing) orphans() []string {
+	named := map[string]bool{}
+	for name, digest := range l {
+		if !strings.HasPrefix(name, "sha256:") {
+			named[digest] = true
+		}
+	}
+	var names []string
+	for name, digest := range l {
+		if strings.HasPrefix(name, "sha256:") && !named[digest] {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Load imports the archive unless the node has the image already.
+func (n Node) Load(ctx context.Context, archive, log string) (loaded bool, err error) {
+	image, err := ReadIdentity(archive)
+	if err != nil {
+		return false, err
+	}
+	if has, err := n.Has(ctx, image); err != nil || has {
+		return false, err
+	}
+	f, err := os.Open(archive)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	command := n.ctr("images", "import", "-")
+	command.Stdin = f
+	if err := run.Logged(ctx, log, command); err != nil {
+		return false, fmt.Errorf("load %s into node %s: %w", strings.Join(image.Names, ", "), n.Name, err)
+	}
+	return true, n.removeOrphans(ctx)
+}
+
+// removeOrphans frees the room of images whose name has gone to a newer one;
+// containers that run from them keep what they need.
+func (n Node) removeOrphans(ctx context.Context) error {
+	list, err := n.list(ctx)
+	if err != nil {
+		return err
+	}
+	orphans := list.orphans()
+	if len(orphans) == 0 {
+		return nil
+	}
+	_, err = run.Output(ctx, n.ctr(append([]string{"images", "rm"}, orphans...)...))
+	return err
+}

@@ -1,0 +1,276 @@
+package images
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/hack/devcluster/machine"
+	"vignette.dev/vignette/hack/devcluster/progress"
+	"vignette.dev/vignette/hack/devcluster/run"
+	"vignette.dev/vignette/hack/devcluster/store"
+)
+
+const (
+	baseImage  = "localhost/debian:bookworm-slim"
+	baseRecipe = "1"
+	baseEpoch  = "1735689600" // files newer than this instant (2025-01-01) get its date
+	imageForm  = "localhost/vignette/%s:dev"
+	caBundle   = "/etc/ssl/certs/ca-certificates.crt"
+)
+
+// slimExclusions are what Debian's own slim image leaves out too.
+var slimExclusions = []string{"/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*"}
+
+// Repository is the checkout whose images/*/Dockerfile are built.
+type Repository struct {
+	Root string
+	Home store.Home
+}
+
+// Steps are the steps which build the named images, or all; names are
+// what they are called afterwards.
+func (r Repository) Steps(wanted []string) (steps []progress.Step, names []string, err error) {
+	files, err := filepath.Glob(filepath.Join(r.Root, "images", "*", "Dockerfile"))
+	if err != nil {
+		return nil, nil, err
+	}
+	available := map[string]string{}
+	for _, file := range files {
+		available[filepath.Base(filepath.Dir(file))] = file
+	}
+	if len(wanted) == 0 {
+		for name := range available {
+			wanted = append(wanted, name)
+		}
+		slices.Sort(wanted)
+	}
+	steps = r.BaseSteps()
+	for _, name := range wanted {
+		file, known := available[name]
+		if !known {
+			return nil, nil, fmt.Errorf("image %q: there is no images/%s/Dockerfile", name, name)
+		}
+		names = append(names, fmt.Sprintf(imageForm, name))
+		steps = append(steps, progress.Step{Label: "build image " + name, Do: func(ctx context.Context, h *progress.Handle) error {
+			return r.build(ctx, h, name, file)
+		}})
+	}
+	return steps, names, nil
+}
+
+// BaseSteps make the base image "debian:bookworm-slim" from Debian's packages.
+func (r Repository) BaseSteps() []progress.Step {
+	log := filepath.Join(r.Home.Logs(), "image-base.log")
+	return []progress.Step{{Label: "make the Debian base image", Do: func(ctx context.Context, h *progress.Handle) error {
+		if err := machine.Install(ctx, h, log, machine.ImagePackages); err != nil {
+			return err
+		}
+		return r.makeBase(ctx, h, log)
+	}}}
+}
+
+// record remembers which image was made from which inputs.
+type record struct {
+	Inputs string `json:"inputs"`
+	ID     string `json:"id"`
+}
+
+func (r Repository) recordFile(name string) string {
+	return filepath.Join(r.Home.Images(), name+".json")
+}
+
+// upToDate says whether buildah still has, under this name, what was made from these inputs.
+func (r Repository) upToDate(ctx context.Context, name, image, inputs string) bool {
+	data, err := os.ReadFile(r.recordFile(name))
+	var made record
+	if err != nil || json.Unmarshal(data, &made) != nil || made.Inputs != inputs {
+		return false
+	}
+	there, err := Built(ctx, image)
+	return err == nil && there.ID == made.ID
+}
+
+func (r Repository) remember(ctx context.Context, name, image, inputs string) error {
+	made, err := Built(ctx, image)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(record{Inputs: inputs, ID: made.ID})
+	if err != nil {
+		return err
+	}
+	return store.WriteFile(r.recordFile(name), data, 0o644)
+}
+
+func (r Repository) makeBase(ctx context.Context, h *progress.Handle, log string) error {
+	unlock, err := store.Lock(ctx, filepath.Join(r.Home.Images(), ".base.lock"), func() { h.Detail("waiting: another process makes it") })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if r.upToDate(ctx, "base", baseImage, baseRecipe) {
+		h.Result("cached")
+		return nil
+	}
+	_ = os.Remove(log)
+	folder, err := os.MkdirTemp(r.Home.Images(), "base-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	rootfs := filepath.Join(folder, "rootfs.tar")
+	arguments := []string{"--variant=minbase", "--format=tar", "--include=ca-certificates"}
+	for _, pattern := range slimExclusions {
+		arguments = append(arguments, "--dpkgopt=path-exclude="+pattern)
+	}
+	err = run.Logged(ctx, log, run.Command{
+		Name: "mmdebstrap", Args: append(arguments, "bookworm", rootfs),
+		Env:    []string{"SOURCE_DATE_EPOCH=" + baseEpoch},
+		OnLine: func(line string) { h.Detail("%s", line) },
+	})
+	if err != nil {
+		return err
+	}
+	h.Detail("importing")
+	dockerfile := filepath.Join(folder, "Dockerfile")
+	if err := os.WriteFile(dockerfile, []byte("FROM scratch\nADD rootfs.tar /\nCMD [\"bash\"]\n"), 0o644); err != nil {
+		return err
+	}
+	if err := buildahBuild(ctx, log, baseImage, dockerfile, folder); err != nil {
+		return err
+	}
+	return r.remember(ctx, "base", baseImage, baseRecipe)
+}
+
+func buildahBuild(ctx context.Context, log, image, dockerfile, folder string, more ...string) error {
+	arguments := append([]string{"bud", "--format=docker", "--layers=false", "--pull-never", "--timestamp=0", "--tag", image, "--file", dockerfile}, more...)
+	return run.Logged(ctx, log, run.Command{Name: "buildah", Args: append(arguments, folder)})
+}
+
+func (r Repository) build(ctx context.Context, h *progress.Handle, name, dockerfile string) error {
+	image := fmt.Sprintf(imageForm, name)
+	unlock, err := store.Lock(ctx, filepath.Join(r.Home.Images(), "."+name+".lock"), func() { h.Detail("waiting: another process builds it") })
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	base, err := Built(ctx, baseImage)
+	if err != nil {
+		return err
+	}
+	inputs, err := r.inputs(dockerfile, base.ID)
+	if err != nil {
+		return fmt.Errorf("images/%s/Dockerfile: %w", name, err)
+	}
+	if r.upToDate(ctx, name, image, inputs) {
+		h.Result("unchanged")
+		return nil
+	}
+	log := filepath.Join(r.Home.Logs(), "image-"+name+".log")
+	_ = os.Remove(log)
+	began := time.Now()
+	if err := buildahBuild(ctx, log, image, dockerfile, r.Root, machineSettings()...); err != nil {
+		return err
+	}
+	h.Result("built in %s", progress.Short(time.Since(began)))
+	return r.remember(ctx, name, image, inputs)
+}
+
+// machineSettings pass this machine's certificates and pip settings to the
+// build, and to the build only: nothing of them enters an image or its history.
+func machineSettings() []string {
+	var arguments []string
+	if _, err := os.Stat(caBundle); err == nil {
+		arguments = append(arguments, "--volume", caBundle+":"+caBundle+":ro")
+	}
+	return arguments
+}
+
+// inputs is the hash of all that goes into an image.
+func (r Repository) inputs(dockerfile, baseID string) (string, error) {
+	text, err := os.ReadFile(dockerfile)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n", baseID, text)
+	for _, pattern := range copiedSources(string(text)) {
+		paths, err := filepath.Glob(filepath.Join(r.Root, pattern))
+		if err != nil {
+			return "", err
+		}
+		if len(paths) == 0 {
+			return "", fmt.Errorf("COPY %s: no such file in %s (programs in bin/ are built by \"make build\")", pattern, r.Root)
+		}
+		for _, path := range paths {
+			if err := hashInput(h, r.Root, path); err != nil {
+				return "", err
+			}
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+func hashInput(h io.Writer, root, path string) error {
+	return filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, file)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%s %v %d\n", name, info.Mode(), info.Size())
+		if !info.Mode().IsRegular() {
+			return nil
+		}
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(h, f)
+		return errors.Join(err, f.Close())
+	})
+}
+
+// copiedSources are the sources of a Dockerfile's COPY and ADD lines, apart
+// from those that copy from another stage.
+func copiedSources(dockerfile string) []string {
+	var sources []string
+	joined := strings.ReplaceAll(dockerfile, "\\\n", " ")
+	for lines := bufio.NewScanner(strings.NewReader(joined)); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 3 || !slices.Contains([]string{"COPY", "ADD"}, strings.ToUpper(fields[0])) {
+			continue
+		}
+		fields = fields[1:]
+		fromStage := false
+		for len(fields) > 0 && strings.HasPrefix(fields[0], "--") {
+			fromStage = fromStage || strings.HasPrefix(fields[0], "--from=")
+			fields = fields[1:]
+		}
+		var list []string
+		if strings.HasPrefix(strings.Join(fields, " "), "[") && json.Unmarshal([]byte(strings.Join(fields, " ")), &list) == nil {
+			fields = list
+		}
+		if !fromStage && len(fields) > 1 {
+			sources = append(sources, fields[:len(fields)-1]...)
+		}
+	}
+	return sources
+}

@@ -1,0 +1,101 @@
+// Package machine checks what a cluster needs of the machine, and installs
+// what is missing from Debian's packages.
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/hack/devcluster/progress"
+	"vignette.dev/vignette/hack/devcluster/run"
+)
+
+// packages maps the programs which are run to the Debian packages they are in.
+var packages = map[string]string{
+	"containerd": "containerd", "ctr": "containerd", "runc": "runc",
+	"iptables": "iptables", "nft": "nftables", "ip": "iproute2", "nsenter": "util-linux",
+}
+
+// ImagePackages are those for building images.
+var ImagePackages = map[string]string{"buildah": "buildah", "mmdebstrap": "mmdebstrap"}
+
+// modules are loaded if the kernel has them as modules; most have some built in.
+var modules = []string{"br_netfilter", "overlay", "veth", "tun", "nf_tables", "nft_chain_nat", "xt_comment"}
+
+// Prepare returns a step that makes the machine able to carry a cluster.
+func Prepare(log string) func(context.Context, *progress.Handle) error {
+	return func(ctx context.Context, h *progress.Handle) error {
+		if os.Geteuid() != 0 {
+			return errors.New("this must run as root: it makes namespaces, interfaces and control groups")
+		}
+		if err := Install(ctx, h, log, packages); err != nil {
+			return err
+		}
+		loadModules(ctx)
+		return nil
+	}
+}
+
+// Install installs the packages of those programs which are missing.
+func Install(ctx context.Context, h *progress.Handle, log string, programs map[string]string) error {
+	missing := missingPackages(programs, func(program string) bool {
+		_, err := exec.LookPath(program)
+		return err == nil
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	list := strings.Join(missing, " ")
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return fmt.Errorf("missing: %s, and there is no apt-get to install them", list)
+	}
+	h.Detail("apt-get install %s", list)
+	h.Result("installed %s", list)
+	environment := []string{"DEBIAN_FRONTEND=noninteractive"}
+	if err := run.Logged(ctx, log, run.Command{Name: "apt-get", Args: []string{"update"}, Env: environment}); err != nil {
+		return err
+	}
+	arguments := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
+	return run.Logged(ctx, log, run.Command{Name: "apt-get", Args: arguments, Env: environment})
+}
+
+func missingPackages(programs map[string]string, present func(string) bool) []string {
+	var missing []string
+	for program, name := range programs {
+		if !present(program) {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
+// loadModules: what cannot be loaded is built in, or its absence shows as a
+// clear error of the first program that needs it.
+func loadModules(ctx context.Context) {
+	if _, err := exec.LookPath("modprobe"); err != nil {
+		return
+	}
+	for _, module := range modules {
+		if _, err := os.Stat("/sys/module/" + module); err == nil {
+			continue
+		}
+		_, _ = run.Output(ctx, run.Command{Name: "modprobe", Args: []string{"-q", module}})
+	}
+}
+
+// MemoryBytes is the size of the machine's memory.
+func MemoryBytes() (int64, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0, err
+	}
+	return int64(info.Totalram) * int64(info.Unit), nil
+}

@@ -1,0 +1,210 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Host is the machine's side of a cluster's network. Owner is written into
+// the alias of every interface, so that none but our own is ever changed.
+type Host struct {
+	Plan  Plan
+	Owner string
+}
+
+// Free says whether nothing on the machine uses the plan's interface name or
+// addresses; the cluster's own bridge does not count.
+func (h Host) Free() (bool, error) {
+	own := -1
+	if link, err := netlink.LinkByName(h.Plan.Bridge()); err == nil {
+		if link.Attrs().Alias != h.Owner {
+			return false, nil
+		}
+		own = link.Attrs().Index
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return false, fmt.Errorf("list the machine's routes: %w", err)
+	}
+	for _, route := range routes {
+		if route.Dst == nil || route.LinkIndex == own {
+			continue
+		}
+		used, ok := prefixOf(route.Dst)
+		if !ok || used.Bits() == 0 {
+			continue
+		}
+		for _, wanted := range []netip.Prefix{h.Plan.NodeNetwork(), h.Plan.Pods(), h.Plan.Services()} {
+			// A wider route, like that of a company's 10.0.0.0/8, is
+			// overridden by our narrower ones for these addresses only.
+			if wanted.Overlaps(used) && used.Bits() >= 16 {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
+	addr, ok := netip.AddrFromSlice(n.IP)
+	bits, _ := n.Mask.Size()
+	return netip.PrefixFrom(addr.Unmap(), bits), ok
+}
+
+func ipNet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)}
+}
+
+// Up makes the bridge and its address, as far as they are missing.
+func (h Host) Up() error {
+	bridge, err := h.bridge()
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = h.Plan.Bridge()
+		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+			return fmt.Errorf("add bridge %s: %w", attrs.Name, err)
+		}
+		link, err := netlink.LinkByName(attrs.Name)
+		if err != nil {
+			return err
+		}
+		if err := netlink.LinkSetAlias(link, h.Owner); err != nil {
+			return fmt.Errorf("mark bridge %s: %w", attrs.Name, err)
+		}
+		bridge = link
+	} else if err != nil {
+		return err
+	}
+	if err := netlink.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(h.Plan.HostAddress())}); err != nil {
+		return fmt.Errorf("address of bridge %s: %w", h.Plan.Bridge(), err)
+	}
+	return netlink.LinkSetUp(bridge)
+}
+
+// bridge returns the cluster's bridge; it is an error if somebody else's has its name.
+func (h Host) bridge() (netlink.Link, error) {
+	link, err := netlink.LinkByName(h.Plan.Bridge())
+	if err != nil {
+		return nil, err
+	}
+	if alias := link.Attrs().Alias; alias != h.Owner && alias != "" {
+		return nil, fmt.Errorf("interface %s belongs to %q, want %q", h.Plan.Bridge(), alias, h.Owner)
+	}
+	return link, nil
+}
+
+// Attach makes a node's uplink: eth0 in the network namespace of process pid,
+// and the other end on the bridge. A left-over of an earlier life is replaced.
+func (h Host) Attach(node, pid int) error {
+	bridge, err := h.bridge()
+	if err != nil {
+		return err
+	}
+	if err := h.Detach(node); err != nil {
+		return err
+	}
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MasterIndex = h.Plan.Veth(node), bridge.Attrs().Index
+	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsPid(pid)}
+	if err := netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("add uplink %s: %w", attrs.Name, err)
+	}
+	return netlink.LinkSetUp(veth)
+}
+
+// Detach removes a node's uplink if it is there: a dead network namespace may
+// linger for a minute on orphaned TCP sockets and keep it.
+func (h Host) Detach(node int) error {
+	link, err := netlink.LinkByName(h.Plan.Veth(node))
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("delete uplink %s: %w", h.Plan.Veth(node), err)
+	}
+	return nil
+}
+
+// Route makes the pods of a node reachable from the machine, and the services through node 1.
+func (h Host) Route(node int) error {
+	targets := []netip.Prefix{h.Plan.NodePods(node)}
+	if node == 1 {
+		targets = append(targets, h.Plan.Services())
+	}
+	for _, to := range targets {
+		route := &netlink.Route{Dst: ipNet(to), Gw: h.Plan.NodeAddress(node).Addr().AsSlice()}
+		if err := netlink.RouteReplace(route); err != nil {
+			return fmt.Errorf("route %s: %w", to, err)
+		}
+	}
+	return nil
+}
+
+// Down removes all interfaces of the cluster; their addresses and routes go with them.
+func (h Host) Down() error {
+	if _, err := h.bridge(); errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	for node := 1; node <= MaxNodes; node++ {
+		if err := h.Detach(node); err != nil {
+			return err
+		}
+	}
+	bridge, err := h.bridge()
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkDel(bridge); err != nil {
+		return fmt.Errorf("delete bridge %s: %w", h.Plan.Bridge(), err)
+	}
+	return nil
+}
+
+// ConfigureNode sets up a node's own interfaces and routes; it runs in the
+// node's network namespace. There is no default route: nothing gets out.
+func ConfigureNode(p Plan, node int) error {
+	for name, address := range map[string]*netip.Prefix{"lo": nil, "eth0": new(p.NodeAddress(node))} {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("interface %s: %w", name, err)
+		}
+		if address != nil {
+			if err := netlink.AddrReplace(link, &netlink.Addr{IPNet: ipNet(*address)}); err != nil {
+				return fmt.Errorf("address of %s: %w", name, err)
+			}
+		}
+		if err := netlink.LinkSetUp(link); err != nil {
+			return fmt.Errorf("set %s up: %w", name, err)
+		}
+	}
+	uplink, err := netlink.LinkByName("eth0")
+	if err != nil {
+		return err
+	}
+	// kube-proxy rewrites the destination after routing has found some
+	// route: this one. What it does not rewrite finds no neighbour.
+	services := &netlink.Route{Dst: ipNet(p.Services()), LinkIndex: uplink.Attrs().Index, Scope: netlink.SCOPE_LINK}
+	if err := netlink.RouteReplace(services); err != nil {
+		return fmt.Errorf("route %s: %w", p.Services(), err)
+	}
+	for other := 1; other <= MaxNodes; other++ {
+		if other == node {
+			continue
+		}
+		route := &netlink.Route{Dst: ipNet(p.NodePods(other)), Gw: p.NodeAddress(other).Addr().AsSlice()}
+		if err := netlink.RouteReplace(route); err != nil {
+			return fmt.Errorf("route to the pods of %s: %w", NodeName(other), err)
+		}
+	}
+	return nil
+}
