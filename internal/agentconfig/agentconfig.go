@@ -52,6 +52,12 @@ type Config struct {
 	Files     []File     `json:"files,omitempty"`
 	// StopGraceSeconds from SIGTERM to SIGKILL.
 	StopGraceSeconds float64 `json:"stopGraceSeconds"`
+	// DrainOnStop is for apps that both send and receive: a stop sends SIGUSR1, upon which the app
+	// sends no more but goes on receiving what is still under way. It ends when the run finishes.
+	DrainOnStop bool `json:"drainOnStop,omitempty"`
+	// SpoolLimitBytes bounds the logs of the container before they are shipped; 0 means 512 MiB. Half of
+	// it is for standard output and error, which are cut off beyond, with an event.
+	SpoolLimitBytes int64 `json:"spoolLimitBytes,omitempty"`
 }
 
 // FromEnv reads the agent's configuration.
@@ -76,6 +82,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("agent configuration: runUID %q, node %q and app %q must all be set", c.RunUID, c.Node, c.App)
 	case c.StopGraceSeconds < 0:
 		return fmt.Errorf("agent configuration: stopGraceSeconds is %v: want 0 or more", c.StopGraceSeconds)
+	case c.SpoolLimitBytes < 0:
+		return fmt.Errorf("agent configuration: spoolLimitBytes is %d: want 0 or more", c.SpoolLimitBytes)
 	}
 	for i, in := range c.Instances {
 		if in.Name == "" || len(in.Command) == 0 {

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// ledgerFile holds the ids of actions that have been carried out, one per line. Its leading dot
+// keeps it out of the shipped logs.
+const ledgerFile = ".executed"
+
+// ledger remembers across restarts of the agent which actions were carried out.
+type ledger struct {
+	path string
+	ids  map[string]bool
+}
+
+func openLedger(logDir string) (*ledger, error) {
+	l := &ledger{path: filepath.Join(logDir, ledgerFile), ids: map[string]bool{}}
+	f, err := os.Open(l.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("executed actions: %w", err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if id := strings.TrimSpace(lines.Text()); id != "" {
+			l.ids[id] = true
+		}
+	}
+	return l, lines.Err()
+}
+
+func (l *ledger) has(id string) bool { return l.ids[id] }
+
+// add puts the id on disk. It comes before the deed: a crash in between loses an action, which
+// shows, whereas the other order could repeat a start, which would not.
+func (l *ledger) add(id string) error {
+	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	if err != nil {
+		return fmt.Errorf("executed actions: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.WriteString(id + "\n"); err != nil {
+		return fmt.Errorf("executed actions: %w", err)
+	}
+	l.ids[id] = true
+	return f.Sync()
+}
+
+// verdict on an action of a plan.
+type verdict int
+
+const (
+	known    verdict = iota // accepted or carried out before
+	accepted                // to be carried out
+	tooLate                 // its time had passed when it arrived
+	refused                 // makes no sense
+)
+
+// judge decides what becomes of an action that has just arrived.
+func judge(a runapi.Action, due, now time.Time, seen func(id string) bool) (verdict, error) {
+	switch {
+	case a.ID == "" || strings.ContainsAny(a.ID, "\r\n"):
+		return refused, fmt.Errorf("action with id %q: want an id on one line", a.ID)
+	case seen(a.ID):
+		return known, nil
+	case a.Verb != runapi.VerbStart && a.Verb != runapi.VerbStop:
+		return refused, fmt.Errorf("action %s has verb %q: want start or stop", a.ID, a.Verb)
+	case a.AtNanoseconds < 0:
+		return refused, fmt.Errorf("action %s is at %d ns: want 0 or more after T0", a.ID, a.AtNanoseconds)
+	case !due.After(now):
+		return tooLate, nil
+	}
+	return accepted, nil
+}
+
+// insert keeps actions in order of time, and those of the same time in order of arrival.
+func insert(pending []runapi.Action, a runapi.Action) []runapi.Action {
+	at, _ := slices.BinarySearchFunc(pending, a, func(x, y runapi.Action) int {
+		if x.AtNanoseconds <= y.AtNanoseconds {
+			return -1
+		}
+		return 1
+	})
+	return slices.Insert(pending, at, a)
+}

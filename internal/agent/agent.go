@@ -1,0 +1,454 @@
+// Package agent is process 1 of every app's container. It starts and stops the app at absolute
+// times (T0 + x) that it was told beforehand, so that nothing between a workflow's step and a
+// process can show in a result; restarts what fails; and ships every log to the archive.
+//
+// Once actions are armed no server is needed: logs stay in the spool until one answers.
+package agent
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+const (
+	heartbeat     = 5 * time.Second
+	reportTimeout = 10 * time.Second
+	// pollTimeout is longer than the 30 s for which the server holds a poll.
+	pollTimeout = 45 * time.Second
+	firstRetry  = 200 * time.Millisecond
+	lastRetry   = 5 * time.Second
+	// After a signal to end, instances get at most hurriedGrace, and shipping termShipping: together less than
+	// the pod's 5 s.
+	hurriedGrace = 1500 * time.Millisecond
+	termShipping = 3 * time.Second
+	// defaultSpoolLimit of all logs of a container.
+	defaultSpoolLimit = 512 << 20
+)
+
+// server is what the agent needs of runapi's client.
+type server interface {
+	AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error)
+	Report(ctx context.Context, report runapi.AgentReport) error
+	AppendLog(ctx context.Context, app, file string, offset int64, content io.Reader) (runapi.LogPosition, error)
+}
+
+// Clock is how the agent tells and waits for the time.
+type Clock interface {
+	Now() time.Time
+	After(d time.Duration) <-chan time.Time
+	SleepUntil(ctx context.Context, t time.Time) error
+	// Realtime and Monotonic read the two clocks in nanoseconds.
+	Realtime() int64
+	Monotonic() int64
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time                         { return time.Unix(0, clock.Realtime()) }
+func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
+func (systemClock) Realtime() int64                        { return clock.Realtime() }
+func (systemClock) Monotonic() int64                       { return clock.Monotonic() }
+func (systemClock) SleepUntil(ctx context.Context, t time.Time) error {
+	return clock.SleepUntil(ctx, t)
+}
+
+// Options are what a test, or an unusual place, changes; the zero value is right in a node's container.
+type Options struct {
+	LogDir, TokenFile, CgroupDir string
+	Stdout, Stderr               io.Writer
+	Clock                        Clock
+}
+
+func (o Options) withDefaults() Options {
+	fallback := func(value *string, otherwise string) {
+		if *value == "" {
+			*value = otherwise
+		}
+	}
+	fallback(&o.LogDir, agentconfig.LogDir)
+	fallback(&o.TokenFile, agentconfig.TokenFile)
+	fallback(&o.CgroupDir, "/sys/fs/cgroup")
+	if o.Stdout == nil {
+		o.Stdout = os.Stdout
+	}
+	if o.Stderr == nil {
+		o.Stderr = os.Stderr
+	}
+	if o.Clock == nil {
+		o.Clock = systemClock{}
+	}
+	return o
+}
+
+// Agent runs the instances of one app on one node.
+type Agent struct {
+	config    agentconfig.Config
+	logDir    string
+	cgroupDir string
+	clock     Clock
+	server    server
+	events    *eventLog
+	ledger    *ledger
+	schedule  *schedule
+	state     *state
+	shipper   *shipper
+	instances []*instance
+	children  children
+	budget    spoolBudget
+	// hurry is set once the agent was told to end by a signal.
+	hurry atomic.Bool
+}
+
+// New opens the agent's logs. It fails where the log folder cannot be written: then nothing could be measured.
+func New(config agentconfig.Config, o Options) (*Agent, error) {
+	o = o.withDefaults()
+	if err := os.MkdirAll(o.LogDir, 0o755); err != nil {
+		return nil, fmt.Errorf("log folder: %w", err)
+	}
+	events, err := openEvents(o.LogDir, o.Stderr, o.Clock.Realtime)
+	if err != nil {
+		return nil, err
+	}
+	executed, err := openLedger(o.LogDir)
+	if err != nil {
+		return nil, err
+	}
+	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clock: o.Clock, events: events, ledger: executed,
+		schedule: newSchedule(), state: newState(config.App),
+		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
+	a.shipper = newShipper(o.LogDir, config.App, a.server, events)
+	// Half of the spool is for what apps print; message logs, which results are made of, have the rest.
+	a.budget.left.Store(a.spoolLimit() / 2)
+	stdout, stderr := &lockedWriter{w: o.Stdout}, &lockedWriter{w: o.Stderr}
+	for i, spec := range config.Instances {
+		in, err := a.newInstance(i+1, spec, stdout, stderr)
+		if err != nil {
+			return nil, err
+		}
+		a.instances = append(a.instances, in)
+	}
+	return a, nil
+}
+
+func (a *Agent) newInstance(number int, spec agentconfig.Instance, stdout, stderr io.Writer) (*instance, error) {
+	in := &instance{agent: a, number: number, spec: spec}
+	for name, stream := range map[string]struct {
+		to        **tee
+		container io.Writer
+	}{"stdout": {&in.stdout, stdout}, "stderr": {&in.stderr, stderr}} {
+		file := fmt.Sprintf("%s-%d.log", name, number)
+		spool, err := openSpool(filepath.Join(a.logDir, file))
+		if err != nil {
+			return nil, err
+		}
+		*stream.to = &tee{spool: spool, container: stream.container, budget: &a.budget, full: func() {
+			a.events.add(runapi.AgentEvent{Event: eventSpoolFull, Instance: spec.Name,
+				Message: file + " is cut off here: the spool for output is full; the container's own log goes on"})
+		}}
+	}
+	return in, nil
+}
+
+// httpClient neither needs proxies nor certificates, and notices a server that has gone.
+func httpClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		ResponseHeaderTimeout: pollTimeout,
+		MaxIdleConnsPerHost:   3, // one each for poll, report, shipping
+		IdleConnTimeout:       time.Minute,
+	}}
+}
+
+func (a *Agent) spoolLimit() int64 {
+	if a.config.SpoolLimitBytes > 0 {
+		return a.config.SpoolLimitBytes
+	}
+	return defaultSpoolLimit
+}
+
+// grace from SIGTERM to SIGKILL.
+func (a *Agent) grace() time.Duration {
+	grace := time.Duration(a.config.StopGraceSeconds * float64(time.Second))
+	if a.hurry.Load() {
+		return min(grace, hurriedGrace)
+	}
+	return grace
+}
+
+// fail reports that the app cannot run as it should. What runs goes on until the run is finished.
+func (a *Agent) fail(message string, code int) {
+	if a.state.fail(message, code) {
+		a.events.add(runapi.AgentEvent{Event: eventFailed, Message: message})
+	}
+}
+
+// updatePhase follows the instances: running while any is active, stopped when none is any more.
+func (a *Agent) updatePhase() {
+	for _, in := range a.instances {
+		if in.isActive() {
+			a.state.phase(runapi.AgentRunning)
+			return
+		}
+	}
+	a.state.phase(runapi.AgentStopped)
+}
+
+// Run does the agent's work until the plan says finish (every log is shipped, the code is 0 or that of an
+// app that was given up) or a signal to end arrives (3 s are left for shipping).
+func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int) {
+	work, stopWork := context.WithCancel(ctx)
+	defer stopWork()
+	before := readCPU(a.cgroupDir)
+	a.prepare()
+	if os.Getpid() == 1 {
+		go a.children.reapOrphans(work)
+	}
+	executing, stopExecuting := context.WithCancel(work)
+	executingDone := goDone(func() { a.execute(executing) })
+	go a.watchClock(work)
+	shipping, stopShipping := context.WithCancel(work)
+	shippingDone := goDone(func() { a.shipAndWatchSpool(shipping) })
+	reporting, stopReporting := context.WithCancel(work)
+	reportingDone := goDone(func() { a.report(reporting) })
+	finish := make(chan struct{})
+	go a.poll(work, finish)
+
+	finished := a.await(ctx, finish, signals)
+	a.hurry.Store(!finished)
+	stopExecuting() // before the instances are stopped, so that none is started after that
+	<-executingDone
+	a.stopAll()
+	a.reportCPU(before, readCPU(a.cgroupDir))
+	a.events.add(runapi.AgentEvent{Event: eventFinished, Message: a.schedule.left()})
+	stopShipping()
+	<-shippingDone
+	stopReporting()
+	<-reportingDone
+	a.shipRest(ctx, finished, signals)
+	return a.state.exitCode()
+}
+
+// goDone runs f and gives a channel that is closed when f has returned.
+func goDone(f func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	return done
+}
+
+// prepare writes the app's files. An agent that finds actions carried out by an earlier one of this
+// container cannot bring its instances back.
+func (a *Agent) prepare() {
+	for _, f := range a.config.Files {
+		if err := writeAtomically(f.Path, strings.NewReader(f.Content), 0o644); err != nil {
+			a.fail(fmt.Sprintf("app %s on node %s: %v", a.config.App, a.config.Node, err), 0)
+			return
+		}
+	}
+	if len(a.ledger.ids) > 0 {
+		for id := range a.ledger.ids {
+			a.state.armed(id)
+			a.state.executed(id)
+		}
+		a.fail(fmt.Sprintf("app %s on node %s: its container was restarted in the middle of the run; what ran has ended and is not started again", a.config.App, a.config.Node), 0)
+	}
+}
+
+// poll follows the plan until it says finish.
+func (a *Agent) poll(ctx context.Context, finish chan<- struct{}) {
+	revision, retry, told := int64(0), firstRetry, false
+	for ctx.Err() == nil {
+		request, cancel := context.WithTimeout(ctx, pollTimeout)
+		plan, err := a.server.AgentPlan(request, a.config.App, revision)
+		cancel()
+		if err != nil {
+			if !told && ctx.Err() == nil {
+				a.events.add(runapi.AgentEvent{Event: eventDisconnected, Message: err.Error()})
+				told = true
+			}
+			// A server that was restarted may count anew; actions are known by their ids.
+			revision = 0
+			pause(ctx, retry)
+			retry = min(2*retry, lastRetry)
+			continue
+		}
+		if told {
+			a.events.add(runapi.AgentEvent{Event: eventConnected})
+			told = false
+		}
+		revision, retry = plan.Revision, firstRetry
+		a.accept(plan)
+		if plan.Finish {
+			close(finish)
+			return
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// report tells the server of every change at once and of itself every 5 s.
+func (a *Agent) report(ctx context.Context) {
+	first, retry := true, firstRetry
+	for ctx.Err() == nil {
+		wait := heartbeat
+		if err := a.reportOnce(ctx); err != nil {
+			wait, retry = retry, min(2*retry, lastRetry)
+			pause(ctx, wait) // a change would only fail as well
+			continue
+		}
+		retry = firstRetry
+		if first {
+			a.events.add(runapi.AgentEvent{Event: eventReady})
+			first = false
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-a.state.changed:
+		}
+		timer.Stop()
+	}
+}
+
+func (a *Agent) reportOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
+	defer cancel()
+	return a.server.Report(ctx, a.state.snapshot())
+}
+
+// shipAndWatchSpool ships logs and tells once when the spool is larger than it should be.
+func (a *Agent) shipAndWatchSpool(ctx context.Context) {
+	done := goDone(func() { a.shipper.run(ctx) })
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	for told := false; ; {
+		select {
+		case <-done:
+			<-ctx.Done()
+			return
+		case <-ctx.Done():
+			<-done
+			return
+		case <-tick.C:
+		}
+		if size := spooled(a.logDir); size > a.spoolLimit() && !told {
+			told = true
+			a.budget.left.Store(0) // what is left belongs to the message logs
+			a.events.add(runapi.AgentEvent{Event: eventSpoolFull,
+				Message: fmt.Sprintf("logs take %d bytes, the limit is %d: output is no longer spooled, message logs still are", size, a.spoolLimit())})
+		}
+	}
+}
+
+// await waits for the end: the plan's finish (true) or a signal or ctx (false). Other signals go on to the app.
+func (a *Agent) await(ctx context.Context, finish <-chan struct{}, signals <-chan os.Signal) bool {
+	for {
+		select {
+		case <-finish:
+			return true
+		case <-ctx.Done():
+			return false
+		case s := <-signals:
+			if s == syscall.SIGTERM || s == syscall.SIGINT {
+				return false
+			}
+			if number, ok := s.(syscall.Signal); ok {
+				for _, in := range a.instances {
+					in.signal(number)
+				}
+			}
+		}
+	}
+}
+
+// stopAll ends every instance and waits for that; the grace bounds the wait.
+func (a *Agent) stopAll() {
+	var ends []<-chan struct{}
+	for _, in := range a.instances {
+		if end := in.endOf(); end != nil {
+			ends = append(ends, end)
+			in.halt(syscall.SIGTERM)
+		}
+	}
+	limit := time.After(a.grace() + pipeDelay + time.Second)
+	for _, end := range ends {
+		select {
+		case <-end:
+		case <-limit:
+			return
+		}
+	}
+}
+
+// shipRest ships what is left. After finish it takes the time it needs; after a signal, 3 s.
+func (a *Agent) shipRest(ctx context.Context, finished bool, signals <-chan os.Signal) {
+	if !finished {
+		// ctx may be what has ended, and there are still 3 s.
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), termShipping)
+		defer cancel()
+		a.shipAndReportDone(short)
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case s := <-signals:
+				if s == syscall.SIGTERM || s == syscall.SIGINT {
+					time.AfterFunc(termShipping, cancel)
+				}
+			}
+		}
+	}()
+	a.shipAndReportDone(ctx)
+}
+
+func (a *Agent) shipAndReportDone(ctx context.Context) {
+	if err := a.shipper.all(ctx); err != nil {
+		fmt.Fprintf(a.events.people, "agent: logs were not shipped to their end: %v\n", err)
+		return
+	}
+	a.state.phase(runapi.AgentDone)
+	for retry := firstRetry; ctx.Err() == nil; retry = min(2*retry, lastRetry) {
+		if a.reportOnce(ctx) == nil {
+			return
+		}
+		pause(ctx, retry)
+	}
+}
+
+// Signals are those that the agent handles or passes on to the app.
+func Signals() <-chan os.Signal {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGQUIT)
+	return signals
+}

@@ -1,0 +1,449 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+func TestAnAppStartsAndStopsAtItsTimesAndEverythingIsArchived(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `echo hello; echo oops >&2; echo '{"line":1}' > $VIGNETTE_MESSAGE_LOG; exec sleep 60`)
+	n.config.Files = []agentconfig.File{{Path: filepath.Join(t.TempDir(), "run", "app.conf"), Content: "x"}}
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	if text, err := os.ReadFile(n.config.Files[0].Path); err != nil || string(text) != "x" {
+		t.Errorf("file of the app: %q, %v; want x", text, err)
+	}
+	start := s.arm("a1", runapi.VerbStart, 400*time.Millisecond)
+	stop := s.arm("a2", runapi.VerbStop, 900*time.Millisecond)
+	waitFor(t, "both actions armed", func() bool { return slices.Equal(s.lastReport().Armed, []string{"a1", "a2"}) })
+	n.waitPhase(runapi.AgentStopped)
+	s.finish()
+	if code := n.waitExit(); code != 0 {
+		t.Errorf("exit code %d; want 0", code)
+	}
+	report := s.lastReport()
+	if report.Phase != runapi.AgentDone || !slices.Equal(report.Executed, []string{"a1", "a2"}) || report.Restarts != 0 || report.Message != "" {
+		t.Errorf("last report %+v; want done, a1 and a2 executed, no restarts, no message", report)
+	}
+	for file, want := range map[string]string{"stdout-1.log": "hello\n", "stderr-1.log": "oops\n", "messages-1.jsonl": "{\"line\":1}\n"} {
+		if got := s.log(file); got != want {
+			t.Errorf("archived %s: %q; want %q", file, got, want)
+		}
+	}
+	checkAction(t, s.event(t, eventStarted), "a1", start)
+	checkAction(t, s.event(t, eventStopped), "a2", stop)
+	if len(s.event(t, eventFinished)) != 1 {
+		t.Errorf("the archived log of the agent does not end with finished: %v", s.events(t))
+	}
+}
+
+func checkAction(t *testing.T, events []runapi.AgentEvent, id string, due time.Time) {
+	t.Helper()
+	if len(events) != 1 || events[0].ActionID != id || events[0].PlannedNanoseconds != due.UnixNano() {
+		t.Fatalf("events %+v; want one by %s planned at %d", events, id, due.UnixNano())
+	}
+	e := events[0]
+	late := float64(e.TimeNanoseconds-e.PlannedNanoseconds) / 1e9
+	if late < 0 || late > 1 || late-e.LatenessSeconds > 1e-6 || e.LatenessSeconds-late > 1e-6 {
+		t.Errorf("%s: %v s after its time, says it was %v s late; want the same, from 0 to 1 s", e.Event, late, e.LatenessSeconds)
+	}
+}
+
+func TestNodesStartWithin10Milliseconds(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("needs bash, whose EPOCHREALTIME tells when a child really runs")
+	}
+	// Other programs may hold the processors for a while: the best of a few tries shows what the agent itself does.
+	best := time.Hour
+	for try := 0; try < 6 && best > 10*time.Millisecond; try++ {
+		s := newFakeServer(t)
+		due := s.arm("a1", runapi.VerbStart, 700*time.Millisecond)
+		var nodes []*node
+		for range 4 {
+			n := newNode(t, s)
+			n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{bash, "-c", "echo $EPOCHREALTIME $VIGNETTE_START_NS"}}}
+			n.run()
+			nodes = append(nodes, n)
+		}
+		first, last := time.Duration(1<<62), time.Duration(-1<<62)
+		for _, n := range nodes {
+			late := childLateness(t, n, due)
+			first, last = min(first, late), max(last, late)
+		}
+		s.finish()
+		if first < 0 {
+			t.Fatalf("a child ran %v before its time", -first)
+		}
+		best = min(best, last)
+		t.Logf("try %d: children of 4 nodes ran %v to %v after the planned time", try+1, first, last)
+	}
+	if best > 10*time.Millisecond {
+		t.Errorf("children ran up to %v after the planned time; want within 10 ms", best)
+	}
+}
+
+// childLateness reads what the child printed: its own idea of the time, and the planned start.
+func childLateness(t *testing.T, n *node, due time.Time) time.Duration {
+	t.Helper()
+	var fields []string
+	waitFor(t, "the child's output", func() bool {
+		text, _ := os.ReadFile(filepath.Join(n.options.LogDir, "stdout-1.log"))
+		fields = strings.Fields(string(text))
+		return len(fields) == 2
+	})
+	if fields[1] != strconv.FormatInt(due.UnixNano(), 10) {
+		t.Fatalf("VIGNETTE_START_NS is %s; want %d", fields[1], due.UnixNano())
+	}
+	microseconds, err := strconv.ParseInt(strings.Replace(fields[0], ".", "", 1), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.UnixMicro(microseconds).Sub(due.Truncate(time.Microsecond))
+}
+
+func TestActionsAreCarriedOutInOrderOfTimeWhateverTheOrderOfArrival(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `exec sleep 60`)
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	s.arm("stop-2", runapi.VerbStop, 1500*time.Millisecond)
+	s.arm("start-2", runapi.VerbStart, 1200*time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // it waits for start-2 when an earlier one arrives
+	s.arm("start-1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("stop-1", runapi.VerbStop, 600*time.Millisecond)
+	want := []string{"start-1", "stop-1", "start-2", "stop-2"}
+	waitFor(t, "all four actions", func() bool { return len(s.lastReport().Executed) == 4 })
+	if got := s.lastReport().Executed; !slices.Equal(got, want) {
+		t.Errorf("executed %v; want %v", got, want)
+	}
+}
+
+func TestAnActionThatArrivesTooLateIsNotCarriedOut(t *testing.T) {
+	s := newFakeServer(t)
+	t0 := time.Now().Add(-time.Minute)
+	s.set(func(s *fakeServer) {
+		s.plan.T0 = &t0
+		s.plan.Actions = []runapi.Action{{ID: "a1", Verb: runapi.VerbStart, AtNanoseconds: 1e9}}
+	})
+	n := newNode(t, s, `echo ran`)
+	n.run()
+	waitFor(t, "armed too late", func() bool { return slices.Equal(s.lastReport().ArmedTooLate, []string{"a1"}) })
+	s.finish()
+	n.waitExit()
+	if report := s.lastReport(); len(report.Executed) != 0 || len(report.Armed) != 0 {
+		t.Errorf("report %+v; want nothing armed, nothing executed", report)
+	}
+	if got := s.log("stdout-1.log"); got != "" {
+		t.Errorf("the app ran and printed %q; want it never started", got)
+	}
+	if events := s.event(t, eventArmedTooLate); len(events) != 1 {
+		t.Errorf("events %v; want one of armedTooLate", s.events(t))
+	}
+}
+
+func TestAnAppThatFailsAtOnceIsGivenUpWithItsLastLines(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `echo "cannot bind: port in use" >&2; exit 7`)
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	n.waitPhase(runapi.AgentFailed)
+	report := s.lastReport()
+	if want := "app bft on node nor exited with code 7: cannot bind: port in use"; !strings.HasPrefix(report.Message, want) {
+		t.Errorf("message %q; want it to begin with %q", report.Message, want)
+	}
+	if report.Restarts != maxEarlyFailures-1 {
+		t.Errorf("%d restarts; want %d", report.Restarts, maxEarlyFailures-1)
+	}
+	s.finish()
+	if code := n.waitExit(); code != 7 {
+		t.Errorf("the agent's exit code is %d; want the app's, 7", code)
+	}
+	if exits := s.event(t, eventExited); len(exits) != maxEarlyFailures || *exits[0].ExitCode != 7 {
+		t.Errorf("exits %+v; want %d with code 7", exits, maxEarlyFailures)
+	}
+	if s.lastReport().Phase != runapi.AgentDone || s.lastReport().Message == "" {
+		t.Errorf("last report %+v; want done, with the message kept", s.lastReport())
+	}
+}
+
+func TestACommandThatDoesNotExistFailsTheAgent(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s)
+	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{"/no/such/program"}}}
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	n.waitPhase(runapi.AgentFailed)
+	if m := s.lastReport().Message; !strings.Contains(m, "exited with code 127") || !strings.Contains(m, "/no/such/program") {
+		t.Errorf("message %q; want code 127 and the command's name", m)
+	}
+}
+
+func TestAnAppThatDiesOnceIsRestarted(t *testing.T) {
+	s := newFakeServer(t)
+	marker := filepath.Join(t.TempDir(), "marker")
+	n := newNode(t, s, fmt.Sprintf(`if [ -e %[1]s ]; then echo again; exec sleep 60; fi; touch %[1]s; kill -KILL $$`, marker))
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	waitFor(t, "one restart", func() bool { return s.lastReport().Restarts == 1 })
+	if s.lastReport().Phase != runapi.AgentRunning {
+		t.Errorf("phase %s; want running", s.lastReport().Phase)
+	}
+	s.finish()
+	n.waitExit()
+	if exits := s.event(t, eventExited); len(exits) != 1 || *exits[0].ExitCode != 128+9 {
+		t.Errorf("exits %+v; want one with code 137", exits)
+	}
+	if got := s.log("stdout-1.log"); got != "again\n" {
+		t.Errorf("output %q; want that of the second life", got)
+	}
+}
+
+func TestAnAppThatEndsWellIsNotRestarted(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `echo once`)
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	n.waitPhase(runapi.AgentStopped)
+	time.Sleep(2 * firstBackoff)
+	s.finish()
+	n.waitExit()
+	if got := s.log("stdout-1.log"); got != "once\n" {
+		t.Errorf("output %q; want it once", got)
+	}
+}
+
+func TestARestartedAgentNeverRepeatsAStart(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `echo ran; exec sleep 60`)
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	n.waitPhase(runapi.AgentRunning)
+	s.set(func(s *fakeServer) { s.refuse = true }) // so that the next agent has to remember by itself
+	n.signals <- syscall.SIGTERM
+	n.waitExit()
+	s.set(func(s *fakeServer) { s.refuse = false })
+	n.run()
+	n.waitPhase(runapi.AgentFailed)
+	if m := s.lastReport().Message; !strings.Contains(m, "restarted in the middle of the run") {
+		t.Errorf("message %q; want it to speak of the restart", m)
+	}
+	s.finish()
+	n.waitExit()
+	if got := s.log("stdout-1.log"); got != "ran\n" {
+		t.Errorf("output %q; want one start", got)
+	}
+	if late := s.lastReport().ArmedTooLate; len(late) != 0 {
+		t.Errorf("armed too late %v; want none, a1 was carried out", late)
+	}
+}
+
+func TestAnArmedAgentNeedsNoServer(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `echo ran; exec sleep 60`)
+	n.run()
+	s.arm("a1", runapi.VerbStart, time.Second)
+	waitFor(t, "armed", func() bool { return len(s.lastReport().Armed) == 1 })
+	s.set(func(s *fakeServer) { s.refuse = true })
+	s.CloseClientConnections()
+	waitFor(t, "the app to run", func() bool {
+		text, _ := os.ReadFile(filepath.Join(n.options.LogDir, "stdout-1.log"))
+		return string(text) == "ran\n"
+	})
+	s.set(func(s *fakeServer) { s.refuse = false })
+	waitFor(t, "the log in the archive", func() bool { return s.log("stdout-1.log") == "ran\n" })
+	waitFor(t, "the report", func() bool { return s.lastReport().Phase == runapi.AgentRunning })
+}
+
+func TestTheTokenIsReadAgainForEveryRequest(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `true`)
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	if err := os.WriteFile(n.options.TokenFile, []byte("second\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.set(func(*fakeServer) {})
+	waitFor(t, "a request with the new token", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.tokens["Bearer first"] && s.tokens["Bearer second"]
+	})
+}
+
+func TestSIGTERMStopsTheAppAndShipsWhatThereIs(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done`, `trap '' TERM; echo stubborn; while :; do sleep 0.05; done`)
+	n.config.StopGraceSeconds = 30
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	waitFor(t, "both up", func() bool { return s.log("stdout-1.log") == "up\n" && s.log("stdout-2.log") == "stubborn\n" })
+	begin := time.Now()
+	n.signals <- syscall.SIGTERM
+	n.waitExit()
+	if took := time.Since(begin); took > hurriedGrace+termShipping {
+		t.Errorf("took %v to end; want less than the pod's 5 s", took)
+	}
+	if got := s.log("stdout-1.log"); got != "up\nbye\n" {
+		t.Errorf("archived output %q; want the app's farewell in it", got)
+	}
+	if killed := s.event(t, eventKilled); len(killed) != 1 || killed[0].Instance != "nor/bft/2" {
+		t.Errorf("killed %+v; want nor/bft/2", killed)
+	}
+}
+
+func TestSIGTERMWithoutAServerEndsWithin5Seconds(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `exec sleep 60`)
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	n.waitPhase(runapi.AgentRunning)
+	s.set(func(s *fakeServer) { s.refuse = true })
+	begin := time.Now()
+	n.signals <- syscall.SIGTERM
+	n.waitExit()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("took %v to end; want less than 5 s", took)
+	}
+}
+
+func TestAnAppThatDrainsGoesOnUntilTheRunIsFinished(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `trap 'echo quiet' USR1; trap 'echo end; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
+	n.config.DrainOnStop = true
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	waitFor(t, "up", func() bool { return s.log("stdout-1.log") == "up\n" })
+	s.arm("a2", runapi.VerbStop, 300*time.Millisecond)
+	waitFor(t, "quiet", func() bool { return s.log("stdout-1.log") == "up\nquiet\n" })
+	if p := s.lastReport().Phase; p != runapi.AgentRunning {
+		t.Errorf("phase %s; want running, as it still receives", p)
+	}
+	s.finish()
+	n.waitExit()
+	if got := s.log("stdout-1.log"); got != "up\nquiet\nend\n" {
+		t.Errorf("output %q; want it to end at the finish", got)
+	}
+}
+
+func TestOtherSignalsGoOnToTheApp(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `trap 'echo reload' HUP; echo up; while :; do sleep 0.05; done`)
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	waitFor(t, "up", func() bool { return s.log("stdout-1.log") == "up\n" })
+	n.signals <- syscall.SIGHUP
+	waitFor(t, "reload", func() bool { return s.log("stdout-1.log") == "up\nreload\n" })
+}
+
+func TestAStopEndsWhatTheAppHasStarted(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `sleep 1000 & echo $!; wait`)
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	waitFor(t, "the grandchild's id", func() bool { return s.log("stdout-1.log") != "" })
+	pid, err := strconv.Atoi(strings.TrimSpace(s.log("stdout-1.log")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.arm("a2", runapi.VerbStop, 300*time.Millisecond)
+	n.waitPhase(runapi.AgentStopped)
+	waitFor(t, "the end of the grandchild", func() bool { return !runs(pid) })
+}
+
+// runs tells whether a process is there and not merely waiting to be reaped.
+func runs(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(text), ") Z ")
+}
+
+func TestOutputBeyondTheSpoolsLimitIsCutOffWithAnEvent(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `head -c 40000 /dev/zero | tr '\0' x; exec sleep 60`)
+	n.config.SpoolLimitBytes = 20000
+	n.run()
+	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	waitFor(t, "spoolFull", func() bool { return len(s.event(t, eventSpoolFull)) > 0 })
+	s.finish()
+	n.waitExit()
+	if got := len(s.log("stdout-1.log")); got != 10000 {
+		t.Errorf("archived %d bytes of output; want half of the limit, 10000", got)
+	}
+}
+
+func TestAnAgentWithoutAppsIsReadyAndDone(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s)
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	s.finish()
+	if code := n.waitExit(); code != 0 || s.lastReport().Phase != runapi.AgentDone {
+		t.Errorf("exit code %d, phase %s; want 0, done", code, s.lastReport().Phase)
+	}
+}
+
+func TestFilesThatCannotBeWrittenFailTheAgentByName(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `true`)
+	n.config.Files = []agentconfig.File{{Path: "/proc/none/app.conf"}}
+	n.run()
+	n.waitPhase(runapi.AgentFailed)
+	if m := s.lastReport().Message; !strings.Contains(m, "/proc/none") {
+		t.Errorf("message %q; want the file's path in it", m)
+	}
+}
+
+func TestInstallReplacesTheProgramInOneStep(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		if err := Install(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(dir, "agent"))
+	if err != nil || info.Mode().Perm() != 0o755 {
+		t.Fatalf("installed: %v, %v; want mode 0755", info, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("%d files; want only the agent", len(left))
+	}
+}
+
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte(`{"revision":3,"t0":"2030-01-01T00:00:00Z","actions":[{"id":"a","atNanoseconds":5,"verb":"start","targets":[{"node":"n","app":"b"}]}],"finish":true}`))
+	f.Add([]byte(`{"t0":"2030-01-01T00:00:00Z","actions":[{"id":"","verb":"jump"},{"id":"x","atNanoseconds":-9223372036854775808,"verb":"stop"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var plan runapi.AgentPlan
+		if json.Unmarshal(data, &plan) != nil {
+			return
+		}
+		a, err := New(agentconfig.Config{Server: "http://127.0.0.1:1", RunUID: "u", Node: "n", App: "b"}, Options{LogDir: t.TempDir(), Stderr: &strings.Builder{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.events.file.Close()
+		a.accept(plan)
+		a.accept(plan)
+		last := int64(-1)
+		ids := map[string]bool{}
+		for _, action := range a.schedule.pending {
+			if action.AtNanoseconds < last || ids[action.ID] || action.AtNanoseconds < 0 {
+				t.Fatalf("pending %+v: want order of time, each id once, none before T0", a.schedule.pending)
+			}
+			last, ids[action.ID] = action.AtNanoseconds, true
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// eventsFile is the agent's own log, shipped like the app's logs.
+const eventsFile = "agent.jsonl"
+
+// Events that the agent adds to those named at runapi.AgentEvent.
+const (
+	eventReady        = "ready"
+	eventArmed        = "armed"
+	eventStarted      = "started"
+	eventStopped      = "stopped"
+	eventExited       = "exited"
+	eventRestarted    = "restarted"
+	eventArmedTooLate = "armedTooLate"
+	eventFailed       = "failed"
+	eventSpoolFull    = "spoolFull"
+	eventResumed      = "resumed"
+	// eventKilled: an instance did not end within its grace and got SIGKILL.
+	eventKilled = "killed"
+	// eventClockStep: CLOCK_REALTIME jumped against CLOCK_MONOTONIC; LatenessSeconds is the jump, with its sign.
+	eventClockStep = "clockStep"
+	// eventCPUThrottled and eventCPUPressure: at the end of a run, LatenessSeconds is the total in which the cgroup
+	// was throttled, or in which some task of it waited for a processor.
+	eventCPUThrottled = "cpuThrottled"
+	eventCPUPressure  = "cpuPressure"
+	// eventDisconnected and eventConnected: the server stopped and began to answer.
+	eventDisconnected = "disconnected"
+	eventConnected    = "connected"
+	// eventFinished: everything has ended; the last line of a whole log.
+	eventFinished = "finished"
+)
+
+// eventLog appends events to agent.jsonl and tells people of them on the container's log.
+type eventLog struct {
+	mu     sync.Mutex
+	file   io.WriteCloser
+	people io.Writer
+	now    func() int64
+}
+
+func openEvents(logDir string, people io.Writer, now func() int64) (*eventLog, error) {
+	f, err := os.OpenFile(filepath.Join(logDir, eventsFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+	if err != nil {
+		return nil, fmt.Errorf("agent's own log: %w", err)
+	}
+	return &eventLog{file: f, people: people, now: now}, nil
+}
+
+// add stamps the event with the present time, unless it has one, and writes it as one line.
+func (l *eventLog) add(e runapi.AgentEvent) {
+	if e.TimeNanoseconds == 0 {
+		e.TimeNanoseconds = l.now()
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		line = []byte(fmt.Sprintf(`{"ts":%d,"event":%q,"message":"event could not be encoded"}`, e.TimeNanoseconds, e.Event))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.file.Write(append(line, '\n')); err != nil {
+		fmt.Fprintf(l.people, "agent: agent.jsonl: %v\n", err)
+	}
+	fmt.Fprintln(l.people, "agent:", describe(e))
+}
+
+func describe(e runapi.AgentEvent) string {
+	text := e.Event
+	if e.Instance != "" {
+		text += " " + e.Instance
+	}
+	if e.ActionID != "" {
+		text += " by action " + e.ActionID
+	}
+	if e.PlannedNanoseconds != 0 {
+		text += fmt.Sprintf(", %.3f ms late", e.LatenessSeconds*1e3)
+	}
+	if e.ExitCode != nil {
+		text += fmt.Sprintf(", exit code %d", *e.ExitCode)
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}

@@ -1,0 +1,241 @@
+package agent
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// fakeServer is the agent's side of the server, over real HTTP.
+type fakeServer struct {
+	*httptest.Server
+	mu      sync.Mutex
+	plan    runapi.AgentPlan
+	reports []runapi.AgentReport
+	logs    map[string][]byte
+	tokens  map[string]bool
+	// refuse answers 503 to everything; tear breaks the connection in the middle of an append, once.
+	refuse, tear, sealed bool
+}
+
+func newFakeServer(t *testing.T) *fakeServer {
+	s := &fakeServer{logs: map[string][]byte{}, tokens: map[string]bool{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/agent/plan", s.servePlan)
+	mux.HandleFunc("POST /v1/agent/report", s.serveReport)
+	mux.HandleFunc("POST /v1/agent/logs/{app}/{file}", s.serveLog)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		refuse := s.refuse
+		s.tokens[r.Header.Get("Authorization")] = true
+		s.mu.Unlock()
+		if refuse {
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s
+}
+
+func (s *fakeServer) servePlan(w http.ResponseWriter, r *http.Request) {
+	revision, _ := strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline) && r.Context().Err() == nil; time.Sleep(5 * time.Millisecond) {
+		if s.currentPlan().Revision > revision {
+			break
+		}
+	}
+	_ = json.NewEncoder(w).Encode(s.currentPlan())
+}
+
+func (s *fakeServer) currentPlan() runapi.AgentPlan {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plan
+}
+
+func (s *fakeServer) serveReport(w http.ResponseWriter, r *http.Request) {
+	var report runapi.AgentReport
+	if err := json.NewDecoder(r.Body).Decode(&report); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reports = append(s.reports, report)
+}
+
+func (s *fakeServer) serveLog(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	offset, _ := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	name := r.PathValue("file")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := int64(len(s.logs[name]))
+	switch {
+	case s.sealed:
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "the run is sealed"})
+	case offset != size:
+		w.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "offset is not the size", Size: &size})
+	case s.tear:
+		s.tear = false
+		s.logs[name] = append(s.logs[name], body[:len(body)/2]...) // half arrives, and nobody says so
+		panic(http.ErrAbortHandler)
+	default:
+		s.logs[name] = append(s.logs[name], body...)
+		_ = json.NewEncoder(w).Encode(runapi.LogPosition{Size: size + int64(len(body))})
+	}
+}
+
+// set changes the server's plan and what else there is, under its lock; the plan gets a new revision.
+func (s *fakeServer) set(f func(s *fakeServer)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s)
+	s.plan.Revision++
+}
+
+func (s *fakeServer) log(name string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.logs[name])
+}
+
+func (s *fakeServer) lastReport() runapi.AgentReport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.reports) == 0 {
+		return runapi.AgentReport{}
+	}
+	return s.reports[len(s.reports)-1]
+}
+
+func (s *fakeServer) events(t *testing.T) []runapi.AgentEvent {
+	t.Helper()
+	var events []runapi.AgentEvent
+	for line := range strings.Lines(s.log(eventsFile)) {
+		var e runapi.AgentEvent
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("archived event %q: %v", line, err)
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+func (s *fakeServer) event(t *testing.T, name string) (found []runapi.AgentEvent) {
+	t.Helper()
+	for _, e := range s.events(t) {
+		if e.Event == name {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// node is one agent under test with its folders.
+type node struct {
+	t       *testing.T
+	server  *fakeServer
+	config  agentconfig.Config
+	options Options
+	signals chan os.Signal
+	exit    chan int
+}
+
+// newNode makes an agent's configuration whose instances run the given shell scripts.
+func newNode(t *testing.T, s *fakeServer, scripts ...string) *node {
+	dir := t.TempDir()
+	n := &node{t: t, server: s, signals: make(chan os.Signal, 4), exit: make(chan int, 1),
+		config: agentconfig.Config{Server: s.URL, RunUID: "uid", Node: "nor", App: "bft", StopGraceSeconds: 1},
+		options: Options{LogDir: filepath.Join(dir, "log"), TokenFile: filepath.Join(dir, "token"), CgroupDir: filepath.Join(dir, "cgroup"),
+			Stdout: io.Discard, Stderr: testWriter{t}}}
+	for i, script := range scripts {
+		n.config.Instances = append(n.config.Instances, agentconfig.Instance{Name: "nor/bft/" + strconv.Itoa(i+1), Command: []string{"sh", "-c", script}})
+	}
+	if err := os.WriteFile(n.options.TokenFile, []byte("first\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// run starts the agent; at the test's end it is told to end, if it still runs.
+func (n *node) run() {
+	n.t.Helper()
+	a, err := New(n.config, n.options)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	exit := make(chan int, 1)
+	n.exit = exit
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		exit <- a.Run(n.t.Context(), n.signals)
+	}()
+	n.t.Cleanup(func() { <-ended })
+}
+
+func (n *node) waitExit() int {
+	n.t.Helper()
+	select {
+	case code := <-n.exit:
+		return code
+	case <-time.After(20 * time.Second):
+		n.t.Fatal("the agent did not end within 20 s")
+		return -1
+	}
+}
+
+func (n *node) waitPhase(p runapi.AgentPhase) {
+	n.t.Helper()
+	waitFor(n.t, "agent phase "+string(p), func() bool { return n.server.lastReport().Phase == p })
+}
+
+// start and stop arm an action the given time from now; the first one sets T0.
+func (s *fakeServer) arm(id string, verb runapi.Verb, in time.Duration) time.Time {
+	due := time.Now().Add(in)
+	s.set(func(s *fakeServer) {
+		if s.plan.T0 == nil {
+			t0 := time.Now().Round(0)
+			s.plan.T0 = &t0
+		}
+		s.plan.Actions = append(s.plan.Actions, runapi.Action{ID: id, Verb: verb, AtNanoseconds: max(0, due.Sub(*s.plan.T0).Nanoseconds())})
+		due = s.plan.T0.Add(time.Duration(s.plan.Actions[len(s.plan.Actions)-1].AtNanoseconds))
+	})
+	return due
+}
+
+func (s *fakeServer) finish() { s.set(func(s *fakeServer) { s.plan.Finish = true }) }
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("waited 15 s in vain for: %s", what)
+}
+
+// testWriter shows what the agent tells people when a test fails.
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", strings.TrimRight(string(p), "\n"))
+	return len(p), nil
+}

@@ -1,0 +1,299 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// Environment of instances beside messagelog.EnvPath.
+const (
+	envInstance = "VIGNETTE_INSTANCE"
+	envNode     = "VIGNETTE_NODE"
+	envApp      = "VIGNETTE_APP"
+	// envStart is the planned start in nanoseconds since the Unix epoch.
+	envStart = "VIGNETTE_START_NS"
+)
+
+// pipeDelay is how long output is read on after an instance has ended: its own children may hold the pipes.
+const pipeDelay = 2 * time.Second
+
+// exitCannotStart is the shell's code for a command that cannot be started.
+const exitCannotStart = 127
+
+// instance supervises one process of the app: starts it, restarts it when it fails, stops it.
+type instance struct {
+	agent  *Agent
+	number int // from 1, in file names
+	spec   agentconfig.Instance
+	stdout *tee
+	stderr *tee
+
+	mu      sync.Mutex
+	process *process
+	// active from a start until the process has ended for good; wanted from a start until a stop.
+	active, wanted bool
+	// draining from a stop that left the instance running to receive what is still under way.
+	draining bool
+	planned  time.Time
+	// ended is closed when the instance is no longer active.
+	ended chan struct{}
+	// stop is closed to end a wait for a restart.
+	stop chan struct{}
+}
+
+// process is one life of an instance.
+type process struct {
+	pid     int
+	command *exec.Cmd
+	started time.Time
+	done    chan struct{} // closed once code is valid
+	code    int
+}
+
+// begin launches the instance's first process and returns when it exists. Where an earlier one is
+// still ending, it waits for that; an instance that runs already stays as it is.
+func (in *instance) begin(actionID string, planned time.Time) {
+	in.mu.Lock()
+	previous, running := in.ended, in.active && in.wanted && !in.draining
+	in.mu.Unlock()
+	if running {
+		in.agent.events.add(runapi.AgentEvent{Event: eventStarted, Instance: in.spec.Name, ActionID: actionID, Message: "was running already"})
+		return
+	}
+	if previous != nil {
+		in.halt(syscall.SIGTERM)
+		<-previous
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.active, in.wanted, in.draining, in.planned = true, true, false, planned
+	in.ended, in.stop = make(chan struct{}), make(chan struct{})
+	now, err := in.launch()
+	event := runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStarted, Instance: in.spec.Name, ActionID: actionID,
+		PlannedNanoseconds: planned.UnixNano(), LatenessSeconds: now.Sub(planned).Seconds()}
+	if err != nil {
+		event.Message = err.Error()
+	}
+	in.agent.events.add(event)
+	in.agent.state.late(now.Sub(planned))
+	go in.supervise(in.process)
+}
+
+// launch starts a process; in.mu is held. A command that cannot be started counts as a process that failed at once.
+func (in *instance) launch() (time.Time, error) {
+	command := exec.Command(in.spec.Command[0], in.spec.Command[1:]...)
+	command.Env = in.environment()
+	command.Stdout, command.Stderr = in.stdout, in.stderr
+	command.WaitDelay = pipeDelay
+	// A group of its own, so that a kill reaches what the app itself has started.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p := &process{command: command, done: make(chan struct{})}
+	err := in.agent.children.start(command)
+	p.started = in.agent.clock.Now()
+	in.process = p
+	if err != nil {
+		fmt.Fprintf(in.stderr, "cannot start %s: %v\n", in.spec.Command[0], err)
+		p.code = exitCannotStart
+		close(p.done)
+		return p.started, err
+	}
+	p.pid = command.Process.Pid
+	go func() {
+		err := command.Wait()
+		in.agent.children.forget(p.pid)
+		p.code = exitCode(command, err)
+		close(p.done)
+	}()
+	return p.started, nil
+}
+
+func (in *instance) environment() []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, agentconfig.Env+"=") { // the app has no use for it
+			env = append(env, entry)
+		}
+	}
+	for name, value := range in.spec.Env {
+		env = append(env, name+"="+value)
+	}
+	return append(env,
+		envInstance+"="+in.spec.Name,
+		envNode+"="+in.agent.config.Node,
+		envApp+"="+in.agent.config.App,
+		messagelog.EnvPath+"="+filepath.Join(in.agent.logDir, fmt.Sprintf("messages-%d.jsonl", in.number)),
+		envStart+"="+strconv.FormatInt(in.planned.UnixNano(), 10))
+}
+
+// exitCode is the process's code, or 128 + n where signal n ended it.
+func exitCode(command *exec.Cmd, err error) int {
+	state := command.ProcessState
+	if state == nil {
+		return exitCannotStart
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && state.Success() {
+		return 1 // its output could not be read to the end
+	}
+	return state.ExitCode()
+}
+
+// supervise waits for the end of a process and restarts it as long as the instance is wanted.
+func (in *instance) supervise(p *process) {
+	var policy restartPolicy
+	for {
+		<-p.done
+		if !in.isWanted() {
+			in.killGroup(p)
+			break
+		}
+		code := p.code
+		ran := in.agent.clock.Now().Sub(p.started)
+		in.agent.events.add(runapi.AgentEvent{Event: eventExited, Instance: in.spec.Name, ExitCode: &code,
+			Message: fmt.Sprintf("by itself, %.1f s after its start", ran.Seconds())})
+		if code == 0 {
+			break
+		}
+		in.killGroup(p)
+		wait, giveUp := policy.failed(ran)
+		if giveUp {
+			in.agent.fail(in.failure(code), code)
+			break
+		}
+		if p = in.restartAfter(wait); p == nil {
+			break
+		}
+	}
+	in.mu.Lock()
+	in.active, in.wanted = false, false
+	close(in.ended)
+	in.ended = nil
+	in.mu.Unlock()
+	in.agent.updatePhase()
+}
+
+// failure is what people read when an app is given up.
+func (in *instance) failure(code int) string {
+	text := fmt.Sprintf("app %s on node %s exited with code %d", in.agent.config.App, in.agent.config.Node, code)
+	if lines := in.stderr.lastLines(3); lines != "" {
+		text += ": " + lines
+	} else if lines := in.stdout.lastLines(3); lines != "" {
+		text += ": " + lines
+	}
+	return text
+}
+
+// restartAfter starts the next process after a wait, or gives nil where a stop came first.
+func (in *instance) restartAfter(wait time.Duration) *process {
+	in.mu.Lock()
+	stop := in.stop
+	in.mu.Unlock()
+	select {
+	case <-stop:
+		return nil
+	case <-in.agent.clock.After(wait):
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.wanted {
+		return nil
+	}
+	_, err := in.launch()
+	event := runapi.AgentEvent{Event: eventRestarted, Instance: in.spec.Name}
+	if err != nil {
+		event.Message = err.Error()
+	}
+	in.agent.events.add(event)
+	in.agent.state.restarted()
+	return in.process
+}
+
+func (in *instance) isWanted() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.wanted
+}
+
+func (in *instance) isActive() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.active
+}
+
+// signal passes a signal on to the instance's process.
+func (in *instance) signal(s syscall.Signal) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if p := in.process; p != nil && in.active && p.pid != 0 && !p.isDone() {
+		_ = p.command.Process.Signal(s) // it may have ended this moment
+	}
+}
+
+// drain asks the instance to send no more but to go on receiving.
+func (in *instance) drain() {
+	in.mu.Lock()
+	in.draining = true
+	in.mu.Unlock()
+	in.signal(syscall.SIGUSR1)
+}
+
+// halt asks the instance to end and returns at once; what has not ended after the grace is killed.
+func (in *instance) halt(s syscall.Signal) {
+	in.mu.Lock()
+	if !in.active || !in.wanted {
+		in.mu.Unlock()
+		return
+	}
+	in.wanted = false
+	close(in.stop)
+	p, ended := in.process, in.ended
+	in.mu.Unlock()
+	in.signal(s)
+	go func() {
+		select {
+		case <-ended:
+		case <-in.agent.clock.After(in.agent.grace()):
+			in.killGroup(p)
+			in.agent.events.add(runapi.AgentEvent{Event: eventKilled, Instance: in.spec.Name,
+				Message: fmt.Sprintf("still running %v after %v", in.agent.grace(), s)})
+		}
+	}()
+}
+
+// killGroup ends what is left of a process and of all that it started in its group.
+func (in *instance) killGroup(p *process) {
+	if p.pid != 0 {
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL) // nothing left is the usual case
+	}
+}
+
+// endOf gives a channel that is closed once the instance is not active; nil where it is not now.
+func (in *instance) endOf() <-chan struct{} {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.ended
+}
+
+func (p *process) isDone() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,267 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv("AGENT_TEST_ROLE") {
+	case "":
+		os.Exit(m.Run())
+	case "reaper":
+		os.Exit(beProcessOne())
+	}
+}
+
+// beProcessOne is the agent's reaping as process 1 of a namespace: it makes an orphan and says whether it was cleared up.
+func beProcessOne() int {
+	var c children
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go c.reapOrphans(ctx)
+	// The subshell is gone before its sleep ends, which then belongs to process 1.
+	command := exec.Command("sh", "-c", "(sleep 0.2 & echo $!)")
+	var out strings.Builder
+	command.Stdout = &out
+	if err := c.start(command); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	if err := command.Wait(); err != nil {
+		fmt.Println("the child's own exit status was taken away:", err)
+		return 1
+	}
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat("/proc/" + strings.TrimSpace(out.String())); os.IsNotExist(err) {
+			return 0
+		}
+	}
+	fmt.Println("orphan", out.String(), "is still there")
+	return 1
+}
+
+func TestProcessOneReapsOrphans(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root for a pid namespace")
+	}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		t.Skip("needs unshare (util-linux)")
+	}
+	command := exec.Command(unshare, "--pid", "--fork", "--mount-proc", os.Args[0])
+	command.Env = append(os.Environ(), "AGENT_TEST_ROLE=reaper")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+func TestBackoffDoublesUpTo8SecondsAndEarlyFailuresGiveUp(t *testing.T) {
+	var p restartPolicy
+	for i, want := range []time.Duration{500 * time.Millisecond, time.Second} {
+		if wait, giveUp := p.failed(time.Second); giveUp || wait != want {
+			t.Errorf("early failure %d: wait %v, give up %v; want %v", i+1, wait, giveUp, want)
+		}
+	}
+	if _, giveUp := p.failed(9 * time.Second); !giveUp {
+		t.Error("third early failure in a row: want to give up")
+	}
+	p = restartPolicy{}
+	for range 20 {
+		if wait, giveUp := p.failed(time.Minute); giveUp || wait != firstBackoff {
+			t.Fatalf("a failure after a long life: wait %v, give up %v; want %v", wait, giveUp, firstBackoff)
+		}
+	}
+	p = restartPolicy{backoff: 6 * time.Second}
+	if wait, _ := p.failed(time.Second); wait != lastBackoff {
+		t.Errorf("wait %v; want %v at most", wait, lastBackoff)
+	}
+}
+
+func TestJudgingActions(t *testing.T) {
+	now := time.Unix(1000, 0)
+	good := runapi.Action{ID: "a", Verb: runapi.VerbStart, AtNanoseconds: 1}
+	with := func(f func(*runapi.Action)) runapi.Action { a := good; f(&a); return a }
+	for name, c := range map[string]struct {
+		action runapi.Action
+		due    time.Time
+		seen   bool
+		want   verdict
+	}{
+		"in time":         {good, now.Add(time.Millisecond), false, accepted},
+		"at this instant": {good, now, false, tooLate},
+		"in the past":     {good, now.Add(-time.Hour), false, tooLate},
+		"known":           {good, now.Add(-time.Hour), true, known},
+		"no id":           {with(func(a *runapi.Action) { a.ID = "" }), now.Add(1), false, refused},
+		"id of two lines": {with(func(a *runapi.Action) { a.ID = "a\nb" }), now.Add(1), false, refused},
+		"unknown verb":    {with(func(a *runapi.Action) { a.Verb = "jump" }), now.Add(1), false, refused},
+		"before T0":       {with(func(a *runapi.Action) { a.AtNanoseconds = -1 }), now.Add(1), false, refused},
+	} {
+		got, err := judge(c.action, c.due, now, func(string) bool { return c.seen })
+		if got != c.want || (err != nil) != (c.want == refused) {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, c.want)
+		}
+	}
+}
+
+func TestShippingSurvivesWhatServersDo(t *testing.T) {
+	const whole = "one\ntwo\nthree\n"
+	for name, disturb := range map[string]func(s *fakeServer){
+		"nothing":                     func(*fakeServer) {},
+		"lost what it had":            func(s *fakeServer) { s.logs["x.log"] = nil },
+		"lost a part":                 func(s *fakeServer) { s.logs["x.log"] = []byte("on") },
+		"torn connection":             func(s *fakeServer) { s.tear = true },
+		"answer lost, bytes archived": func(s *fakeServer) { s.logs["x.log"] = []byte(whole) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newFakeServer(t)
+			shipper, dir := newTestShipper(t, s)
+			writeLog(t, dir, "one\ntwo\n")
+			if err := shipper.all(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.set(disturb)
+			writeLog(t, dir, whole)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if err := shipper.all(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.log("x.log"); got != whole {
+				t.Errorf("archived %q; want %q", got, whole)
+			}
+		})
+	}
+}
+
+func newTestShipper(t *testing.T, s *fakeServer) (*shipper, string) {
+	t.Helper()
+	n := newNode(t, s)
+	dir := t.TempDir()
+	events, err := openEvents(t.TempDir(), testWriter{t}, func() int64 { return 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newShipper(dir, "bft", client.New(s.URL, httpClient(), client.TokenFile(n.options.TokenFile)), events), dir
+}
+
+func writeLog(t *testing.T, dir, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "x.log"), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALineThatIsBeingWrittenWaitsForItsEnd(t *testing.T) {
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	writeLog(t, dir, "one\ntw")
+	if whole, err := shipper.round(t.Context(), bytesPerRound, false); err != nil || !whole {
+		t.Fatalf("round: whole %v, %v", whole, err)
+	}
+	if got := s.log("x.log"); got != "one\n" {
+		t.Errorf("archived %q; want the whole line only", got)
+	}
+	if err := shipper.all(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.log("x.log"); got != "one\ntw" {
+		t.Errorf("archived %q at the end; want everything", got)
+	}
+}
+
+func TestARoundShipsNoMoreThanItsBudget(t *testing.T) {
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	writeLog(t, dir, strings.Repeat(strings.Repeat("x", 99)+"\n", 30000))
+	whole, err := shipper.round(t.Context(), bytesPerRound, false)
+	if err != nil || whole {
+		t.Fatalf("round: whole %v, %v; want more to be left", whole, err)
+	}
+	if got := len(s.log("x.log")); got > bytesPerRound || got < bytesPerRound/2 {
+		t.Errorf("archived %d bytes; want up to %d", got, bytesPerRound)
+	}
+	if err := shipper.all(t.Context()); err != nil || len(s.log("x.log")) != 3000000 {
+		t.Errorf("archived %d bytes, %v; want 3000000", len(s.log("x.log")), err)
+	}
+}
+
+func TestASealedArchiveEndsShipping(t *testing.T) {
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	s.set(func(s *fakeServer) { s.sealed = true })
+	writeLog(t, dir, "late\n")
+	if err := shipper.all(t.Context()); !errors.Is(err, errSealed) {
+		t.Errorf("got %v; want %v", err, errSealed)
+	}
+}
+
+func TestClockStepsAreNoticedAndSlewingIsNot(t *testing.T) {
+	realtime, monotonic := int64(1e18), int64(5e9)
+	w := clockWatch{realtime: func() int64 { return realtime }, monotonic: func() int64 { return monotonic }}
+	if jump := w.look(); jump != 0 {
+		t.Errorf("first look: %v; want nothing", jump)
+	}
+	for name, c := range map[string]struct{ passed, jump, want time.Duration }{
+		"quiet":         {time.Second, 0, 0},
+		"slewing":       {time.Second, 500 * time.Microsecond, 0},
+		"step forwards": {time.Second, 20 * time.Millisecond, 20 * time.Millisecond},
+		"step back":     {time.Second, -3 * time.Millisecond, -3 * time.Millisecond},
+	} {
+		realtime += int64(c.passed + c.jump)
+		monotonic += int64(c.passed)
+		if got := w.look(); got != c.want {
+			t.Errorf("%s: %v; want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestCPUUseIsReadFromBothCgroupVersions(t *testing.T) {
+	v2, v1, none := t.TempDir(), t.TempDir(), t.TempDir()
+	write := func(dir, name, text string) {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(v2, "cpu.stat", "usage_usec 10\nnr_periods 7\nnr_throttled 3\nthrottled_usec 2500\n")
+	write(v2, "cpu.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=1500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n")
+	write(v1, "cpu/cpu.stat", "nr_periods 7\nnr_throttled 3\nthrottled_time 2500000\n")
+	for name, c := range map[string]struct {
+		root string
+		want cpuUse
+	}{
+		"version 2":     {v2, cpuUse{throttled: 2500 * time.Microsecond, periods: 3, pressure: 1500 * time.Microsecond}},
+		"version 1":     {v1, cpuUse{throttled: 2500 * time.Microsecond, periods: 3, pressure: -1}},
+		"nothing there": {none, cpuUse{throttled: -1, pressure: -1}},
+	} {
+		if got := readCPU(c.root); got != c.want {
+			t.Errorf("%s: %+v; want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestTheTailKeepsTheLastLines(t *testing.T) {
+	var tl tail
+	tl.add([]byte(strings.Repeat("x", 2*tailBytes) + "\n"))
+	for i := range 1000 {
+		tl.add([]byte(fmt.Sprintf("line %d\n", i)))
+	}
+	tl.add([]byte("\n\n"))
+	if got, want := tl.lines(2), "line 998\nline 999"; got != want {
+		t.Errorf("last lines %q; want %q", got, want)
+	}
+	if len(tl.buf) > tailBytes {
+		t.Errorf("keeps %d bytes; want at most %d", len(tl.buf), tailBytes)
+	}
+}

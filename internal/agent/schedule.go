@@ -1,0 +1,177 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// prepareLead before an action's time its id goes to disk, so that no disk is waited for at the time itself.
+const prepareLead = 200 * time.Millisecond
+
+// schedule holds the actions that wait for their time.
+type schedule struct {
+	mu      sync.Mutex
+	t0      time.Time
+	pending []runapi.Action
+	seen    map[string]bool
+	// news wakes the executor: an action has come that may be earlier than the one it waits for.
+	news chan struct{}
+}
+
+func newSchedule() *schedule {
+	return &schedule{seen: map[string]bool{}, news: make(chan struct{}, 1)}
+}
+
+// next is the earliest action and when it is due.
+func (s *schedule) next() (a runapi.Action, due time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) == 0 {
+		return a, due, false
+	}
+	a = s.pending[0]
+	return a, s.due(a), true
+}
+
+func (s *schedule) due(a runapi.Action) time.Time {
+	return s.t0.Add(time.Duration(a.AtNanoseconds))
+}
+
+// left names the actions whose time did not come before the end.
+func (s *schedule) left() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) == 0 {
+		return ""
+	}
+	var ids []string
+	for _, a := range s.pending {
+		ids = append(ids, a.ID)
+	}
+	return "not carried out, as the run ended before their time: " + strings.Join(ids, ", ")
+}
+
+func (s *schedule) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, a := range s.pending {
+		if a.ID == id {
+			s.pending = append(s.pending[:i:i], s.pending[i+1:]...)
+			return
+		}
+	}
+}
+
+// accept takes the actions of a plan that are new and reports what became of each.
+func (a *Agent) accept(plan runapi.AgentPlan) {
+	s := a.schedule
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if plan.T0 == nil {
+		return
+	}
+	if s.t0.IsZero() {
+		s.t0 = plan.T0.Round(0) // wall-clock time, which all nodes share
+	} else if !s.t0.Equal(*plan.T0) {
+		a.fail(fmt.Sprintf("T0 was moved from %s to %s: a run's T0 must not change", s.t0.UTC().Format(time.RFC3339Nano), plan.T0.UTC().Format(time.RFC3339Nano)), 0)
+		return
+	}
+	for _, action := range plan.Actions {
+		a.acceptAction(action)
+	}
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// acceptAction judges one action; the schedule is locked.
+func (a *Agent) acceptAction(action runapi.Action) {
+	s := a.schedule
+	due, now := s.due(action), a.clock.Now()
+	judged, err := judge(action, due, now, func(id string) bool { return s.seen[id] || a.ledger.has(id) })
+	s.seen[action.ID] = true
+	switch judged {
+	case accepted:
+		s.pending = insert(s.pending, action)
+		a.events.add(runapi.AgentEvent{Event: eventArmed, ActionID: action.ID, Message: fmt.Sprintf("%s in %v", action.Verb, due.Sub(now).Round(time.Millisecond))})
+		a.state.armed(action.ID)
+	case tooLate:
+		a.events.add(runapi.AgentEvent{Event: eventArmedTooLate, ActionID: action.ID,
+			Message: fmt.Sprintf("%s arrived %v after its time and is not carried out", action.Verb, now.Sub(due).Round(time.Millisecond))})
+		a.state.armedTooLate(action.ID)
+	case refused:
+		a.fail(err.Error(), 0)
+	}
+}
+
+// execute carries out actions at their times until ctx ends.
+func (a *Agent) execute(ctx context.Context) {
+	// One thread of its own: no other goroutine of this program can be in its way at the moment of an action.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for ctx.Err() == nil {
+		action, due, ok := a.schedule.next()
+		if !ok {
+			select {
+			case <-ctx.Done():
+			case <-a.schedule.news:
+			}
+			continue
+		}
+		if wait := due.Add(-prepareLead).Sub(a.clock.Now()); wait > 0 {
+			select {
+			case <-ctx.Done():
+			case <-a.schedule.news:
+			case <-a.clock.After(min(wait, time.Second)): // in steps, as the clock may be stepped
+			}
+			continue
+		}
+		a.carryOut(ctx, action, due)
+	}
+}
+
+func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Time) {
+	a.schedule.remove(action.ID)
+	if err := a.ledger.add(action.ID); err != nil {
+		a.fail(fmt.Sprintf("action %s is not carried out, as it could be repeated: %v", action.ID, err), 0)
+		return
+	}
+	if a.clock.SleepUntil(ctx, due) != nil {
+		return
+	}
+	switch action.Verb {
+	case runapi.VerbStart:
+		for _, in := range a.instances {
+			in.begin(action.ID, due)
+		}
+	case runapi.VerbStop:
+		a.stopInstances(action.ID, due)
+	}
+	a.updatePhase()
+	a.state.executed(action.ID)
+}
+
+func (a *Agent) stopInstances(actionID string, due time.Time) {
+	for _, in := range a.instances {
+		if !in.isActive() {
+			continue
+		}
+		if a.config.DrainOnStop {
+			in.drain()
+		} else {
+			in.halt(syscall.SIGTERM)
+		}
+		now := a.clock.Now()
+		a.events.add(runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStopped, Instance: in.spec.Name, ActionID: actionID,
+			PlannedNanoseconds: due.UnixNano(), LatenessSeconds: now.Sub(due).Seconds()})
+		a.state.late(now.Sub(due))
+	}
+}

@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+const (
+	shipPeriod = 500 * time.Millisecond
+	// chunkBytes bounds one request, and so the memory that shipping takes.
+	chunkBytes = 512 << 10
+	// bytesPerRound bounds the rate: 4 MiB/s, so that a backlog does not crowd out the experiment.
+	bytesPerRound = 2 << 20
+	shipTimeout   = 30 * time.Second
+	maxShipPause  = 5 * time.Second
+)
+
+// errSealed tells that the archive takes no more of this run.
+var errSealed = errors.New("the archive of this run is sealed")
+
+// shipper copies the logs to the archive, each from where the archive's copy ends.
+type shipper struct {
+	dir, app  string
+	server    server
+	events    *eventLog
+	positions map[string]int64
+	chunk     []byte
+}
+
+func newShipper(dir, app string, s server, events *eventLog) *shipper {
+	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, chunk: make([]byte, chunkBytes)}
+}
+
+// run ships every half second until ctx ends. While the server does not answer it tries less often.
+func (s *shipper) run(ctx context.Context) {
+	pause := shipPeriod
+	for {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if _, err := s.round(ctx, bytesPerRound, false); err == nil {
+			pause = shipPeriod
+		} else if errors.Is(err, errSealed) {
+			return
+		} else {
+			pause = min(2*pause, maxShipPause)
+		}
+	}
+}
+
+// all ships until nothing is left, or ctx ends, or the archive is sealed.
+func (s *shipper) all(ctx context.Context) error {
+	pause := 100 * time.Millisecond
+	for {
+		whole, err := s.round(ctx, 1<<40, true)
+		if (whole && err == nil) || errors.Is(err, errSealed) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(pause):
+			pause = min(2*pause, maxShipPause)
+		}
+	}
+}
+
+// round ships up to budget bytes and tells whether everything there was has been shipped. The last
+// round also ships lines that have no end.
+func (s *shipper) round(ctx context.Context, budget int64, last bool) (whole bool, err error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return false, err
+	}
+	whole = true
+	for _, entry := range entries {
+		name := entry.Name()
+		if !entry.Type().IsRegular() || strings.HasPrefix(name, ".") {
+			continue
+		}
+		shipped, end, err := s.file(ctx, name, budget, last)
+		if err != nil {
+			return false, err
+		}
+		budget -= shipped
+		whole = whole && end
+	}
+	return whole, nil
+}
+
+// file ships what is new of one log and tells how much that was and whether it was all.
+func (s *shipper) file(ctx context.Context, name string, budget int64, last bool) (shipped int64, end bool, err error) {
+	f, err := os.Open(filepath.Join(s.dir, name))
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	for {
+		if budget <= shipped {
+			return shipped, false, nil
+		}
+		room := min(int64(len(s.chunk)), budget-shipped)
+		n, err := f.ReadAt(s.chunk[:room], s.positions[name])
+		if err != nil && err != io.EOF {
+			return shipped, false, err
+		}
+		part := s.chunk[:n]
+		if !last {
+			part = wholeLines(part)
+		}
+		if len(part) == 0 {
+			cut := int64(n) == room // by the budget, in the middle of a line
+			return shipped, !cut, nil
+		}
+		if err := s.send(ctx, f, name, part); err != nil {
+			return shipped, false, err
+		}
+		shipped += int64(len(part))
+	}
+}
+
+// wholeLines leaves out a line that is still being written. A line as long as the chunk goes in pieces.
+func wholeLines(part []byte) []byte {
+	if end := bytes.LastIndexByte(part, '\n'); end >= 0 {
+		return part[:end+1]
+	}
+	if len(part) < chunkBytes {
+		return nil
+	}
+	return part
+}
+
+// send ships one piece. Where the archive has less or more than we thought, it goes on from there.
+func (s *shipper) send(ctx context.Context, f *os.File, name string, part []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, shipTimeout)
+	defer cancel()
+	offset := s.positions[name]
+	position, err := s.server.AppendLog(ctx, s.app, name, offset, bytes.NewReader(part))
+	if err == nil {
+		s.positions[name] = offset + int64(len(part))
+		if position.Size != s.positions[name] {
+			return s.resume(f, name, position.Size)
+		}
+		return nil
+	}
+	var answer *client.Error
+	if errors.As(err, &answer) && client.IsConflict(err) {
+		if answer.Size == nil {
+			return fmt.Errorf("%w: %s", errSealed, answer.Message)
+		}
+		return s.resume(f, name, *answer.Size)
+	}
+	return err
+}
+
+// resume goes on at the archive's size.
+func (s *shipper) resume(f *os.File, name string, archived int64) error {
+	before := s.positions[name]
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	s.positions[name] = archived
+	message := fmt.Sprintf("%s: the archive has %d bytes, %d were thought to be there", name, archived, before)
+	if archived > info.Size() {
+		// Bytes of an earlier life of this log: what is written from now on would be lost below them.
+		message += fmt.Sprintf("; the log itself only %d: nothing of it is shipped until it is longer", info.Size())
+	}
+	s.events.add(runapi.AgentEvent{Event: eventResumed, Message: message})
+	return nil
+}
+
+// spooled is the size of all logs together.
+func spooled(dir string) (total int64) {
+	entries, _ := os.ReadDir(dir) // an unreadable folder shows elsewhere
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// state is what the agent reports of itself. Every change wakes the reporter.
+type state struct {
+	mu      sync.Mutex
+	report  runapi.AgentReport
+	changed chan struct{}
+	// failedCode is the exit code of the app that was given up.
+	failedCode int
+}
+
+func newState(app string) *state {
+	return &state{report: runapi.AgentReport{App: app, Phase: runapi.AgentReady}, changed: make(chan struct{}, 1)}
+}
+
+// change applies a change to the report and wakes the reporter.
+func (s *state) change(f func(r *runapi.AgentReport)) {
+	s.mu.Lock()
+	f(&s.report)
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default: // it is about to report anyway
+	}
+}
+
+// snapshot is a copy of the report.
+func (s *state) snapshot() runapi.AgentReport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.report
+	r.Armed, r.Executed, r.ArmedTooLate = slices.Clone(r.Armed), slices.Clone(r.Executed), slices.Clone(r.ArmedTooLate)
+	return r
+}
+
+// phase moves on to a phase; an agent that has failed stays failed until it is done.
+func (s *state) phase(p runapi.AgentPhase) {
+	s.change(func(r *runapi.AgentReport) {
+		if r.Phase != runapi.AgentFailed || p == runapi.AgentDone {
+			r.Phase = p
+		}
+	})
+}
+
+func (s *state) armed(id string) {
+	s.change(func(r *runapi.AgentReport) { r.Armed = append(r.Armed, id) })
+}
+
+func (s *state) executed(id string) {
+	s.change(func(r *runapi.AgentReport) { r.Executed = append(r.Executed, id) })
+}
+
+func (s *state) armedTooLate(id string) {
+	s.change(func(r *runapi.AgentReport) { r.ArmedTooLate = append(r.ArmedTooLate, id) })
+}
+
+func (s *state) restarted() { s.change(func(r *runapi.AgentReport) { r.Restarts++ }) }
+
+func (s *state) late(d time.Duration) {
+	s.change(func(r *runapi.AgentReport) { r.WorstLatenessSeconds = max(r.WorstLatenessSeconds, d.Seconds()) })
+}
+
+// fail keeps the first failure's message, as later ones mostly follow from it.
+func (s *state) fail(message string, code int) (first bool) {
+	s.change(func(r *runapi.AgentReport) {
+		if first = r.Phase != runapi.AgentFailed; first {
+			r.Phase, r.Message = runapi.AgentFailed, message
+			s.failedCode = code
+		}
+	})
+	return first
+}
+
+func (s *state) exitCode() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failedCode
+}

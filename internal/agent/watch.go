@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// clockStepThreshold is the jump that counts as a step. Slewing, at most 500 ppm, stays below it in
+// the second between two looks.
+const clockStepThreshold = time.Millisecond
+
+// clockWatch notices steps of CLOCK_REALTIME against CLOCK_MONOTONIC.
+type clockWatch struct {
+	realtime, monotonic func() int64
+	offset              int64
+	begun               bool
+}
+
+// look compares the clocks and gives the jump since the last look, or 0 where there was none.
+func (w *clockWatch) look() time.Duration {
+	offset := w.measure()
+	jump := time.Duration(offset - w.offset)
+	first := !w.begun
+	w.offset, w.begun = offset, true
+	if first || jump.Abs() <= clockStepThreshold {
+		return 0
+	}
+	return jump
+}
+
+// measure reads the clocks' offset from the reading that was disturbed least.
+func (w *clockWatch) measure() int64 {
+	best, offset := int64(1<<62), int64(0)
+	for range 5 {
+		before := w.monotonic()
+		realtime := w.realtime()
+		after := w.monotonic()
+		if after-before < best {
+			best, offset = after-before, realtime-(before+after)/2
+		}
+	}
+	return offset
+}
+
+// watchClock reports every step of the clock until ctx ends.
+func (a *Agent) watchClock(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	watch := clockWatch{realtime: a.clock.Realtime, monotonic: a.clock.Monotonic}
+	for {
+		if jump := watch.look(); jump != 0 {
+			a.events.add(runapi.AgentEvent{Event: eventClockStep, LatenessSeconds: jump.Seconds(),
+				Message: fmt.Sprintf("the node's clock was stepped by %v: times before and after do not compare", jump)})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// cpuUse is what a cgroup says of waiting for processors; a negative duration is not known.
+type cpuUse struct {
+	throttled, pressure time.Duration
+	periods             int64
+}
+
+// readCPU reads the container's own cgroup below root: version 2 at the root itself, version 1 below cpu.
+func readCPU(root string) cpuUse {
+	use := cpuUse{throttled: -1, pressure: -1}
+	for _, sub := range []string{"", "cpu", "cpu,cpuacct"} {
+		values, err := readPairs(filepath.Join(root, sub, "cpu.stat"))
+		if err != nil {
+			continue
+		}
+		use.periods = values["nr_throttled"]
+		if microseconds, ok := values["throttled_usec"]; ok {
+			use.throttled = time.Duration(microseconds) * time.Microsecond
+		} else if nanoseconds, ok := values["throttled_time"]; ok {
+			use.throttled = time.Duration(nanoseconds)
+		}
+		break
+	}
+	if total, err := readPressure(filepath.Join(root, "cpu.pressure")); err == nil {
+		use.pressure = total
+	}
+	return use
+}
+
+// readPairs reads lines of a name and a number.
+func readPairs(path string) (map[string]int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	values := map[string]int64{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			values[name] = n
+		}
+	}
+	return values, lines.Err()
+}
+
+// readPressure reads the total of the line "some avg10=… avg60=… avg300=… total=MICROSECONDS" (the kernel's
+// accounting/psi.rst): the time in which at least one task waited.
+func readPressure(path string) (time.Duration, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "some ") {
+			continue
+		}
+		_, total, _ := strings.Cut(line, "total=")
+		microseconds, err := strconv.ParseInt(strings.TrimSpace(total), 10, 64)
+		return time.Duration(microseconds) * time.Microsecond, err
+	}
+	return 0, errors.New("no line of some")
+}
+
+// reportCPU says at the end how long the container waited for processors since before.
+func (a *Agent) reportCPU(before, after cpuUse) {
+	if before.throttled >= 0 && after.throttled >= 0 {
+		d := after.throttled - before.throttled
+		a.events.add(runapi.AgentEvent{Event: eventCPUThrottled, LatenessSeconds: d.Seconds(),
+			Message: fmt.Sprintf("%v in %d periods", d, after.periods-before.periods)})
+	}
+	if before.pressure >= 0 && after.pressure >= 0 {
+		d := after.pressure - before.pressure
+		a.events.add(runapi.AgentEvent{Event: eventCPUPressure, LatenessSeconds: d.Seconds(),
+			Message: fmt.Sprintf("some task waited for a processor for %v", d)})
+	}
+}
