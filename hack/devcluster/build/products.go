@@ -21,6 +21,7 @@ const (
 	argoModule        = "github.com/argoproj/argo-workflows/v3"
 	argoVersion       = "v3.7.2"
 	coreDNSVersion    = "1.12.4"
+	helmVersion       = "v3.19.0"
 )
 
 // The images of the cluster's own parts.
@@ -139,10 +140,16 @@ func multusObjects(manifest string) string {
 // Helm is the program helm.
 func (p Products) Helm() Product {
 	return Product{
-		Name: "helm", Recipe: "1", Label: "build Helm", Expect: 90 * time.Second,
+		Name: "helm", Recipe: "2", Label: "build Helm", Expect: 90 * time.Second,
 		Inputs: []string{p.source("helm", "go.mod"), p.source("helm", "go.sum")},
 		Make: func(ctx context.Context, h *progress.Handle, dir, log string) error {
-			return goBuild{dir: p.source("helm"), out: dir + "/", packages: []string{"helm.sh/helm/v3/cmd/helm"}}.run(ctx, h, log)
+			const chart = "helm.sh/helm/v3/pkg/chartutil"
+			return goBuild{
+				dir: p.source("helm"), out: dir + "/", packages: []string{"helm.sh/helm/v3/cmd/helm"},
+				// What "helm template" takes for the cluster's version.
+				ldflags: "-X helm.sh/helm/v3/internal/version.version=" + helmVersion +
+					" -X " + chart + ".k8sVersionMajor=1 -X " + chart + ".k8sVersionMinor=34",
+			}.run(ctx, h, log)
 		},
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 const (
 	baseImage  = "localhost/debian:bookworm-slim"
-	baseRecipe = "1"
+	baseRecipe = "3"
 	baseEpoch  = "1735689600" // files newer than this instant (2025-01-01) get its date
 	imageForm  = "localhost/vignette/%s:dev"
 	caBundle   = "/etc/ssl/certs/ca-certificates.crt"
@@ -31,6 +31,15 @@ const (
 
 // slimExclusions are what Debian's own slim image leaves out too.
 var slimExclusions = []string{"/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/lintian/*"}
+
+// aptLikeDocker: as in Docker's own image, packages are not kept once they are
+// installed. The options of the bootstrap itself go away.
+const aptLikeDocker = `rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap
+cat > "$1"/etc/apt/apt.conf.d/docker-clean <<'END'
+DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb || true"; };
+APT::Keep-Downloaded-Packages "false";
+Acquire::Languages "none";
+END`
 
 // Repository is the checkout whose images/*/Dockerfile are built.
 type Repository struct {
@@ -101,10 +110,16 @@ func (r Repository) upToDate(ctx context.Context, name, image, inputs string) bo
 	return err == nil && there.ID == made.ID
 }
 
+// remember writes the record of a new image, and removes the one it replaces.
 func (r Repository) remember(ctx context.Context, name, image, inputs string) error {
 	made, err := Built(ctx, image)
 	if err != nil {
 		return err
+	}
+	var before record
+	if data, err := os.ReadFile(r.recordFile(name)); err == nil && json.Unmarshal(data, &before) == nil && before.ID != made.ID {
+		// It may be in use, or gone already: then it stays, or stays gone.
+		_, _ = run.Output(ctx, run.Command{Name: "buildah", Args: []string{"rmi", before.ID}})
 	}
 	data, err := json.Marshal(record{Inputs: inputs, ID: made.ID})
 	if err != nil {
@@ -130,7 +145,12 @@ func (r Repository) makeBase(ctx context.Context, h *progress.Handle, log string
 	}
 	defer os.RemoveAll(folder)
 	rootfs := filepath.Join(folder, "rootfs.tar")
-	arguments := []string{"--variant=minbase", "--format=tar", "--include=ca-certificates"}
+	arguments := []string{
+		"--variant=minbase", "--format=tar",
+		// Without these two the package usrmerge brings all of Perl.
+		"--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", "--include=ca-certificates,usr-is-merged",
+		`--aptopt=APT::Install-Recommends "false"`, "--customize-hook=" + aptLikeDocker,
+	}
 	for _, pattern := range slimExclusions {
 		arguments = append(arguments, "--dpkgopt=path-exclude="+pattern)
 	}
@@ -165,11 +185,7 @@ func (r Repository) build(ctx context.Context, h *progress.Handle, name, dockerf
 		return err
 	}
 	defer unlock()
-	base, err := Built(ctx, baseImage)
-	if err != nil {
-		return err
-	}
-	inputs, err := r.inputs(dockerfile, base.ID)
+	inputs, err := r.inputs(ctx, dockerfile)
 	if err != nil {
 		return fmt.Errorf("images/%s/Dockerfile: %w", name, err)
 	}
@@ -198,13 +214,20 @@ func machineSettings() []string {
 }
 
 // inputs is the hash of all that goes into an image.
-func (r Repository) inputs(dockerfile, baseID string) (string, error) {
+func (r Repository) inputs(ctx context.Context, dockerfile string) (string, error) {
 	text, err := os.ReadFile(dockerfile)
 	if err != nil {
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n", baseID, text)
+	fmt.Fprintf(h, "%s\n", text)
+	if strings.Contains(string(text), "bookworm-slim") {
+		base, err := Built(ctx, baseImage)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s\n", base.ID)
+	}
 	for _, pattern := range copiedSources(string(text)) {
 		paths, err := filepath.Glob(filepath.Join(r.Root, pattern))
 		if err != nil {
