@@ -20,7 +20,7 @@ else
 IMAGES := localhost/vignette
 TAG := dev
 WITH_CLUSTER := eval "$$(hack/cluster env)" &&
-CLUSTER_STEPS := 'developer cluster' 'hack/cluster up' 'images' 'hack/cluster images' 'load images' 'hack/cluster load'
+CLUSTER_STEPS := 'developer cluster' 'hack/cluster up' 'images' 'hack/images --load'
 endif
 INSTALL_STEPS := 'build programs' '$(MAKE) -s build' $(CLUSTER_STEPS) 'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG)'
 
@@ -48,7 +48,7 @@ build: ## Build the programs into bin/
 
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module, with the race detector
-	CGO_ENABLED=1 VIGNETTE_KUBE_BIN="$$(hack/cluster path kubernetes 2>/dev/null)" go test -race -count=1 -timeout 20m ./...
+	CGO_ENABLED=1 go test -race -count=1 -timeout 20m ./...
 
 .PHONY: test-hack
 test-hack: ## Unit tests of the developer cluster's own module
