@@ -109,8 +109,31 @@ type Plan struct {
 	// drain, between which data volumes are averaged. The end is set when the drain has ended.
 	MeasureStartNanoseconds *int64 `json:"measureStartNanoseconds,omitempty"`
 	MeasureEndNanoseconds   *int64 `json:"measureEndNanoseconds,omitempty"`
+	// Finish tells every agent that the run is over, before the phase does: stop what runs, ship everything, report done.
+	Finish bool `json:"finish,omitempty"`
 	// Environment is the rest of the run record: image digests, versions, kernels, hosts, namespace settings.
 	Environment map[string]string `json:"environment,omitempty"`
+}
+
+// RunRecord is run.json of the archive.
+type RunRecord struct {
+	SchemaVersion int `json:"schemaVersion"`
+	// Revision grows with every change of the plan.
+	Revision int64 `json:"revision"`
+	Plan
+}
+
+// StateRecord is state.json of the archive: what agents reported and what went wrong.
+type StateRecord struct {
+	SchemaVersion int          `json:"schemaVersion"`
+	Agents        []AgentState `json:"agents"`
+	Incidents     []Incident   `json:"incidents"`
+	// Refused are logs that the archive could not take, by path, and why.
+	Refused map[string]string `json:"refused,omitempty"`
+	// Sealed tells that manifest.json is there and logs do not grow any more.
+	Sealed bool `json:"sealed"`
+	// Counters as they were at the seal.
+	Counters *Counters `json:"counters,omitempty"`
 }
 
 // Counters are message events counted as they are archived.

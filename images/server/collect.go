@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+// collection is what `server collect` was asked for.
+type collection struct {
+	server, run, tokenFile string
+	wait                   time.Duration
+}
+
+func collectCommand() *cobra.Command {
+	var c collection
+	command := &cobra.Command{
+		Use:   "collect",
+		Short: "Wait until every log of a run is archived, and seal it",
+		Args:  cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return collect(command.Context(), c, time.Second, command.OutOrStdout())
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&c.server, "server", "", "base URL of the server")
+	flags.StringVar(&c.run, "run", "", "UID of the run")
+	flags.StringVar(&c.tokenFile, "token-file", "/vignette/token/token", "file with the token for the server")
+	flags.DurationVar(&c.wait, "wait", time.Minute, "longest time to wait for agents that have not shipped everything")
+	_ = command.MarkFlagRequired("server")
+	_ = command.MarkFlagRequired("run")
+	return command
+}
+
+// patience is how long collect goes on asking a server that cannot be reached, beyond the wait for agents.
+const patience = 2 * time.Minute
+
+// collect seals a run; a server that restarts meanwhile is asked again after pause.
+func collect(ctx context.Context, c collection, pause time.Duration, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, c.wait+patience)
+	defer cancel()
+	api := client.New(c.server, nil, client.TokenFile(c.tokenFile))
+	fmt.Fprintf(out, "waiting up to %s until every log of run %s is archived\n", c.wait, c.run)
+	for {
+		manifest, err := api.Seal(ctx, c.run, runapi.SealRequest{WaitSeconds: c.wait.Seconds()})
+		if err == nil {
+			describe(out, manifest)
+			return nil
+		}
+		if final(err) {
+			return err
+		}
+		fmt.Fprintf(out, "trying again: %v\n", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("gave up: %w", err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// final tells that asking again would bring the same answer.
+func final(err error) bool {
+	var answer *client.Error
+	return errors.As(err, &answer) && answer.Status < http.StatusInternalServerError && answer.Status != http.StatusTooManyRequests
+}
+
+func describe(out io.Writer, manifest runapi.Manifest) {
+	var size int64
+	for _, file := range manifest.Files {
+		size += file.Bytes
+	}
+	fmt.Fprintf(out, "sealed: %d files, %d bytes\n", len(manifest.Files), size)
+	for _, gap := range manifest.Gaps {
+		fmt.Fprintf(out, "missing: %s (node %q): %s\n", gap.What, gap.Node, gap.Reason)
+	}
+}

@@ -1,0 +1,113 @@
+// Command server is the results archive (`server serve`) and the workflow's step that waits for it to
+// be complete (`server collect`).
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/client-go/rest"
+
+	"vignette.dev/vignette/internal/server"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{Use: "server", Short: "vignette's results archive", SilenceUsage: true}
+	root.AddCommand(serveCommand(), collectCommand())
+	if err := root.ExecuteContext(ctx); err != nil {
+		stop()
+		os.Exit(1)
+	}
+}
+
+// options of `server serve`.
+type options struct {
+	listen, dir, quota, audience string
+	retention                    time.Duration
+	policy                       server.Policy
+}
+
+func serveCommand() *cobra.Command {
+	var o options
+	command := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the archive over HTTP",
+		Args:  cobra.NoArgs,
+		RunE:  func(command *cobra.Command, _ []string) error { return serve(command.Context(), o) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&o.listen, "listen", ":8080", "address to listen on")
+	flags.StringVar(&o.dir, "archive", "/archive", "folder of the archive")
+	flags.StringVar(&o.quota, "quota", "2Gi", "bytes that the logs of one run may take, such as 2Gi; 0 is no bound")
+	flags.StringVar(&o.audience, "audience", v1alpha1.TokenAudience, "audience that callers' tokens must be made for")
+	flags.DurationVar(&o.retention, "retention", 0, "delete a run to which nothing has happened for so long, such as 720h; 0 is never")
+	flags.StringVar(&o.policy.OperatorUser, "operator-user", "system:serviceaccount:vignette-system:vignette-operator", "user name of the operator")
+	flags.StringVar(&o.policy.RadiodUser, "radiod-user", "system:serviceaccount:vignette-system:vignette-radiod", "user name of radiod")
+	flags.StringSliceVar(&o.policy.AdminUsers, "admin-user", nil, "user names that may delete runs")
+	flags.BoolVar(&o.policy.AnonymousReads, "anonymous-reads", true, "let anybody who reaches the server read, as the API server's service proxy strips users' tokens")
+	return command
+}
+
+func serve(ctx context.Context, o options) error {
+	quota, err := resource.ParseQuantity(o.quota)
+	if err != nil {
+		return fmt.Errorf("--quota %q: want bytes such as 2Gi: %w", o.quota, err)
+	}
+	if o.policy.OperatorUser == "" || o.policy.RadiodUser == "" {
+		return errors.New("--operator-user and --radiod-user must not be empty")
+	}
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return fmt.Errorf("the server checks tokens with the API server: %w", err)
+	}
+	authentication, err := authenticationclient.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Config{
+		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), Retention: o.retention,
+		Authenticator: server.TokenReviewer{Reviews: authentication.TokenReviews(), Audience: o.audience},
+	})
+	if err != nil {
+		return err
+	}
+	go s.Expire(ctx)
+	return errors.Join(listen(ctx, o.listen, s), s.Close())
+}
+
+// Times after which a connection is given up; bodies have their own, piece by piece.
+const (
+	headerTimeout   = 10 * time.Second
+	idleTimeout     = 2 * time.Minute
+	shutdownTimeout = 5 * time.Second
+)
+
+// listen serves until the context ends. Long polls end with it, so that a restart is quick.
+func listen(ctx context.Context, address string, handler http.Handler) error {
+	requests, cancelRequests := context.WithCancel(context.Background())
+	defer cancelRequests()
+	h := server.NewHTTP(requests, address, handler, headerTimeout, idleTimeout)
+	failed := make(chan error, 1)
+	go func() { failed <- h.ListenAndServe() }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	cancelRequests()
+	limit, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	return h.Shutdown(limit)
+}

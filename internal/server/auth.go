@@ -1,0 +1,160 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+)
+
+// Identity is who sends a request. The zero Identity is anybody, without a token.
+type Identity struct {
+	// Username such as system:serviceaccount:NAMESPACE:NAME.
+	Username string
+	// PodUID of the pod that the token was made for, if it was made for one.
+	PodUID string
+}
+
+// Anonymous tells that there was no token.
+func (i Identity) Anonymous() bool { return i.Username == "" }
+
+// Namespace of a service account, or nothing.
+func (i Identity) Namespace() string {
+	parts := strings.Split(i.Username, ":")
+	if len(parts) == 4 && parts[0] == "system" && parts[1] == "serviceaccount" {
+		return parts[2]
+	}
+	return ""
+}
+
+// ErrBadToken tells that a token is not valid here: the caller must bring another one.
+var ErrBadToken = errors.New("the token is not valid for this server")
+
+// Authenticator finds out who a token belongs to. An error other than ErrBadToken means that it could not be found out.
+type Authenticator interface {
+	Authenticate(ctx context.Context, token string) (Identity, error)
+}
+
+// TokenReviewer asks the API server.
+type TokenReviewer struct {
+	Reviews authenticationclient.TokenReviewInterface
+	// Audience that tokens must be made for.
+	Audience string
+}
+
+// podUIDKey is where the API server says which pod a token is bound to.
+const podUIDKey = "authentication.kubernetes.io/pod-uid"
+
+// Authenticate implements Authenticator.
+func (t TokenReviewer) Authenticate(ctx context.Context, token string) (Identity, error) {
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{t.Audience}}}
+	answer, err := t.Reviews.Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return Identity{}, fmt.Errorf("token review: %w", err)
+	}
+	status := answer.Status
+	if !status.Authenticated || status.User.Username == "" {
+		return Identity{}, fmt.Errorf("%w: %s", ErrBadToken, status.Error)
+	}
+	if !slices.Contains(status.Audiences, t.Audience) {
+		return Identity{}, fmt.Errorf("%w: its audiences are %q, want %q", ErrBadToken, status.Audiences, t.Audience)
+	}
+	identity := Identity{Username: status.User.Username}
+	if uids := status.User.Extra[podUIDKey]; len(uids) == 1 {
+		identity.PodUID = uids[0]
+	}
+	return identity, nil
+}
+
+const (
+	// goodFor and badFor bound how long an answer is believed.
+	goodFor = time.Minute
+	badFor  = 5 * time.Second
+	// maxCached bounds the cache, whatever tokens are thrown at it.
+	maxCached = 20000
+)
+
+// Cache remembers answers of an Authenticator by the tokens' hashes.
+type Cache struct {
+	of  Authenticator
+	now func() time.Time
+
+	mu      sync.Mutex
+	answers map[[sha256.Size]byte]cached
+}
+
+type cached struct {
+	identity Identity
+	err      error
+	until    time.Time
+}
+
+// NewCache puts a cache in front of an Authenticator.
+func NewCache(of Authenticator, now func() time.Time) *Cache {
+	return &Cache{of: of, now: now, answers: map[[sha256.Size]byte]cached{}}
+}
+
+// Authenticate implements Authenticator.
+func (c *Cache) Authenticate(ctx context.Context, token string) (Identity, error) {
+	key := sha256.Sum256([]byte(token))
+	c.mu.Lock()
+	answer, known := c.answers[key]
+	c.mu.Unlock()
+	if known && c.now().Before(answer.until) {
+		return answer.identity, answer.err
+	}
+	identity, err := c.of.Authenticate(ctx, token)
+	lifetime := goodFor
+	if err != nil {
+		if !errors.Is(err, ErrBadToken) {
+			return identity, err
+		}
+		lifetime = badFor
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.answers) >= maxCached {
+		clear(c.answers)
+	}
+	c.answers[key] = cached{identity, err, c.now().Add(lifetime)}
+	return identity, err
+}
+
+// Policy says who may do what.
+type Policy struct {
+	// OperatorUser, RadiodUser and AdminUsers are user names, such as system:serviceaccount:vignette-system:vignette-operator.
+	OperatorUser, RadiodUser string
+	AdminUsers               []string
+	// AnonymousReads lets anybody who reaches the server read: users come through the API server's service proxy, which
+	// has checked them but strips their token.
+	AnonymousReads bool
+}
+
+// workflowAccount is the service account of the workflow's pods in a run's namespace.
+const workflowAccount = "vignette-workflow"
+
+func (p Policy) operator(who Identity) bool {
+	return !who.Anonymous() && who.Username == p.OperatorUser
+}
+
+func (p Policy) radiod(who Identity) bool { return !who.Anonymous() && who.Username == p.RadiodUser }
+
+func (p Policy) administrator(who Identity) bool {
+	return p.operator(who) || (!who.Anonymous() && slices.Contains(p.AdminUsers, who.Username))
+}
+
+func (p Policy) workflow(who Identity, namespace string) bool {
+	return who.Username == "system:serviceaccount:"+namespace+":"+workflowAccount
+}
+
+func (p Policy) reader(who Identity, namespace string) bool {
+	return p.AnonymousReads || p.administrator(who) || p.workflow(who, namespace)
+}

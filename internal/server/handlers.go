@@ -1,0 +1,461 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path"
+	"strconv"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+func problem(status int, format string, args ...any) error {
+	return answerProblem{status, runapi.Problem{Error: fmt.Sprintf(format, args...)}}
+}
+
+// denied is the answer to somebody who may not do this.
+func denied(who Identity, what string) error {
+	if who.Anonymous() {
+		return problem(http.StatusUnauthorized, "%s needs a token", what)
+	}
+	return problem(http.StatusForbidden, "%s is not for %s", what, who.Username)
+}
+
+// find gives the run that a request names.
+func (s *Server) find(r *http.Request) (*run, error) {
+	uid := r.PathValue("uid")
+	if found := s.runs.get(uid); found != nil {
+		return found, nil
+	}
+	return nil, problem(http.StatusNotFound, "no run has uid %q", uid)
+}
+
+// findFor gives the run that a request names, if may allows it in the run's namespace. Who has no token learns nothing
+// of which runs there are.
+func (s *Server) findFor(r *http.Request, who Identity, what string, may func(Identity, string) bool) (*run, error) {
+	found, err := s.find(r)
+	namespace := ""
+	if found != nil {
+		namespace = found.files.Key().Namespace
+	}
+	if !may(who, namespace) && (found != nil || who.Anonymous()) {
+		return nil, denied(who, what)
+	}
+	return found, err
+}
+
+func readJSON(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
+	body := &patientBody{body: http.MaxBytesReader(w, r.Body, limit), control: http.NewResponseController(w)}
+	text, err := io.ReadAll(body)
+	// What the handler waits for must not end with the time that the body had.
+	_ = body.control.SetReadDeadline(time.Time{})
+	if err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	if err := json.Unmarshal(text, value); err != nil {
+		return problem(http.StatusBadRequest, "the request is not the JSON that is wanted: %v", err)
+	}
+	return nil
+}
+
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Identity) error {
+	namespace, name := r.URL.Query().Get("namespace"), r.URL.Query().Get("name")
+	if !s.config.Policy.reader(who, namespace) {
+		return denied(who, "reading runs of namespace "+strconv.Quote(namespace))
+	}
+	return writeJSON(w, http.StatusOK, s.runs.list(namespace, name))
+}
+
+func (s *Server) putPlan(w http.ResponseWriter, r *http.Request, who Identity) error {
+	if !s.config.Policy.operator(who) {
+		return denied(who, "writing a plan")
+	}
+	var plan runapi.Plan
+	if err := readJSON(w, r, maxPlanBytes, &plan); err != nil {
+		return err
+	}
+	if err := validatePlan(plan, r.PathValue("uid")); err != nil {
+		return problem(http.StatusBadRequest, "%v", err)
+	}
+	run, err := s.runs.ensure(keyOf(plan))
+	if err != nil {
+		return err
+	}
+	run.touch()
+	if err := run.putPlan(plan); err != nil {
+		return err
+	}
+	return s.answerState(w, run)
+}
+
+// validatePlan checks what becomes a path, and that actions are what agents can carry out.
+func validatePlan(plan runapi.Plan, uid string) error {
+	if plan.UID != uid {
+		return fmt.Errorf("the plan's uid is %q, want the path's %q", plan.UID, uid)
+	}
+	if err := keyOf(plan).Validate(); err != nil {
+		return err
+	}
+	nodes := map[string]bool{}
+	for _, node := range plan.Nodes {
+		if err := archive.ValidateLabel("node", node.Name); err != nil {
+			return err
+		}
+		if nodes[node.Name] {
+			return fmt.Errorf("node %q is there twice", node.Name)
+		}
+		nodes[node.Name] = true
+		for _, app := range node.Apps {
+			if err := archive.ValidateLabel("app of node "+node.Name, app.Name); err != nil {
+				return err
+			}
+		}
+	}
+	ids := map[string]bool{}
+	for _, action := range plan.Armed {
+		if action.ID == "" || ids[action.ID] {
+			return fmt.Errorf("armed action id %q is empty or there twice", action.ID)
+		}
+		ids[action.ID] = true
+		if action.Verb != runapi.VerbStart && action.Verb != runapi.VerbStop {
+			return fmt.Errorf("armed action %q: verb is %q, want start or stop", action.ID, action.Verb)
+		}
+	}
+	return nil
+}
+
+func (s *Server) getState(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, err := s.findFor(r, who, "reading this run", s.config.Policy.reader)
+	if err != nil {
+		return err
+	}
+	return s.answerState(w, run)
+}
+
+func (s *Server) answerState(w http.ResponseWriter, run *run) error {
+	state, err := run.snapshot()
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, state)
+}
+
+func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request, who Identity) error {
+	if !s.config.Policy.administrator(who) {
+		return denied(who, "deleting a run")
+	}
+	run, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	if err := s.runs.remove(run); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identity) error {
+	if !s.config.Policy.operator(who) {
+		return denied(who, "writing incidents")
+	}
+	run, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	var incident runapi.Incident
+	if err := readJSON(w, r, maxReportBytes, &incident); err != nil {
+		return err
+	}
+	if incident.What == "" || incident.Reason == "" {
+		return problem(http.StatusBadRequest, "an incident needs what (%q) and reason (%q)", incident.What, incident.Reason)
+	}
+	run.touch()
+	if err := run.incident(incident); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// maxSealWait bounds how long a seal may be asked to wait.
+const maxSealWait = time.Hour
+
+func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, err := s.findFor(r, who, "sealing this run", func(who Identity, namespace string) bool {
+		return s.config.Policy.operator(who) || s.config.Policy.workflow(who, namespace)
+	})
+	if err != nil {
+		return err
+	}
+	var request runapi.SealRequest
+	if err := readJSON(w, r, maxReportBytes, &request); err != nil {
+		return err
+	}
+	if !(request.WaitSeconds >= 0 && request.WaitSeconds <= maxSealWait.Seconds()) {
+		return problem(http.StatusBadRequest, "waitSeconds is %v: want 0 to %v", request.WaitSeconds, maxSealWait.Seconds())
+	}
+	run.touch()
+	if _, err := run.seal(r.Context(), time.Duration(request.WaitSeconds*float64(time.Second))); err != nil {
+		return err
+	}
+	manifest, err := run.manifest()
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, manifest)
+}
+
+func (s *Server) listFiles(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, err := s.findFor(r, who, "reading this run", s.config.Policy.reader)
+	if err != nil {
+		return err
+	}
+	manifest, err := run.manifest()
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, manifest)
+}
+
+func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, err := s.findFor(r, who, "reading this run", s.config.Policy.reader)
+	if err != nil {
+		return err
+	}
+	p := r.PathValue("path")
+	if err := archive.ValidatePath(p); err != nil {
+		return problem(http.StatusBadRequest, "%v", err)
+	}
+	f, err := run.files.Open(p)
+	if os.IsNotExist(err) {
+		return problem(http.StatusNotFound, "run %s has no file %s", run.files.Key().UID, p)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	// A file is data, whatever a tenant wrote into it: a browser must neither guess its type nor run it.
+	header := w.Header()
+	header.Set("Content-Type", contentType(p))
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "sandbox")
+	transfer := time.Duration(info.Size()/slowestReader) * time.Second
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + transfer))
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	// The size is fixed now, so that a log that grows meanwhile ends where its header says.
+	http.ServeContent(w, r, "", info.ModTime(), io.NewSectionReader(f, 0, info.Size()))
+	return nil
+}
+
+func contentType(p string) string {
+	switch path.Ext(p) {
+	case ".json":
+		return "application/json"
+	case ".jsonl":
+		return "application/x-ndjson"
+	case ".csv":
+		return "text/csv; charset=utf-8"
+	case ".txt", ".log":
+		return "text/plain; charset=utf-8"
+	}
+	return "application/octet-stream"
+}
+
+func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, err := s.findFor(r, who, "writing results of this run", s.config.Policy.workflow)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if err := archive.ValidateFile(name); err != nil {
+		return problem(http.StatusBadRequest, "%v", err)
+	}
+	run.touch()
+	p := archive.ResultsDir + "/" + name
+	var body io.Reader = &patientBody{body: http.MaxBytesReader(w, r.Body, maxResultBytes), control: http.NewResponseController(w)}
+	if p == resultsFile {
+		// Every State carries these results, so they must be what they should be.
+		var results runapi.Results
+		if err := readJSON(w, r, maxPlanBytes, &results); err != nil {
+			return err
+		}
+		if body, err = encoded(results); err != nil {
+			return err
+		}
+	}
+	size, err := run.files.Replace(p, body)
+	s.metrics.bytes.WithLabelValues("result").Add(float64(size))
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func encoded(results runapi.Results) (io.Reader, error) {
+	text, err := json.MarshalIndent(results, "", " ")
+	return bytes.NewReader(append(text, '\n')), err
+}
+
+// patientBody gives each piece of a body its own time, so that a slow client holds a request only as long as it sends.
+type patientBody struct {
+	body    io.Reader
+	control *http.ResponseController
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(pieceTimeout))
+	return b.body.Read(p)
+}
+
+// agentOf gives the run and node of the agent that asks.
+func (s *Server) agentOf(who Identity) (*run, string, error) {
+	if who.Anonymous() {
+		return nil, "", denied(who, "an agent's question")
+	}
+	run, node := s.runs.agent(who)
+	if run == nil {
+		return nil, "", problem(http.StatusForbidden, "pod %q of %s is no node of any run", who.PodUID, who.Username)
+	}
+	return run, node, nil
+}
+
+func (s *Server) getAgentPlan(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, node, err := s.agentOf(who)
+	if err != nil {
+		return err
+	}
+	revision, err := strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
+	if err != nil {
+		return problem(http.StatusBadRequest, "revision %q: want the number of the newest plan that is known, 0 for none", r.URL.Query().Get("revision"))
+	}
+	target := runapi.Target{Node: node, App: r.URL.Query().Get("app")}
+	deadline := time.NewTimer(s.config.LongPoll)
+	defer deadline.Stop()
+	for {
+		plan, known, news := run.agentPlan(target)
+		if !known {
+			return problem(http.StatusForbidden, "node %s of this run has no app %q", node, target.App)
+		}
+		if plan.Revision != revision {
+			return writeJSON(w, http.StatusOK, plan)
+		}
+		select {
+		case <-news:
+		case <-deadline.C:
+			return writeJSON(w, http.StatusOK, plan)
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+}
+
+func (s *Server) postReport(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, node, err := s.agentOf(who)
+	if err != nil {
+		return err
+	}
+	var report runapi.AgentReport
+	if err := readJSON(w, r, maxReportBytes, &report); err != nil {
+		return err
+	}
+	switch report.Phase {
+	case runapi.AgentReady, runapi.AgentRunning, runapi.AgentStopped, runapi.AgentDone, runapi.AgentFailed:
+	default:
+		return problem(http.StatusBadRequest, "phase is %q: want ready, running, stopped, done or failed", report.Phase)
+	}
+	if _, known, _ := run.agentPlan(runapi.Target{Node: node, App: report.App}); !known {
+		return problem(http.StatusForbidden, "node %s of this run has no app %q", node, report.App)
+	}
+	if err := run.report(node, report); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (s *Server) postLog(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, node, err := s.agentOf(who)
+	if err != nil {
+		return err
+	}
+	app, file := r.PathValue("app"), r.PathValue("file")
+	if _, known, _ := run.agentPlan(runapi.Target{Node: node, App: app}); !known {
+		return problem(http.StatusForbidden, "node %s of this run has no app %q", node, app)
+	}
+	if err := archive.ValidateFile(file); err != nil {
+		return problem(http.StatusBadRequest, "%v", err)
+	}
+	return s.append(w, r, run, path.Join(archive.LogsDir, node, app, file), "log")
+}
+
+func (s *Server) postRadio(w http.ResponseWriter, r *http.Request, who Identity) error {
+	if !s.config.Policy.radiod(who) {
+		return denied(who, "writing radio samples")
+	}
+	run, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	host := r.PathValue("host")
+	if err := archive.ValidateLabel("host", host); err != nil {
+		return problem(http.StatusBadRequest, "%v", err)
+	}
+	return s.append(w, r, run, archive.RadioDir+"/"+host+".jsonl", "radio")
+}
+
+// append archives a body piece by piece. What was archived of a body that breaks off stays: the caller learns the size
+// from its next attempt.
+func (s *Server) append(w http.ResponseWriter, r *http.Request, run *run, p, kind string) error {
+	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	if err != nil || offset < 0 || offset > math.MaxInt64-maxAppendBytes {
+		return problem(http.StatusBadRequest, "offset %q: want the number of bytes before the body's", r.URL.Query().Get("offset"))
+	}
+	run.touch()
+	body := &patientBody{body: http.MaxBytesReader(w, r.Body, maxAppendBytes), control: http.NewResponseController(w)}
+	piece := make([]byte, min(pieceBytes, max(r.ContentLength, 0)+bytes.MinRead))
+	for {
+		n, readErr := io.ReadFull(body, piece)
+		size, err := run.files.Append(p, offset, piece[:n])
+		if err != nil {
+			return s.refuse(run, p, err)
+		}
+		s.metrics.bytes.WithLabelValues(kind).Add(float64(n))
+		offset += int64(n)
+		if readErr == io.EOF || readErr == io.ErrUnexpectedEOF {
+			return writeJSON(w, http.StatusOK, runapi.LogPosition{Size: size})
+		}
+		if readErr != nil {
+			return fmt.Errorf("request: %w", readErr)
+		}
+	}
+}
+
+// refuse keeps in the run's record that a log could not be taken, so that the loss has a name.
+func (s *Server) refuse(run *run, p string, err error) error {
+	reason := ""
+	switch {
+	case errors.Is(err, archive.ErrQuota):
+		reason = "quota"
+	case errors.Is(err, archive.ErrFull):
+		reason = "full"
+	default:
+		return err
+	}
+	s.metrics.refused.WithLabelValues(reason).Inc()
+	return errors.Join(err, run.refuse(p, err.Error()))
+}

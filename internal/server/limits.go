@@ -1,0 +1,48 @@
+package server
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Bounds of what one caller may do.
+const (
+	requestsPerSecond = 200
+	requestBurst      = 600
+
+	maxPlanBytes   = 32 << 20
+	maxReportBytes = 256 << 10
+	maxAppendBytes = 64 << 20
+	maxResultBytes = 4 << 30
+
+	// pieceBytes is how much of a body is read before it is archived.
+	pieceBytes = 256 << 10
+	// pieceTimeout is how long the next piece of a body may take.
+	pieceTimeout = 30 * time.Second
+	// slowestReader is the rate in bytes per second below which a download is given up.
+	slowestReader = 50 << 10
+
+	maxCallers = 10000
+)
+
+// limiter bounds the requests of each caller: of each token, or of each address without one.
+type limiter struct {
+	mu      sync.Mutex
+	callers map[string]*rate.Limiter
+}
+
+func (l *limiter) allow(caller string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.callers == nil || len(l.callers) > maxCallers {
+		l.callers = map[string]*rate.Limiter{}
+	}
+	bucket := l.callers[caller]
+	if bucket == nil {
+		bucket = rate.NewLimiter(requestsPerSecond, requestBurst)
+		l.callers[caller] = bucket
+	}
+	return bucket.AllowN(now, 1)
+}

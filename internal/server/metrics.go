@@ -1,0 +1,44 @@
+package server
+
+import (
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// metrics of the server.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	bytes    *prometheus.CounterVec
+	refused  *prometheus.CounterVec
+}
+
+func newMetrics(dir string, runs func() int) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vignette_server_requests_total", Help: "Requests answered, by route and status."}, []string{"route", "status"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vignette_server_archived_bytes_total", Help: "Bytes archived since the start, by kind: log, radio or result."}, []string{"kind"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "vignette_server_refused_appends_total", Help: "Appends that the archive could not take, by reason: quota or full."}, []string{"reason"}),
+	}
+	m.registry.MustRegister(m.requests, m.bytes, m.refused,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "vignette_server_runs", Help: "Runs in the archive."}, func() float64 { return float64(runs()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "vignette_server_volume_free_bytes", Help: "Free bytes of the archive's volume; -1 where that is not known."},
+			func() float64 { return freeBytes(dir) }))
+	return m
+}
+
+func freeBytes(dir string) float64 {
+	var stat syscall.Statfs_t
+	if syscall.Statfs(dir, &stat) != nil {
+		return -1
+	}
+	return float64(stat.Bavail) * float64(stat.Bsize)
+}

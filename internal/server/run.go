@@ -1,0 +1,381 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Names of the records in a run's folder.
+const (
+	runFile      = "run.json"
+	stateFile    = "state.json"
+	manifestFile = "manifest.json"
+	resultsFile  = archive.ResultsDir + "/results.json"
+)
+
+// IdleApp is the app that the agent of a node without apps calls itself.
+const IdleApp = "idle"
+
+// run is one run as the server knows it. Records reach the disk before anybody is told of them.
+type run struct {
+	files *archive.Run
+	tally *tally
+	now   func() time.Time
+	// active is the Unix time of the last thing that happened to the run.
+	active atomic.Int64
+
+	// planMu makes changes of the plan one after the other, with their writes.
+	planMu sync.Mutex
+	// sealMu lets one seal run at a time.
+	sealMu sync.Mutex
+	state  saver
+
+	mu        sync.Mutex
+	record    runapi.RunRecord
+	plans     map[runapi.Target]runapi.AgentPlan
+	agents    map[runapi.Target]runapi.AgentState
+	incidents []runapi.Incident
+	refused   map[string]string
+	sealed    bool
+	counters  *runapi.Counters
+	// planNews wakes agents, reportNews wakes the seal.
+	planNews, reportNews broadcast
+}
+
+// loadRun opens a run of the archive. A run without a plan, of which only the folder was made before the server was
+// killed, has an empty one.
+func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
+	r := &run{
+		files: files, tally: newTally(), now: now,
+		plans: map[runapi.Target]runapi.AgentPlan{}, agents: map[runapi.Target]runapi.AgentState{}, refused: map[string]string{},
+		planNews: newBroadcast(), reportNews: newBroadcast(),
+	}
+	files.OnAppend = r.tally.add
+	if err := ignoreMissing(files.ReadJSON(runFile, &r.record)); err != nil {
+		return nil, err
+	}
+	var state runapi.StateRecord
+	if err := ignoreMissing(files.ReadJSON(stateFile, &state)); err != nil {
+		return nil, err
+	}
+	for _, agent := range state.Agents {
+		r.agents[runapi.Target{Node: agent.Node, App: agent.App}] = agent
+	}
+	maps.Copy(r.refused, state.Refused)
+	r.incidents, r.sealed, r.counters = state.Incidents, state.Sealed, state.Counters
+	r.plans = agentPlans(r.record.Plan, r.record.Revision, nil)
+	r.active.Store(lastWritten(files).Unix())
+	if r.sealed {
+		files.MarkSealed()
+		return r, nil
+	}
+	return r, files.Replay()
+}
+
+// lastWritten is when a record of the run was last written.
+func lastWritten(files *archive.Run) time.Time {
+	var newest time.Time
+	for _, p := range []string{runFile, stateFile} {
+		f, err := files.Open(p)
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		f.Close()
+	}
+	return newest
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (r *run) touch() { r.active.Store(r.now().Unix()) }
+
+// conflict is a change that contradicts what was decided before.
+type conflict struct{ message string }
+
+func (c conflict) Error() string { return c.message }
+
+// putPlan takes a plan of the operator. T0 and armed actions, which agents may have acted on, are only ever added to.
+func (r *run) putPlan(plan runapi.Plan) error {
+	r.planMu.Lock()
+	defer r.planMu.Unlock()
+	r.mu.Lock()
+	old := r.record
+	r.mu.Unlock()
+	merged, err := mergePlan(old.Plan, plan)
+	if err != nil {
+		return err
+	}
+	if old.Revision > 0 && reflect.DeepEqual(old.Plan, merged) {
+		return nil
+	}
+	record := runapi.RunRecord{SchemaVersion: runapi.SchemaVersion, Revision: old.Revision + 1, Plan: merged}
+	if err := r.files.ReplaceJSON(runFile, record); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.record = record
+	r.plans = agentPlans(merged, record.Revision, r.plans)
+	r.planNews.tell()
+	r.reportNews.tell()
+	r.mu.Unlock()
+	return r.stampResults(merged.Phase)
+}
+
+// finish tells every agent that the run is over.
+func (r *run) finish() error {
+	r.mu.Lock()
+	plan := r.record.Plan
+	r.mu.Unlock()
+	plan.Finish = true
+	return r.putPlan(plan)
+}
+
+func mergePlan(old, plan runapi.Plan) (runapi.Plan, error) {
+	switch {
+	case plan.T0 == nil:
+		plan.T0 = old.T0
+	case old.T0 != nil && !old.T0.Equal(*plan.T0):
+		return plan, conflict{fmt.Sprintf("t0 is %s, but agents were told %s: it cannot change", plan.T0, old.T0)}
+	case old.T0 != nil:
+		plan.T0 = old.T0
+	}
+	plan.Finish = plan.Finish || old.Finish
+	armed := slices.Clone(old.Armed)
+	for _, action := range plan.Armed {
+		i := slices.IndexFunc(armed, func(a runapi.Action) bool { return a.ID == action.ID })
+		if i < 0 {
+			armed = append(armed, action)
+		} else if !reflect.DeepEqual(armed[i], action) {
+			return plan, conflict{fmt.Sprintf("armed action %q differs from the one that agents were told: it cannot change", action.ID)}
+		}
+	}
+	plan.Armed = armed
+	return plan, nil
+}
+
+// over tells that a phase comes after the run proper, when agents finish.
+func over(phase v1alpha1.ExperimentPhase) bool {
+	switch phase {
+	case v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed:
+		return true
+	}
+	return false
+}
+
+// agentPlans splits a plan into one for each agent. What is as before keeps its revision, so that its agent sleeps on.
+func agentPlans(plan runapi.Plan, revision int64, before map[runapi.Target]runapi.AgentPlan) map[runapi.Target]runapi.AgentPlan {
+	plans := map[runapi.Target]runapi.AgentPlan{}
+	for _, target := range targets(plan, true) {
+		plans[target] = runapi.AgentPlan{Revision: revision, T0: plan.T0, Finish: plan.Finish || over(plan.Phase)}
+	}
+	armed := slices.Clone(plan.Armed)
+	slices.SortStableFunc(armed, func(a, b runapi.Action) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
+	for _, action := range armed {
+		for _, target := range action.Targets {
+			if p, known := plans[target]; known {
+				action.Targets = []runapi.Target{target}
+				p.Actions = append(p.Actions, action)
+				plans[target] = p
+			}
+		}
+	}
+	for target, p := range plans {
+		same, known := before[target]
+		if p.Revision = same.Revision; !known || !reflect.DeepEqual(same, p) {
+			p.Revision = revision
+		}
+		plans[target] = p
+	}
+	return plans
+}
+
+// targets are the agents of a plan, in its order; idle ones of nodes without apps only if asked for.
+func targets(plan runapi.Plan, idle bool) []runapi.Target {
+	var all []runapi.Target
+	for _, node := range plan.Nodes {
+		for _, app := range node.Apps {
+			all = append(all, runapi.Target{Node: node.Name, App: app.Name})
+		}
+		if len(node.Apps) == 0 && idle {
+			all = append(all, runapi.Target{Node: node.Name, App: IdleApp})
+		}
+	}
+	return all
+}
+
+// agentPlan gives an agent's plan, whether there is one, and a channel that closes with the next change.
+func (r *run) agentPlan(target runapi.Target) (runapi.AgentPlan, bool, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	plan, known := r.plans[target]
+	return plan, known, r.planNews.wait()
+}
+
+// report takes what an agent says of itself. Only news is written: a heartbeat is not.
+func (r *run) report(node string, report runapi.AgentReport) error {
+	r.touch()
+	target := runapi.Target{Node: node, App: report.App}
+	r.mu.Lock()
+	same := reflect.DeepEqual(r.agents[target].AgentReport, report)
+	r.agents[target] = runapi.AgentState{Node: node, AgentReport: report, ReportedAt: r.now().UTC()}
+	r.reportNews.tell()
+	r.mu.Unlock()
+	if same {
+		return nil
+	}
+	return r.saveState()
+}
+
+// maxIncidents bounds the incidents of a run.
+const maxIncidents = 10000
+
+// incident adds an incident; one with the same what, node and beginning replaces it, so that it may end.
+func (r *run) incident(incident runapi.Incident) error {
+	r.mu.Lock()
+	i := slices.IndexFunc(r.incidents, func(have runapi.Incident) bool {
+		return have.What == incident.What && have.Node == incident.Node && have.FromSeconds == incident.FromSeconds
+	})
+	same := i >= 0 && reflect.DeepEqual(r.incidents[i], incident)
+	switch {
+	case same:
+	case i >= 0:
+		r.incidents[i] = incident
+	case len(r.incidents) >= maxIncidents:
+		r.mu.Unlock()
+		return conflict{fmt.Sprintf("the run has %d incidents already: no more are kept", maxIncidents)}
+	default:
+		r.incidents = append(r.incidents, incident)
+	}
+	r.reportNews.tell()
+	r.mu.Unlock()
+	if same {
+		return nil
+	}
+	return r.saveState()
+}
+
+// refuse notes that the archive could not take a log.
+func (r *run) refuse(path, reason string) error {
+	r.mu.Lock()
+	_, known := r.refused[path]
+	r.refused[path] = reason
+	r.mu.Unlock()
+	if known {
+		return nil
+	}
+	return r.saveState()
+}
+
+// saveState writes state.json; callers at the same time share one write.
+func (r *run) saveState() error {
+	return r.state.save(func() error {
+		r.mu.Lock()
+		record := runapi.StateRecord{
+			SchemaVersion: runapi.SchemaVersion, Agents: r.agentStates(), Incidents: slices.Clone(r.incidents),
+			Refused: maps.Clone(r.refused), Sealed: r.sealed, Counters: r.counters,
+		}
+		r.mu.Unlock()
+		return r.files.ReplaceJSON(stateFile, record)
+	})
+}
+
+// agentStates are the agents in order of node and app; r.mu is held.
+func (r *run) agentStates() []runapi.AgentState {
+	return slices.SortedFunc(maps.Values(r.agents), func(a, b runapi.AgentState) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.App, b.App))
+	})
+}
+
+// snapshot is what the server knows of the run.
+func (r *run) snapshot() (runapi.State, error) {
+	r.mu.Lock()
+	state := runapi.State{Plan: r.record.Plan, Agents: r.agentStates(), Incidents: slices.Clone(r.incidents), Sealed: r.sealed}
+	counters := r.counters
+	r.mu.Unlock()
+	if counters == nil {
+		now := r.tally.snapshot()
+		counters = &now
+	}
+	state.Counters = *counters
+	var results runapi.Results
+	err := r.files.ReadJSON(resultsFile, &results)
+	if err == nil {
+		state.Results = &results
+	}
+	return state, ignoreMissing(err)
+}
+
+// stampResults writes the experiment's last phase, which comes after the analysis, into its results.
+func (r *run) stampResults(phase v1alpha1.ExperimentPhase) error {
+	if phase != v1alpha1.PhaseSucceeded && phase != v1alpha1.PhaseFailed {
+		return nil
+	}
+	var results runapi.Results
+	if err := r.files.ReadJSON(resultsFile, &results); err != nil || results.Phase == string(phase) {
+		return ignoreMissing(err)
+	}
+	results.Phase = string(phase)
+	return r.files.ReplaceJSON(resultsFile, results)
+}
+
+// podNode gives the node whose pod has this UID.
+func (r *run) podNode(podUID string) (string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, node := range r.record.Nodes {
+		if node.PodUID == podUID {
+			return node.Name, true
+		}
+	}
+	return "", false
+}
+
+// broadcast wakes everybody who waits.
+type broadcast struct{ next chan struct{} }
+
+func newBroadcast() broadcast              { return broadcast{make(chan struct{})} }
+func (b *broadcast) wait() <-chan struct{} { return b.next }
+func (b *broadcast) tell()                 { close(b.next); b.next = make(chan struct{}) }
+
+// saver makes one write serve everybody whose change came before it.
+type saver struct {
+	wanted atomic.Int64
+	mu     sync.Mutex
+	saved  int64
+}
+
+// save returns once a write has begun after the call and ended well. write must read what it writes itself.
+func (s *saver) save(write func() error) error {
+	mine := s.wanted.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.saved >= mine {
+		return nil
+	}
+	covers := s.wanted.Load()
+	if err := write(); err != nil {
+		return err
+	}
+	s.saved = covers
+	return nil
+}

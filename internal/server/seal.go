@@ -1,0 +1,283 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// maxRadioWait bounds the wait for radio samples after the last agent: radiod ships every second.
+const maxRadioWait = 5 * time.Second
+
+// nodeIsGone are the incidents after which a node's agents report nothing more.
+var nodeIsGone = map[string]bool{"NodeFailed": true, "Evicted": true, "HostLost": true}
+
+// seal tells agents to finish, waits until every log is whole or the time is over, and writes the manifest.
+// Sealing again gives the same manifest.
+func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, error) {
+	r.sealMu.Lock()
+	defer r.sealMu.Unlock()
+	var manifest runapi.Manifest
+	if r.isSealed() {
+		return manifest, r.files.ReadJSON(manifestFile, &manifest)
+	}
+	if err := r.finish(); err != nil {
+		return manifest, err
+	}
+	if err := r.await(ctx, wait, r.settled); err != nil {
+		return manifest, err
+	}
+	if err := r.await(ctx, min(wait, maxRadioWait), r.radioSettled); err != nil {
+		return manifest, err
+	}
+	logs, err := r.files.Seal()
+	if err != nil {
+		return manifest, err
+	}
+	manifest = runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID, Gaps: r.gaps(logs)}
+	for _, log := range logs {
+		manifest.Files = append(manifest.Files, runapi.ManifestFile{Path: log.Path, Bytes: log.Size, SHA256: log.SHA256})
+	}
+	if err := r.files.ReplaceJSON(manifestFile, manifest); err != nil {
+		return manifest, err
+	}
+	counters := r.tally.snapshot()
+	r.mu.Lock()
+	r.sealed, r.counters = true, &counters
+	r.mu.Unlock()
+	return manifest, r.saveState()
+}
+
+func (r *run) isSealed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sealed
+}
+
+// pollRadio is how often await looks again without news of an agent.
+const pollRadio = 200 * time.Millisecond
+
+// await waits until done, for at most so long; only a cancelled context is an error.
+func (r *run) await(ctx context.Context, atMost time.Duration, done func() bool) error {
+	timeout := time.NewTimer(atMost)
+	defer timeout.Stop()
+	poll := time.NewTicker(pollRadio)
+	defer poll.Stop()
+	for {
+		r.mu.Lock()
+		news := r.reportNews.wait()
+		r.mu.Unlock()
+		if done() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the seal was given up: %w", ctx.Err())
+		case <-timeout.C:
+			return nil
+		case <-news:
+		case <-poll.C:
+		}
+	}
+}
+
+// settled tells that nothing more is to be expected of any agent.
+func (r *run) settled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gone := goneNodes(r.incidents)
+	for _, target := range targets(r.record.Plan, false) {
+		phase := r.agents[target].Phase
+		if _, lost := gone[target.Node]; !lost && phase != runapi.AgentDone && phase != runapi.AgentFailed {
+			return false
+		}
+	}
+	return true
+}
+
+func goneNodes(incidents []runapi.Incident) map[string]runapi.Incident {
+	gone := map[string]runapi.Incident{}
+	for _, incident := range incidents {
+		if nodeIsGone[incident.What] {
+			gone[incident.Node] = incident
+		}
+	}
+	return gone
+}
+
+// radioSettled tells that every host's samples reach the end of the measurement.
+func (r *run) radioSettled() bool {
+	r.mu.Lock()
+	end, known := measureEnd(r.record.Plan)
+	r.mu.Unlock()
+	for _, until := range r.tally.radio() {
+		if known && until < end {
+			return false
+		}
+	}
+	return true
+}
+
+// measureEnd in Unix nanoseconds.
+func measureEnd(plan runapi.Plan) (int64, bool) {
+	if plan.T0 == nil || plan.MeasureEndNanoseconds == nil {
+		return 0, false
+	}
+	return plan.T0.UnixNano() + *plan.MeasureEndNanoseconds, true
+}
+
+// gaps lists the logs that are missing or not whole.
+func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
+	radio := r.tally.radio()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := gapFinder{plan: r.record.Plan, agents: r.agents, gone: goneNodes(r.incidents), logs: map[string]archive.Sealed{}}
+	for _, log := range logs {
+		g.logs[log.Path] = log
+	}
+	for _, node := range g.plan.Nodes {
+		for _, app := range node.Apps {
+			g.agent(node.Name, app)
+		}
+	}
+	g.torn(logs)
+	g.refused(r.refused)
+	g.radio(radio)
+	return g.gaps
+}
+
+// gapFinder finds what a sealed run lacks.
+type gapFinder struct {
+	plan   runapi.Plan
+	agents map[runapi.Target]runapi.AgentState
+	gone   map[string]runapi.Incident
+	logs   map[string]archive.Sealed
+	gaps   []runapi.Gap
+}
+
+func (g *gapFinder) add(gap runapi.Gap) { g.gaps = append(g.gaps, gap) }
+
+// since converts a time to seconds after T0.
+func (g *gapFinder) since(t time.Time) *float64 {
+	if g.plan.T0 == nil || t.IsZero() {
+		return nil
+	}
+	seconds := t.Sub(*g.plan.T0).Seconds()
+	return &seconds
+}
+
+func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
+	state, reported := g.agents[runapi.Target{Node: node, App: app.Name}]
+	settled := state.Phase == runapi.AgentDone || state.Phase == runapi.AgentFailed
+	if !settled {
+		gap := runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app.Name), Node: node, FromSeconds: g.since(state.ReportedAt)}
+		switch incident, lost := g.gone[node]; {
+		case lost:
+			gap.Reason = fmt.Sprintf("%s: %s; what the agent had not shipped is lost", incident.What, incident.Reason)
+		case !reported:
+			gap.Reason = "the agent never reported"
+		default:
+			gap.Reason = fmt.Sprintf("the agent, last heard of in phase %s, did not report before the seal that every log is shipped", state.Phase)
+		}
+		g.add(gap)
+	}
+	if !reported {
+		return
+	}
+	for _, file := range expectedLogs(node, app) {
+		if _, archived := g.logs[file]; !archived {
+			g.add(runapi.Gap{What: "log " + file, Node: node, Reason: "the agent shipped no such file"})
+		}
+	}
+}
+
+// expectedLogs are the logs without which an app's part of the results is incomplete. Brokers keep no message log, and
+// images may.
+func expectedLogs(node string, app runapi.PlannedApp) []string {
+	dir := path.Join(archive.LogsDir, node, app.Name)
+	files := []string{dir + "/agent.jsonl"}
+	if app.Kind == "traffic" {
+		for i := range app.Instances {
+			files = append(files, fmt.Sprintf("%s/messages-%d.jsonl", dir, i+1))
+		}
+	}
+	return files
+}
+
+func (g *gapFinder) torn(logs []archive.Sealed) {
+	for _, log := range logs {
+		if log.Torn && strings.HasSuffix(log.Path, ".jsonl") {
+			g.add(runapi.Gap{What: "log " + log.Path, Node: nodeOf(log.Path), Reason: "the last line is torn"})
+		}
+	}
+}
+
+// nodeOf gives the node of logs/NODE/…, and nothing for radio samples.
+func nodeOf(p string) string {
+	if parts := strings.Split(p, "/"); parts[0] == archive.LogsDir && len(parts) > 1 {
+		return parts[1]
+	}
+	return ""
+}
+
+func (g *gapFinder) refused(refused map[string]string) {
+	paths := make([]string, 0, len(refused))
+	for p := range refused {
+		paths = append(paths, p)
+	}
+	sort.Strings(paths)
+	for _, p := range paths {
+		g.add(runapi.Gap{What: "log " + p, Node: nodeOf(p), Reason: refused[p]})
+	}
+}
+
+func (g *gapFinder) radio(until map[string]int64) {
+	if len(g.plan.Spec.Networks) > 0 && len(until) == 0 {
+		g.add(runapi.Gap{What: "radio samples", Reason: "no radiod shipped any"})
+		return
+	}
+	end, known := measureEnd(g.plan)
+	if !known {
+		return
+	}
+	paths := make([]string, 0, len(until))
+	for p := range until {
+		paths = append(paths, p)
+	}
+	sort.Strings(paths)
+	for _, p := range paths {
+		if until[p] < end {
+			to := time.Duration(*g.plan.MeasureEndNanoseconds).Seconds()
+			g.add(runapi.Gap{What: p, FromSeconds: g.since(time.Unix(0, until[p])), ToSeconds: &to,
+				Reason: "radiod of this host shipped no samples up to the end of the measurement"})
+		}
+	}
+}
+
+// manifest lists what the archive has: the sealed manifest, or the moment's, and the records and results that are not sealed.
+func (r *run) manifest() (runapi.Manifest, error) {
+	manifest := runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID}
+	sealed := r.isSealed()
+	if sealed {
+		if err := r.files.ReadJSON(manifestFile, &manifest); err != nil {
+			return manifest, err
+		}
+	}
+	files, err := r.files.Files()
+	if err != nil {
+		return manifest, err
+	}
+	for _, file := range files {
+		if !sealed || !archive.IsLog(file.Path) {
+			manifest.Files = append(manifest.Files, runapi.ManifestFile{Path: file.Path, Bytes: file.Size})
+		}
+	}
+	sort.Slice(manifest.Files, func(i, j int) bool { return manifest.Files[i].Path < manifest.Files[j].Path })
+	return manifest, nil
+}

@@ -1,0 +1,283 @@
+// Package server is the results archive behind its HTTP API: it takes plans from the operator, logs and
+// reports from agents, samples from radiod, and results from the analysis, and hands all of it out.
+// Package runapi has the language, package archive the files.
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// Config of a server.
+type Config struct {
+	// Dir is the archive's folder.
+	Dir string
+	// Authenticator finds out who callers are.
+	Authenticator Authenticator
+	Policy        Policy
+	// QuotaBytes bounds the logs of each run; 0 is no bound.
+	QuotaBytes int64
+	// Retention after which a run to which nothing happens is deleted; 0 is never.
+	Retention time.Duration
+	// LongPoll is how long a question for a newer plan waits; 30 s if 0.
+	LongPoll time.Duration
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+	// Log for operators of the platform; slog.Default if nil.
+	Log *slog.Logger
+}
+
+// Server serves one archive.
+type Server struct {
+	config  Config
+	store   *archive.Store
+	runs    *registry
+	auth    Authenticator
+	limit   limiter
+	metrics *metrics
+	mux     *http.ServeMux
+}
+
+// defaultLongPoll is what the API says of agents' questions.
+const defaultLongPoll = 30 * time.Second
+
+// New opens the archive and everything in it.
+func New(config Config) (*Server, error) {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	if config.LongPoll == 0 {
+		config.LongPoll = defaultLongPoll
+	}
+	store, err := archive.Open(config.Dir)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := openRegistry(store, config.QuotaBytes, config.Now)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	s := &Server{config: config, store: store, runs: runs, auth: NewCache(config.Authenticator, config.Now), mux: http.NewServeMux()}
+	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) })
+	s.routes()
+	return s, nil
+}
+
+// Close releases the archive. Nothing may be served any more.
+func (s *Server) Close() error {
+	for _, r := range s.runs.all() {
+		if err := r.files.Close(); err != nil {
+			return err
+		}
+	}
+	return s.store.Close()
+}
+
+// expireEvery is how often old runs are looked for.
+const expireEvery = 10 * time.Minute
+
+// Expire deletes old runs until the context ends; it returns at once where runs are kept for ever.
+func (s *Server) Expire(ctx context.Context) {
+	if s.config.Retention <= 0 {
+		return
+	}
+	ticker := time.NewTicker(expireEvery)
+	defer ticker.Stop()
+	for {
+		deleted, err := s.runs.expire(s.config.Retention)
+		for _, key := range deleted {
+			s.config.Log.Info("deleted a run that is older than the retention", "run", key.String(), "retention", s.config.Retention)
+		}
+		if err != nil {
+			s.config.Log.Error("old runs could not be deleted", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// handler answers a request of somebody, or says what is wrong with it.
+type handler func(w http.ResponseWriter, r *http.Request, who Identity) error
+
+func (s *Server) routes() {
+	for route, handle := range map[string]handler{
+		"GET /v1/runs":                            s.listRuns,
+		"PUT /v1/runs/{uid}":                      s.putPlan,
+		"GET /v1/runs/{uid}":                      s.getState,
+		"DELETE /v1/runs/{uid}":                   s.deleteRun,
+		"POST /v1/runs/{uid}/incidents":           s.postIncident,
+		"POST /v1/runs/{uid}/seal":                s.postSeal,
+		"GET /v1/runs/{uid}/files":                s.listFiles,
+		"GET /v1/runs/{uid}/files/{path...}":      s.getFile,
+		"PUT /v1/runs/{uid}/files/results/{name}": s.putResult,
+		"GET /v1/agent/plan":                      s.getAgentPlan,
+		"POST /v1/agent/report":                   s.postReport,
+		"POST /v1/agent/logs/{app}/{file}":        s.postLog,
+		"POST /v1/radio/{host}/{uid}":             s.postRadio,
+	} {
+		s.mux.Handle(route, s.serve(route, handle))
+	}
+	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	s.mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+
+// serve finds out who asks, keeps callers within their rate, and turns errors into answers.
+func (s *Server) serve(route string, handle handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := &recorder{ResponseWriter: w, status: http.StatusOK}
+		who, err := s.identify(r)
+		if err == nil {
+			err = handle(answer, r, who)
+		}
+		if err != nil {
+			s.fail(answer, r, err)
+		}
+		s.metrics.requests.WithLabelValues(route, strconv.Itoa(answer.status)).Inc()
+	})
+}
+
+func (s *Server) identify(r *http.Request) (Identity, error) {
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		return Identity{}, s.bound("address " + host)
+	}
+	token, bearer := strings.CutPrefix(header, "Bearer ")
+	if !bearer || token == "" {
+		return Identity{}, problem(http.StatusUnauthorized, "the Authorization header is not of the form: Bearer TOKEN")
+	}
+	sum := sha256.Sum256([]byte(token))
+	if err := s.bound("token " + string(sum[:])); err != nil {
+		return Identity{}, err
+	}
+	who, err := s.auth.Authenticate(r.Context(), token)
+	if errors.Is(err, ErrBadToken) {
+		return who, problem(http.StatusUnauthorized, "%v", err)
+	}
+	return who, err
+}
+
+// bound keeps a caller within its rate.
+func (s *Server) bound(caller string) error {
+	if !s.limit.allow(caller, s.config.Now()) {
+		return problem(http.StatusTooManyRequests, "more than %d requests a second", requestsPerSecond)
+	}
+	return nil
+}
+
+// recorder remembers the status for the metrics.
+type recorder struct {
+	http.ResponseWriter
+	status  int
+	written bool
+}
+
+func (r *recorder) WriteHeader(status int) {
+	r.status, r.written = status, true
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	r.written = true
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// answerProblem is an error with the status of its answer.
+type answerProblem struct {
+	status int
+	runapi.Problem
+}
+
+func (p answerProblem) Error() string { return p.Problem.Error }
+
+func (s *Server) fail(w *recorder, r *http.Request, err error) {
+	p := classify(err)
+	if p.status >= http.StatusInternalServerError {
+		s.config.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	if w.written {
+		return // the caller notices the answer's wrong length
+	}
+	if p.status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	_ = writeJSON(w, p.status, p.Problem)
+}
+
+// classify finds the answer to an error.
+func classify(err error) answerProblem {
+	var (
+		known  answerProblem
+		denied conflict
+		offset *archive.OffsetError
+		large  *http.MaxBytesError
+		status = http.StatusInternalServerError
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &offset):
+		return answerProblem{http.StatusConflict, runapi.Problem{Error: err.Error(), Size: &offset.Size}}
+	case errors.As(err, &denied):
+		status = http.StatusConflict
+	case errors.As(err, &large):
+		status = http.StatusRequestEntityTooLarge
+	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrFull):
+		status = http.StatusInsufficientStorage
+	case errors.Is(err, archive.ErrSealed), errors.Is(err, archive.ErrGone):
+		status = http.StatusGone
+	case errors.Is(err, fs.ErrNotExist):
+		status = http.StatusNotFound
+	}
+	return answerProblem{status, runapi.Problem{Error: err.Error()}}
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+// maxHeaderBytes bounds a request's header; tokens are about 1 kB.
+const maxHeaderBytes = 32 << 10
+
+// NewHTTP makes the HTTP server whose requests end with ctx. Headers and idle connections have a time limit;
+// handlers limit bodies and answers piece by piece, as logs may be long and questions wait on purpose.
+func NewHTTP(ctx context.Context, address string, handler http.Handler, header, idle time.Duration) *http.Server {
+	return &http.Server{
+		Addr: address, Handler: handler, ReadHeaderTimeout: header, IdleTimeout: idle, MaxHeaderBytes: maxHeaderBytes,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+}

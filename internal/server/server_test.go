@@ -1,0 +1,697 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// people maps tokens to identities, in place of an API server.
+type people map[string]Identity
+
+func (p people) Authenticate(_ context.Context, token string) (Identity, error) {
+	if token == "outage" {
+		return Identity{}, errors.New("the API server is away")
+	}
+	if who, known := p[token]; known {
+		return who, nil
+	}
+	return Identity{}, ErrBadToken
+}
+
+const (
+	operatorUser = "system:serviceaccount:vignette-system:vignette-operator"
+	radiodUser   = "system:serviceaccount:vignette-system:vignette-radiod"
+	runUID       = "run-1"
+)
+
+var everybody = people{
+	"operator":       {Username: operatorUser},
+	"radiod":         {Username: radiodUser},
+	"admin":          {Username: "anna"},
+	"workflow":       {Username: "system:serviceaccount:team-nor:vignette-workflow"},
+	"other-workflow": {Username: "system:serviceaccount:team-prt:vignette-workflow"},
+	"nor":            {Username: "system:serviceaccount:team-nor:default", PodUID: "pod-nor"},
+	"prt":            {Username: "system:serviceaccount:team-nor:default", PodUID: "pod-prt"},
+	"hq":             {Username: "system:serviceaccount:team-nor:default", PodUID: "pod-hq"},
+	"thief":          {Username: "system:serviceaccount:team-usa:default", PodUID: "pod-nor"},
+	"stranger":       {Username: "system:serviceaccount:team-nor:default", PodUID: "pod-other"},
+}
+
+// lab is a server with its clients.
+type lab struct {
+	t      *testing.T
+	dir    string
+	config Config
+	server *Server
+	http   *httptest.Server
+}
+
+func newLab(t *testing.T, change ...func(*Config)) *lab {
+	l := &lab{t: t, dir: t.TempDir()}
+	l.config = Config{
+		Dir: l.dir, Authenticator: everybody, LongPoll: 200 * time.Millisecond, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Policy: Policy{OperatorUser: operatorUser, RadiodUser: radiodUser, AdminUsers: []string{"anna"}, AnonymousReads: true},
+	}
+	for _, c := range change {
+		c(&l.config)
+	}
+	l.start()
+	t.Cleanup(l.stop)
+	return l
+}
+
+func (l *lab) start() {
+	l.t.Helper()
+	var err error
+	if l.server, err = New(l.config); err != nil {
+		l.t.Fatal(err)
+	}
+	l.http = httptest.NewServer(l.server)
+}
+
+func (l *lab) stop() {
+	l.http.Close()
+	_ = l.server.Close()
+}
+
+func (l *lab) as(token string) *client.Client {
+	return client.New(l.http.URL, l.http.Client(), func() (string, error) { return token, nil })
+}
+
+func (l *lab) plan(change ...func(*runapi.Plan)) runapi.State {
+	l.t.Helper()
+	plan := aPlan()
+	for _, c := range change {
+		c(&plan)
+	}
+	state, err := l.as("operator").PutPlan(context.Background(), plan)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return state
+}
+
+func (l *lab) log(token, app, file, text string) {
+	l.t.Helper()
+	if _, err := l.as(token).AppendLog(context.Background(), app, file, 0, strings.NewReader(text)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *lab) report(token, app string, phase runapi.AgentPhase) {
+	l.t.Helper()
+	if err := l.as(token).Report(context.Background(), runapi.AgentReport{App: app, Phase: phase}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// aPlan has a publisher on nor, a subscriber on prt, and hq without apps.
+func aPlan() runapi.Plan {
+	return runapi.Plan{
+		Namespace: "team-nor", Name: "quickstart", UID: runUID, Phase: v1alpha1.PhaseProvisioning,
+		Nodes: []runapi.PlannedNode{
+			{Name: "nor", Group: "nor", NEM: 1, PodUID: "pod-nor", Apps: []runapi.PlannedApp{
+				{Name: "bft", Kind: "traffic", Instances: []string{"nor/bft"}, Publishes: true, PublishTopics: []string{"/NOR"}}}},
+			{Name: "prt", Group: "prt", NEM: 2, PodUID: "pod-prt", Apps: []runapi.PlannedApp{
+				{Name: "picture", Kind: "traffic", Instances: []string{"prt/picture"}, Subscriptions: []string{"#"}}}},
+			{Name: "hq", Group: "hq", NEM: 3, PodUID: "pod-hq"},
+		},
+	}
+}
+
+func withT0(p *runapi.Plan) {
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p.T0, p.Phase = &t0, v1alpha1.PhaseRunning
+}
+
+func armed(id string, node, app string, at time.Duration) func(*runapi.Plan) {
+	return func(p *runapi.Plan) {
+		p.Armed = append(p.Armed, runapi.Action{ID: id, AtNanoseconds: int64(at), Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: node, App: app}}})
+	}
+}
+
+func status(err error) int {
+	var answer *client.Error
+	if errors.As(err, &answer) {
+		return answer.Status
+	}
+	return 0
+}
+
+func TestWhoMayDoWhat(t *testing.T) {
+	l := newLab(t, func(c *Config) { c.Policy.AnonymousReads = false })
+	l.plan()
+	ctx := context.Background()
+	deeds := []struct {
+		name string
+		do   func(c *client.Client) error
+		may  string
+	}{
+		{"write a plan", func(c *client.Client) error { _, err := c.PutPlan(ctx, aPlan()); return err }, "operator"},
+		{"write an incident", func(c *client.Client) error { return c.Incident(ctx, runUID, runapi.Incident{What: "X", Reason: "y"}) }, "operator"},
+		{"read the state", func(c *client.Client) error { _, err := c.State(ctx, runUID); return err }, "operator admin workflow"},
+		{"list files", func(c *client.Client) error { _, err := c.Files(ctx, runUID); return err }, "operator admin workflow"},
+		{"read a file", func(c *client.Client) error { return readAll(c.File(ctx, runUID, "run.json")) }, "operator admin workflow"},
+		{"list every run", func(c *client.Client) error { _, err := c.Runs(ctx, "", ""); return err }, "operator admin"},
+		{"list a namespace's runs", func(c *client.Client) error { _, err := c.Runs(ctx, "team-nor", ""); return err }, "operator admin workflow"},
+		{"write a result", func(c *client.Client) error { return c.PutResult(ctx, runUID, "a.csv", strings.NewReader("x")) }, "workflow"},
+		{"write radio samples", func(c *client.Client) error {
+			_, err := c.AppendRadio(ctx, "host-a", runUID, 0, strings.NewReader(""))
+			return err
+		}, "radiod"},
+		{"ask for nor's plan", func(c *client.Client) error { _, err := c.AgentPlan(ctx, "bft", 0); return err }, "nor"},
+		{"report for nor", func(c *client.Client) error {
+			return c.Report(ctx, runapi.AgentReport{App: "bft", Phase: runapi.AgentReady})
+		}, "nor"},
+		{"write nor's log", func(c *client.Client) error {
+			_, err := c.AppendLog(ctx, "bft", "agent.jsonl", 0, strings.NewReader(""))
+			return err
+		}, "nor"},
+		{"seal", func(c *client.Client) error { _, err := c.Seal(ctx, runUID, runapi.SealRequest{}); return err }, "operator workflow"},
+		{"delete an unknown run", func(c *client.Client) error { return ignoreNotFound(c.Delete(ctx, "unknown")) }, "operator admin"},
+	}
+	callers := []string{"", "nonsense"}
+	for token := range everybody {
+		callers = append(callers, token)
+	}
+	for _, deed := range deeds {
+		for _, token := range callers {
+			err := deed.do(l.as(token))
+			may := false
+			for _, name := range strings.Fields(deed.may) {
+				may = may || name == token
+			}
+			want := http.StatusForbidden
+			if token == "" || token == "nonsense" {
+				want = http.StatusUnauthorized
+			}
+			if may && err != nil || !may && status(err) != want {
+				t.Errorf("%q tries to %s: %v; may %v", token, deed.name, err, may)
+			}
+		}
+	}
+}
+
+func readAll(f io.ReadCloser, err error) error {
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(io.Discard, f)
+	return err
+}
+
+func ignoreNotFound(err error) error {
+	if client.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func TestWithoutATokenOneMayReadButNeverWrite(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	anybody := l.as("")
+	if state, err := anybody.State(context.Background(), runUID); err != nil || state.Plan.Name != "quickstart" {
+		t.Fatalf("state %+v, %v", state, err)
+	}
+	if runs, err := anybody.Runs(context.Background(), "", ""); err != nil || len(runs) != 1 {
+		t.Fatalf("runs %v, %v", runs, err)
+	}
+	if _, err := anybody.PutPlan(context.Background(), aPlan()); status(err) != http.StatusUnauthorized {
+		t.Fatalf("a plan without a token: %v", err)
+	}
+}
+
+func TestAnOutageOfTheAPIServerIsNoRefusal(t *testing.T) {
+	l := newLab(t)
+	if err := l.as("outage").Delete(context.Background(), runUID); status(err) != http.StatusInternalServerError {
+		t.Fatalf("%v: want 500, so that the caller tries again", err)
+	}
+}
+
+func TestAgentsLearnOnlyTheirOwnActionsInOrder(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0, armed("b", "nor", "bft", 2*time.Second), armed("a", "nor", "bft", time.Second), armed("c", "prt", "picture", 0))
+	plan, err := l.as("nor").AgentPlan(context.Background(), "bft", 0)
+	if err != nil || len(plan.Actions) != 2 || plan.Actions[0].ID != "a" || plan.Actions[1].ID != "b" || plan.T0 == nil || plan.Finish {
+		t.Fatalf("plan %+v, %v; want a, then b", plan, err)
+	}
+	if idle, err := l.as("hq").AgentPlan(context.Background(), IdleApp, 0); err != nil || len(idle.Actions) != 0 {
+		t.Fatalf("the idle agent's plan %+v, %v", idle, err)
+	}
+	if _, err := l.as("nor").AgentPlan(context.Background(), "picture", 0); status(err) != http.StatusForbidden {
+		t.Fatalf("nor asked for an app of prt: %v", err)
+	}
+}
+
+func TestALongPollEndsWithNewsForThatAgentOnly(t *testing.T) {
+	l := newLab(t, func(c *Config) { c.LongPoll = 2 * time.Second })
+	l.plan(withT0)
+	first, err := l.as("nor").AgentPlan(context.Background(), "bft", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		time.Sleep(100 * time.Millisecond)
+		l.plan(withT0, armed("p", "prt", "picture", time.Second))
+		time.Sleep(100 * time.Millisecond)
+		l.plan(withT0, armed("p", "prt", "picture", time.Second), armed("n", "nor", "bft", time.Second))
+	})
+	next, err := l.as("nor").AgentPlan(context.Background(), "bft", first.Revision)
+	waiting.Wait()
+	if err != nil || len(next.Actions) != 1 || next.Revision <= first.Revision {
+		t.Fatalf("plan %+v, %v; want action n at a newer revision than %d", next, err, first.Revision)
+	}
+	if took := time.Since(began); took > 1500*time.Millisecond {
+		t.Errorf("the news took %s", took)
+	}
+}
+
+func TestALongPollWithoutNewsAnswersWithTheSameRevision(t *testing.T) {
+	l := newLab(t, func(c *Config) { c.LongPoll = 50 * time.Millisecond })
+	l.plan()
+	first, err := l.as("nor").AgentPlan(context.Background(), "bft", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := l.as("nor").AgentPlan(context.Background(), "bft", first.Revision); err != nil || again.Revision != first.Revision {
+		t.Fatalf("%+v, %v; want revision %d", again, err, first.Revision)
+	}
+}
+
+func TestRevisionsGrowAcrossRestarts(t *testing.T) {
+	l := newLab(t)
+	last := int64(0)
+	for i := range 3 {
+		l.plan(withT0, armed(fmt.Sprint("a", i), "nor", "bft", time.Second))
+		plan, err := l.as("nor").AgentPlan(context.Background(), "bft", last)
+		if err != nil || plan.Revision <= last || len(plan.Actions) != i+1 {
+			t.Fatalf("plan %+v, %v; want a revision after %d with %d actions: armed actions are only added to", plan, err, last, i+1)
+		}
+		last = plan.Revision
+		l.stop()
+		l.start()
+	}
+}
+
+func TestWhatAgentsActedOnCannotChange(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0, armed("a", "nor", "bft", time.Second))
+	for name, change := range map[string]func(*runapi.Plan){
+		"another t0":                func(p *runapi.Plan) { withT0(p); t0 := p.T0.Add(time.Second); p.T0 = &t0 },
+		"another time of an action": armed("a", "nor", "bft", time.Minute),
+		"the run of another name":   func(p *runapi.Plan) { p.Name = "other" },
+	} {
+		plan := aPlan()
+		change(&plan)
+		if _, err := l.as("operator").PutPlan(context.Background(), plan); status(err) != http.StatusConflict {
+			t.Errorf("%s: %v, want 409", name, err)
+		}
+	}
+}
+
+func TestAgentsFinishFromThePhaseCollectingOn(t *testing.T) {
+	for _, tc := range []struct {
+		change func(*runapi.Plan)
+		want   bool
+	}{
+		{func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseRunning }, false},
+		{func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseRunning; p.Finish = true }, true},
+		{func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseCollecting }, true},
+		{func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseFailed }, true},
+	} {
+		l := newLab(t)
+		l.plan(tc.change)
+		for token, app := range map[string]string{"nor": "bft", "hq": IdleApp} {
+			if plan, err := l.as(token).AgentPlan(context.Background(), app, 0); err != nil || plan.Finish != tc.want {
+				t.Errorf("%s: %+v, %v; want finish %v", token, plan, err, tc.want)
+			}
+		}
+	}
+}
+
+func TestReportsSurviveARestart(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	report := runapi.AgentReport{App: "bft", Phase: runapi.AgentRunning, Armed: []string{"a", "b"}, Executed: []string{"a"}}
+	if err := l.as("nor").Report(context.Background(), report); err != nil {
+		t.Fatal(err)
+	}
+	l.stop()
+	l.start()
+	state, err := l.as("").State(context.Background(), runUID)
+	if err != nil || len(state.Agents) != 1 || state.Agents[0].Node != "nor" || len(state.Agents[0].Armed) != 2 || state.Agents[0].Executed[0] != "a" {
+		t.Fatalf("agents %+v, %v", state.Agents, err)
+	}
+}
+
+func event(status string, ts int) string {
+	return fmt.Sprintf(`{"ts":%d,"instance":"nor/bft","status":%q,"id":"x"}`+"\n", ts, status)
+}
+
+func TestCountersFollowTheLogsLineByLineAndSurviveARestart(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	text := event("triggered", 1) + event("sent", 2) + "nonsense\n" + event("received", 9) + event("received", 7) + event("processed", 8)
+	torn := len(text) - 10
+	ctx := context.Background()
+	if _, err := l.as("nor").AppendLog(ctx, "bft", "messages-1.jsonl", 0, strings.NewReader(text[:torn])); err != nil {
+		t.Fatal(err)
+	}
+	want := runapi.Counters{Triggered: 1, Sent: 1, Received: 2, LastReceivedNanoseconds: 9}
+	l.wantCounters("a torn last line", want)
+	l.stop()
+	l.start()
+	l.wantCounters("a restart", want)
+	if _, err := l.as("nor").AppendLog(ctx, "bft", "messages-1.jsonl", int64(torn), strings.NewReader(text[torn:])); err != nil {
+		t.Fatal(err)
+	}
+	want.Processed = 1
+	l.wantCounters("the rest of the line", want)
+	l.log("nor", "bft", "stdout-1.log", event("sent", 3))
+	l.log("nor", "bft", "messages-1.jsonl", text)
+	l.wantCounters("other files and repeated bytes", want)
+}
+
+func (l *lab) wantCounters(after string, want runapi.Counters) {
+	l.t.Helper()
+	if state, err := l.as("").State(context.Background(), runUID); err != nil || state.Counters != want {
+		l.t.Fatalf("after %s: counters %+v, %v; want %+v", after, state.Counters, err, want)
+	}
+}
+
+func TestAnAppendAtTheWrongOffsetLearnsTheSize(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	l.log("nor", "bft", "stdout-1.log", "abc")
+	_, err := l.as("nor").AppendLog(context.Background(), "bft", "stdout-1.log", 7, strings.NewReader("x"))
+	var answer *client.Error
+	if !errors.As(err, &answer) || answer.Status != http.StatusConflict || answer.Size == nil || *answer.Size != 3 {
+		t.Fatalf("%v: want 409 with size 3", err)
+	}
+}
+
+func TestALongAppendComesWholeThroughManyPieces(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	text := bytes.Repeat([]byte("0123456789abcde\n"), 100_000)
+	position, err := l.as("nor").AppendLog(context.Background(), "bft", "stdout-1.log", 0, bytes.NewReader(text))
+	if err != nil || position.Size != int64(len(text)) {
+		t.Fatalf("position %+v, %v; want %d", position, err, len(text))
+	}
+	f, err := l.as("").File(context.Background(), runUID, "logs/nor/bft/stdout-1.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got, err := io.ReadAll(f); err != nil || !bytes.Equal(got, text) {
+		t.Fatalf("read %d bytes, %v; want the same %d", len(got), err, len(text))
+	}
+}
+
+func TestAFullQuotaIsSaidAndBecomesAGap(t *testing.T) {
+	l := newLab(t, func(c *Config) { c.QuotaBytes = 4 })
+	l.plan()
+	_, err := l.as("nor").AppendLog(context.Background(), "bft", "stdout-1.log", 0, strings.NewReader("12345"))
+	if status(err) != http.StatusInsufficientStorage || !strings.Contains(err.Error(), "quota") {
+		t.Fatalf("%v: want 507 that speaks of the quota", err)
+	}
+	manifest := l.seal()
+	l.wantGap(manifest, "log logs/nor/bft/stdout-1.log", "nor", "quota")
+}
+
+func (l *lab) seal() runapi.Manifest {
+	l.t.Helper()
+	manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 0.01})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return manifest
+}
+
+func (l *lab) wantGap(manifest runapi.Manifest, what, node, reason string) {
+	l.t.Helper()
+	for _, gap := range manifest.Gaps {
+		if gap.What == what && gap.Node == node && strings.Contains(gap.Reason, reason) {
+			return
+		}
+	}
+	l.t.Errorf("no gap %q of node %q with reason %q in %+v", what, node, reason, manifest.Gaps)
+}
+
+func (l *lab) wholeRun() {
+	l.plan(withT0)
+	l.log("nor", "bft", "agent.jsonl", "{}\n")
+	l.log("nor", "bft", "messages-1.jsonl", event("sent", 1))
+	l.log("prt", "picture", "agent.jsonl", "{}\n")
+	l.log("prt", "picture", "messages-1.jsonl", "")
+}
+
+func TestTheSealWaitsForEveryAgent(t *testing.T) {
+	l := newLab(t)
+	l.wholeRun()
+	l.report("nor", "bft", runapi.AgentDone)
+	var late sync.WaitGroup
+	late.Go(func() {
+		plan, err := l.as("prt").AgentPlan(context.Background(), "picture", 0)
+		for err == nil && !plan.Finish {
+			plan, err = l.as("prt").AgentPlan(context.Background(), "picture", plan.Revision)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		l.report("prt", "picture", runapi.AgentDone)
+	})
+	began := time.Now()
+	manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 30})
+	late.Wait()
+	if err != nil || time.Since(began) > 10*time.Second || len(manifest.Gaps) != 0 {
+		t.Fatalf("sealed after %s with %+v, %v; want no gap", time.Since(began), manifest.Gaps, err)
+	}
+	sums := 0
+	for _, file := range manifest.Files {
+		if len(file.SHA256) == 64 {
+			sums++
+		}
+	}
+	if sums != 4 {
+		t.Errorf("%d files with a checksum in %+v; want the 4 logs", sums, manifest.Files)
+	}
+	again, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 30})
+	if err != nil || len(again.Files) < 4 {
+		t.Fatalf("sealed again: %+v, %v", again, err)
+	}
+	if _, err := l.as("nor").AppendLog(context.Background(), "bft", "new.log", 0, strings.NewReader("x")); status(err) != http.StatusGone {
+		t.Errorf("append after the seal: %v, want 410", err)
+	}
+}
+
+func TestTheSealNamesWhatIsMissing(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0)
+	l.log("nor", "bft", "agent.jsonl", `{"ts":`)
+	l.report("nor", "bft", runapi.AgentRunning)
+	manifest := l.seal()
+	l.wantGap(manifest, "logs of nor/bft", "nor", "last heard of in phase running")
+	l.wantGap(manifest, "log logs/nor/bft/messages-1.jsonl", "nor", "shipped no such file")
+	l.wantGap(manifest, "log logs/nor/bft/agent.jsonl", "nor", "torn")
+	l.wantGap(manifest, "logs of prt/picture", "prt", "never reported")
+}
+
+func TestTheSealDoesNotWaitForALostNode(t *testing.T) {
+	l := newLab(t)
+	l.wholeRun()
+	l.report("nor", "bft", runapi.AgentDone)
+	if err := l.as("operator").Incident(context.Background(), runUID, runapi.Incident{What: "NodeFailed", Node: "prt", FromSeconds: 3, Reason: "pod evicted"}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	manifest, err := l.as("operator").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 60})
+	if err != nil || time.Since(began) > 10*time.Second {
+		t.Fatalf("sealed after %s, %v", time.Since(began), err)
+	}
+	l.wantGap(manifest, "logs of prt/picture", "prt", "pod evicted")
+}
+
+func TestRadioSamplesThatEndTooEarlyAreAGap(t *testing.T) {
+	l := newLab(t)
+	end := int64(10 * time.Second)
+	l.plan(withT0, func(p *runapi.Plan) {
+		p.MeasureEndNanoseconds = &end
+		p.Spec.Networks = []v1alpha1.Network{{Name: "wan"}}
+	})
+	sample := fmt.Sprintf(`{"ts":%d,"network":"wan","node":"nor"}`+"\n", time.Date(2026, 1, 2, 3, 4, 8, 0, time.UTC).UnixNano())
+	if _, err := l.as("radiod").AppendRadio(context.Background(), "host-a", runUID, 0, strings.NewReader(sample)); err != nil {
+		t.Fatal(err)
+	}
+	manifest := l.seal()
+	l.wantGap(manifest, "radio/host-a.jsonl", "", "up to the end")
+}
+
+func TestResultsTakeTheLastPhase(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0)
+	if err := l.as("workflow").PutResult(context.Background(), runUID, "results.json", strings.NewReader(`{"schemaVersion":1,"phase":"Analysing"}`)); err != nil {
+		t.Fatal(err)
+	}
+	state := l.plan(withT0, func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseSucceeded })
+	if state.Results == nil || state.Results.Phase != "Succeeded" {
+		t.Fatalf("results %+v, want phase Succeeded", state.Results)
+	}
+}
+
+func TestADeletedRunIsGone(t *testing.T) {
+	l := newLab(t)
+	l.wholeRun()
+	if err := l.as("admin").Delete(context.Background(), runUID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.as("").State(context.Background(), runUID); !client.IsNotFound(err) {
+		t.Errorf("state of a deleted run: %v", err)
+	}
+	if _, err := l.as("nor").AgentPlan(context.Background(), "bft", 0); status(err) != http.StatusForbidden {
+		t.Errorf("an agent of a deleted run: %v", err)
+	}
+}
+
+func TestRetentionDeletesOldRunsOnly(t *testing.T) {
+	now := time.Now()
+	l := newLab(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	l.plan()
+	now = now.Add(time.Hour)
+	l.plan(func(p *runapi.Plan) { p.UID = "run-2" })
+	deleted, err := l.server.runs.expire(30 * time.Minute)
+	if err != nil || len(deleted) != 1 || deleted[0].UID != runUID {
+		t.Fatalf("deleted %v, %v; want only %s", deleted, err, runUID)
+	}
+}
+
+func TestACallerIsKeptWithinItsRate(t *testing.T) {
+	now := time.Now()
+	l := newLab(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	l.plan()
+	refused := 0
+	for range requestBurst + 5 {
+		if _, err := l.as("admin").Runs(context.Background(), "none", ""); status(err) == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused != 5 {
+		t.Errorf("%d requests refused, want the 5 beyond the burst", refused)
+	}
+	if _, err := l.as("operator").Runs(context.Background(), "none", ""); err != nil {
+		t.Errorf("another caller was refused too: %v", err)
+	}
+}
+
+func TestTokensAreRememberedForAMinuteAtMost(t *testing.T) {
+	now := time.Now()
+	asked := 0
+	cache := NewCache(authenticatorFunc(func() (Identity, error) { asked++; return Identity{Username: "u"}, nil }), func() time.Time { return now })
+	for _, step := range []struct {
+		later time.Duration
+		asked int
+	}{{0, 1}, {59 * time.Second, 1}, {2 * time.Second, 2}} {
+		now = now.Add(step.later)
+		if _, err := cache.Authenticate(context.Background(), "t"); err != nil || asked != step.asked {
+			t.Fatalf("asked %d times, %v; want %d", asked, err, step.asked)
+		}
+	}
+}
+
+type authenticatorFunc func() (Identity, error)
+
+func (f authenticatorFunc) Authenticate(context.Context, string) (Identity, error) { return f() }
+
+func TestMetricsTellOfRequestsAndSpace(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	response, err := l.http.Client().Get(l.http.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	for _, want := range []string{`vignette_server_requests_total{route="PUT /v1/runs/{uid}",status="200"} 1`, "vignette_server_runs 1", "vignette_server_volume_free_bytes "} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+}
+
+// FuzzTally: however a log is cut into pieces, its counters are the same.
+func FuzzTally(f *testing.F) {
+	f.Add([]byte(event("sent", 1)+"x\n"+event("received", 2)), uint8(3))
+	f.Fuzz(func(t *testing.T, log []byte, size uint8) {
+		whole, pieces := newTally(), newTally()
+		const p = "logs/nor/bft/messages-1.jsonl"
+		whole.add(p, log)
+		for rest := log; len(rest) > 0; {
+			n := min(int(size)+1, len(rest))
+			pieces.add(p, rest[:n])
+			rest = rest[n:]
+		}
+		if whole.snapshot() != pieces.snapshot() {
+			t.Fatalf("whole %+v, in pieces %+v", whole.snapshot(), pieces.snapshot())
+		}
+	})
+}
+
+// FuzzRequests: no path, method, body or token makes the server panic or answer 500.
+func FuzzRequests(f *testing.F) {
+	f.Add("GET", "/v1/runs/run-1/files/../../x", "", "")
+	f.Add("PUT", "/v1/runs/run-1", `{"uid":"run-1","namespace":"a","name":"b"}`, "operator")
+	f.Add("POST", "/v1/agent/logs/bft/..?offset=-1", "x", "nor")
+	f.Add("POST", "/v1/agent/report", `{"app":"bft","phase":"done"}`, "nor")
+	f.Add("POST", "/v1/radio/h/run-1?offset=0", "{}", "radiod")
+	f.Add("POST", "/v1/runs/run-1/seal", `{"waitSeconds":0}`, "workflow")
+	f.Add("PUT", "/v1/runs/run-1/files/results/results.json", `{}`, "workflow")
+	server, err := New(Config{Dir: f.TempDir(), Authenticator: everybody, LongPoll: time.Millisecond, QuotaBytes: 1 << 20,
+		Policy: Policy{OperatorUser: operatorUser, RadiodUser: radiodUser, AnonymousReads: true}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		f.Fatal(err)
+	}
+	run, err := server.runs.ensure(keyOf(aPlan()))
+	if err == nil {
+		err = run.putPlan(aPlan())
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, method, target, body, token string) {
+		request, err := http.NewRequest(method, "http://server"+target, strings.NewReader(body))
+		if err != nil || strings.Contains(token, "\n") {
+			return
+		}
+		if method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/seal") && len(body) > 17 {
+			return // waits as long as it is told
+		}
+		request.RemoteAddr = "192.0.2.1:1"
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		answer := httptest.NewRecorder()
+		server.limit = limiter{}
+		server.ServeHTTP(answer, request)
+		if answer.Code >= 500 && answer.Code != http.StatusInsufficientStorage && token != "outage" {
+			t.Fatalf("%s %s as %q: %d %s", method, target, token, answer.Code, answer.Body)
+		}
+	})
+}
