@@ -214,3 +214,8 @@ func fileName(label string) string {
 		return '-'
 	}, label)
 }
+
+// buildah runs buildah on the storage of images in our folder.
+func buildah(_ context.Context, home store.Home, arguments []string) error {
+	return images.ExecBuildah(home, arguments)
+}

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"vignette.dev/vignette/hack/devcluster/images"
 	"vignette.dev/vignette/hack/devcluster/node"
 	"vignette.dev/vignette/hack/devcluster/run"
 	"vignette.dev/vignette/hack/devcluster/store"
@@ -25,6 +26,7 @@ const usage = `usage: hack/cluster COMMAND [--name NAME]
   build               build and cache everything, but start nothing
   enter [NODE] [COMMAND...]
                       a shell, or a command, in a node (default: n1)
+  buildah ARGUMENTS   buildah on our own storage of images
 
 All it writes lies in $VIGNETTE_HOME (default: $XDG_CACHE_HOME/vignette or ~/.cache/vignette).
 `
@@ -35,6 +37,7 @@ type command func(ctx context.Context, home store.Home, arguments []string) erro
 var commands = map[string]command{
 	"up": up, "down": down, "status": status, "env": environment, "load": load,
 	"build": buildAll, "enter": enter, "images": buildImages, "step": step,
+	images.BuildahCommand: buildah,
 }
 
 func main() {

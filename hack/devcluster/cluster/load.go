@@ -33,16 +33,16 @@ func (c *Cluster) LoadSteps(wanted []string) []progress.Step {
 func (c *Cluster) loadOne(ctx context.Context, h *progress.Handle, nodes []images.Node, image string) (loaded int, err error) {
 	archive := image
 	if info, err := os.Stat(image); err != nil || !info.Mode().IsRegular() {
-		identity, err := images.Built(ctx, image)
+		built, err := images.Find(ctx, image)
 		if err != nil {
 			return 0, err
 		}
-		if nodes, err = without(ctx, nodes, identity); err != nil || len(nodes) == 0 {
+		if nodes, err = without(ctx, nodes, built.Identity); err != nil || len(nodes) == 0 {
 			return 0, err
 		}
 		h.Detail("exporting")
 		var remove func()
-		if archive, remove, err = images.Export(ctx, c.Home, identity, c.log("load")); err != nil {
+		if archive, remove, err = built.Export(ctx, c.Home, c.log("load")); err != nil {
 			return 0, err
 		}
 		defer remove()

@@ -106,22 +106,22 @@ func (r Repository) upToDate(ctx context.Context, name, image, inputs string) bo
 	if err != nil || json.Unmarshal(data, &made) != nil || made.Inputs != inputs {
 		return false
 	}
-	there, err := Built(ctx, image)
-	return err == nil && there.ID == made.ID
+	there, err := ownStorage().find(ctx, image)
+	return err == nil && there == made.ID
 }
 
 // remember writes the record of a new image, and removes the one it replaces.
 func (r Repository) remember(ctx context.Context, name, image, inputs string) error {
-	made, err := Built(ctx, image)
+	made, err := ownStorage().find(ctx, image)
 	if err != nil {
 		return err
 	}
 	var before record
-	if data, err := os.ReadFile(r.recordFile(name)); err == nil && json.Unmarshal(data, &before) == nil && before.ID != made.ID {
+	if data, err := os.ReadFile(r.recordFile(name)); err == nil && json.Unmarshal(data, &before) == nil && before.ID != made {
 		// It may be in use, or gone already: then it stays, or stays gone.
-		_, _ = run.Output(ctx, run.Command{Name: "buildah", Args: []string{"rmi", before.ID}})
+		_, _ = run.Output(ctx, ownStorage().buildah("rmi", before.ID))
 	}
-	data, err := json.Marshal(record{Inputs: inputs, ID: made.ID})
+	data, err := json.Marshal(record{Inputs: inputs, ID: made})
 	if err != nil {
 		return err
 	}
@@ -173,9 +173,14 @@ func (r Repository) makeBase(ctx context.Context, h *progress.Handle, log string
 	return r.remember(ctx, "base", baseImage, baseRecipe)
 }
 
+// buildahBuild builds on the machine's own network: one of buildah's own would
+// leave a bridge and firewall rules on the machine.
 func buildahBuild(ctx context.Context, log, image, dockerfile, folder string, more ...string) error {
-	arguments := append([]string{"bud", "--format=docker", "--layers=false", "--pull-never", "--timestamp=0", "--tag", image, "--file", dockerfile}, more...)
-	return run.Logged(ctx, log, run.Command{Name: "buildah", Args: append(arguments, folder)})
+	arguments := append([]string{
+		"bud", "--format=docker", "--layers=false", "--pull-never", "--network=host", "--timestamp=0",
+		"--tag", image, "--file", dockerfile,
+	}, more...)
+	return run.Logged(ctx, log, ownStorage().buildah(append(arguments, folder)...))
 }
 
 func (r Repository) build(ctx context.Context, h *progress.Handle, name, dockerfile string) error {
@@ -222,11 +227,11 @@ func (r Repository) inputs(ctx context.Context, dockerfile string) (string, erro
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n", text)
 	if strings.Contains(string(text), "bookworm-slim") {
-		base, err := Built(ctx, baseImage)
+		base, err := ownStorage().find(ctx, baseImage)
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(h, "%s\n", base.ID)
+		fmt.Fprintf(h, "%s\n", base)
 	}
 	for _, pattern := range copiedSources(string(text)) {
 		paths, err := filepath.Glob(filepath.Join(r.Root, pattern))
