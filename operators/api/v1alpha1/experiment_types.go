@@ -6,12 +6,17 @@ import (
 )
 
 // Network is one radio network of an experiment. Its name is also the interface's name inside
-// every node attached to it.
+// every node attached to it. It takes either a waveform by name or a model in place.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.waveform) || has(self.link)",message="a network needs waveform (the name of a Waveform) or link (a model in place)"
+// +kubebuilder:validation:XValidation:rule="!(has(self.waveform) && has(self.link))",message="a network takes either waveform or link, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.links) || self.links.all(a, self.links.exists_one(b, a.from == b.from && a.to == b.to))",message="two links go from the same group to the same group",fieldPath=".links"
 type Network struct {
 	// name of the network and of the nodes' interface on it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=12
-	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9-]*$`
+	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['lo', 'eth0'])",message="lo and eth0 are other interfaces of the node: take another name"
 	Name string `json:"name"`
 
 	// waveform names a Waveform object. Give either waveform or a model in place, such as link.
@@ -20,14 +25,18 @@ type Network struct {
 	// +optional
 	Waveform string `json:"waveform,omitempty"`
 
-	// link is a link model in place of a named waveform.
+	// link is a link model in place, instead of a named waveform.
 	// +optional
 	Link *LinkModel `json:"link,omitempty"`
 
-	// subnet of the network in CIDR form. A node's address is the subnet's base plus its NEM id.
-	// Use a part of 198.18.0.0/15; what overlaps the cluster's own ranges is refused.
+	// subnet of the network in CIDR form, IPv4, prefix length 8 to 30. A node's address is the subnet's base plus its
+	// NEM id. Use a part of 198.18.0.0/15; what overlaps the cluster's own ranges is refused.
 	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=18
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 4",message="must be an IPv4 subnet in CIDR form, such as 198.18.0.0/24"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self) == cidr(self).masked()",message="must be the base address of a subnet, not an address within it: for 198.18.0.7/24 write 198.18.0.0/24"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).prefixLength() >= 8 && cidr(self).prefixLength() <= 30",message="the prefix length must be from 8 to 30"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).ip().family() != 4 || cidr(self).ip().isGlobalUnicast() && !cidr('240.0.0.0/4').containsCIDR(cidr(self))",message="must hold ordinary unicast addresses: loopback, link-local, multicast and reserved ranges do not work"
 	Subnet string `json:"subnet"`
 
 	// mtu of the radio interfaces, bytes.
@@ -49,6 +58,7 @@ type Bridge struct {
 	// to is the other broker: an app's name, or node/app where several nodes run it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=48
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	To string `json:"to"`
 
 	// topics that cross the bridge. Without any, everything does, both ways.
@@ -60,9 +70,10 @@ type Bridge struct {
 
 // BridgeTopic is one topic filter that crosses a bridge.
 type BridgeTopic struct {
-	// filter is an MQTT topic filter, such as # or NOR/#.
+	// filter is an MQTT topic filter, such as # or NOR/#. # stands for all levels from there on, + for one level.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(#|([^#+/\s]*|[+])(/([^#+/\s]*|[+]))*(/#)?)$`
 	Filter string `json:"filter"`
 
 	// direction seen from the broker that has the bridge: in, out or both.
@@ -88,8 +99,10 @@ type BridgeDirection string
 type QoS int32
 
 // Mosquitto is an Eclipse Mosquitto MQTT broker on port 1883.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.bridges) || self.bridges.all(a, self.bridges.exists_one(b, a.to == b.to))",message="two bridges go to the same broker: write one bridge with the topics of both",fieldPath=".bridges"
 type Mosquitto struct {
-	// bridges to other brokers.
+	// bridges to other brokers. Bridge each pair of brokers once, from either side.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -126,6 +139,13 @@ const (
 )
 
 // Publisher sends a message every period while its app runs.
+//
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || has(self.to)",message="a publisher with protocol mqtt needs to, its broker",fieldPath=".to",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || !has(self.network)",message="network is for protocols without a broker; with mqtt the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || self.qos == 0",message="mqtt-udp has no QoS but 0",fieldPath=".qos"
+// +kubebuilder:validation:XValidation:rule="!self.period.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.period) >= duration('1ms')",message="period must be 1ms or more",fieldPath=".period"
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !self.payload.matches('^bytes:[1-9][0-9]{0,8}$') || int(self.payload.substring(6)) <= 65000",message="with mqtt-udp a message is one datagram: bytes:N takes N up to 65000",fieldPath=".payload"
 type Publisher struct {
 	// protocol to publish with.
 	Protocol Protocol `json:"protocol"`
@@ -135,8 +155,10 @@ type Publisher struct {
 	// +optional
 	Version MQTTVersion `json:"version,omitempty"`
 
-	// to is the broker: an app's name (the one on the same node, else the only one in the experiment) or node/app.
+	// to is the broker, for protocol mqtt: an app's name (the one on the same node, else the only one in the
+	// experiment) or node/app.
 	// +kubebuilder:validation:MaxLength=48
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	// +optional
 	To string `json:"to,omitempty"`
 
@@ -154,6 +176,7 @@ type Publisher struct {
 	// +kubebuilder:default="/{country}/{unit}/{entity}/location"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([^#+{}[:cntrl:]]|[{](country|unit|entity|node|app|instance)[}])+$')",message="must be an MQTT topic without # and +; in braces country, unit, entity, node, app or instance"
 	// +optional
 	Topic string `json:"topic,omitempty"`
 
@@ -161,16 +184,18 @@ type Publisher struct {
 	// track, 880 to 909 bytes) or bytes:N (N arbitrary bytes, 32 at least).
 	// +kubebuilder:default=geojson
 	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson|nffi|bytes:[1-9][0-9]{1,8})$')",message="must be geojson, nffi or bytes:N with N from 32 to 268435000"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson|nffi|bytes:[1-9][0-9]{0,8})$') && (!self.startsWith('bytes:') || int(self.substring(6)) >= 32 && int(self.substring(6)) <= 268435000)",message="must be geojson, nffi or bytes:N with N from 32 to 268435000"
 	// +optional
 	Payload string `json:"payload,omitempty"`
 
 	// country that the messages speak of, in capitals; by default the node's group in capitals.
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z0-9][A-Z0-9_-]*$')",message="must be in capitals, such as NOR; digits, - and _ may follow"
 	// +optional
 	Country string `json:"country,omitempty"`
 
-	// period between two messages of one publisher.
+	// period between two messages of one publisher, 1ms or more.
 	Period Duration `json:"period"`
 
 	// phase of the first message within the period.
@@ -180,6 +205,11 @@ type Publisher struct {
 }
 
 // Subscriber receives messages while its app runs.
+//
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || has(self.to)",message="a subscriber with protocol mqtt needs to, its broker",fieldPath=".to",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || !has(self.network)",message="network is for protocols without a broker; with mqtt the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || self.qos == 0",message="mqtt-udp has no QoS but 0",fieldPath=".qos"
 type Subscriber struct {
 	// protocol to subscribe with.
 	Protocol Protocol `json:"protocol"`
@@ -189,8 +219,10 @@ type Subscriber struct {
 	// +optional
 	Version MQTTVersion `json:"version,omitempty"`
 
-	// to is the broker, as in a publisher.
+	// to is the broker, for protocol mqtt: an app's name (the one on the same node, else the only one in the
+	// experiment) or node/app. The app's publisher, if it has one, goes to the same broker.
 	// +kubebuilder:validation:MaxLength=48
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	// +optional
 	To string `json:"to,omitempty"`
 
@@ -204,12 +236,13 @@ type Subscriber struct {
 	// +optional
 	QoS QoS `json:"qos,omitempty"`
 
-	// topics are topic filters; # is everything.
+	// topics are MQTT topic filters; # is everything.
 	// +kubebuilder:default={"#"}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^(#|([^#+/[:cntrl:]]*|[+])(/([^#+/[:cntrl:]]*|[+]))*(/#)?)$')",message="must be an MQTT topic filter: # only at the end after a slash, + only as a whole level"
 	// +listType=atomic
 	// +optional
 	Topics []string `json:"topics,omitempty"`
@@ -217,11 +250,22 @@ type Subscriber struct {
 
 // App is a program that nodes run: a broker, a publisher, a subscriber, a client that is both, or
 // any image with a command.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.mosquitto) || has(self.publisher) || has(self.subscriber) || has(self.image) || has(self.command)",message="an app needs a kind: mosquitto, publisher, subscriber, or image with command"
+// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.publisher) || has(self.subscriber), has(self.image)].filter(kind, kind).size() <= 1",message="an app has one kind only: mosquitto, or publisher and subscriber, or image with command"
+// +kubebuilder:validation:XValidation:rule="!has(self.image) || has(self.command) && self.command.size() > 0",message="an app with an image needs its command: the agent starts and stops it at exact times, so the image's entrypoint is not used",fieldPath=".command",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.command) || has(self.image)",message="command is for an app of your own: it needs an image",fieldPath=".image",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.env)",message="env is for an app of your own, with image and command",fieldPath=".env",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.runAsUser)",message="runAsUser is for an app of your own, with image and command",fieldPath=".runAsUser",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || self.instances == 1",message="a node has room for one Mosquitto broker, as it takes port 1883",fieldPath=".instances"
+// +kubebuilder:validation:XValidation:rule="!has(self.publisher) || !has(self.subscriber) || self.publisher.protocol == self.subscriber.protocol && self.publisher.version == self.subscriber.version && has(self.publisher.to) == has(self.subscriber.to) && (!has(self.publisher.to) || self.publisher.to == self.subscriber.to) && has(self.publisher.network) == has(self.subscriber.network) && (!has(self.publisher.network) || self.publisher.network == self.subscriber.network)",message="publisher and subscriber of one app are one client: protocol, version, to and network must be the same in both, or make two apps"
+// +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || !has(self.mosquitto.bridges) || self.mosquitto.bridges.all(b, b.to.substring(b.to.lastIndexOf('/') + 1) != self.name)",message="a broker cannot bridge to itself",fieldPath=".mosquitto.bridges"
 type App struct {
 	// name of the app, used by nodes, by the timeline and by other apps.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=20
 	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['agent', 'idle'])",message="agent and idle are names of the platform's own containers: take another name"
 	Name string `json:"name"`
 
 	// instances of the app on each node that runs it, such as the eight units of a nation; they share one container.
@@ -246,10 +290,12 @@ type App struct {
 	// image of an app of your own. It needs a command.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces"
 	// +optional
 	Image string `json:"image,omitempty"`
 
 	// command of an app of your own: the image's own entrypoint is not used, as the agent starts and stops the command at exact times.
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +listType=atomic
@@ -279,6 +325,7 @@ type EnvVar struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('VIGNETTE_')",message="variables that begin with VIGNETTE_ are set by the platform"
 	Name string `json:"name"`
 
 	// value of the variable.
@@ -298,17 +345,26 @@ const (
 )
 
 // Node is a tactical node, or count equal ones named name-1 … name-count.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.platforms) || has(self.count)",message="platforms needs count; for one node write platform",fieldPath=".platforms"
+// +kubebuilder:validation:XValidation:rule="!has(self.platform) || !has(self.count)",message="platform is for one node; with count write platforms, such as 2-24",fieldPath=".platform"
+// +kubebuilder:validation:XValidation:rule="!has(self.platforms) || !has(self.count) || !self.platforms.matches('^[0-9]{1,6}-[0-9]{1,6}$') || int(self.platforms.split('-')[1]) - int(self.platforms.split('-')[0]) + 1 == self.count",message="count and platforms disagree",messageExpression="self.platforms + ' is not a range of as many platforms as count says'",fieldPath=".platforms"
+// +kubebuilder:validation:XValidation:rule="!has(self.nem) || self.nem + (has(self.count) ? self.count : 1) - 1 <= 65534",message="the NEM ids of count nodes must end by 65534",fieldPath=".nem"
+// +kubebuilder:validation:XValidation:rule="!has(self.networks) || self.networks.all(a, self.networks.exists_one(b, a == b))",message="a network is named twice",fieldPath=".networks"
+// +kubebuilder:validation:XValidation:rule="!has(self.apps) || self.apps.all(a, self.apps.exists_one(b, a == b))",message="an app is named twice: use the app's instances to run it several times",fieldPath=".apps"
 type Node struct {
 	// name of the node; also its host name, which its peers resolve to its radio address.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'local', 'cross', 'localhost'])",message="must not be all, local, cross or localhost: results and host names use them"
 	Name string `json:"name"`
 
 	// group that the node counts to in links and results; by default its name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'local', 'cross'])",message="must not be all, local or cross: results have groups of these names"
 	// +optional
 	Group string `json:"group,omitempty"`
 
@@ -318,7 +374,8 @@ type Node struct {
 	// +optional
 	Count *int32 `json:"count,omitempty"`
 
-	// nem is the NEM id of the node, or of the first of count nodes. By default ids follow the order of the nodes, from 1.
+	// nem is the NEM id of the node, or of the first of count nodes. Without it a node has the number of its place
+	// among all nodes of the experiment, from 1, each of count counted.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65534
 	// +optional
@@ -338,12 +395,14 @@ type Node struct {
 
 	// networks that the node is attached to. The first one takes its multicast and limited broadcast.
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=12
 	// +listType=atomic
 	// +optional
 	Networks []string `json:"networks,omitempty"`
 
 	// apps that the node runs.
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=20
 	// +listType=atomic
 	// +optional
 	Apps []string `json:"apps,omitempty"`
@@ -357,13 +416,16 @@ type Node struct {
 // TimelineEntry starts and stops apps at one moment.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.start) || has(self.stop)",message="a timeline entry needs start or stop"
+// +kubebuilder:validation:XValidation:rule="!has(self.start) || self.start.all(a, self.start.exists_one(b, a == b))",message="an app is named twice",fieldPath=".start"
+// +kubebuilder:validation:XValidation:rule="!has(self.stop) || self.stop.all(a, self.stop.exists_one(b, a == b))",message="an app is named twice",fieldPath=".stop"
+// +kubebuilder:validation:XValidation:rule="!has(self.start) || !has(self.stop) || !self.start.exists(a, a in self.stop)",message="an app is started and stopped at the same moment",fieldPath=".stop"
 type TimelineEntry struct {
 	// at is the moment, counted from T0.
 	At Duration `json:"at"`
 
 	// start these apps: an app's name (on every node that runs it) or node/app or group/app.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=48
 	// +listType=atomic
 	// +optional
@@ -371,7 +433,7 @@ type TimelineEntry struct {
 
 	// stop these apps.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=48
 	// +listType=atomic
 	// +optional
@@ -379,6 +441,8 @@ type TimelineEntry struct {
 }
 
 // Drain lets queued messages arrive after the last stop.
+//
+// +kubebuilder:validation:XValidation:rule="!self.max.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || !self.quietFor.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.quietFor) <= duration(self.max)",message="quietFor must not be longer than max",fieldPath=".quietFor"
 type Drain struct {
 	// max is the longest time to wait; what is still under way then counts as lost with reason inFlightAtEnd.
 	// +kubebuilder:default="30s"
@@ -401,6 +465,9 @@ type ScenarioReference struct {
 
 // ExperimentSpec describes a tactical network, what runs on it and when. It is immutable once the
 // experiment has left the queue, except stop.
+//
+// +kubebuilder:validation:XValidation:rule="!self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.duration) > duration('0s')",message="duration must be above zero",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.stop) || !oldSelf.stop || has(self.stop) && self.stop",message="a stop cannot be taken back: make a new experiment",fieldPath=".stop",reason=FieldValueForbidden
 type ExperimentSpec struct {
 	// duration of the run from T0; the drain comes after it. Apps that no timeline entry stops are stopped then.
 	Duration Duration `json:"duration"`
@@ -439,8 +506,9 @@ type ExperimentSpec struct {
 	// +listMapKey=name
 	Nodes []Node `json:"nodes"`
 
-	// timeline starts and stops apps. An app that no entry starts runs from T0.
-	// +kubebuilder:validation:MaxItems=64
+	// timeline starts and stops apps at moments counted from T0. An app that no entry starts runs from T0; an app
+	// that no entry stops ends with the experiment.
+	// +kubebuilder:validation:MaxItems=40
 	// +listType=atomic
 	// +optional
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
@@ -574,6 +642,7 @@ type ExperimentStatus struct {
 // +kubebuilder:printcolumn:name="Median delay",type=string,JSONPath=`.status.results.medianDelay`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z0-9-]*$')",message="metadata.name: the name of an experiment has at most 40 letters, digits and hyphens, as its pods add the node's name to it"
 type Experiment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -6,11 +6,11 @@ import (
 	"vignette.dev/vignette/internal/units"
 )
 
-// Duration is a length of time with its unit, such as 100ms, 21m or 1h30m.
+// Duration is a length of time with its unit (us, ms, s, m or h), such as 100ms, 21m or 1h30m.
 //
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]+([.][0-9]+)?(us|ms|s|m|h))+$')",message="must be a duration with its unit, not negative, such as 100ms, 21m or 1h30m"
+// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$')",message="must be a duration with its unit, not negative, such as 100ms, 21m or 1h30m"
 type Duration string
 
 // Std converts to time.Duration; what the API server has admitted always converts.
@@ -20,7 +20,7 @@ func (d Duration) Std() time.Duration { v, _ := time.ParseDuration(string(d)); r
 //
 // +kubebuilder:validation:MinLength=4
 // +kubebuilder:validation:MaxLength=32
-// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+([.][0-9]+)?(bit|kbit|Mbit|Gbit)$')",message="must be a rate with its unit, not negative, such as 9.8kbit, 250kbit or 2Mbit"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,12}([.][0-9]{1,9})?(bit|kbit|Mbit|Gbit)$') && self.matches('[1-9]')",message="must be a rate above zero with its unit, such as 9.8kbit, 250kbit or 2Mbit"
 type DataRate string
 
 // BitsPerSecond converts to bits per second; what the API server has admitted always converts.
@@ -30,7 +30,7 @@ func (r DataRate) BitsPerSecond() float64 { v, _ := units.ParseDataRate(string(r
 //
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="self.matches('^(100([.]0+)?|[0-9]{1,2}([.][0-9]+)?)%$')",message="must be a percentage from 0% to 100%, such as 1% or 0.5%"
+// +kubebuilder:validation:XValidation:rule="self.matches('^(100([.]0+)?|[0-9]{1,2}([.][0-9]{1,9})?)%$')",message="must be a percentage from 0% to 100%, such as 1% or 0.5%"
 type Percent string
 
 // Fraction converts to a fraction from 0 to 1; what the API server has admitted always converts.

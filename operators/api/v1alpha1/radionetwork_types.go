@@ -62,6 +62,7 @@ type RadioNetworkSpec struct {
 	// waveform as resolved when the experiment started.
 	Waveform WaveformSpec `json:"waveform"`
 	// links that replace the waveform between two groups.
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Links []GroupLink `json:"links,omitempty"`
 	// mtu of the radio interfaces, bytes.
@@ -75,6 +76,7 @@ type RadioNetworkSpec struct {
 	// +optional
 	T0 *metav1.MicroTime `json:"t0,omitempty"`
 	// members that may attach.
+	// +kubebuilder:validation:MaxItems=65534
 	Members []Member `json:"members"`
 }
 

@@ -1,0 +1,320 @@
+// Package crdrules holds the CEL rules that look at a whole experiment: references between its
+// parts, names, ids and subnets. Rules about one field are markers beside that field in
+// operators/api/v1alpha1; these are composed from fragments, as markers of several kilobytes on
+// one line could not be read. `go run ./internal/crdrules/generate` puts both into crds/.
+//
+// A message starts with the path of the field it speaks of, list entries by their names, so that
+// people find it, and so that `vignette validate` finds its line. In the cluster a message names the
+// first offender only: the API server's cost estimate takes every joined string for endless.
+//
+// The rules use the cidr library and two-variable comprehensions: Kubernetes 1.32 or later.
+package crdrules
+
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// Extent says how much a message tells.
+type Extent int
+
+const (
+	// First problem of each rule: what the API server's cost limits let through.
+	First Extent = iota
+	// All problems of each rule, separated by Separator: for validation without a cluster.
+	All
+)
+
+// Separator between the problems of one message.
+const Separator = "; "
+
+// pick names the first or all of a list of strings.
+func (e Extent) pick(list, separator string) string {
+	if e == First {
+		return list + "[0]"
+	}
+	return fmt.Sprintf("%s.join('%s')", list, separator)
+}
+
+// Apply adds the rules of a definition's kind to its schema, replacing those that are there.
+func Apply(crd *apiextensionsv1.CustomResourceDefinition, extent Extent) error {
+	if crd.Spec.Names.Kind != "Experiment" {
+		return nil
+	}
+	root := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	spec, found := root.Properties["spec"]
+	if !found {
+		return fmt.Errorf("definition %s has no property spec", crd.Name)
+	}
+	root.XValidations = merge(root.XValidations, immutability())
+	spec.XValidations = merge(spec.XValidations, extent.experimentRules())
+	root.Properties["spec"] = spec
+	return nil
+}
+
+func merge(have, add apiextensionsv1.ValidationRules) apiextensionsv1.ValidationRules {
+	for _, rule := range add {
+		have = slices.DeleteFunc(have, func(r apiextensionsv1.ValidationRule) bool { return r.Message == rule.Message })
+		have = append(have, rule)
+	}
+	return have
+}
+
+// experimentRules are the rules on Experiment.spec.
+func (e Extent) experimentRules() apiextensionsv1.ValidationRules {
+	return slices.Concat(e.nodeRules(), e.idRules(), e.networkRules(), e.brokerRules(), e.bridgeRules(), e.timelineRules())
+}
+
+// refuse makes a rule of a CEL expression that lists what is wrong; an empty list is right.
+func (e Extent) refuse(message, problems string) apiextensionsv1.ValidationRule {
+	return apiextensionsv1.ValidationRule{
+		Rule:              "size(" + problems + ") == 0",
+		Message:           message,
+		MessageExpression: e.pick(problems, Separator),
+	}
+}
+
+// refuseEach is refuse of a list of lists, for what lies in lists within a list.
+func (e Extent) refuseEach(message, lists string) apiextensionsv1.ValidationRule {
+	lists += ".filter(l, size(l) > 0)"
+	rule := apiextensionsv1.ValidationRule{
+		Rule:              "size(" + lists + ") == 0",
+		Message:           message,
+		MessageExpression: lists + "[0][0]",
+	}
+	if e == All {
+		rule.MessageExpression = fmt.Sprintf("%[1]s.map(l, l.join('%[2]s')).join('%[2]s')", lists, Separator)
+	}
+	return rule
+}
+
+// with gives a value, computed once, a name that the rule uses. CEL in definitions has no let; a list
+// of one does.
+func with(name, value string, rule apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
+	rule.Rule = fmt.Sprintf("[%s].all(%s, %s)", value, name, rule.Rule)
+	rule.MessageExpression = fmt.Sprintf("[%s].map(%s, %s)[0]", value, name, rule.MessageExpression)
+	return rule
+}
+
+// at is the start of a message about a part of an entry, with that name, of a list of the spec.
+func at(list, name, part string) string {
+	return fmt.Sprintf("'spec.%s[' + %s + ']%s: ' + ", list, name, part)
+}
+
+// each lists the problems with the entries of a list within a list. The start of the message is made
+// once, outside the loop, as the API server would estimate its cost far too high inside.
+func each(start, list, entry, wrong, rest string) string {
+	return fmt.Sprintf("[%s].map(start, %s.map(%s, %s, start + %s))[0]", start, list, entry, wrong, rest)
+}
+
+// count is the number of nodes that an entry of nodes stands for.
+func count(node string) string { return fmt.Sprintf("(has(%[1]s.count) ? %[1]s.count : 1)", node) }
+
+// group of a node, by default its name.
+func group(node string) string {
+	return fmt.Sprintf("(has(%[1]s.group) ? %[1]s.group : %[1]s.name)", node)
+}
+
+// runs tells whether an entry of nodes runs an app.
+func runs(node, app string) string {
+	return fmt.Sprintf("has(%[1]s.apps) && %[2]s in %[1]s.apps", node, app)
+}
+
+// appOf and nodeOf are the parts of a reference such as app or node/app.
+func appOf(ref string) string { return fmt.Sprintf("%[1]s.substring(%[1]s.lastIndexOf('/') + 1)", ref) }
+func nodeOf(ref string) string {
+	return fmt.Sprintf("%[1]s.substring(0, %[1]s.lastIndexOf('/'))", ref)
+}
+
+// number is the pattern of the ending that count gives to names, such as -12.
+const number = "'-[1-9][0-9]{0,3}$'"
+
+// someNode tells whether an entry m of nodes with a property is, or makes, the node of a name. The
+// name's number is found once, outside the loop, to keep the rule's cost within the limits.
+func someNode(name, property string) string {
+	return withName(name, fmt.Sprintf("self.nodes.exists(m, %s%s)", property, isNode))
+}
+
+// someNodeOrGroup is someNode, where the name may be a group's too.
+func someNodeOrGroup(name, property string) string {
+	return withName(name, fmt.Sprintf("self.nodes.exists(m, %s(%s == z || %s))", property, group("m"), isNode))
+}
+
+// withName names the parts of a name within a condition: z all of it, b what is before a number at
+// its end, k that number or 0.
+func withName(name, condition string) string {
+	return fmt.Sprintf("[%s].exists(z, [z.find(%s)].exists(s, [z.substring(0, size(z) - size(s))].exists(b, [s == '' ? 0 : int(s.substring(1))].exists(k, %s))))",
+		name, number, condition)
+}
+
+// isNode tells whether m is, or makes, the node z.
+const isNode = "(has(m.count) ? m.name == b && k > 0 && k <= m.count : m.name == z)"
+
+func (e Extent) nodeRules() apiextensionsv1.ValidationRules {
+	unknown := func(list, what string) apiextensionsv1.ValidationRule {
+		return e.refuse(fmt.Sprintf("a node names an unknown %s", what), fmt.Sprintf(
+			"[self.%[1]s.map(p, p.name)].map(known, self.nodes.map(n, has(n.%[1]s) && !n.%[1]s.all(a, a in known), "+
+				"%[2]s'there is no %[3]s ' + %[4]s))[0]",
+			list, at("nodes", "n.name", "."+list), what, e.pick(fmt.Sprintf("n.%s.filter(a, !(a in known))", list), ", ")))
+	}
+	return apiextensionsv1.ValidationRules{
+		unknown("apps", "app"),
+		unknown("networks", "network"),
+		e.refuse("a node runs several Mosquitto brokers", fmt.Sprintf(
+			"[self.apps.filter(p, has(p.mosquitto)).map(p, p.name)].map(brokers, "+
+				"self.nodes.map(n, has(n.apps) && n.apps.filter(a, a in brokers).size() > 1, %s'a node has room for one Mosquitto broker, as it takes port 1883'))[0]", at("nodes", "n.name", ".apps"))),
+		e.refuse("a node has the name of one that count makes", fmt.Sprintf(
+			"self.nodes.map(n, !has(n.count) && %s, %sn.name + ' is also one of the nodes that count makes of ' + n.name.substring(0, n.name.lastIndexOf('-')))",
+			someNode("n.name", "has(m.count) && "), at("nodes", "n.name", ".name"))),
+		e.refuse("a group has the name of a node of another group", fmt.Sprintf(
+			"self.nodes.map(n, has(n.group) && self.nodes.exists(m, m.name == n.group && has(m.group) && m.group != n.group), "+
+				"%sn.group + ' is also the name of a node of another group')", at("nodes", "n.name", ".group"))),
+	}
+}
+
+// firstIDs is the list of the NEM ids of the nodes, of the first of each counted entry.
+func firstIDs() string {
+	return fmt.Sprintf("self.nodes.transformList(i, n, has(n.nem) ? n.nem : 1 + self.nodes.transformList(j, m, j < i, %s).sum())", count("m"))
+}
+
+func (e Extent) idRules() apiextensionsv1.ValidationRules {
+	// Ids by place never meet each other, so one of the two is explicit: n, the later one if both are.
+	sameID := fmt.Sprintf("self.nodes.exists(j, m, j != i && (!has(m.nem) || j < i) && first[i] < first[j] + %s && first[j] < first[i] + %s)",
+		count("m"), count("n"))
+	// Platforms of a scenario have numbers or words for names; words count as -1.
+	bound := func(end int) string {
+		return fmt.Sprintf("self.nodes.map(n, has(n.platforms) && n.platforms.matches('^[0-9]{1,6}-[0-9]{1,6}$') ? int(n.platforms.split('-')[%d]) : "+
+			"has(n.platform) && n.platform.matches('^[0-9]{1,6}$') ? int(n.platform) : -1)", end)
+	}
+	samePlatform := "self.nodes.exists(j, m, j < i && (low[i] < 0 || low[j] < 0 ? has(n.platform) && has(m.platform) && n.platform == m.platform : " +
+		"low[i] <= high[j] && low[j] <= high[i]))"
+	return apiextensionsv1.ValidationRules{
+		with("first", firstIDs(), e.refuse("two nodes have the same NEM id", fmt.Sprintf(
+			"self.nodes.transformList(i, n, has(n.nem) && %s, %s'another node has this NEM id, or one of these, too (without nem, a node has the number of its place among all nodes)')",
+			sameID, at("nodes", "n.name", ".nem")))),
+		with("low", bound(0), with("high", bound(1), e.refuse("two nodes have the same platform", fmt.Sprintf(
+			"self.nodes.transformList(i, n, %s, 'spec.nodes[' + n.name + '].' + (has(n.platforms) ? 'platforms: ' + n.platforms : has(n.platform) ? 'platform: ' + n.platform : '') + ' is taken by another node')",
+			samePlatform)))),
+	}
+}
+
+func (e Extent) networkRules() apiextensionsv1.ValidationRules {
+	overlap := "j < i && isCIDR(v.subnet) && (cidr(v.subnet).containsCIDR(w.subnet) || cidr(w.subnet).containsCIDR(v.subnet))"
+	// The highest host part of a subnet by its prefix length, from 17 on; shorter prefixes hold every NEM id.
+	highest := "['32766', '16382', '8190', '4094', '2046', '1022', '510', '254', '126', '62', '30', '14', '6', '2'][cidr(w.subnet).prefixLength() - 17]"
+	tooSmall := fmt.Sprintf("isCIDR(w.subnet) && cidr(w.subnet).prefixLength() >= 17 && cidr(w.subnet).prefixLength() <= 30 && "+
+		"[int(%s)].exists(highest, self.nodes.exists(k, n, has(n.networks) && w.name in n.networks && first[k] + %s - 1 > highest))", highest, count("n"))
+	rules := apiextensionsv1.ValidationRules{
+		e.refuse("the subnets of two networks overlap", fmt.Sprintf(
+			"self.networks.transformList(i, w, isCIDR(w.subnet) && self.networks.exists(j, v, %[1]s), %[2]sw.subnet + ' overlaps the subnet of ' + %[3]s)",
+			overlap, at("networks", "w.name", ".subnet"), e.pick(fmt.Sprintf("self.networks.transformList(j, v, %s, v.name)", overlap), ", "))),
+		with("first", firstIDs(), e.refuse("a subnet is too small for the NEM ids of its nodes", fmt.Sprintf(
+			"self.networks.map(w, %s, %sw.subnet + ' is too small: a node has a NEM id above ' + %s + ', and an address is the base plus the NEM id')",
+			tooSmall, at("networks", "w.name", ".subnet"), highest))),
+	}
+	// How many nodes each name makes; 0 for a node without count. Of two equal names, which are refused anyway, the first counts.
+	counts := "self.nodes.transformMapEntry(i, m, !self.nodes.exists(j, n, j < i && n.name == m.name), {m.name: has(m.count) ? m.count : 0})"
+	for _, end := range []string{"from", "to"} {
+		rule := e.refuseEach(fmt.Sprintf("a link goes %s an unknown group", end), fmt.Sprintf(
+			"self.networks.map(w, has(w.links), %s)",
+			each(at("networks", "w.name", ".links")+"'there is no group or node '", "w.links", "l",
+				"!"+withName("l."+end, "z in groups || z in counts && counts[z] == 0 || b in counts && k > 0 && k <= counts[b]"), fmt.Sprintf("l.%[1]s + ' to go %[1]s'", end))))
+		rules = append(rules, with("groups", "self.nodes.map(m, "+group("m")+")", with("counts", counts, rule)))
+	}
+	for _, client := range []string{"publisher", "subscriber"} {
+		rules = append(rules, e.clientNetworkRule(client))
+	}
+	return rules
+}
+
+// clientNetworkRule is about the network that a publisher or subscriber of a brokerless protocol names.
+func (e Extent) clientNetworkRule(client string) apiextensionsv1.ValidationRule {
+	every := func(node string) string {
+		return fmt.Sprintf("self.nodes.all(n, !(%s) || has(n.networks) && %s)", runs("n", "p.name"), node)
+	}
+	known := fmt.Sprintf("self.networks.exists(w, w.name == p.%s.network)", client)
+	problems := fmt.Sprintf("self.apps.map(p, has(p.%[1]s) && (has(p.%[1]s.network) ? !%[2]s || !%[3]s : p.%[1]s.protocol == 'mqtt-udp' && !%[4]s), "+
+		"'spec.apps[' + p.name + '].%[1]s' + (!has(p.%[1]s.network) ? '.protocol: mqtt-udp needs a network, and a node that runs ' + p.name + ' has none' : "+
+		"!%[2]s ? '.network: there is no network ' + p.%[1]s.network : '.network: a node that runs ' + p.name + ' is not attached to ' + p.%[1]s.network))",
+		client, known, every("p."+client+".network in n.networks"), every("n.networks.size() > 0"))
+	return e.refuse(fmt.Sprintf("a %s names a network that its nodes are not attached to", client), problems)
+}
+
+// running is the number of nodes that run an app.
+func running(app string) string {
+	return fmt.Sprintf("self.nodes.filter(m, %s).map(m, %s).sum()", runs("m", app), count("m"))
+}
+
+// ranOn tells whether the node of node/app runs that app.
+func ranOn(ref string) string {
+	return fmt.Sprintf("[%s].exists(y, %s)", appOf(ref), someNode(nodeOf(ref), runs("m", "y")+" && "))
+}
+
+// astray tells whether a reference of app p to a broker leads to none or to several: node/app needs
+// that node to run it; a bare name is the broker on the same node, else the only one.
+func astray(ref string) string {
+	return fmt.Sprintf("(%[1]s.contains('/') ? !%[2]s : [%[3]s].exists(t, t != 1 && (t == 0 || !self.nodes.all(n, !(%[4]s) || %[1]s in n.apps))))",
+		ref, ranOn(ref), running(ref), runs("n", "p.name"))
+}
+
+func isBroker(ref string) string {
+	return fmt.Sprintf("self.apps.exists(b, has(b.mosquitto) && b.name == %s)", appOf(ref))
+}
+
+func (e Extent) brokerRules() (rules apiextensionsv1.ValidationRules) {
+	for _, client := range []string{"publisher", "subscriber"} {
+		to := "p." + client + ".to"
+		given := fmt.Sprintf("has(p.%s) && has(%s)", client, to)
+		rules = append(rules,
+			e.refuse(fmt.Sprintf("a %s goes to something that is no broker", client), fmt.Sprintf(
+				"self.apps.map(p, %[1]s && !%[2]s, %[3]s(self.apps.exists(b, b.name == %[4]s) ? 'app ' + %[4]s + ' is no broker: it would need mosquitto' : 'there is no app ' + %[4]s))",
+				given, isBroker(to), at("apps", "p.name", "."+client+".to"), appOf(to))),
+			e.refuse(fmt.Sprintf("a %s does not lead to one broker", client), fmt.Sprintf(
+				"self.apps.map(p, %[1]s && %[2]s && %[3]s, %[4]s(%[5]s.contains('/') ? 'there is no node ' + %[6]s + ' that runs ' + %[7]s : %[8]s == 0 ? 'no node runs ' + %[5]s : "+
+					"'several nodes run ' + %[5]s + ': write which, as in node/' + %[5]s))",
+				given, isBroker(to), astray(to), at("apps", "p.name", "."+client+".to"), to, nodeOf(to), appOf(to), running(to))))
+	}
+	return rules
+}
+
+func (e Extent) bridgeRules() apiextensionsv1.ValidationRules {
+	bridges := "has(p.mosquitto) && has(p.mosquitto.bridges)"
+	lost := fmt.Sprintf("(r.to.contains('/') ? !%s : %s != 1)", ranOn("r.to"), running("r.to"))
+	mutual := fmt.Sprintf("has(q.mosquitto) && has(q.mosquitto.bridges) && p.mosquitto.bridges.exists(r, %[1]s == q.name) && q.mosquitto.bridges.exists(r, %[1]s == p.name)", appOf("r.to"))
+	return apiextensionsv1.ValidationRules{
+		e.refuseEach("a bridge goes to something that is no broker", fmt.Sprintf(
+			"self.apps.map(p, %s, %s)",
+			bridges, each(at("apps", "p.name", ".mosquitto.bridges")+"'there is no app with mosquitto for '", "p.mosquitto.bridges", "r",
+				"!"+isBroker("r.to"), "r.to"))),
+		e.refuseEach("a bridge does not lead to one broker", fmt.Sprintf(
+			"self.apps.map(p, %s, %s)",
+			bridges, each(at("apps", "p.name", ".mosquitto.bridges")+"'which node? One that runs '", "p.mosquitto.bridges", "r",
+				isBroker("r.to")+" && "+lost, "r.to + ' must be named, as in node/app'"))),
+		e.refuse("two brokers bridge to each other", fmt.Sprintf(
+			"self.apps.transformList(i, p, %s && self.apps.exists(j, q, j < i && %s), %s'another broker bridges to ' + p.name + ' too, so messages would go round for ever: keep one of the two bridges')",
+			bridges, mutual, at("apps", "p.name", ".mosquitto.bridges"))),
+	}
+}
+
+// Duration is the pattern of durations, as in the marker of v1alpha1.Duration: rules about moments
+// leave alone what is no duration, which has been refused already.
+const durationPattern = `'^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$'`
+
+func (e Extent) timelineRules() apiextensionsv1.ValidationRules {
+	late := fmt.Sprintf("self.timeline.map(e, self.duration.matches(%[1]s) && e.at.matches(%[1]s) && duration(e.at) > duration(self.duration), "+
+		"%[2]se.at + ' is after the end of the experiment: its duration is ' + self.duration)", durationPattern, at("timeline", "e.at", ".at"))
+	rules := apiextensionsv1.ValidationRules{e.refuse("the timeline goes on after the duration", late)}
+	for _, verb := range []string{"start", "stop"} {
+		ok := fmt.Sprintf("(x.contains('/') ? %s : self.nodes.exists(m, %s))",
+			fmt.Sprintf("[%s].exists(y, %s)", appOf("x"), someNodeOrGroup(nodeOf("x"), runs("m", "y")+" && ")), runs("m", "x"))
+		rules = append(rules, e.refuseEach(fmt.Sprintf("the timeline would %s what no node runs", verb), fmt.Sprintf(
+			"self.timeline.map(e, has(e.%[1]s), %[2]s)",
+			verb, each(at("timeline", "e.at", "."+verb)+"'no node runs '", "e."+verb, "x", "!"+ok, "x + ': want app, node/app or group/app'"))))
+	}
+	for i := range rules {
+		rules[i].Rule = "!has(self.timeline) || " + rules[i].Rule
+	}
+	return rules
+}

@@ -1,0 +1,76 @@
+package validate
+
+import (
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	apiservercel "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// staticLimit is the API server's limit on the estimated cost of one rule, times the most often
+// that the schema's bounds let it run (StaticEstimatedCostLimit of apiextensions-apiserver).
+const (
+	staticLimit    = 10_000_000
+	staticCRDLimit = 100_000_000
+)
+
+func TestEveryRuleKeepsWithinTheAPIServersCostLimits(t *testing.T) {
+	for _, kind := range []string{"Experiment", "Waveform", "Scenario", "RadioNetwork"} {
+		t.Run(kind, func(t *testing.T) {
+			d, err := definitionOf(kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if total := checkCosts(t, kind, d.structural, true, 1); total > staticCRDLimit {
+				t.Errorf("all rules of %s together are estimated at %d: the limit is %d", kind, total, staticCRDLimit)
+			}
+		})
+	}
+}
+
+// checkCosts walks a schema as the API server does when the definition is created.
+func checkCosts(t *testing.T, path string, s *schema.Structural, root bool, times uint64) (total uint64) {
+	t.Helper()
+	results, err := cel.Compile(s, model.SchemaDeclType(s, root), apiservercel.PerCallLimit,
+		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion(), true), cel.NewExpressionsEnvLoader())
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	for i, r := range results {
+		if r.Error != nil || r.MessageExpressionError != nil {
+			t.Errorf("%s, rule %d (%s): %v %v", path, i, s.XValidations[i].Message, r.Error, r.MessageExpressionError)
+			continue
+		}
+		cost := r.MaxCost * times
+		total += cost + r.MessageExpressionMaxCost
+		t.Logf("%9d + %9d  %s: %.100s", cost, r.MessageExpressionMaxCost, path, s.XValidations[i].Message)
+		if cost > staticLimit || r.MessageExpressionMaxCost > staticLimit {
+			t.Errorf("%s, rule %q: estimated cost %d, of its message %d: the limit is %d", path,
+				s.XValidations[i].Message, cost, r.MessageExpressionMaxCost, staticLimit)
+		}
+	}
+	for name, property := range s.Properties {
+		total += checkCosts(t, path+"."+name, &property, false, times)
+	}
+	if s.Items != nil && s.ValueValidation != nil && s.ValueValidation.MaxItems != nil {
+		total += checkCosts(t, path+"[]", s.Items, false, times*uint64(*s.ValueValidation.MaxItems))
+	} else if s.Items != nil && hasRules(s.Items) {
+		t.Errorf("%s has no bound, so the rules below it have none", path)
+	}
+	return total
+}
+
+func hasRules(s *schema.Structural) bool {
+	if len(s.XValidations) > 0 || (s.Items != nil && hasRules(s.Items)) {
+		return true
+	}
+	for _, property := range s.Properties {
+		if hasRules(&property) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,94 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apiservercel "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/crds"
+)
+
+// definition is a CustomResourceDefinition made ready to judge objects as the API server would.
+type definition struct {
+	crd        *apiextensionsv1.CustomResourceDefinition
+	structural *schema.Structural
+	schema     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+var definitions = sync.OnceValues(loadDefinitions)
+
+// definitionOf gives the definition of a kind.
+func definitionOf(kind string) (*definition, error) {
+	all, err := definitions()
+	if err != nil {
+		return nil, err
+	}
+	d, ok := all[kind]
+	if !ok {
+		return nil, fmt.Errorf("there is no kind %s in the group vignette.dev", kind)
+	}
+	return d, nil
+}
+
+func loadDefinitions() (map[string]*definition, error) {
+	entries, err := crds.Files.ReadDir(".")
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*definition{}
+	for _, entry := range entries {
+		text, err := crds.Files.ReadFile(entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		d, err := newDefinition(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", entry.Name(), err)
+		}
+		all[d.crd.Spec.Names.Kind] = d
+	}
+	return all, nil
+}
+
+func newDefinition(text []byte) (*definition, error) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, crd); err != nil {
+		return nil, err
+	}
+	if n := len(crd.Spec.Versions); n != 1 {
+		return nil, fmt.Errorf("%d versions: want one", n)
+	}
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		crd.Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil); err != nil {
+		return nil, err
+	}
+	structural, err := schema.NewStructural(internal)
+	if err != nil {
+		return nil, err
+	}
+	validator, _, err := validation.NewSchemaValidator(internal)
+	if err != nil {
+		return nil, err
+	}
+	return &definition{
+		crd:        crd,
+		structural: structural,
+		schema:     validator,
+		rules:      cel.NewValidator(structural, true, apiservercel.PerCallLimit),
+	}, nil
+}
+
+// apiVersion of the objects that the definition describes.
+func (d *definition) apiVersion() string {
+	return strings.Join([]string{d.crd.Spec.Group, d.crd.Spec.Versions[0].Name}, "/")
+}
