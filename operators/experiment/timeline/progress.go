@@ -100,23 +100,3 @@ func (t *Timeline) MeasureStart() time.Duration {
 	}
 	return 0
 }
-
-// Next is the soonest moment after now at which more has to be armed or a step may end.
-func (t *Timeline) Next(armed []runapi.Action, now, lookAhead time.Duration) time.Duration {
-	next := t.End(armed)
-	for _, moment := range t.moments(armed, lookAhead) {
-		if moment > now && (next <= now || moment < next) {
-			next = moment
-		}
-	}
-	return next
-}
-
-func (t *Timeline) moments(armed []runapi.Action, lookAhead time.Duration) []time.Duration {
-	moments := []time.Duration{t.StartsEnd(armed, lookAhead), t.End(armed)}
-	for _, action := range t.Actions {
-		// A second early: arming at the last moment of the look-ahead would waste its point.
-		moments = append(moments, at(action)-lookAhead-time.Second, at(action))
-	}
-	return moments
-}

@@ -1,0 +1,185 @@
+// The operator: one manager for the controllers of Experiments and Scenarios.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment"
+	"vignette.dev/vignette/operators/scenario"
+)
+
+// minLookAhead is what polling and an agent's long poll need at least.
+const minLookAhead = 5 * time.Second
+
+type config struct {
+	options               experiment.Options
+	tokenFile             string
+	metrics, probes       string
+	leaderElect           bool
+	concurrent, verbosity int
+	clusterCIDRs          string
+	pullPolicy            string
+	registry, tag         string
+}
+
+func main() {
+	c := parseFlags()
+	if err := c.complete(); err != nil {
+		fmt.Fprintln(os.Stderr, "operator:", err)
+		os.Exit(2)
+	}
+	if err := c.run(); err != nil {
+		fmt.Fprintln(os.Stderr, "operator:", err)
+		os.Exit(1)
+	}
+}
+
+func parseFlags() *config {
+	c := &config{options: experiment.DefaultOptions()}
+	o, r := &c.options, &c.options.Render
+	flag.StringVar(&r.Namespace, "namespace", "vignette-system", "the platform's namespace, where RadioNetworks live")
+	flag.StringVar(&r.ServerURL, "server-url", "http://vignette-server.vignette-system.svc", "base `URL` of the server, for the operator, agents and workflows")
+	flag.StringVar(&c.tokenFile, "server-token-file", "", "`file` of the projected token for the server, of audience "+v1alpha1.TokenAudience)
+	flag.StringVar(&c.registry, "image-registry", "", "registry and path of the platform's images, for those without a flag of their own")
+	flag.StringVar(&c.tag, "image-tag", "latest", "tag of the platform's images, for those without a flag of their own")
+	flag.StringVar(&r.AgentImage, "agent-image", "", "image of the agent")
+	flag.StringVar(&r.Apps.Traffic, "traffic-image", "", "image of the traffic generator")
+	flag.StringVar(&r.Apps.Mosquitto, "mosquitto-image", "", "image of Mosquitto")
+	flag.StringVar(&r.ServerImage, "server-image", "", "image of the server, which the step collect runs")
+	flag.StringVar(&r.AnalysisImage, "analysis-image", "", "image of the analysis")
+	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
+	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
+	flag.DurationVar(&o.LookAhead, "look-ahead", o.LookAhead, "how far ahead of their time actions are armed")
+	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from admission to \"every agent is ready\"")
+	flag.DurationVar(&o.CleanupDeadline, "cleanup-deadline", o.CleanupDeadline, "time after which a deletion goes on without what it could not remove")
+	flag.StringVar(&c.clusterCIDRs, "cluster-cidrs", "", "comma-separated ranges of the cluster that experiments may not use, besides those that Kubernetes tells")
+	flag.StringVar(&c.metrics, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
+	flag.StringVar(&c.probes, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	flag.BoolVar(&c.leaderElect, "leader-elect", false, "let one of several replicas work at a time")
+	flag.IntVar(&c.concurrent, "concurrent-reconciles", 8, "experiments that are worked on at once")
+	flag.IntVar(&c.verbosity, "v", 0, "verbosity of the log, 0 to 9")
+	flag.Parse()
+	return c
+}
+
+func (c *config) complete() error {
+	r := &c.options.Render
+	for name, image := range map[string]*string{
+		"agent": &r.AgentImage, "traffic": &r.Apps.Traffic, "mosquitto": &r.Apps.Mosquitto, "server": &r.ServerImage, "analysis": &r.AnalysisImage,
+	} {
+		if *image != "" {
+			continue
+		}
+		if c.registry == "" {
+			return fmt.Errorf("--%s-image is empty: give it, or --image-registry", name)
+		}
+		*image = c.registry + "/" + name + ":" + c.tag
+	}
+	if c.options.LookAhead < minLookAhead {
+		return fmt.Errorf("--look-ahead is %s: want %s or more", c.options.LookAhead, minLookAhead)
+	}
+	if c.options.StartLead < time.Second {
+		return fmt.Errorf("--start-lead is %s: want 1s or more, as every agent has to hear of T0 before it", c.options.StartLead)
+	}
+	r.PullPolicy = corev1.PullPolicy(c.pullPolicy)
+	for _, text := range strings.FieldsFunc(c.clusterCIDRs, func(r rune) bool { return r == ',' || r == ' ' }) {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--cluster-cidrs: %w", err)
+		}
+		c.options.ClusterCIDRs = append(c.options.ClusterCIDRs, prefix)
+	}
+	c.options.Version = version()
+	return nil
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return setting.Value
+		}
+	}
+	return info.Main.Version
+}
+
+func (c *config) run() error {
+	level := slog.Level(-c.verbosity)
+	ctrl.SetLogger(logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})))
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, nadv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	rest, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	// Hundreds of pods are made at once.
+	rest.QPS, rest.Burst = 100, 200
+	namespace := c.options.Render.Namespace
+	manager, err := ctrl.NewManager(rest, ctrl.Options{
+		Scheme: scheme, Cache: experiment.CacheOptions(namespace),
+		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.ConfigMap{}}}},
+		Metrics: server.Options{BindAddress: c.metrics}, HealthProbeBindAddress: c.probes,
+		LeaderElection: c.leaderElect, LeaderElectionID: "vignette-operator", LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.register(manager); err != nil {
+		return err
+	}
+	return manager.Start(ctrl.SetupSignalHandler())
+}
+
+func (c *config) register(manager ctrl.Manager) error {
+	token := runs.TokenSource(runs.NoToken)
+	if c.tokenFile != "" {
+		token = runs.TokenFile(c.tokenFile)
+	}
+	experiments := &experiment.Reconciler{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Options: c.options,
+		Recorder: manager.GetEventRecorderFor("vignette"),
+		Runs:     runs.New(c.options.Render.ServerURL, &http.Client{Timeout: 15 * time.Second}, token),
+	}
+	if err := experiments.SetupWithManager(manager, c.concurrent); err != nil {
+		return err
+	}
+	if err := (&scenario.Reconciler{Client: manager.GetClient(), Live: manager.GetAPIReader()}).SetupWithManager(manager); err != nil {
+		return err
+	}
+	sweeper := &experiment.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute}
+	if err := manager.Add(sweeper); err != nil {
+		return err
+	}
+	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return manager.AddReadyzCheck("ping", healthz.Ping)
+}

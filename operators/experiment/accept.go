@@ -1,0 +1,184 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/timeline"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// Reasons of Accepted.
+const (
+	ReasonAccepted         = "Accepted"
+	ReasonInvalid          = "Invalid"
+	ReasonWaveformNotFound = "WaveformNotFound"
+	ReasonScenarioNotFound = "ScenarioNotFound"
+	ReasonScenarioNotReady = "ScenarioNotReady"
+	ReasonSubnetOverlap    = "SubnetOverlap"
+)
+
+// finding is something that keeps an experiment from being accepted.
+type finding struct {
+	reason, message string
+}
+
+func (s *scope) find(reason string, err *field.Error) {
+	s.findings = append(s.findings, finding{reason, err.Error()})
+}
+
+// expand compiles the spec. The API server has refused most of what could be wrong with it.
+func (r *Reconciler) expand(_ context.Context, s *scope) (bool, error) {
+	if finished(s.phase()) {
+		return false, nil
+	}
+	spec := &s.experiment.Spec
+	t, errs := topology.Expand(spec)
+	errs = append(errs, render.Check(spec)...)
+	if len(errs) == 0 {
+		errs = append(errs, t.CheckReferences(spec)...)
+	}
+	compiled, timelineErrs := timeline.Compile(spec, t)
+	errs = append(errs, timelineErrs...)
+	s.topology, s.timeline = t, compiled
+	if len(errs) == 0 {
+		errs = render.CheckSize(render.Pods(s.input()), spec)
+	}
+	for _, err := range errs {
+		s.find(ReasonInvalid, err)
+	}
+	return false, nil
+}
+
+// refer resolves what the experiment refers to outside itself. Once its radio networks exist they
+// hold the waveforms, and a later change of a Waveform does not reach the run.
+func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
+	if s.phase() != "" && s.phase() != v1alpha1.PhaseQueued && s.phase() != v1alpha1.PhaseProvisioning {
+		return false, nil
+	}
+	s.waveforms = map[string]v1alpha1.WaveformSpec{}
+	for i, network := range s.experiment.Spec.Networks {
+		path := field.NewPath("spec", "networks").Index(i)
+		if err := r.resolveWaveform(ctx, s, network, path); err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+func (r *Reconciler) resolveWaveform(ctx context.Context, s *scope, network v1alpha1.Network, path *field.Path) error {
+	if network.Waveform == "" {
+		s.waveforms[network.Name] = v1alpha1.WaveformSpec{Link: network.Link}
+		return nil
+	}
+	var existing v1alpha1.RadioNetwork
+	key := types.NamespacedName{Namespace: r.Options.Render.Namespace, Name: render.RadioNetworkName(s.experiment, network.Name)}
+	if err := r.Client.Get(ctx, key, &existing); err == nil {
+		s.waveforms[network.Name] = existing.Spec.Waveform
+		return nil
+	} else if !apierrors.IsNotFound(err) {
+		return err
+	}
+	var waveform v1alpha1.Waveform
+	err := r.Client.Get(ctx, types.NamespacedName{Name: network.Waveform}, &waveform)
+	if apierrors.IsNotFound(err) {
+		s.find(ReasonWaveformNotFound, field.NotFound(path.Child("waveform"), network.Waveform))
+		return nil
+	}
+	s.waveforms[network.Name] = waveform.Spec
+	return err
+}
+
+// accept says whether all references are good; until then nothing is created.
+func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
+	status := &s.experiment.Status
+	switch s.phase() {
+	case "":
+		status.Phase = v1alpha1.PhaseQueued
+		s.normal(string(v1alpha1.PhaseQueued), "waiting to be admitted")
+	case v1alpha1.PhaseQueued:
+	case v1alpha1.PhaseProvisioning:
+		if len(s.findings) > 0 {
+			s.doom(ReasonReferenceLost, "%s", describe(s.findings))
+		}
+		return false, nil
+	default:
+		return false, nil
+	}
+	if err := r.checkScenario(ctx, s); err != nil {
+		return true, err
+	}
+	if err := r.checkSubnets(ctx, s); err != nil {
+		return true, err
+	}
+	s.setNodes(0, len(s.topology.Nodes))
+	if len(s.findings) == 0 {
+		s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, "every reference is good")
+		return false, nil
+	}
+	status.Message = describe(s.findings)
+	if s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.findings[0].reason, status.Message) {
+		s.warn("NotAccepted", "%s", status.Message)
+	}
+	s.after(time.Minute) // cluster ranges are not watched
+	return true, nil
+}
+
+func describe(findings []finding) string {
+	messages := make([]string, len(findings))
+	for i, f := range findings {
+		messages[i] = f.message
+	}
+	return shorten(strings.Join(messages, "; "))
+}
+
+func (r *Reconciler) checkScenario(ctx context.Context, s *scope) error {
+	reference := s.experiment.Spec.Scenario
+	if reference == nil {
+		return nil
+	}
+	path := field.NewPath("spec", "scenario", "ref")
+	var scenario v1alpha1.Scenario
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.experiment.Namespace, Name: reference.Ref}, &scenario)
+	if apierrors.IsNotFound(err) {
+		s.find(ReasonScenarioNotFound, field.NotFound(path, reference.Ref))
+		return nil
+	}
+	if err == nil && !meta.IsStatusConditionTrue(scenario.Status.Conditions, v1alpha1.ConditionReady) {
+		why := "it has not been read yet"
+		if c := meta.FindStatusCondition(scenario.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+			why = c.Message
+		}
+		s.find(ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
+	}
+	return err
+}
+
+func (r *Reconciler) checkSubnets(ctx context.Context, s *scope) error {
+	ranges, err := r.clusterRanges(ctx)
+	if err != nil {
+		return err
+	}
+	for i, network := range s.experiment.Spec.Networks {
+		subnet := s.topology.Subnets[network.Name]
+		for _, taken := range ranges {
+			if subnet.IsValid() && subnet.Overlaps(taken.prefix) {
+				s.find(ReasonSubnetOverlap, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("subnet"), network.Subnet,
+					fmt.Sprintf("overlaps %s, %s: use a part of 198.18.0.0/15", taken.prefix, taken.what)))
+				break
+			}
+		}
+	}
+	return nil
+}

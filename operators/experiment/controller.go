@@ -1,0 +1,166 @@
+// Package experiment is the controller of Experiments: it takes one from `kubectl apply` to its
+// results. See README.md for the phases and what each of them promises.
+package experiment
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// +kubebuilder:rbac:groups=vignette.dev,resources=experiments,verbs=get;list;watch;patch;update;delete
+// +kubebuilder:rbac:groups=vignette.dev,resources=experiments/status;experiments/finalizers,verbs=get;patch;update
+// +kubebuilder:rbac:groups=vignette.dev,resources=waveforms;scenarios,verbs=get;list;watch
+// +kubebuilder:rbac:groups=vignette.dev,namespace=vignette-system,resources=radionetworks,verbs=get;list;watch;create;delete;patch;update
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete;patch
+// +kubebuilder:rbac:groups="",resources=nodes;resourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services,verbs=get
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;create;patch
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;create;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=vignette-workflow,verbs=bind
+// +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=argoproj.io,resources=workflows,verbs=get;list;watch;create;delete;patch;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=vignette-system,resources=leases,verbs=get;create;update;patch
+
+// Runs is the server, as far as the controller needs it.
+type Runs interface {
+	PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error)
+	State(ctx context.Context, uid string) (runapi.State, error)
+	Incident(ctx context.Context, uid string, incident runapi.Incident) error
+	Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error)
+}
+
+// Options of the controller.
+type Options struct {
+	Render render.Options
+	// StartLead from "every agent is ready" to T0.
+	StartLead time.Duration
+	// LookAhead is how far ahead of their time actions are armed.
+	LookAhead time.Duration
+	// ProvisioningDeadline from admission to "every agent is ready".
+	ProvisioningDeadline time.Duration
+	// CleanupDeadline after which a deletion goes on without what it could not remove.
+	CleanupDeadline time.Duration
+	// ClusterCIDRs are ranges of the cluster's own besides those that Kubernetes tells.
+	ClusterCIDRs []netip.Prefix
+	// Version of the operator, for the run record.
+	Version string
+}
+
+// DefaultOptions as the manager's flags have them.
+func DefaultOptions() Options {
+	return Options{
+		StartLead: 5 * time.Second, LookAhead: 30 * time.Second,
+		ProvisioningDeadline: 5 * time.Minute, CleanupDeadline: time.Minute,
+	}
+}
+
+// Reconciler takes experiments through their phases.
+type Reconciler struct {
+	// Client reads from caches; Live does not.
+	Client   client.Client
+	Live     client.Reader
+	Runs     Runs
+	Recorder record.EventRecorder
+	Clock    clock.PassiveClock
+	Options  Options
+
+	reserved reservations
+}
+
+// phaseFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.
+type phaseFunc func(context.Context, *scope) (stop bool, err error)
+
+// Reconcile brings one experiment a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+	var e v1alpha1.Experiment
+	if err := r.Client.Get(ctx, request.NamespacedName, &e); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if e.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(&e, v1alpha1.Finalizer) {
+		return ctrl.Result{}, ignoreConflict(r.addFinalizer(ctx, &e))
+	}
+	s := &scope{experiment: &e, now: r.Clock.Now(), options: r.Options.Render}
+	before := e.DeepCopy()
+	defer func() {
+		patchErr := r.writeStatus(ctx, before, s)
+		if apierrors.IsConflict(patchErr) { // a stale read: the next event brings the newer object
+			patchErr, result.RequeueAfter = nil, time.Second
+		}
+		err = errors.Join(err, patchErr)
+	}()
+	err = r.run(ctx, s)
+	if apierrors.IsConflict(err) {
+		err = nil
+		s.after(200 * time.Millisecond)
+	}
+	return ctrl.Result{RequeueAfter: s.wait}, err
+}
+
+func (r *Reconciler) run(ctx context.Context, s *scope) error {
+	phases := []phaseFunc{
+		r.expand, r.refer, r.accept, r.admit,
+		r.provision, r.drive, r.collect, r.salvage,
+		r.cleanFinished, r.expire,
+	}
+	if !s.experiment.DeletionTimestamp.IsZero() {
+		phases = []phaseFunc{r.delete}
+	}
+	for _, phase := range phases {
+		if stop, err := phase(ctx, s); stop || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) addFinalizer(ctx context.Context, e *v1alpha1.Experiment) error {
+	before := e.DeepCopy()
+	controllerutil.AddFinalizer(e, v1alpha1.Finalizer)
+	return r.Client.Patch(ctx, e, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+// writeStatus writes what changed, if anything, and only then tells the events: a conflicting write is done over.
+func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experiment, s *scope) error {
+	if s.gone {
+		return nil
+	}
+	s.summarise()
+	if !equality.Semantic.DeepEqual(before.Status, s.experiment.Status) {
+		after := before.DeepCopy()
+		after.Status = s.experiment.Status
+		// The lock keeps a stale read from setting T0, or leaving a phase, a second time.
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		log.FromContext(ctx).V(1).Info("status written", "phase", after.Status.Phase, "message", after.Status.Message)
+	}
+	for _, event := range s.events {
+		r.Recorder.Event(s.experiment, event.kind, event.reason, event.message)
+	}
+	return nil
+}
+
+func ignoreConflict(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,107 @@
+package experiment
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// serverPatience of a deletion: the archive is told as a courtesy.
+const serverPatience = 3 * time.Second
+
+// delete removes everything but the archive, then the finalizer; after the deadline it says what it
+// could not remove and lets go all the same, as owner references and the sweeper still apply.
+func (r *Reconciler) delete(ctx context.Context, s *scope) (bool, error) {
+	if !controllerutil.ContainsFinalizer(s.experiment, v1alpha1.Finalizer) {
+		s.gone = true
+		return true, nil
+	}
+	r.reserved.release(s.experiment.UID)
+	r.tellDeletion(ctx, s)
+	left, err := r.deleteEverything(ctx, s)
+	overdue := s.now.Sub(s.experiment.DeletionTimestamp.Time) > r.Options.CleanupDeadline
+	if err != nil && !overdue {
+		return true, err
+	}
+	if err != nil {
+		left = append(left, err.Error())
+	}
+	if len(left) > 0 && !overdue {
+		s.experiment.Status.Message = "removing " + someOf(left, "objects")
+		s.after(pollInterval)
+		return true, nil
+	}
+	if len(left) > 0 && meta.FindStatusCondition(s.experiment.Status.Conditions, ConditionCleanedUp) == nil {
+		s.setCondition(ConditionCleanedUp, metav1.ConditionFalse, "DeadlineExceeded", "not removed in time: "+shorten(strings.Join(left, ", ")))
+		s.warn("CleanupIncomplete", "not removed within %s: %s", r.Options.CleanupDeadline, shorten(strings.Join(left, ", ")))
+		s.after(pollInterval)
+		return true, nil // the condition is written first
+	}
+	return true, r.removeFinalizer(ctx, s)
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
+	before := s.experiment.DeepCopy()
+	controllerutil.RemoveFinalizer(s.experiment, v1alpha1.Finalizer)
+	s.gone = true
+	return client.IgnoreNotFound(r.Client.Patch(ctx, s.experiment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
+}
+
+// tellDeletion notes in the archive that the run was cut short.
+func (r *Reconciler) tellDeletion(ctx context.Context, s *scope) {
+	if finished(s.phase()) || s.phase() == "" || s.phase() == v1alpha1.PhaseQueued {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	defer cancel()
+	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	if err == nil && !finished(state.Plan.Phase) {
+		plan := state.Plan
+		plan.Phase, plan.Message = v1alpha1.PhaseFailed, "the experiment was deleted while "+string(s.phase())
+		_, err = r.Runs.PutPlan(ctx, plan)
+	}
+	if err != nil {
+		log.FromContext(ctx).Info("the server could not be told of the deletion", "error", err.Error())
+	}
+}
+
+func (r *Reconciler) deleteEverything(ctx context.Context, s *scope) ([]string, error) {
+	w := &unstructured.Unstructured{}
+	w.SetGroupVersionKind(render.WorkflowKind)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(s.experiment), w)
+	var left []string
+	if err == nil && metav1.IsControlledBy(w, s.experiment) {
+		left = append(left, "Workflow "+w.GetName())
+		err = r.deleteOne(ctx, w)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return left, err
+	}
+	more, err := r.deleteChildren(ctx, s)
+	return append(left, more...), err
+}
+
+// attachments of the experiment, by their owner's UID.
+func (r *Reconciler) attachments(ctx context.Context, s *scope) ([]nadv1.NetworkAttachmentDefinition, error) {
+	var list nadv1.NetworkAttachmentDefinitionList
+	err := r.Client.List(ctx, &list, client.InNamespace(s.experiment.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(s.experiment.UID)})
+	var owned []nadv1.NetworkAttachmentDefinition
+	for _, item := range list.Items {
+		if metav1.IsControlledBy(&item, s.experiment) {
+			owned = append(owned, item)
+		}
+	}
+	return owned, err
+}

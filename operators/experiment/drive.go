@@ -1,0 +1,392 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/argo"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/timeline"
+)
+
+// drive takes a running experiment through the suspended steps of its workflow.
+func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
+	if s.phase() != v1alpha1.PhaseRunning {
+		return false, nil
+	}
+	workflow, err := r.workflow(ctx, s)
+	if err != nil || workflow == nil {
+		return s.failure() == nil, err
+	}
+	flow := argo.Read(workflow)
+	if flow.Finished() {
+		s.doom(ReasonWorkflowFailed, "the workflow ended before the run was over: %s", flow.Failure())
+		s.experiment.Status.Phase = v1alpha1.PhaseCollecting
+		return true, nil
+	}
+	step := flow.Current()
+	s.experiment.Status.Step = step.Name
+	s.after(runningPoll)
+	if step.Name == "" || step.Phase != argo.Running {
+		return s.awaitArgo(workflow, step), nil
+	}
+	if !step.Suspend {
+		s.experiment.Status.Phase = v1alpha1.PhaseCollecting
+		return true, nil
+	}
+	return true, r.driveStep(ctx, s, workflow, step)
+}
+
+// argoPatience for its controller to begin a workflow.
+const argoPatience = 2 * time.Minute
+
+// awaitArgo waits for the workflow's next step; false where it is in vain.
+func (s *scope) awaitArgo(workflow *unstructured.Unstructured, step argo.Step) bool {
+	if step.Name == "" && s.now.Sub(workflow.GetCreationTimestamp().Time) > argoPatience {
+		s.doom(ReasonWorkflowFailed, "Argo has not begun Workflow %s within %s: is its controller running?", workflow.GetName(), argoPatience)
+		return false
+	}
+	if s.failure() == nil && step.Name == "" {
+		s.experiment.Status.Message = "waiting for Argo to begin the workflow"
+	}
+	return true
+}
+
+// driveStep does what a suspended step stands for, and resumes the workflow when it is done.
+func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) error {
+	if _, err := r.loadPods(ctx, s); err != nil {
+		return err
+	}
+	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	if err != nil {
+		return err
+	}
+	lost, err := r.noteLosses(ctx, s, state)
+	if err != nil {
+		return err
+	}
+	s.countNodes(lost)
+	r.checkRun(s, state, lost)
+	if s.failure() == nil && s.experiment.Status.T0 == nil {
+		r.setT0(s)
+		return nil // T0 is written before anybody hears of it
+	}
+	plan, err := r.nextPlan(ctx, s, state)
+	if err != nil {
+		return err
+	}
+	v := r.view(s, state, plan.Armed, lost)
+	verdict := decision{done: true}
+	if s.failure() == nil {
+		verdict = v.decide(step.Name)
+	}
+	if verdict.late != "" {
+		s.doom(ReasonArmedTooLate, "agents did not confirm in time: %s", verdict.late)
+		return nil
+	}
+	if err := r.noteSilence(ctx, state, verdict.silent, v.elapsed); err != nil {
+		return err
+	}
+	return r.conclude(ctx, s, workflow, step, state, plan, verdict)
+}
+
+// conclude tells the server the plan and, where a step is done, resumes the workflow, in that order.
+func (r *Reconciler) conclude(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step, state runapi.State, plan runapi.Plan, verdict decision) error {
+	leaving := verdict.done && (step.Name == argo.StepDrain || s.failure() != nil)
+	if leaving {
+		closePlan(s, &plan)
+	}
+	if !samePlan(state.Plan, plan) {
+		if _, err := r.Runs.PutPlan(ctx, plan); err != nil {
+			return err
+		}
+	}
+	if err := r.setRadioT0(ctx, s); err != nil {
+		return err
+	}
+	r.report(s, step, plan)
+	if !verdict.done {
+		s.after(max(verdict.wait, armingPoll))
+		return nil
+	}
+	if err := r.resume(ctx, workflow, step, s.now); err != nil {
+		return err
+	}
+	s.normal("StepDone", "step %s is done", step.Name)
+	if leaving {
+		s.experiment.Status.Phase, s.experiment.Status.Step = v1alpha1.PhaseCollecting, step.Name
+	}
+	s.after(armingPoll)
+	return nil
+}
+
+// closePlan ends the measuring window and lets the agents finish.
+func closePlan(s *scope, plan *runapi.Plan) {
+	if plan.MeasureEndNanoseconds == nil && s.experiment.Status.T0 != nil {
+		plan.MeasureEndNanoseconds = ptr.To(max(int64(s.elapsed()), 0))
+	}
+	plan.Phase = v1alpha1.PhaseCollecting
+	if failure := s.failure(); failure != nil {
+		plan.Message = failure.Message
+	}
+}
+
+func (r *Reconciler) setT0(s *scope) {
+	t0 := metav1.NewMicroTime(s.now.Add(r.Options.StartLead).Truncate(time.Microsecond))
+	s.experiment.Status.T0 = &t0
+	s.experiment.Status.Message = "T0 is set"
+	s.normal("Started", "T0 is %s", t0.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
+	s.after(0)
+}
+
+// nextPlan adds T0 and what has to be armed now to the plan that the server has.
+func (r *Reconciler) nextPlan(ctx context.Context, s *scope, state runapi.State) (runapi.Plan, error) {
+	plan := state.Plan
+	environment, err := r.environment(ctx, s, plan.Environment)
+	if err != nil {
+		return plan, err
+	}
+	plan.Environment = environment
+	if s.experiment.Status.T0 == nil {
+		return plan, nil
+	}
+	if plan.MeasureEndNanoseconds != nil { // the run was closed and the resume got lost
+		return plan, nil
+	}
+	plan.T0 = ptr.To(s.experiment.Status.T0.UTC())
+	plan.Phase = v1alpha1.PhaseRunning
+	plan.MeasureStartNanoseconds = ptr.To(int64(s.timeline.MeasureStart()))
+	if s.failure() != nil {
+		return plan, nil
+	}
+	if s.experiment.Spec.Stop {
+		plan.Armed = s.timeline.StopEarly(plan.Armed, s.elapsed())
+	}
+	plan.Armed = r.arm(s, plan.Armed)
+	return plan, nil
+}
+
+// arm adds what is due soon. What is due already was missed, and nothing ever starts late.
+func (r *Reconciler) arm(s *scope, already []runapi.Action) []runapi.Action {
+	armed := s.timeline.Armed(already, s.elapsed(), r.Options.LookAhead)
+	for _, action := range armed[len(already):] {
+		if late := s.elapsed() - time.Duration(action.AtNanoseconds); late >= 0 {
+			s.doom(ReasonArmedTooLate, "action %s was due %s before the operator could arm it", action.ID, late.Round(time.Millisecond))
+			return already
+		}
+	}
+	return armed
+}
+
+// view for the decision about a step.
+func (r *Reconciler) view(s *scope, state runapi.State, armed []runapi.Action, lost map[runapi.Target]bool) view {
+	v := view{
+		timeline: s.timeline, armed: armed, lost: lost, agents: map[runapi.Target]runapi.AgentState{},
+		lookAhead: r.Options.LookAhead, drain: s.experiment.Spec.Drain,
+	}
+	for _, agent := range state.Agents {
+		v.agents[runapi.Target{Node: agent.Node, App: agent.App}] = agent
+	}
+	if t0 := s.experiment.Status.T0; t0 != nil {
+		v.elapsed = s.elapsed()
+		if last := state.Counters.LastReceivedNanoseconds; last > 0 {
+			v.lastReceived = time.Unix(0, last).Sub(t0.Time)
+		}
+	}
+	return v
+}
+
+// checkRun says what ends a run before its time.
+func (r *Reconciler) checkRun(s *scope, state runapi.State, lost map[runapi.Target]bool) {
+	if agent := failedAgent(state); agent != nil {
+		s.doom(ReasonAppFailed, "%s", agent.Message)
+	}
+	if late := tooLate(state); late != "" {
+		s.doom(ReasonArmedTooLate, "%s", late)
+	}
+	agents := render.AgentsOf(s.topology)
+	if !slices.ContainsFunc(agents, func(t runapi.Target) bool { return !lost[t] }) {
+		s.doom(ReasonAllNodesFailed, "all %d nodes have failed", len(s.topology.Nodes))
+	}
+	if s.experiment.Spec.Stop && s.experiment.Status.T0 == nil {
+		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
+	}
+}
+
+// noteLosses records nodes and apps that are lost, each once, and gives the targets that do nothing any more.
+func (r *Reconciler) noteLosses(ctx context.Context, s *scope, state runapi.State) (map[runapi.Target]bool, error) {
+	lost := map[runapi.Target]bool{}
+	for _, l := range losses(s.topology, s.pods) {
+		for _, agent := range render.AgentsOf(s.topology) {
+			if agent.Node == l.node && (l.app == "" || l.app == agent.App) {
+				lost[agent] = true
+			}
+		}
+		if noted(state.Incidents, l) {
+			continue
+		}
+		if s.experiment.Status.T0 == nil || s.elapsed() < 0 {
+			s.doom(ReasonNodeFailed, "node %s failed before T0: %s", l.node, l.reason)
+			continue
+		}
+		incident := runapi.Incident{What: l.what, Node: l.node, FromSeconds: s.secondsAfterT0(l.at), Reason: l.reason}
+		if err := r.Runs.Incident(ctx, string(s.experiment.UID), incident); err != nil {
+			return nil, err
+		}
+		s.warn(l.what, "node %s, %.1f s after T0: %s; the run goes on without it", l.node, incident.FromSeconds, l.reason)
+	}
+	return lost, nil
+}
+
+// countNodes that still do something.
+func (s *scope) countNodes(lost map[runapi.Target]bool) {
+	alive := map[string]bool{}
+	for _, agent := range render.AgentsOf(s.topology) {
+		if !lost[agent] {
+			alive[agent.Node] = true
+		}
+	}
+	s.setNodes(len(alive), len(s.topology.Nodes))
+}
+
+// noted tells whether a loss is on record: a node is lost once, whatever its pod shows later.
+func noted(incidents []runapi.Incident, l loss) bool {
+	return slices.ContainsFunc(incidents, func(i runapi.Incident) bool {
+		if i.Node != l.node {
+			return false
+		}
+		if l.what == whatAppFailed {
+			return i.What == whatAppFailed && i.Reason == l.reason
+		}
+		return i.What == whatNodeFailed || i.What == whatEvicted
+	})
+}
+
+func (s *scope) secondsAfterT0(at time.Time) float64 {
+	if at.IsZero() {
+		at = s.now
+	}
+	return max(at.Sub(s.experiment.Status.T0.Time), 0).Seconds()
+}
+
+// noteSilence records actions that no agent reported within the grace.
+func (r *Reconciler) noteSilence(ctx context.Context, state runapi.State, silent []string, elapsed time.Duration) error {
+	for _, action := range silent {
+		incident := runapi.Incident{What: "NotReported", FromSeconds: elapsed.Seconds(), Reason: "nobody reported action " + action}
+		if slices.ContainsFunc(state.Incidents, func(i runapi.Incident) bool { return i.Reason == incident.Reason }) {
+			continue
+		}
+		if err := r.Runs.Incident(ctx, state.Plan.UID, incident); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report puts the run's progress into words.
+func (r *Reconciler) report(s *scope, step argo.Step, plan runapi.Plan) {
+	status := &s.experiment.Status
+	if s.failure() != nil || status.T0 == nil {
+		return
+	}
+	end := s.timeline.End(plan.Armed)
+	status.Progress = progress(s.elapsed(), end, s.experiment.Spec.Drain.Max.Std())
+	switch {
+	case step.Name == argo.StepDrain:
+		status.Message = "waiting for messages that are still under way"
+	case slices.ContainsFunc(plan.Armed, func(a runapi.Action) bool { return a.ID == timeline.EarlyStopID }):
+		status.Message = "stopping early, as spec.stop asks"
+	default:
+		status.Message = fmt.Sprintf("running for %s from T0", end)
+	}
+}
+
+// workflow of the experiment. It is made once, before T0; nil where there is none.
+func (r *Reconciler) workflow(ctx context.Context, s *scope) (*unstructured.Unstructured, error) {
+	w := &unstructured.Unstructured{}
+	w.SetGroupVersionKind(render.WorkflowKind)
+	key := client.ObjectKeyFromObject(s.experiment)
+	err := r.Client.Get(ctx, key, w)
+	if apierrors.IsNotFound(err) { // the cache may be behind
+		err = r.Live.Get(ctx, key, w)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, r.createWorkflow(ctx, s)
+	}
+	if err == nil && !metav1.IsControlledBy(w, s.experiment) {
+		s.doom(ReasonWorkflowNameTaken, "there is a Workflow %s that belongs to somebody else", w.GetName())
+		return nil, nil
+	}
+	return w, err
+}
+
+func (r *Reconciler) createWorkflow(ctx context.Context, s *scope) error {
+	status := s.experiment.Status
+	if status.T0 != nil || status.Step != "" || status.Phase != v1alpha1.PhaseRunning {
+		s.doom(ReasonWorkflowDeleted, "Workflow %s was deleted during the run, and a run is never repeated", s.experiment.Name)
+		return nil
+	}
+	if s.failure() != nil {
+		return nil
+	}
+	err := r.Client.Create(ctx, render.Workflow(s.input()))
+	s.after(pollInterval)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		s.doom(ReasonWorkflowFailed, "the workflow is refused: %v", err)
+		return nil
+	}
+	return err
+}
+
+// resume a suspended step. Argo's Workflow has no status subresource, and its resource version is the lock.
+func (r *Reconciler) resume(ctx context.Context, workflow *unstructured.Unstructured, step argo.Step, now time.Time) error {
+	resumed := workflow.DeepCopy()
+	if err := argo.Resume(resumed, step, now); err != nil {
+		return err
+	}
+	return r.Client.Update(ctx, resumed)
+}
+
+// setRadioT0 tells radiod T0, from which scenarios are replayed.
+func (r *Reconciler) setRadioT0(ctx context.Context, s *scope) error {
+	t0 := s.experiment.Status.T0
+	if t0 == nil {
+		return nil
+	}
+	networks, err := r.radioNetworks(ctx, s)
+	if err != nil {
+		return err
+	}
+	for i := range networks {
+		network := &networks[i]
+		if network.Spec.T0 != nil && network.Spec.T0.Time.Equal(t0.Time) {
+			continue
+		}
+		before := network.DeepCopy()
+		network.Spec.T0 = t0
+		if err := r.Client.Patch(ctx, network, client.MergeFrom(before)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// radioNetworks of the experiment, by its UID.
+func (r *Reconciler) radioNetworks(ctx context.Context, s *scope) ([]v1alpha1.RadioNetwork, error) {
+	var list v1alpha1.RadioNetworkList
+	err := r.Client.List(ctx, &list, client.InNamespace(r.Options.Render.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(s.experiment.UID)})
+	return slices.DeleteFunc(list.Items, func(n v1alpha1.RadioNetwork) bool { return n.Spec.Experiment.UID != s.experiment.UID }), err
+}

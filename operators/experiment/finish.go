@@ -1,0 +1,218 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/argo"
+)
+
+const (
+	// salvageFor so long the logs of a run that failed early are tried to be saved.
+	salvageFor = 30 * time.Second
+	// sealWait for agents of such a run.
+	sealWait = 3.0
+)
+
+// collect follows the workflow's pod steps to the results.
+func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
+	if s.phase() != v1alpha1.PhaseCollecting && s.phase() != v1alpha1.PhaseAnalysing {
+		return false, nil
+	}
+	workflow, err := r.workflow(ctx, s)
+	if err != nil || workflow == nil {
+		return false, err
+	}
+	flow := argo.Read(workflow)
+	if flow.Finished() {
+		return true, r.conclusion(ctx, s, flow)
+	}
+	step := flow.Current()
+	s.experiment.Status.Step = step.Name
+	s.after(5 * time.Second)
+	if step.Suspend && step.Phase == argo.Running {
+		s.after(armingPoll)
+		return true, r.resume(ctx, workflow, step, s.now) // a failed run goes through what is left of the steps
+	}
+	r.followPods(s, step)
+	return true, nil
+}
+
+func (r *Reconciler) followPods(s *scope, step argo.Step) {
+	status := &s.experiment.Status
+	switch step.Name {
+	case argo.StepAnalyse:
+		status.Phase, status.Progress = v1alpha1.PhaseAnalysing, "97%"
+	default:
+		status.Progress = "92%"
+	}
+	if s.failure() == nil {
+		status.Message = map[string]string{argo.StepAnalyse: "matching messages"}[step.Name]
+		if status.Message == "" {
+			status.Message = "collecting the nodes' logs"
+		}
+	}
+}
+
+// conclusion writes the results of a finished workflow, or why there are none.
+func (r *Reconciler) conclusion(ctx context.Context, s *scope, flow argo.State) error {
+	if flow.Phase != argo.Succeeded {
+		s.doom(ReasonWorkflowFailed, "%s", flow.Failure())
+	}
+	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	if err != nil {
+		return err
+	}
+	if state.Results != nil {
+		s.experiment.Status.Results = headline(state.Results)
+	} else if flow.Phase == argo.Succeeded {
+		s.doom(ReasonWorkflowFailed, "the analysis ended well, but the server has no results.json")
+	}
+	phase, message := v1alpha1.PhaseSucceeded, "the results are complete"
+	if summary := s.experiment.Status.Results; summary != nil && summary.DeliveredPercent != "" {
+		message = fmt.Sprintf("%s %% of %d deliveries arrived", summary.DeliveredPercent, summary.Expected)
+	}
+	if failure := s.failure(); failure != nil {
+		phase, message = v1alpha1.PhaseFailed, failure.Message
+	}
+	plan := state.Plan
+	plan.Phase, plan.Message = phase, message
+	if !samePlan(state.Plan, plan) {
+		if _, err := r.Runs.PutPlan(ctx, plan); err != nil {
+			return err
+		}
+	}
+	s.end(phase, message)
+	return nil
+}
+
+// salvage closes a run that failed without a workflow to collect its logs: it asks the agents to
+// finish and the server to seal what it gets, for a bounded time.
+func (r *Reconciler) salvage(ctx context.Context, s *scope) (bool, error) {
+	failure := s.failure()
+	if failure == nil || finished(s.phase()) {
+		return false, nil
+	}
+	message := failure.Message
+	if err := r.saveLogs(ctx, s, message); err != nil {
+		if s.now.Sub(failure.LastTransitionTime.Time) < salvageFor {
+			s.after(2 * time.Second)
+			return true, nil
+		}
+		message = shorten(fmt.Sprintf("%s (its logs could not be archived: %v)", message, err))
+	}
+	r.reserved.release(s.experiment.UID)
+	s.end(v1alpha1.PhaseFailed, message)
+	return true, nil
+}
+
+func (r *Reconciler) saveLogs(ctx context.Context, s *scope, message string) error {
+	uid := string(s.experiment.UID)
+	state, err := r.Runs.State(ctx, uid)
+	if runs.IsNotFound(err) {
+		return nil // the server never heard of it: there is nothing to save
+	}
+	if err != nil {
+		return err
+	}
+	plan := state.Plan
+	plan.Phase, plan.Message = v1alpha1.PhaseFailed, message
+	if !samePlan(state.Plan, plan) {
+		if _, err := r.Runs.PutPlan(ctx, plan); err != nil {
+			return err
+		}
+	}
+	if len(state.Agents) == 0 || state.Sealed {
+		return nil
+	}
+	_, err = r.Runs.Seal(ctx, uid, runapi.SealRequest{WaitSeconds: sealWait})
+	return err
+}
+
+// cleanFinished removes what a finished experiment does not need; its workflow and results stay.
+func (r *Reconciler) cleanFinished(ctx context.Context, s *scope) (bool, error) {
+	if !finished(s.phase()) {
+		return false, nil
+	}
+	left, err := r.deleteChildren(ctx, s)
+	if err == nil && len(left) > 0 {
+		s.after(pollInterval)
+	}
+	return false, err
+}
+
+// expire deletes a finished experiment after its time to live.
+func (r *Reconciler) expire(ctx context.Context, s *scope) (bool, error) {
+	ttl, completed := s.experiment.Spec.TTLAfterFinished, s.experiment.Status.CompletionTime
+	if !finished(s.phase()) || ttl == nil || completed == nil {
+		return false, nil
+	}
+	if left := ttl.Std() - s.now.Sub(completed.Time); left > 0 {
+		s.after(left)
+		return false, nil
+	}
+	err := r.Client.Delete(ctx, s.experiment, client.Preconditions{UID: &s.experiment.UID})
+	return true, client.IgnoreNotFound(err)
+}
+
+// deleteChildren deletes pods first and, once they are gone, what their network teardown may still
+// read. It names what is left. Every delete is tied to the UID that was seen.
+func (r *Reconciler) deleteChildren(ctx context.Context, s *scope) (left []string, err error) {
+	if _, err := r.loadPods(ctx, s); err != nil {
+		return nil, err
+	}
+	for _, node := range sortedKeys(s.pods) {
+		left = append(left, "pod "+s.pods[node].Name)
+		if err := r.deleteOne(ctx, s.pods[node]); err != nil {
+			return left, err
+		}
+	}
+	if len(left) > 0 {
+		return left, nil
+	}
+	return r.deleteNetworks(ctx, s)
+}
+
+func (r *Reconciler) deleteNetworks(ctx context.Context, s *scope) (left []string, err error) {
+	attachments, err := r.attachments(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	networks, err := r.radioNetworks(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	for i := range networks {
+		left = append(left, "RadioNetwork "+networks[i].Name)
+		if err := r.deleteOne(ctx, &networks[i]); err != nil {
+			return left, err
+		}
+	}
+	for i := range attachments {
+		left = append(left, "NetworkAttachmentDefinition "+attachments[i].Name)
+		if err := r.deleteOne(ctx, &attachments[i]); err != nil {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
+// deleteOne deletes exactly the object that was seen, unless that is under way.
+func (r *Reconciler) deleteOne(ctx context.Context, object client.Object) error {
+	if !object.GetDeletionTimestamp().IsZero() {
+		return nil
+	}
+	err := r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
+	if apierrors.IsConflict(err) { // another object took its name meanwhile: ours is gone
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}

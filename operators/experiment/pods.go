@@ -1,0 +1,157 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// unschedulableFor so long is a failure: room was checked, so something else is wrong.
+const unschedulableFor = 2 * time.Minute
+
+// imageReasons of a waiting container that waiting alone does not heal soon.
+var imageReasons = map[string]bool{
+	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true,
+}
+
+// containerReasons of a waiting container that waiting alone does not heal.
+var containerReasons = map[string]bool{
+	"CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true, "CrashLoopBackOff": true,
+}
+
+// podTrouble says why a pod will not become ready; an empty reason where it still may.
+func podTrouble(pod *corev1.Pod, now time.Time) (reason, message string) {
+	if !pod.DeletionTimestamp.IsZero() {
+		return ReasonNodeFailed, "its pod was deleted before the experiment started"
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if reason, message := containerTrouble(pod, status); reason != "" {
+			return reason, message
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return ReasonNodeFailed, fmt.Sprintf("its pod ended before the experiment started: %s %s", pod.Status.Reason, pod.Status.Message)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
+			now.Sub(c.LastTransitionTime.Time) > unschedulableFor {
+			return ReasonUnschedulable, fmt.Sprintf("no host takes it for %s: %s", unschedulableFor, c.Message)
+		}
+	}
+	return "", ""
+}
+
+func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus) (reason, message string) {
+	if waiting := status.State.Waiting; waiting != nil {
+		image := status.Image
+		if image == "" {
+			image = specImage(pod, status.Name)
+		}
+		switch {
+		case imageReasons[waiting.Reason]:
+			return ReasonImage, fmt.Sprintf("app %s: image %s: %s: %s", status.Name, image, waiting.Reason, waiting.Message)
+		case containerReasons[waiting.Reason]:
+			return ReasonContainer, fmt.Sprintf("app %s does not start: %s: %s", status.Name, waiting.Reason, waiting.Message)
+		}
+	}
+	if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
+		return ReasonContainer, fmt.Sprintf("app %s: %s", status.Name, describeEnd(ended))
+	}
+	return "", ""
+}
+
+func specImage(pod *corev1.Pod, container string) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
+}
+
+func describeEnd(ended *corev1.ContainerStateTerminated) string {
+	text := fmt.Sprintf("its container ended with exit code %d", ended.ExitCode)
+	if ended.Reason != "" && ended.Reason != "Error" && ended.Reason != "Completed" {
+		text += " (" + ended.Reason + ")"
+	}
+	if ended.Message != "" {
+		text += ": " + ended.Message
+	}
+	return text
+}
+
+// What is lost, in the words of incidents.
+const (
+	whatNodeFailed = "NodeFailed"
+	whatEvicted    = "Evicted"
+	whatAppFailed  = "AppFailed"
+)
+
+// loss of a node, or of one app of it, while an experiment runs.
+type loss struct {
+	node string
+	// app is empty where the whole node is lost.
+	app          string
+	what, reason string
+	// at is when it happened; zero where nobody knows.
+	at time.Time
+}
+
+// losses in a running experiment, by what its pods show.
+func losses(t *topology.Topology, pods map[string]*corev1.Pod) (found []loss) {
+	for _, node := range t.Nodes {
+		pod := pods[node.Name]
+		if l := nodeLoss(node.Name, pod); l != nil {
+			found = append(found, *l)
+			continue
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			if ended := status.State.Terminated; ended != nil {
+				found = append(found, loss{node: node.Name, app: status.Name, what: whatAppFailed,
+					reason: "app " + status.Name + ": " + describeEnd(ended), at: ended.FinishedAt.Time})
+			}
+		}
+	}
+	return found
+}
+
+func nodeLoss(node string, pod *corev1.Pod) *loss {
+	switch {
+	case pod == nil:
+		return &loss{node: node, what: whatNodeFailed, reason: "its pod is gone"}
+	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+		l := &loss{node: node, what: whatNodeFailed, reason: "its pod has ended", at: lastEnd(pod)}
+		if pod.Status.Reason != "" {
+			l.reason += ": " + pod.Status.Reason + " " + pod.Status.Message
+		}
+		if pod.Status.Reason == whatEvicted {
+			l.what = whatEvicted
+		}
+		return l
+	case !pod.DeletionTimestamp.IsZero():
+		return &loss{node: node, what: whatNodeFailed, reason: "its pod was deleted", at: deletedAt(pod)}
+	}
+	return nil
+}
+
+// deletedAt is when somebody asked for the deletion; the timestamp itself is the end of the grace period.
+func deletedAt(pod *corev1.Pod) time.Time {
+	grace := int64(0)
+	if pod.DeletionGracePeriodSeconds != nil {
+		grace = *pod.DeletionGracePeriodSeconds
+	}
+	return pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+}
+
+func lastEnd(pod *corev1.Pod) (at time.Time) {
+	for _, status := range pod.Status.ContainerStatuses {
+		if ended := status.State.Terminated; ended != nil && ended.FinishedAt.After(at) {
+			at = ended.FinishedAt.Time
+		}
+	}
+	return at
+}

@@ -1,0 +1,323 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/room"
+)
+
+// pollInterval of the server's state while agents come up.
+const pollInterval = time.Second
+
+// provision creates all nodes behind a scheduling gate, makes them members of their radio networks,
+// lets them go together and waits for every agent.
+func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
+	if s.phase() != v1alpha1.PhaseProvisioning || s.failure() != nil {
+		return false, nil
+	}
+	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensurePods, r.enlist, r.release, r.awaitAgents} {
+		if stop, err := step(ctx, s); stop || err != nil {
+			return true, err
+		}
+		if s.failure() != nil {
+			return false, nil // salvage follows
+		}
+	}
+	return true, nil
+}
+
+// loadPods finds the experiment's pods by their owner's UID; labels only narrow the search.
+func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
+	var list corev1.PodList
+	e := s.experiment
+	err := r.Client.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)})
+	s.pods = map[string]*corev1.Pod{}
+	for i := range list.Items {
+		if pod := &list.Items[i]; metav1.IsControlledBy(pod, e) {
+			s.pods[pod.Labels[v1alpha1.LabelNode]] = pod
+		}
+	}
+	return false, err
+}
+
+// checkProvisioning ends what cannot become ready.
+func (r *Reconciler) checkProvisioning(_ context.Context, s *scope) (bool, error) {
+	status := s.experiment.Status
+	if s.experiment.Spec.Stop {
+		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
+	}
+	for _, name := range sortedKeys(s.pods) {
+		if reason, message := podTrouble(s.pods[name], s.now); reason != "" {
+			s.doom(reason, "node %s: %s", name, message)
+		}
+	}
+	if status.StartTime != nil && s.now.Sub(status.StartTime.Time) > r.Options.ProvisioningDeadline {
+		s.doom(ReasonProvisioningTimeout, "not ready %s after admission; last: %s", r.Options.ProvisioningDeadline, status.Message)
+	}
+	return false, nil
+}
+
+// ensureShared makes the account of the workflow's pods, or becomes one more owner of it. One that the
+// user made is left alone.
+func (r *Reconciler) ensureShared(ctx context.Context, s *scope) (bool, error) {
+	if len(s.pods) == len(s.topology.Nodes) {
+		return false, nil // it was made before the first pod
+	}
+	for _, want := range []client.Object{render.ServiceAccount(s.experiment), render.RoleBinding(s.experiment)} {
+		existing := want.DeepCopyObject().(client.Object)
+		err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), existing)
+		if apierrors.IsNotFound(err) {
+			err = r.Client.Create(ctx, want)
+			if apierrors.IsAlreadyExists(err) {
+				s.after(pollInterval)
+				return true, nil
+			}
+		} else if err == nil {
+			err = r.joinOwners(ctx, s.experiment, existing)
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+func (r *Reconciler) joinOwners(ctx context.Context, e *v1alpha1.Experiment, object client.Object) error {
+	owners := object.GetOwnerReferences()
+	ours := slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == e.UID })
+	if ours || object.GetLabels()["app.kubernetes.io/managed-by"] != render.ManagedByValue {
+		return nil
+	}
+	before := object.DeepCopyObject().(client.Object)
+	object.SetOwnerReferences(append(owners, render.SharedOwner(e)))
+	return r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, error) {
+	for _, want := range render.Attachments(s.input()) {
+		existing := want.DeepCopy()
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), existing)
+		if apierrors.IsNotFound(err) {
+			err = r.Client.Create(ctx, want)
+		}
+		if apierrors.IsAlreadyExists(err) { // the cache is behind
+			err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), existing)
+		}
+		if err == nil && existing.UID != "" && !metav1.IsControlledBy(existing, s.experiment) {
+			s.experiment.Status.Message = fmt.Sprintf("waiting for NetworkAttachmentDefinition %s, which belongs to somebody else, to go", want.Name)
+			s.after(2 * pollInterval)
+			return true, nil
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// ensurePods creates the pods that are missing; all are held by their gate.
+func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
+	for _, want := range render.Pods(s.input()) {
+		node := want.Labels[v1alpha1.LabelNode]
+		if s.pods[node] != nil {
+			continue
+		}
+		err := r.Client.Create(ctx, want)
+		switch {
+		case err == nil:
+			s.pods[node] = want
+		case apierrors.IsAlreadyExists(err):
+			if stop, err := r.adopt(ctx, s, want); stop || err != nil {
+				return true, err
+			}
+		case isQuotaRefusal(err):
+			return true, r.backToQueue(ctx, s, err)
+		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+			s.doom(ReasonPodRefused, "the cluster refuses the pod of node %s: %v", node, err)
+			return false, nil
+		default:
+			return true, err
+		}
+	}
+	r.reserved.release(s.experiment.UID)
+	return false, nil
+}
+
+// adopt takes a pod that exists already: made by us a moment ago and not in the cache yet, or somebody else's.
+func (r *Reconciler) adopt(ctx context.Context, s *scope, want *corev1.Pod) (bool, error) {
+	var existing corev1.Pod
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), &existing); err != nil {
+		return true, client.IgnoreNotFound(err)
+	}
+	if metav1.IsControlledBy(&existing, s.experiment) {
+		s.pods[want.Labels[v1alpha1.LabelNode]] = &existing
+		return false, nil
+	}
+	s.experiment.Status.Message = fmt.Sprintf("waiting for pod %s, which belongs to somebody else, to go", want.Name)
+	s.after(2 * pollInterval)
+	return true, nil
+}
+
+// isQuotaRefusal recognises the quota admission plugin; "must specify limits" is not about room.
+func isQuotaRefusal(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// backToQueue takes back what was created: all of an experiment's nodes or none.
+func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) error {
+	r.reserved.release(s.experiment.UID)
+	status := &s.experiment.Status
+	message := shorten(fmt.Sprintf("not all nodes could be created, so none stays: %v", cause))
+	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""
+	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, room.ReasonNoRoom, message)
+	s.warn(room.ReasonNoRoom, "%s", message)
+	s.after(roomInterval)
+	for _, node := range sortedKeys(s.pods) {
+		if err := r.deleteOne(ctx, s.pods[node]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enlist tells the server and radiod who the nodes are, by the UIDs of their pods.
+func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
+	uids := map[string]types.UID{}
+	for node, pod := range s.pods {
+		uids[node] = pod.UID
+	}
+	if err := r.putPlan(ctx, s, render.Plan(s.input(), s.waveforms, uids)); err != nil {
+		s.experiment.Status.Message = "telling the server of the nodes"
+		return true, err
+	}
+	for _, want := range render.RadioNetworks(s.input(), s.waveforms, uids) {
+		var existing v1alpha1.RadioNetwork
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &existing)
+		switch {
+		case apierrors.IsNotFound(err):
+			err = r.Client.Create(ctx, want)
+		case err == nil && !equality.Semantic.DeepEqual(existing.Spec, want.Spec):
+			before := existing.DeepCopy()
+			existing.Spec = want.Spec
+			err = r.Client.Patch(ctx, &existing, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		}
+		if apierrors.IsAlreadyExists(err) {
+			s.after(pollInterval)
+			return true, nil
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// release lifts the gate of every pod.
+func (r *Reconciler) release(ctx context.Context, s *scope) (bool, error) {
+	for _, name := range sortedKeys(s.pods) {
+		pod := s.pods[name]
+		if len(pod.Spec.SchedulingGates) == 0 {
+			continue
+		}
+		before := pod.DeepCopy()
+		pod.Spec.SchedulingGates = slices.DeleteFunc(pod.Spec.SchedulingGates, func(g corev1.PodSchedulingGate) bool { return g.Name == v1alpha1.SchedulingGate })
+		if err := r.Client.Patch(ctx, pod, client.MergeFrom(before)); err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// awaitAgents ends Provisioning once every agent has connected and written its files.
+func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
+	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	if err != nil {
+		return true, err
+	}
+	ready, waiting := readyNodes(s, state)
+	status := &s.experiment.Status
+	s.setNodes(ready, len(s.topology.Nodes))
+	if agent := failedAgent(state); agent != nil {
+		s.doom(ReasonAppFailed, "%s", agent.Message)
+		return false, nil
+	}
+	if len(waiting) > 0 {
+		status.Message = "waiting for " + someOf(waiting, "agents")
+		s.after(pollInterval)
+		return true, nil
+	}
+	s.normal("NodesReady", "all nodes are ready: %s", status.Nodes.Summary)
+	// The name is written before the Workflow is made; both together make sure that it is made once.
+	status.Phase, status.Message, status.Workflow = v1alpha1.PhaseRunning, "every agent is ready", s.experiment.Name
+	return true, nil
+}
+
+func failedAgent(state runapi.State) *runapi.AgentState {
+	for i, agent := range state.Agents {
+		if agent.Phase == runapi.AgentFailed {
+			return &state.Agents[i]
+		}
+	}
+	return nil
+}
+
+// readyNodes counts the nodes all of whose agents have reported, and names the agents that have not.
+func readyNodes(s *scope, state runapi.State) (ready int, waiting []string) {
+	reported := map[runapi.Target]bool{}
+	for _, agent := range state.Agents {
+		reported[runapi.Target{Node: agent.Node, App: agent.App}] = true
+	}
+	lacking := map[string]bool{}
+	for _, agent := range render.AgentsOf(s.topology) {
+		if !reported[agent] {
+			lacking[agent.Node] = true
+			waiting = append(waiting, agent.Node+"/"+agent.App+podNote(s.pods[agent.Node]))
+		}
+	}
+	return len(s.topology.Nodes) - len(lacking), waiting
+}
+
+// podNote says how far a pod has come, while it is not running.
+func podNote(pod *corev1.Pod) string {
+	if pod == nil || pod.Status.Phase == corev1.PodRunning {
+		return ""
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+			return " (" + c.Message + ")"
+		}
+	}
+	return ""
+}
+
+// someOf names the first few of many.
+func someOf(names []string, what string) string {
+	const shown = 3
+	if len(names) <= shown {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more %s", strings.Join(names[:shown], ", "), len(names)-shown, what)
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,64 @@
+package experiment
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/timeline"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// scope is what one reconciliation works with. Phases change experiment.Status; it is written once, at the end.
+type scope struct {
+	experiment *v1alpha1.Experiment
+	now        time.Time
+	topology   *topology.Topology
+	timeline   *timeline.Timeline
+	// waveforms by the network's name.
+	waveforms map[string]v1alpha1.WaveformSpec
+	// pods of the experiment by the node's name, once a phase has loaded them.
+	pods map[string]*corev1.Pod
+	// findings of the spec and of what it refers to; none in a good experiment.
+	findings []finding
+
+	events []note
+	// wait is the shortest time after which to come back; 0 for none.
+	wait time.Duration
+	// gone tells that the finalizer is off and there is no status to write any more.
+	gone bool
+	// options of the platform for rendering.
+	options render.Options
+}
+
+type note struct {
+	kind, reason, message string
+}
+
+// after asks for another reconciliation at the latest then.
+func (s *scope) after(d time.Duration) {
+	d = max(d, 10*time.Millisecond)
+	if s.wait == 0 || d < s.wait {
+		s.wait = d
+	}
+}
+
+func (s *scope) normal(reason, format string, args ...any) {
+	s.events = append(s.events, note{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
+}
+
+func (s *scope) warn(reason, format string, args ...any) {
+	s.events = append(s.events, note{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)})
+}
+
+func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
+
+func (s *scope) input() render.Input {
+	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options}
+}
+
+// elapsed since T0; negative before it. T0 must be set.
+func (s *scope) elapsed() time.Duration { return s.now.Sub(s.experiment.Status.T0.Time) }

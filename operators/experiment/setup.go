@@ -1,0 +1,131 @@
+package experiment
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// CacheOptions limit what the manager keeps of the cluster: pods, attachments and workflows of
+// experiments only, RadioNetworks of the platform's namespace only, nodes without their image lists.
+func CacheOptions(platformNamespace string) cache.Options {
+	ours := cache.ByObject{Label: ofExperiments()}
+	workflow := &unstructured.Unstructured{}
+	workflow.SetGroupVersionKind(render.WorkflowKind)
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:                        ours,
+			&nadv1.NetworkAttachmentDefinition{}: ours,
+			workflow:                             ours,
+			&v1alpha1.RadioNetwork{}:             {Namespaces: map[string]cache.Config{platformNamespace: {}}},
+			&corev1.Node{}:                       {Transform: slimNode},
+		},
+	}
+}
+
+func ofExperiments() labels.Selector {
+	requirement, err := labels.NewRequirement(v1alpha1.LabelExperimentUID, selection.Exists, nil)
+	if err != nil {
+		panic(err) // the label is a constant
+	}
+	return labels.NewSelector().Add(*requirement)
+}
+
+func slimNode(object any) (any, error) {
+	if node, ok := object.(*corev1.Node); ok {
+		node.ManagedFields, node.Status.Images, node.Annotations = nil, nil, nil
+	}
+	return object, nil
+}
+
+// SetupWithManager registers the controller and what wakes it.
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) error {
+	workflow := &unstructured.Unstructured{}
+	workflow.SetGroupVersionKind(render.WorkflowKind)
+	queued := handler.EnqueueRequestsFromMapFunc(r.queuedIn)
+	return ctrl.NewControllerManagedBy(manager).
+		Named("experiment").
+		For(&v1alpha1.Experiment{}).
+		Owns(&corev1.Pod{}).
+		Owns(&nadv1.NetworkAttachmentDefinition{}, builder.WithPredicates(deletions())).
+		Owns(workflow).
+		Watches(&v1alpha1.Waveform{}, queued).
+		Watches(&v1alpha1.Scenario{}, queued).
+		Watches(&corev1.ResourceQuota{}, queued).
+		Watches(&corev1.Node{}, queued, builder.WithPredicates(capacityChanges())).
+		Watches(&v1alpha1.Experiment{}, queued, builder.WithPredicates(roomChanges())).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrent,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),
+		}).
+		Complete(r)
+}
+
+// queuedIn are the experiments in the queue that an object may matter to: those of its namespace, or all.
+func (r *Reconciler) queuedIn(ctx context.Context, object client.Object) (requests []reconcile.Request) {
+	options := []client.ListOption{}
+	_, isExperiment := object.(*v1alpha1.Experiment)
+	if object.GetNamespace() != "" && !isExperiment {
+		options = append(options, client.InNamespace(object.GetNamespace()))
+	}
+	var list v1alpha1.ExperimentList
+	if err := r.Client.List(ctx, &list, options...); err != nil {
+		return nil // the next look for room comes by itself
+	}
+	for _, e := range list.Items {
+		if e.UID != object.GetUID() && (e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == "") {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: e.Name}})
+		}
+	}
+	return requests
+}
+
+func deletions() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+// capacityChanges of nodes; heartbeats are none.
+func capacityChanges() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*corev1.Node)
+		after, alsoOK := e.ObjectNew.(*corev1.Node)
+		return ok && alsoOK && (!reflect.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
+			before.Spec.Unschedulable != after.Spec.Unschedulable || !reflect.DeepEqual(before.Spec.Taints, after.Spec.Taints))
+	}}
+}
+
+// roomChanges: an experiment that leaves makes room, or the turn passes on.
+func roomChanges() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.Experiment)
+			after, alsoOK := e.ObjectNew.(*v1alpha1.Experiment)
+			return ok && alsoOK && before.Status.Phase != after.Status.Phase
+		},
+	}
+}

@@ -1,0 +1,181 @@
+package experiment
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/room"
+)
+
+// Condition types beside those of the API package.
+const (
+	// ConditionFailure is True from the moment a run is bound to fail, while its logs are still being
+	// collected, and keeps the reason.
+	ConditionFailure = "Failure"
+	// ConditionCleanedUp is False where a deletion could not remove everything in time.
+	ConditionCleanedUp = "CleanedUp"
+)
+
+// Reasons of Failure.
+const (
+	ReasonStoppedBeforeStart  = "StoppedBeforeStart"
+	ReasonProvisioningTimeout = "ProvisioningTimeout"
+	ReasonPodRefused          = "PodRefused"
+	ReasonImage               = "ImageNotAvailable"
+	ReasonContainer           = "ContainerNotStarted"
+	ReasonUnschedulable       = "Unschedulable"
+	ReasonNodeFailed          = "NodeFailed"
+	ReasonAllNodesFailed      = "AllNodesFailed"
+	ReasonAppFailed           = "AppFailed"
+	ReasonArmedTooLate        = "ArmedTooLate"
+	ReasonWorkflowNameTaken   = "WorkflowNameTaken"
+	ReasonWorkflowDeleted     = "WorkflowDeleted"
+	ReasonWorkflowFailed      = "WorkflowFailed"
+	ReasonReferenceLost       = "ReferenceLost"
+)
+
+func finished(phase v1alpha1.ExperimentPhase) bool {
+	return phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseFailed
+}
+
+// setCondition sets a condition and tells whether its status, reason or message changed.
+func (s *scope) setCondition(kind string, status metav1.ConditionStatus, reason, message string) bool {
+	e := s.experiment
+	before := meta.FindStatusCondition(e.Status.Conditions, kind)
+	changed := before == nil || before.Status != status || before.Reason != reason || before.Message != message
+	condition := metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: e.Generation}
+	if before == nil || before.Status != status {
+		condition.LastTransitionTime = metav1.NewTime(s.now)
+	}
+	meta.SetStatusCondition(&e.Status.Conditions, condition)
+	return changed
+}
+
+// failure that the run is bound to end with; nil for none.
+func (s *scope) failure() *metav1.Condition {
+	condition := meta.FindStatusCondition(s.experiment.Status.Conditions, ConditionFailure)
+	if condition == nil || condition.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return condition
+}
+
+// doom binds the run to fail; the first reason stays.
+func (s *scope) doom(reason, format string, args ...any) {
+	if s.failure() != nil {
+		return
+	}
+	message := shorten(fmt.Sprintf(format, args...))
+	s.setCondition(ConditionFailure, metav1.ConditionTrue, reason, message)
+	s.experiment.Status.Message = message
+	s.warn(reason, "%s", message)
+}
+
+// shorten keeps messages within what conditions and events take.
+func shorten(message string) string {
+	const most = 1000
+	if len(message) <= most {
+		return message
+	}
+	return strings.ToValidUTF8(message[:most-3], "") + "…"
+}
+
+func (s *scope) setNodes(ready, total int) {
+	s.experiment.Status.Nodes = v1alpha1.NodesStatus{Ready: int32(ready), Total: int32(total), Summary: fmt.Sprintf("%d/%d", ready, total)}
+}
+
+// end closes a run.
+func (s *scope) end(phase v1alpha1.ExperimentPhase, message string) {
+	status := &s.experiment.Status
+	status.Phase, status.Message, status.Step = phase, message, ""
+	now := metav1.NewTime(s.now)
+	status.CompletionTime = &now
+	if phase == v1alpha1.PhaseSucceeded {
+		status.Progress = "100%"
+		s.normal(string(phase), "%s", message)
+		return
+	}
+	s.warn(string(phase), "%s", message)
+}
+
+// summarise derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
+func (s *scope) summarise() {
+	status := &s.experiment.Status
+	reason, message := string(status.Phase), status.Message
+	ready, reconciling, stalled := metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse
+	switch {
+	case status.Phase == v1alpha1.PhaseSucceeded:
+		ready, reconciling = metav1.ConditionTrue, metav1.ConditionFalse
+	case status.Phase == v1alpha1.PhaseFailed:
+		reconciling, stalled = metav1.ConditionFalse, metav1.ConditionTrue
+		if failure := s.failure(); failure != nil {
+			reason = failure.Reason
+		}
+	case status.Phase == v1alpha1.PhaseQueued:
+		if stuck := s.stuck(); stuck != "" {
+			reason, reconciling, stalled = stuck, metav1.ConditionFalse, metav1.ConditionTrue
+		}
+	}
+	s.setCondition(v1alpha1.ConditionReady, ready, reason, message)
+	s.setCondition(v1alpha1.ConditionReconciling, reconciling, reason, message)
+	s.setCondition(v1alpha1.ConditionStalled, stalled, reason, message)
+	status.ObservedGeneration = s.experiment.Generation
+}
+
+// stuck is why a queued experiment cannot go on by itself.
+func (s *scope) stuck() string {
+	conditions := s.experiment.Status.Conditions
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		return c.Reason
+	}
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAdmitted)
+	if c != nil && (c.Reason == room.ReasonQuotaTooSmall || c.Reason == room.ReasonClusterTooSmall) {
+		return c.Reason
+	}
+	return ""
+}
+
+// progressGrain keeps progress from being written more often than every few seconds.
+const progressGrain = 5 * time.Second
+
+// progress of a run in percent: of its duration and the longest drain; collecting and analysing make the rest.
+func progress(elapsed, end, drain time.Duration) string {
+	total := end + drain
+	if total <= 0 || elapsed <= 0 {
+		return "0%"
+	}
+	share := float64(elapsed.Truncate(progressGrain)) / float64(total)
+	return strconv.Itoa(int(90*min(share, 1))) + "%"
+}
+
+// headline of the results.
+func headline(r *runapi.Results) *v1alpha1.ResultsSummary {
+	m := r.Messages
+	summary := &v1alpha1.ResultsSummary{Sent: m.Sent, Expected: m.Expected, Received: m.Received, Lost: m.Lost, Gaps: int32(len(r.Gaps))}
+	if m.Expected > 0 {
+		percent := strconv.FormatFloat(100*float64(m.Received)/float64(m.Expected), 'f', 2, 64)
+		summary.DeliveredPercent = strings.TrimSuffix(strings.TrimRight(percent, "0"), ".")
+	}
+	if r.DelaySeconds != nil {
+		summary.MedianDelay = humanDelay(r.DelaySeconds.Median)
+	}
+	if r.Verdict != nil {
+		kept := r.Verdict.KeptUp
+		summary.KeptUp = &kept
+	}
+	return summary
+}
+
+func humanDelay(seconds float64) string {
+	if seconds < 1 {
+		return strconv.FormatFloat(seconds*1000, 'f', 1, 64) + "ms"
+	}
+	return strconv.FormatFloat(seconds, 'f', 2, 64) + "s"
+}

@@ -1,0 +1,67 @@
+package experiment
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Sweeper deletes RadioNetworks whose experiment is gone: owner references do not reach across
+// namespaces, and a finalizer may have been taken off by force.
+type Sweeper struct {
+	Client client.Client
+	// Live reads experiments past the cache, as a stale one would cost a running network.
+	Live      client.Reader
+	Namespace string
+	Interval  time.Duration
+}
+
+// NeedLeaderElection keeps it to one manager.
+func (*Sweeper) NeedLeaderElection() bool { return true }
+
+// Start sweeps until the context ends.
+func (w *Sweeper) Start(ctx context.Context) error {
+	ticker := time.NewTicker(w.Interval)
+	defer ticker.Stop()
+	for {
+		if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "sweep of RadioNetworks")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// Sweep once.
+func (w *Sweeper) Sweep(ctx context.Context) error {
+	var list v1alpha1.RadioNetworkList
+	if err := w.Client.List(ctx, &list, client.InNamespace(w.Namespace)); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		network := &list.Items[i]
+		var owner v1alpha1.Experiment
+		reference := network.Spec.Experiment
+		err := w.Live.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, &owner)
+		if err == nil && owner.UID == reference.UID {
+			continue
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		log.FromContext(ctx).Info("deleting a RadioNetwork without its experiment", "name", network.Name)
+		if err := w.Client.Delete(ctx, network, client.Preconditions{UID: ptr.To(network.UID)}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
