@@ -31,13 +31,18 @@ func (c *Cluster) LoadSteps(wanted []string) []progress.Step {
 }
 
 func (c *Cluster) loadOne(ctx context.Context, h *progress.Handle, nodes []images.Node, image string) (loaded int, err error) {
-	archive := image
-	if info, err := os.Stat(image); err != nil || !info.Mode().IsRegular() {
+	archive, identity := image, images.Identity{}
+	if info, err := os.Stat(image); err == nil && info.Mode().IsRegular() {
+		if identity, err = images.ReadIdentity(archive); err != nil {
+			return 0, err
+		}
+	} else {
 		built, err := images.Find(ctx, image)
 		if err != nil {
 			return 0, err
 		}
-		if nodes, err = without(ctx, nodes, built.Identity); err != nil || len(nodes) == 0 {
+		identity = built.Identity
+		if nodes, err = without(ctx, nodes, identity); err != nil || len(nodes) == 0 {
 			return 0, err
 		}
 		h.Detail("exporting")
@@ -49,7 +54,7 @@ func (c *Cluster) loadOne(ctx context.Context, h *progress.Handle, nodes []image
 	}
 	for _, node := range nodes {
 		h.Detail("%s", node.Name)
-		done, err := node.Load(ctx, archive, c.log("load"))
+		done, err := node.Load(ctx, archive, identity, c.log("load"))
 		if err != nil {
 			return loaded, fmt.Errorf("node %s: %w", node.Name, err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/hack/devcluster/images"
 	"vignette.dev/vignette/hack/devcluster/machine"
 	"vignette.dev/vignette/hack/devcluster/network"
 	"vignette.dev/vignette/hack/devcluster/node"
@@ -311,7 +312,11 @@ func (c *Cluster) loadSystemImages(ctx context.Context, h *progress.Handle) erro
 		}
 		for _, archive := range archives {
 			h.Detail("%s: %s", n.Name, strings.TrimSuffix(filepath.Base(archive), ".tar"))
-			done, err := n.Load(ctx, archive, c.log("load"))
+			image, err := images.ReadIdentity(archive)
+			if err != nil {
+				return err
+			}
+			done, err := n.Load(ctx, archive, image, c.log("load"))
 			if err != nil {
 				return err
 			}

@@ -24,6 +24,9 @@ const BuildahCommand = "buildah"
 type storage struct {
 	program string
 	before  []string
+	// transport is the form of archive in which an image keeps its id: ours
+	// are OCI images, others most likely Docker's.
+	transport string
 }
 
 // ownStorage is the one in our folder, machineStorage that of a buildah which
@@ -33,10 +36,10 @@ func ownStorage() storage {
 	if err != nil {
 		program = os.Args[0]
 	}
-	return storage{program: program, before: []string{BuildahCommand}}
+	return storage{program: program, before: []string{BuildahCommand}, transport: "oci-archive"}
 }
 
-func machineStorage() storage { return storage{program: "buildah"} }
+func machineStorage() storage { return storage{program: "buildah", transport: "docker-archive"} }
 
 func (s storage) buildah(args ...string) run.Command {
 	return run.Command{Name: s.program, Args: append(append([]string{}, s.before...), args...)}
@@ -106,7 +109,7 @@ func (b Built) Export(ctx context.Context, home store.Home, log string) (archive
 	}
 	remove = func() { os.RemoveAll(folder) }
 	archive = filepath.Join(folder, "image.tar")
-	if err := run.Logged(ctx, log, b.storage.buildah("push", "--quiet", b.ID, "docker-archive:"+archive+":"+b.Names[0])); err != nil {
+	if err := run.Logged(ctx, log, b.storage.buildah("push", "--quiet", b.ID, b.storage.transport+":"+archive+":"+b.Names[0])); err != nil {
 		remove()
 		return "", nil, err
 	}

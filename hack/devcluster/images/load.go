@@ -38,7 +38,7 @@ func (n Node) Has(ctx context.Context, image Identity) (bool, error) {
 }
 
 // listing maps the names in a containerd to the digests of their manifests.
-// The CRI plugin adds a name "sha256:<image id>" for each image.
+// Each image has a further name, "sha256:<image id>".
 type listing map[string]string
 
 func (n Node) list(ctx context.Context) (listing, error) {
@@ -85,12 +85,8 @@ func (l listing) orphans() []string {
 	return names
 }
 
-// Load imports the archive unless the node has the image already.
-func (n Node) Load(ctx context.Context, archive, log string) (loaded bool, err error) {
-	image, err := ReadIdentity(archive)
-	if err != nil {
-		return false, err
-	}
+// Load imports the archive, which holds image, unless the node has it already.
+func (n Node) Load(ctx context.Context, archive string, image Identity, log string) (loaded bool, err error) {
 	if has, err := n.Has(ctx, image); err != nil || has {
 		return false, err
 	}
@@ -103,6 +99,11 @@ func (n Node) Load(ctx context.Context, archive, log string) (loaded bool, err e
 	command.Stdin = f
 	if err := run.Logged(ctx, log, command); err != nil {
 		return false, fmt.Errorf("load %s into node %s: %w", strings.Join(image.Names, ", "), n.Name, err)
+	}
+	// The CRI plugin adds the name by id for a new name, but not for a name
+	// that moves to another image.
+	if _, err := run.Output(ctx, n.ctr("images", "tag", "--force", image.Names[0], "sha256:"+image.ID)); err != nil {
+		return false, err
 	}
 	return true, n.removeOrphans(ctx)
 }

@@ -23,7 +23,7 @@ import (
 
 const (
 	baseImage  = "localhost/debian:bookworm-slim"
-	baseRecipe = "3"
+	baseRecipe = "4"
 	baseEpoch  = "1735689600" // files newer than this instant (2025-01-01) get its date
 	imageForm  = "localhost/vignette/%s:dev"
 	caBundle   = "/etc/ssl/certs/ca-certificates.crt"
@@ -173,11 +173,13 @@ func (r Repository) makeBase(ctx context.Context, h *progress.Handle, log string
 	return r.remember(ctx, "base", baseImage, baseRecipe)
 }
 
-// buildahBuild builds on the machine's own network: one of buildah's own would
-// leave a bridge and firewall rules on the machine.
+// buildahBuild builds an OCI image: into one in Docker's format buildah writes a
+// random host name, so that it is never the same twice. It builds on
+// the machine's own network: one of buildah's would leave a bridge and firewall
+// rules behind.
 func buildahBuild(ctx context.Context, log, image, dockerfile, folder string, more ...string) error {
 	arguments := append([]string{
-		"bud", "--format=docker", "--layers=false", "--pull-never", "--network=host", "--timestamp=0",
+		"bud", "--format=oci", "--layers=false", "--pull-never", "--network=host", "--timestamp=0",
 		"--tag", image, "--file", dockerfile,
 	}, more...)
 	return run.Logged(ctx, log, ownStorage().buildah(append(arguments, folder)...))
