@@ -1,7 +1,7 @@
 // Package crdrules holds the CEL rules that look at a whole experiment: references between its
 // parts, names, ids and subnets. Rules about one field are markers beside that field in
 // operators/api/v1alpha1; these are composed from fragments, as markers of several kilobytes on
-// one line could not be read. `go run ./internal/crdrules/generate` puts both into crds/.
+// one line could not be read. `make generate` puts both into crds/.
 //
 // A message starts with the path of the field it speaks of, list entries by their names, so that
 // people find it, and so that `vignette validate` finds its line. In the cluster a message names the
@@ -259,8 +259,9 @@ func astray(ref string) string {
 		ref, ranOn(ref), running(ref), runs("n", "p.name"))
 }
 
+// isBroker tells whether a reference names a broker: Mosquitto, or an image, which may well be one.
 func isBroker(ref string) string {
-	return fmt.Sprintf("self.apps.exists(b, has(b.mosquitto) && b.name == %s)", appOf(ref))
+	return fmt.Sprintf("self.apps.exists(b, (has(b.mosquitto) || has(b.image)) && b.name == %s)", appOf(ref))
 }
 
 func (e Extent) brokerRules() (rules apiextensionsv1.ValidationRules) {
@@ -269,7 +270,7 @@ func (e Extent) brokerRules() (rules apiextensionsv1.ValidationRules) {
 		given := fmt.Sprintf("has(p.%s) && has(%s)", client, to)
 		rules = append(rules,
 			e.refuse(fmt.Sprintf("a %s goes to something that is no broker", client), fmt.Sprintf(
-				"self.apps.map(p, %[1]s && !%[2]s, %[3]s(self.apps.exists(b, b.name == %[4]s) ? 'app ' + %[4]s + ' is no broker: it would need mosquitto' : 'there is no app ' + %[4]s))",
+				"self.apps.map(p, %[1]s && !%[2]s, %[3]s(self.apps.exists(b, b.name == %[4]s) ? 'app ' + %[4]s + ' is no broker: it has neither mosquitto nor an image' : 'there is no app ' + %[4]s))",
 				given, isBroker(to), at("apps", "p.name", "."+client+".to"), appOf(to))),
 			e.refuse(fmt.Sprintf("a %s does not lead to one broker", client), fmt.Sprintf(
 				"self.apps.map(p, %[1]s && %[2]s && %[3]s, %[4]s(%[5]s.contains('/') ? 'there is no node ' + %[6]s + ' that runs ' + %[7]s : %[8]s == 0 ? 'no node runs ' + %[5]s : "+
@@ -286,7 +287,7 @@ func (e Extent) bridgeRules() apiextensionsv1.ValidationRules {
 	return apiextensionsv1.ValidationRules{
 		e.refuseEach("a bridge goes to something that is no broker", fmt.Sprintf(
 			"self.apps.map(p, %s, %s)",
-			bridges, each(at("apps", "p.name", ".mosquitto.bridges")+"'there is no app with mosquitto for '", "p.mosquitto.bridges", "r",
+			bridges, each(at("apps", "p.name", ".mosquitto.bridges")+"'there is no app with mosquitto or an image named '", "p.mosquitto.bridges", "r",
 				"!"+isBroker("r.to"), "r.to"))),
 		e.refuseEach("a bridge does not lead to one broker", fmt.Sprintf(
 			"self.apps.map(p, %s, %s)",

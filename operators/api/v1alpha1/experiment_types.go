@@ -418,7 +418,6 @@ type Node struct {
 // +kubebuilder:validation:XValidation:rule="has(self.start) || has(self.stop)",message="a timeline entry needs start or stop"
 // +kubebuilder:validation:XValidation:rule="!has(self.start) || self.start.all(a, self.start.exists_one(b, a == b))",message="an app is named twice",fieldPath=".start"
 // +kubebuilder:validation:XValidation:rule="!has(self.stop) || self.stop.all(a, self.stop.exists_one(b, a == b))",message="an app is named twice",fieldPath=".stop"
-// +kubebuilder:validation:XValidation:rule="!has(self.start) || !has(self.stop) || !self.start.exists(a, a in self.stop)",message="an app is started and stopped at the same moment",fieldPath=".stop"
 type TimelineEntry struct {
 	// at is the moment, counted from T0.
 	At Duration `json:"at"`
@@ -431,7 +430,7 @@ type TimelineEntry struct {
 	// +optional
 	Start []string `json:"start,omitempty"`
 
-	// stop these apps.
+	// stop these apps, named as in start. An app in both is restarted.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=48
