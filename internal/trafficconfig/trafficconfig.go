@@ -3,6 +3,18 @@
 // subscribes or does both over one connection.
 package trafficconfig
 
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// Protocols.
+const (
+	ProtocolMQTT    = "mqtt"
+	ProtocolMQTTUDP = "mqtt-udp"
+)
+
 // Publish describes the messages that an instance sends.
 type Publish struct {
 	// Topic with its placeholders already replaced.
@@ -50,4 +62,71 @@ type Config struct {
 	Seed int64 `json:"seed"`
 	// MetricsPort for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
+}
+
+// Read reads and checks a configuration file.
+func Read(path string) (Config, error) {
+	var c Config
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := c.Validate(); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+// Validate says what is wrong with a configuration, if anything.
+func (c Config) Validate() error {
+	switch {
+	case c.Instance == "":
+		return fmt.Errorf("instance is empty: want node/app or node/app/number")
+	case c.Protocol != ProtocolMQTT && c.Protocol != ProtocolMQTTUDP:
+		return fmt.Errorf("protocol is %q: want %s or %s", c.Protocol, ProtocolMQTT, ProtocolMQTTUDP)
+	case c.Protocol == ProtocolMQTT && c.Broker == "":
+		return fmt.Errorf("broker is empty: protocol %s wants host:port", c.Protocol)
+	case c.Protocol == ProtocolMQTTUDP && c.Broadcast == "":
+		return fmt.Errorf("broadcast is empty: protocol %s wants address:port", c.Protocol)
+	case c.Publish == nil && c.Subscribe == nil:
+		return fmt.Errorf("instance %s has neither publish nor subscribe: want one at least", c.Instance)
+	case c.MetricsPort < 0 || c.MetricsPort > 65535:
+		return fmt.Errorf("metricsPort is %d: want 0 to 65535", c.MetricsPort)
+	}
+	if err := c.validatePublish(); err != nil {
+		return err
+	}
+	if s := c.Subscribe; s != nil {
+		if len(s.Topics) == 0 {
+			return fmt.Errorf("subscribe.topics is empty: want a topic filter, such as #")
+		}
+		if s.QoS < 0 || s.QoS > 2 {
+			return fmt.Errorf("subscribe.qos is %d: want 0, 1 or 2", s.QoS)
+		}
+	}
+	return nil
+}
+
+func (c Config) validatePublish() error {
+	p := c.Publish
+	switch {
+	case p == nil:
+		return nil
+	case p.Topic == "":
+		return fmt.Errorf("publish.topic is empty: want a topic")
+	case c.Entity == "":
+		return fmt.Errorf("entity is empty: a publisher's message ids are made from it")
+	case p.QoS < 0 || p.QoS > 2:
+		return fmt.Errorf("publish.qos is %d: want 0, 1 or 2", p.QoS)
+	case c.Protocol == ProtocolMQTTUDP && p.QoS != 0:
+		return fmt.Errorf("publish.qos is %d: protocol %s has only 0", p.QoS, c.Protocol)
+	case !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6):
+		return fmt.Errorf("publish.periodSeconds is %v: want 0.001 to 1000000", p.PeriodSeconds)
+	case !(p.FirstAfterSeconds >= 0 && p.FirstAfterSeconds <= 1e6):
+		return fmt.Errorf("publish.firstAfterSeconds is %v: want 0 to 1000000", p.FirstAfterSeconds)
+	}
+	return nil
 }

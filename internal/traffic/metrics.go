@@ -1,0 +1,78 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics of one instance, for live displays; results come from the message log.
+type metrics struct {
+	registry                                   *prometheus.Registry
+	triggered, sent, unsent, repeated          prometheus.Counter
+	received, own, unknown, dropped, logErrors prometheus.Counter
+	connected                                  prometheus.Gauge
+	connections                                prometheus.Counter
+	delay, lateness                            prometheus.Histogram
+	delayBounds, latenessBounds                []float64
+}
+
+func newMetrics(instance string) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(),
+		delayBounds:    []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 50, 100, 200, 500},
+		latenessBounds: []float64{.0001, .0002, .0005, .001, .002, .005, .01, .1, 1, 10, 100}}
+	label := prometheus.Labels{"instance": instance}
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Namespace: "vignette_traffic", Name: name, Help: help, ConstLabels: label})
+		m.registry.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, bounds []float64) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "vignette_traffic", Name: name, Help: help, ConstLabels: label, Buckets: bounds})
+		m.registry.MustRegister(h)
+		return h
+	}
+	m.triggered = counter("messages_triggered_total", "Messages that were due and made.")
+	m.sent = counter("messages_sent_total", "Messages handed to the socket, each once.")
+	m.unsent = counter("messages_unsent_total", "Messages that were refused, mostly for lack of a connection, and will never be sent.")
+	m.repeated = counter("messages_repeated_total", "Repetitions of messages by the protocol (QoS 1 and 2).")
+	m.received = counter("messages_received_total", "Messages received from other senders, duplicates included.")
+	m.own = counter("messages_own_total", "Messages of this instance itself that came back to it; they are not in the message log.")
+	m.unknown = counter("messages_unknown_total", "Received messages without an id, of foreign publishers.")
+	m.dropped = counter("messages_dropped_total", "Datagrams dropped in this host's own socket buffer.")
+	m.logErrors = counter("log_errors_total", "Records that could not be written to the message log.")
+	m.connections = counter("connections_total", "Connections made.")
+	m.delay = histogram("delay_seconds", "From when a message was made, as it says in milliseconds, to when it was received.", m.delayBounds)
+	m.lateness = histogram("lateness_seconds", "From when a message was due to when it was made.", m.latenessBounds)
+	m.connected = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_traffic", Name: "connected", Help: "1 with a connection, 0 without.", ConstLabels: label})
+	m.registry.MustRegister(m.connected)
+	return m
+}
+
+// serve offers the metrics until ctx ends; port 0 is none.
+func (m *metrics) serve(ctx context.Context, port int) error {
+	if port == 0 {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return fmt.Errorf("metricsPort %d: %w", port, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() { server.Close() })
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			m.logErrors.Inc()
+		}
+	}()
+	return nil
+}

@@ -1,0 +1,70 @@
+package mqtt
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/traffic/mqttwire"
+)
+
+// conn tells when PUBLISH packets are handed to the socket, which neither library does for QoS 1 and 2.
+//
+// It writes each packet in one piece. The library for MQTT 5 hands packets over in parts, which with
+// TCP_NODELAY would become a segment each on any connection but the library's own.
+type conn struct {
+	net.Conn
+	form mqttwire.Form
+	sent func(at time.Time, topic string, payload []byte)
+
+	packet  sync.Mutex // held by the library while it writes a packet in parts
+	mu      sync.Mutex
+	partial []byte
+}
+
+// Lock and Unlock are what the library for MQTT 5 looks for where it writes a packet in parts.
+func (c *conn) Lock()   { c.packet.Lock() }
+func (c *conn) Unlock() { c.packet.Unlock() }
+
+// Write takes a packet or a part of one, and writes as soon as there is a whole one.
+func (c *conn) Write(part []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	data := part
+	if len(c.partial) > 0 {
+		c.partial = append(c.partial, part...)
+		data = c.partial
+	}
+	for len(data) > 0 {
+		size, err := mqttwire.PacketSize(data)
+		if errors.Is(err, mqttwire.ErrShort) || err == nil && size > len(data) {
+			c.partial = append(c.partial[:0], data...)
+			return len(part), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if err := c.writePacket(data[:size]); err != nil {
+			return 0, err
+		}
+		data = data[size:]
+	}
+	c.partial = c.partial[:0]
+	return len(part), nil
+}
+
+func (c *conn) writePacket(packet []byte) error {
+	// Before the write: where the kernel's buffer is full the wait for it belongs to the delay, and on
+	// one host the receiver may be done before the write returns.
+	at := time.Now()
+	if _, err := c.Conn.Write(packet); err != nil {
+		return err
+	}
+	if packet[0]>>4 == mqttwire.TypePublish {
+		if p, err := mqttwire.ParsePublish(packet, c.form); err == nil {
+			c.sent(at, p.Topic, p.Payload)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+// Package mqttwire reads and writes MQTT PUBLISH packets and matches topics, as far as measuring and
+// MQTT/UDP need it: OASIS MQTT 3.1.1 and 5.0, sections 1.5.5 (variable byte integer), 3.3 (PUBLISH)
+// and 4.7 (topic names and filters).
+package mqttwire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// TypePublish is the packet type in the upper half of a packet's first byte.
+	TypePublish = 3
+	// MaxRemaining is the largest length that a variable byte integer can hold.
+	MaxRemaining = 268_435_455
+	maxVarint    = 4
+	maxTopic     = 65535
+)
+
+// ErrShort tells that a packet ends before it should.
+var ErrShort = errors.New("packet is shorter than it says")
+
+// AppendVarint adds a variable byte integer.
+func AppendVarint(dst []byte, n int) []byte {
+	for n > 127 {
+		dst = append(dst, byte(n)|0x80)
+		n >>= 7
+	}
+	return append(dst, byte(n))
+}
+
+// Varint reads a variable byte integer and tells how many bytes it takes.
+func Varint(b []byte) (n, size int, err error) {
+	for i := range maxVarint {
+		if i >= len(b) {
+			return 0, 0, ErrShort
+		}
+		n |= int(b[i]&0x7f) << (7 * i)
+		if b[i] < 0x80 {
+			return n, i + 1, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("length has more than %d bytes: want at most %d", maxVarint, MaxRemaining)
+}
+
+// PacketSize is the size of the packet that begins b, once its header is there: else ErrShort.
+func PacketSize(b []byte) (int, error) {
+	if len(b) < 2 {
+		return 0, ErrShort
+	}
+	remaining, size, err := Varint(b[1:])
+	return 1 + size + remaining, err
+}
+
+// Publish is a PUBLISH packet; Payload and Topic are parts of the packet it was read from.
+type Publish struct {
+	Topic   string
+	Payload []byte
+}
+
+// AppendPublish adds a PUBLISH packet of QoS 0: no packet id.
+func AppendPublish(dst []byte, topic string, payload []byte) ([]byte, error) {
+	if err := ValidTopic(topic); err != nil {
+		return dst, err
+	}
+	remaining := 2 + len(topic) + len(payload)
+	if remaining > MaxRemaining {
+		return dst, fmt.Errorf("topic and payload have %d bytes: want at most %d", remaining-2, MaxRemaining-2)
+	}
+	dst = append(dst, TypePublish<<4)
+	dst = AppendVarint(dst, remaining)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(topic)))
+	dst = append(dst, topic...)
+	return append(dst, payload...), nil
+}
+
+// Form is how packets of a protocol differ.
+type Form struct {
+	// PacketID follows the topic in packets of QoS 1 and 2.
+	PacketID bool
+	// Properties precede the payload (MQTT 5).
+	Properties bool
+}
+
+// The forms of PUBLISH. MQTT/UDP never has packet ids, whatever the flags say.
+var (
+	MQTT311 = Form{PacketID: true}
+	MQTT5   = Form{PacketID: true, Properties: true}
+	UDP     = Form{}
+)
+
+// ParsePublish reads the PUBLISH packet that begins b; what follows it is not looked at.
+func ParsePublish(b []byte, form Form) (Publish, error) {
+	var p Publish
+	if len(b) == 0 {
+		return p, ErrShort
+	}
+	if kind := b[0] >> 4; kind != TypePublish {
+		return p, fmt.Errorf("packet type is %d: want %d, PUBLISH", kind, TypePublish)
+	}
+	size, err := PacketSize(b)
+	if err != nil {
+		return p, err
+	}
+	if size > len(b) {
+		return p, ErrShort
+	}
+	_, width, _ := Varint(b[1:])
+	rest := b[1+width : size]
+	if len(rest) < 2 {
+		return p, ErrShort
+	}
+	length := int(binary.BigEndian.Uint16(rest))
+	if rest = rest[2:]; len(rest) < length {
+		return p, ErrShort
+	}
+	p.Topic, rest = string(rest[:length]), rest[length:]
+	if rest, err = skipHeader(rest, form, b[0]>>1&3); err != nil {
+		return p, err
+	}
+	p.Payload = rest
+	if p.Topic == "" && form.Properties {
+		return p, nil // MQTT 5 may have a topic alias instead
+	}
+	return p, ValidTopic(p.Topic)
+}
+
+// skipHeader leaves out what stands between topic and payload.
+func skipHeader(rest []byte, form Form, qos byte) ([]byte, error) {
+	if form.PacketID && qos > 0 {
+		if len(rest) < 2 {
+			return nil, ErrShort
+		}
+		rest = rest[2:]
+	}
+	if form.Properties {
+		n, size, err := Varint(rest)
+		if err != nil {
+			return nil, err
+		}
+		if len(rest) < size+n {
+			return nil, ErrShort
+		}
+		rest = rest[size+n:]
+	}
+	return rest, nil
+}
+
+// ValidTopic says what is wrong with the topic of a message, if anything.
+func ValidTopic(topic string) error {
+	switch {
+	case topic == "":
+		return errors.New("topic is empty: want at least one character")
+	case len(topic) > maxTopic:
+		return fmt.Errorf("topic has %d bytes: want at most %d", len(topic), maxTopic)
+	case strings.ContainsAny(topic, "+#\x00"):
+		return fmt.Errorf("topic %q: want no +, # or NUL, which only filters have", topic)
+	case !utf8.ValidString(topic):
+		return fmt.Errorf("topic %q: want UTF-8", topic)
+	}
+	return nil
+}
+
+// ValidFilter says what is wrong with a topic filter, if anything.
+func ValidFilter(filter string) error {
+	if filter == "" || len(filter) > maxTopic || strings.ContainsRune(filter, 0) || !utf8.ValidString(filter) {
+		return fmt.Errorf("topic filter %q: want 1 to %d bytes of UTF-8 without NUL", filter, maxTopic)
+	}
+	levels := strings.Split(filter, "/")
+	for i, level := range levels {
+		last := i == len(levels)-1
+		if strings.Contains(level, "#") && (level != "#" || !last) {
+			return fmt.Errorf("topic filter %q: want # alone in the last level", filter)
+		}
+		if strings.Contains(level, "+") && level != "+" {
+			return fmt.Errorf("topic filter %q: want + alone in its level", filter)
+		}
+	}
+	return nil
+}
+
+// Match tells whether a valid filter matches a topic. Wildcards at the beginning do not match topics that begin with $.
+func Match(filter, topic string) bool {
+	if strings.HasPrefix(topic, "$") && (strings.HasPrefix(filter, "#") || strings.HasPrefix(filter, "+")) {
+		return false
+	}
+	for {
+		if filter == "#" {
+			return true
+		}
+		want, filterRest, filterMore := strings.Cut(filter, "/")
+		level, topicRest, topicMore := strings.Cut(topic, "/")
+		if want != "+" && want != level {
+			return false
+		}
+		if !topicMore {
+			return !filterMore || filterRest == "#" // a/# matches a too
+		}
+		if !filterMore {
+			return false
+		}
+		filter, topic = filterRest, topicRest
+	}
+}

@@ -1,0 +1,82 @@
+// Package bytes makes messages of any size: a line of text with the id and, where it fits, the time
+// in milliseconds since the Unix epoch, then seeded random bytes, which no link can compress.
+package bytes
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// MinBytes has room for an id of a short name.
+	MinBytes = 32
+	// MaxBytes is the largest payload of an MQTT packet, less its header.
+	MaxBytes = 268_435_000
+	// maxLine bounds where an id line may end.
+	maxLine = 256
+	// maxDigits of a message's number for which a size must have room.
+	maxDigits = 6
+)
+
+// Maker makes messages of one size.
+type Maker struct {
+	size   int
+	random *rand.ChaCha8
+}
+
+// New makes messages of size bytes. It fails where the entity's ids do not fit.
+func New(entity string, size int, seed int64) (*Maker, error) {
+	need := max(MinBytes, len(entity)+len("_")+maxDigits+len("\n"))
+	if size < need || size > MaxBytes {
+		return nil, fmt.Errorf("payload bytes:%d of entity %s: want from %d (its message id has to fit) to %d", size, entity, need, MaxBytes)
+	}
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], uint64(seed))
+	copy(key[8:], "payload/bytes")
+	return &Maker{size: size, random: rand.NewChaCha8(key)}, nil
+}
+
+// Append adds the message with the given id to dst.
+func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
+	start := len(dst)
+	dst = append(dst, id...)
+	if stamp := " " + strconv.FormatInt(at.UnixMilli(), 10); len(id)+len(stamp)+1 <= m.size {
+		dst = append(dst, stamp...)
+	}
+	dst = append(dst, '\n')
+	filled := len(dst) - start
+	if filled > m.size {
+		return dst // an id of more digits than the size was checked for is not cut off
+	}
+	dst = append(dst, make([]byte, m.size-filled)...)
+	_, _ = m.random.Read(dst[start+filled:]) // never fails
+	return dst
+}
+
+var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]*_[0-9]+$`)
+
+// Parse finds the id and, where it is given, the time in the first line.
+func Parse(payload []byte) (id string, at time.Time, ok bool) {
+	end := bytes.IndexByte(payload[:min(len(payload), maxLine)], '\n')
+	if end < 0 {
+		return "", at, false
+	}
+	id, stamp, stamped := strings.Cut(string(payload[:end]), " ")
+	if !idForm.MatchString(id) {
+		return "", at, false
+	}
+	if stamped {
+		ms, err := strconv.ParseInt(stamp, 10, 64)
+		if err != nil || ms <= 0 {
+			return "", at, false
+		}
+		at = time.UnixMilli(ms)
+	}
+	return id, at, true
+}

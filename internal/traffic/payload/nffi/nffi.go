@@ -1,0 +1,108 @@
+// Package nffi makes NATO Friendly Force Information messages (draft STANAG 5527, NFFI 1.3,
+// namespace urn:nato:fft:protocols:nffi13): one message with one track, 880 to 909 bytes.
+//
+// The elements and their order are those of the schema's track: positionalData, identificationData,
+// operStatusData, deviceSpecificData. The message's id is the track's additionalId; the time in
+// milliseconds, which dateTime is too coarse for, is its specialUserDefined.
+package nffi
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"html"
+	"strconv"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/traffic/payload/track"
+)
+
+// MinBytes and MaxBytes are what the published experiments had in an MQTT publish.
+const (
+	MinBytes = 880
+	MaxBytes = 909
+	// aimBytes of a message whose number has one digit; six digits make it 5 longer.
+	aimBytes = 892
+)
+
+// report is the free text from which remarks are taken: names differ in length from experiment to
+// experiment, and remarks take up the difference.
+const report = "Moving along the main supply route with the column, spacing 50 m, visibility good, no contact, " +
+	"fuel and ammunition above three quarters, crew complete, next report from the checkpoint; " +
+	"radio check with the company net done, casualties none, vehicle state green, requesting nothing at present."
+
+// Maker makes the messages of one unit.
+type Maker struct {
+	unit    *track.Unit
+	country string
+	name    string
+	entity  string
+	remarks string
+}
+
+// New makes the messages of an entity of a unit of a country.
+func New(country, unit, entity string, seed int64) *Maker {
+	m := &Maker{unit: track.NewUnit(seed), country: escape(country), name: escape(unit), entity: escape(entity)}
+	bare := len(m.message(nil, m.entity+"_1", time.Unix(0, 0), track.Position{}))
+	m.remarks = report[:min(max(aimBytes-bare, 0), len(report))]
+	return m
+}
+
+func escape(s string) string {
+	var out bytes.Buffer
+	_ = xml.EscapeText(&out, []byte(s)) // a buffer takes everything
+	return out.String()
+}
+
+// Append adds the message with the given id to dst.
+func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
+	return m.message(dst, escape(id), at, m.unit.MoveTo(at))
+}
+
+// message has numbers of fixed widths, so that its size does not depend on where the unit is.
+func (m *Maker) message(dst []byte, id string, at time.Time, p track.Position) []byte {
+	return fmt.Appendf(dst, `<NFFIMessage xmlns="urn:nato:fft:protocols:nffi13"><track>`+
+		`<positionalData secClassification="UNCLASSIFIED">`+
+		`<trackSource><sourceSystem><country>%s</country><system>BFT</system></sourceSystem><transponderId>%s</transponderId></trackSource>`+
+		`<dateTime>%s</dateTime>`+
+		`<coordinates><latitude>%010.6f</latitude><longitude>%011.6f</longitude><altitude>%06.1f</altitude></coordinates>`+
+		`<bearing>%05.1f</bearing><speed>%04.1f</speed></positionalData>`+
+		`<identificationData><unitSymbol>SFGPUCIZ---D---</unitSymbol><unitShortName>%s</unitShortName></identificationData>`+
+		`<operStatusData><statusCode>OPERATIONAL</statusCode></operStatusData>`+
+		`<deviceSpecificData><additionalId>%s</additionalId>`+
+		`<specialUserDefined>%013d</specialUserDefined><remarks>%s</remarks></deviceSpecificData>`+
+		`</track></NFFIMessage>`,
+		m.country, m.entity, at.UTC().Format("20060102150405"),
+		p.LatitudeDegrees, p.LongitudeDegrees, p.AltitudeMetres, p.BearingDegrees, p.SpeedKilometresPerHour,
+		m.name, id, at.UnixMilli(), m.remarks)
+}
+
+// Parse finds the id in the first track's additionalId and the time, where it is ours, in its specialUserDefined.
+func Parse(payload []byte) (id string, at time.Time, ok bool) {
+	if trimmed := bytes.TrimLeft(payload, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '<' {
+		return "", at, false
+	}
+	id = element(payload, "additionalId")
+	if id == "" {
+		return "", at, false
+	}
+	if ms, err := strconv.ParseInt(element(payload, "specialUserDefined"), 10, 64); err == nil && ms > 0 {
+		at = time.UnixMilli(ms)
+	}
+	return id, at, true
+}
+
+// element finds the text of the first element of a name. A whole XML parser for two elements would
+// cost a receiver far more, and other producers' tracks need not have them.
+func element(payload []byte, name string) string {
+	_, after, found := bytes.Cut(payload, []byte("<"+name+">"))
+	if !found {
+		return ""
+	}
+	text, _, found := bytes.Cut(after, []byte("</"+name+">"))
+	if !found || bytes.IndexByte(text, '<') >= 0 {
+		return ""
+	}
+	return html.UnescapeString(strings.TrimSpace(string(text)))
+}

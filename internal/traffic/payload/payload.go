@@ -1,0 +1,57 @@
+// Package payload makes the content of messages and recognises it again.
+package payload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/traffic/payload/bytes"
+	"vignette.dev/vignette/internal/traffic/payload/geojson"
+	"vignette.dev/vignette/internal/traffic/payload/nffi"
+)
+
+// Maker makes the content of one sender's messages, one after the other.
+type Maker interface {
+	// Append adds the content of the message with the given id, made at the given time, to dst.
+	Append(dst []byte, id string, at time.Time) []byte
+}
+
+// Sender is whom messages speak of.
+type Sender struct{ Country, Unit, Entity string }
+
+// New makes a Maker of a kind: geojson, nffi or bytes:N. The same seed gives the same content.
+func New(kind string, s Sender, seed int64) (Maker, error) {
+	size, isBytes := strings.CutPrefix(kind, "bytes:")
+	switch {
+	case kind == "geojson":
+		return geojson.New(s.Country, s.Unit, s.Entity, seed), nil
+	case kind == "nffi":
+		return nffi.New(s.Country, s.Unit, s.Entity, seed), nil
+	case isBytes:
+		n, err := strconv.Atoi(size)
+		if err != nil {
+			return nil, fmt.Errorf("payload %q: want bytes:N with a number N", kind)
+		}
+		return bytes.New(s.Entity, n, seed)
+	}
+	return nil, fmt.Errorf("payload %q: want geojson, nffi or bytes:N", kind)
+}
+
+// Unknown begins the id of a message that has none.
+const Unknown = "unknown:"
+
+// Parse finds a message's id and, where it says so, when it was made (else zero). A message of a
+// foreign publisher that has no id gets one from its content.
+func Parse(content []byte) (id string, made time.Time) {
+	for _, parse := range []func([]byte) (string, time.Time, bool){geojson.Parse, nffi.Parse, bytes.Parse} {
+		if id, made, ok := parse(content); ok {
+			return id, made
+		}
+	}
+	hash := sha256.Sum256(content)
+	return Unknown + hex.EncodeToString(hash[:8]), time.Time{}
+}

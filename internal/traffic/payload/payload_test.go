@@ -1,0 +1,165 @@
+package payload_test
+
+import (
+	stdbytes "bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/traffic/payload"
+)
+
+var (
+	prt = payload.Sender{Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S003"}
+	at  = time.UnixMilli(1588759108433)
+)
+
+func maker(t testing.TB, kind string, s payload.Sender, seed int64) payload.Maker {
+	t.Helper()
+	m, err := payload.New(kind, s, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestEveryKindComesBackWithItsIdAndTime(t *testing.T) {
+	for _, kind := range []string{"geojson", "nffi", "bytes:32", "bytes:100", "bytes:100000"} {
+		m := maker(t, kind, prt, 7)
+		for _, id := range []string{"PRT-S003_1", "PRT-S003_28", "PRT-S003_999999"} {
+			content := m.Append(nil, id, at)
+			got, made := payload.Parse(content)
+			if got != id {
+				t.Errorf("%s: id %q; want %q", kind, got, id)
+			}
+			if kind != "bytes:32" && !made.Equal(at) {
+				t.Errorf("%s: made at %v; want %v", kind, made, at)
+			}
+		}
+	}
+}
+
+func TestGeoJSONHasThePublishedForm(t *testing.T) {
+	content := string(maker(t, "geojson", prt, 7).Append(nil, "PRT-S003_28", at))
+	form := regexp.MustCompile(`^\{"type": "Feature", "geometry": \{"type": "Point", "coordinates": \[38\.\d{1,6}, -9\.\d{1,6}, 0\]\}, ` +
+		`"properties": \{"country": "PRT", "unit": "PRT-UNIT001", "node_id": "PRT-S003", "msg_id": "PRT-S003_28", "timestamp": 1588759108433\}\}$`)
+	if !form.MatchString(content) {
+		t.Errorf("content %s\nwant   %s", content, form)
+	}
+	if !json.Valid([]byte(content)) {
+		t.Error("content is not JSON")
+	}
+}
+
+func TestGeoJSONStaysWithin255Characters(t *testing.T) {
+	m := maker(t, "geojson", payload.Sender{Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S003"}, 7)
+	for i := range 10000 {
+		if n := len(m.Append(nil, fmt.Sprintf("PRT-S003_%d", 999999-i), at.Add(time.Duration(i)*10*time.Second))); n > 255 {
+			t.Fatalf("message %d has %d characters; want at most 255", i, n)
+		}
+	}
+}
+
+func TestNFFIHasThePublishedSizeForAnyId(t *testing.T) {
+	for _, s := range []payload.Sender{prt, {Country: "NOR", Unit: "NOR-UNIT012", Entity: "NOR-S123"}, {Country: "V", Unit: "V1", Entity: "V-1"},
+		{Country: "MECHANISEDBATTALION", Unit: "MECHANISEDBATTALION-UNIT001", Entity: "MECHANISEDBATTALION-S001"}} {
+		m := maker(t, "nffi", s, -7)
+		for number := 1; number <= 999999; number = number*10 + 9 {
+			for range 50 {
+				if n := len(m.Append(nil, fmt.Sprintf("%s_%d", s.Entity, number), at)); n < 880 || n > 909 {
+					t.Fatalf("message %d of %s has %d bytes; want 880 to 909", number, s.Entity, n)
+				}
+			}
+		}
+	}
+}
+
+func TestNFFIIsWellFormedInTheSchemasOrder(t *testing.T) {
+	content := maker(t, "nffi", payload.Sender{Country: "A&B", Unit: "<unit>", Entity: "e"}, 7).Append(nil, "a&b_1", at)
+	var order []string
+	decoder := xml.NewDecoder(stdbytes.NewReader(content))
+	for {
+		token, err := decoder.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("%v in %s", err, content)
+		}
+		if start, ok := token.(xml.StartElement); ok {
+			order = append(order, start.Name.Local)
+			if start.Name.Space != "urn:nato:fft:protocols:nffi13" {
+				t.Errorf("element %s is in namespace %q", start.Name.Local, start.Name.Space)
+			}
+		}
+	}
+	want := "NFFIMessage track positionalData trackSource sourceSystem country system transponderId dateTime coordinates latitude longitude " +
+		"altitude bearing speed identificationData unitSymbol unitShortName operStatusData statusCode deviceSpecificData additionalId " +
+		"specialUserDefined remarks"
+	if got := strings.Join(order, " "); got != want {
+		t.Errorf("elements %s\nwant     %s", got, want)
+	}
+	if id, _ := payload.Parse(content); id != "a&b_1" {
+		t.Errorf("id %q; want a&b_1", id)
+	}
+}
+
+func TestBytesHaveExactlyTheirSizeAndDoNotRepeat(t *testing.T) {
+	m := maker(t, "bytes:64", prt, 7)
+	first, second := m.Append(nil, "PRT-S003_1", at), m.Append(nil, "PRT-S003_2", at)
+	if len(first) != 64 || len(second) != 64 {
+		t.Fatalf("sizes %d, %d; want 64", len(first), len(second))
+	}
+	if stdbytes.Equal(first[30:], second[30:]) {
+		t.Error("two messages have the same random bytes")
+	}
+}
+
+func TestTheSameSeedGivesTheSameContentAndAnotherDoesNot(t *testing.T) {
+	for _, kind := range []string{"geojson", "nffi", "bytes:100"} {
+		a := maker(t, kind, prt, 7).Append(nil, "PRT-S003_1", at)
+		b := maker(t, kind, prt, 7).Append(nil, "PRT-S003_1", at)
+		c := maker(t, kind, prt, 8).Append(nil, "PRT-S003_1", at)
+		if !stdbytes.Equal(a, b) || stdbytes.Equal(a, c) {
+			t.Errorf("%s: same seed equal %v, other seed equal %v; want true, false", kind, stdbytes.Equal(a, b), stdbytes.Equal(a, c))
+		}
+	}
+}
+
+func TestKindsThatMakeNoSenseAreRefusedByName(t *testing.T) {
+	for _, kind := range []string{"", "GeoJSON", "bytes:", "bytes:-1", "bytes:31", "bytes:x", "bytes:999999999"} {
+		if _, err := payload.New(kind, prt, 1); err == nil || !strings.Contains(err.Error(), kind) {
+			t.Errorf("kind %q: %v; want an error that names it", kind, err)
+		}
+	}
+	if _, err := payload.New("bytes:32", payload.Sender{Entity: strings.Repeat("x", 30)}, 1); err == nil {
+		t.Error("bytes:32 with an entity of 30 characters: want an error, as ids do not fit")
+	}
+}
+
+func TestForeignMessagesGetAnIdFromTheirContent(t *testing.T) {
+	for _, content := range []string{"", "21.5", `{"temperature": 3}`, "<NFFIMessage/>", "not an id\nx", "{", "<additionalId>"} {
+		id, made := payload.Parse([]byte(content))
+		again, _ := payload.Parse([]byte(content))
+		other, _ := payload.Parse([]byte(content + "."))
+		if !strings.HasPrefix(id, payload.Unknown) || id != again || id == other || !made.IsZero() {
+			t.Errorf("%q: id %q, again %q, other %q; want unknown:HASH, the same again, another for another", content, id, again, other)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, kind := range []string{"geojson", "nffi", "bytes:64"} {
+		f.Add(maker(f, kind, prt, 1).Append(nil, "PRT-S003_1", at))
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if id, _ := payload.Parse(content); id == "" {
+			t.Errorf("no id for %q", content)
+		}
+	})
+}

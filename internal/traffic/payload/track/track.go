@@ -1,0 +1,63 @@
+// Package track moves a unit about slowly, so that position messages have plausible, changing
+// content. The same seed gives the same way.
+package track
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Position of a unit, WGS 84.
+type Position struct {
+	LatitudeDegrees, LongitudeDegrees float64
+	// BearingDegrees clockwise from true north, from 0 to less than 360.
+	BearingDegrees         float64
+	SpeedKilometresPerHour float64
+	AltitudeMetres         float64
+}
+
+// Unit is a vehicle on its way.
+type Unit struct {
+	random *rand.Rand
+	at     Position
+	last   time.Time
+}
+
+const (
+	// The area is that of the published example, around Lisbon: 0.1 degrees about it.
+	centreLatitude, centreLongitude, spreadDegrees = 38.74, -9.16, 0.1
+	metresPerDegree                                = 111_320
+	maxSpeedKilometresPerHour                      = 60
+	// stream separates these random numbers from others of the same seed.
+	stream = 0x747261636b
+)
+
+// NewUnit places a unit.
+func NewUnit(seed int64) *Unit {
+	random := rand.New(rand.NewPCG(uint64(seed), stream))
+	return &Unit{random: random, at: Position{
+		LatitudeDegrees:        centreLatitude + spreadDegrees*(random.Float64()-0.5),
+		LongitudeDegrees:       centreLongitude + spreadDegrees*(random.Float64()-0.5),
+		BearingDegrees:         360 * random.Float64(),
+		SpeedKilometresPerHour: 10 + 30*random.Float64(),
+		AltitudeMetres:         50 + 100*random.Float64(),
+	}}
+}
+
+// MoveTo moves the unit on to where it is at a time and gives its position. Times do not go back.
+func (u *Unit) MoveTo(t time.Time) Position {
+	seconds := 0.0
+	if !u.last.IsZero() {
+		seconds = max(0, t.Sub(u.last).Seconds())
+	}
+	u.last = t
+	p := &u.at
+	p.BearingDegrees = math.Mod(p.BearingDegrees+360+10*(u.random.Float64()-0.5), 360)
+	p.SpeedKilometresPerHour = min(max(p.SpeedKilometresPerHour+2*(u.random.Float64()-0.5), 0), maxSpeedKilometresPerHour)
+	metres := p.SpeedKilometresPerHour / 3.6 * seconds
+	sin, cos := math.Sincos(p.BearingDegrees * math.Pi / 180)
+	p.LatitudeDegrees += metres * cos / metresPerDegree
+	p.LongitudeDegrees += metres * sin / (metresPerDegree * math.Cos(centreLatitude*math.Pi/180))
+	return *p
+}

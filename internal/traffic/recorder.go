@@ -1,0 +1,128 @@
+package traffic
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/traffic/payload"
+)
+
+// recorder turns what happens into the message log and metrics.
+type recorder struct {
+	instance, entity string
+	log              *messagelog.Writer
+	metrics          *metrics
+	warn             func(text string)
+
+	mu sync.Mutex
+	// pending are messages that were triggered and may still be sent.
+	pending map[string]struct{}
+	up      bool
+	told    string
+}
+
+func newRecorder(instance, entity string, log *messagelog.Writer, m *metrics, warn func(string)) *recorder {
+	return &recorder{instance: instance, entity: entity, log: log, metrics: m, warn: warn, pending: map[string]struct{}{}}
+}
+
+func (r *recorder) write(at time.Time, status messagelog.Status, id, topic string, bytes int) {
+	err := r.log.Write(messagelog.Record{TimeNanoseconds: at.UnixNano(), Instance: r.instance, Status: status, ID: id, Topic: topic, Bytes: bytes})
+	if err != nil {
+		r.metrics.logErrors.Inc()
+		r.warn("message log: " + err.Error())
+	}
+}
+
+// triggered: a message is due; it is logged before anything is done with it.
+func (r *recorder) triggered(at time.Time, id, topic string, bytes int) {
+	r.mu.Lock()
+	r.pending[id] = struct{}{}
+	r.mu.Unlock()
+	r.write(at, messagelog.Triggered, id, topic, bytes)
+	r.metrics.triggered.Inc()
+}
+
+// refused: the protocol will never send a message.
+func (r *recorder) refused(id string) {
+	r.mu.Lock()
+	delete(r.pending, id)
+	r.mu.Unlock()
+	r.metrics.unsent.Inc()
+}
+
+// sent is a transport.Events.Sent. Only the first time counts: the rest are repetitions.
+func (r *recorder) sent(at time.Time, topic string, content []byte) {
+	id, _ := payload.Parse(content)
+	r.mu.Lock()
+	_, first := r.pending[id]
+	delete(r.pending, id)
+	r.mu.Unlock()
+	if !first {
+		r.metrics.repeated.Inc()
+		return
+	}
+	r.write(at, messagelog.Sent, id, topic, len(content))
+	r.metrics.sent.Inc()
+}
+
+// unsent tells how many messages are still to be sent.
+func (r *recorder) unsent() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pending)
+}
+
+// received is a transport.Events.Received.
+func (r *recorder) received(at time.Time, topic string, content []byte) {
+	id, made := payload.Parse(content)
+	if r.isOwn(id) {
+		r.metrics.own.Inc()
+		return
+	}
+	r.write(at, messagelog.Received, id, topic, len(content))
+	r.metrics.received.Inc()
+	if strings.HasPrefix(id, payload.Unknown) {
+		r.metrics.unknown.Inc()
+	}
+	if !made.IsZero() {
+		r.metrics.delay.Observe(max(0, at.Sub(made).Seconds()))
+	}
+	r.write(time.Now(), messagelog.Processed, id, topic, len(content))
+}
+
+// isOwn tells whether an id is one that this instance gives its messages.
+func (r *recorder) isOwn(id string) bool {
+	if r.entity == "" {
+		return false
+	}
+	_, ok := messageNumber(r.entity, id)
+	return ok
+}
+
+// connection is a transport.Events.Connection. It tells people of changes, not of every attempt.
+func (r *recorder) connection(up bool, reason string) {
+	r.mu.Lock()
+	changed := up != r.up || reason != r.told
+	r.up, r.told = up, reason
+	r.mu.Unlock()
+	if up {
+		r.metrics.connected.Set(1)
+		r.metrics.connections.Inc()
+	} else {
+		r.metrics.connected.Set(0)
+	}
+	switch {
+	case !changed:
+	case up:
+		r.warn("connected")
+	default:
+		r.warn("not connected: " + reason)
+	}
+}
+
+func (r *recorder) dropped(messages int) {
+	r.metrics.dropped.Add(float64(messages))
+	r.warn("datagrams were dropped in this host's socket buffer: they count as lost, but not by the radio")
+}

@@ -1,0 +1,171 @@
+// Package traffic is one instance of the traffic generator: a client that publishes, subscribes or does
+// both over one connection of some protocol, and logs what happens to each message.
+//
+// Measuring points: triggered, the message is due and made; sent, the moment it is handed to the socket;
+// received, the moment it comes out of the socket or client library; processed, its id has been read.
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/traffic/mqtt"
+	"vignette.dev/vignette/internal/traffic/mqttudp"
+	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/traffic/payload/geojson"
+	"vignette.dev/vignette/internal/traffic/payload/nffi"
+	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// envStart is the planned start that the agent tells: phases count from it, not from when this program woke up.
+const envStart = "VIGNETTE_START_NS"
+
+// closeTimeout is what the protocol gets for outstanding acknowledgements; less than the 2 s of grace that instances have.
+const closeTimeout = 1500 * time.Millisecond
+
+// Run is one instance until ctx ends. When quiet is closed it publishes no more but goes on receiving.
+func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Writer, quiet <-chan struct{}, warn func(text string)) error {
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	start, err := startTime()
+	if err != nil {
+		return err
+	}
+	m := newMetrics(config.Instance)
+	r := newRecorder(config.Instance, config.Entity, log, m, warn)
+	p, size, err := newPublisher(config, r, start, warn)
+	if err != nil {
+		return err
+	}
+	if err := m.serve(ctx, config.MetricsPort); err != nil {
+		warn(err.Error() + ": no metrics are served")
+	}
+	client, err := newClient(config, size, r)
+	if err != nil {
+		return err
+	}
+	publishing, stopPublishing := context.WithCancel(ctx)
+	defer stopPublishing()
+	published := make(chan struct{})
+	go func() {
+		defer close(published)
+		if p != nil {
+			p.client = client
+			p.run(publishing, p.next)
+		}
+	}()
+	select {
+	case <-ctx.Done():
+	case <-quiet:
+		stopPublishing()
+		<-ctx.Done()
+	}
+	shutDown(client, r, published, config.Publish != nil && config.Publish.QoS > 0)
+	return nil
+}
+
+// shutDown gives messages of QoS 1 and 2 a short time to be sent and acknowledged, and disconnects.
+func shutDown(client transport.Client, r *recorder, published <-chan struct{}, promised bool) {
+	ending, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	select {
+	case <-published:
+	case <-ending.Done(): // the protocol holds a message back; it is not sent
+	}
+	for promised && r.unsent() > 0 && ending.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	client.Close(ending)
+}
+
+// startTime is the planned start, or now without one.
+func startTime() (time.Time, error) {
+	text := os.Getenv(envStart)
+	if text == "" {
+		return time.Now().Round(0), nil
+	}
+	ns, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ns <= 0 {
+		return time.Time{}, fmt.Errorf("environment variable %s is %q: want nanoseconds since the Unix epoch", envStart, text)
+	}
+	return time.Unix(0, ns), nil
+}
+
+// newPublisher makes the publisher, if there is one, and tells the size of its first message.
+func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, warn func(string)) (*publisher, int, error) {
+	if config.Publish == nil {
+		return nil, 0, nil
+	}
+	sender := payload.Sender{Country: config.Country, Unit: config.Unit, Entity: config.Entity}
+	maker, err := payload.New(config.Publish.Payload, sender, config.Seed)
+	if err != nil {
+		return nil, 0, err
+	}
+	probe, err := payload.New(config.Publish.Payload, sender, config.Seed) // the real one's first message is still to come
+	if err != nil {
+		return nil, 0, err
+	}
+	size := len(probe.Append(nil, messageID(config.Entity, 999999), time.Now()))
+	warnOfSize(config.Publish.Payload, size, warn)
+	p := &publisher{config: *config.Publish, entity: config.Entity, maker: maker, recorder: r, start: start, sizeHint: size,
+		sleep: clock.SleepUntil, now: time.Now}
+	last, err := lastLogged(config.Entity)
+	if err != nil {
+		return nil, 0, err
+	}
+	if p.next = p.firstNumber(last); last > 0 {
+		warn(fmt.Sprintf("was restarted: message %d was the last before, goes on with %d", last, p.next))
+	}
+	return p, size, nil
+}
+
+// warnOfSize tells of messages that long names make larger than the published ones.
+func warnOfSize(kind string, size int, warn func(string)) {
+	switch {
+	case kind == "geojson" && size > geojson.MaxBytes:
+		warn(fmt.Sprintf("geojson messages have up to %d bytes, more than the published %d: country, unit and entity have long names", size, geojson.MaxBytes))
+	case kind == "nffi" && size > nffi.MaxBytes:
+		warn(fmt.Sprintf("nffi messages have up to %d bytes, more than the published %d: country, unit and entity have long names", size, nffi.MaxBytes))
+	}
+}
+
+// newClient makes the client of the configured protocol and begins to connect.
+func newClient(config trafficconfig.Config, size int, r *recorder) (transport.Client, error) {
+	events := transport.Events{Sent: r.sent, Received: r.received, Connection: r.connection, Dropped: r.dropped}
+	var filters []string
+	if config.Subscribe != nil {
+		filters = config.Subscribe.Topics
+	}
+	switch config.Protocol {
+	case trafficconfig.ProtocolMQTT:
+		c := mqtt.Config{Broker: config.Broker, Version: config.Version, ClientID: clientID(config.Instance), Filters: filters, Seed: config.Seed, Warn: r.warn}
+		if config.Publish != nil {
+			c.PublishQoS = byte(config.Publish.QoS)
+		}
+		if config.Subscribe != nil {
+			c.SubscribeQoS = byte(config.Subscribe.QoS)
+		}
+		return mqtt.New(c, events)
+	case trafficconfig.ProtocolMQTTUDP:
+		c := mqttudp.Config{Broadcast: config.Broadcast, Interface: config.Interface, Filters: filters, Warn: r.warn}
+		if config.Publish != nil {
+			c.Topic, c.PayloadBytes = config.Publish.Topic, size
+		}
+		return mqttudp.New(c, events)
+	}
+	return nil, fmt.Errorf("protocol %q: want %s or %s", config.Protocol, trafficconfig.ProtocolMQTT, trafficconfig.ProtocolMQTTUDP)
+}
+
+// clientID is the instance's name, without the slash that some brokers' access rules forbid; the colon
+// is in no name of a node or app, so that ids stay different.
+func clientID(instance string) string {
+	return strings.ReplaceAll(instance, "/", ":")
+}

@@ -1,0 +1,486 @@
+package traffic
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// broker is a real Mosquitto on a port of the loopback.
+type broker struct {
+	t    *testing.T
+	port int
+	file string
+	cmd  *exec.Cmd
+}
+
+func startBroker(t *testing.T) *broker {
+	t.Helper()
+	b := &broker{t: t, port: freePort(t), file: filepath.Join(t.TempDir(), "mosquitto.conf")}
+	config := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\npersistence false\nuser root\n", b.port)
+	if err := os.WriteFile(b.file, []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.start()
+	t.Cleanup(b.kill)
+	return b
+}
+
+func needs(t *testing.T, program string) string {
+	t.Helper()
+	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin") {
+		if path := filepath.Join(dir, program); fileExists(path) {
+			return path
+		}
+	}
+	t.Skipf("needs %s: apt-get install mosquitto mosquitto-clients", program)
+	return ""
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (b *broker) start() {
+	b.t.Helper()
+	b.cmd = exec.Command(needs(b.t, "mosquitto"), "-c", b.file)
+	if err := b.cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	waitFor(b.t, "the broker", func() bool {
+		c, err := net.Dial("tcp", b.address())
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+func (b *broker) kill() {
+	if b.cmd != nil {
+		_ = b.cmd.Process.Kill()
+		_ = b.cmd.Wait()
+		b.cmd = nil
+	}
+}
+
+func (b *broker) address() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("waited 20 s in vain for: %s", what)
+}
+
+// runner is one instance under test.
+type runner struct {
+	t     *testing.T
+	log   *safeBuffer
+	told  *safeBuffer
+	quiet chan struct{}
+	end   context.CancelFunc
+	done  chan error
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func run(t *testing.T, config trafficconfig.Config) *runner {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &runner{t: t, log: &safeBuffer{}, told: &safeBuffer{}, quiet: make(chan struct{}), end: cancel, done: make(chan error, 1)}
+	go func() {
+		r.done <- Run(ctx, config, messagelog.NewWriter(r.log), r.quiet, func(text string) { fmt.Fprintln(r.told, text) })
+	}()
+	t.Cleanup(r.stop)
+	return r
+}
+
+func (r *runner) stop() {
+	if r.end == nil {
+		return
+	}
+	r.end()
+	r.end = nil
+	select {
+	case err := <-r.done:
+		if err != nil {
+			r.t.Errorf("run: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		r.t.Error("did not end within 5 s")
+	}
+	if r.t.Failed() {
+		r.t.Logf("told people: %s", r.told)
+	}
+}
+
+func (r *runner) connected() {
+	waitFor(r.t, "connected", func() bool { return strings.Contains(r.told.String(), "connected\n") })
+}
+
+func (r *runner) records(status messagelog.Status) []messagelog.Record {
+	var records []messagelog.Record
+	bad, err := messagelog.Read(strings.NewReader(r.log.String()), func(m messagelog.Record) {
+		if m.Status == status {
+			records = append(records, m)
+		}
+	})
+	if bad > 0 || err != nil {
+		r.t.Errorf("message log: %d bad lines, %v", bad, err)
+	}
+	return records
+}
+
+func (r *runner) ids(status messagelog.Status) map[string]int {
+	ids := map[string]int{}
+	for _, m := range r.records(status) {
+		ids[m.ID]++
+	}
+	return ids
+}
+
+func publisherOf(b string, entity, version string, qos int) trafficconfig.Config {
+	return trafficconfig.Config{Instance: "n/" + entity, Protocol: "mqtt", Version: version, Broker: b, Country: "PRT", Unit: "PRT-UNIT001", Entity: entity, Seed: 7,
+		Publish: &trafficconfig.Publish{Topic: "/PRT/PRT-UNIT001/" + entity + "/location", QoS: qos, Payload: "geojson", PeriodSeconds: 0.02, FirstAfterSeconds: 0.3}}
+}
+
+func subscriberOf(b, version string, qos int) trafficconfig.Config {
+	return trafficconfig.Config{Instance: "n/picture", Protocol: "mqtt", Version: version, Broker: b, Subscribe: &trafficconfig.Subscribe{Topics: []string{"#"}, QoS: qos}}
+}
+
+func TestEveryMessageArrivesThroughARealBroker(t *testing.T) {
+	b := startBroker(t)
+	for _, version := range []string{"3.1.1", "5"} {
+		for qos := range 3 {
+			t.Run(fmt.Sprintf("MQTT %s QoS %d", version, qos), func(t *testing.T) {
+				entity := fmt.Sprintf("PRT-V%c%d", version[0], qos)
+				config := subscriberOf(b.address(), version, qos)
+				config.Instance += entity // a client id of its own, and its own session
+				config.Subscribe.Topics = []string{"/PRT/+/" + entity + "/#"}
+				s := run(t, config)
+				s.connected()
+				time.Sleep(100 * time.Millisecond) // for the subscription
+				p := run(t, publisherOf(b.address(), entity, version, qos))
+				waitFor(t, "30 messages", func() bool { return len(p.records(messagelog.Sent)) >= 30 })
+				p.stop()
+				waitFor(t, "all messages received", func() bool { return len(s.records(messagelog.Processed)) >= len(p.records(messagelog.Sent)) })
+				checkDeliveries(t, p, s)
+			})
+		}
+	}
+}
+
+// checkDeliveries wants each message at every measuring point once, in order of time.
+func checkDeliveries(t *testing.T, p, s *runner) {
+	t.Helper()
+	triggered, sent, received := p.records(messagelog.Triggered), p.records(messagelog.Sent), s.records(messagelog.Received)
+	if len(triggered) != len(sent) || len(sent) != len(received) {
+		t.Fatalf("triggered %d, sent %d, received %d; want the same", len(triggered), len(sent), len(received))
+	}
+	when := map[string]int64{}
+	for i, m := range sent {
+		if m.ID != triggered[i].ID || m.TimeNanoseconds < triggered[i].TimeNanoseconds || m.Topic == "" || m.Bytes < 200 {
+			t.Errorf("sent %+v after triggered %+v", m, triggered[i])
+		}
+		when[m.ID] = m.TimeNanoseconds
+	}
+	for _, m := range received {
+		if at, ok := when[m.ID]; !ok || m.TimeNanoseconds < at {
+			t.Errorf("received %+v, sent at %d (%v); want sent before", m, at, ok)
+		}
+		delete(when, m.ID)
+	}
+}
+
+func TestASubscriberGetsMessagesAfterTheBrokerWasKilled(t *testing.T) {
+	for _, version := range []string{"3.1.1", "5"} {
+		t.Run("MQTT "+version, func(t *testing.T) {
+			b := startBroker(t)
+			s := run(t, subscriberOf(b.address(), version, 0))
+			p := run(t, publisherOf(b.address(), "PRT-S001", version, 0))
+			waitFor(t, "messages before", func() bool { return len(s.records(messagelog.Received)) > 5 })
+			b.kill()
+			time.Sleep(400 * time.Millisecond)
+			before := len(s.records(messagelog.Received))
+			b.start()
+			waitFor(t, "messages after", func() bool { return len(s.records(messagelog.Received)) > before+10 })
+			p.stop()
+			triggered, sent := len(p.records(messagelog.Triggered)), p.ids(messagelog.Sent)
+			if triggered-len(sent) < 10 {
+				t.Errorf("%d triggered, %d sent; want the messages of the outage triggered and never sent", triggered, len(sent))
+			}
+			for id := range s.ids(messagelog.Received) {
+				if sent[id] != 1 {
+					t.Errorf("%s was received, but logged as sent %d times", id, sent[id])
+				}
+			}
+		})
+	}
+}
+
+func TestQoS1KeepsItsPromiseOverAnOutage(t *testing.T) {
+	for _, version := range []string{"3.1.1", "5"} {
+		t.Run("MQTT "+version, func(t *testing.T) {
+			b := startBroker(t)
+			p := run(t, publisherOf(b.address(), "PRT-S001", version, 1))
+			waitFor(t, "messages before", func() bool { return len(p.records(messagelog.Sent)) > 5 })
+			b.kill()
+			time.Sleep(400 * time.Millisecond)
+			b.start()
+			outage := len(p.records(messagelog.Triggered))
+			waitFor(t, "messages after", func() bool { return len(p.records(messagelog.Sent)) > outage+10 })
+			p.stop()
+			sent := p.ids(messagelog.Sent)
+			for _, m := range p.records(messagelog.Triggered) {
+				if sent[m.ID] != 1 {
+					t.Errorf("%s is logged as sent %d times; want once", m.ID, sent[m.ID])
+				}
+			}
+		})
+	}
+}
+
+func TestAClientThatDoesBothIgnoresItsOwnMessagesAndFallsQuiet(t *testing.T) {
+	b := startBroker(t)
+	var clients []*runner
+	for _, entity := range []string{"PRT-S001", "PRT-S002"} {
+		c := publisherOf(b.address(), entity, "3.1.1", 0)
+		c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"#", "/PRT/#"}} // overlapping: each message counts once
+		clients = append(clients, run(t, c))
+	}
+	one, two := clients[0], clients[1]
+	waitFor(t, "messages of each other", func() bool { return len(one.ids(messagelog.Received)) > 5 && len(two.ids(messagelog.Received)) > 5 })
+	close(one.quiet)
+	time.Sleep(100 * time.Millisecond)
+	quiet, heard := len(one.records(messagelog.Triggered)), len(one.ids(messagelog.Received))
+	waitFor(t, "the quiet one to receive on", func() bool { return len(one.ids(messagelog.Received)) > heard+5 })
+	if now := len(one.records(messagelog.Triggered)); now != quiet {
+		t.Errorf("%d messages triggered after it was told to be quiet", now-quiet)
+	}
+	for id := range one.ids(messagelog.Received) {
+		if !strings.HasPrefix(id, "PRT-S002_") {
+			t.Errorf("one received %s; want only messages of the other", id)
+		}
+	}
+}
+
+func TestForeignClientsUnderstandUsAndWeThem(t *testing.T) {
+	b := startBroker(t)
+	sub, pub := needs(t, "mosquitto_sub"), needs(t, "mosquitto_pub")
+	listener := exec.Command(sub, "-p", fmt.Sprint(b.port), "-t", "/PRT/#", "-C", "3", "-W", "15", "-V", "5")
+	out := &safeBuffer{}
+	listener.Stdout = out
+	if err := listener.Start(); err != nil {
+		t.Fatal(err)
+	}
+	run(t, publisherOf(b.address(), "PRT-S001", "3.1.1", 1))
+	if err := listener.Wait(); err != nil {
+		t.Fatalf("mosquitto_sub: %v, %q", err, out)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		if id, _ := payload.Parse([]byte(line)); !json.Valid([]byte(line)) || !strings.HasPrefix(id, "PRT-S001_") {
+			t.Errorf("mosquitto_sub printed %q", line)
+		}
+	}
+	s := run(t, subscriberOf(b.address(), "5", 2))
+	waitFor(t, "a message of mosquitto_pub", func() bool {
+		if err := exec.Command(pub, "-p", fmt.Sprint(b.port), "-t", "foreign/x", "-m", "21.5 degrees").Run(); err != nil {
+			t.Fatal(err)
+		}
+		for id, count := range s.ids(messagelog.Processed) {
+			if strings.HasPrefix(id, payload.Unknown) && count > 0 {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestMetricsTellWhatHappensWhileItRuns(t *testing.T) {
+	b := startBroker(t)
+	config := publisherOf(b.address(), "PRT-S001", "5", 0)
+	config.MetricsPort = freePort(t)
+	other := publisherOf(b.address(), "PRT-S002", "5", 0)
+	config.Subscribe = &trafficconfig.Subscribe{Topics: []string{"#"}}
+	r := run(t, config)
+	run(t, other)
+	waitFor(t, "a received message", func() bool { return len(r.records(messagelog.Processed)) > 0 })
+	response, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", config.MetricsPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	for _, name := range []string{"messages_sent_total", "messages_received_total", "delay_seconds_count", "lateness_seconds_bucket", "connected", "messages_unsent_total"} {
+		if !strings.Contains(string(text), "vignette_traffic_"+name+"{") || !strings.Contains(string(text), `instance="n/PRT-S001"`) {
+			t.Errorf("metrics lack vignette_traffic_%s{instance=…}", name)
+		}
+	}
+	if strings.Contains(string(text), `vignette_traffic_messages_received_total{instance="n/PRT-S001"} 0`) {
+		t.Error("messages were received, but the metric is 0")
+	}
+}
+
+func TestTheScheduleIsAbsoluteAndCountsFromThePlannedStart(t *testing.T) {
+	start := time.Now().Add(-45 * time.Millisecond).Round(0) // started late: two messages are due at once
+	t.Setenv(envStart, fmt.Sprint(start.UnixNano()))
+	config := publisherOf("127.0.0.1:1", "PRT-S001", "3.1.1", 0)
+	config.Publish.FirstAfterSeconds = 0.01
+	r := run(t, config)
+	waitFor(t, "30 messages", func() bool { return len(r.records(messagelog.Triggered)) >= 30 })
+	r.stop()
+	early, late := 0, 0
+	for i, m := range r.records(messagelog.Triggered) {
+		due := start.Add(10*time.Millisecond + time.Duration(i)*20*time.Millisecond)
+		if m.ID != fmt.Sprintf("PRT-S001_%d", i+1) {
+			t.Errorf("message %d has id %s", i+1, m.ID)
+		}
+		if lateness := time.Duration(m.TimeNanoseconds - due.UnixNano()); lateness < 0 {
+			early++
+		} else if i > 5 && lateness > 5*time.Millisecond {
+			late++
+		}
+	}
+	if early > 0 || late > 12 { // other programs may hold the processors; a drifting schedule would make all late
+		t.Errorf("%d of 30 messages early, %d more than 5 ms late; want none early, few late", early, late)
+	}
+	if n := len(r.records(messagelog.Sent)); n != 0 {
+		t.Errorf("%d messages sent without a broker", n)
+	}
+}
+
+func TestARestartedPublisherUsesNoIdTwiceAndSendsNoBurst(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "messages-1.jsonl")
+	log := `{"ts":1,"instance":"n/x","status":"triggered","id":"PRT-S001_3"}
+{"ts":2,"instance":"n/x","status":"received","id":"PRT-S001_900"}
+{"ts":3,"instance":"n/x","status":"triggered","id":"PRT-S0010_77"}
+{"ts":4,"instance":"n/x","status":"trig`
+	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(messagelog.EnvPath, path)
+	last, err := lastLogged("PRT-S001")
+	if err != nil || last != 3 {
+		t.Fatalf("last message %d, %v; want 3", last, err)
+	}
+	start := time.Unix(1000, 0)
+	p := publisher{config: trafficconfig.Publish{PeriodSeconds: 2, FirstAfterSeconds: 1}, start: start}
+	for name, c := range map[string]struct {
+		now  time.Duration
+		last int64
+		want int64
+	}{
+		"first life, even when late":           {100 * time.Second, 0, 1},
+		"restarted at once":                    {5500 * time.Millisecond, 3, 4},
+		"restarted after three missed periods": {12 * time.Second, 3, 7},
+		"restarted before its next is due":     {6 * time.Second, 9, 10},
+	} {
+		p.now = func() time.Time { return start.Add(c.now) }
+		if got := p.firstNumber(c.last); got != c.want {
+			t.Errorf("%s: begins with %d; want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
+	udp := func(f func(*trafficconfig.Config)) trafficconfig.Config {
+		c := trafficconfig.Config{Instance: "n/x", Protocol: "mqtt-udp", Broadcast: "127.255.255.255:1883", Entity: "X",
+			Publish: &trafficconfig.Publish{Topic: "t", Payload: "geojson", PeriodSeconds: 1}}
+		f(&c)
+		return c
+	}
+	mqtt := func(f func(*trafficconfig.Config)) trafficconfig.Config {
+		c := publisherOf("127.0.0.1:1", "X", "3.1.1", 0)
+		f(&c)
+		return c
+	}
+	for want, c := range map[string]trafficconfig.Config{
+		"bytes:65500":     udp(func(c *trafficconfig.Config) { c.Publish.Payload = "bytes:65500"; c.Publish.Topic = "/a/longer/topic" }),
+		"broadcast":       udp(func(c *trafficconfig.Config) { c.Broadcast = "nowhere" }),
+		"publish.qos":     udp(func(c *trafficconfig.Config) { c.Publish.QoS = 1 }),
+		"topic filter":    udp(func(c *trafficconfig.Config) { c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a/#/b"}} }),
+		"MQTT version":    mqtt(func(c *trafficconfig.Config) { c.Version = "4" }),
+		"host:port":       mqtt(func(c *trafficconfig.Config) { c.Broker = "nor" }),
+		"protocol":        mqtt(func(c *trafficconfig.Config) { c.Protocol = "amqp" }),
+		"periodSeconds":   mqtt(func(c *trafficconfig.Config) { c.Publish.PeriodSeconds = 0 }),
+		"bytes:8":         mqtt(func(c *trafficconfig.Config) { c.Publish.Payload = "bytes:8" }),
+		"neither publish": mqtt(func(c *trafficconfig.Config) { c.Publish = nil }),
+	} {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		err := Run(ctx, c, messagelog.NewWriter(io.Discard), nil, func(string) {})
+		if err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(want, "bytes:")) {
+			t.Errorf("%s: %v; want an error that names it", want, err)
+		}
+	}
+}
+
+func BenchmarkPublish(b *testing.B) {
+	m := newMetrics("n/x")
+	r := newRecorder("n/x", "PRT-S001", messagelog.NewWriter(io.Discard), m, func(string) {})
+	maker, err := payload.New("geojson", payload.Sender{Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S001"}, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := publisher{config: trafficconfig.Publish{Topic: "/PRT/x", PeriodSeconds: 1}, entity: "PRT-S001", maker: maker, recorder: r, client: instantClient{r}, now: time.Now, start: time.Now()}
+	b.ReportAllocs()
+	number := int64(0)
+	for b.Loop() {
+		number++
+		p.publish(number, p.start)
+	}
+}
+
+// instantClient sends at once to nowhere.
+type instantClient struct{ r *recorder }
+
+func (c instantClient) Publish(topic string, content []byte) error {
+	c.r.sent(time.Now(), topic, content)
+	return nil
+}
+func (instantClient) Close(context.Context) {}
