@@ -22,6 +22,8 @@ type process struct {
 	PID       int    `json:"pid"`
 	StartTime string `json:"startTime"` // clock ticks since boot, as in /proc/PID/stat
 	BootID    string `json:"bootID"`
+	// Started is when this node came up, by the clock on the wall.
+	Started time.Time `json:"started"`
 	// Built is what the node was started from.
 	Built string `json:"built"`
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/hack/devcluster/cgroup"
 	"vignette.dev/vignette/hack/devcluster/images"
 	"vignette.dev/vignette/hack/devcluster/machine"
 	"vignette.dev/vignette/hack/devcluster/network"
@@ -25,7 +26,6 @@ import (
 
 const (
 	apiWindow       = 3 * time.Minute
-	readyWindow     = 3 * time.Minute
 	poll            = 100 * time.Millisecond
 	reservedMemory  = 1536 << 20 // the control plane and one node's own programs
 	minimalNodeSize = 1 << 30
@@ -218,6 +218,10 @@ func (c *Cluster) startNode(number int, built string) error {
 	if err != nil {
 		return err
 	}
+	// The kubelet takes seconds over each control group of a dead container.
+	if err := cgroup.Remove(filepath.Join(c.cgroup(), config.Name())); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(config.Dir, 0o755); err != nil {
 		return err
 	}
@@ -253,7 +257,7 @@ func (c *Cluster) startNode(number int, built string) error {
 	if err != nil {
 		return err
 	}
-	p.Built = built
+	p.Built, p.Started = built, time.Now()
 	if err := p.write(c.processFile(number)); err != nil {
 		return err
 	}
@@ -354,38 +358,4 @@ func (c *Cluster) wait(ctx context.Context, window time.Duration, node int, read
 		}
 	}
 	return nil
-}
-
-// waitUntilReady waits for every node and every deployment of the cluster's own.
-func (c *Cluster) waitUntilReady(ctx context.Context, h *progress.Handle) error {
-	for n := 1; n <= c.state.Nodes; n++ {
-		name := network.NodeName(n)
-		h.Detail("node %s", name)
-		err := c.wait(ctx, readyWindow, n, func() bool {
-			status, err := c.kubectl(ctx, "get", "node", name, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
-			return err == nil && status == "True"
-		})
-		if err != nil {
-			return fmt.Errorf("node %s: %w", name, err)
-		}
-	}
-	if _, err := c.kubectl(ctx, "label", "node", network.NodeName(1), "node-role.kubernetes.io/control-plane=", "--overwrite"); err != nil {
-		return err
-	}
-	for _, deployment := range [][2]string{{"kube-system", "coredns"}, {"argo", "workflow-controller"}} {
-		h.Detail("%s", deployment[1])
-		_, err := c.kubectl(ctx, "-n", deployment[0], "rollout", "status", "deployment/"+deployment[1], "--timeout="+readyWindow.String())
-		if err != nil {
-			return fmt.Errorf("%w\n%s", err, c.describePods(ctx, deployment[0]))
-		}
-	}
-	return nil
-}
-
-func (c *Cluster) describePods(ctx context.Context, namespace string) string {
-	pods, err := c.kubectl(ctx, "-n", namespace, "get", "pods,events")
-	if err != nil {
-		return err.Error()
-	}
-	return pods
 }

@@ -109,7 +109,7 @@ func (b Built) Export(ctx context.Context, home store.Home, log string) (archive
 	}
 	remove = func() { os.RemoveAll(folder) }
 	archive = filepath.Join(folder, "image.tar")
-	if err := run.Logged(ctx, log, b.storage.buildah("push", "--quiet", b.ID, b.storage.transport+":"+archive+":"+b.Names[0])); err != nil {
+	if err := run.Logged(ctx, log, b.storage.buildah("push", "--quiet", "--disable-compression", b.ID, b.storage.transport+":"+archive+":"+b.Names[0])); err != nil {
 		remove()
 		return "", nil, err
 	}
