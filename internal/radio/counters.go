@@ -1,0 +1,77 @@
+package radio
+
+// DelayBounds and LatenessBounds are the upper bounds of the histograms' buckets in nanoseconds,
+// without the last, infinite one.
+var (
+	DelayBounds = []int64{100e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 200e6, 500e6,
+		1e9, 2e9, 5e9, 10e9, 20e9, 50e9, 100e9}
+	LatenessBounds = []int64{20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 20e6, 50e6, 100e6, 1e9}
+)
+
+// LateRelease in nanoseconds: a frame released later than this after its time counts as late.
+const LateRelease = 2e6
+
+const maxBuckets = 18
+
+// Histogram counts durations in nanoseconds.
+type Histogram struct {
+	// Buckets counts per bucket, not cumulated; the last used one is above every bound.
+	Buckets [maxBuckets]uint64
+	Count   uint64
+	// Sum in nanoseconds.
+	Sum int64
+}
+
+func (h *Histogram) add(bounds []int64, v int64) {
+	i := 0
+	for i < len(bounds) && v > bounds[i] {
+		i++
+	}
+	h.Buckets[i]++
+	h.Count++
+	h.Sum += v
+}
+
+// Counters of one port since it was attached. Nothing is lost silently:
+//
+//	FramesSent + Copies = Released + the sender's Drops (up to NoReceiver) + InFlight
+//	Deliveries due to a port = FramesReceived + the receiver's Drops (after NoReceiver)
+type Counters struct {
+	// FramesSent and BytesSent are what the node handed to its radio.
+	FramesSent, BytesSent uint64
+	// FramesReceived and BytesReceived are what the radio handed to the node.
+	FramesReceived, BytesReceived uint64
+	// Copies are the additional transmissions of frames that go over several links.
+	Copies uint64
+	// Released are the transmissions that reached their receivers' interfaces.
+	Released uint64
+	// Drops by Reason.
+	Drops [reasons]uint64
+	// InFlight is the number of the node's frames that wait or are under way.
+	InFlight int
+	// Delay from being sent to being released, and Lateness of the release against the model's time.
+	Delay, Lateness Histogram
+	// WorstLateness in nanoseconds and LateReleases since the last snapshot that reset them.
+	WorstLateness int64
+	LateReleases  uint64
+}
+
+func (c *Counters) released(sent, due, now int64) {
+	c.Released++
+	c.Delay.add(DelayBounds, now-sent)
+	late := max(now-due, 0)
+	c.Lateness.add(LatenessBounds, late)
+	c.WorstLateness = max(c.WorstLateness, late)
+	if late > LateRelease {
+		c.LateReleases++
+	}
+}
+
+// Dropped calls f for each reason that has dropped frames.
+func (c *Counters) Dropped(f func(reason string, frames uint64)) {
+	for r, n := range c.Drops {
+		if n > 0 {
+			f(Reason(r).String(), n)
+		}
+	}
+}

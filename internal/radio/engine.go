@@ -1,0 +1,241 @@
+// Package radio carries the frames of emulated radio networks between TAP descriptors. One event
+// loop on a locked thread serves whole networks: what a network's frames meet is never shared with
+// another network, whatever addresses its members have.
+package radio
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Options of an Engine.
+type Options struct {
+	// Loops is the number of event loops; 0 means 1. A network is served by one of them.
+	Loops int
+	// Nice is the loops' scheduling priority, -20 to 19; 0 leaves it as it is.
+	Nice int
+	// Realtime is the loops' priority 1 to 99 under SCHED_FIFO; 0 leaves them under the normal scheduler.
+	Realtime int
+}
+
+// Engine owns the event loops.
+type Engine struct {
+	loops []*loop
+	mu    sync.Mutex
+	load  []int // ports per loop
+	wait  sync.WaitGroup
+}
+
+// New starts the event loops.
+func New(options Options) (*Engine, error) {
+	e := &Engine{}
+	for range max(options.Loops, 1) {
+		l, err := newLoop()
+		if err != nil {
+			return nil, errors.Join(err, e.Close())
+		}
+		e.loops = append(e.loops, l)
+		e.load = append(e.load, 0)
+		e.wait.Go(func() { l.run(options) })
+	}
+	return e, nil
+}
+
+// Close ends the event loops. Descriptors of ports stay open: they are the callers'.
+func (e *Engine) Close() error {
+	for _, l := range e.loops {
+		l.do(func() { l.ended = true })
+	}
+	e.wait.Wait()
+	return nil
+}
+
+// NetworkOptions of a new network.
+type NetworkOptions struct {
+	// Model that the network's frames pass through; it belongs to the network from now on.
+	Model Model
+	// MTU of the members' interfaces, bytes.
+	MTU int
+	// Silent radios send and receive nothing.
+	Silent bool
+}
+
+// Network is one radio network: frames reach only ports of the same Network.
+type Network struct {
+	engine *Engine
+	loop   *loop
+	// The rest belongs to the loop's thread.
+	model    Model
+	maxFrame int
+	silent   bool
+	closed   bool
+	ports    []*Port // never changed in place: frames in flight refer to it
+	byMAC    map[MAC]*Port
+}
+
+// vlanTag is what a frame may be longer than header and MTU.
+const vlanTag = 4
+
+// NewNetwork adds an empty network.
+func (e *Engine) NewNetwork(options NetworkOptions) (*Network, error) {
+	n := &Network{engine: e, model: options.Model, byMAC: map[MAC]*Port{}}
+	if err := n.setMTU(options.MTU); err != nil {
+		return nil, err
+	}
+	n.silent = options.Silent
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n.loop = e.loops[e.leastLoaded()]
+	return n, nil
+}
+
+func (n *Network) setMTU(mtu int) error {
+	if most := maxFrameLength - HeaderLength - vlanTag; mtu < 68 || mtu > most {
+		return fmt.Errorf("mtu %d: want 68 to %d bytes", mtu, most)
+	}
+	n.maxFrame = mtu + HeaderLength + vlanTag
+	return nil
+}
+
+func (e *Engine) leastLoaded() int {
+	least := 0
+	for i, ports := range e.load {
+		if ports < e.load[least] {
+			least = i
+		}
+	}
+	return least
+}
+
+func (e *Engine) addLoad(l *loop, ports int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range e.loops {
+		if e.loops[i] == l {
+			e.load[i] += ports
+		}
+	}
+}
+
+// Configure runs change on the thread of the network's loop, where the model may be changed without
+// disturbing frames in flight, and sets the MTU and silence.
+func (n *Network) Configure(mtu int, silent bool, change func(Model)) error {
+	var err error
+	n.loop.do(func() {
+		if err = n.setMTU(mtu); err != nil {
+			return
+		}
+		n.silent = silent
+		if change != nil {
+			change(n.model)
+		}
+	})
+	return err
+}
+
+// Close drops what is in flight and ends the network. Its ports must have been detached.
+func (n *Network) Close() {
+	n.loop.do(func() { n.closed = true })
+}
+
+// PortOptions say whose attachment a port is.
+type PortOptions struct {
+	// Name of the node, Group it belongs to, NEM its emulation module id.
+	Name, Group string
+	NEM         int
+	MAC         MAC
+	// Descriptor of the TAP, non-blocking. It stays the caller's, who closes it after Detach.
+	Descriptor int
+	// Gone is called once, on a goroutine of its own, when the kernel has removed the interface.
+	Gone func()
+}
+
+// Port is one node's attachment to a network.
+type Port struct {
+	PortOptions
+	// Slot is the port's place in the model, for the model's use.
+	Slot int
+
+	network  *Network
+	index    int // in the loop's table
+	detached bool
+	counters Counters
+}
+
+// Attach adds a port; frames flow at once. A second port with the same MAC is refused.
+func (n *Network) Attach(options PortOptions) (*Port, error) {
+	p := &Port{PortOptions: options, network: n}
+	var err error
+	n.loop.do(func() {
+		if other := n.byMAC[p.MAC]; other != nil {
+			err = fmt.Errorf("mac %v of %s: already attached for %s", p.MAC, p.Name, other.Name)
+			return
+		}
+		if err = n.loop.watch(p); err != nil {
+			return
+		}
+		n.byMAC[p.MAC] = p
+		n.setPorts(append(append([]*Port(nil), n.ports...), p))
+	})
+	if err == nil {
+		n.engine.addLoad(n.loop, 1)
+	}
+	return p, err
+}
+
+// Detach removes the port and returns its last counters. Frames that its node sent go on their
+// way; frames to it are dropped. Detaching again does nothing.
+func (p *Port) Detach() (last Counters) {
+	n, removed := p.network, false
+	n.loop.do(func() {
+		last = p.counters
+		if p.detached {
+			return
+		}
+		p.detached, removed = true, true
+		n.loop.unwatch(p)
+		delete(n.byMAC, p.MAC)
+		var rest []*Port
+		for _, other := range n.ports {
+			if other != p {
+				rest = append(rest, other)
+			}
+		}
+		n.setPorts(rest)
+	})
+	if removed {
+		n.engine.addLoad(n.loop, -1)
+	}
+	return last
+}
+
+func (n *Network) setPorts(ports []*Port) {
+	n.ports = ports
+	n.model.Members(ports)
+}
+
+// Snapshot is the counters of one port at one instant.
+type Snapshot struct {
+	Port *Port
+	Counters
+}
+
+// Snapshot gives the counters of all ports at one instant. With reset, WorstLateness and
+// LateReleases start anew.
+func (n *Network) Snapshot(reset bool) []Snapshot {
+	var all []Snapshot
+	n.loop.do(func() {
+		all = make([]Snapshot, len(n.ports))
+		for i, p := range n.ports {
+			all[i] = Snapshot{p, p.counters}
+			if reset {
+				p.counters.WorstLateness, p.counters.LateReleases = 0, 0
+			}
+		}
+	})
+	return all
+}
+
+// Find gives the attached port with the address, or nil. For models, on the loop's thread.
+func (n *Network) Find(m MAC) *Port { return n.byMAC[m] }

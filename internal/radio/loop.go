@@ -1,0 +1,258 @@
+package radio
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+)
+
+const (
+	// maxFrameLength that can be read: the largest Ethernet frame a TAP with the largest MTU can give.
+	maxFrameLength = 65536
+	// batch bounds how many frames one sender may hand in before others have their turn.
+	batch = 16
+	// trimInterval in nanoseconds, after which buffers of a past burst are given back.
+	trimInterval = 5e9
+
+	timerEvent, wakeEvent = -1, -2
+)
+
+// loop is an event loop: epoll over TAPs, one timer for the frame that is due first, and one
+// descriptor through which other goroutines hand in work.
+type loop struct {
+	epoll, timer, wake int
+	ended              bool
+	heap               heap
+	pool               pool
+	armed              int64 // time the timer is set to, 0 for none
+	trimAt             int64
+	ports              []*Port
+	vacant             []int
+	scratch            []byte
+	frame              Frame // the frame being read
+
+	mu   sync.Mutex
+	work []func()
+}
+
+func newLoop() (*loop, error) {
+	l := &loop{scratch: make([]byte, maxFrameLength)}
+	var err error
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("timerfd: %w", err)
+	}
+	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	// Edge-triggered: setting the timer anew ends its event, so that it is never read.
+	if err = l.add(l.timer, unix.EPOLLIN|unix.EPOLLET, timerEvent); err != nil {
+		return nil, err
+	}
+	return l, l.add(l.wake, unix.EPOLLIN|unix.EPOLLET, wakeEvent)
+}
+
+func (l *loop) add(fd int, events uint32, token int) error {
+	event := unix.EpollEvent{Events: events, Fd: int32(token)}
+	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+		return fmt.Errorf("epoll: watch descriptor %d: %w", fd, err)
+	}
+	return nil
+}
+
+// do runs f on the loop's thread and returns when it has run. After the loop has ended it runs f at once.
+func (l *loop) do(f func()) {
+	done := make(chan struct{})
+	l.mu.Lock()
+	if l.epoll < 0 {
+		l.mu.Unlock()
+		f()
+		return
+	}
+	l.work = append(l.work, func() { f(); close(done) })
+	l.poke()
+	l.mu.Unlock()
+	<-done
+}
+
+func (l *loop) poke() {
+	one := [8]byte{1}
+	_, _ = unix.Write(l.wake, one[:]) // a full counter wakes it as well
+}
+
+func (l *loop) run(options Options) {
+	runtime.LockOSThread() // never unlocked: the thread's priority is not for others
+	prioritise(options)
+	events := make([]unix.EpollEvent, 64)
+	for !l.ended {
+		count, err := unix.EpollWait(l.epoll, events, -1)
+		if err != nil && err != unix.EINTR {
+			panic(fmt.Sprintf("epoll_wait on the engine's own descriptor: %v", err))
+		}
+		l.releaseDue(clock.Monotonic())
+		for i := range max(count, 0) {
+			l.handle(&events[i])
+		}
+		l.arm()
+	}
+	l.close()
+}
+
+func (l *loop) handle(event *unix.EpollEvent) {
+	switch event.Fd {
+	case timerEvent:
+		l.armed = 0
+	case wakeEvent:
+		l.runWork()
+	default:
+		if p := l.ports[event.Fd]; p != nil {
+			l.read(p)
+		}
+	}
+}
+
+// read takes frames from a port, and between them releases what has become due.
+func (l *loop) read(p *Port) {
+	for range batch {
+		length, err := rawRead(p.Descriptor, l.scratch)
+		if err != 0 {
+			if err != unix.EAGAIN && err != unix.EINTR {
+				l.gone(p)
+			}
+			return
+		}
+		now := clock.Monotonic()
+		l.frame = Frame{Source: p, Data: l.scratch[:length], Sent: now}
+		p.network.accept(now, &l.frame)
+		if len(l.heap.items) > 0 && l.heap.items[0].due <= now {
+			l.releaseDue(now)
+		}
+	}
+}
+
+// gone stops watching a port whose interface the kernel has removed; the owner detaches it.
+func (l *loop) gone(p *Port) {
+	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Descriptor, nil)
+	if p.Gone != nil {
+		go p.Gone()
+	}
+}
+
+func (l *loop) releaseDue(now int64) {
+	for len(l.heap.items) > 0 && l.heap.items[0].due <= now {
+		f := l.heap.pop()
+		f.Source.network.due(now, f)
+		now = clock.Monotonic()
+	}
+	if now >= l.trimAt {
+		l.pool.trim()
+		l.trimAt = now + trimInterval
+	}
+}
+
+// arm sets the timer for the first frame. A timer that fires too early, as its frame has gone, is
+// cheaper than setting it anew for every frame.
+func (l *loop) arm() {
+	if len(l.heap.items) == 0 {
+		return
+	}
+	due := l.heap.items[0].due
+	if l.armed != 0 && l.armed <= due {
+		return
+	}
+	l.armed = due
+	value := unix.ItimerSpec{Value: unix.NsecToTimespec(max(due, 1))}
+	_, _, errno := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(l.timer), unix.TFD_TIMER_ABSTIME,
+		uintptr(unsafe.Pointer(&value)), 0, 0, 0)
+	if errno != 0 {
+		panic(fmt.Sprintf("timerfd_settime to %d: %v", due, errno))
+	}
+}
+
+func (l *loop) runWork() {
+	l.mu.Lock()
+	work := l.work
+	l.work = nil
+	l.mu.Unlock()
+	for _, f := range work {
+		f()
+	}
+}
+
+func (l *loop) close() {
+	l.mu.Lock()
+	for _, fd := range []int{l.epoll, l.timer, l.wake} {
+		_ = unix.Close(fd)
+	}
+	l.epoll = -1
+	l.mu.Unlock()
+	l.runWork() // what was handed in meanwhile
+}
+
+func (l *loop) watch(p *Port) error {
+	if len(l.vacant) == 0 {
+		l.ports = append(l.ports, nil)
+		l.vacant = append(l.vacant, len(l.ports)-1)
+	}
+	p.index = l.vacant[len(l.vacant)-1]
+	if l.epoll >= 0 {
+		if err := l.add(p.Descriptor, unix.EPOLLIN, p.index); err != nil {
+			return err
+		}
+	}
+	l.vacant = l.vacant[:len(l.vacant)-1]
+	l.ports[p.index] = p
+	return nil
+}
+
+func (l *loop) unwatch(p *Port) {
+	if l.epoll >= 0 {
+		// Fails where the interface is gone already, and is not needed then.
+		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Descriptor, nil)
+	}
+	l.ports[p.index] = nil
+	l.vacant = append(l.vacant, p.index)
+}
+
+// rawRead and writeFrame enter the kernel without telling Go's scheduler: the descriptors never
+// block, and its bookkeeping would be a good part of a frame's cost.
+func rawRead(fd int, b []byte) (int, unix.Errno) {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	return int(n), errno
+}
+
+const written Reason = -1
+
+func writeFrame(fd int, data []byte) Reason {
+	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)))
+	switch errno {
+	case 0:
+		return written
+	case unix.EIO: // what a TAP answers while its interface is down
+		return InterfaceDown
+	case unix.EBADFD:
+		return Detached
+	default:
+		return WriteFailed
+	}
+}
+
+// prioritise gives the calling thread what the options ask for, as far as the kernel lets it: what is
+// refused shows in the lateness, which is measured.
+func prioritise(options Options) {
+	clock.SetTimerSlack(1)
+	if options.Nice != 0 {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), options.Nice)
+	}
+	if options.Realtime > 0 {
+		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO,
+			Priority: uint32(options.Realtime), Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
+	}
+}

@@ -1,0 +1,74 @@
+package radio
+
+// Model decides what becomes of the frames of one network: when each arrives, or why it is lost.
+// All methods run on the thread of the network's event loop and must neither block nor allocate
+// per frame. Times are nanoseconds of CLOCK_MONOTONIC.
+type Model interface {
+	// Members tells who is attached, after every change. The slice is never changed afterwards.
+	Members(ports []*Port)
+
+	// Transmit takes a frame that its source's node handed to the radio at time now. The model
+	// calls exactly one of n.Hold, n.Deliver or n.Drop for f and for every copy it makes with n.Copy.
+	Transmit(n *Network, now int64, f *Frame)
+
+	// Due is called when the time given to Hold has come. The model again calls exactly one of
+	// n.Hold, n.Deliver or n.Drop.
+	Due(n *Network, now int64, f *Frame)
+}
+
+// Frame is one Ethernet frame on its way through a model.
+type Frame struct {
+	// Source is the port whose node sent the frame.
+	Source *Port
+	// Destination address of the frame.
+	Destination MAC
+	// Data from the Ethernet header on, without FCS.
+	Data []byte
+	// Sent is when the frame was read from its source.
+	Sent int64
+	// Due is the time last given to Hold.
+	Due int64
+	// Receivers that Deliver hands the frame to. The slice is shared and must not be changed.
+	Receivers []*Port
+	// Context belongs to the model; a pointer in it costs no allocation.
+	Context any
+
+	held  bool
+	class int
+	next  *Frame // in the pool
+}
+
+// Reason why a frame was dropped.
+type Reason int
+
+// The reasons, counted at the sender up to NoReceiver and at the receiver after it.
+const (
+	// Loss: drawn by the model.
+	Loss Reason = iota
+	// QueueFull: the limit of frames waiting and under way was reached.
+	QueueFull
+	// Silent: the network's radios are silenced.
+	Silent
+	// Malformed: shorter than an Ethernet header.
+	Malformed
+	// Oversize: longer than the network's MTU and header.
+	Oversize
+	// InFlightAtEnd: the network went while the frame was under way.
+	InFlightAtEnd
+	// NoReceiver: nobody with the destination's address is attached.
+	NoReceiver
+	// Detached: the receiver went while the frame was under way.
+	Detached
+	// InterfaceDown: the receiver's node has its interface down.
+	InterfaceDown
+	// WriteFailed: the receiver's kernel refused the frame for another reason.
+	WriteFailed
+
+	reasons
+)
+
+var reasonNames = [reasons]string{"loss", "queueFull", "silent", "malformed", "oversize", "inFlightAtEnd", "noReceiver",
+	"detached", "interfaceDown", "writeFailed"}
+
+// String is the reason's name in metrics and samples.
+func (r Reason) String() string { return reasonNames[r] }

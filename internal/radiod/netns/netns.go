@@ -1,0 +1,106 @@
+// Package netns finds network namespaces and works inside them.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Identity of a namespace: its file is no proof, as another namespace may take its place.
+type Identity struct {
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+}
+
+// Of gives the identity of an open namespace.
+func Of(file *os.File) (Identity, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+		return Identity{}, fmt.Errorf("network namespace %s: %w", file.Name(), err)
+	}
+	return Identity{stat.Dev, stat.Ino}, nil
+}
+
+// ErrGone tells that no process and no mount has the namespace any more.
+var ErrGone = errors.New("network namespace is gone")
+
+// Finder looks for namespaces; the zero value looks in /proc.
+type Finder struct {
+	// Proc is the proc file system of the host's processes, /proc by default.
+	Proc string
+}
+
+// Find opens the namespace with the given identity: at path on the host, where its runtime had
+// mounted it, or as that of any process. While the file is open the namespace cannot end.
+func (f Finder) Find(path string, want Identity) (*os.File, error) {
+	proc := f.Proc
+	if proc == "" {
+		proc = "/proc"
+	}
+	// The first process of the host (hostPID) sees the host's mounts, which our container does not.
+	for _, candidate := range []string{filepath.Join(proc, "1/root", path), path} {
+		if file := openIf(candidate, want); path != "" && file != nil {
+			return file, nil
+		}
+	}
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return nil, fmt.Errorf("look for network namespace %d: %w", want.Inode, err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name[0] >= '1' && name[0] <= '9' {
+			if file := openIf(filepath.Join(proc, name, "ns/net"), want); file != nil {
+				return file, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%w: inode %d, once at %s", ErrGone, want.Inode, path)
+}
+
+func openIf(path string, want Identity) *os.File {
+	var stat unix.Stat_t
+	if unix.Stat(path, &stat) != nil || (Identity{stat.Dev, stat.Ino}) != want {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	if got, err := Of(file); err != nil || got != want {
+		_ = file.Close()
+		return nil
+	}
+	return file
+}
+
+// Do runs f on a thread that is in the namespace. f must not start goroutines that rely on it.
+func Do(namespace *os.File, f func() error) error {
+	result := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err, restored := inside(namespace, f)
+		if restored {
+			runtime.UnlockOSThread()
+		} // else the thread ends with this goroutine
+		result <- err
+	}()
+	return <-result
+}
+
+func inside(namespace *os.File, f func() error) (err error, restored bool) {
+	own, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return fmt.Errorf("own network namespace: %w", err), true
+	}
+	defer own.Close()
+	if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter network namespace %s: %w", namespace.Name(), err), true
+	}
+	err = f()
+	return err, unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) == nil
+}

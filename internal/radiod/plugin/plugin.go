@@ -1,0 +1,181 @@
+// Package plugin is the CNI plugin `radio`.
+package plugin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/wire"
+)
+
+const (
+	// patience with a radiod that is being replaced or has not heard of a member yet.
+	patience    = 10 * time.Second
+	firstPause  = 10 * time.Millisecond
+	longestWait = 250 * time.Millisecond
+	// deletePatience: the kubelet deletes again and again, and nothing is lost meanwhile.
+	deletePatience = time.Second
+)
+
+// Config is the network configuration in a NetworkAttachmentDefinition.
+type Config struct {
+	types.PluginConf
+	// Network is the network's name in the experiment, for messages.
+	Network string `json:"network"`
+	// Socket of radiod on the host.
+	Socket string `json:"socket,omitempty"`
+}
+
+// ParseConfig reads the plugin's standard input.
+func ParseConfig(stdin []byte) (Config, error) {
+	c := Config{Socket: wire.DefaultSocket}
+	if err := json.Unmarshal(stdin, &c); err != nil {
+		return c, fmt.Errorf("network configuration: %w", err)
+	}
+	if c.Socket == "" {
+		c.Socket = wire.DefaultSocket
+	}
+	return c, nil
+}
+
+// Add attaches a pod.
+func Add(args *skel.CmdArgs) error {
+	c, err := ParseConfig(args.StdinData)
+	if err != nil {
+		return err
+	}
+	request, err := requestOf("ADD", c, args)
+	if err != nil {
+		return err
+	}
+	namespace, err := os.Open(args.Netns)
+	if err != nil {
+		return fmt.Errorf("network namespace: %w", err)
+	}
+	defer namespace.Close()
+	answer, err := ask(c.Socket, patience, request, namespace)
+	if err != nil {
+		return err
+	}
+	result, err := resultOf(c, args, answer)
+	if err != nil {
+		return err
+	}
+	return types.PrintResult(result, c.CNIVersion)
+}
+
+func requestOf(command string, c Config, args *skel.CmdArgs) (wire.Request, error) {
+	pod, err := wire.ParseArgs(args.Args)
+	return wire.Request{Command: command, Configuration: c.Name, Network: c.Network,
+		Attachment: wire.Attachment{ContainerID: args.ContainerID, Interface: args.IfName},
+		PodUID:     pod.UID, PodNamespace: pod.Namespace, PodName: pod.Name, Namespace: args.Netns}, err
+}
+
+// ask asks until radiod has a final answer or the patience is over; the last error says why.
+func ask(socket string, patience time.Duration, request wire.Request, namespace *os.File) (wire.Answer, error) {
+	deadline := time.Now().Add(patience)
+	for pause := firstPause; ; pause = min(2*pause, longestWait) {
+		answer, err := wire.Ask(socket, max(time.Until(deadline), time.Second), request, namespace)
+		if err == nil && answer.Error == "" {
+			return answer, nil
+		}
+		again := err != nil || answer.Retry
+		if err == nil {
+			err = errors.New(answer.Error)
+		}
+		if !again || time.Now().Add(pause).After(deadline) {
+			return answer, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+func resultOf(c Config, args *skel.CmdArgs, answer wire.Answer) (*current.Result, error) {
+	ip, network, err := net.ParseCIDR(answer.Address)
+	if err != nil {
+		return nil, fmt.Errorf("radiod's answer: address %q: %w", answer.Address, err)
+	}
+	return &current.Result{CNIVersion: c.CNIVersion,
+		Interfaces: []*current.Interface{{Name: args.IfName, Mac: answer.MAC, Mtu: answer.MTU, Sandbox: args.Netns}},
+		IPs:        []*current.IPConfig{{Interface: current.Int(0), Address: net.IPNet{IP: ip, Mask: network.Mask}}},
+	}, nil
+}
+
+// Del detaches a pod. While radiod is down it removes the interface itself and leaves the rest to
+// radiod's clean-up: a pod must never be kept from going.
+func Del(args *skel.CmdArgs) error {
+	c, err := ParseConfig(args.StdinData)
+	if err != nil {
+		return err
+	}
+	request, _ := requestOf("DEL", c, args) // radiod goes by the container here
+	_, err = ask(c.Socket, deletePatience, request, nil)
+	if err == nil || args.Netns == "" {
+		return nil
+	}
+	namespace, err := os.Open(args.Netns)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // the interface went with it
+	}
+	if err != nil {
+		return fmt.Errorf("network namespace: %w", err)
+	}
+	defer namespace.Close()
+	return netns.Do(namespace, func() error { return podnet.Remove(args.IfName) })
+}
+
+// Check tells whether the attachment is as Add left it.
+func Check(args *skel.CmdArgs) error {
+	c, err := ParseConfig(args.StdinData)
+	if err != nil {
+		return err
+	}
+	request, err := requestOf("CHECK", c, args)
+	if err != nil {
+		return err
+	}
+	namespace, err := os.Open(args.Netns)
+	if err != nil {
+		return fmt.Errorf("network namespace: %w", err)
+	}
+	defer namespace.Close()
+	_, err = ask(c.Socket, patience, request, namespace)
+	return err
+}
+
+// GC has radiod remove what the runtime does not know; radiod finds the rest by itself when it is back.
+func GC(args *skel.CmdArgs) error {
+	c, err := ParseConfig(args.StdinData)
+	if err != nil {
+		return err
+	}
+	request, _ := requestOf("GC", c, args) // about no pod
+	for _, valid := range c.ValidAttachments {
+		request.Valid = append(request.Valid, wire.Attachment{ContainerID: valid.ContainerID, Interface: valid.IfName})
+	}
+	_, _ = ask(c.Socket, deletePatience, request, nil)
+	return nil
+}
+
+// Status tells whether Add may work.
+func Status(args *skel.CmdArgs) error {
+	c, err := ParseConfig(args.StdinData)
+	if err != nil {
+		return err
+	}
+	const pluginNotAvailable = 50 // of the CNI specification
+	if _, err := ask(c.Socket, deletePatience, wire.Request{Command: "STATUS"}, nil); err != nil {
+		return types.NewError(pluginNotAvailable, "radiod does not answer", err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,261 @@
+// Package podnet sets up a pod's network namespace for its radios: interface, addresses, routes,
+// kernel settings, and the nftables rules that leave no way around the radio.
+package podnet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Interface is a radio interface as it is to be.
+type Interface struct {
+	Name string
+	MAC  net.HardwareAddr
+	// Address with prefix length.
+	Address *net.IPNet
+	MTU     int
+	// Primary takes the pod's multicast and limited broadcast.
+	Primary bool
+}
+
+// ParseInterface reads the parts that are text in the API.
+func ParseInterface(name, mac, address string, mtu int, primary bool) (Interface, error) {
+	i := Interface{Name: name, MTU: mtu, Primary: primary}
+	hardware, err := net.ParseMAC(mac)
+	if err != nil || len(hardware) != 6 {
+		return i, fmt.Errorf("mac %q of %s: want six octets in hexadecimal", mac, name)
+	}
+	ip, network, err := net.ParseCIDR(address)
+	if err != nil {
+		return i, fmt.Errorf("address %q of %s: want an address with prefix length, such as 198.18.9.1/24", address, name)
+	}
+	i.MAC, i.Address = hardware, &net.IPNet{IP: ip, Mask: network.Mask}
+	return i, nil
+}
+
+// queueLength of frames in the TAP's ring: bursts of a sender must be lost in the model's queue,
+// which counts them by the second, not in front of it.
+const queueLength = 4096
+
+// Move takes the link from the calling thread's namespace into another one.
+func Move(name string, i Interface, namespace *os.File) error {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", name, err)
+	}
+	if err := h.LinkSetHardwareAddr(link, i.MAC); err != nil {
+		return fmt.Errorf("interface %s: mac %v: %w", name, i.MAC, err)
+	}
+	if err := h.LinkSetMTU(link, i.MTU); err != nil {
+		return fmt.Errorf("interface %s: mtu %d: %w", name, i.MTU, err)
+	}
+	if err := h.LinkSetTxQLen(link, queueLength); err != nil {
+		return fmt.Errorf("interface %s: txqueuelen %d: %w", name, queueLength, err)
+	}
+	if err := h.LinkSetNsFd(link, int(namespace.Fd())); err != nil {
+		return fmt.Errorf("interface %s: move to the pod: %w", name, err)
+	}
+	return nil
+}
+
+// SetUp names the link, sets the kernel up, gives it its address and routes and sets it up. It runs
+// on a thread in the pod's namespace. It returns the interface's index and what it set in the kernel.
+func SetUp(temporary string, i Interface) (index int, settings map[string]string, err error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return 0, nil, fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	link, err := h.LinkByName(temporary)
+	if err != nil {
+		return 0, nil, fmt.Errorf("interface %s: %w", temporary, err)
+	}
+	index = link.Attrs().Index
+	if err := h.LinkSetName(link, i.Name); err != nil {
+		return index, nil, fmt.Errorf("interface %s: rename to %s: %w", temporary, i.Name, err)
+	}
+	if settings, err = applySettings(procSysNet, i.Name); err != nil {
+		return index, settings, err
+	}
+	if err := h.AddrAdd(link, &netlink.Addr{IPNet: i.Address, Broadcast: broadcastOf(i.Address)}); err != nil {
+		return index, settings, fmt.Errorf("interface %s: address %v: %w", i.Name, i.Address, err)
+	}
+	if err := h.LinkSetUp(link); err != nil {
+		return index, settings, fmt.Errorf("interface %s: set up: %w", i.Name, err)
+	}
+	if i.Primary {
+		err = addGroupRoutes(h, index, i.Name)
+	}
+	return index, settings, err
+}
+
+func broadcastOf(n *net.IPNet) net.IP {
+	ip := n.IP.To4()
+	if ip == nil {
+		return nil
+	}
+	all := make(net.IP, len(ip))
+	for k := range ip {
+		all[k] = ip[k] | ^n.Mask[k]
+	}
+	return all
+}
+
+// addGroupRoutes leads multicast and limited broadcast to the radio; the pod's default route would
+// take them to eth0.
+func addGroupRoutes(h *netlink.Handle, index int, name string) error {
+	for _, destination := range []string{"224.0.0.0/4", "255.255.255.255/32"} {
+		_, network, err := net.ParseCIDR(destination)
+		if err != nil {
+			return err
+		}
+		route := &netlink.Route{LinkIndex: index, Dst: network, Scope: netlink.SCOPE_LINK}
+		if err := h.RouteReplace(route); err != nil {
+			return fmt.Errorf("route %s through %s: %w", destination, name, err)
+		}
+	}
+	return nil
+}
+
+const procSysNet = "/proc/sys/net"
+
+// setting of the kernel, below /proc/sys/net; IF stands for the radio interface.
+type setting struct{ path, value string }
+
+// settings and why: nodes are routers of the tactical network, without a kernel that learns routes
+// behind the routing protocol's back (redirects) or drops asymmetric ones (rp_filter); an address
+// is only known on its own radio (ARP); IPv6 would chatter on links of a few kbit/s; apps without
+// privileges may listen on the ports their protocols use.
+var settings = []setting{
+	{"ipv4/ip_forward", "1"},
+	{"ipv4/conf/all/accept_redirects", "0"},
+	{"ipv4/conf/default/accept_redirects", "0"},
+	{"ipv4/conf/IF/accept_redirects", "0"},
+	{"ipv4/conf/all/send_redirects", "0"},
+	{"ipv4/conf/default/send_redirects", "0"},
+	{"ipv4/conf/IF/send_redirects", "0"},
+	{"ipv4/conf/all/rp_filter", "0"},
+	{"ipv4/conf/IF/rp_filter", "0"},
+	{"ipv4/conf/IF/arp_ignore", "1"},
+	{"ipv4/conf/IF/arp_announce", "2"},
+	{"ipv4/ip_unprivileged_port_start", "0"},
+	{"ipv6/conf/IF/disable_ipv6", "1"},
+}
+
+// recorded settings are left as they are and noted for the run record, as they shape TCP's results.
+var recorded = []string{"ipv4/tcp_congestion_control", "ipv4/tcp_rmem", "ipv4/tcp_wmem"}
+
+// applySettings returns all values by their dotted sysctl(8) names. root is replaced in tests.
+func applySettings(root, name string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, s := range settings {
+		relative := strings.ReplaceAll(s.path, "IF", name)
+		err := os.WriteFile(filepath.Join(root, relative), []byte(s.value), 0)
+		if errors.Is(err, os.ErrNotExist) && strings.HasPrefix(relative, "ipv6/") {
+			continue // a kernel without IPv6 has nothing to switch off
+		}
+		if err != nil {
+			return values, fmt.Errorf("kernel setting %s = %s: %w", relative, s.value, err)
+		}
+		values[sysctlName(relative)] = s.value
+	}
+	for _, relative := range recorded {
+		if value, err := os.ReadFile(filepath.Join(root, relative)); err == nil {
+			values[sysctlName(relative)] = strings.Join(strings.Fields(string(value)), " ")
+		}
+	}
+	return values, nil
+}
+
+// sysctlName as sysctl(8) writes it: a dot in an interface's name becomes a slash.
+func sysctlName(relative string) string {
+	return "net." + strings.NewReplacer("/", ".", ".", "/").Replace(relative)
+}
+
+// Remove deletes the interface in the calling thread's namespace; none of that name is fine.
+func Remove(name string) error {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	link, err := h.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", name, err)
+	}
+	if link.Type() != "tuntap" && link.Type() != "tun" {
+		return nil // not ours
+	}
+	if err := h.LinkDel(link); err != nil {
+		return fmt.Errorf("remove interface %s: %w", name, err)
+	}
+	return nil
+}
+
+// State is what radiod reads of an interface from time to time.
+type State struct {
+	Index int
+	// RingDrops are frames of the node that the TAP's ring had no room for.
+	RingDrops uint64
+}
+
+// Read gives the state of the interface in the calling thread's namespace.
+func Read(name string) (State, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return State{}, fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return State{}, fmt.Errorf("interface %s: %w", name, err)
+	}
+	s := State{Index: link.Attrs().Index}
+	if statistics := link.Attrs().Statistics; statistics != nil {
+		s.RingDrops = statistics.TxDropped
+	}
+	return s, nil
+}
+
+// Gateways of the default routes in the calling thread's namespace.
+func Gateways() ([]net.IP, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	routes, err := h.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return nil, fmt.Errorf("routes: %w", err)
+	}
+	var gateways []net.IP
+	for _, route := range routes {
+		if isDefault(route.Dst) && route.Gw != nil {
+			gateways = append(gateways, route.Gw)
+		}
+	}
+	return gateways, nil
+}
+
+func isDefault(network *net.IPNet) bool {
+	if network == nil {
+		return true
+	}
+	ones, _ := network.Mask.Size()
+	return ones == 0 && network.IP.IsUnspecified()
+}

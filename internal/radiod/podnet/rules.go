@@ -1,0 +1,251 @@
+package podnet
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// TableName of the nftables table (family inet) in a pod's namespace.
+const TableName = "vignette"
+
+// Metrics ports of apps that may be scraped through eth0.
+const (
+	metricsFirst, metricsLast = 9400, 9499
+	dnsPort                   = 53
+)
+
+// Allowed is what a pod may reach, and be reached by, without a radio.
+type Allowed struct {
+	// Servers are the archive's addresses: the Service's and those behind it.
+	Servers []netip.AddrPort
+	// DNS servers of the cluster and their ports: the Service's and those behind it.
+	DNS []netip.AddrPort
+	// Hosts are the addresses of the Kubernetes node, from which kubelet probes.
+	Hosts []netip.Addr
+}
+
+// Normalise sorts everything and drops what is there twice, so that equal sets are equal values.
+func (a Allowed) Normalise() Allowed {
+	a.Servers = slices.Compact(slices.SortedFunc(slices.Values(a.Servers), netip.AddrPort.Compare))
+	a.DNS = slices.Compact(slices.SortedFunc(slices.Values(a.DNS), netip.AddrPort.Compare))
+	a.Hosts = slices.Compact(slices.SortedFunc(slices.Values(a.Hosts), netip.Addr.Compare))
+	return a
+}
+
+// Equal compares normalised sets.
+func (a Allowed) Equal(b Allowed) bool {
+	return slices.Equal(a.Servers, b.Servers) && slices.Equal(a.DNS, b.DNS) && slices.Equal(a.Hosts, b.Hosts)
+}
+
+// chain is a chain of the table with its rules; base chains drop what no rule accepts.
+type chain struct {
+	name     string
+	hook     *nftables.ChainHook // nil: only reached by goto
+	priority *nftables.ChainPriority
+	policy   nftables.ChainPolicy
+	rules    []rule
+}
+
+// rule is a list of matches, all of which must hold, and what is done then.
+type rule struct {
+	matches []match
+	verdict string // accept, notrack or goto CHAIN
+}
+
+// match is one condition: as nft(8) writes it, and as the kernel wants it.
+type match struct {
+	text        string
+	expressions []expr.Any
+}
+
+const fromRadio = "from_radio"
+
+// chains gives the rules for a pod whose radios have the given interface indexes. Indexes, not names:
+// a tenant may choose an interface's name but never its index.
+func chains(radios []int, a Allowed) []chain {
+	trackIn := chain{name: "raw_in", hook: nftables.ChainHookPrerouting, priority: nftables.ChainPriorityRaw, policy: nftables.ChainPolicyAccept}
+	trackOut := chain{name: "raw_out", hook: nftables.ChainHookOutput, priority: nftables.ChainPriorityRaw, policy: nftables.ChainPolicyAccept}
+	in := chain{name: "in", hook: nftables.ChainHookInput, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
+	out := chain{name: "out", hook: nftables.ChainHookOutput, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
+	forward := chain{name: "forward", hook: nftables.ChainHookForward, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
+	onwards := chain{name: fromRadio}
+	for _, index := range radios {
+		// Connection tracking would cost for every frame, and overflow where a model is to be measured.
+		trackIn.add("notrack", incoming(index))
+		trackOut.add("notrack", outgoing(index))
+		in.add("accept", incoming(index))
+		out.add("accept", outgoing(index))
+		forward.add("goto "+fromRadio, incoming(index))
+		onwards.add("accept", outgoing(index))
+	}
+	in.addEth0Incoming(a)
+	out.addEth0Outgoing(a)
+	return []chain{trackIn, trackOut, in, out, onwards, forward}
+}
+
+func (c *chain) add(verdict string, matches ...match) {
+	c.rules = append(c.rules, rule{matches, verdict})
+}
+
+// loopbackIndex is the same in every network namespace.
+const loopbackIndex = 1
+
+func (c *chain) addEth0Incoming(a Allowed) {
+	c.add("accept", incoming(loopbackIndex))
+	c.add("accept", established())
+	for _, host := range a.Hosts {
+		c.add("accept", address("saddr", host)...)
+	}
+	c.add("accept", ports("tcp", metricsFirst, metricsLast)...)
+	c.add("accept", neighbourDiscovery()...)
+}
+
+func (c *chain) addEth0Outgoing(a Allowed) {
+	c.add("accept", outgoing(loopbackIndex))
+	c.add("accept", established())
+	for _, server := range a.DNS {
+		for _, protocol := range []string{"udp", "tcp"} {
+			c.add("accept", append(address("daddr", server.Addr()), ports(protocol, server.Port(), server.Port())...)...)
+		}
+	}
+	for _, server := range a.Servers {
+		c.add("accept", append(address("daddr", server.Addr()), ports("tcp", server.Port(), server.Port())...)...)
+	}
+	c.add("accept", neighbourDiscovery()...)
+}
+
+func incoming(index int) match {
+	return match{fmt.Sprintf("iif %d", index), meta(expr.MetaKeyIIF, binaryutil.NativeEndian.PutUint32(uint32(index)))}
+}
+
+func outgoing(index int) match {
+	return match{fmt.Sprintf("oif %d", index), meta(expr.MetaKeyOIF, binaryutil.NativeEndian.PutUint32(uint32(index)))}
+}
+
+func meta(key expr.MetaKey, value []byte) []expr.Any {
+	return []expr.Any{&expr.Meta{Key: key, Register: 1}, equals(value)}
+}
+
+func equals(value []byte) expr.Any { return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: value} }
+
+func established() match {
+	states := binaryutil.NativeEndian.PutUint32(expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED)
+	return match{"ct state established,related", []expr.Any{
+		&expr.Ct{Register: 1, Key: expr.CtKeySTATE},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: states, Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
+	}}
+}
+
+// address matches saddr or daddr of either family.
+func address(which string, a netip.Addr) []match {
+	a = a.Unmap()
+	family, word, offset := byte(unix.NFPROTO_IPV4), "ip", uint32(12)
+	if a.Is6() {
+		family, word, offset = unix.NFPROTO_IPV6, "ip6", 8
+	}
+	length := uint32(len(a.AsSlice()))
+	if which == "daddr" {
+		offset += length
+	}
+	expressions := append(meta(expr.MetaKeyNFPROTO, []byte{family}),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length}, equals(a.AsSlice()))
+	return []match{{fmt.Sprintf("%s %s %v", word, which, a), expressions}}
+}
+
+// ports matches a range of destination ports.
+func ports(protocol string, first, last uint16) []match {
+	number := byte(unix.IPPROTO_TCP)
+	if protocol == "udp" {
+		number = unix.IPPROTO_UDP
+	}
+	text := fmt.Sprintf("%s dport %d", protocol, first)
+	if last != first {
+		text += fmt.Sprintf("-%d", last)
+	}
+	expressions := append(meta(expr.MetaKeyL4PROTO, []byte{number}),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Range{Op: expr.CmpOpEq, Register: 1, FromData: binaryutil.BigEndian.PutUint16(first), ToData: binaryutil.BigEndian.PutUint16(last)})
+	return []match{{text, expressions}}
+}
+
+// neighbourDiscovery matches router and neighbour solicitations and advertisements and redirects
+// (RFC 4861), without which IPv6 clusters could not reach the pod at all.
+func neighbourDiscovery() []match {
+	const first, last = 133, 137
+	expressions := append(meta(expr.MetaKeyL4PROTO, []byte{unix.IPPROTO_ICMPV6}),
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 0, Len: 1},
+		&expr.Range{Op: expr.CmpOpEq, Register: 1, FromData: []byte{first}, ToData: []byte{last}})
+	return []match{{fmt.Sprintf("icmpv6 type %d-%d", first, last), expressions}}
+}
+
+// RulesText shows the rules as nft(8) would, for people and tests.
+func RulesText(radios []int, a Allowed) string {
+	var b strings.Builder
+	for _, c := range chains(radios, a) {
+		policy := ""
+		if c.hook != nil && c.policy == nftables.ChainPolicyDrop {
+			policy = " (else drop)"
+		}
+		fmt.Fprintf(&b, "chain %s%s\n", c.name, policy)
+		for _, r := range c.rules {
+			b.WriteString("\t")
+			for _, m := range r.matches {
+				b.WriteString(m.text + " ")
+			}
+			b.WriteString(r.verdict + "\n")
+		}
+	}
+	return b.String()
+}
+
+// ApplyRules replaces the rules in the pod's namespace in one transaction. Without radios it does nothing.
+func ApplyRules(namespace *os.File, radios []int, a Allowed) error {
+	if len(radios) == 0 {
+		return nil
+	}
+	c, err := nftables.New(nftables.WithNetNSFd(int(namespace.Fd())))
+	if err != nil {
+		return fmt.Errorf("nftables: %w", err)
+	}
+	table := &nftables.Table{Name: TableName, Family: nftables.TableFamilyINet}
+	c.AddTable(table) // so that there is one to delete
+	c.DelTable(table)
+	c.AddTable(table)
+	for _, ch := range chains(radios, a) {
+		added := &nftables.Chain{Name: ch.name, Table: table}
+		if ch.hook != nil {
+			added.Type, added.Hooknum, added.Priority, added.Policy = nftables.ChainTypeFilter, ch.hook, ch.priority, &ch.policy
+		}
+		c.AddChain(added)
+		for _, r := range ch.rules {
+			c.AddRule(&nftables.Rule{Table: table, Chain: added, Exprs: r.expressions()})
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("nftables rules for eth0: %w", err)
+	}
+	return nil
+}
+
+func (r rule) expressions() []expr.Any {
+	var all []expr.Any
+	for _, m := range r.matches {
+		all = append(all, m.expressions...)
+	}
+	if target, found := strings.CutPrefix(r.verdict, "goto "); found {
+		return append(all, &expr.Verdict{Kind: expr.VerdictGoto, Chain: target})
+	}
+	if r.verdict == "notrack" {
+		return append(all, &expr.Notrack{})
+	}
+	return append(all, &expr.Verdict{Kind: expr.VerdictAccept})
+}

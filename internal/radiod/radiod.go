@@ -1,0 +1,222 @@
+// Package radiod is the radio emulation daemon; see images/radiod for its program.
+package radiod
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/holder"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/wire"
+	"vignette.dev/vignette/internal/radiod/worker"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+// Options of the daemon, as its flags give them.
+type Options struct {
+	Host, Namespace, DNSNamespace, ServerService, ServerURL, TokenFile string
+	StateDirectory, Socket, MetricsAddress, Kubeconfig, ResolvConf     string
+	Loops, Nice, Realtime                                              int
+}
+
+// ParseOptions reads the flags; the environment gives some defaults.
+func ParseOptions(arguments []string) (Options, error) {
+	var o Options
+	flags := flag.NewFlagSet("radiod", flag.ContinueOnError)
+	flags.StringVar(&o.Host, "host", os.Getenv("NODE_NAME"), "name of the Kubernetes node (default: $NODE_NAME)")
+	flags.StringVar(&o.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the platform's namespace (default: $POD_NAMESPACE)")
+	flags.StringVar(&o.DNSNamespace, "dns-namespace", "kube-system", "namespace of the cluster's DNS Service")
+	flags.StringVar(&o.ServerService, "server-service", "vignette-server", "name of the server's Service")
+	flags.StringVar(&o.ServerURL, "server-url", "", "URL of the server (default: http://SERVER-SERVICE.NAMESPACE.svc)")
+	flags.StringVar(&o.TokenFile, "token-file", "", "token that the server accepts; without it no samples are shipped")
+	flags.StringVar(&o.StateDirectory, "state-dir", "/run/vignette", "folder of the host for state that outlives the container, best on a tmpfs")
+	flags.StringVar(&o.Socket, "socket", wire.DefaultSocket, "socket for the CNI plugin")
+	flags.StringVar(&o.MetricsAddress, "metrics-address", ":9600", "address of /metrics, /healthz and /readyz")
+	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "for use outside a cluster")
+	flags.StringVar(&o.ResolvConf, "resolv-conf", "/etc/resolv.conf", "file with the cluster's nameservers")
+	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
+	flags.IntVar(&o.Nice, "nice", -15, "scheduling priority of the event loops, -20 to 19")
+	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	if o.ServerURL == "" {
+		o.ServerURL = fmt.Sprintf("http://%s.%s.svc", o.ServerService, o.Namespace)
+	}
+	if o.Loops <= 0 {
+		o.Loops = max(1, runtime.NumCPU()/2)
+	}
+	return o, o.check(flags.Args())
+}
+
+func (o *Options) check(rest []string) error {
+	var err error
+	if len(rest) > 0 {
+		err = fmt.Errorf("%q: want flags only", rest)
+	}
+	if o.Host == "" {
+		err = errors.Join(err, errors.New("--host: want the Kubernetes node's name, or NODE_NAME in the environment"))
+	}
+	if o.Namespace == "" {
+		err = errors.Join(err, errors.New("--namespace: want the platform's namespace, or POD_NAMESPACE in the environment"))
+	}
+	return err
+}
+
+// RunWorker takes over from the parent at descriptor holder.WorkerSocket and works until ctx ends or
+// something fails that only a new worker can mend.
+func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error {
+	o, err := ParseOptions(arguments)
+	if err != nil {
+		return err
+	}
+	// The loops' threads must find a free P the moment they wake up, whatever the rest is doing; the
+	// kernel's scheduler then does what their priority says.
+	runtime.GOMAXPROCS(runtime.NumCPU() + o.Loops + 1)
+	socket := os.NewFile(holder.WorkerSocket, "parent")
+	ctx, orphaned := context.WithCancelCause(ctx)
+	defer orphaned(nil)
+	waiting, err := holder.Duplicate(holder.WorkerSocket)
+	if err != nil {
+		return fmt.Errorf("only radiod starts workers: %w", err)
+	}
+	go func() { orphaned(holder.WaitForEnd(waiting)) }()
+	parent, err := holder.Conn(socket)
+	if err != nil {
+		return fmt.Errorf("only radiod starts workers: %w", err)
+	}
+	keeper, held, err := holder.Connect(parent)
+	if err != nil {
+		return err
+	}
+	engine, err := radio.New(radio.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("API server: %w", err)
+	}
+	return serve(ctx, log, o, engine, keeper, held, config)
+}
+
+// serve runs all parts until one fails or ctx ends.
+func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engine, keeper *holder.Client, held map[string]int, config *rest.Config) error {
+	var cluster atomic.Pointer[worker.Cluster]
+	manager, err := worker.NewManager(worker.Options{StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
+		Finder: netns.Finder{}, Log: log, Changed: worker.ChangedBy(&cluster)})
+	if err != nil {
+		return err
+	}
+	// First of all: the nodes' radios have been deaf since the last worker ended.
+	if err := manager.Restore(held); err != nil {
+		log.Error("restore attachments", "error", err)
+	}
+	c, err := worker.NewCluster(config, worker.ClusterOptions{Host: o.Host, Namespace: o.Namespace, DNSNamespace: o.DNSNamespace,
+		ServerService: o.ServerService, ResolvConf: o.ResolvConf, Log: log})
+	if err != nil {
+		return err
+	}
+	cluster.Store(c)
+	sampler := &worker.Sampler{Manager: manager, Host: o.Host, Directory: filepath.Join(o.StateDirectory, "spool"), Log: log}
+	if o.TokenFile != "" {
+		direct := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}}
+		sampler.Archive = client.New(o.ServerURL, direct, client.TokenFile(o.TokenFile))
+	}
+	var ready atomic.Bool
+	parts := group{}
+	ctx, cancel := context.WithCancelCause(ctx)
+	parts.run(cancel, func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
+	parts.run(cancel, func() error { return manager.Listen(ctx, o.Socket) })
+	parts.run(cancel, func() error { return sampler.Run(ctx) })
+	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, manager, &ready) })
+	parts.run(cancel, func() error { return sweep(ctx, log, manager) })
+	<-ctx.Done()
+	parts.wait.Wait()
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+type group struct{ wait sync.WaitGroup }
+
+func (g *group) run(cancel context.CancelCauseFunc, part func() error) {
+	g.wait.Go(func() {
+		if err := part(); err != nil {
+			cancel(err)
+		}
+	})
+}
+
+const sweepInterval = 5 * time.Second
+
+func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager) error {
+	ticker := time.NewTicker(sweepInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			if err := manager.SweepPinned(); err != nil {
+				log.Error("let go of namespaces of pods that are gone", "error", err)
+			}
+		}
+	}
+}
+
+func serveMetrics(ctx context.Context, address string, manager *worker.Manager, ready *atomic.Bool) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(manager, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !ready.Load() {
+			http.Error(w, "the API server's objects are not all known yet", http.StatusServiceUnavailable)
+		}
+	})
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("metrics at %s: %w", address, err)
+	}
+	return nil
+}
+
+// InstallPlugin copies the CNI plugin into a folder in one step, so that a runtime never starts half of it.
+func InstallPlugin(from, directory string) error {
+	program, err := os.ReadFile(from)
+	if err != nil {
+		return fmt.Errorf("CNI plugin: %w", err)
+	}
+	final := filepath.Join(directory, "radio")
+	temporary := filepath.Join(directory, ".radio.new")
+	if err := os.WriteFile(temporary, program, 0o755); err != nil { //nolint:gosec // a program that the runtime starts
+		return fmt.Errorf("CNI plugin: %w", err)
+	}
+	if err := os.Chmod(temporary, 0o755); err != nil { //nolint:gosec // whatever the umask is
+		return fmt.Errorf("CNI plugin: %w", err)
+	}
+	return os.Rename(temporary, final)
+}

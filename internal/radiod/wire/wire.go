@@ -1,0 +1,141 @@
+// Package wire is what the CNI plugin and radiod say to each other: one request and one answer,
+// JSON over a unix socket of packets, the pod's network namespace as a descriptor beside the request.
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radiod/holder"
+)
+
+// DefaultSocket of radiod on the host.
+const DefaultSocket = "/run/vignette/radiod.sock"
+
+// MaxMessage of a request or an answer, bytes. The valid attachments of GC are what may be long.
+const MaxMessage = 128 << 10
+
+// Attachment as the CNI runtime knows it.
+type Attachment struct {
+	ContainerID string `json:"containerID"`
+	Interface   string `json:"interface"`
+}
+
+// Request of the plugin.
+type Request struct {
+	// Command as in the CNI specification: ADD, DEL, CHECK, GC or STATUS.
+	Command string `json:"command"`
+	// Configuration is the name of the network configuration, that is of the NetworkAttachmentDefinition.
+	Configuration string `json:"configuration"`
+	// Network is the network's name in the experiment, for messages.
+	Network string `json:"network,omitempty"`
+	Attachment
+	PodUID       string `json:"podUID,omitempty"`
+	PodNamespace string `json:"podNamespace,omitempty"`
+	PodName      string `json:"podName,omitempty"`
+	// Namespace is the path of the network namespace on the host.
+	Namespace string `json:"namespace,omitempty"`
+	// Valid attachments, for GC.
+	Valid []Attachment `json:"valid,omitempty"`
+}
+
+// Answer of radiod.
+type Answer struct {
+	// Error is empty on success.
+	Error string `json:"error,omitempty"`
+	// Retry tells that the same request may succeed soon.
+	Retry bool `json:"retry,omitempty"`
+	// MAC, Address (with prefix length) and MTU of an attachment that was added.
+	MAC     string `json:"mac,omitempty"`
+	Address string `json:"address,omitempty"`
+	MTU     int    `json:"mtu,omitempty"`
+}
+
+// Pod as CNI_ARGS names it.
+type Pod struct{ UID, Namespace, Name string }
+
+// ParseArgs reads CNI_ARGS, KEY=VALUE pairs with semicolons between them. Of a key that is there
+// several times, as with Multus, the first is taken: later ones may come from a tenant.
+func ParseArgs(args string) (Pod, error) {
+	values := map[string]string{}
+	for pair := range strings.SplitSeq(args, ";") {
+		key, value, ok := strings.Cut(pair, "=")
+		if _, known := values[key]; ok && !known {
+			values[key] = value
+		}
+	}
+	pod := Pod{values["K8S_POD_UID"], values["K8S_POD_NAMESPACE"], values["K8S_POD_NAME"]}
+	if pod.UID == "" {
+		return pod, errors.New("CNI_ARGS: K8S_POD_UID is missing; the container runtime must pass the pod's UID")
+	}
+	return pod, nil
+}
+
+// Ask sends one request, with the namespace where it is not nil, and waits for the answer.
+func Ask(socket string, timeout time.Duration, request Request, namespace *os.File) (Answer, error) {
+	var answer Answer
+	dialled, err := net.DialTimeout("unixpacket", socket, timeout)
+	if err != nil {
+		return answer, fmt.Errorf("radiod at %s: %w", socket, err)
+	}
+	conn := dialled.(*net.UnixConn)
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed connection
+	text, err := json.Marshal(request)
+	if err != nil {
+		return answer, err
+	}
+	var rights []byte
+	if namespace != nil {
+		rights = unix.UnixRights(int(namespace.Fd()))
+	}
+	if _, _, err := conn.WriteMsgUnix(text, rights, nil); err != nil {
+		return answer, fmt.Errorf("ask radiod: %w", err)
+	}
+	buffer := make([]byte, MaxMessage)
+	n, err := conn.Read(buffer)
+	if err != nil {
+		return answer, fmt.Errorf("radiod's answer: %w", err)
+	}
+	if err := json.Unmarshal(buffer[:n], &answer); err != nil {
+		return answer, fmt.Errorf("radiod's answer: %w", err)
+	}
+	return answer, nil
+}
+
+// Receive reads the request of a connection. The caller closes the namespace where it is not nil.
+func Receive(conn *net.UnixConn) (request Request, namespace *os.File, err error) {
+	buffer, control := make([]byte, MaxMessage), make([]byte, unix.CmsgSpace(4))
+	n, controlLength, _, _, err := conn.ReadMsgUnix(buffer, control)
+	if err != nil {
+		return request, nil, err
+	}
+	fd, err := holder.Descriptor(control[:controlLength])
+	if err != nil {
+		return request, nil, err
+	}
+	if fd >= 0 {
+		namespace = os.NewFile(uintptr(fd), "network namespace")
+	}
+	if err := json.Unmarshal(buffer[:n], &request); err != nil {
+		return request, namespace, fmt.Errorf("request: %w", err)
+	}
+	return request, namespace, nil
+}
+
+// Reply sends the answer to a request.
+func Reply(conn *net.UnixConn, answer Answer) error {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Write(text)
+	return err
+}

@@ -1,0 +1,109 @@
+package worker
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/internal/radiod/podnet"
+)
+
+// dnsPort of nameservers in resolv.conf(5).
+const dnsPort = 53
+
+// allowedFrom works out what pods may reach through eth0: the server's Service and the cluster's
+// nameservers, each with what lies behind it, as some networks replace the Service's address before
+// a packet leaves the pod.
+func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, server types.NamespacedName, nameservers, hosts []netip.Addr) podnet.Allowed {
+	a := podnet.Allowed{Hosts: hosts}
+	for _, nameserver := range nameservers {
+		a.DNS = append(a.DNS, netip.AddrPortFrom(nameserver, dnsPort))
+	}
+	for i := range services {
+		s := &services[i]
+		if s.Namespace == server.Namespace && s.Name == server.Name {
+			a.Servers = append(a.Servers, addressesOf(s, slices, func(corev1.ServicePort) bool { return true })...)
+		}
+		if servesDNS(s, nameservers) {
+			a.DNS = append(a.DNS, addressesOf(s, slices, func(p corev1.ServicePort) bool { return p.Port == dnsPort })...)
+		}
+	}
+	return a.Normalise()
+}
+
+func servesDNS(s *corev1.Service, nameservers []netip.Addr) bool {
+	return slices.ContainsFunc(clusterIPs(s), func(a netip.Addr) bool { return slices.Contains(nameservers, a) })
+}
+
+func clusterIPs(s *corev1.Service) []netip.Addr {
+	return parseAddresses(append([]string{s.Spec.ClusterIP}, s.Spec.ClusterIPs...)) // "None" is no address
+}
+
+// addressesOf gives the addresses and ports of a Service and its endpoints, for the ports wanted.
+func addressesOf(s *corev1.Service, endpointSlices []discoveryv1.EndpointSlice, wanted func(corev1.ServicePort) bool) (all []netip.AddrPort) {
+	names := map[string]bool{}
+	for _, port := range s.Spec.Ports {
+		if !wanted(port) {
+			continue
+		}
+		names[port.Name] = true
+		for _, ip := range clusterIPs(s) {
+			all = append(all, netip.AddrPortFrom(ip, uint16(port.Port)))
+		}
+	}
+	for i := range endpointSlices {
+		slice := &endpointSlices[i]
+		if slice.Namespace == s.Namespace && slice.Labels[discoveryv1.LabelServiceName] == s.Name {
+			all = append(all, endpointsOf(slice, names)...)
+		}
+	}
+	return all
+}
+
+func endpointsOf(slice *discoveryv1.EndpointSlice, names map[string]bool) (all []netip.AddrPort) {
+	for _, port := range slice.Ports {
+		if port.Port == nil || port.Name != nil && !names[*port.Name] {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			for _, ip := range parseAddresses(endpoint.Addresses) {
+				all = append(all, netip.AddrPortFrom(ip, uint16(*port.Port)))
+			}
+		}
+	}
+	return all
+}
+
+// parseNameservers reads resolv.conf(5).
+func parseNameservers(file io.Reader) (servers []netip.Addr) {
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) >= 2 && fields[0] == "nameserver" {
+			servers = append(servers, parseAddresses(fields[1:2])...)
+		}
+	}
+	return servers
+}
+
+// hostAddresses of the calling process' namespace, that is the Kubernetes node's own.
+func hostAddresses() ([]netip.Addr, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var all []netip.Addr
+	for _, a := range addresses {
+		if network, ok := a.(*net.IPNet); ok && !network.IP.IsLoopback() {
+			all = append(all, parseAddresses([]string{network.IP.String()})...)
+		}
+	}
+	return all, nil
+}

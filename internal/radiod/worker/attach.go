@@ -1,0 +1,212 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/tap"
+	"vignette.dev/vignette/internal/radiod/wire"
+)
+
+// Serve answers a request of the CNI plugin.
+func (m *Manager) Serve(request wire.Request, namespace *os.File) wire.Answer {
+	var answer wire.Answer
+	var err error
+	switch request.Command {
+	case "ADD":
+		answer, err = m.add(request, namespace)
+	case "DEL":
+		err = m.delete(request.Attachment)
+	case "CHECK":
+		err = m.check(request, namespace)
+	case "GC":
+		err = m.collectGarbage(request)
+	case "STATUS":
+	default:
+		err = fmt.Errorf("command %q: want ADD, DEL, CHECK, GC or STATUS", request.Command)
+	}
+	if err != nil {
+		answer.Error = err.Error()
+		m.Log.Warn("request of the CNI plugin failed", "command", request.Command, "pod", request.PodUID,
+			"namespace", request.PodNamespace, "name", request.PodName, "interface", request.Interface, "error", err)
+	}
+	return answer
+}
+
+func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, error) {
+	start := time.Now()
+	if namespace == nil {
+		return wire.Answer{}, errors.New("namespace: ADD must pass the pod's network namespace as a descriptor")
+	}
+	identity, err := netns.Of(namespace)
+	if err != nil {
+		return wire.Answer{}, err
+	}
+	defer m.lockPod(request.PodUID).Unlock()
+	a, mtu, err := m.admit(request, identity)
+	if err != nil {
+		// The RadioNetwork may not have reached us yet.
+		return wire.Answer{Retry: true}, err
+	}
+	answer := wire.Answer{MAC: a.Member.MAC, Address: a.Member.Address, MTU: mtu}
+	if existing := m.existing(a.key()); existing != nil {
+		if existing.ContainerID == a.ContainerID && existing.Namespace == identity && existing.present(namespace) {
+			return answer, nil
+		}
+		if err := m.remove(existing); err != nil {
+			m.Log.Warn("replace an attachment", "pod", request.PodUID, "interface", request.Interface, "error", err)
+		}
+	}
+	if err := m.create(a, mtu, namespace); err != nil {
+		return wire.Answer{}, fmt.Errorf("attach pod %s to %s: %w", request.PodUID, request.Interface, err)
+	}
+	took := time.Since(start)
+	m.attach.add(took)
+	m.Log.Info("attached", "pod", request.PodUID, "namespace", request.PodNamespace, "name", request.PodName,
+		"interface", request.Interface, "address", a.Member.Address, "took", took)
+	return answer, nil
+}
+
+// admit decides by the pod's UID and the interface alone.
+func (m *Manager) admit(request wire.Request, identity netns.Identity) (*attachment, int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := memberKey{request.PodUID, request.Interface}
+	n, member := m.member(key)
+	if member == nil {
+		return nil, 0, fmt.Errorf("pod UID %s is not a member of a radio network with interface %q: only pods that the operator "+
+			"made for an experiment's node are, with the interface named after the network", request.PodUID, request.Interface)
+	}
+	return &attachment{record: record{PodUID: request.PodUID, PodNamespace: request.PodNamespace, PodName: request.PodName,
+		ContainerID: request.ContainerID, Interface: request.Interface, Configuration: request.Configuration,
+		NamespacePath: request.Namespace, Namespace: identity, NetworkUID: string(n.object.UID), Member: *member}}, int(n.object.Spec.MTU), nil
+}
+
+func (m *Manager) existing(key memberKey) *attachment {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.attachments[key]
+}
+
+// present tells that the interface is in the namespace as we left it.
+func (a *attachment) present(namespace *os.File) bool {
+	return netns.Do(namespace, func() error {
+		state, err := podnet.Read(a.Interface)
+		if err == nil && state.Index != a.Index {
+			err = fmt.Errorf("interface %s: has index %d, ours had %d", a.Interface, state.Index, a.Index)
+		}
+		return err
+	}) == nil
+}
+
+// create makes the TAP and sets everything up; a failure leaves nothing behind.
+func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error) {
+	i, err := podnet.ParseInterface(a.Interface, a.Member.MAC, a.Member.Address, mtu, a.Member.Primary)
+	if err != nil {
+		return err
+	}
+	fd, temporary, err := tap.Create()
+	if err != nil {
+		return err
+	}
+	a.fd = fd
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.remove(a))
+		}
+	}()
+	if err := m.Keeper.Hold(a.id(), fd); err != nil {
+		return err
+	}
+	if err := podnet.Move(temporary, i, namespace); err != nil {
+		return err
+	}
+	if err := netns.Do(namespace, func() error { return a.setUp(temporary, i) }); err != nil {
+		return err
+	}
+	if err := m.applyRules(namespace, a); err != nil {
+		return err
+	}
+	if err := m.store.put(attachmentFiles, a.id(), &a.record); err != nil {
+		return err
+	}
+	return m.join(a)
+}
+
+func (a *attachment) setUp(temporary string, i podnet.Interface) error {
+	// A TAP of that name is what a worker left behind that died before it had written its record.
+	if err := podnet.Remove(i.Name); err != nil {
+		return err
+	}
+	gateways, err := podnet.Gateways()
+	if err != nil {
+		return err
+	}
+	for _, gateway := range gateways {
+		a.Gateways = append(a.Gateways, gateway.String())
+	}
+	a.Index, a.Settings, err = podnet.SetUp(temporary, i)
+	return err
+}
+
+func parseAddresses(texts []string) (addresses []netip.Addr) {
+	for _, text := range texts {
+		if address, err := netip.ParseAddr(text); err == nil {
+			addresses = append(addresses, address.Unmap())
+		}
+	}
+	return addresses
+}
+
+// delete removes what a container had; an attachment that has been replaced by another container's stays.
+func (m *Manager) delete(which wire.Attachment) error {
+	m.mu.Lock()
+	keys := m.keysOf(func(a *attachment) bool { return a.ContainerID == which.ContainerID && a.Interface == which.Interface })
+	m.mu.Unlock()
+	var err error
+	for _, key := range keys {
+		err = errors.Join(err, m.removeIf(key, func(a *attachment) bool { return a.ContainerID == which.ContainerID }))
+	}
+	return err
+}
+
+func (m *Manager) check(request wire.Request, namespace *os.File) error {
+	a := m.existing(memberKey{request.PodUID, request.Interface})
+	if a == nil || a.ContainerID != request.ContainerID {
+		return fmt.Errorf("container %s has no attachment %s", request.ContainerID, request.Interface)
+	}
+	if namespace == nil || !a.present(namespace) {
+		return fmt.Errorf("interface %s of container %s: it is not there as it was attached", request.Interface, request.ContainerID)
+	}
+	return nil
+}
+
+// collectGarbage removes attachments that the runtime does not know any more and whose namespace is
+// gone. The second condition guards against runtimes that list less than they should: equal names
+// of network configurations in two namespaces are one to them.
+func (m *Manager) collectGarbage(request wire.Request) error {
+	m.mu.Lock()
+	var suspects []*attachment
+	for _, a := range m.attachments {
+		if a.Configuration == request.Configuration && !slices.Contains(request.Valid, wire.Attachment{ContainerID: a.ContainerID, Interface: a.Interface}) {
+			suspects = append(suspects, a)
+		}
+	}
+	m.mu.Unlock()
+	var err error
+	for _, a := range suspects {
+		file, findErr := m.Finder.Find(a.NamespacePath, a.Namespace)
+		if findErr == nil {
+			_ = file.Close()
+			continue
+		}
+		err = errors.Join(err, m.removeIf(a.key(), func(x *attachment) bool { return x == a }))
+	}
+	return err
+}

@@ -1,0 +1,338 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// ClusterOptions of a Cluster.
+type ClusterOptions struct {
+	// Host is the Kubernetes node's name.
+	Host string
+	// Namespace of the platform, where RadioNetworks and the server are.
+	Namespace string
+	// DNSNamespace is where the cluster's DNS Service is.
+	DNSNamespace string
+	// ServerService is the name of the server's Service.
+	ServerService string
+	// ResolvConf has the cluster's nameservers.
+	ResolvConf string
+	Log        *slog.Logger
+}
+
+// Cluster keeps a Manager and the API server in step.
+type Cluster struct {
+	ClusterOptions
+	manager *Manager
+	client  client.Client
+	cache   cache.Cache
+
+	mu      sync.Mutex
+	changed map[types.NamespacedName]string // RadioNetworks whose status may have to be written, with their UIDs
+	wake    chan struct{}
+	refresh chan struct{}
+	written map[string]hostStatus // by UID: what the API server has of us
+}
+
+// hostStatus is this host's entry in a RadioNetwork's status.
+type hostStatus struct {
+	attached int
+	message  string
+}
+
+// NewCluster connects to the API server's caches; Run starts them.
+func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	k8s, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
+	}
+	own := map[string]cache.Config{options.Namespace: {}}
+	withDNS := map[string]cache.Config{options.Namespace: {}, options.DNSNamespace: {}}
+	caches, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+		&v1alpha1.RadioNetwork{}:     {Namespaces: own},
+		&corev1.Service{}:            {Namespaces: withDNS},
+		&discoveryv1.EndpointSlice{}: {Namespaces: withDNS},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("API server: %w", err)
+	}
+	return &Cluster{ClusterOptions: options, client: k8s, cache: caches, changed: map[types.NamespacedName]string{},
+		wake: make(chan struct{}, 1), refresh: make(chan struct{}, 1), written: map[string]hostStatus{}}, nil
+}
+
+// Changed notes that a network's status may have to be written; for Options.Changed.
+func (c *Cluster) Changed(n *v1alpha1.RadioNetwork) {
+	c.mu.Lock()
+	c.changed[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}] = string(n.UID)
+	c.mu.Unlock()
+	poke(c.wake)
+}
+
+func poke(channel chan struct{}) {
+	select {
+	case channel <- struct{}{}:
+	default:
+	}
+}
+
+// Run follows the API server until ctx ends. synced is called once everything is known.
+func (c *Cluster) Run(ctx context.Context, manager *Manager, synced func()) error {
+	c.manager = manager
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	if err := c.watch(ctx); err != nil {
+		return err
+	}
+	wait.Go(func() {
+		if !c.cache.WaitForCacheSync(ctx) {
+			return
+		}
+		c.prune(ctx)
+		c.renewAllowed(ctx)
+		synced()
+		wait.Go(func() { c.writeStatuses(ctx) })
+		c.renewAllowedOnChange(ctx)
+	})
+	return c.cache.Start(ctx)
+}
+
+func (c *Cluster) watch(ctx context.Context) error {
+	networks, err := c.cache.GetInformer(ctx, &v1alpha1.RadioNetwork{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watch RadioNetworks: %w", err)
+	}
+	_, err = networks.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { c.set(object) },
+		UpdateFunc: func(_, object any) { c.set(object) },
+		DeleteFunc: c.remove,
+	})
+	if err != nil {
+		return fmt.Errorf("watch RadioNetworks: %w", err)
+	}
+	for _, object := range []client.Object{&corev1.Service{}, &discoveryv1.EndpointSlice{}} {
+		informer, err := c.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", object, err)
+		}
+		again := func(any) { poke(c.refresh) }
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: again,
+			UpdateFunc: func(_, object any) { again(object) }, DeleteFunc: again})
+		if err != nil {
+			return fmt.Errorf("watch %T: %w", object, err)
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) set(object any) {
+	n, ok := object.(*v1alpha1.RadioNetwork)
+	if !ok {
+		return
+	}
+	if err := c.manager.SetNetwork(n); err != nil {
+		c.Log.Error("apply a RadioNetwork", "name", n.Name, "error", err)
+	}
+	if err := c.manager.RemoveFormer(); err != nil {
+		c.Log.Error("remove former members", "name", n.Name, "error", err)
+	}
+	c.Changed(n)
+}
+
+func (c *Cluster) remove(object any) {
+	if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	n, ok := object.(*v1alpha1.RadioNetwork)
+	if !ok {
+		return
+	}
+	if err := c.manager.RemoveNetwork(string(n.UID)); err != nil {
+		c.Log.Error("remove a RadioNetwork", "name", n.Name, "error", err)
+	}
+	c.mu.Lock()
+	delete(c.written, string(n.UID))
+	c.mu.Unlock()
+}
+
+// prune removes what belonged to networks that went while no worker was looking.
+func (c *Cluster) prune(ctx context.Context) {
+	var list v1alpha1.RadioNetworkList
+	if err := c.cache.List(ctx, &list); err != nil {
+		c.Log.Error("list RadioNetworks", "error", err)
+		return
+	}
+	existing := map[string]bool{}
+	for i := range list.Items {
+		existing[string(list.Items[i].UID)] = true
+	}
+	if err := c.manager.Prune(existing); err != nil {
+		c.Log.Error("remove what no RadioNetwork lists", "error", err)
+	}
+}
+
+const (
+	coalesce = 250 * time.Millisecond
+	// hostInterval after which the host's own addresses are read again: nothing tells of their changes.
+	hostInterval = 30 * time.Second
+)
+
+func (c *Cluster) renewAllowedOnChange(ctx context.Context) {
+	ticker := time.NewTicker(hostInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.refresh:
+			pause(ctx, coalesce)
+		case <-ticker.C:
+		}
+		c.renewAllowed(ctx)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (c *Cluster) renewAllowed(ctx context.Context) {
+	if err := c.tryRenewAllowed(ctx); err != nil {
+		c.Log.Error("renew the rules for eth0", "error", err)
+	}
+}
+
+func (c *Cluster) tryRenewAllowed(ctx context.Context) error {
+	var services corev1.ServiceList
+	if err := c.cache.List(ctx, &services); err != nil {
+		return err
+	}
+	var slices discoveryv1.EndpointSliceList
+	if err := c.cache.List(ctx, &slices); err != nil {
+		return err
+	}
+	file, err := os.Open(c.ResolvConf)
+	if err != nil {
+		return fmt.Errorf("nameservers: %w", err)
+	}
+	defer file.Close()
+	hosts, err := hostAddresses()
+	if err != nil {
+		return fmt.Errorf("addresses of the host: %w", err)
+	}
+	server := types.NamespacedName{Namespace: c.Namespace, Name: c.ServerService}
+	return c.manager.SetAllowed(allowedFrom(services.Items, slices.Items, server, parseNameservers(file), hosts))
+}
+
+// writeStatuses writes this host's entries, on change only, many changes as one.
+func (c *Cluster) writeStatuses(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		}
+		c.mu.Lock()
+		changed := c.changed
+		c.changed = map[types.NamespacedName]string{}
+		c.mu.Unlock()
+		for name, uid := range changed {
+			if err := c.writeStatus(ctx, name, uid); err != nil {
+				c.Log.Warn("write a RadioNetwork's status", "name", name.Name, "error", err)
+				c.mu.Lock()
+				c.changed[name] = uid
+				c.mu.Unlock()
+				time.AfterFunc(time.Second, func() { poke(c.wake) })
+			}
+		}
+		pause(ctx, coalesce)
+	}
+}
+
+func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, uid string) error {
+	attached, message, known := c.manager.Status(uid)
+	if !known {
+		return nil
+	}
+	status := hostStatus{attached, message}
+	c.mu.Lock()
+	written, was := c.written[uid]
+	c.mu.Unlock()
+	if was && written == status || !was && status == (hostStatus{}) && !c.inStatus(ctx, name) {
+		return nil
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "RadioNetwork",
+		// The UID makes the write fail where another network has taken the name.
+		"metadata": map[string]any{"namespace": name.Namespace, "name": name.Name, "uid": uid},
+		"status":   map[string]any{"hosts": []any{hostEntry(c.Host, status)}},
+	}}
+	err := c.client.Status().Patch(ctx, object, client.Apply, client.FieldOwner("radiod-"+c.Host), client.ForceOwnership) //nolint:staticcheck // typed apply configurations are not generated
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // gone, or another one by that name
+	}
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.written[uid] = status
+	c.mu.Unlock()
+	return nil
+}
+
+// inStatus tells that the API server has an entry of this host, left by an earlier worker.
+func (c *Cluster) inStatus(ctx context.Context, name types.NamespacedName) bool {
+	var n v1alpha1.RadioNetwork
+	if err := c.cache.Get(ctx, name, &n); err != nil {
+		return false
+	}
+	for _, h := range n.Status.Hosts {
+		if h.Host == c.Host {
+			return true
+		}
+	}
+	return false
+}
+
+func hostEntry(host string, s hostStatus) map[string]any {
+	entry := map[string]any{"host": host, "attached": int64(s.attached)}
+	if s.message != "" {
+		entry["message"] = s.message
+	}
+	return entry
+}
+
+// ChangedBy makes Options.Changed of a Cluster that is made after the Manager.
+func ChangedBy(cluster *atomic.Pointer[Cluster]) func(*v1alpha1.RadioNetwork) {
+	return func(n *v1alpha1.RadioNetwork) {
+		if c := cluster.Load(); c != nil {
+			c.Changed(n)
+		}
+	}
+}

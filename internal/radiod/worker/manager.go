@@ -1,0 +1,411 @@
+// Package worker is the part of radiod that may be replaced at any time: it admits attachments,
+// sets them up, runs the radio engine, and tells the cluster, Prometheus and the archive about it.
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/tap"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Keeper holds descriptors while workers come and go; a *holder.Client is one.
+type Keeper interface {
+	Hold(id string, fd int) error
+	Drop(id string) error
+}
+
+// Options of a Manager.
+type Options struct {
+	// StateDirectory on the host.
+	StateDirectory string
+	Engine         *radio.Engine
+	Keeper         Keeper
+	Finder         netns.Finder
+	Log            *slog.Logger
+	// Changed is called, and must return at once, when the number of a network's attachments or its message may have changed.
+	Changed func(network *v1alpha1.RadioNetwork)
+}
+
+// memberKey is what proves membership: nothing that a tenant can write is in it.
+type memberKey struct{ podUID, interfaceName string }
+
+// network is a RadioNetwork and, while it has attachments here, its place in the engine.
+type network struct {
+	object  *v1alpha1.RadioNetwork
+	running *radio.Network
+	message string
+}
+
+// attachment is one member's radio on this host.
+type attachment struct {
+	record
+	fd   int
+	port *radio.Port
+	// ringDrops as last read from the kernel.
+	ringDrops uint64
+}
+
+// Manager owns the attachments of this host.
+type Manager struct {
+	Options
+	store    store
+	attach   attachTimes
+	hashSeed maphash.Seed
+	pods     [64]sync.Mutex // by hash of the pod's UID: what is done to a pod is done in turn
+
+	mu          sync.Mutex // protects the rest; never held while the kernel sets up interfaces
+	networks    map[string]*network
+	members     map[memberKey]string // the network's UID
+	attachments map[memberKey]*attachment
+	allowed     podnet.Allowed
+}
+
+// NewManager reads nothing yet; see Restore.
+func NewManager(options Options) (*Manager, error) {
+	s, err := newStore(options.StateDirectory)
+	if err != nil {
+		return nil, err
+	}
+	if options.Changed == nil {
+		options.Changed = func(*v1alpha1.RadioNetwork) {}
+	}
+	return &Manager{Options: options, store: s, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
+		members: map[memberKey]string{}, attachments: map[memberKey]*attachment{}}, nil
+}
+
+func (m *Manager) lockPod(uid string) *sync.Mutex {
+	l := &m.pods[maphash.String(m.hashSeed, uid)%uint64(len(m.pods))]
+	l.Lock()
+	return l
+}
+
+// SetNetwork takes a new or changed RadioNetwork. Frames in flight are not disturbed.
+func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uid := string(object.UID)
+	n := m.networks[uid]
+	if n == nil {
+		n = &network{}
+		m.networks[uid] = n
+	} else if object.Generation != 0 && n.object.Generation == object.Generation {
+		n.object = object // only its status has changed
+		return nil
+	} else {
+		m.forgetMembers(uid, n.object)
+	}
+	n.object = object
+	for _, member := range object.Spec.Members {
+		m.members[memberKey{string(member.PodUID), member.Interface}] = uid
+	}
+	err := m.store.put(networkFiles, uid, object)
+	if n.running != nil {
+		err = errors.Join(err, n.running.Configure(int(object.Spec.MTU), object.Spec.Silent, func(model radio.Model) {
+			model.(*link.Model).Configure(linkConfig(&object.Spec))
+		}))
+	}
+	n.message = ""
+	if err != nil {
+		n.message = err.Error()
+	}
+	return err
+}
+
+func (m *Manager) forgetMembers(uid string, object *v1alpha1.RadioNetwork) {
+	for _, member := range object.Spec.Members {
+		key := memberKey{string(member.PodUID), member.Interface}
+		if m.members[key] == uid {
+			delete(m.members, key)
+		}
+	}
+}
+
+// RemoveNetwork tears down what belonged to a RadioNetwork that is no more.
+func (m *Manager) RemoveNetwork(uid string) error {
+	m.mu.Lock()
+	n := m.networks[uid]
+	if n == nil {
+		m.mu.Unlock()
+		return nil
+	}
+	delete(m.networks, uid)
+	m.forgetMembers(uid, n.object)
+	keys := m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })
+	m.mu.Unlock()
+	err := m.store.remove(networkFiles, uid)
+	for _, key := range keys {
+		err = errors.Join(err, m.removeIf(key, nil))
+	}
+	if n.running != nil {
+		n.running.Close()
+	}
+	return err
+}
+
+// Prune removes networks that the API server does not have, and attachments of none and of former members.
+func (m *Manager) Prune(existing map[string]bool) error {
+	var err error
+	m.mu.Lock()
+	var gone []string
+	for uid := range m.networks {
+		if !existing[uid] {
+			gone = append(gone, uid)
+		}
+	}
+	m.mu.Unlock()
+	for _, uid := range gone {
+		err = errors.Join(err, m.RemoveNetwork(uid))
+	}
+	return errors.Join(err, m.RemoveFormer())
+}
+
+// RemoveFormer removes attachments that no RadioNetwork lists any more.
+func (m *Manager) RemoveFormer() error {
+	m.mu.Lock()
+	keys := m.keysOf(func(a *attachment) bool { return m.members[a.key()] != a.NetworkUID })
+	m.mu.Unlock()
+	var err error
+	for _, key := range keys {
+		err = errors.Join(err, m.removeIf(key, nil))
+	}
+	return err
+}
+
+// keysOf lists attachments; the lock is held.
+func (m *Manager) keysOf(which func(*attachment) bool) (keys []memberKey) {
+	for key, a := range m.attachments {
+		if which(a) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// linkConfig of a network as the API has it.
+func linkConfig(spec *v1alpha1.RadioNetworkSpec) link.Config {
+	config := link.Config{Seed: spec.Seed}
+	if spec.Waveform.Link != nil {
+		config.Default = linkParameters(*spec.Waveform.Link)
+	}
+	for _, l := range spec.Links {
+		config.Links = append(config.Links, link.Link{From: l.From, To: l.To, Parameters: linkParameters(l.LinkModel)})
+	}
+	return config
+}
+
+func linkParameters(l v1alpha1.LinkModel) link.Parameters {
+	p := link.Parameters{Delay: l.Delay.Std(), Loss: l.Loss.Fraction(), Limit: int(l.Limit)}
+	if l.Rate != nil {
+		p.RateBitsPerSecond = l.Rate.BitsPerSecond()
+	}
+	return p
+}
+
+// member finds the network and member of a key; the lock is held.
+func (m *Manager) member(key memberKey) (*network, *v1alpha1.Member) {
+	n := m.networks[m.members[key]]
+	if n == nil {
+		return nil, nil
+	}
+	i := slices.IndexFunc(n.object.Spec.Members, func(x v1alpha1.Member) bool {
+		return string(x.PodUID) == key.podUID && x.Interface == key.interfaceName
+	})
+	if i < 0 {
+		return nil, nil
+	}
+	return n, &n.object.Spec.Members[i]
+}
+
+// join puts the attachment's TAP into its network in the engine and remembers it.
+func (m *Manager) join(a *attachment) error {
+	mac, err := radio.ParseMAC(a.Member.MAC)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.networks[a.NetworkUID]
+	if n == nil {
+		return fmt.Errorf("network of %s on %s: it was removed meanwhile", a.PodUID, a.Interface)
+	}
+	if n.running == nil {
+		spec := &n.object.Spec
+		n.running, err = m.Engine.NewNetwork(radio.NetworkOptions{Model: link.New(linkConfig(spec)), MTU: int(spec.MTU), Silent: spec.Silent})
+		if err != nil {
+			return err
+		}
+	}
+	key, containerID := a.key(), a.ContainerID
+	a.port, err = n.running.Attach(radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
+		Descriptor: a.fd, Gone: func() { m.interfaceGone(key, containerID) }})
+	if err != nil {
+		return err
+	}
+	m.attachments[key] = a
+	m.Changed(n.object)
+	return nil
+}
+
+// interfaceGone cleans up after a pod that went without telling us.
+func (m *Manager) interfaceGone(key memberKey, containerID string) {
+	m.Log.Info("interface went with its pod", "pod", key.podUID, "interface", key.interfaceName)
+	err := m.removeIf(key, func(a *attachment) bool { return a.ContainerID == containerID })
+	if err != nil {
+		m.Log.Warn("clean up after a pod", "error", err)
+	}
+}
+
+// removeIf removes the attachment if there is one and it is meant.
+func (m *Manager) removeIf(key memberKey, meant func(*attachment) bool) error {
+	defer m.lockPod(key.podUID).Unlock()
+	m.mu.Lock()
+	a := m.attachments[key]
+	m.mu.Unlock()
+	if a == nil || meant != nil && !meant(a) {
+		return nil
+	}
+	return m.remove(a)
+}
+
+// remove ends an attachment; its pod is locked. The interface vanishes with the last descriptor.
+func (m *Manager) remove(a *attachment) error {
+	if a.port != nil {
+		a.port.Detach()
+	}
+	m.mu.Lock()
+	if m.attachments[a.key()] == a {
+		delete(m.attachments, a.key())
+	}
+	n := m.networks[a.NetworkUID]
+	m.mu.Unlock()
+	err := errors.Join(m.store.remove(attachmentFiles, a.id()), tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
+	if n != nil {
+		m.Changed(n.object)
+	}
+	return err
+}
+
+// SetAllowed changes what pods may reach through eth0, in all pods that are there.
+func (m *Manager) SetAllowed(allowed podnet.Allowed) error {
+	allowed = allowed.Normalise()
+	m.mu.Lock()
+	same := m.allowed.Equal(allowed)
+	m.allowed = allowed
+	pods := map[string]*attachment{}
+	for _, a := range m.attachments {
+		pods[a.PodUID] = a
+	}
+	m.mu.Unlock()
+	if same {
+		return nil
+	}
+	var err error
+	for _, a := range pods {
+		err = errors.Join(err, m.renewRules(a))
+	}
+	return err
+}
+
+func (m *Manager) renewRules(a *attachment) error {
+	defer m.lockPod(a.PodUID).Unlock()
+	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
+	if errors.Is(err, netns.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer namespace.Close()
+	return m.applyRules(namespace, a)
+}
+
+// applyRules loads the rules of the pod that a belongs to, whether a has joined yet or not.
+func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
+	if a.Member.OpenManagement {
+		return nil
+	}
+	m.mu.Lock()
+	allowed := m.allowed
+	radios := []int{a.Index}
+	for _, other := range m.attachments {
+		if other.PodUID == a.PodUID && other.Namespace == a.Namespace && other.Index != a.Index {
+			radios = append(radios, other.Index)
+		}
+	}
+	m.mu.Unlock()
+	slices.Sort(radios)
+	allowed.Hosts = append(slices.Clone(allowed.Hosts), parseAddresses(a.Gateways)...)
+	return podnet.ApplyRules(namespace, radios, allowed.Normalise())
+}
+
+// SweepPinned lets go of namespaces that only our descriptors keep alive, every few seconds.
+func (m *Manager) SweepPinned() error {
+	m.mu.Lock()
+	var pinned []*attachment
+	for _, a := range m.attachments {
+		if a.Pinned {
+			pinned = append(pinned, a)
+		}
+	}
+	m.mu.Unlock()
+	var err error
+	for _, a := range pinned {
+		file, findErr := m.Finder.Find(a.NamespacePath, a.Namespace)
+		if findErr == nil {
+			_ = file.Close()
+			continue
+		}
+		if errors.Is(findErr, netns.ErrGone) {
+			err = errors.Join(err, m.removeIf(a.key(), func(x *attachment) bool { return x == a }))
+		}
+	}
+	return err
+}
+
+// Close lets the engine's ports go but leaves the interfaces as they are, for the next worker.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.attachments {
+		a.port.Detach()
+		_ = unix.Close(a.fd)
+	}
+	m.attachments = map[memberKey]*attachment{}
+}
+
+// attachTimes is a histogram of how long attachments took.
+type attachTimes struct {
+	mu      sync.Mutex
+	buckets []uint64
+	count   uint64
+	sum     time.Duration
+}
+
+var attachBounds = []time.Duration{time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond,
+	20 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second}
+
+func (t *attachTimes) add(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.buckets == nil {
+		t.buckets = make([]uint64, len(attachBounds)+1)
+	}
+	i, _ := slices.BinarySearch(attachBounds, d)
+	t.buckets[i]++
+	t.count++
+	t.sum += d
+}

@@ -1,0 +1,108 @@
+package worker
+
+import (
+	"slices"
+	"strings"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// NodeCounters is what is known of one attachment.
+type NodeCounters struct {
+	Node string
+	radio.Counters
+	// RingDrops are frames that the TAP's own ring had no room for.
+	RingDrops uint64
+}
+
+// NetworkCounters is one network with its nodes, sorted by name.
+type NetworkCounters struct {
+	UID        string
+	Experiment v1alpha1.ExperimentReference
+	Network    string
+	Nodes      []NodeCounters
+	// Settings of the kernel in the first node's namespace.
+	Settings map[string]string
+}
+
+// Counters of all networks with attachments here, sorted. With reset, what is counted since the last
+// reset starts anew.
+func (m *Manager) Counters(reset bool) []NetworkCounters {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	byPort := make(map[*radio.Port]*attachment, len(m.attachments))
+	for _, a := range m.attachments {
+		byPort[a.port] = a
+	}
+	var all []NetworkCounters
+	for uid, n := range m.networks {
+		if n.running == nil {
+			continue
+		}
+		spec := &n.object.Spec
+		counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network}
+		for _, s := range n.running.Snapshot(reset) {
+			node := NodeCounters{Node: s.Port.Name, Counters: s.Counters}
+			if a := byPort[s.Port]; a != nil {
+				node.RingDrops, counted.Settings = a.ringDrops, a.Settings
+			}
+			counted.Nodes = append(counted.Nodes, node)
+		}
+		if len(counted.Nodes) > 0 {
+			slices.SortFunc(counted.Nodes, func(a, b NodeCounters) int { return strings.Compare(a.Node, b.Node) })
+			all = append(all, counted)
+		}
+	}
+	slices.SortFunc(all, func(a, b NetworkCounters) int { return strings.Compare(a.UID, b.UID) })
+	return all
+}
+
+// Status of a network on this host; known is false where there is no such network.
+func (m *Manager) Status(uid string) (attached int, message string, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.networks[uid]
+	if n == nil {
+		return 0, "", false
+	}
+	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })), n.message, true
+}
+
+// ReadRings reads the drops of all TAPs' rings from the kernel, which counts them in the pods' namespaces.
+func (m *Manager) ReadRings() {
+	m.mu.Lock()
+	pods := map[netns.Identity][]*attachment{}
+	for _, a := range m.attachments {
+		pods[a.Namespace] = append(pods[a.Namespace], a)
+	}
+	m.mu.Unlock()
+	for identity, attachments := range pods {
+		m.readRings(identity, attachments)
+	}
+}
+
+// readRings of one pod. What cannot be read is about to be removed.
+func (m *Manager) readRings(identity netns.Identity, attachments []*attachment) {
+	namespace, err := m.Finder.Find(attachments[0].NamespacePath, identity)
+	if err != nil {
+		return
+	}
+	defer namespace.Close()
+	drops := make([]uint64, len(attachments))
+	_ = netns.Do(namespace, func() error {
+		for i, a := range attachments {
+			if state, err := podnet.Read(a.Interface); err == nil {
+				drops[i] = state.RingDrops
+			}
+		}
+		return nil
+	})
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, a := range attachments {
+		a.ringDrops = max(a.ringDrops, drops[i])
+	}
+}

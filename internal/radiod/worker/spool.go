@@ -1,0 +1,216 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+const (
+	// spoolLimit of bytes that wait for the server, per run: several hours of a large network.
+	spoolLimit = 64 << 20
+	// compactAbove so many bytes that the server has, the spool's file is rewritten without them.
+	compactAbove = 4 << 20
+	// chunk of bytes that one request carries at most.
+	chunk = 1 << 20
+)
+
+// Archive is where radio samples go; a *client.Client is one.
+type Archive interface {
+	AppendRadio(ctx context.Context, host, uid string, offset int64, content io.Reader) (runapi.LogPosition, error)
+}
+
+// spool is the part of one run's radio log that the server may not have yet. The file's name tells at
+// which offset of the log it starts: UID.OFFSET.jsonl.
+type spool struct {
+	directory, uid string
+
+	mu      sync.Mutex
+	file    *os.File
+	base    int64 // offset of the file's first byte in the log
+	end     int64 // offset after the file's last byte
+	shipped int64 // offset that the server has reached
+	refused int64 // bytes that found the spool full
+	sealed  bool
+}
+
+func spoolName(uid string, base int64) string {
+	return uid + "." + strconv.FormatInt(base, 10) + ".jsonl"
+}
+
+func parseSpoolName(name string) (uid string, base int64, ok bool) {
+	parts := strings.Split(name, ".")
+	if len(parts) != 3 || parts[2] != "jsonl" {
+		return "", 0, false
+	}
+	base, err := strconv.ParseInt(parts[1], 10, 64)
+	return parts[0], base, err == nil && base >= 0
+}
+
+// openSpool opens or creates a run's spool; existed tells that an earlier worker wrote it.
+func openSpool(directory, uid string) (s *spool, existed bool, err error) {
+	s = &spool{directory: directory, uid: uid, base: -1}
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return nil, false, fmt.Errorf("spool: %w", err)
+	}
+	for _, entry := range entries {
+		owner, base, ok := parseSpoolName(entry.Name())
+		if !ok || owner != uid {
+			continue
+		}
+		// Two are there when a worker died while compacting: the later one has all that is needed.
+		if s.base >= 0 {
+			_ = os.Remove(filepath.Join(directory, spoolName(uid, min(s.base, base))))
+		}
+		s.base = max(s.base, base)
+	}
+	existed = s.base >= 0
+	s.base = max(s.base, 0)
+	s.file, err = os.OpenFile(filepath.Join(directory, spoolName(uid, s.base)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, false, fmt.Errorf("spool: %w", err)
+	}
+	size, err := s.file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, false, errors.Join(fmt.Errorf("spool: %w", err), s.file.Close())
+	}
+	s.shipped, s.end = s.base, s.base+size
+	return s, existed, nil
+}
+
+// spoolGap is a line that stands for samples that found no room.
+type spoolGap struct {
+	TimeNanoseconds int64  `json:"ts"`
+	Gap             string `json:"gap"`
+	Bytes           int64  `json:"bytes"`
+}
+
+// append adds whole lines. When the spool is full they are refused, and the next that fit follow a
+// line that names the gap.
+func (s *spool) append(timeNanoseconds int64, lines []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed {
+		return nil
+	}
+	if s.end-s.shipped+int64(len(lines)) > spoolLimit {
+		s.refused += int64(len(lines))
+		return nil
+	}
+	if s.refused > 0 {
+		gap, err := json.Marshal(spoolGap{timeNanoseconds, "spoolFull", s.refused})
+		if err != nil {
+			return err
+		}
+		lines = append(append(gap, '\n'), lines...)
+		s.refused = 0
+	}
+	n, err := s.file.WriteAt(lines, s.end-s.base)
+	if err != nil {
+		return fmt.Errorf("spool of run %s: %d of %d bytes written: %w", s.uid, n, len(lines), err)
+	}
+	s.end += int64(n)
+	return nil
+}
+
+// ship sends what the server lacks; done tells that nothing is left to send.
+func (s *spool) ship(ctx context.Context, archive Archive, host string) (done bool, err error) {
+	for {
+		content, offset, err := s.next()
+		if err != nil || content == nil {
+			return err == nil, err
+		}
+		position, err := archive.AppendRadio(ctx, host, s.uid, offset, bytes.NewReader(content))
+		if err == nil {
+			s.reached(position.Size)
+			continue
+		}
+		var answer *client.Error
+		switch {
+		case !errors.As(err, &answer) || !client.IsConflict(err):
+			return false, err
+		case answer.Size == nil:
+			s.seal()
+			return true, nil
+		default:
+			s.reached(*answer.Size)
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+}
+
+func (s *spool) next() (content []byte, offset int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed || s.shipped == s.end {
+		return nil, 0, nil
+	}
+	content = make([]byte, min(chunk, s.end-s.shipped))
+	if _, err := s.file.ReadAt(content, s.shipped-s.base); err != nil {
+		return nil, 0, fmt.Errorf("spool of run %s: %w", s.uid, err)
+	}
+	return content, s.shipped, nil
+}
+
+// reached takes the archived size that the server told. One that lies outside what we have means
+// that one side lost its copy: what we have is then appended to what the server has.
+func (s *spool) reached(size int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if size < s.base || size > s.end {
+		shift := size - s.shipped
+		s.base, s.end, s.shipped = s.base+shift, s.end+shift, size
+		return
+	}
+	s.shipped = size
+	if s.shipped-s.base > compactAbove {
+		_ = s.compact() // tried again after the next chunk
+	}
+}
+
+// compact rewrites the file without what the server has; the lock is held.
+func (s *spool) compact() error {
+	rest := make([]byte, s.end-s.shipped)
+	if _, err := s.file.ReadAt(rest, s.shipped-s.base); err != nil && len(rest) > 0 {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(s.directory, spoolName(s.uid, s.shipped)), os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(rest); err != nil {
+		return errors.Join(err, os.Remove(file.Name()), file.Close())
+	}
+	old := s.file
+	s.file, s.base = file, s.shipped
+	return errors.Join(old.Close(), os.Remove(old.Name()))
+}
+
+// seal gives up the content: the server takes no more of this run.
+func (s *spool) seal() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealed = true
+}
+
+// remove deletes the spool.
+func (s *spool) remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sealed = true
+	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
+}
