@@ -18,6 +18,7 @@ import (
 )
 
 func TestAnAppStartsAndStopsAtItsTimesAndEverythingIsArchived(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `echo hello; echo oops >&2; echo '{"line":1}' > $VIGNETTE_MESSAGE_LOG; exec sleep 60`)
 	n.config.Files = []agentconfig.File{{Path: filepath.Join(t.TempDir(), "run", "app.conf"), Content: "x"}}
@@ -116,6 +117,7 @@ func childLateness(t *testing.T, n *node, due time.Time) time.Duration {
 }
 
 func TestActionsAreCarriedOutInOrderOfTimeWhateverTheOrderOfArrival(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `exec sleep 60`)
 	n.run()
@@ -133,6 +135,7 @@ func TestActionsAreCarriedOutInOrderOfTimeWhateverTheOrderOfArrival(t *testing.T
 }
 
 func TestAnActionThatArrivesTooLateIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	t0 := time.Now().Add(-time.Minute)
 	s.set(func(s *fakeServer) {
@@ -156,6 +159,7 @@ func TestAnActionThatArrivesTooLateIsNotCarriedOut(t *testing.T) {
 }
 
 func TestAnAppThatFailsAtOnceIsGivenUpWithItsLastLines(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `echo "cannot bind: port in use" >&2; exit 7`)
 	n.run()
@@ -181,6 +185,7 @@ func TestAnAppThatFailsAtOnceIsGivenUpWithItsLastLines(t *testing.T) {
 }
 
 func TestACommandThatDoesNotExistFailsTheAgent(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s)
 	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{"/no/such/program"}}}
@@ -193,6 +198,7 @@ func TestACommandThatDoesNotExistFailsTheAgent(t *testing.T) {
 }
 
 func TestAnAppThatDiesOnceIsRestarted(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	marker := filepath.Join(t.TempDir(), "marker")
 	n := newNode(t, s, fmt.Sprintf(`if [ -e %[1]s ]; then echo again; exec sleep 60; fi; touch %[1]s; kill -KILL $$`, marker))
@@ -213,6 +219,7 @@ func TestAnAppThatDiesOnceIsRestarted(t *testing.T) {
 }
 
 func TestAnAppThatEndsWellIsNotRestarted(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `echo once`)
 	n.run()
@@ -227,6 +234,7 @@ func TestAnAppThatEndsWellIsNotRestarted(t *testing.T) {
 }
 
 func TestARestartedAgentNeverRepeatsAStart(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `echo ran; exec sleep 60`)
 	n.run()
@@ -252,6 +260,7 @@ func TestARestartedAgentNeverRepeatsAStart(t *testing.T) {
 }
 
 func TestAnArmedAgentNeedsNoServer(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `echo ran; exec sleep 60`)
 	n.run()
@@ -269,6 +278,7 @@ func TestAnArmedAgentNeedsNoServer(t *testing.T) {
 }
 
 func TestTheTokenIsReadAgainForEveryRequest(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `true`)
 	n.run()
@@ -285,6 +295,7 @@ func TestTheTokenIsReadAgainForEveryRequest(t *testing.T) {
 }
 
 func TestSIGTERMStopsTheAppAndShipsWhatThereIs(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done`, `trap '' TERM; echo stubborn; while :; do sleep 0.05; done`)
 	n.config.StopGraceSeconds = 30
@@ -306,6 +317,7 @@ func TestSIGTERMStopsTheAppAndShipsWhatThereIs(t *testing.T) {
 }
 
 func TestSIGTERMWithoutAServerEndsWithin5Seconds(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `exec sleep 60`)
 	n.run()
@@ -321,6 +333,7 @@ func TestSIGTERMWithoutAServerEndsWithin5Seconds(t *testing.T) {
 }
 
 func TestAnAppThatDrainsGoesOnUntilTheRunIsFinished(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `trap 'echo quiet' USR1; trap 'echo end; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
 	n.config.DrainOnStop = true
@@ -340,6 +353,7 @@ func TestAnAppThatDrainsGoesOnUntilTheRunIsFinished(t *testing.T) {
 }
 
 func TestOtherSignalsGoOnToTheApp(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `trap 'echo reload' HUP; echo up; while :; do sleep 0.05; done`)
 	n.run()
@@ -350,6 +364,7 @@ func TestOtherSignalsGoOnToTheApp(t *testing.T) {
 }
 
 func TestAStopEndsWhatTheAppHasStarted(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `sleep 1000 & echo $!; wait`)
 	n.run()
@@ -371,6 +386,7 @@ func runs(pid int) bool {
 }
 
 func TestOutputBeyondTheSpoolsLimitIsCutOffWithAnEvent(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `head -c 40000 /dev/zero | tr '\0' x; exec sleep 60`)
 	n.config.SpoolLimitBytes = 20000
@@ -385,6 +401,7 @@ func TestOutputBeyondTheSpoolsLimitIsCutOffWithAnEvent(t *testing.T) {
 }
 
 func TestAnAgentWithoutAppsIsReadyAndDone(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s)
 	n.run()
@@ -396,6 +413,7 @@ func TestAnAgentWithoutAppsIsReadyAndDone(t *testing.T) {
 }
 
 func TestFilesThatCannotBeWrittenFailTheAgentByName(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s, `true`)
 	n.config.Files = []agentconfig.File{{Path: "/proc/none/app.conf"}}
@@ -407,6 +425,7 @@ func TestFilesThatCannotBeWrittenFailTheAgentByName(t *testing.T) {
 }
 
 func TestInstallReplacesTheProgramInOneStep(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for range 2 {
 		if err := Install(dir); err != nil {

@@ -52,6 +52,7 @@ func beProcessOne() int {
 }
 
 func TestProcessOneReapsOrphans(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root for a pid namespace")
 	}
@@ -67,6 +68,7 @@ func TestProcessOneReapsOrphans(t *testing.T) {
 }
 
 func TestBackoffDoublesUpTo8SecondsAndEarlyFailuresGiveUp(t *testing.T) {
+	t.Parallel()
 	var p restartPolicy
 	for i, want := range []time.Duration{500 * time.Millisecond, time.Second} {
 		if wait, giveUp := p.failed(time.Second); giveUp || wait != want {
@@ -89,6 +91,7 @@ func TestBackoffDoublesUpTo8SecondsAndEarlyFailuresGiveUp(t *testing.T) {
 }
 
 func TestJudgingActions(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1000, 0)
 	good := runapi.Action{ID: "a", Verb: runapi.VerbStart, AtNanoseconds: 1}
 	with := func(f func(*runapi.Action)) runapi.Action { a := good; f(&a); return a }
@@ -115,6 +118,7 @@ func TestJudgingActions(t *testing.T) {
 }
 
 func TestShippingSurvivesWhatServersDo(t *testing.T) {
+	t.Parallel()
 	const whole = "one\ntwo\nthree\n"
 	for name, disturb := range map[string]func(s *fakeServer){
 		"nothing":                     func(*fakeServer) {},
@@ -163,6 +167,7 @@ func writeLog(t *testing.T, dir, content string) {
 }
 
 func TestALineThatIsBeingWrittenWaitsForItsEnd(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
 	writeLog(t, dir, "one\ntw")
@@ -181,6 +186,7 @@ func TestALineThatIsBeingWrittenWaitsForItsEnd(t *testing.T) {
 }
 
 func TestARoundShipsNoMoreThanItsBudget(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
 	writeLog(t, dir, strings.Repeat(strings.Repeat("x", 99)+"\n", 30000))
@@ -197,6 +203,7 @@ func TestARoundShipsNoMoreThanItsBudget(t *testing.T) {
 }
 
 func TestASealedArchiveEndsShipping(t *testing.T) {
+	t.Parallel()
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
 	s.set(func(s *fakeServer) { s.sealed = true })
@@ -207,6 +214,7 @@ func TestASealedArchiveEndsShipping(t *testing.T) {
 }
 
 func TestClockStepsAreNoticedAndSlewingIsNot(t *testing.T) {
+	t.Parallel()
 	realtime, monotonic := int64(1e18), int64(5e9)
 	w := clockWatch{realtime: func() int64 { return realtime }, monotonic: func() int64 { return monotonic }}
 	if jump := w.look(); jump != 0 {
@@ -227,6 +235,7 @@ func TestClockStepsAreNoticedAndSlewingIsNot(t *testing.T) {
 }
 
 func TestCPUUseIsReadFromBothCgroupVersions(t *testing.T) {
+	t.Parallel()
 	v2, v1, none := t.TempDir(), t.TempDir(), t.TempDir()
 	write := func(dir, name, text string) {
 		path := filepath.Join(dir, name)
@@ -252,6 +261,7 @@ func TestCPUUseIsReadFromBothCgroupVersions(t *testing.T) {
 }
 
 func TestTheTailKeepsTheLastLines(t *testing.T) {
+	t.Parallel()
 	var tl tail
 	tl.add([]byte(strings.Repeat("x", 2*tailBytes) + "\n"))
 	for i := range 1000 {

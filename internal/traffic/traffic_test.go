@@ -194,6 +194,7 @@ func subscriberOf(b, version string, qos int) trafficconfig.Config {
 }
 
 func TestEveryMessageArrivesThroughARealBroker(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t)
 	for _, version := range []string{"3.1.1", "5"} {
 		for qos := range 3 {
@@ -238,6 +239,7 @@ func checkDeliveries(t *testing.T, p, s *runner) {
 }
 
 func TestASubscriberGetsMessagesAfterTheBrokerWasKilled(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"3.1.1", "5"} {
 		t.Run("MQTT "+version, func(t *testing.T) {
 			b := startBroker(t)
@@ -264,6 +266,7 @@ func TestASubscriberGetsMessagesAfterTheBrokerWasKilled(t *testing.T) {
 }
 
 func TestQoS1KeepsItsPromiseOverAnOutage(t *testing.T) {
+	t.Parallel()
 	for _, version := range []string{"3.1.1", "5"} {
 		t.Run("MQTT "+version, func(t *testing.T) {
 			b := startBroker(t)
@@ -286,6 +289,7 @@ func TestQoS1KeepsItsPromiseOverAnOutage(t *testing.T) {
 }
 
 func TestAClientThatDoesBothIgnoresItsOwnMessagesAndFallsQuiet(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t)
 	var clients []*runner
 	for _, entity := range []string{"PRT-S001", "PRT-S002"} {
@@ -310,6 +314,7 @@ func TestAClientThatDoesBothIgnoresItsOwnMessagesAndFallsQuiet(t *testing.T) {
 }
 
 func TestForeignClientsUnderstandUsAndWeThem(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t)
 	sub, pub := needs(t, "mosquitto_sub"), needs(t, "mosquitto_pub")
 	listener := exec.Command(sub, "-p", fmt.Sprint(b.port), "-t", "/PRT/#", "-C", "3", "-W", "15", "-V", "5")
@@ -342,6 +347,7 @@ func TestForeignClientsUnderstandUsAndWeThem(t *testing.T) {
 }
 
 func TestMetricsTellWhatHappensWhileItRuns(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t)
 	config := publisherOf(b.address(), "PRT-S001", "5", 0)
 	config.MetricsPort = freePort(t)
@@ -428,6 +434,7 @@ func TestARestartedPublisherUsesNoIdTwiceAndSendsNoBurst(t *testing.T) {
 }
 
 func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
 	udp := func(f func(*trafficconfig.Config)) trafficconfig.Config {
 		c := trafficconfig.Config{Instance: "n/x", Protocol: "mqtt-udp", Broadcast: "127.255.255.255:1883", Entity: "X",
 			Publish: &trafficconfig.Publish{Topic: "t", Payload: "geojson", PeriodSeconds: 1}}
