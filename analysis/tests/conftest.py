@@ -1,0 +1,30 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from lab import BFT, PICTURE, Lab  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update", action="store_true", help="rewrite committed fixtures with what the analysis computes now")
+
+
+@pytest.fixture
+def lab(tmp_path) -> Lab:
+    """A run without nodes, whose radio samples cover the measurement."""
+    made = Lab(tmp_path / "run")
+    for second in range(-1, 62, 2):
+        made.sample("nor", float(second), 0)
+    return made
+
+
+@pytest.fixture
+def pair(lab) -> Lab:
+    """A publisher on nor and a subscriber on prt, both started at T0."""
+    lab.node("nor", BFT).node("prt", PICTURE)
+    lab.agent("nor", "bft", "started", 0, instance="nor/bft", latenessSeconds=0.001)
+    lab.agent("prt", "picture", "started", 0, instance="prt/picture", latenessSeconds=0.001)
+    return lab

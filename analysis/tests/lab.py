@@ -1,0 +1,109 @@
+"""Builds runs on disk for tests."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+T0 = 1_767_323_045_000_000_000  # 2026-01-02T03:04:05Z
+T0_TEXT = "2026-01-02T03:04:05Z"
+SECOND = 10**9
+
+
+@dataclass
+class Lab:
+    """A run's folder under construction. Times are seconds after T0."""
+
+    directory: Path
+    apps: dict[str, dict] = field(default_factory=dict)
+    nodes: list[dict] = field(default_factory=list)
+    logs: dict[str, list[str]] = field(default_factory=dict)
+    state: dict = field(default_factory=lambda: {"schemaVersion": 1, "agents": [], "incidents": [], "sealed": True})
+    manifest: dict = field(default_factory=lambda: {"schemaVersion": 1, "uid": "run-1", "files": None, "gaps": None})
+    plan: dict = field(default_factory=dict)
+
+    def node(self, name: str, *apps: dict, group: str | None = None) -> "Lab":
+        """Add a node that runs these apps; each gets empty logs."""
+        node_apps = []
+        for app in apps:
+            count = app.get("instances", 1)
+            names = [f"{name}/{app['name']}" + (f"/{i + 1}" if count > 1 else "") for i in range(count)]
+            planned = {"name": app["name"], "kind": app.get("kind", "traffic"), "instances": names}
+            spec = {"name": app["name"]}
+            if "topic" in app:
+                planned |= {"publishes": True, "publishTopics": [app["topic"].format(n) for n in names]}
+                spec["publisher"] = {"protocol": app.get("protocol", "mqtt"), "period": "2s"}
+            if "topics" in app:
+                planned["subscriptions"] = app["topics"]
+                spec["subscriber"] = {"protocol": app.get("protocol", "mqtt"), "topics": app["topics"]}
+            self.apps[app["name"]] = spec
+            node_apps.append(planned)
+            self.logs[f"logs/{name}/{app['name']}/agent.jsonl"] = []
+            if planned["kind"] == "traffic":
+                for i in range(count):
+                    self.logs[f"logs/{name}/{app['name']}/messages-{i + 1}.jsonl"] = []
+        self.nodes.append({"name": name, "group": group or name, "nem": len(self.nodes) + 1, "podUID": f"pod-{name}", "pod": f"x-{name}", "apps": node_apps})
+        return self
+
+    def log_of(self, instance: str) -> list[str]:
+        """The message log of an instance."""
+        node, app, *number = instance.split("/")
+        return self.logs[f"logs/{node}/{app}/messages-{number[0] if number else 1}.jsonl"]
+
+    def event(self, instance: str, status: str, at: float | int, id: str, topic: str | None = None, **more) -> "Lab":
+        """Add an event; an integer time is nanoseconds after T0, a float seconds."""
+        ts = T0 + (at if isinstance(at, int) else round(at * SECOND))
+        record = {"ts": ts, "instance": instance, "status": status, "id": id} | ({"topic": topic} if topic else {}) | more
+        self.log_of(instance).append(json.dumps(record))
+        return self
+
+    def agent(self, node: str, app: str, event: str, at: float, **more) -> "Lab":
+        """Add a line to an agent's own log."""
+        self.logs[f"logs/{node}/{app}/agent.jsonl"].append(json.dumps({"ts": T0 + round(at * SECOND), "event": event} | more))
+        return self
+
+    def sample(self, node: str, at: float, sent: int, network: str = "wan", host: str = "host-a", **more) -> "Lab":
+        """Add a radio sample; every frame has 100 bytes unless told."""
+        record = {"ts": T0 + round(at * SECOND), "network": network, "node": node, "framesSent": sent // 100, "bytesSent": sent,
+                  "framesReceived": 0, "bytesReceived": 0, "queueDepth": 0, "worstLatenessSeconds": 0.0001, "lateReleases": 0} | more
+        self.logs.setdefault(f"radio/{host}.jsonl", []).append(json.dumps(record))
+        return self
+
+    def write(self) -> Path:
+        """Write the run and return its folder."""
+        plan = {
+            "schemaVersion": 1, "revision": 3, "namespace": "team-nor", "name": "quickstart", "uid": "run-1", "phase": "Analysing", "t0": T0_TEXT,
+            "spec": {"duration": "1m", "networks": [{"name": "wan", "subnet": "198.18.9.0/24"}], "apps": list(self.apps.values()), "nodes": []},
+            "nodes": self.nodes, "measureStartNanoseconds": 0, "measureEndNanoseconds": 60 * SECOND,
+        } | self.plan
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for name, record in (("run.json", plan), ("state.json", self.state), ("manifest.json", self.manifest)):
+            if record is not None:
+                (self.directory / name).write_text(json.dumps(record))
+        for name, lines in self.logs.items():
+            path = self.directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes("".join(line if line.endswith("\0torn") else line + "\n" for line in lines).replace("\0torn", "").encode())
+        return self.directory
+
+
+def torn(line: str) -> str:
+    """Mark a line to be written without its end."""
+    return line + "\0torn"
+
+
+BFT = {"name": "bft", "topic": "/{}"}
+PICTURE = {"name": "picture", "topics": ["#"]}
+UNIT = {"name": "unit", "topic": "/{}", "topics": ["#"]}
+
+
+def gap(results: dict, what: str) -> dict:
+    """The one gap of this name."""
+    found = [g for g in results["gaps"] or [] if g["what"] == what]
+    assert len(found) == 1, f"{len(found)} gaps {what!r} in {results['gaps']}"
+    return found[0]
+
+
+def gap_names(results: dict) -> set[str]:
+    """The names of all gaps but those that every run has."""
+    always = {"verdict: throttling and CPU pressure", "networks: byLayer, routingBytesPerSecond, tcp"}
+    return {g["what"] for g in results["gaps"] or []} - always

@@ -1,0 +1,118 @@
+from lab import gap, gap_names
+
+from vignette_analysis import analyse
+
+
+def test_bytes_per_second_are_averaged_over_the_measurement_by_interpolation(pair):
+    pair.plan |= {"measureStartNanoseconds": 10 * 10**9, "measureEndNanoseconds": 20 * 10**9}
+    pair.logs["radio/host-a.jsonl"].clear()
+    pair.sample("nor", 9.0, 0).sample("nor", 11.0, 1000).sample("nor", 19.0, 9000).sample("nor", 21.0, 9400)
+    pair.sample("prt", 9.5, 700).sample("prt", 20.5, 700)
+    results = analyse(pair.write()).results
+    # nor: 500 bytes until 10 s by interpolation, 9200 until 20 s; prt: nothing meanwhile.
+    assert results["networks"] == [{"name": "wan", "bytesPerSecond": 870.0}]
+
+
+def test_counters_that_begin_anew_go_on(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    pair.sample("nor", 0.0, 0).sample("nor", 30.0, 6000).sample("nor", 31.0, 100).sample("nor", 60.0, 1100)
+    results = analyse(pair.write()).results
+    assert results["networks"][0]["bytesPerSecond"] == 7100 / 60
+    assert "began anew" in gap(results, "radio samples of nor on wan")["reason"]
+
+
+def test_samples_that_do_not_cover_the_measurement_are_gaps(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    pair.sample("nor", 2.0, 500).sample("nor", 5.0, 900)
+    reasons = [g["reason"] for g in analyse(pair.write()).results["gaps"] if g["what"] == "radio samples of nor on wan"]
+    assert len(reasons) == 2 and "first sample came late" in reasons[0] and "last sample came before the end" in reasons[1]
+
+
+def test_without_samples_there_is_neither_volume_nor_verdict(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    results = analyse(pair.write()).results
+    assert results["networks"] == [{"name": "wan"}] and "verdict" not in results
+    assert {"radio samples", "verdict"} <= gap_names(results)
+
+
+def test_late_actions_speak_against_the_emulation(pair):
+    pair.agent("nor", "bft", "stopped", 50.02, instance="nor/bft", plannedTs=1767323095000000000, latenessSeconds=0.02)
+    verdict = analyse(pair.write()).results["verdict"]
+    assert not verdict["keptUp"]
+    assert verdict["late"] == [{"node": "nor", "fromSeconds": 50.0, "toSeconds": 50.02, "what": "stopped nor/bft", "worstSeconds": 0.02}]
+
+
+def test_late_frames_speak_against_the_emulation(pair):
+    samples = pair.logs["radio/host-a.jsonl"]
+    samples.clear()
+    for second in range(-1, 62):
+        pair.sample("nor", float(second), max(second, 0) * 1000, worstLatenessSeconds=0.02 if second in (5, 6, 9) else 0.001)
+    late = analyse(pair.write()).results["verdict"]["late"]
+    assert [(entry["fromSeconds"], entry["toSeconds"]) for entry in late] == [(4.0, 6.0), (8.0, 9.0)]
+
+
+def test_many_slightly_late_frames_speak_against_the_emulation(pair):
+    for share, kept_up in ((9, True), (11, False)):
+        pair.logs["radio/host-a.jsonl"].clear()
+        for second in range(-1, 62):
+            pair.sample("nor", float(second), max(second, 0) * 100_000, worstLatenessSeconds=0.003, lateReleases=share if second > 0 else 0)
+        assert analyse(pair.write()).results["verdict"]["keptUp"] is kept_up
+
+
+def test_drops_in_the_taps_ring_and_silent_radios_speak_against_the_emulation(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    pair.sample("nor", -1.0, 0).sample("nor", 1.0, 0, drops={"tapRing": 3, "loss": 9}).sample("nor", 61.0, 0, drops={"tapRing": 3})
+    what = [entry["what"] for entry in analyse(pair.write()).results["verdict"]["late"]]
+    assert any("3 frames dropped in the TAP" in text for text in what) and any("stood still" in text for text in what)
+
+
+def test_a_clock_that_is_set_back_speaks_against_the_emulation(pair):
+    pair.agent("nor", "bft", "stopped", 9.0, instance="nor/bft").agent("nor", "bft", "started", 8.0, instance="nor/bft")
+    late = analyse(pair.write()).results["verdict"]["late"]
+    assert [(entry["what"], entry["worstSeconds"]) for entry in late] == [("clock stepped back", 1.0)]
+
+
+def test_frames_still_queued_at_the_end_are_named(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    pair.sample("nor", -1.0, 0).sample("nor", 60.0, 0, queueDepth=7).sample("nor", 61.0, 0, drops={"inFlightAtEnd": 7})
+    found = gap(analyse(pair.write()).results, "frames in flight on wan")
+    assert found["reason"].startswith("inFlightAtEnd: 7 frames of nor") and found["fromSeconds"] == 60.0
+
+
+def test_an_app_that_ends_by_itself_is_a_named_interval(pair):
+    pair.agent("prt", "picture", "exited", 10.0, instance="prt/picture", exitCode=137).agent("prt", "picture", "restarted", 10.5, instance="prt/picture")
+    pair.agent("prt", "picture", "exited", 20.0, instance="prt/picture", exitCode=0, message="bye")
+    gaps = [g for g in analyse(pair.write()).results["gaps"] if g["what"] == "app prt/picture down"]
+    assert [(g["node"], g["fromSeconds"], g.get("toSeconds")) for g in gaps] == [("prt", 10.0, 10.5), ("prt", 20.0, None)]
+    assert "code 137" in gaps[0]["reason"] and "bye" in gaps[1]["reason"]
+
+
+def test_an_image_may_end_when_it_is_done_and_a_stopped_app_is_not_missing(lab):
+    lab.node("nor", {"name": "own", "kind": "image"})
+    lab.agent("nor", "own", "started", 0, instance="nor/own").agent("nor", "own", "exited", 5.0, instance="nor/own", exitCode=0)
+    lab.agent("nor", "own", "restarted", 6.0, instance="nor/own").agent("nor", "own", "stopped", 7.0, instance="nor/own")
+    lab.agent("nor", "own", "exited", 7.1, instance="nor/own", exitCode=143)
+    assert gap_names(analyse(lab.write()).results) == set()
+
+
+def test_what_the_platform_saw_go_wrong_is_named(pair):
+    pair.state["incidents"] = [{"what": "NodeFailed", "node": "prt", "fromSeconds": 12.5, "reason": "pod evicted"}]
+    pair.state["agents"] = [{"node": "prt", "app": "picture", "phase": "failed", "message": "app picture on node prt exited with code 1"}]
+    pair.manifest["gaps"] = [{"what": "logs of prt/picture", "node": "prt", "reason": "lost"}]
+    pair.nodes[0]["openManagement"] = True
+    pair.agent("nor", "bft", "spoolFull", 3.0)
+    results = analyse(pair.write()).results
+    assert gap_names(results) == {"NodeFailed", "app prt/picture", "logs of prt/picture", "isolation", "logs of nor/bft"}
+    assert gap(results, "NodeFailed") == {"what": "NodeFailed", "node": "prt", "fromSeconds": 12.5, "reason": "pod evicted"}
+
+
+def test_records_that_are_missing_are_named(pair):
+    pair.state, pair.manifest = None, None
+    assert gap_names(analyse(pair.write()).results) == {"state.json", "manifest.json"}
+
+
+def test_a_run_that_never_began_still_has_results(pair):
+    pair.plan |= {"t0": None, "measureStartNanoseconds": None, "measureEndNanoseconds": None, "phase": "Failed"}
+    results = analyse(pair.write()).results
+    assert "startTime" not in results and "verdict" not in results and results["durationSeconds"] == 60.0
+    assert results["networks"] == [{"name": "wan"}]

@@ -1,0 +1,189 @@
+import pytest
+from lab import BFT, PICTURE, UNIT, Lab, gap, gap_names, torn
+
+from vignette_analysis import analyse
+
+
+def counts(sent, expected, received, duplicates=0):
+    lost = expected - received
+    return {"sent": sent, "expected": expected, "received": received, "lost": lost,
+            "lostPercent": 100 * lost / expected if expected else 0.0, "duplicates": duplicates}
+
+
+def group(results, name):
+    return next(g for g in results["groups"] if g["name"] == name)
+
+
+def test_one_message_that_arrives(pair):
+    pair.event("nor/bft", "triggered", 0.9, "a", "/nor/bft").event("nor/bft", "sent", 1.0, "a", "/nor/bft", bytes=240)
+    pair.event("prt/picture", "received", 1.25, "a", "/nor/bft")
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(1, 1, 1)
+    assert results["delaySeconds"] == dict.fromkeys(["min", "p25", "median", "p75", "max"], 0.25)
+    assert group(results, "cross")["messages"] == counts(1, 1, 1)
+    assert group(results, "local")["messages"] == counts(0, 0, 0)
+    assert [p["name"] for p in results["publishers"]] == ["nor/bft"]
+    assert gap_names(results) == set()
+    assert results["verdict"] == {"keptUp": True, "late": None}
+
+
+def test_no_message_at_all(pair):
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(0, 0, 0)
+    assert results["delaySeconds"] is None
+    assert results["publishers"] == [{"name": "nor/bft", "node": "nor", "messages": counts(0, 0, 0), "delaySeconds": None}]
+    assert gap_names(results) == set()
+
+
+def test_quantiles_interpolate_linearly(pair):
+    for i, delay in enumerate([0.1, 0.2, 0.4, 0.8]):
+        pair.event("nor/bft", "sent", float(i), f"m{i}", "/nor/bft").event("prt/picture", "received", i + delay, f"m{i}", "/nor/bft")
+    delay = analyse(pair.write()).results["delaySeconds"]
+    assert delay == pytest.approx({"min": 0.1, "p25": 0.175, "median": 0.3, "p75": 0.5, "max": 0.8}, abs=1e-12)
+
+
+def test_duplicates_and_the_first_arrival_count(pair):
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft")
+    for at in (1.5, 1.2, 1.9):
+        pair.event("prt/picture", "received", at, "a", "/nor/bft")
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(1, 1, 1, duplicates=2)
+    assert results["delaySeconds"]["max"] == 0.2
+
+
+def test_units_that_publish_and_subscribe_expect_all_but_their_own(lab):
+    lab.node("nor", UNIT | {"instances": 2}).node("prt", UNIT | {"instances": 2})
+    names = ["nor/unit/1", "nor/unit/2", "prt/unit/1", "prt/unit/2"]
+    for sender in names:
+        lab.event(sender, "sent", 1.0, f"{sender}_1", f"/{sender}")
+        for receiver in names:
+            lab.event(receiver, "received", 1.5, f"{sender}_1", f"/{sender}")
+    results = analyse(lab.write()).results
+    assert results["messages"] == counts(4, 12, 12)
+    assert group(results, "local")["messages"] == counts(4, 4, 4)
+    assert group(results, "cross")["messages"] == counts(4, 8, 8)
+    assert group(results, "prt")["messages"] == counts(2, 6, 6)
+
+
+def test_cross_is_between_groups_and_local_within_a_node(lab):
+    lab.node("nor-1", BFT, group="nor").node("nor-2", PICTURE, group="nor").node("prt", PICTURE)
+    lab.event("nor-1/bft", "sent", 1.0, "a", "/nor-1/bft").event("nor-2/picture", "received", 1.1, "a", "/nor-1/bft")
+    results = analyse(lab.write()).results
+    assert group(results, "local")["messages"] == counts(0, 0, 0)
+    assert group(results, "cross")["messages"] == counts(1, 1, 0)
+    assert group(results, "nor")["messages"] == counts(1, 2, 1)
+
+
+def test_subscriptions_and_protocols_decide_what_is_expected(lab):
+    lab.node("nor", BFT, {"name": "udp", "topic": "/u", "protocol": "mqtt-udp"})
+    lab.node("prt", {"name": "some", "topics": ["/nor/+", "x"]}, {"name": "none", "topics": ["/prt/#"]}, {"name": "all-udp", "topics": ["#"], "protocol": "mqtt-udp"})
+    lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("nor/udp", "sent", 1.0, "b", "/u")
+    deliveries = analyse(lab.write()).deliveries
+    assert deliveries.select("publisher", "subscriber").rows() == [(0, 2), (1, 4)]
+
+
+def test_a_record_without_topic_takes_the_planned_one_and_matches_by_id(pair):
+    pair.event("nor/bft", "sent", 1.0, "a").event("prt/picture", "received", 1.5, "a")
+    pair.event("nor/bft", "sent", 2.0, "b").event("prt/picture", "received", 2.5, "b", "/nor/bft")
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(2, 2, 2)
+    assert gap_names(results) == set()
+
+
+def test_ids_reused_on_other_topics_are_other_messages(lab):
+    lab.node("nor", BFT).node("prt", BFT).node("hq", PICTURE)
+    for sender, delay in (("nor", 0.1), ("prt", 0.3)):
+        lab.event(f"{sender}/bft", "sent", 1.0, "1", f"/{sender}/bft").event("hq/picture", "received", 1.0 + delay, "1", f"/{sender}/bft")
+    results = analyse(lab.write()).results
+    assert results["messages"] == counts(2, 2, 2)
+    assert [p["delaySeconds"]["median"] for p in results["publishers"]] == pytest.approx([0.1, 0.3])
+    assert "ambiguous messages" not in gap_names(results)
+
+
+def test_keys_that_two_instances_sent_are_named_and_in_no_other_figure(lab):
+    lab.node("nor", BFT).node("prt", BFT).node("hq", PICTURE)
+    for sender in ("nor", "prt"):
+        lab.event(f"{sender}/bft", "sent", 1.0, "1", "/same").event("hq/picture", "received", 1.5, "1", "/same")
+    lab.event("nor/bft", "sent", 2.0, "2", "/same").event("hq/picture", "received", 2.5, "2", "/same")
+    results = analyse(lab.write()).results
+    assert results["messages"] == counts(3, 1, 1)
+    assert "2 messages count as sent" in gap(results, "ambiguous messages")["reason"]
+    assert gap_names(results) >= {"ambiguous messages"} and not any("received events" in name for name in gap_names(results))
+
+
+def test_what_was_triggered_but_never_sent_is_a_gap(pair):
+    pair.event("nor/bft", "triggered", 1.0, "a", "/nor/bft").event("nor/bft", "triggered", 3.0, "b", "/nor/bft")
+    results = analyse(pair.write()).results
+    assert results["messages"]["sent"] == 0
+    found = gap(results, "messages of nor/bft")
+    assert (found["node"], found["fromSeconds"], found["toSeconds"]) == ("nor", 1.0, 3.0) and "2 messages" in found["reason"]
+
+
+def test_ids_that_an_instance_repeats_count_once_and_are_named(pair):
+    pair.event("nor/bft", "sent", 2.0, "a", "/nor/bft").event("nor/bft", "sent", 1.0, "a", "/nor/bft")
+    pair.event("prt/picture", "received", 2.5, "a", "/nor/bft")
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(1, 1, 1) and results["delaySeconds"]["min"] == 1.5
+    assert "1 sent events repeat" in gap(results, "messages of nor/bft")["reason"]
+
+
+def test_received_events_that_match_nothing_are_a_gap(pair):
+    pair.event("prt/picture", "received", 1.0, "ghost", "/nor/bft").event("prt/picture", "received", 1.0, "ghost")
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(0, 0, 0)
+    assert "2 received events" in gap(results, "received events of prt/picture")["reason"]
+
+
+def test_deliveries_to_who_does_not_subscribe_are_a_gap(lab):
+    lab.node("nor", BFT).node("prt", {"name": "some", "topics": ["/prt/#"]})
+    lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/some", "received", 1.5, "a", "/nor/bft")
+    results = analyse(lab.write()).results
+    assert results["messages"] == counts(1, 0, 0)
+    assert "does not subscribe" in gap(results, "received events of prt/some")["reason"]
+
+
+def test_torn_lines_and_nonsense_are_counted(pair):
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.5, "a", "/nor/bft")
+    pair.log_of("prt/picture").extend(["nonsense", '{"ts":0,"instance":"prt/picture","status":"received","id":"a"}', torn('{"ts":1767')])
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(1, 1, 1)
+    found = gap(results, "log logs/prt/picture/messages-1.jsonl")
+    assert found["reason"] == "3 lines are no records, the last one is torn" and found["node"] == "prt"
+
+
+def test_a_log_may_speak_for_its_own_app_only(pair):
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft")
+    pair.log_of("nor/bft").append('{"ts":1767323046500000000,"instance":"prt/picture","status":"received","id":"a","topic":"/nor/bft"}')
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(1, 1, 0)
+    assert "prt/picture" in gap(results, "log logs/nor/bft/messages-1.jsonl")["reason"]
+
+
+def test_missing_logs_are_gaps_once(pair):
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft")
+    del pair.logs["logs/prt/picture/messages-1.jsonl"]
+    assert gap(analyse(pair.write()).results, "log logs/prt/picture/messages-1.jsonl")["node"] == "prt"
+    pair.manifest["gaps"] = [{"what": "logs of prt/picture", "node": "prt", "reason": "the agent never reported"}]
+    assert gap_names(analyse(pair.write()).results) == {"logs of prt/picture"}
+
+
+def test_what_was_received_before_it_was_sent_is_named(pair):
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 0.5, "a", "/nor/bft")
+    results = analyse(pair.write()).results
+    assert results["delaySeconds"]["min"] == -0.5
+    assert "1 deliveries" in gap(results, "negative delays")["reason"]
+
+
+def test_a_node_group_may_be_named_like_a_group_of_results(lab):
+    lab.node("local", BFT).node("prt", PICTURE)
+    lab.event("local/bft", "sent", 1.0, "a", "/x")
+    assert [g["name"] for g in analyse(lab.write()).results["groups"]] == ["all", "local", "cross", "group/local"]
+
+
+def test_instances_are_not_published_by_a_run_without_a_plan(tmp_path):
+    from vignette_analysis.run import RunError
+
+    with pytest.raises(RunError, match="run.json"):
+        analyse(tmp_path)
+    assert Lab(tmp_path).write()
+    assert analyse(tmp_path).results["messages"]["sent"] == 0

@@ -1,0 +1,59 @@
+"""python3 -m vignette_analysis analyse (--server URL --run UID [--token-file F] | --directory DIR)"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from . import outputs
+from .analysis import analyse
+from .archive import Archive
+from .run import RunError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.directory:
+            _analyse(options.directory, options.out or options.directory / "results")
+        elif options.server and options.run:
+            _analyse_archived(options)
+        else:
+            print("give --directory, or --server and --run", file=sys.stderr)
+            return 2
+    except (RunError, OSError) as error:
+        print(f"analysis: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="vignette_analysis")
+    command = parser.add_subparsers(required=True).add_parser("analyse", help="compute a run's results")
+    command.add_argument("--server", help="base URL of the server")
+    command.add_argument("--run", help="UID of the run")
+    command.add_argument("--token-file", type=Path, help="file with the token for the server")
+    command.add_argument("--directory", type=Path, help="a downloaded run, in place of --server")
+    command.add_argument("--out", type=Path, help="folder for the results; by default results/ of --directory")
+    return parser
+
+
+def _analyse_archived(options: argparse.Namespace) -> None:
+    archive = Archive(options.server, options.run, options.token_file)
+    with tempfile.TemporaryDirectory(prefix="vignette-") as scratch:
+        run = Path(scratch) / "run"
+        archive.fetch(run)
+        for path in _analyse(run, options.out or Path(scratch) / "results"):
+            archive.put_result(path)
+
+
+def _analyse(run: Path, out: Path) -> list[Path]:
+    analysis = analyse(run)
+    paths = outputs.write(analysis, out)
+    print(outputs.tables(analysis.results), end="")
+    return paths
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""From a run's folder to results.json."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from . import agents, figures, messages, radio
+from .gaps import Gaps
+from .run import Run
+
+SCHEMA_VERSION = 1
+
+
+@dataclass
+class Analysis:
+    """A run's results and the tables behind them."""
+
+    run: Run
+    # The JSON contract of internal/runapi/results.go.
+    results: dict
+    messages: pl.DataFrame
+    deliveries: pl.DataFrame
+
+
+def analyse(directory: str | Path) -> Analysis:
+    """Analyse a run's folder, as the archive keeps it or as it was downloaded."""
+    run = Run.load(Path(directory))
+    gaps = Gaps()
+    _records(run, gaps)
+    events = messages.read_events(run, gaps)
+    matching = messages.match(run, events, gaps)
+    del events
+    computed = figures.compute(run, matching, gaps)
+    late_actions, agents_logged = agents.examine(run, gaps)
+    networks, late_frames, sampled = radio.examine(run, gaps)
+    verdict = _verdict(run, late_actions + late_frames, agents_logged, sampled, gaps)
+    _not_computed(run, gaps)
+    everything = computed.groups[0]
+    results = {
+        "schemaVersion": SCHEMA_VERSION, "experiment": run.plan["name"], "namespace": run.plan["namespace"], "uid": run.plan["uid"],
+        "phase": run.plan.get("phase", ""), **({"startTime": run.plan["t0"]} if run.plan.get("t0") else {}),
+        "durationSeconds": run.duration_seconds, **verdict,
+        "messages": everything["messages"], "delaySeconds": everything["delaySeconds"],
+        "groups": computed.groups or None, "publishers": computed.publishers or None, "networks": networks or None, "gaps": gaps.found or None,
+    }
+    return Analysis(run, results, matching.messages, matching.deliveries)
+
+
+def _records(run: Run, gaps: Gaps) -> None:
+    """What the archive's own records say is missing or went wrong."""
+    for name, reason in run.problems:
+        gaps.add(name, reason)
+    for gap in (run.manifest or {}).get("gaps") or []:
+        gaps.found.append(gap)
+    state = run.state or {}
+    for incident in state.get("incidents") or []:
+        gaps.add(incident["what"], incident["reason"], incident.get("node", ""), incident["fromSeconds"], incident.get("toSeconds"))
+    for agent in state.get("agents") or []:
+        if agent.get("phase") == "failed":
+            gaps.add(f"app {agent['node']}/{agent['app']}", agent.get("message") or "the agent reported that it failed", agent["node"])
+    for node in run.nodes:
+        if node.get("openManagement"):
+            gaps.add("isolation", "eth0 of this node is open: its traffic may have gone around the radio", node["name"])
+
+
+def _verdict(run: Run, late: list[dict], agents_logged: bool, sampled: bool, gaps: Gaps) -> dict:
+    """The verdict, or nothing where there is nothing to judge by."""
+    gaps.add("verdict: throttling and CPU pressure", "not measured yet: the verdict rests on agents' and radios' timers and on clocks")
+    has_networks = bool(run.plan.get("spec", {}).get("networks"))
+    if not late and (not agents_logged or (has_networks and not sampled) or run.t0 is None):
+        gaps.add("verdict", "agents' logs, radio samples or T0 are missing: whether the emulation kept up is not known")
+        return {}
+    late.sort(key=lambda entry: (entry["fromSeconds"], entry["node"], entry["what"]))
+    return {"verdict": {"keptUp": not late, "late": late or None}}
+
+
+def _not_computed(run: Run, gaps: Gaps) -> None:
+    if run.plan.get("spec", {}).get("networks"):
+        gaps.add("networks: byLayer, routingBytesPerSecond, tcp", "not computed: there are no captures to compute them from")

@@ -1,0 +1,77 @@
+"""A run on the server: fetching its records and logs, and handing in results. Only the standard library."""
+
+import hashlib
+import json
+import shutil
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path, PurePosixPath
+
+from .run import MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError
+
+TIMEOUT_SECONDS = 60
+ATTEMPTS = 5
+
+
+class Archive:
+    """One run on one server."""
+
+    def __init__(self, server: str, uid: str, token_file: Path | None = None):
+        self.base = f"{server.rstrip('/')}/v1/runs/{urllib.parse.quote(uid, safe='')}/files"
+        self.token_file = token_file
+
+    def fetch(self, directory: Path) -> None:
+        """Download what the analysis needs; the checksums that the manifest has are verified."""
+        with self._open("GET", "") as answer:
+            manifest = json.load(answer)
+        for file in manifest["files"] or []:
+            if _needed(file["path"]):
+                self._fetch(file, directory)
+
+    def _fetch(self, file: dict, directory: Path) -> None:
+        target = directory.joinpath(*PurePosixPath(file["path"]).parts)
+        if not target.resolve().is_relative_to(directory.resolve()):
+            raise RunError(f"the server names a file outside of the run: {file['path']!r}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with self._open("GET", "/" + urllib.parse.quote(file["path"])) as answer, target.open("wb") as out:
+            shutil.copyfileobj(answer, out, 1 << 20)
+        if file.get("sha256"):
+            with target.open("rb") as stored:
+                digest = hashlib.file_digest(stored, "sha256").hexdigest()
+            if digest != file["sha256"]:
+                raise RunError(f"{file['path']}: its SHA-256 is {digest}, the manifest says {file['sha256']}: the archive is damaged")
+
+    def put_result(self, path: Path) -> None:
+        """Hand in one file of the results."""
+        with self._open("PUT", "/results/" + urllib.parse.quote(path.name), path):
+            pass
+
+    def _open(self, method: str, path: str, body: Path | None = None):
+        """Send a request; a server that is away or busy is asked again."""
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._send(method, path, body)
+            except urllib.error.HTTPError as error:
+                if error.code < 500 and error.code != 429 or attempt == ATTEMPTS - 1:
+                    raise RunError(f"{method} {self.base}{path}: {error.code} {error.read(4096).decode(errors='replace')}") from error
+            except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+                if attempt == ATTEMPTS - 1:
+                    raise RunError(f"{method} {self.base}{path}: {error}") from error
+            time.sleep(2**attempt / 2)
+        raise AssertionError("unreachable")
+
+    def _send(self, method: str, path: str, body: Path | None):
+        headers = {"Authorization": f"Bearer {self.token_file.read_text().strip()}"} if self.token_file else {}
+        if body is None:
+            return urllib.request.urlopen(urllib.request.Request(self.base + path, headers=headers, method=method), timeout=TIMEOUT_SECONDS)
+        headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(body.stat().st_size)}
+        with body.open("rb") as data:
+            request = urllib.request.Request(self.base + path, data=data, headers=headers, method=method)
+            return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+
+
+def _needed(path: str) -> bool:
+    name = PurePosixPath(path).name
+    return path in (RUN_FILE, STATE_FILE, MANIFEST_FILE) or path.startswith("radio/") or name == "agent.jsonl" or name.startswith("messages-")

@@ -1,0 +1,129 @@
+"""The files of an analysis: results.json, CSV tables, and a table for the terminal."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+
+from .analysis import Analysis
+from .figures import QUANTILES
+
+COUNTS = ("sent", "expected", "received", "lost", "lostPercent", "duplicates")
+
+
+def write(analysis: Analysis, directory: Path) -> list[Path]:
+    """Write every file into a folder and return their paths, results.json last: where it is, the others are too."""
+    directory.mkdir(parents=True, exist_ok=True)
+    results = analysis.results
+    named = {
+        "messages.csv": _messages(analysis), "deliveries.csv": _deliveries(analysis),
+        "publishers.csv": _flat(results["publishers"], ("name", "node")), "groups.csv": _flat(results["groups"], ("name",)),
+    }
+    paths = []
+    for name, frame in named.items():
+        paths.append(directory / name)
+        frame.write_csv(paths[-1])
+    texts = {"tables.txt": tables(results), "results.json": json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
+    for name, text in texts.items():
+        paths.append(directory / name)
+        paths[-1].write_text(text)
+    return paths
+
+
+def _names(analysis: Analysis) -> pl.DataFrame:
+    instances = analysis.run.instances
+    return pl.DataFrame(
+        {"number": [i.number for i in instances], "name": [i.name for i in instances], "node": [i.node for i in instances],
+         "group": [i.group for i in instances]},
+        schema={"number": pl.UInt32, "name": pl.Categorical, "node": pl.Categorical, "group": pl.Categorical},
+    )
+
+
+def _messages(analysis: Analysis) -> pl.DataFrame:
+    """One row per sent message; times are Unix nanoseconds."""
+    counts = analysis.deliveries.group_by("message").agg(
+        expected=pl.len(), received=pl.col("received").count(), lost=pl.col("received").null_count(), duplicates=pl.col("duplicates").sum()
+    )
+    joined = analysis.messages.join(counts, on="message", how="left", maintain_order="left").join(
+        _names(analysis), left_on="publisher", right_on="number", how="left", maintain_order="left"
+    )
+    return joined.select(
+        pl.col("name").alias("publisher"), "node", "group", "id", "topic", "triggered", "sent", "bytes",
+        *(pl.col(c).fill_null(0) for c in ("expected", "received", "lost", "duplicates")), "ambiguous",
+    )
+
+
+def _deliveries(analysis: Analysis) -> pl.DataFrame:
+    """One row per expected delivery; times are Unix nanoseconds."""
+    names = _names(analysis).select("number", "name")
+    joined = (
+        analysis.deliveries.join(analysis.messages.select("message", "id"), on="message", how="left", maintain_order="left")
+        .join(names.rename({"name": "from"}), left_on="publisher", right_on="number", how="left", maintain_order="left")
+        .join(names.rename({"name": "to"}), left_on="subscriber", right_on="number", how="left", maintain_order="left")
+    )
+    return joined.select(
+        pl.col("from").alias("publisher"), pl.col("to").alias("subscriber"), "id", "sent", "received",
+        ((pl.col("received") - pl.col("sent")) / 1e9).alias("delaySeconds"), "local", "cross", pl.col("received").is_null().alias("lost"), "duplicates",
+    )
+
+
+def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
+    schema = {k: pl.String for k in keys} | {c: pl.Float64 if c == "lostPercent" else pl.Int64 for c in COUNTS}
+    schema |= {f"delay{q.capitalize()}Seconds": pl.Float64 for q in QUANTILES}
+    rows = []
+    for entry in entries or []:
+        delay = entry["delaySeconds"] or {}
+        rows.append([entry[k] for k in keys] + [entry["messages"][c] for c in COUNTS] + [delay.get(q) for q in QUANTILES])
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def tables(results: dict) -> str:
+    """A compact table as in the published studies."""
+    lines = [f"{results['namespace']}/{results['experiment']}  {results['phase']}  {results['durationSeconds']:g} s  uid {results['uid']}"]
+    lines += [_verdict_line(results.get("verdict")), ""]
+    header = ["", "sent", "expected", "received", "lost", "lost %", "dupl.", "min", "p25", "median", "p75", "max"]
+    groups = [[entry["name"]] + _cells(entry) for entry in results["groups"] or []]
+    publishers = [[entry["name"]] + _cells(entry) for entry in results["publishers"] or []]
+    widths = [max(len(row[i]) for row in [header, *groups, *publishers]) for i in range(len(header))]
+    lines += _table("Deliveries by group (delays in seconds)", header, groups, widths)
+    lines += _table("Deliveries by publisher (delays in seconds)", header, publishers, widths)
+    for network in results["networks"] or []:
+        rate = network.get("bytesPerSecond")
+        lines.append(f"Network {network['name']}: " + ("not measured" if rate is None else f"{rate:.1f} bytes/s sent"))
+    gaps = results["gaps"] or []
+    lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
+    lines += [f"  {gap['what']}{_where(gap)}: {gap['reason']}" for gap in gaps]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _verdict_line(verdict: dict | None) -> str:
+    if verdict is None:
+        return "Emulation: not judged"
+    if verdict["keptUp"]:
+        return "Emulation: kept up"
+    worst = max(verdict["late"], key=lambda entry: entry["worstSeconds"])
+    return (
+        f"Emulation: LATE {len(verdict['late'])} times; worst {worst['worstSeconds']:.4f} s on {worst['node']} from {worst['fromSeconds']:.3f} s: {worst['what']}"
+    )
+
+
+def _cells(entry: dict) -> list[str]:
+    counts = entry["messages"]
+    delay = entry["delaySeconds"]
+    cells = [f"{counts[c]:.2f}" if c == "lostPercent" else str(counts[c]) for c in COUNTS]
+    return cells + [f"{delay[q]:.4f}" if delay else "-" for q in QUANTILES]
+
+
+def _table(title: str, header: list[str], rows: list[list[str]], widths: list[int]) -> list[str]:
+    def line(cells: list[str]) -> str:
+        return "  ".join([cells[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(cells[1:], widths[1:])])
+
+    return [title, line(header)] + [line(row) for row in rows] + [""]
+
+
+def _where(gap: dict) -> str:
+    node = f" on {gap['node']}" if gap.get("node") else ""
+    start, end = gap.get("fromSeconds"), gap.get("toSeconds")
+    if start is None:
+        return node
+    return f"{node} from {start:.3f} s" + (f" to {end:.3f} s" if end is not None else "")

@@ -1,0 +1,144 @@
+"""A run's records on disk: run.json, state.json, manifest.json."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+RUN_FILE, STATE_FILE, MANIFEST_FILE = "run.json", "state.json", "manifest.json"
+
+
+class RunError(Exception):
+    """The run cannot be analysed at all."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One process of an app, as the plan has it."""
+
+    number: int
+    name: str
+    node: str
+    group: str
+    app: str
+    kind: str
+    publishes: bool
+    topic: str
+    subscriptions: tuple[str, ...]
+    publish_protocol: str
+    subscribe_protocol: str
+    message_log: str
+
+
+@dataclass
+class Run:
+    """What the archive says of a run."""
+
+    directory: Path
+    plan: dict
+    state: dict | None = None
+    manifest: dict | None = None
+    # Problems with the records themselves: (file, reason).
+    problems: list[tuple[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def load(cls, directory: Path) -> "Run":
+        """Read a run's folder; only run.json is indispensable."""
+        try:
+            plan = json.loads((directory / RUN_FILE).read_text())
+        except (OSError, ValueError) as error:
+            raise RunError(f"{directory / RUN_FILE}: {error}: without the plan nothing can be analysed") from error
+        run = cls(directory, plan)
+        run.state = run._optional(STATE_FILE)
+        run.manifest = run._optional(MANIFEST_FILE)
+        return run
+
+    def _optional(self, name: str) -> dict | None:
+        try:
+            return json.loads((self.directory / name).read_text())
+        except FileNotFoundError:
+            self.problems.append((name, "the archive has no such file"))
+        except ValueError as error:
+            self.problems.append((name, f"not JSON: {error}"))
+        return None
+
+    @cached_property
+    def t0(self) -> int | None:
+        """T0 in Unix nanoseconds."""
+        text = self.plan.get("t0")
+        return nanoseconds(text) if text else None
+
+    @cached_property
+    def window(self) -> tuple[int, int] | None:
+        """The measuring window in Unix nanoseconds: the first start of a publisher to the end of the drain."""
+        start, end = self.plan.get("measureStartNanoseconds"), self.plan.get("measureEndNanoseconds")
+        if self.t0 is None or start is None or end is None or end <= start:
+            return None
+        return self.t0 + start, self.t0 + end
+
+    @cached_property
+    def duration_seconds(self) -> float:
+        """From T0 to the end of the drain, or what the spec asks for where the drain never ended."""
+        end = self.plan.get("measureEndNanoseconds")
+        return end / 1e9 if end is not None else duration(self.plan.get("spec", {}).get("duration") or "0s")
+
+    def since_t0(self, ts: int | None) -> float | None:
+        """Seconds after T0 of a time in Unix nanoseconds."""
+        return None if ts is None or self.t0 is None else (ts - self.t0) / 1e9
+
+    @cached_property
+    def nodes(self) -> list[dict]:
+        """The planned nodes."""
+        return self.plan.get("nodes") or []
+
+    @cached_property
+    def instances(self) -> list[Instance]:
+        """Every planned instance, in the plan's order."""
+        apps = {app["name"]: app for app in self.plan.get("spec", {}).get("apps") or []}
+        found: list[Instance] = []
+        for node in self.nodes:
+            for app in node.get("apps") or []:
+                spec = apps.get(app["name"], {})
+                for i, name in enumerate(app.get("instances") or []):
+                    topics = app.get("publishTopics") or []
+                    found.append(
+                        Instance(
+                            number=len(found), name=name, node=node["name"], group=node["group"], app=app["name"], kind=app["kind"],
+                            publishes=bool(app.get("publishes")), topic=topics[i] if i < len(topics) else "",
+                            subscriptions=tuple(app.get("subscriptions") or ()),
+                            publish_protocol=(spec.get("publisher") or {}).get("protocol", ""),
+                            subscribe_protocol=(spec.get("subscriber") or {}).get("protocol", ""),
+                            message_log=f"logs/{node['name']}/{app['name']}/messages-{i + 1}.jsonl",
+                        )
+                    )
+        return found
+
+    def files(self, pattern: str) -> list[Path]:
+        """Archived files by pattern, in order."""
+        return sorted(self.directory.glob(pattern))
+
+    def relative(self, path: Path) -> str:
+        """A file's path as the archive names it."""
+        return path.relative_to(self.directory).as_posix()
+
+
+def nanoseconds(text: str) -> int:
+    """Convert an RFC 3339 time with up to nine digits of fraction to Unix nanoseconds, exactly."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", text)
+    if not match:
+        raise RunError(f"time {text!r}: want RFC 3339, such as 2026-01-02T03:04:05.678Z")
+    whole = datetime.fromisoformat(match[1] + match[3].replace("Z", "+00:00"))
+    return int(whole.timestamp()) * 10**9 + int((match[2] or "").ljust(9, "0"))
+
+
+_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def duration(text: str) -> float:
+    """Convert a duration such as 100ms, 21m or 1h30m to seconds."""
+    parts = re.findall(r"([0-9.]+)(ns|us|µs|ms|s|m|h)", text)
+    if "".join(number + unit for number, unit in parts) != text or not parts:
+        raise RunError(f"duration {text!r}: want numbers with units, such as 21m or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
