@@ -10,10 +10,10 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	apiservercel "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/crds"
+	"vignette.dev/vignette/internal/crdrules"
 )
 
 // definition is a CustomResourceDefinition made ready to judge objects as the API server would.
@@ -50,7 +50,7 @@ func loadDefinitions() (map[string]*definition, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := newDefinition(text)
+		d, err := newDefinition(text, crdrules.All)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", entry.Name(), err)
 		}
@@ -59,13 +59,16 @@ func loadDefinitions() (map[string]*definition, error) {
 	return all, nil
 }
 
-func newDefinition(text []byte) (*definition, error) {
+func newDefinition(text []byte, extent crdrules.Extent) (*definition, error) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(text, crd); err != nil {
 		return nil, err
 	}
 	if n := len(crd.Spec.Versions); n != 1 {
 		return nil, fmt.Errorf("%d versions: want one", n)
+	}
+	if err := crdrules.Apply(crd, extent); err != nil {
+		return nil, err
 	}
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
@@ -84,7 +87,7 @@ func newDefinition(text []byte) (*definition, error) {
 		crd:        crd,
 		structural: structural,
 		schema:     validator,
-		rules:      cel.NewValidator(structural, true, apiservercel.PerCallLimit),
+		rules:      cel.NewValidator(structural, true, budget),
 	}, nil
 }
 

@@ -1,0 +1,172 @@
+package validate
+
+import (
+	"strings"
+	"testing"
+)
+
+// sound is an experiment that uses everything; each case breaks one thing of it.
+const sound = `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata:
+  name: sound
+  namespace: default
+spec:
+  duration: 60s
+  networks:
+  - name: wan
+    waveform: baseline
+    subnet: 198.18.0.0/24
+    links: [{from: veh, to: nor, rate: 9.6kbit}, {from: veh-2, to: veh, delay: 5ms}]
+  - name: lan
+    link: {rate: 2Mbit, delay: 5ms, loss: 0.5%}
+    subnet: 198.18.1.0/28
+  apps:
+  - name: hub
+    mosquitto: {}
+  - name: broker
+    mosquitto: {bridges: [{to: hub, topics: [{filter: "NOR/#", direction: in}]}]}
+  - name: bft
+    instances: 4
+    publisher: {protocol: mqtt, to: hub, payload: geojson, period: 2s}
+    subscriber: {protocol: mqtt, to: hub}
+  - name: chat
+    publisher: {protocol: mqtt, to: mast/broker, payload: "bytes:64", period: 500ms}
+  - name: sensor
+    publisher: {protocol: mqtt-udp, network: lan, payload: nffi, period: 10s}
+  - name: own
+    image: example.org/own:1
+    command: [/own]
+    env: [{name: MODE, value: fast}]
+  nodes:
+  - {name: hq, group: nor, networks: [wan], apps: [hub, bft]}
+  - {name: veh, count: 3, platforms: "2-4", networks: [lan, wan], apps: [sensor, own, chat]}
+  - {name: mast, nem: 9, platform: "7", networks: [wan, lan], apps: [broker]}
+  timeline:
+  - {at: 5s, start: [bft, veh/sensor, veh-3/chat, nor/bft]}
+  - {at: 60s, stop: [bft]}
+  drain: {max: 30s, quietFor: 5s}
+`
+
+// refusal is a case of what the API server and `vignette validate` both refuse.
+type refusal struct {
+	name string
+	// edits are pairs of old and new text of sound.
+	edits []string
+	// path of the field, as `vignette validate` names it.
+	path string
+	// message is a fragment of the refusal.
+	message string
+}
+
+var refusals = []refusal{
+	{"an unknown app in nodes", []string{"apps: [hub, bft]", "apps: [hub, bftt]"}, "spec.nodes[hq].apps", "there is no app bftt"},
+	{"an unknown network in nodes", []string{"group: nor, networks: [wan]", "group: nor, networks: [vhf]"}, "spec.nodes[hq].networks", "there is no network vhf"},
+	{"an unknown network of a publisher", []string{"network: lan,", "network: vhf,"}, "spec.apps[sensor].publisher.network", "there is no network vhf"},
+	{"an unknown network of a subscriber", []string{"  - name: own", "  - name: ear\n    subscriber: {protocol: mqtt-udp, network: uhf}\n  - name: own"}, "spec.apps[ear].subscriber.network", "there is no network uhf"},
+	{"a network that the publisher's nodes are not on", []string{"networks: [lan, wan]", "networks: [wan]"}, "spec.apps[sensor].publisher.network", "is not attached to lan"},
+	{"MQTT/UDP on a node without networks", []string{"network: lan, payload: nffi", "payload: nffi", "networks: [lan, wan], ", ""}, "spec.apps[sensor].publisher.protocol", "mqtt-udp needs a network"},
+	{"a link from an unknown group", []string{"from: veh,", "from: vehs,"}, "spec.networks[wan].links", "there is no group or node vehs"},
+	{"a link to an unknown group", []string{"to: nor, rate", "to: deu, rate"}, "spec.networks[wan].links", "there is no group or node deu"},
+	{"a link from one node too many", []string{"from: veh-2", "from: veh-4"}, "spec.networks[wan].links", "there is no group or node veh-4"},
+	{"a timeline that starts an unknown app", []string{"start: [bft,", "start: [ghost,"}, "spec.timeline[5s].start", "no node runs ghost"},
+	{"a timeline that stops an unknown app", []string{"stop: [bft]", "stop: [ghost]"}, "spec.timeline[60s].stop", "no node runs ghost"},
+	{"a timeline target on a node that does not run it", []string{"veh-3/chat", "veh-3/bft"}, "spec.timeline[5s].start", "no node runs veh-3/bft"},
+	{"a timeline target on an unknown node", []string{"veh-3/chat", "veh-4/chat"}, "spec.timeline[5s].start", "no node runs veh-4/chat"},
+	{"a timeline target in an unknown group", []string{"nor/bft", "usa/bft"}, "spec.timeline[5s].start", "no node runs usa/bft"},
+	{"a publisher to an unknown broker", []string{"to: mast/broker", "to: mast/brokr"}, "spec.apps[chat].publisher.to", "there is no app brokr"},
+	{"a publisher to something that is no broker", []string{"to: mast/broker", "to: sensor"}, "spec.apps[chat].publisher.to", "app sensor is no broker"},
+	{"a publisher to a node without that broker", []string{"to: mast/broker", "to: hq/broker"}, "spec.apps[chat].publisher.to", "there is no node hq that runs broker"},
+	{"a publisher to a broker that no node runs", []string{"to: mast/broker", "to: spare", "  - name: hub\n", "  - name: spare\n    mosquitto: {}\n  - name: hub\n"}, "spec.apps[chat].publisher.to", "no node runs spare"},
+	{"a publisher to a broker that several nodes run", []string{"to: mast/broker", "to: hub", "apps: [broker]", "apps: [hub]"}, "spec.apps[chat].publisher.to", "several nodes run hub"},
+	{"a subscriber to an unknown broker", []string{"to: hub, payload: geojson", "to: hb, payload: geojson", "subscriber: {protocol: mqtt, to: hub}", "subscriber: {protocol: mqtt, to: hb}"}, "spec.apps[bft].subscriber.to", "there is no app hb"},
+	{"a bridge to an unknown broker", []string{"[{to: hub,", "[{to: hb,"}, "spec.apps[broker].mosquitto.bridges", "there is no app with mosquitto or an image named hb"},
+	{"a bridge to something that is no broker", []string{"[{to: hub,", "[{to: bft,"}, "spec.apps[broker].mosquitto.bridges", "named bft"},
+	{"a bridge to a broker that several nodes run", []string{"apps: [sensor, own, chat]", "apps: [sensor, hub, chat, own]", "start: [bft, ", "start: ["}, "spec.apps[broker].mosquitto.bridges", "One that runs hub must be named"},
+	{"a bridge to itself", []string{"[{to: hub,", "[{to: broker,"}, "spec.apps[1].mosquitto.bridges", "a broker cannot bridge to itself"},
+	{"a bridge to itself by its node", []string{"[{to: hub,", "[{to: mast/broker,"}, "spec.apps[1].mosquitto.bridges", "a broker cannot bridge to itself"},
+	{"two brokers that bridge to each other", []string{"    mosquitto: {}", "    mosquitto: {bridges: [{to: broker}]}"}, "spec.apps[broker].mosquitto.bridges", "another broker bridges to broker too"},
+	{"two bridges to the same broker", []string{"direction: in}]}", "direction: in}]}, {to: hub}"}, "spec.apps[1].mosquitto.bridges", "two bridges go to the same broker"},
+	{"two brokers on a node", []string{"apps: [broker]", "apps: [broker, hub]"}, "spec.nodes[mast].apps", "room for one Mosquitto"},
+	{"several brokers in an app", []string{"    mosquitto: {}", "    mosquitto: {}\n    instances: 2"}, "spec.apps[0].instances", "room for one Mosquitto"},
+
+	{"two networks of one name", []string{"- name: lan", "- name: wan"}, "spec.networks[1]", "name of an earlier entry"},
+	{"two apps of one name", []string{"- name: broker", "- name: hub"}, "spec.apps[1]", "name of an earlier entry"},
+	{"two nodes of one name", []string{"{name: mast,", "{name: hq,"}, "spec.nodes[2]", "name of an earlier entry"},
+	{"a node with the name of a counted one", []string{"{name: mast,", "{name: veh-2,"}, "spec.nodes[veh-2].name", "is also one of the nodes that count makes of veh"},
+	{"a group with the name of another group's node", []string{"{name: mast,", "{name: mast, group: hq,"}, "spec.nodes[mast].group", "hq is also the name of a node of another group"},
+	{"an app named twice by a node", []string{"[hub, bft]", "[hub, bft, bft]"}, "spec.nodes[0].apps", "named twice"},
+	{"a network named twice by a node", []string{"[lan, wan]", "[lan, lan, wan]"}, "spec.nodes[1].networks", "named twice"},
+	{"two links between the same groups", []string{"from: veh-2, to: veh,", "from: veh, to: nor,"}, "spec.networks[0].links", "two links go from the same group"},
+
+	{"subnets that overlap", []string{"198.18.1.0/28", "198.18.0.16/28"}, "spec.networks[lan].subnet", "198.18.0.16/28 overlaps the subnet of wan"},
+	{"a subnet that is an address", []string{"198.18.0.0/24", "198.18.0.7/24"}, "spec.networks[0].subnet", "must be the base address"},
+	{"a subnet that is no CIDR", []string{"198.18.0.0/24", "198.18.0.0"}, "spec.networks[0].subnet", "IPv4 subnet in CIDR form"},
+	{"an IPv6 subnet", []string{"198.18.0.0/24", "'fd00:1234::/64'"}, "spec.networks[0].subnet", "IPv4 subnet in CIDR form"},
+	{"a multicast subnet", []string{"198.18.0.0/24", "224.1.0.0/24"}, "spec.networks[0].subnet", "ordinary unicast"},
+	{"a subnet of two addresses", []string{"198.18.0.0/24", "198.18.0.0/31"}, "spec.networks[0].subnet", "prefix length"},
+	{"a subnet too small for its NEM ids", []string{"198.18.1.0/28", "198.18.1.0/29"}, "spec.networks[lan].subnet", "a node has a NEM id above 6"},
+	{"a NEM id used twice", []string{"{name: hq,", "{name: hq, nem: 9,"}, "spec.nodes[mast].nem", "another node has this NEM id"},
+	{"a NEM id that another node has by its place", []string{"nem: 9", "nem: 3"}, "spec.nodes[mast].nem", "another node has this NEM id"},
+	{"NEM ids beyond the last", []string{"{name: veh,", "{name: veh, nem: 65533,"}, "spec.nodes[1].nem", "end by 65534"},
+	{"a platform used twice", []string{`platform: "7"`, `platform: "3"`}, "spec.nodes[mast].platform", "3 is taken by another node"},
+	{"count and platforms that disagree", []string{`"2-4"`, `"2-5"`}, "spec.nodes[1].platforms", "2-5 is not a range of as many platforms as count says"},
+	{"platforms without count", []string{"count: 3, ", ""}, "spec.nodes[1].platforms", "platforms needs count"},
+	{"platform with count", []string{`platforms: "2-4"`, `platform: "2"`}, "spec.nodes[1].platform", "platform is for one node"},
+
+	{"a time after the duration", []string{"at: 60s", "at: 61s"}, "spec.timeline[61s].at", "61s is after the end of the experiment"},
+	{"no time at all", []string{"duration: 60s", "duration: 0s"}, "spec.duration", "above zero"},
+	{"a negative duration", []string{"duration: 60s", "duration: -60s"}, "spec.duration", "must be a duration with its unit, not negative"},
+	{"a duration without a unit", []string{"duration: 60s", "duration: '60'"}, "spec.duration", "must be a duration with its unit"},
+	{"a moment without a unit", []string{"at: 5s", "at: '5'"}, "spec.timeline[0].at", "must be a duration with its unit"},
+	{"a period of nothing", []string{"period: 2s", "period: 0s"}, "spec.apps[2].publisher.period", "1ms or more"},
+	{"a rate without a unit", []string{"rate: 2Mbit", "rate: '2000000'"}, "spec.networks[1].link.rate", "rate above zero with its unit"},
+	{"a rate of nothing", []string{"rate: 2Mbit", "rate: 0kbit"}, "spec.networks[1].link.rate", "rate above zero"},
+	{"a negative delay", []string{"delay: 5ms, loss", "delay: -5ms, loss"}, "spec.networks[1].link.delay", "not negative"},
+	{"a loss above 100 %", []string{"0.5%", "101%"}, "spec.networks[1].link.loss", "percentage from 0% to 100%"},
+	{"a loss without a unit", []string{"0.5%", "'0.5'"}, "spec.networks[1].link.loss", "percentage from 0% to 100%"},
+	{"a queue of nothing", []string{"loss: 0.5%", "limit: 0"}, "spec.networks[1].link.limit", "greater than or equal to 1"},
+	{"a negative count", []string{"count: 3, platforms: \"2-4\"", "count: -3"}, "spec.nodes[1].count", "greater than or equal to 1"},
+	{"a drain quieter than long", []string{"quietFor: 5s", "quietFor: 31s"}, "spec.drain.quietFor", "must not be longer than max"},
+
+	{"an image without a command", []string{"    command: [/own]\n", ""}, "spec.apps[5].command", "needs its command"},
+	{"a command without an image", []string{"    image: example.org/own:1\n", "", "    env: [{name: MODE, value: fast}]\n", ""}, "spec.apps[5].image", "needs an image"},
+	{"an app of no kind", []string{"    mosquitto: {}", "    instances: 1"}, "spec.apps[0]", "an app needs a kind"},
+	{"an app of two kinds", []string{"    image: example.org/own:1", "    mosquitto: {}\n    image: example.org/own:1"}, "spec.apps[5]", "one kind only"},
+	{"env of an app of the platform", []string{"    mosquitto: {}", "    mosquitto: {}\n    env: [{name: A, value: b}]"}, "spec.apps[0].env", "app of your own"},
+	{"env of the platform", []string{"name: MODE", "name: VIGNETTE_NODE"}, "spec.apps[5].env[0].name", "set by the platform"},
+	{"the name of a container of the platform", []string{"- name: own", "- name: agent", "sensor, own,", "sensor, agent,"}, "spec.apps[5].name", "platform's own containers"},
+	{"MQTT without a broker", []string{"to: mast/broker, ", ""}, "spec.apps[3].publisher.to", "needs to, its broker"},
+	{"MQTT/UDP with a broker", []string{"network: lan, payload", "to: hub, payload"}, "spec.apps[4].publisher.to", "leave out to"},
+	{"MQTT/UDP with QoS 1", []string{"network: lan, payload", "qos: 1, network: lan, payload"}, "spec.apps[4].publisher.qos", "no QoS but 0"},
+	{"publisher and subscriber of one client at two brokers", []string{"subscriber: {protocol: mqtt, to: hub}", "subscriber: {protocol: mqtt, to: mast/broker}"}, "spec.apps[2]", "are one client"},
+	{"a payload too small for its header", []string{"bytes:64", "bytes:31"}, "spec.apps[3].publisher.payload", "N from 32"},
+	{"an unknown payload", []string{"payload: nffi", "payload: xml"}, "spec.apps[4].publisher.payload", "must be geojson, nffi or bytes:N"},
+	{"a payload too large for a datagram", []string{"payload: nffi", "payload: 'bytes:70000'"}, "spec.apps[4].publisher.payload", "N up to 65000"},
+	{"a topic with a wildcard", []string{"period: 500ms", "period: 500ms, topic: 'a/#'"}, "spec.apps[3].publisher.topic", "without # and +"},
+	{"a topic with an unknown placeholder", []string{"period: 500ms", "period: 500ms, topic: 'a/{nation}'"}, "spec.apps[3].publisher.topic", "in braces country"},
+	{"a wrong topic filter", []string{"subscriber: {protocol: mqtt, to: hub}", "subscriber: {protocol: mqtt, to: hub, topics: ['a/#/b']}"}, "spec.apps[2].subscriber.topics[0]", "MQTT topic filter"},
+	{"a country in small letters", []string{"period: 500ms", "period: 500ms, country: nor"}, "spec.apps[3].publisher.country", "in capitals"},
+	{"an unknown protocol", []string{"protocol: mqtt-udp", "protocol: amqp"}, "spec.apps[4].publisher.protocol", `supported values: "mqtt", "mqtt-udp"`},
+
+	{"a network with neither waveform nor link", []string{"    waveform: baseline\n", ""}, "spec.networks[0]", "needs waveform"},
+	{"a network with waveform and link", []string{"waveform: baseline", "waveform: baseline\n    link: {}"}, "spec.networks[0]", "not both"},
+	{"a network with the name of another interface", []string{"- name: lan", "- name: eth0", "network: lan", "network: eth0", "[lan, wan]", "[eth0, wan]", "[wan, lan]", "[wan, eth0]"}, "spec.networks[1].name", "other interfaces of the node"},
+	{"a group of the results", []string{"group: nor", "group: cross", "to: nor", "to: cross", "nor/bft", "cross/bft"}, "spec.nodes[0].group", "results have groups of these names"},
+	{"a timeline entry without a deed", []string{", stop: [bft]", ""}, "spec.timeline[1]", "needs start or stop"},
+	{"a name too long for pods", []string{"name: sound", "name: " + strings.Repeat("a", 41)}, "metadata.name", "at most 40"},
+	{"a name with a dot", []string{"name: sound", "name: so.und"}, "metadata.name", "letters, digits and hyphens"},
+}
+
+// broken is sound with the edits of a case.
+func (r refusal) broken(t *testing.T) string {
+	t.Helper()
+	text := sound
+	for i := 0; i < len(r.edits); i += 2 {
+		if !strings.Contains(text, r.edits[i]) {
+			t.Fatalf("the sound experiment has no %q to edit", r.edits[i])
+		}
+		text = strings.Replace(text, r.edits[i], r.edits[i+1], 1)
+	}
+	return text
+}

@@ -1,0 +1,209 @@
+package validate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	yamlv3 "gopkg.in/yaml.v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// document is one YAML document that holds an object of vignette.
+type document struct {
+	file   string
+	root   *yamlv3.Node
+	object map[string]any
+	kind   string
+	name   string
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// parse splits a file into documents and finds what is not even an object.
+func parse(file string, text []byte) (documents []*document, findings []Finding) {
+	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
+	for {
+		var node yamlv3.Node
+		err := decoder.Decode(&node)
+		if errors.Is(err, io.EOF) {
+			return documents, findings
+		}
+		if err != nil {
+			return documents, append(findings, syntaxFinding(file, err))
+		}
+		if len(node.Content) == 0 || node.Content[0].Tag == "!!null" {
+			continue
+		}
+		d, found := newDocument(file, node.Content[0])
+		findings = append(findings, found...)
+		if d != nil {
+			documents = append(documents, d)
+		}
+	}
+}
+
+func syntaxFinding(file string, err error) Finding {
+	f := Finding{File: file, Message: "is not YAML: " + yamlLine.ReplaceAllString(err.Error(), "")}
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		f.Line, _ = strconv.Atoi(m[1]) // no line: 0
+	}
+	return f
+}
+
+func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
+	d := &document{file: file, root: root}
+	fail := func(format string, args ...any) (*document, []Finding) {
+		return nil, []Finding{{File: file, Line: root.Line, Message: fmt.Sprintf(format, args...)}}
+	}
+	if root.Kind != yamlv3.MappingNode {
+		return fail("is not an object: want apiVersion, kind, metadata and spec")
+	}
+	text, err := yamlv3.Marshal(root)
+	if err != nil {
+		return fail("is not YAML: %v", err)
+	}
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return fail("is not YAML that JSON can express: %v", err)
+	}
+	if err := utiljson.Unmarshal(asJSON, &d.object); err != nil {
+		return fail("is not an object: %v", err)
+	}
+	d.kind, _ = d.object["kind"].(string)
+	if metadata, ok := d.object["metadata"].(map[string]any); ok {
+		d.name, _ = metadata["name"].(string)
+	}
+	apiVersion, _ := d.object["apiVersion"].(string)
+	return d, d.duplicates(root, "", 0, d.checkKind(apiVersion))
+}
+
+// checkKind says what is wrong with apiVersion and kind. Objects of others are left to their owners.
+func (d *document) checkKind(apiVersion string) []Finding {
+	definition, err := definitionOf(d.kind)
+	group, _, _ := strings.Cut(apiVersion, "/")
+	switch {
+	case apiVersion == "" || d.kind == "":
+		return []Finding{d.finding("", "needs apiVersion: vignette.dev/v1alpha1 and kind: Experiment, Waveform or Scenario")}
+	case group != "vignette.dev":
+		f := d.finding("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
+		f.Warning = true
+		return []Finding{f}
+	case err != nil:
+		return []Finding{d.finding("kind", fmt.Sprintf("%s is no kind of vignette: want Experiment, Waveform or Scenario", d.kind))}
+	case apiVersion != definition.apiVersion():
+		return []Finding{d.finding("apiVersion", fmt.Sprintf("%s is not served: want %s", apiVersion, definition.apiVersion()))}
+	}
+	return nil
+}
+
+// deepest bounds the walk through a document: aliases may contain themselves.
+const deepest = 64
+
+// duplicates adds the keys that are given twice, of which YAML would silently take the last.
+func (d *document) duplicates(node *yamlv3.Node, path string, depth int, findings []Finding) []Finding {
+	if depth > deepest {
+		return findings
+	}
+	switch node.Kind {
+	case yamlv3.MappingNode:
+		seen := map[string]int{}
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			key := node.Content[i]
+			child := strings.TrimPrefix(path+"."+key.Value, ".")
+			if line, twice := seen[key.Value]; twice && key.Value != "<<" {
+				findings = append(findings, Finding{File: d.file, Line: key.Line, Path: child, Message: fmt.Sprintf("is given twice, first in line %d", line)})
+			}
+			seen[key.Value] = key.Line
+			findings = d.duplicates(node.Content[i+1], child, depth+1, findings)
+		}
+	case yamlv3.SequenceNode:
+		for i, item := range node.Content {
+			findings = d.duplicates(item, fmt.Sprintf("%s[%d]", path, i), depth+1, findings)
+		}
+	}
+	return findings
+}
+
+// finding makes a finding about the field at a path.
+func (d *document) finding(path, message string) Finding {
+	return Finding{File: d.file, Line: d.line(path), Path: path, Message: message}
+}
+
+// line of the field at a path, or of the innermost part of the path that is there. List entries may
+// be given by their number, or by their name or moment.
+func (d *document) line(path string) int {
+	node, line := d.root, d.root.Line
+	for range deepest {
+		step, rest := nextStep(path)
+		if step == "" {
+			return line
+		}
+		child, childLine := enter(node, step)
+		if child == nil {
+			return line
+		}
+		node, line, path = child, childLine, rest
+	}
+	return line
+}
+
+// nextStep cuts the first key or [entry] off a path.
+func nextStep(path string) (step, rest string) {
+	path = strings.TrimPrefix(path, ".")
+	if strings.HasPrefix(path, "[") {
+		if end := strings.Index(path, "]"); end > 0 {
+			return path[:end+1], path[end+1:]
+		}
+	}
+	if end := strings.IndexAny(path, ".["); end > 0 {
+		return path[:end], path[end:]
+	}
+	return path, ""
+}
+
+// enter finds the child of a node and its line; a field begins in the line of its key.
+func enter(node *yamlv3.Node, step string) (*yamlv3.Node, int) {
+	for range deepest {
+		if node.Kind != yamlv3.AliasNode || node.Alias == nil {
+			break
+		}
+		node = node.Alias
+	}
+	switch {
+	case node.Kind == yamlv3.MappingNode && !strings.HasPrefix(step, "["):
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == step {
+				return node.Content[i+1], node.Content[i].Line
+			}
+		}
+	case node.Kind == yamlv3.SequenceNode && strings.HasPrefix(step, "["):
+		entry := strings.Trim(step, "[]")
+		if i, err := strconv.Atoi(entry); err == nil && i >= 0 && i < len(node.Content) {
+			return node.Content[i], node.Content[i].Line
+		}
+		for _, item := range node.Content {
+			if value, _ := enterAny(item, "name", "at"); value != nil && value.Value == entry {
+				return item, item.Line
+			}
+		}
+	}
+	return nil, 0
+}
+
+func enterAny(node *yamlv3.Node, keys ...string) (*yamlv3.Node, int) {
+	for _, key := range keys {
+		if node.Kind == yamlv3.SequenceNode {
+			return nil, 0
+		}
+		if child, line := enter(node, key); child != nil {
+			return child, line
+		}
+	}
+	return nil, 0
+}

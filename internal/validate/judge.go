@@ -1,0 +1,167 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/crdrules"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// judge says what the API server would refuse, and more: it checks every rule whatever else is
+// wrong, and refuses fields that nobody knows, as kubectl does.
+func (d *document) judge(waveforms map[string]bool) []Finding {
+	definition, err := definitionOf(d.kind)
+	if err != nil || d.object["apiVersion"] != definition.apiVersion() {
+		return nil // said already
+	}
+	findings := d.unknownFields(definition.structural)
+	defaulting.Default(d.object, definition.structural)
+	for _, e := range d.errors(definition) {
+		findings = append(findings, d.explain(e)...)
+	}
+	if d.kind == "Experiment" {
+		findings = append(findings, d.unknownWaveforms(waveforms)...)
+	}
+	return findings
+}
+
+// unknownFields removes fields that the schema does not know and says so.
+func (d *document) unknownFields(s *schema.Structural) (findings []Finding) {
+	options := schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	paths := pruning.PruneWithOptions(d.object, s, true, options)
+	err, unknown := objectmeta.CoerceWithOptions(nil, d.object, s, false, objectmeta.CoerceOptions{ReturnUnknownFieldPaths: true})
+	if err != nil {
+		findings = append(findings, d.explain(err)...)
+		delete(d.object, "metadata")
+	}
+	for _, path := range slices.Concat(paths, unknown) {
+		message := "there is no such field"
+		if nearest := nearestField(s, path); nearest != "" {
+			message += ": did you mean " + nearest + "?"
+		}
+		findings = append(findings, d.finding(path, message))
+	}
+	return findings
+}
+
+func (d *document) errors(definition *definition) (errs field.ErrorList) {
+	object := &unstructured.Unstructured{Object: d.object}
+	namespaced := definition.crd.Spec.Scope == "Namespaced"
+	if _, ok := d.object["metadata"].(map[string]any); ok || d.object["metadata"] == nil {
+		if namespaced && object.GetNamespace() == "" {
+			object.SetNamespace("default") // kubectl fills it in
+		}
+		errs = append(errs, validation.ValidateObjectMetaAccessor(object, namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
+	}
+	errs = append(errs, schemavalidation.ValidateCustomResource(nil, d.object, definition.schema)...)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, definition.structural, d.object)...)
+	return append(errs, d.breaches(definition)...)
+}
+
+// budget of the CEL rules, far above the API server's: messages here list every problem.
+const budget = 1_000_000_000
+
+// breaches of the CEL rules. A rule that cannot be evaluated depends on something that is wrong and
+// has been refused by the schema.
+func (d *document) breaches(definition *definition) (errs field.ErrorList) {
+	all, _ := definition.rules.Validate(context.Background(), nil, definition.structural, d.object, nil, budget)
+	for _, e := range all {
+		if !strings.Contains(e.Detail, " evaluating rule: ") && !strings.Contains(e.Detail, "call arguments did not match") {
+			errs = append(errs, e)
+		}
+	}
+	return errs
+}
+
+// pathInMessage is the path with which the messages of crdrules begin.
+var pathInMessage = regexp.MustCompile(`^((?:spec|metadata)(?:\.[A-Za-z]+|\[[^\]]*\])+): (.*)$`)
+
+// explain turns an error into findings, each with its line.
+func (d *document) explain(e *field.Error) (findings []Finding) {
+	path := strings.TrimPrefix(e.Field, "<nil>")
+	for _, message := range splitProblems(describe(e)) {
+		if m := pathInMessage.FindStringSubmatch(message); m != nil {
+			findings = append(findings, d.finding(m[1], m[2]))
+			continue
+		}
+		findings = append(findings, d.finding(path, message))
+	}
+	return findings
+}
+
+// splitProblems takes apart a message of crdrules that lists several.
+func splitProblems(message string) (problems []string) {
+	for _, part := range strings.Split(message, crdrules.Separator) {
+		if len(problems) > 0 && !pathInMessage.MatchString(part) {
+			problems[len(problems)-1] += crdrules.Separator + part
+			continue
+		}
+		problems = append(problems, part)
+	}
+	return problems
+}
+
+// patterns in words.
+var patterns = map[string]string{
+	`^[a-z]([a-z0-9-]*[a-z0-9])?$`:                  "must be lower-case letters, digits and hyphens, with a letter first and no hyphen last",
+	`^[0-9]{1,6}-[0-9]{1,6}$`:                       "must be a range such as 2-24",
+	`^[A-Za-z_][A-Za-z0-9_]*$`:                      "must be letters, digits and underscores, with no digit first",
+	`^(#|([^#+/\s]*|[+])(/([^#+/\s]*|[+]))*(/#)?)$`: "must be an MQTT topic filter without spaces: # only at the end after a slash, + only as a whole level",
+}
+
+var (
+	inBody      = regexp.MustCompile(`^\S* in body `)
+	shouldMatch = regexp.MustCompile(`^should match '(.*)'$`)
+)
+
+// describe says in words what is wrong, without the path.
+func describe(e *field.Error) string {
+	detail := inBody.ReplaceAllString(e.Detail, "")
+	if m := shouldMatch.FindStringSubmatch(detail); m != nil && patterns[m[1]] != "" {
+		detail = patterns[m[1]]
+	}
+	switch {
+	case e.Type == field.ErrorTypeRequired && detail == "":
+		return "is required"
+	case e.Type == field.ErrorTypeDuplicate && detail == "":
+		return "has the name of an earlier entry"
+	case e.Type == field.ErrorTypeInvalid || e.Type == field.ErrorTypeRequired || e.Type == field.ErrorTypeForbidden:
+		if value, ok := e.BadValue.(string); ok && value != "" && !typeNames[value] && !strings.Contains(detail, value) {
+			return fmt.Sprintf("%q %s", value, detail)
+		}
+		return detail
+	}
+	return strings.Replace(e.ErrorBody(), e.Detail, detail, 1)
+}
+
+// typeNames stand for the value in the errors of CEL rules.
+var typeNames = map[string]bool{"object": true, "array": true, "string": true, "integer": true, "number": true, "boolean": true}
+
+// unknownWaveforms warns of names that neither the chart nor the files have: the cluster may.
+func (d *document) unknownWaveforms(known map[string]bool) (findings []Finding) {
+	networks, _, _ := unstructured.NestedSlice(d.object, "spec", "networks") // refused already where it is no list
+	for i, entry := range networks {
+		network, _ := entry.(map[string]any)
+		if name, _ := network["waveform"].(string); name != "" && !known[name] {
+			f := d.finding(fmt.Sprintf("spec.networks[%d].waveform", i), fmt.Sprintf("%s is not in the library of the chart, nor in these files: "+
+				"until the cluster has it, the experiment waits with %s=False", name, v1alpha1.ConditionAccepted))
+			f.Warning = true
+			findings = append(findings, f)
+		}
+	}
+	return findings
+}

@@ -1,0 +1,113 @@
+// Package validate judges files of vignette's objects without a cluster, by the same schemas and
+// CEL rules as the API server would, and says everything that is wrong at once, with lines.
+package validate
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"vignette.dev/vignette/charts/vignette/files/waveforms"
+)
+
+// Stdin is the file name that stands for standard input.
+const Stdin = "-"
+
+// Finding is something that is wrong, or a warning.
+type Finding struct {
+	File string
+	// Line of the field, from 1; 0 where there is none.
+	Line int
+	// Path of the field, such as spec.nodes[2].count; empty for the whole document.
+	Path string
+	// Message says what is wrong and what would be right.
+	Message string
+	// Warning marks what the API server would let pass.
+	Warning bool
+}
+
+func (f Finding) String() string {
+	where := f.File
+	if f.Line > 0 {
+		where += fmt.Sprintf(":%d", f.Line)
+	}
+	if f.Warning {
+		where += ": warning"
+	}
+	if f.Path != "" {
+		where += ": " + f.Path
+	}
+	return where + ": " + f.Message
+}
+
+// Report is the outcome for all files.
+type Report struct {
+	Findings []Finding
+	// Objects that were judged, as kind/name.
+	Objects []string
+}
+
+// Failed tells whether the API server would refuse any of the objects.
+func (r Report) Failed() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Warning })
+}
+
+// Files judges the objects in files; the error is about reading them.
+func Files(names []string, stdin io.Reader) (Report, error) {
+	var all []*document
+	var report Report
+	for _, name := range names {
+		text, err := read(name, stdin)
+		if err != nil {
+			return report, err
+		}
+		if name == Stdin {
+			name = "standard input"
+		}
+		documents, findings := parse(name, text)
+		report.Findings = append(report.Findings, findings...)
+		if len(documents) == 0 && len(findings) == 0 {
+			report.Findings = append(report.Findings, Finding{File: name, Message: "holds no object"})
+		}
+		all = append(all, documents...)
+	}
+	library := knownWaveforms(all)
+	for _, d := range all {
+		report.Findings = append(report.Findings, d.judge(library)...)
+		report.Objects = append(report.Objects, d.kind+"/"+d.name)
+	}
+	slices.SortStableFunc(report.Findings, func(a, b Finding) int {
+		if a.File != b.File {
+			return slices.Index(names, a.File) - slices.Index(names, b.File)
+		}
+		return a.Line - b.Line
+	})
+	return report, nil
+}
+
+func read(name string, stdin io.Reader) ([]byte, error) {
+	if name == Stdin {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(name)
+}
+
+// knownWaveforms are those of the chart and those in the files.
+func knownWaveforms(documents []*document) map[string]bool {
+	known := map[string]bool{}
+	entries, err := waveforms.Files.ReadDir(".")
+	if err != nil {
+		panic(fmt.Sprintf("embedded waveforms: %v", err)) // embedded: cannot fail
+	}
+	for _, entry := range entries {
+		known[strings.TrimSuffix(entry.Name(), ".yaml")] = true
+	}
+	for _, d := range documents {
+		if d.kind == "Waveform" {
+			known[d.name] = true
+		}
+	}
+	return known
+}

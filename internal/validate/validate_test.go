@@ -1,0 +1,167 @@
+package validate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func judgeText(t *testing.T, text string) []Finding {
+	t.Helper()
+	report, err := Files([]string{Stdin}, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.Findings
+}
+
+func TestASoundExperimentPasses(t *testing.T) {
+	if findings := judgeText(t, sound); len(findings) != 0 {
+		t.Errorf("findings %v; want none", findings)
+	}
+}
+
+func TestEachMistakeIsNamedWithItsField(t *testing.T) {
+	for _, c := range refusals {
+		t.Run(c.name, func(t *testing.T) {
+			findings := judgeText(t, c.broken(t))
+			for _, f := range findings {
+				if f.Path == c.path && strings.Contains(f.Message, c.message) && f.Line > 0 {
+					return
+				}
+			}
+			t.Errorf("findings:\n%s\nwant %s: …%s…", join(findings), c.path, c.message)
+		})
+	}
+}
+
+func join(findings []Finding) string {
+	lines := make([]string, len(findings))
+	for i, f := range findings {
+		lines[i] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestAllMistakesAreSaidAtOnceEachWithItsLine(t *testing.T) {
+	text := `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: bad}
+spec:
+  duration: 10
+  netwrks: []
+  networks:
+  - {name: wan, waveform: baseline, subnet: 198.18.0.0/24}
+  apps:
+  - name: bft
+    publisher: {protocol: mqtt, to: hub, period: 2s}
+  nodes:
+  - {name: a, networks: [wan], apps: [bft]}
+  - name: b
+    apps:
+    - ghost
+    - spook
+  - {name: c, networks: [vhf]}
+---
+apiVersion: vignette.dev/v1alpha1
+kind: Waveform
+metadata: {name: slow}
+spec:
+  link: {rate: 9.8}
+`
+	want := []string{
+		`standard input:5: spec.duration: `,
+		`standard input:6: spec.netwrks: there is no such field: did you mean networks?`,
+		`standard input:11: spec.apps[bft].publisher.to: there is no app hub`,
+		`standard input:15: spec.nodes[b].apps: there is no app ghost, spook`,
+		`standard input:18: spec.nodes[c].networks: there is no network vhf`,
+		`standard input:24: spec.link.rate: `,
+	}
+	got := judgeText(t, text)
+	for i, line := range want {
+		if i >= len(got) || !strings.HasPrefix(got[i].String(), line) {
+			t.Fatalf("findings:\n%s\nwant:\n%s", join(got), strings.Join(want, "\n"))
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("findings:\n%s\nwant %d of them", join(got), len(want))
+	}
+}
+
+func TestWhatIsNotAnObjectIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"text":                 {"hello", "standard input:1: is not an object"},
+		"broken YAML":          {"a: [1\nb: }", "is not YAML"},
+		"nothing":              {"", "holds no object"},
+		"no kind":              {"metadata: {name: a}", "needs apiVersion"},
+		"an unknown kind":      {"apiVersion: vignette.dev/v1alpha1\nkind: Experimnt", "kind: Experimnt is no kind of vignette"},
+		"an old version":       {"apiVersion: vignette.dev/v1\nkind: Experiment", "vignette.dev/v1 is not served"},
+		"another's object":     {"apiVersion: v1\nkind: ConfigMap", "warning: kind: ConfigMap of v1 is not an object of vignette"},
+		"a key given twice":    {sound + "  duration: 5s\n", "spec.duration: is given twice, first in line 7"},
+		"an empty experiment":  {"apiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata: {name: a}", "spec: is required"},
+		"metadata of no kind":  {"apiVersion: vignette.dev/v1alpha1\nkind: Waveform\nmetadata: 7\nspec: {link: {}}", "metadata"},
+		"a Scenario of no eel": {"apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a}\nspec: {format: gpx, source: {configMap: a, key: b}}", `supported values: "eel"`},
+		"an endless alias":     {"a: &a [*a]", "standard input"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := join(judgeText(t, c.text)); !strings.Contains(got, c.want) {
+				t.Errorf("findings:\n%s\nwant …%s…", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAWaveformThatNobodyKnowsIsAWarningOnly(t *testing.T) {
+	text := strings.Replace(sound, "waveform: baseline", "waveform: my-own", 1)
+	report, err := Files([]string{Stdin}, strings.NewReader(text))
+	if err != nil || report.Failed() || len(report.Findings) != 1 || !report.Findings[0].Warning {
+		t.Errorf("findings %v, error %v; want one warning", report.Findings, err)
+	}
+	own := "---\napiVersion: vignette.dev/v1alpha1\nkind: Waveform\nmetadata: {name: my-own}\nspec: {link: {}}\n"
+	if findings := judgeText(t, text+own); len(findings) != 0 {
+		t.Errorf("findings %v with the waveform in the same file; want none", findings)
+	}
+}
+
+func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"scenarios/*/*.yaml", "scenarios/*/short/*.yaml", "charts/vignette/files/waveforms/*.yaml"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		files = append(files, found...)
+	}
+	report, err := Files(files, os.Stdin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Findings) != 0 {
+		t.Errorf("findings:\n%s\nwant none", join(report.Findings))
+	}
+	if len(report.Objects) != len(files) {
+		t.Errorf("%d objects in %d files; want one in each", len(report.Objects), len(files))
+	}
+}
+
+func FuzzFiles(f *testing.F) {
+	f.Add(sound)
+	for _, c := range refusals[:8] {
+		f.Add(strings.Replace(sound, c.edits[0], c.edits[1], 1))
+	}
+	f.Add("a: &a [*a]")
+	f.Add("apiVersion: vignette.dev/v1alpha1\nkind: Waveform\nmetadata: 7\nspec: {link: {rate: 1bit}}\n---\n- 1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		report, err := Files([]string{Stdin}, strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Count(text, "\n") + 1
+		for _, finding := range report.Findings {
+			if finding.Line > lines || finding.Message == "" {
+				t.Errorf("finding %+v in %d lines", finding, lines)
+			}
+		}
+	})
+}
