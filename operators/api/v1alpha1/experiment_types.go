@@ -513,7 +513,7 @@ type ExperimentSpec struct {
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
 
 	// drain after the last stop.
-	// +kubebuilder:default={}
+	// +kubebuilder:default={max: "30s", quietFor: "5s"}
 	// +optional
 	Drain Drain `json:"drain,omitempty"`
 
