@@ -1,0 +1,71 @@
+package node
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"vignette.dev/vignette/hack/devcluster/network"
+)
+
+func TestEveryConfigurationIsFilledIn(t *testing.T) {
+	values := Config{Cluster: "x", Number: 2, Plan: network.Plan{Index: 1}, Cgroup: "/vignette-x-1", ReservedMemoryBytes: 7}.settings()
+	for name, wanted := range map[string][]string{
+		"containerd.toml": {`sandbox_image = "localhost/devcluster/pause:1"`, `bin_dir = "/opt/cni/bin"`},
+		"kubelet.yaml":    {`cgroupRoot: "/vignette-x-1/n2"`, "maxPods: 250", `clusterDNS: ["10.134.0.10"]`, `memory: "7"`},
+		"kube-proxy.yaml": {`clusterCIDR: "10.133.0.0/16"`},
+		"00-multus.conf":  {`"namespaceIsolation": true`, `"subnet": "10.133.8.0/22"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, err := renderConfig(name, values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range wanted {
+				if !strings.Contains(string(text), want) {
+					t.Errorf("%q is missing in\n%s", want, text)
+				}
+			}
+			if strings.HasSuffix(name, ".conf") && !json.Valid(text) {
+				t.Errorf("not JSON:\n%s", text)
+			}
+		})
+	}
+	if len(configTargets) != 4 {
+		t.Errorf("%d templates, 4 are tested", len(configTargets))
+	}
+}
+
+func TestANodeWhoseStarterDiedDoesNotStart(t *testing.T) {
+	for name, sent := range map[string]string{"at once": "", "half way": `{"Cluster":"x","Num`} {
+		t.Run(name, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.WriteString(sent); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			if _, err := receiveConfig(r); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+func TestALogThatHasGrownKeepsOneOldCopy(t *testing.T) {
+	path := t.TempDir() + "/a.log"
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := copyAndTruncate(path); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{path: "", path + ".1": "old"} {
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s holds %q, want %q (error %v)", file, got, want, err)
+		}
+	}
+}
