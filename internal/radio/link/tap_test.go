@@ -1,0 +1,363 @@
+package link_test
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/internal/radio/radiotest"
+)
+
+// bed is a network of real TAPs in namespaces.
+type bed struct {
+	network *radio.Network
+	nodes   []*radiotest.Node
+	ports   []*radio.Port
+}
+
+var engines = sync.OnceValues(func() (*radio.Engine, error) { return radio.New(radio.Options{Nice: -15}) })
+
+func newBed(t testing.TB, nodes int, config link.Config) *bed {
+	t.Helper()
+	if err := radiotest.Missing(); err != nil {
+		t.Skip(err)
+	}
+	engine, err := engines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{}
+	b.network, err = engine.NewNetwork(radio.NetworkOptions{Model: link.New(config), MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range nodes {
+		n, err := radiotest.NewNode(i+1, 1500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		b.nodes = append(b.nodes, n)
+	}
+	if b.ports, err = radiotest.Join(b.network, b.nodes...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, p := range b.ports {
+			p.Detach()
+		}
+		b.network.Close()
+	})
+	return b
+}
+
+// conserved fails the test unless every frame is accounted for.
+func (b *bed) conserved(t *testing.T) {
+	t.Helper()
+	for _, s := range b.network.Snapshot(false) {
+		ended := s.Released + uint64(s.InFlight)
+		for reason, n := range s.Drops {
+			if radio.Reason(reason) <= radio.NoReceiver {
+				ended += n
+			}
+		}
+		if s.FramesSent+s.Copies != ended {
+			t.Errorf("%s: %d frames sent, %d copies, but %d accounted for: %+v", s.Port.Name, s.FramesSent, s.Copies, ended, s.Counters)
+		}
+	}
+}
+
+func TestDelayThroughTAPsIsDelayPlusSerialisation(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate    float64
+		delay   time.Duration
+		lengths []int
+	}{
+		"9.8 kbit/s":  {9.8e3, 100 * time.Millisecond, []int{60, 100, 60, 200}},
+		"250 kbit/s":  {250e3, 50 * time.Millisecond, []int{60, 500, 1514, 60, 900, 300}},
+		"2 Mbit/s":    {2e6, 5 * time.Millisecond, []int{60, 1514, 60, 900, 300, 1514, 700, 64}},
+		"10 Mbit/s":   {10e6, time.Millisecond, []int{60, 1514, 60, 900, 300, 1514, 700, 64}},
+		"no rate":     {0, 20 * time.Millisecond, []int{60, 1514, 60, 900, 300}},
+		"no time due": {0, 0, []int{60, 1514, 60, 900}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, 2, link.Config{Default: link.Parameters{RateBitsPerSecond: c.rate, Delay: c.delay}})
+			quiet := bestOf(5, func() []time.Duration {
+				var errors []time.Duration
+				for i, length := range slices.Repeat(c.lengths, 3) {
+					want := c.delay
+					if c.rate > 0 {
+						want += time.Duration(8e9 * float64(length) / c.rate)
+					}
+					errors = append(errors, b.sendAlone(t, uint64(i), length)-want)
+				}
+				return errors
+			})
+			judgeErrors(t, quiet)
+			b.conserved(t)
+		})
+	}
+}
+
+// goodMedian of the delay's error.
+const goodMedian = 500 * time.Microsecond
+
+// bestOf measures again while the median is too large, and gives the best: other programs on a
+// busy machine can only add to delays.
+func bestOf(rounds int, measure func() []time.Duration) (best []time.Duration) {
+	for range rounds {
+		errors := measure()
+		slices.Sort(errors)
+		if best == nil || errors[len(errors)/2] < best[len(best)/2] {
+			best = errors
+		}
+		if best[len(best)/2] <= goodMedian {
+			break
+		}
+	}
+	return best
+}
+
+// sendAlone sends one frame over an idle link and gives its delay.
+func (b *bed) sendAlone(t *testing.T, sequence uint64, length int) time.Duration {
+	t.Helper()
+	if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, sequence, length)); err != nil {
+		t.Fatal(err)
+	}
+	r, ok, err := b.nodes[1].Receive(5 * time.Second)
+	if err != nil || !ok || r.Sequence != sequence || r.Length != length {
+		t.Fatalf("frame %d of %d bytes: got %+v, %v, %v", sequence, length, r, ok, err)
+	}
+	return r.Delay()
+}
+
+// judgeErrors judges the minimum and the median of sorted errors; the tail is for the bench.
+func judgeErrors(t *testing.T, errors []time.Duration) {
+	t.Helper()
+	least, median, worst := errors[0], errors[len(errors)/2], errors[len(errors)-1]
+	t.Logf("delay error: least %v, median %v, worst %v", least, median, worst)
+	if least < 0 {
+		t.Errorf("a frame arrived %v too early", -least)
+	}
+	if least > 300*time.Microsecond {
+		t.Errorf("even the best frame was %v late; want < 0.3 ms", least)
+	}
+	if median > goodMedian {
+		t.Errorf("the median frame was %v late; want < 0.5 ms", median)
+	}
+}
+
+func TestCarriedRateIsTheLinksRate(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate   float64
+		frames int
+		length int
+	}{
+		"9.8 kbit/s": {9.8e3, 20, 100}, "250 kbit/s": {250e3, 60, 900}, "2 Mbit/s": {2e6, 300, 1400}, "10 Mbit/s": {10e6, 900, 1514},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, 2, link.Config{Default: link.Parameters{RateBitsPerSecond: c.rate}})
+			b.burst(t, c.frames, c.length)
+			arrived := b.receive(t, c.frames, 3*time.Second)
+			got := carriedRate(arrived, c.length)
+			t.Logf("carried %.0f bit/s", got)
+			if math.Abs(got/c.rate-1) > 0.01 {
+				t.Errorf("carried %.0f bit/s; want %.0f within 1 %%", got, c.rate)
+			}
+			b.conserved(t)
+		})
+	}
+}
+
+// carriedRate in bit/s, from the median time that half of all frames took: a busy machine may hold
+// up a few frames at either end.
+func carriedRate(arrived []radiotest.Received, length int) float64 {
+	half := len(arrived) / 2
+	var spans []int64
+	for i := range len(arrived) - half {
+		spans = append(spans, arrived[i+half].Arrived-arrived[i].Arrived)
+	}
+	slices.Sort(spans)
+	return 8e9 * float64(length*half) / float64(spans[len(spans)/2])
+}
+
+func (b *bed) burst(t *testing.T, frames, length int) {
+	t.Helper()
+	for i := range frames {
+		if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, uint64(i), length)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// receive takes exactly so many frames, in the order in which they were sent.
+func (b *bed) receive(t *testing.T, frames int, quiet time.Duration) (all []radiotest.Received) {
+	t.Helper()
+	for len(all) < frames {
+		r, ok, err := b.nodes[1].Receive(quiet)
+		if err != nil || !ok {
+			t.Fatalf("%d of %d frames arrived: %v", len(all), frames, err)
+		}
+		if len(all) > 0 && r.Sequence <= all[len(all)-1].Sequence {
+			t.Fatalf("frame %d arrived after %d", r.Sequence, all[len(all)-1].Sequence)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func TestLossLiesInTheBinomialInterval(t *testing.T) {
+	const frames = 4000
+	for name, loss := range map[string]float64{"1 %": 0.01, "10 %": 0.1, "50 %": 0.5} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Loss: loss, Delay: time.Millisecond, Limit: frames}})
+			for first := 0; first < frames; first += 500 { // no faster than the TAP's ring is emptied
+				b.burst(t, 500, 60)
+				time.Sleep(5 * time.Millisecond)
+			}
+			arrived, err := b.nodes[1].ReceiveAll(300 * time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost := frames - len(arrived)
+			// The 99 % interval of the binomial distribution in its normal approximation.
+			margin := 2.576 * math.Sqrt(frames*loss*(1-loss))
+			if math.Abs(float64(lost)-frames*loss) > margin {
+				t.Errorf("%d of %d frames lost; want %.0f ± %.0f", lost, frames, frames*loss, margin)
+			}
+			if counted := b.network.Snapshot(false)[0].Drops[radio.Loss]; counted != uint64(lost) {
+				t.Errorf("%d losses counted, %d seen", counted, lost)
+			}
+			b.conserved(t)
+		})
+	}
+}
+
+func TestAFullQueueDropsTheNewestFrames(t *testing.T) {
+	const limit, frames = 20, 50
+	b := newBed(t, 2, link.Config{Default: link.Parameters{RateBitsPerSecond: 250e3, Delay: 50 * time.Millisecond, Limit: limit}})
+	b.burst(t, frames, 1000)
+	arrived, err := b.nodes[1].ReceiveAll(time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(arrived) != limit {
+		t.Errorf("%d frames arrived; want the first %d", len(arrived), limit)
+	}
+	for i, r := range arrived {
+		if r.Sequence != uint64(i) {
+			t.Fatalf("frame %d arrived in place %d; want the first %d frames in order", r.Sequence, i, limit)
+		}
+	}
+	if dropped := b.network.Snapshot(false)[0].Drops[radio.QueueFull]; dropped != frames-limit {
+		t.Errorf("%d frames counted as queueFull; want %d", dropped, frames-limit)
+	}
+	b.conserved(t)
+}
+
+func TestABroadcastGoesOnceOverTheSendersEgress(t *testing.T) {
+	const rate, length, frames = 250e3, 1000, 10
+	b := newBed(t, 4, link.Config{Default: link.Parameters{RateBitsPerSecond: rate}})
+	for i := range frames {
+		if err := b.nodes[0].Send(b.nodes[0].Frame(radiotest.Broadcast, uint64(i), length)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range b.nodes[1:] {
+		arrived, err := n.ReceiveAll(500 * time.Millisecond)
+		if err != nil || len(arrived) != frames {
+			t.Fatalf("node %d received %d frames, %v; want %d", n.NEM, len(arrived), err, frames)
+		}
+		last := arrived[frames-1].Delay()
+		if want := time.Duration(frames * 8e9 * length / rate); last < want || last > want+50*time.Millisecond {
+			t.Errorf("the last of %d broadcasts took %v; want %v: once over the link, not once per receiver", frames, last, want)
+		}
+	}
+	if own, _ := b.nodes[0].ReceiveAll(10 * time.Millisecond); len(own) != 0 {
+		t.Errorf("the sender received %d of its own frames", len(own))
+	}
+	b.conserved(t)
+}
+
+func TestAFrameForNobodyUsesTheEgressAndIsDropped(t *testing.T) {
+	b := newBed(t, 2, link.Config{Default: link.Parameters{RateBitsPerSecond: 250e3}})
+	stranger := []byte{2, 2, 0, 0, 0, 99}
+	if err := b.nodes[0].Send(b.nodes[0].Frame(stranger, 0, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	got, want := b.sendAlone(t, 1, 1000), 64*time.Millisecond // 32 ms for each of the two
+	if got < want-time.Millisecond || got > want+20*time.Millisecond {
+		t.Errorf("the frame behind one for nobody took %v; want %v", got, want)
+	}
+	if dropped := b.network.Snapshot(false)[0].Drops[radio.NoReceiver]; dropped != 1 {
+		t.Errorf("%d frames counted as noReceiver; want 1", dropped)
+	}
+	b.conserved(t)
+}
+
+func TestInASilentNetworkNothingArrives(t *testing.T) {
+	b := newBed(t, 2, link.Config{Default: link.Parameters{Delay: 20 * time.Millisecond}})
+	b.burst(t, 1, 100) // under way when silence falls
+	time.Sleep(2 * time.Millisecond)
+	if err := b.network.Configure(1500, true, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.burst(t, 10, 100)
+	arrived, err := b.nodes[1].ReceiveAll(100 * time.Millisecond)
+	if err != nil || len(arrived) != 0 {
+		t.Errorf("%d frames arrived, %v; want silence", len(arrived), err)
+	}
+	if dropped := b.network.Snapshot(false)[0].Drops[radio.Silent]; dropped != 11 {
+		t.Errorf("%d frames counted as silent; want 11", dropped)
+	}
+	b.conserved(t)
+}
+
+func TestTwinNetworksAtFullLoadNeverExchangeAFrame(t *testing.T) {
+	one := newBed(t, 3, link.Config{Seed: 1})
+	two := newBed(t, 3, link.Config{Seed: 1}) // equal in every name, address and MAC
+	const frames = 3000
+	var wait sync.WaitGroup
+	for marker, b := range []*bed{one, two} {
+		for _, n := range b.nodes {
+			wait.Go(func() {
+				for i := range frames {
+					to := b.nodes[i%3].MAC
+					if i%2 == 0 {
+						to = radiotest.Broadcast
+					}
+					// An error is a full queue of the kernel: load, not a fault.
+					_ = n.Send(n.Frame(to, uint64(marker), 200))
+				}
+			})
+		}
+	}
+	wait.Wait()
+	for marker, b := range []*bed{one, two} {
+		received := 0
+		for _, n := range b.nodes {
+			all, err := n.ReceiveAll(100 * time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			received += len(all)
+			for _, r := range all {
+				if r.Sequence != uint64(marker) {
+					t.Fatalf("a frame of network %d reached a node of network %d", r.Sequence, marker)
+				}
+			}
+		}
+		if received < frames {
+			t.Errorf("only %d frames arrived in network %d: not a load", received, marker)
+		}
+		b.conserved(t)
+	}
+}
