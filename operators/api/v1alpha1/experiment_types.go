@@ -550,7 +550,9 @@ const (
 
 // NodesStatus counts the nodes of an experiment.
 type NodesStatus struct {
+	// +optional
 	Total int32 `json:"total"`
+	// +optional
 	Ready int32 `json:"ready"`
 	// summary is ready/total, for people.
 	// +optional
