@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -27,8 +28,8 @@ func TestAnAppStartsAndStopsAtItsTimesAndEverythingIsArchived(t *testing.T) {
 	if text, err := os.ReadFile(n.config.Files[0].Path); err != nil || string(text) != "x" {
 		t.Errorf("file of the app: %q, %v; want x", text, err)
 	}
-	start := s.arm("a1", runapi.VerbStart, 400*time.Millisecond)
-	stop := s.arm("a2", runapi.VerbStop, 900*time.Millisecond)
+	start := s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
+	stop := s.arm("a2", runapi.VerbStop, 1600*time.Millisecond)
 	waitFor(t, "both actions armed", func() bool { return slices.Equal(s.lastReport().Armed, []string{"a1", "a2"}) })
 	n.waitPhase(runapi.AgentStopped)
 	s.finish()
@@ -68,33 +69,70 @@ func TestNodesStartWithin10Milliseconds(t *testing.T) {
 	if err != nil {
 		t.Skip("needs bash, whose EPOCHREALTIME tells when a child really runs")
 	}
-	// Other programs may hold the processors for a while: the best of a few tries shows what the agent itself does.
-	best := time.Hour
-	for try := 0; try < 6 && best > 10*time.Millisecond; try++ {
-		s := newFakeServer(t)
-		due := s.arm("a1", runapi.VerbStart, 700*time.Millisecond)
+	// Other programs may hold the processors: only a try counts in which a process that was started by
+	// nothing but a precise sleep ran in time.
+	best, counted := time.Hour, 0
+	for try := 0; try < 10 && (counted == 0 || best > 10*time.Millisecond); try++ {
+		due := time.Now().Add(900 * time.Millisecond).Round(0)
 		var nodes []*node
 		for range 4 {
+			s := newFakeServer(t)
+			s.set(func(s *fakeServer) {
+				s.plan.T0 = &due
+				s.plan.Actions = []runapi.Action{{ID: "a1", Verb: runapi.VerbStart}}
+				s.plan.Revision++
+			})
 			n := newNode(t, s)
 			n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{bash, "-c", "echo $EPOCHREALTIME $VIGNETTE_START_NS"}}}
 			n.run()
 			nodes = append(nodes, n)
 		}
+		control := controlLateness(t, bash, due)
 		first, last := time.Duration(1<<62), time.Duration(-1<<62)
 		for _, n := range nodes {
 			late := childLateness(t, n, due)
 			first, last = min(first, late), max(last, late)
+			n.server.finish()
 		}
-		s.finish()
 		if first < 0 {
 			t.Fatalf("a child ran %v before its time", -first)
 		}
-		best = min(best, last)
-		t.Logf("try %d: children of 4 nodes ran %v to %v after the planned time", try+1, first, last)
+		t.Logf("try %d: children of 4 nodes ran %v to %v after the planned time, the control %v", try+1, first, last, control)
+		if control < 5*time.Millisecond {
+			counted++
+			best = min(best, last)
+		}
+	}
+	if counted == 0 {
+		t.Skip("this machine is too busy to start even a single process in time")
 	}
 	if best > 10*time.Millisecond {
 		t.Errorf("children ran up to %v after the planned time; want within 10 ms", best)
 	}
+}
+
+// controlLateness starts the same program without an agent and tells how late it ran.
+func controlLateness(t *testing.T, bash string, due time.Time) time.Duration {
+	t.Helper()
+	command := exec.Command(bash, "-c", "echo $EPOCHREALTIME")
+	if err := clock.SleepUntil(t.Context(), due); err != nil {
+		t.Fatal(err)
+	}
+	out, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return epoch(t, strings.TrimSpace(string(out))).Sub(due)
+}
+
+// epoch reads bash's EPOCHREALTIME.
+func epoch(t *testing.T, text string) time.Time {
+	t.Helper()
+	microseconds, err := strconv.ParseInt(strings.Replace(text, ".", "", 1), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.UnixMicro(microseconds)
 }
 
 // childLateness reads what the child printed: its own idea of the time, and the planned start.
@@ -109,11 +147,7 @@ func childLateness(t *testing.T, n *node, due time.Time) time.Duration {
 	if fields[1] != strconv.FormatInt(due.UnixNano(), 10) {
 		t.Fatalf("VIGNETTE_START_NS is %s; want %d", fields[1], due.UnixNano())
 	}
-	microseconds, err := strconv.ParseInt(strings.Replace(fields[0], ".", "", 1), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return time.UnixMicro(microseconds).Sub(due.Truncate(time.Microsecond))
+	return epoch(t, fields[0]).Sub(due.Truncate(time.Microsecond))
 }
 
 func TestActionsAreCarriedOutInOrderOfTimeWhateverTheOrderOfArrival(t *testing.T) {
@@ -122,11 +156,11 @@ func TestActionsAreCarriedOutInOrderOfTimeWhateverTheOrderOfArrival(t *testing.T
 	n := newNode(t, s, `exec sleep 60`)
 	n.run()
 	n.waitPhase(runapi.AgentReady)
-	s.arm("stop-2", runapi.VerbStop, 1500*time.Millisecond)
-	s.arm("start-2", runapi.VerbStart, 1200*time.Millisecond)
+	s.arm("stop-2", runapi.VerbStop, 3000*time.Millisecond)
+	s.arm("start-2", runapi.VerbStart, 2400*time.Millisecond)
 	time.Sleep(100 * time.Millisecond) // it waits for start-2 when an earlier one arrives
-	s.arm("start-1", runapi.VerbStart, 300*time.Millisecond)
-	s.arm("stop-1", runapi.VerbStop, 600*time.Millisecond)
+	s.arm("start-1", runapi.VerbStart, 800*time.Millisecond)
+	s.arm("stop-1", runapi.VerbStop, 1600*time.Millisecond)
 	want := []string{"start-1", "stop-1", "start-2", "stop-2"}
 	waitFor(t, "all four actions", func() bool { return len(s.lastReport().Executed) == 4 })
 	if got := s.lastReport().Executed; !slices.Equal(got, want) {
@@ -163,7 +197,7 @@ func TestAnAppThatFailsAtOnceIsGivenUpWithItsLastLines(t *testing.T) {
 	s := newFakeServer(t)
 	n := newNode(t, s, `echo "cannot bind: port in use" >&2; exit 7`)
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	n.waitPhase(runapi.AgentFailed)
 	report := s.lastReport()
 	if want := "app bft on node nor exited with code 7: cannot bind: port in use"; !strings.HasPrefix(report.Message, want) {
@@ -190,7 +224,7 @@ func TestACommandThatDoesNotExistFailsTheAgent(t *testing.T) {
 	n := newNode(t, s)
 	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{"/no/such/program"}}}
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	n.waitPhase(runapi.AgentFailed)
 	if m := s.lastReport().Message; !strings.Contains(m, "exited with code 127") || !strings.Contains(m, "/no/such/program") {
 		t.Errorf("message %q; want code 127 and the command's name", m)
@@ -203,7 +237,7 @@ func TestAnAppThatDiesOnceIsRestarted(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "marker")
 	n := newNode(t, s, fmt.Sprintf(`if [ -e %[1]s ]; then echo again; exec sleep 60; fi; touch %[1]s; kill -KILL $$`, marker))
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	waitFor(t, "one restart", func() bool { return s.lastReport().Restarts == 1 })
 	if s.lastReport().Phase != runapi.AgentRunning {
 		t.Errorf("phase %s; want running", s.lastReport().Phase)
@@ -223,7 +257,7 @@ func TestAnAppThatEndsWellIsNotRestarted(t *testing.T) {
 	s := newFakeServer(t)
 	n := newNode(t, s, `echo once`)
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	n.waitPhase(runapi.AgentStopped)
 	time.Sleep(2 * firstBackoff)
 	s.finish()
@@ -238,7 +272,7 @@ func TestARestartedAgentNeverRepeatsAStart(t *testing.T) {
 	s := newFakeServer(t)
 	n := newNode(t, s, `echo ran; exec sleep 60`)
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	n.waitPhase(runapi.AgentRunning)
 	s.set(func(s *fakeServer) { s.refuse = true }) // so that the next agent has to remember by itself
 	n.signals <- syscall.SIGTERM
@@ -300,7 +334,7 @@ func TestSIGTERMStopsTheAppAndShipsWhatThereIs(t *testing.T) {
 	n := newNode(t, s, `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done`, `trap '' TERM; echo stubborn; while :; do sleep 0.05; done`)
 	n.config.StopGraceSeconds = 30
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	waitFor(t, "both up", func() bool { return s.log("stdout-1.log") == "up\n" && s.log("stdout-2.log") == "stubborn\n" })
 	begin := time.Now()
 	n.signals <- syscall.SIGTERM
@@ -321,7 +355,7 @@ func TestSIGTERMWithoutAServerEndsWithin5Seconds(t *testing.T) {
 	s := newFakeServer(t)
 	n := newNode(t, s, `exec sleep 60`)
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	n.waitPhase(runapi.AgentRunning)
 	s.set(func(s *fakeServer) { s.refuse = true })
 	begin := time.Now()
@@ -338,9 +372,9 @@ func TestAnAppThatDrainsGoesOnUntilTheRunIsFinished(t *testing.T) {
 	n := newNode(t, s, `trap 'echo quiet' USR1; trap 'echo end; exit 0' TERM; echo up; while :; do sleep 0.05; done`)
 	n.config.DrainOnStop = true
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	waitFor(t, "up", func() bool { return s.log("stdout-1.log") == "up\n" })
-	s.arm("a2", runapi.VerbStop, 300*time.Millisecond)
+	s.arm("a2", runapi.VerbStop, 800*time.Millisecond)
 	waitFor(t, "quiet", func() bool { return s.log("stdout-1.log") == "up\nquiet\n" })
 	if p := s.lastReport().Phase; p != runapi.AgentRunning {
 		t.Errorf("phase %s; want running, as it still receives", p)
@@ -357,7 +391,7 @@ func TestOtherSignalsGoOnToTheApp(t *testing.T) {
 	s := newFakeServer(t)
 	n := newNode(t, s, `trap 'echo reload' HUP; echo up; while :; do sleep 0.05; done`)
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	waitFor(t, "up", func() bool { return s.log("stdout-1.log") == "up\n" })
 	n.signals <- syscall.SIGHUP
 	waitFor(t, "reload", func() bool { return s.log("stdout-1.log") == "up\nreload\n" })
@@ -368,13 +402,13 @@ func TestAStopEndsWhatTheAppHasStarted(t *testing.T) {
 	s := newFakeServer(t)
 	n := newNode(t, s, `sleep 1000 & echo $!; wait`)
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	waitFor(t, "the grandchild's id", func() bool { return s.log("stdout-1.log") != "" })
 	pid, err := strconv.Atoi(strings.TrimSpace(s.log("stdout-1.log")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.arm("a2", runapi.VerbStop, 300*time.Millisecond)
+	s.arm("a2", runapi.VerbStop, 800*time.Millisecond)
 	n.waitPhase(runapi.AgentStopped)
 	waitFor(t, "the end of the grandchild", func() bool { return !runs(pid) })
 }
@@ -391,7 +425,7 @@ func TestOutputBeyondTheSpoolsLimitIsCutOffWithAnEvent(t *testing.T) {
 	n := newNode(t, s, `head -c 40000 /dev/zero | tr '\0' x; exec sleep 60`)
 	n.config.SpoolLimitBytes = 20000
 	n.run()
-	s.arm("a1", runapi.VerbStart, 300*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	waitFor(t, "spoolFull", func() bool { return len(s.event(t, eventSpoolFull)) > 0 })
 	s.finish()
 	n.waitExit()

@@ -206,7 +206,7 @@ func (n *node) waitPhase(p runapi.AgentPhase) {
 	waitFor(n.t, "agent phase "+string(p), func() bool { return n.server.lastReport().Phase == p })
 }
 
-// start and stop arm an action the given time from now; the first one sets T0.
+// arm arms an action the given time from now and tells when exactly; the first one sets T0.
 func (s *fakeServer) arm(id string, verb runapi.Verb, in time.Duration) time.Time {
 	due := time.Now().Add(in)
 	s.set(func(s *fakeServer) {

@@ -62,7 +62,8 @@ func TestTheProgramWorksInAnEmptyImageOfAnyUser(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = command.Process.Kill() })
 	n := &node{t: t, server: s}
-	s.arm("a1", runapi.VerbStart, time.Second)
+	n.waitPhase(runapi.AgentReady)
+	s.arm("a1", runapi.VerbStart, 2*time.Second)
 	n.waitPhase(runapi.AgentStopped)
 	s.finish()
 	if err := command.Wait(); err != nil {
