@@ -21,10 +21,13 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
+// version of the program, set when it is linked.
+var version = "dev"
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	root := &cobra.Command{Use: "server", Short: "vignette's results archive", SilenceUsage: true}
+	root := &cobra.Command{Use: "server", Short: "vignette's results archive", Version: version, SilenceUsage: true}
 	root.AddCommand(serveCommand(), collectCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		stop()

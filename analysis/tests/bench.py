@@ -1,0 +1,58 @@
+"""Measures the analysis on a generated run: python3 analysis/tests/bench.py [EVENTS]
+
+Units on 32 instances publish to all others, as in E4's setting 2, until so many events are logged.
+"""
+
+import resource
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lab import T0, UNIT, Lab
+
+from vignette_analysis import analyse, outputs
+
+INSTANCES = 32
+
+
+def generate(directory: Path, events: int) -> Path:
+    """Write a run with about so many events and return its folder."""
+    lab = Lab(directory)
+    names = []
+    for node in ("deu", "nor", "prt", "usa"):
+        lab.node(node, UNIT | {"instances": INSTANCES // 4})
+        names += [f"{node}/unit/{i + 1}" for i in range(INSTANCES // 4)]
+    lab.sample("nor", -1.0, 0).sample("nor", 61.0, 10**6)
+    path = lab.write()
+    each = max(1, events // (INSTANCES * (INSTANCES + 1)))
+    for receiver in names:
+        node, app, number = receiver.split("/")
+        with (path / f"logs/{node}/{app}/messages-{number}.jsonl").open("w") as log:
+            for m in range(each):
+                ts = T0 + m * 2_000_000_000
+                for status in ("triggered", "sent"):
+                    log.write(f'{{"ts":{ts},"instance":"{receiver}","status":"{status}","id":"{receiver}_{m}","topic":"/{receiver}","bytes":240}}\n')
+                for i, sender in enumerate(names):
+                    if sender != receiver:
+                        log.write(f'{{"ts":{ts + 1_000_000 + i},"instance":"{receiver}","status":"received","id":"{sender}_{m}","topic":"/{sender}","bytes":240}}\n')
+    return path
+
+
+def main() -> None:
+    """Print the time and memory that an analysis takes."""
+    events = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    with TemporaryDirectory() as scratch:
+        run = generate(Path(scratch) / "run", events)
+        begin = time.perf_counter()
+        analysis = analyse(run)
+        computed = time.perf_counter() - begin
+        outputs.write(analysis, Path(scratch) / "out")
+        total = time.perf_counter() - begin
+        assert analysis.results["messages"]["lost"] == 0, analysis.results["messages"]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+        print(f"{events} events: figures {computed:.1f} s, with files {total:.1f} s ({total / events * 1e6:.2f} µs an event), peak memory {peak:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()

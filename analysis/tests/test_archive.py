@@ -1,0 +1,120 @@
+"""The analysis against a server: a stand-in that speaks the part of runapi that it uses."""
+
+import hashlib
+import http.server
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from lab import Lab
+
+from vignette_analysis import archive
+from vignette_analysis.__main__ import main
+
+TOKEN = "a-token"
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Serves one run's folder and keeps what is put."""
+
+    def __init__(self, run: Path):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.run, self.put, self.failures, self.damage = run, {}, 0, ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def manifest(self) -> dict:
+        files = []
+        for path in sorted(p for p in self.run.rglob("*") if p.is_file()):
+            name = path.relative_to(self.run).as_posix()
+            digest = hashlib.sha256(path.read_bytes() + (b"x" if name == self.damage else b"")).hexdigest()
+            files.append({"path": name, "bytes": path.stat().st_size} | ({"sha256": digest} if "/" in name else {}))
+        return {"schemaVersion": 1, "uid": "run-1", "files": files, "gaps": None}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.server.failures > 0:
+            self.server.failures -= 1
+            return self._answer(503, b"away")
+        name = self._name()
+        if name is None:
+            return None
+        if not name:
+            return self._answer(200, json.dumps(self.server.manifest()).encode())
+        return self._answer(200, (self.server.run / name).read_bytes())
+
+    def do_PUT(self):
+        name = self._name()
+        if name is not None:
+            self.server.put[name] = self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(204, b"")
+
+    def _name(self):
+        prefix = "/v1/runs/run-1/files"
+        if self.headers["Authorization"] != f"Bearer {TOKEN}" or not self.path.startswith(prefix):
+            self._answer(403, b'{"error":"no"}')
+            return None
+        return self.path[len(prefix) :].lstrip("/")
+
+    def _answer(self, status, body):
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(pair: Lab, monkeypatch):
+    monkeypatch.setattr(archive.time, "sleep", lambda _: None)
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.5, "a", "/nor/bft")
+    server = Server(pair.write())
+    (server.run / "logs/nor/bft/stdout-1.log").write_text("not needed")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def run(server: Server, tmp_path: Path, token: str = TOKEN) -> int:
+    (tmp_path / "token").write_text(token + "\n")
+    return main(["analyse", "--server", server.url, "--run", "run-1", "--token-file", str(tmp_path / "token")])
+
+
+def test_results_are_computed_from_the_server_and_handed_in(server, tmp_path, capsys):
+    server.failures = 2
+    assert run(server, tmp_path) == 0
+    assert set(server.put) == {f"results/{n}" for n in ("results.json", "messages.csv", "deliveries.csv", "publishers.csv", "groups.csv", "tables.txt")}
+    assert json.loads(server.put["results/results.json"])["messages"]["received"] == 1
+    assert "Deliveries by group" in capsys.readouterr().out
+
+
+def test_results_are_handed_in_last(server, tmp_path):
+    assert run(server, tmp_path) == 0
+    assert list(server.put)[-1] == "results/results.json"
+
+
+def test_a_damaged_log_is_never_analysed(server, tmp_path, capsys):
+    server.damage = "logs/nor/bft/messages-1.jsonl"
+    assert run(server, tmp_path) == 1
+    assert "SHA-256" in capsys.readouterr().err and not server.put
+
+
+def test_a_refusal_is_final_and_said(server, tmp_path, capsys):
+    assert run(server, tmp_path, token="wrong") == 1
+    assert "403" in capsys.readouterr().err
+
+
+def test_a_directory_needs_no_server(pair, capsys):
+    directory = pair.write()
+    assert main(["analyse", "--directory", str(directory)]) == 0
+    assert (directory / "results" / "results.json").exists()
+    assert main(["analyse"]) == 2

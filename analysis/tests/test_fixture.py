@@ -1,0 +1,51 @@
+"""The fixture that internal/runapi holds against its Go types: what the analysis writes is what programs read."""
+
+import json
+from pathlib import Path
+
+from lab import PICTURE, UNIT, Lab
+
+from vignette_analysis import analyse, outputs
+
+FIXTURE = Path(__file__).parents[2] / "internal" / "runapi" / "testdata" / "results.json"
+
+
+def eventful(directory: Path) -> Lab:
+    """A run in which every part of the results has something to say."""
+    lab = Lab(directory).node("nor", UNIT | {"instances": 2}).node("prt", UNIT, PICTURE).node("usa", {"name": "silent", "topic": "/{}"})
+    for m in range(5):
+        lab.event("nor/unit/1", "triggered", m + 0.9, f"m{m}", "/nor/unit/1").event("nor/unit/1", "sent", m + 1.0, f"m{m}", "/nor/unit/1", bytes=240)
+        lab.event("nor/unit/2", "received", m + 1.001, f"m{m}", "/nor/unit/1")
+        if m != 3:
+            lab.event("prt/picture", "received", m + 1.1 + m / 100, f"m{m}", "/nor/unit/1")
+    lab.event("prt/picture", "received", 4.0, "m1", "/nor/unit/1").event("nor/unit/2", "triggered", 7.0, "x", "/nor/unit/2")
+    for node, app, names in (("nor", "unit", ["nor/unit/1", "nor/unit/2"]), ("prt", "unit", ["prt/unit"]), ("prt", "picture", ["prt/picture"]), ("usa", "silent", ["usa/silent"])):
+        for name in names:
+            lab.agent(node, app, "started", 0.0005, instance=name, actionID="start", plannedTs=1767323045000000000, latenessSeconds=0.0005)
+    lab.agent("prt", "unit", "exited", 5.0, instance="prt/unit", exitCode=1, message="broker away").agent("prt", "unit", "restarted", 5.5, instance="prt/unit")
+    for second in range(-1, 62):
+        lab.sample("nor", float(second), max(second, 0) * 700, worstLatenessSeconds=0.03 if second == 12 else 0.0002, queueDepth=2)
+    lab.state["incidents"] = [{"what": "NodeFailed", "node": "usa", "fromSeconds": 40.5, "reason": "pod evicted"}]
+    return lab
+
+
+def test_the_fixture_is_what_the_analysis_computes(tmp_path, request):
+    analysis = analyse(eventful(tmp_path / "run").write())
+    outputs.write(analysis, tmp_path / "out")
+    text = (tmp_path / "out" / "results.json").read_text()
+    if request.config.getoption("--update"):
+        FIXTURE.parent.mkdir(exist_ok=True)
+        FIXTURE.write_text(text)
+        FIXTURE.with_name("tables.txt").write_text((tmp_path / "out" / "tables.txt").read_text())
+    assert json.loads(text) == json.loads(FIXTURE.read_text()), "run pytest with --update if the change is meant"
+    assert (tmp_path / "out" / "tables.txt").read_text() == FIXTURE.with_name("tables.txt").read_text()
+
+
+def test_tables_have_one_row_per_entry(tmp_path):
+    analysis = analyse(eventful(tmp_path / "run").write())
+    outputs.write(analysis, tmp_path / "out")
+    rows = {name: (tmp_path / "out" / f"{name}.csv").read_text().splitlines() for name in ("messages", "deliveries", "publishers", "groups")}
+    assert {name: len(lines) - 1 for name, lines in rows.items()} == {"messages": 5, "deliveries": 15, "publishers": 4, "groups": 6}
+    assert rows["deliveries"][0] == "publisher,subscriber,id,sent,received,delaySeconds,local,cross,lost,duplicates"
+    assert rows["deliveries"][1] == "nor/unit/1,nor/unit/2,m0,1767323046000000000,1767323046001000000,0.001,true,false,false,0"
+    assert rows["messages"][1].endswith(",m0,/nor/unit/1,1767323045900000000,1767323046000000000,240,3,2,1,0,false")
