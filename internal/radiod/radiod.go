@@ -16,11 +16,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/holder"
@@ -111,11 +113,19 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	config, err := clusterConfig(o.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("API server: %w", err)
 	}
+	controllerlog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	return serve(ctx, log, o, engine, keeper, held, config)
+}
+
+func clusterConfig(kubeconfig string) (*rest.Config, error) {
+	if kubeconfig == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", kubeconfig)
 }
 
 // serve runs all parts until one fails or ctx ends.

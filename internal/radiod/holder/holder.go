@@ -215,3 +215,13 @@ func Conn(file *os.File) (*net.UnixConn, error) {
 	}
 	return unixConn, nil
 }
+
+// Close lets all descriptors go, as the end of the process would.
+func (h *Holder) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, fd := range h.held {
+		_ = unix.Close(fd)
+		delete(h.held, id)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,13 +67,14 @@ func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	k8s, err := client.New(config, client.Options{Scheme: scheme})
+	mapper := staticMapper()
+	k8s, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
 	own := map[string]cache.Config{options.Namespace: {}}
 	withDNS := map[string]cache.Config{options.Namespace: {}, options.DNSNamespace: {}}
-	caches, err := cache.New(config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+	caches, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, ByObject: map[client.Object]cache.ByObject{
 		&v1alpha1.RadioNetwork{}:     {Namespaces: own},
 		&corev1.Service{}:            {Namespaces: withDNS},
 		&discoveryv1.EndpointSlice{}: {Namespaces: withDNS},
@@ -82,6 +84,16 @@ func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
 	}
 	return &Cluster{ClusterOptions: options, client: k8s, cache: caches, changed: map[types.NamespacedName]string{},
 		wake: make(chan struct{}, 1), refresh: make(chan struct{}, 1), written: map[string]hostStatus{}}, nil
+}
+
+// staticMapper knows the few kinds that we use: asking the API server for them would keep a new
+// worker from starting while it is away.
+func staticMapper() meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(v1alpha1.GroupVersion.WithKind("RadioNetwork"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
+	return mapper
 }
 
 // Changed notes that a network's status may have to be written; for Options.Changed.

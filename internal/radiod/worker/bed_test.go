@@ -1,0 +1,226 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/holder"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/wire"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// newManager makes a manager with a real holder, as a parent would be, and an empty state folder.
+func newManager(t *testing.T) *Manager {
+	t.Helper()
+	if err := radiotest.Missing(); err != nil {
+		t.Skip(err)
+	}
+	m, _ := managerWith(t, &holder.Holder{}, t.TempDir())
+	return m
+}
+
+// managerWith makes a manager as a new worker of that parent has it, and the descriptors it took over.
+func managerWith(t *testing.T, parent *holder.Holder, directory string) (*Manager, map[string]int) {
+	t.Helper()
+	ours, file, err := holder.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = parent.Serve(ours) }()
+	conn, err := holder.Conn(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, held, err := holder.Connect(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, err := radio.New(radio.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := NewManager(Options{StateDirectory: directory, Engine: engine, Keeper: keeper, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		m.Close()
+		if err := errors.Join(engine.Close(), conn.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, held
+}
+
+// networkOf makes a RadioNetwork with one member per pod UID, NEM ids from 1.
+func networkOf(uid, name string, podUIDs ...string) *v1alpha1.RadioNetwork {
+	n := &v1alpha1.RadioNetwork{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: uid + "-" + name, UID: types.UID(uid + name)}}
+	n.Spec = v1alpha1.RadioNetworkSpec{Experiment: v1alpha1.ExperimentReference{Namespace: "team", Name: "exp", UID: types.UID(uid)},
+		Network: name, MTU: 1400, Waveform: v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: "1ms", Loss: "0%", Limit: 1000}}}
+	for i, pod := range podUIDs {
+		n.Spec.Members = append(n.Spec.Members, v1alpha1.Member{Node: fmt.Sprintf("node-%d", i+1), Group: "all", NEM: int32(i + 1),
+			MAC: fmt.Sprintf("02:02:00:00:00:%02x", i+1), Address: fmt.Sprintf("198.18.9.%d/24", i+1), Interface: name,
+			PodUID: types.UID(pod), Primary: true})
+	}
+	return n
+}
+
+// pod is a namespace as a runtime makes it for a pod.
+type pod struct {
+	uid       string
+	namespace *os.File
+}
+
+func newPod(t *testing.T, uid string) *pod {
+	t.Helper()
+	namespace, err := radiotest.Namespace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pod{uid, namespace}
+	t.Cleanup(p.end)
+	p.do(t, func() error {
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetUp(lo)
+	})
+	return p
+}
+
+// end lets go of the namespace.
+func (p *pod) end() { _ = p.namespace.Close() }
+
+func (p *pod) do(t *testing.T, f func() error) {
+	t.Helper()
+	if err := netns.Do(p.namespace, f); err != nil {
+		t.Fatalf("in the namespace of pod %s: %v", p.uid, err)
+	}
+}
+
+// path at which others find the namespace, as the runtime's mount would be.
+func (p *pod) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), p.namespace.Fd()) }
+
+func (p *pod) request(command, interfaceName string) wire.Request {
+	return wire.Request{Command: command, Configuration: "exp-" + interfaceName, Attachment: wire.Attachment{ContainerID: "container-" + p.uid, Interface: interfaceName},
+		PodUID: p.uid, PodNamespace: "team", PodName: "exp-" + p.uid, Namespace: p.path()}
+}
+
+func (p *pod) attach(t *testing.T, m *Manager, interfaceName string) {
+	t.Helper()
+	if answer := m.Serve(p.request("ADD", interfaceName), p.namespace); answer.Error != "" {
+		t.Fatalf("attach %s to %s: %s", p.uid, interfaceName, answer.Error)
+	}
+}
+
+// has tells whether the interface is there.
+func (p *pod) has(t *testing.T, interfaceName string) bool {
+	t.Helper()
+	found := false
+	p.do(t, func() error {
+		_, err := netlink.LinkByName(interfaceName)
+		if errors.As(err, &netlink.LinkNotFoundError{}) {
+			return nil
+		}
+		found = err == nil
+		return err
+	})
+	return found
+}
+
+// link reads an interface.
+func (p *pod) link(t *testing.T, interfaceName string) (l netlink.Link) {
+	t.Helper()
+	p.do(t, func() (err error) {
+		l, err = netlink.LinkByName(interfaceName)
+		return err
+	})
+	return l
+}
+
+// listenUDP and others make sockets inside the pod; they stay there.
+func (p *pod) listenUDP(t *testing.T, address string) (c *net.UDPConn) {
+	t.Helper()
+	p.do(t, func() error {
+		local, err := net.ResolveUDPAddr("udp4", address)
+		if err != nil {
+			return err
+		}
+		c, err = net.ListenUDP("udp4", local)
+		return err
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func (p *pod) listenTCP(t *testing.T, address string) {
+	t.Helper()
+	p.do(t, func() error {
+		l, err := net.Listen("tcp4", address)
+		if err == nil {
+			t.Cleanup(func() { _ = l.Close() })
+		}
+		return err
+	})
+}
+
+const patience = 400 * time.Millisecond
+
+// reachesTCP tells whether a connection from the pod is accepted.
+func (p *pod) reachesTCP(t *testing.T, address string) bool {
+	t.Helper()
+	reached := false
+	p.do(t, func() error {
+		conn, err := net.DialTimeout("tcp4", address, patience)
+		if err == nil {
+			reached = true
+			return conn.Close()
+		}
+		return nil
+	})
+	return reached
+}
+
+// reachesUDP tells whether a datagram from the pod arrives at the socket.
+func (p *pod) reachesUDP(t *testing.T, address string, at *net.UDPConn) bool {
+	t.Helper()
+	p.do(t, func() error {
+		conn, err := net.Dial("udp4", address)
+		if err != nil {
+			return nil // no route is also out of reach
+		}
+		defer conn.Close()
+		if _, err := conn.Write([]byte("hello")); err != nil && !errors.Is(err, unix.EPERM) {
+			return err
+		}
+		return nil
+	})
+	_ = at.SetReadDeadline(time.Now().Add(patience))
+	_, _, err := at.ReadFrom(make([]byte, 16))
+	return err == nil
+}
+
+// eventually waits for what happens on another goroutine.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after 10 s still not: %s", what)
+		}
+	}
+}
