@@ -1,0 +1,389 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func TestAnExperimentGoesFromApplyToResults(t *testing.T) {
+	w := newWorld(t)
+	w.server.receivesUntil = 70 * time.Second
+	var phases []v1alpha1.ExperimentPhase
+	e := w.until("finished", func(e *v1alpha1.Experiment) bool {
+		if p := e.Status.Phase; p != "" && (len(phases) == 0 || phases[len(phases)-1] != p) {
+			phases = append(phases, p)
+		}
+		return finished(e.Status.Phase)
+	})
+	want := []v1alpha1.ExperimentPhase{v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing, v1alpha1.PhaseSucceeded}
+	if diff := cmp.Diff(want, phases); diff != "" {
+		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+	if got := e.Status.Results; got == nil || got.DeliveredPercent != "99" || got.MedianDelay != "112.4ms" || !*got.KeptUp || got.Gaps != 1 {
+		t.Errorf("results are %+v", got)
+	}
+	if e.Status.Nodes.Summary != "5/5" || e.Status.Progress != "100%" || e.Status.CompletionTime == nil {
+		t.Errorf("status is %+v", e.Status)
+	}
+	plan := w.server.states[string(e.UID)].Plan
+	if end := time.Duration(*plan.MeasureEndNanoseconds); end < 74*time.Second || end > 76*time.Second {
+		t.Errorf("the measuring window ends %s after T0, want 5 s after the last message at 69 s", end)
+	}
+	if plan.Phase != v1alpha1.PhaseSucceeded || plan.Environment["host/nor"] != "n1" {
+		t.Errorf("the archive has phase %s and environment %v", plan.Phase, plan.Environment)
+	}
+}
+
+func TestNothingButTheWorkflowStaysAfterSuccess(t *testing.T) {
+	w := newWorld(t)
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+	w.settle()
+	if diff := cmp.Diff([]string{"Workflow quickstart"}, w.objects()); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestASettledExperimentIsNotWrittenTo(t *testing.T) {
+	cases := map[string]func(*world){
+		"after success": func(w *world) { w.untilPhase(v1alpha1.PhaseSucceeded) },
+		"after failure": func(w *world) {
+			w.server.failing = map[string]string{"nor/hub": "boom"}
+			w.untilPhase(v1alpha1.PhaseFailed)
+		},
+		"waiting for a waveform": func(w *world) { w.must(w.api.Delete(w.t.Context(), ethernet())) },
+		"waiting for room": func(w *world) {
+			quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "small", Namespace: w.key.Namespace}}
+			quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: quantity("3")}
+			w.must(w.api.Create(w.t.Context(), quota))
+		},
+		"while agents come up": func(w *world) { w.noAgents = true; w.untilPhase(v1alpha1.PhaseProvisioning) },
+		"while Argo is slow":   func(w *world) { w.noArgo = true; w.untilPhase(v1alpha1.PhaseRunning) },
+	}
+	for name, reach := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			reach(w)
+			w.settle()
+			before := len(w.writes)
+			for range 3 {
+				w.clock.Step(10 * time.Millisecond)
+				if _, err := w.reconcile(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if more := w.writes[before:]; len(more) > 0 {
+				t.Errorf("wrote %v", more)
+			}
+		})
+	}
+}
+
+func TestNothingIsCreatedBeforeTheReferencesAreGood(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.api.Delete(t.Context(), ethernet()))
+	w.settle()
+	e := w.experiment()
+	accepted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted)
+	if accepted.Status != metav1.ConditionFalse || accepted.Reason != ReasonWaveformNotFound || !strings.Contains(accepted.Message, `spec.networks[1].waveform: Not found: "ethernet"`) {
+		t.Errorf("Accepted is %+v", accepted)
+	}
+	if !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionStalled) {
+		t.Error("it is not Stalled, though only a person can help")
+	}
+	if found := w.objects(); len(found) > 0 {
+		t.Errorf("created %v", found)
+	}
+	w.must(w.api.Create(t.Context(), ethernet()))
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestASubnetOfTheClusterIsRefused(t *testing.T) {
+	cases := map[string]struct{ subnet, want string }{
+		"pod range":    {"10.78.0.0/16", "the pod range of node n1"},
+		"node address": {"10.77.0.0/24", "the address of node n1"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Networks[0].Subnet = c.subnet })
+			w.settle()
+			accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted)
+			if accepted.Reason != ReasonSubnetOverlap || !strings.Contains(accepted.Message, c.want) || !strings.Contains(accepted.Message, "spec.networks[0].subnet") {
+				t.Errorf("Accepted is %+v", accepted)
+			}
+		})
+	}
+}
+
+func TestAnExperimentWaitsForQuotaAndSaysHowMuchItNeeds(t *testing.T) {
+	w := newWorld(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: w.key.Namespace}}
+	quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: quantity("10")}
+	quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: quantity("7")}
+	w.must(w.api.Create(t.Context(), quota))
+	w.settle()
+	e := w.experiment()
+	admitted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
+	want := "quota team has 3 of pods free (of 10), and 5 nodes and the workflow need 6"
+	if admitted.Reason != "NoRoom" || admitted.Message != want || e.Status.Phase != v1alpha1.PhaseQueued {
+		t.Errorf("phase %s, Admitted %+v, want %q", e.Status.Phase, admitted, want)
+	}
+	quota.Status.Used[corev1.ResourcePods] = quantity("4")
+	w.must(w.api.Update(t.Context(), quota))
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestAFailureInProvisioningIsFoundQuicklyAndSaidInPlainWords(t *testing.T) {
+	waiting := func(reason, message string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", Image: "registry.example.org/team/tracker:1.4",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+		}
+	}
+	cases := map[string]struct {
+		trouble func(*corev1.Pod)
+		reason  string
+		message string
+	}{
+		"an image that does not exist": {waiting("ErrImagePull", "not found"), ReasonImage,
+			"node veh-1: app tracker: image registry.example.org/team/tracker:1.4: ErrImagePull: not found"},
+		"a policy that never pulls": {waiting("ErrImageNeverPull", "not present"), ReasonImage,
+			"node veh-1: app tracker: image registry.example.org/team/tracker:1.4: ErrImageNeverPull: not present"},
+		"a container that cannot be made": {waiting("CreateContainerConfigError", "runAsNonRoot"), ReasonContainer,
+			"node veh-1: app tracker does not start: CreateContainerConfigError: runAsNonRoot"},
+		"an agent that ended": {func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}}}}
+		}, ReasonContainer, "node veh-1: app tracker: its container ended with exit code 2"},
+		"no host for two minutes": {func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+				Message: "0/1 nodes are available", LastTransitionTime: metav1.NewTime(start.Add(-3 * time.Minute))}}
+		}, ReasonUnschedulable, "node veh-1: no host takes it for 2m0s: 0/1 nodes are available"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.noKubelet = true
+			w.until("all pods made", func(*v1alpha1.Experiment) bool { return len(w.pods()) == 5 })
+			pod := w.pod("veh-1")
+			c.trouble(pod)
+			w.must(w.api.Status().Update(t.Context(), pod))
+			since := w.clock.Now()
+			e := w.untilPhase(v1alpha1.PhaseFailed)
+			if took := w.clock.Since(since); took > 3*time.Second {
+				t.Errorf("took %s to fail", took)
+			}
+			if got := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); got.Reason != c.reason || e.Status.Message != c.message {
+				t.Errorf("Ready=%+v, message %q; want reason %s, message %q", got, e.Status.Message, c.reason, c.message)
+			}
+			w.noKubelet = false
+			w.settle()
+			if left := w.objects(); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestProvisioningHasADeadline(t *testing.T) {
+	w := newWorld(t)
+	w.noAgents = true
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	w.settle()
+	w.clock.Step(testOptions().ProvisioningDeadline)
+	e := w.untilPhase(v1alpha1.PhaseFailed)
+	if !strings.Contains(e.Status.Message, "waiting for nor/hub, nor/nor-units, prt/spoke and 6 more agents") {
+		t.Errorf("message %q does not say what it waited for", e.Status.Message)
+	}
+}
+
+func TestNoPodRunsBeforeEveryMemberIsListed(t *testing.T) {
+	w := newWorld(t)
+	w.until("running", func(e *v1alpha1.Experiment) bool { return e.Status.Phase == v1alpha1.PhaseRunning })
+	first := func(prefix string) int {
+		return slices.IndexFunc(w.writes, func(s string) bool { return strings.HasPrefix(s, prefix) })
+	}
+	last := 0
+	for i, what := range w.writes {
+		if strings.HasPrefix(what, "create *v1alpha1.RadioNetwork") {
+			last = i
+		}
+	}
+	if lift := first("patch *v1.Pod"); lift < last || lift < first("put plan") {
+		t.Errorf("the first gate is lifted by write %d, the last RadioNetwork is made by %d, the plan is put by %d", lift, last, first("put plan"))
+	}
+}
+
+func TestANodeThatFailsInTheRunIsANamedGapAndTheRunGoesOn(t *testing.T) {
+	w := newWorld(t)
+	w.until("20 s after T0", func(e *v1alpha1.Experiment) bool {
+		return e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) > 20*time.Second
+	})
+	w.must(w.api.Delete(t.Context(), w.pod("prt")))
+	e := w.untilPhase(v1alpha1.PhaseSucceeded)
+	incidents := w.server.states[string(e.UID)].Incidents
+	if len(incidents) != 1 || incidents[0].What != "NodeFailed" || incidents[0].Node != "prt" || incidents[0].FromSeconds < 20 || incidents[0].FromSeconds > 22 {
+		t.Errorf("incidents are %+v, want one NodeFailed of prt from 20 s on", incidents)
+	}
+	if e.Status.Nodes.Summary != "4/5" {
+		t.Errorf("nodes are %s, want 4/5", e.Status.Nodes.Summary)
+	}
+	if !slices.ContainsFunc(w.recorded(), func(s string) bool { return strings.HasPrefix(s, "NodeFailed node prt") }) {
+		t.Error("no event tells of it")
+	}
+}
+
+func TestARunFails(t *testing.T) {
+	cases := map[string]struct {
+		breakIt func(*world)
+		reason  string
+		message string
+		// collected tells that logs were collected and analysed nevertheless.
+		collected bool
+	}{
+		"when an app crashes again and again": {
+			func(w *world) {
+				w.server.failing = map[string]string{"nor/hub": "app hub on node nor exited with code 3: no"}
+			},
+			ReasonAppFailed, "app hub on node nor exited with code 3: no", true},
+		"when an agent hears of an action after its time": {
+			func(w *world) { w.server.deaf = nil; w.clock.Step(40 * time.Second) },
+			ReasonArmedTooLate, "", true},
+		"when every node is gone": {
+			func(w *world) {
+				for _, pod := range w.pods() {
+					w.must(w.api.Delete(w.t.Context(), &pod))
+				}
+			}, ReasonAllNodesFailed, "all 5 nodes have failed", true},
+		"when the workflow is deleted": {
+			func(w *world) { w.must(w.api.Delete(w.t.Context(), w.workflow())) },
+			ReasonWorkflowDeleted, "Workflow quickstart was deleted during the run, and a run is never repeated", false},
+		"when the analysis fails": {
+			func(w *world) { w.analysisFails = true }, ReasonWorkflowFailed, "step analyse: Error (exit code 3)", false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.until("15 s after T0", func(e *v1alpha1.Experiment) bool {
+				return e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) > 15*time.Second
+			})
+			c.breakIt(w)
+			e := w.untilFinished()
+			ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady)
+			if e.Status.Phase != v1alpha1.PhaseFailed || ready.Reason != c.reason || c.message != "" && e.Status.Message != c.message {
+				t.Errorf("phase %s, reason %s, message %q; want Failed, %s, %q", e.Status.Phase, ready.Reason, e.Status.Message, c.reason, c.message)
+			}
+			if got := e.Status.Results != nil; got != c.collected {
+				t.Errorf("has results: %v, want %v", got, c.collected)
+			}
+			if plan := w.server.states[string(e.UID)].Plan; plan.Phase != v1alpha1.PhaseFailed || plan.Message != e.Status.Message {
+				t.Errorf("the archive says %s, %q", plan.Phase, plan.Message)
+			}
+			w.settle()
+			if left := slices.DeleteFunc(w.objects(), func(o string) bool { return o == "Workflow quickstart" }); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestStopEndsARunEarlyAndStillAnalyses(t *testing.T) {
+	w := newWorld(t)
+	w.until("15 s after T0", func(e *v1alpha1.Experiment) bool {
+		return e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) > 15*time.Second
+	})
+	e := w.experiment()
+	e.Spec.Stop = true
+	w.must(w.api.Update(t.Context(), e))
+	e = w.untilPhase(v1alpha1.PhaseSucceeded)
+	if took := e.Status.CompletionTime.Sub(e.Status.T0.Time); took > 40*time.Second {
+		t.Errorf("took %s after T0, though it was stopped at 15 s", took)
+	}
+	armed := w.server.states[string(e.UID)].Plan.Armed
+	if last := armed[len(armed)-1]; last.ID != "early-stop" || len(last.Targets) != 4 {
+		t.Errorf("the last action is %+v, want an early stop of the four publishers", last)
+	}
+}
+
+func TestStopBeforeTheStartFailsWithoutARun(t *testing.T) {
+	for _, phase := range []v1alpha1.ExperimentPhase{"", v1alpha1.PhaseProvisioning} {
+		t.Run("in "+string(phase), func(t *testing.T) {
+			w := newWorld(t)
+			w.noAgents = true
+			w.until("there", func(e *v1alpha1.Experiment) bool { return e.Status.Phase == phase })
+			e := w.experiment()
+			e.Spec.Stop = true
+			w.must(w.api.Update(t.Context(), e))
+			e = w.untilPhase(v1alpha1.PhaseFailed)
+			if c := meta.FindStatusCondition(e.Status.Conditions, ConditionFailure); c.Reason != ReasonStoppedBeforeStart {
+				t.Errorf("Failure is %+v", c)
+			}
+		})
+	}
+}
+
+func TestTheServerBeingDownForAWhileInTheRunChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.until("10 s after T0", func(e *v1alpha1.Experiment) bool {
+		return e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) > 10*time.Second
+	})
+	w.server.down = true
+	for range 20 {
+		if _, err := w.reconcile(); err == nil {
+			t.Fatal("the operator does not notice that the server is down")
+		}
+		w.clock.Step(500 * time.Millisecond)
+	}
+	w.server.down = false
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestAFinishedExperimentIsDeletedAfterItsTimeToLive(t *testing.T) {
+	w := newWorld(t, func(e *v1alpha1.Experiment) { ttl := v1alpha1.Duration("1h"); e.Spec.TTLAfterFinished = &ttl })
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+	w.settle()
+	w.clock.Step(time.Hour)
+	w.until("gone", func(e *v1alpha1.Experiment) bool { return e == nil })
+	if left := w.objects(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestDeletionAtAnyPhaseLeavesNothing(t *testing.T) {
+	for _, phase := range []v1alpha1.ExperimentPhase{v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing, v1alpha1.PhaseSucceeded} {
+		t.Run("in "+string(phase), func(t *testing.T) {
+			w := newWorld(t)
+			e := w.untilPhase(phase)
+			w.step()
+			w.must(w.api.Delete(t.Context(), e))
+			w.until("gone", func(e *v1alpha1.Experiment) bool { return e == nil })
+			if left := w.objects(); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			if state := w.server.states[string(e.UID)]; !finished(state.Plan.Phase) {
+				t.Errorf("the archive believes that it is %s", state.Plan.Phase)
+			}
+		})
+	}
+}
+
+func TestEventsTellThePersonWhatHappens(t *testing.T) {
+	w := newWorld(t)
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+	var reasons []string
+	for _, text := range w.recorded() {
+		reason, _, _ := strings.Cut(text, " ")
+		reasons = append(reasons, reason)
+	}
+	want := []string{"Queued", "Admitted", "NodesReady", "Started", "StepDone", "StepDone", "StepDone", "StepDone", "Succeeded"}
+	if diff := cmp.Diff(want, reasons); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,538 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/argo"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+const platform = "vignette-system"
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// errKilled is what a reconciler meets after the point at which it was killed.
+var errKilled = errors.New("the operator was killed")
+
+// world is a cluster with everybody but the operator in it: the API server is a fake or a real
+// one; kubelet, agents, Argo and the server are played by tick.
+type world struct {
+	t     testing.TB
+	clock *clocktesting.FakeClock
+	// api writes without being counted; it is the rest of the world's access.
+	api        client.Client
+	reconciler *Reconciler
+	server     *server
+	events     *record.FakeRecorder
+	key        types.NamespacedName
+
+	// writes of the operator, to the API server and to the server, in words.
+	writes []string
+	// killAfter so many writes every call of the operator fails; 0 for never.
+	killAfter int
+
+	// Switches of the played parts.
+	noKubelet, noAgents, noArgo bool
+	analysisFails               bool
+}
+
+func testOptions() Options {
+	o := DefaultOptions()
+	o.Version = "test"
+	o.Render = render.Options{
+		Namespace: platform, ServerURL: "http://server", AgentImage: "r/agent:1", ServerImage: "r/server:1", AnalysisImage: "r/analysis:1",
+		Apps: apps.Images{Traffic: "r/traffic:1", Mosquitto: "r/mosquitto:1"}, PullPolicy: corev1.PullIfNotPresent,
+	}
+	return o
+}
+
+func readExperiment(t testing.TB) *v1alpha1.Experiment {
+	t.Helper()
+	text, err := os.ReadFile("testdata/quickstart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &v1alpha1.Experiment{}
+	if err := yaml.UnmarshalStrict(text, e); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func ethernet() *v1alpha1.Waveform {
+	return &v1alpha1.Waveform{ObjectMeta: metav1.ObjectMeta{Name: "ethernet"},
+		Spec: v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: "1ms", Loss: "0%", Limit: 1000}}}
+}
+
+func host(name string) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.NodeSpec{PodCIDRs: []string{"10.78.4.0/22"}},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("110")},
+			Conditions:  []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+			Addresses:   []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.77.0.1"}},
+		},
+	}
+}
+
+// newWorld has the quickstart experiment, its waveform and one host, on a fake API server.
+func newWorld(t testing.TB, change ...func(*v1alpha1.Experiment)) *world {
+	t.Helper()
+	e := readExperiment(t)
+	for _, c := range change {
+		c(e)
+	}
+	return newWorldOf(t, e, ethernet(), host("n1"))
+}
+
+func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
+	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e)...).
+		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}).
+		WithInterceptorFuncs(interceptor.Funcs{Create: withUID}).Build()
+	w.server = &server{world: w, states: map[string]*runapi.State{}}
+	w.restart()
+	return w
+}
+
+// withUID does what the fake API server leaves out.
+func withUID(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	object.SetUID(types.UID("uid-of-" + object.GetName()))
+	return c.Create(ctx, object, options...)
+}
+
+// restart makes a new operator, with nothing in its memory.
+func (w *world) restart() {
+	w.killAfter = 0
+	counted := interceptor.NewClient(w.api.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return w.write(fmt.Sprintf("create %T %s", o, o.GetName()), func() error { return c.Create(ctx, o, opts...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			return w.write(fmt.Sprintf("update %T %s", o, o.GetName()), func() error { return c.Update(ctx, o, opts...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			return w.write(fmt.Sprintf("patch %T %s", o, o.GetName()), func() error { return c.Patch(ctx, o, p, opts...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			return w.write(fmt.Sprintf("delete %T %s", o, o.GetName()), func() error { return c.Delete(ctx, o, opts...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			return w.write(fmt.Sprintf("patch %s of %T %s", sub, o, o.GetName()), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			return w.alive(func() error { return c.Get(ctx, key, o, opts...) })
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			return w.alive(func() error { return c.List(ctx, l, opts...) })
+		},
+	})
+	w.reconciler = &Reconciler{Client: counted, Live: counted, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: testOptions()}
+}
+
+func (w *world) dead() bool { return w.killAfter > 0 && len(w.writes) >= w.killAfter }
+
+func (w *world) alive(do func() error) error {
+	if w.dead() {
+		return errKilled
+	}
+	return do()
+}
+
+func (w *world) write(what string, do func() error) error {
+	if w.dead() {
+		return errKilled
+	}
+	err := do()
+	if err == nil {
+		w.writes = append(w.writes, what)
+	}
+	return err
+}
+
+// experiment as it is now; nil where it is gone.
+func (w *world) experiment() *v1alpha1.Experiment {
+	w.t.Helper()
+	e := &v1alpha1.Experiment{}
+	err := w.api.Get(w.t.Context(), w.key, e)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return e
+}
+
+func (w *world) reconcile() (ctrl.Result, error) {
+	return w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: w.key})
+}
+
+// step lets the operator reconcile once, everybody else act, and a second pass.
+func (w *world) step() {
+	w.t.Helper()
+	if _, err := w.reconcile(); err != nil && !errors.Is(err, errKilled) {
+		w.t.Fatalf("reconcile at %s: %v", w.clock.Since(start), err)
+	}
+	w.tick()
+	w.clock.Step(time.Second)
+}
+
+// until steps until the experiment is as asked.
+func (w *world) until(what string, reached func(*v1alpha1.Experiment) bool) *v1alpha1.Experiment {
+	w.t.Helper()
+	for range 300 {
+		if e := w.experiment(); reached(e) {
+			return e
+		}
+		w.step()
+	}
+	e := w.experiment()
+	w.t.Fatalf("not %s after 5 minutes: %+v", what, e.Status)
+	return nil
+}
+
+func (w *world) untilPhase(phase v1alpha1.ExperimentPhase) *v1alpha1.Experiment {
+	w.t.Helper()
+	return w.until(string(phase), func(e *v1alpha1.Experiment) bool { return e.Status.Phase == phase })
+}
+
+func (w *world) untilFinished() *v1alpha1.Experiment {
+	w.t.Helper()
+	return w.until("finished", func(e *v1alpha1.Experiment) bool { return finished(e.Status.Phase) })
+}
+
+// settle steps until the operator writes no more.
+func (w *world) settle() {
+	w.t.Helper()
+	for range 20 {
+		before := len(w.writes)
+		w.step()
+		if len(w.writes) == before {
+			return
+		}
+	}
+	w.t.Fatalf("still writing: %v", w.writes[len(w.writes)-5:])
+}
+
+// tick is everybody else's turn.
+func (w *world) tick() {
+	w.t.Helper()
+	if !w.noKubelet {
+		w.kubelet()
+	}
+	if !w.noAgents {
+		w.server.agents()
+	}
+	if !w.noArgo {
+		w.argo()
+	}
+}
+
+func (w *world) pods() []corev1.Pod {
+	w.t.Helper()
+	var list corev1.PodList
+	if err := w.api.List(w.t.Context(), &list, client.InNamespace(w.key.Namespace)); err != nil {
+		w.t.Fatal(err)
+	}
+	return list.Items
+}
+
+func (w *world) pod(node string) *corev1.Pod {
+	w.t.Helper()
+	pods := w.pods()
+	i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Labels[v1alpha1.LabelNode] == node })
+	if i < 0 {
+		w.t.Fatalf("there is no pod of node %s", node)
+	}
+	return &pods[i]
+}
+
+// kubelet runs every pod whose gate is lifted; a deleted pod goes at once.
+func (w *world) kubelet() {
+	for _, pod := range w.pods() {
+		if !pod.DeletionTimestamp.IsZero() {
+			w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), &pod, client.GracePeriodSeconds(0))))
+			continue
+		}
+		if len(pod.Spec.SchedulingGates) > 0 || pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodFailed || len(pod.Status.ContainerStatuses) > 0 {
+			continue
+		}
+		w.bind(&pod)
+		pod.Status.Phase = corev1.PodRunning
+		for _, c := range pod.Spec.Containers {
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Name})
+		}
+		w.must(w.api.Status().Update(w.t.Context(), &pod))
+	}
+}
+
+func (w *world) bind(pod *corev1.Pod) {
+	if !w.server.real {
+		pod.Spec.NodeName = "n1"
+		w.must(w.api.Update(w.t.Context(), pod))
+		return
+	}
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
+	w.must(w.api.SubResource("binding").Create(w.t.Context(), pod, binding))
+	w.must(w.api.Get(w.t.Context(), client.ObjectKeyFromObject(pod), pod))
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) workflow() *unstructured.Unstructured {
+	w.t.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(render.WorkflowKind)
+	err := w.api.Get(w.t.Context(), w.key, u)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return u
+}
+
+// argo begins the next step once the one before has succeeded; a pod step takes one tick.
+func (w *world) argo() {
+	w.t.Helper()
+	u := w.workflow()
+	if u == nil {
+		return
+	}
+	state := argo.Read(u)
+	if state.Finished() {
+		return
+	}
+	current := state.Current()
+	i := slices.Index(argo.Steps, current.Name)
+	switch {
+	case current.Phase == argo.Running && current.Suspend:
+		return
+	case current.Phase == argo.Running:
+		w.podStep(u, current.Name)
+	case i == len(argo.Steps)-1:
+		w.must(unstructured.SetNestedField(u.Object, argo.Succeeded, "status", "phase"))
+	default:
+		name := argo.Steps[i+1]
+		kind := "Suspend"
+		if name == argo.StepCollect || name == argo.StepAnalyse {
+			kind = "Retry"
+		}
+		w.must(unstructured.SetNestedField(u.Object, argo.Running, "status", "phase"))
+		w.must(unstructured.SetNestedMap(u.Object, map[string]any{"displayName": name, "type": kind, "phase": argo.Running}, "status", "nodes", "id-"+name))
+	}
+	w.must(w.api.Update(w.t.Context(), u))
+}
+
+func (w *world) podStep(u *unstructured.Unstructured, name string) {
+	phase := argo.Succeeded
+	if name == argo.StepAnalyse && w.analysisFails {
+		phase = argo.Failed
+		w.must(unstructured.SetNestedField(u.Object, "Error (exit code 3)", "status", "nodes", "id-"+name, "message"))
+		w.must(unstructured.SetNestedField(u.Object, argo.Failed, "status", "phase"))
+	}
+	if name == argo.StepAnalyse && !w.analysisFails {
+		w.server.analyse(string(w.experiment().UID))
+	}
+	w.must(unstructured.SetNestedField(u.Object, phase, "status", "nodes", "id-"+name, "phase"))
+}
+
+// objects that are there, by kind and name, except the experiment and what a namespace's experiments share.
+func (w *world) objects() []string {
+	w.t.Helper()
+	var found []string
+	for _, kind := range []string{"v1/Pod", "k8s.cni.cncf.io/v1/NetworkAttachmentDefinition", "vignette.dev/v1alpha1/RadioNetwork", "argoproj.io/v1alpha1/Workflow"} {
+		list := &unstructured.UnstructuredList{}
+		at := strings.LastIndex(kind, "/")
+		list.SetAPIVersion(kind[:at])
+		list.SetKind(kind[at+1:] + "List")
+		w.must(w.api.List(w.t.Context(), list))
+		for _, item := range list.Items {
+			found = append(found, kind[at+1:]+" "+item.GetName())
+		}
+	}
+	return found
+}
+
+// recorded events so far, each as "Reason message".
+func (w *world) recorded() (reasons []string) {
+	for {
+		select {
+		case text := <-w.events.Events:
+			_, rest, _ := strings.Cut(text, " ")
+			reasons = append(reasons, rest)
+		default:
+			return reasons
+		}
+	}
+}
+
+// server is the archive server, and all agents.
+type server struct {
+	world *world
+	mu    sync.Mutex
+	// states by run UID.
+	states map[string]*runapi.State
+	down   bool
+	// real tells that the API server is a real one.
+	real bool
+	// received messages go on until this offset from T0.
+	receivesUntil time.Duration
+	// failing agents by node/app, with their message; deaf ones hear of nothing.
+	failing map[string]string
+	deaf    map[string]bool
+	seals   int
+}
+
+func (s *server) call() error {
+	if s.down {
+		return errors.New("the server is down")
+	}
+	return s.world.alive(func() error { return nil })
+}
+
+func (s *server) State(_ context.Context, uid string) (runapi.State, error) {
+	if err := s.call(); err != nil {
+		return runapi.State{}, err
+	}
+	state, found := s.states[uid]
+	if !found {
+		return runapi.State{}, &runs.Error{Status: http.StatusNotFound, Message: "no such run"}
+	}
+	return *state, nil
+}
+
+func (s *server) PutPlan(_ context.Context, plan runapi.Plan) (runapi.State, error) {
+	if err := s.call(); err != nil {
+		return runapi.State{}, err
+	}
+	err := s.world.write("put plan "+string(plan.Phase), func() error {
+		if s.states[plan.UID] == nil {
+			s.states[plan.UID] = &runapi.State{}
+		}
+		s.states[plan.UID].Plan = plan
+		return nil
+	})
+	return *s.states[plan.UID], err
+}
+
+func (s *server) Incident(_ context.Context, uid string, incident runapi.Incident) error {
+	if err := s.call(); err != nil {
+		return err
+	}
+	return s.world.write("incident "+incident.What, func() error {
+		s.states[uid].Incidents = append(s.states[uid].Incidents, incident)
+		return nil
+	})
+}
+
+func (s *server) Seal(_ context.Context, uid string, _ runapi.SealRequest) (runapi.Manifest, error) {
+	if err := s.call(); err != nil {
+		return runapi.Manifest{}, err
+	}
+	return runapi.Manifest{}, s.world.write("seal", func() error {
+		s.seals++
+		s.states[uid].Sealed = true
+		return nil
+	})
+}
+
+func (s *server) analyse(uid string) {
+	s.states[uid].Results = &runapi.Results{
+		Messages:     runapi.Messages{Sent: 100, Expected: 300, Received: 297, Lost: 3},
+		DelaySeconds: &runapi.Quantiles{Median: 0.1124}, Verdict: &runapi.Verdict{KeptUp: true}, Gaps: []runapi.Gap{{What: "capture"}},
+	}
+}
+
+// agents of running pods report, confirm what is armed and carry it out.
+func (s *server) agents() {
+	running := map[string]bool{}
+	for _, pod := range s.world.pods() {
+		running[string(pod.UID)] = pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp.IsZero()
+	}
+	now := s.world.clock.Now()
+	for _, state := range s.states {
+		for _, node := range state.Plan.Nodes {
+			if !running[node.PodUID] {
+				continue
+			}
+			for _, app := range node.Apps {
+				s.agent(state, node.Name, app.Name, now)
+			}
+			if len(node.Apps) == 0 {
+				s.agent(state, node.Name, render.IdleApp, now)
+			}
+		}
+		if t0 := state.Plan.T0; t0 != nil && now.After(*t0) && now.Sub(*t0) < s.receivesUntil {
+			state.Counters.LastReceivedNanoseconds = now.UnixNano()
+		}
+	}
+}
+
+func (s *server) agent(state *runapi.State, node, app string, now time.Time) {
+	name := node + "/" + app
+	i := slices.IndexFunc(state.Agents, func(a runapi.AgentState) bool { return a.Node == node && a.App == app })
+	if i < 0 {
+		state.Agents = append(state.Agents, runapi.AgentState{Node: node, AgentReport: runapi.AgentReport{App: app, Phase: runapi.AgentReady}})
+		i = len(state.Agents) - 1
+	}
+	agent := &state.Agents[i]
+	if message := s.failing[name]; message != "" {
+		agent.Phase, agent.Message = runapi.AgentFailed, message
+	}
+	if s.deaf[name] {
+		return
+	}
+	for _, action := range state.Plan.Armed {
+		if !slices.Contains(action.Targets, runapi.Target{Node: node, App: app}) {
+			continue
+		}
+		at := state.Plan.T0.Add(time.Duration(action.AtNanoseconds))
+		switch known := slices.Contains(agent.Armed, action.ID); {
+		case !known && now.After(at):
+			agent.ArmedTooLate = append(agent.ArmedTooLate, action.ID)
+		case !known:
+			agent.Armed = append(agent.Armed, action.ID)
+		case !now.Before(at) && !slices.Contains(agent.Executed, action.ID):
+			agent.Executed = append(agent.Executed, action.ID)
+		}
+	}
+}
+
+func quantity(s string) resource.Quantity { return resource.MustParse(s) }
