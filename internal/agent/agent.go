@@ -7,6 +7,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -345,15 +346,12 @@ func (a *Agent) reportOnce(ctx context.Context) error {
 // shipAndWatchSpool ships logs and tells once when the spool is larger than it should be.
 func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 	done := goDone(func() { a.shipper.run(ctx) })
+	defer func() { <-done }()
 	tick := time.NewTicker(2 * time.Second)
 	defer tick.Stop()
 	for told := false; ; {
 		select {
-		case <-done:
-			<-ctx.Done()
-			return
 		case <-ctx.Done():
-			<-done
 			return
 		case <-tick.C:
 		}
@@ -435,7 +433,9 @@ func (a *Agent) shipRest(ctx context.Context, finished bool, signals <-chan os.S
 func (a *Agent) shipAndReportDone(ctx context.Context) {
 	if err := a.shipper.all(ctx); err != nil {
 		fmt.Fprintf(a.events.people, "agent: logs were not shipped to their end: %v\n", err)
-		return
+		if !errors.Is(err, errNoRoom) {
+			return
+		}
 	}
 	a.state.phase(runapi.AgentDone)
 	for retry := firstRetry; ctx.Err() == nil; retry = min(2*retry, lastRetry) {

@@ -27,6 +27,8 @@ type fakeServer struct {
 	tokens  map[string]bool
 	// refuse answers 503 to everything; tear breaks the connection in the middle of an append, once.
 	refuse, tear, sealed bool
+	// full is a log that there is no room for.
+	full string
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -86,8 +88,10 @@ func (s *fakeServer) serveLog(w http.ResponseWriter, r *http.Request) {
 	size := int64(len(s.logs[name]))
 	switch {
 	case s.sealed:
-		w.WriteHeader(http.StatusConflict)
+		w.WriteHeader(http.StatusGone)
 		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "the run is sealed"})
+	case s.full == name:
+		w.WriteHeader(http.StatusInsufficientStorage)
 	case offset != size:
 		w.WriteHeader(http.StatusConflict)
 		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "offset is not the size", Size: &size})

@@ -213,6 +213,38 @@ func TestASealedArchiveEndsShipping(t *testing.T) {
 	}
 }
 
+func TestALogWithoutRoomDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	s.set(func(s *fakeServer) { s.full = "x.log" })
+	writeLog(t, dir, "no room\n")
+	if err := os.WriteFile(filepath.Join(dir, "y.log"), []byte("room\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shipper.round(t.Context(), bytesPerRound, true); !errors.Is(err, errNoRoom) {
+		t.Errorf("got %v; want %v", err, errNoRoom)
+	}
+	if got := s.log("y.log"); got != "room\n" {
+		t.Errorf("archived %q of the other log; want all of it", got)
+	}
+}
+
+func TestEmptyLogsAreArchivedAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	writeLog(t, dir, "")
+	if err := shipper.all(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if content, ok := s.logs["x.log"]; !ok || len(content) != 0 {
+		t.Errorf("archived %q, %v; want an empty log, which tells that nothing is missing", content, ok)
+	}
+}
+
 func TestClockStepsAreNoticedAndSlewingIsNot(t *testing.T) {
 	t.Parallel()
 	realtime, monotonic := int64(1e18), int64(5e9)

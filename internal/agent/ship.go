@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,8 +26,16 @@ const (
 	maxShipPause  = 5 * time.Second
 )
 
-// errSealed tells that the archive takes no more of this run.
-var errSealed = errors.New("the archive of this run is sealed")
+// Errors that trying again does not mend.
+var (
+	// errSealed tells that the archive takes no more of this run, or has none of it.
+	errSealed = errors.New("the archive of this run is closed")
+	// errNoRoom tells that the archive's quota or volume is used up. The archive names it as a gap.
+	errNoRoom = errors.New("the archive has no room")
+)
+
+// patience with an archive without room, once everything else is shipped.
+const patience = 10 * time.Second
 
 // shipper copies the logs to the archive, each from where the archive's copy ends.
 type shipper struct {
@@ -34,11 +43,13 @@ type shipper struct {
 	server    server
 	events    *eventLog
 	positions map[string]int64
-	chunk     []byte
+	// created are the logs that the archive has, be it empty.
+	created map[string]bool
+	chunk   []byte
 }
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
-	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, chunk: make([]byte, chunkBytes)}
+	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, created: map[string]bool{}, chunk: make([]byte, chunkBytes)}
 }
 
 // run ships every half second until ctx ends. While the server does not answer it tries less often.
@@ -54,20 +65,25 @@ func (s *shipper) run(ctx context.Context) {
 		}
 		if _, err := s.round(ctx, bytesPerRound, false); err == nil {
 			pause = shipPeriod
-		} else if errors.Is(err, errSealed) {
-			return
 		} else {
 			pause = min(2*pause, maxShipPause)
 		}
 	}
 }
 
-// all ships until nothing is left, or ctx ends, or the archive is sealed.
+// all ships until nothing is left, or ctx ends, or the archive takes no more.
 func (s *shipper) all(ctx context.Context) error {
-	pause := 100 * time.Millisecond
+	pause, noRoomSince := 100*time.Millisecond, time.Time{}
 	for {
 		whole, err := s.round(ctx, 1<<40, true)
 		if (whole && err == nil) || errors.Is(err, errSealed) {
+			return err
+		}
+		if !errors.Is(err, errNoRoom) {
+			noRoomSince = time.Time{}
+		} else if noRoomSince.IsZero() {
+			noRoomSince = time.Now()
+		} else if time.Since(noRoomSince) > patience {
 			return err
 		}
 		select {
@@ -80,7 +96,7 @@ func (s *shipper) all(ctx context.Context) error {
 }
 
 // round ships up to budget bytes and tells whether everything there was has been shipped. The last
-// round also ships lines that have no end.
+// round also ships lines that have no end, and logs that are empty.
 func (s *shipper) round(ctx context.Context, budget int64, last bool) (whole bool, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -92,14 +108,15 @@ func (s *shipper) round(ctx context.Context, budget int64, last bool) (whole boo
 		if !entry.Type().IsRegular() || strings.HasPrefix(name, ".") {
 			continue
 		}
-		shipped, end, err := s.file(ctx, name, budget, last)
-		if err != nil {
-			return false, err
+		shipped, end, failed := s.file(ctx, name, budget, last)
+		if failed != nil && !errors.Is(failed, errNoRoom) {
+			return false, failed // of the server or the way to it: other logs would fare no better
 		}
+		err = errors.Join(err, failed)
 		budget -= shipped
 		whole = whole && end
 	}
-	return whole, nil
+	return whole, err
 }
 
 // file ships what is new of one log and tells how much that was and whether it was all.
@@ -122,7 +139,7 @@ func (s *shipper) file(ctx context.Context, name string, budget int64, last bool
 		if !last {
 			part = wholeLines(part)
 		}
-		if len(part) == 0 {
+		if len(part) == 0 && (!last || s.created[name]) {
 			cut := int64(n) == room // by the budget, in the middle of a line
 			return shipped, !cut, nil
 		}
@@ -151,18 +168,28 @@ func (s *shipper) send(ctx context.Context, f *os.File, name string, part []byte
 	offset := s.positions[name]
 	position, err := s.server.AppendLog(ctx, s.app, name, offset, bytes.NewReader(part))
 	if err == nil {
-		s.positions[name] = offset + int64(len(part))
+		s.positions[name], s.created[name] = offset+int64(len(part)), true
 		if position.Size != s.positions[name] {
 			return s.resume(f, name, position.Size)
 		}
 		return nil
 	}
+	return s.refused(f, name, err)
+}
+
+// refused judges an append that failed.
+func (s *shipper) refused(f *os.File, name string, err error) error {
 	var answer *client.Error
-	if errors.As(err, &answer) && client.IsConflict(err) {
-		if answer.Size == nil {
-			return fmt.Errorf("%w: %s", errSealed, answer.Message)
-		}
+	if !errors.As(err, &answer) {
+		return err
+	}
+	switch {
+	case answer.Size != nil:
 		return s.resume(f, name, *answer.Size)
+	case answer.Status == http.StatusGone, answer.Status == http.StatusConflict, answer.Status == http.StatusNotFound:
+		return fmt.Errorf("%w: %w", errSealed, err)
+	case answer.Status == http.StatusInsufficientStorage, answer.Status == http.StatusRequestEntityTooLarge:
+		return fmt.Errorf("%w for %s: %w", errNoRoom, name, err)
 	}
 	return err
 }
@@ -174,7 +201,7 @@ func (s *shipper) resume(f *os.File, name string, archived int64) error {
 	if err != nil {
 		return err
 	}
-	s.positions[name] = archived
+	s.positions[name], s.created[name] = archived, true
 	message := fmt.Sprintf("%s: the archive has %d bytes, %d were thought to be there", name, archived, before)
 	if archived > info.Size() {
 		// Bytes of an earlier life of this log: what is written from now on would be lost below them.
