@@ -137,16 +137,21 @@ func someNode(name, property string) string {
 	return withName(name, fmt.Sprintf("self.nodes.exists(m, %s%s)", property, isNode))
 }
 
-// someNodeOrGroup is someNode, where the name may be a group's too.
-func someNodeOrGroup(name, property string) string {
-	return withName(name, fmt.Sprintf("self.nodes.exists(m, %s(%s == z || %s))", property, group("m"), isNode))
-}
-
 // withName names the parts of a name within a condition: z all of it, b what is before a number at
 // its end, k that number or 0.
 func withName(name, condition string) string {
 	return fmt.Sprintf("[%s].exists(z, [z.find(%s)].exists(s, [z.substring(0, size(z) - size(s))].exists(b, [s == '' ? 0 : int(s.substring(1))].exists(k, %s))))",
 		name, number, condition)
+}
+
+// withNodes gives a rule the maps counts, how many nodes each name makes or 0 without count, and
+// appsOf, the apps of each name with a space before and after each. Two equal names, which have been
+// refused already, would make an error of the maps: then the rule holds.
+func withNodes(rule apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
+	rule = with("counts", "self.nodes.transformMapEntry(i, m, {m.name: has(m.count) ? m.count : 0})",
+		with("appsOf", "self.nodes.transformMapEntry(i, m, {m.name: has(m.apps) ? ' ' + m.apps.join(' ') + ' ' : ''})", rule))
+	rule.Rule += " || self.nodes.exists(i, n, self.nodes.exists(j, m, j < i && m.name == n.name))"
+	return rule
 }
 
 // isNode tells whether m is, or makes, the node z.
@@ -179,21 +184,27 @@ func firstIDs() string {
 	return fmt.Sprintf("self.nodes.transformList(i, n, has(n.nem) ? n.nem : 1 + self.nodes.transformList(j, m, j < i, %s).sum())", count("m"))
 }
 
+// overlapping tells whether the i-th range, from a to z, overlaps another one. It is what 256 × 256
+// pairs can afford within the API server's limit for one call: what most pairs fail comes first.
+func overlapping(first, last, unless string) string {
+	return fmt.Sprintf("[%[1]s[i]].exists(a, [%[2]s[i]].exists(z, %[1]s.exists(j, f, f <= z && %[2]s[j] >= a && %[3]s)))", first, last, unless)
+}
+
 func (e Extent) idRules() apiextensionsv1.ValidationRules {
 	// Ids by place never meet each other, so one of the two is explicit: n, the later one if both are.
-	sameID := fmt.Sprintf("self.nodes.exists(j, m, j != i && (!has(m.nem) || j < i) && first[i] < first[j] + %s && first[j] < first[i] + %s)",
-		count("m"), count("n"))
+	sameID := overlapping("first", "last", "j != i && (j < i || !has(self.nodes[j].nem))")
+	lastIDs := fmt.Sprintf("self.nodes.transformList(i, n, first[i] + %s - 1)", count("n"))
 	// Platforms of a scenario have numbers or words for names; words count as -1.
 	bound := func(end int) string {
 		return fmt.Sprintf("self.nodes.map(n, has(n.platforms) && n.platforms.matches('^[0-9]{1,6}-[0-9]{1,6}$') ? int(n.platforms.split('-')[%d]) : "+
 			"has(n.platform) && n.platform.matches('^[0-9]{1,6}$') ? int(n.platform) : -1)", end)
 	}
-	samePlatform := "self.nodes.exists(j, m, j < i && (low[i] < 0 || low[j] < 0 ? has(n.platform) && has(m.platform) && n.platform == m.platform : " +
-		"low[i] <= high[j] && low[j] <= high[i]))"
+	samePlatform := fmt.Sprintf("(low[i] >= 0 ? %s : has(n.platform) && self.nodes.exists(j, m, has(m.platform) && m.platform == n.platform && j < i))",
+		overlapping("low", "high", "j < i"))
 	return apiextensionsv1.ValidationRules{
-		with("first", firstIDs(), e.refuse("two nodes have the same NEM id", fmt.Sprintf(
+		with("first", firstIDs(), with("last", lastIDs, e.refuse("two nodes have the same NEM id", fmt.Sprintf(
 			"self.nodes.transformList(i, n, has(n.nem) && %s, %s'another node has this NEM id, or one of these, too (without nem, a node has the number of its place among all nodes)')",
-			sameID, at("nodes", "n.name", ".nem")))),
+			sameID, at("nodes", "n.name", ".nem"))))),
 		with("low", bound(0), with("high", bound(1), e.refuse("two nodes have the same platform", fmt.Sprintf(
 			"self.nodes.transformList(i, n, %s, 'spec.nodes[' + n.name + '].' + (has(n.platforms) ? 'platforms: ' + n.platforms : has(n.platform) ? 'platform: ' + n.platform : '') + ' is taken by another node')",
 			samePlatform)))),
@@ -214,14 +225,12 @@ func (e Extent) networkRules() apiextensionsv1.ValidationRules {
 			"self.networks.map(w, %s, %sw.subnet + ' is too small: a node has a NEM id above ' + %s + ', and an address is the base plus the NEM id')",
 			tooSmall, at("networks", "w.name", ".subnet"), highest))),
 	}
-	// How many nodes each name makes; 0 for a node without count. Of two equal names, which are refused anyway, the first counts.
-	counts := "self.nodes.transformMapEntry(i, m, !self.nodes.exists(j, n, j < i && n.name == m.name), {m.name: has(m.count) ? m.count : 0})"
 	for _, end := range []string{"from", "to"} {
 		rule := e.refuseEach(fmt.Sprintf("a link goes %s an unknown group", end), fmt.Sprintf(
 			"self.networks.map(w, has(w.links), %s)",
 			each(at("networks", "w.name", ".links")+"'there is no group or node '", "w.links", "l",
 				"!"+withName("l."+end, "z in groups || z in counts && counts[z] == 0 || b in counts && k > 0 && k <= counts[b]"), fmt.Sprintf("l.%[1]s + ' to go %[1]s'", end))))
-		rules = append(rules, with("groups", "self.nodes.map(m, "+group("m")+")", with("counts", counts, rule)))
+		rules = append(rules, withNodes(with("groups", "self.nodes.map(m, "+group("m")+")", rule)))
 	}
 	for _, client := range []string{"publisher", "subscriber"} {
 		rules = append(rules, e.clientNetworkRule(client))
@@ -308,14 +317,15 @@ func (e Extent) timelineRules() apiextensionsv1.ValidationRules {
 		"%[2]se.at + ' is after the end of the experiment: its duration is ' + self.duration)", durationPattern, at("timeline", "e.at", ".at"))
 	rules := apiextensionsv1.ValidationRules{e.refuse("the timeline goes on after the duration", late)}
 	for _, verb := range []string{"start", "stop"} {
-		ok := fmt.Sprintf("(x.contains('/') ? %s : self.nodes.exists(m, %s))",
-			fmt.Sprintf("[%s].exists(y, %s)", appOf("x"), someNodeOrGroup(nodeOf("x"), runs("m", "y")+" && ")), runs("m", "x"))
-		rules = append(rules, e.refuseEach(fmt.Sprintf("the timeline would %s what no node runs", verb), fmt.Sprintf(
+		ok := fmt.Sprintf("(x.contains('/') ? [%s].exists(y, [' ' + y + ' '].exists(app, %s)) : self.nodes.exists(m, %s))", appOf("x"),
+			withName(nodeOf("x"), "z in counts && counts[z] == 0 && appsOf[z].contains(app) || b in counts && k > 0 && k <= counts[b] && appsOf[b].contains(app) || "+
+				"self.nodes.exists(m, "+runs("m", "y")+" && "+group("m")+" == z)"), runs("m", "x"))
+		rules = append(rules, withNodes(e.refuseEach(fmt.Sprintf("the timeline would %s what no node runs", verb), fmt.Sprintf(
 			"self.timeline.map(e, has(e.%[1]s), %[2]s)",
-			verb, each(at("timeline", "e.at", "."+verb)+"'no node runs '", "e."+verb, "x", "!"+ok, "x + ': want app, node/app or group/app'"))))
+			verb, each(at("timeline", "e.at", "."+verb)+"'no node runs '", "e."+verb, "x", "!"+ok, "x + ': want app, node/app or group/app'")))))
 	}
 	for i := range rules {
-		rules[i].Rule = "!has(self.timeline) || " + rules[i].Rule
+		rules[i].Rule = "!has(self.timeline) || " + rules[i].Rule // "||" associates, so one more alternative needs no brackets
 	}
 	return rules
 }

@@ -56,28 +56,16 @@ func (r Report) Failed() bool {
 
 // Files judges the objects in files; the error is about reading them.
 func Files(names []string, stdin io.Reader) (Report, error) {
-	var all []*document
 	var report Report
+	var all []*document
 	for _, name := range names {
 		text, err := read(name, stdin)
 		if err != nil {
 			return report, err
 		}
-		if name == Stdin {
-			name = "standard input"
-		}
-		documents, findings := parse(name, text)
-		report.Findings = append(report.Findings, findings...)
-		if len(documents) == 0 && len(findings) == 0 {
-			report.Findings = append(report.Findings, Finding{File: name, Message: "holds no object"})
-		}
-		all = append(all, documents...)
+		all = append(all, report.parse(name, text)...)
 	}
-	library := knownWaveforms(all)
-	for _, d := range all {
-		report.Findings = append(report.Findings, d.judge(library)...)
-		report.Objects = append(report.Objects, d.kind+"/"+d.name)
-	}
+	report.judge(all)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int {
 		if a.File != b.File {
 			return slices.Index(names, a.File) - slices.Index(names, b.File)
@@ -85,6 +73,33 @@ func Files(names []string, stdin io.Reader) (Report, error) {
 		return a.Line - b.Line
 	})
 	return report, nil
+}
+
+// Text judges the objects in the text of one file.
+func Text(name string, text []byte) (report Report) {
+	report.judge(report.parse(name, text))
+	slices.SortStableFunc(report.Findings, func(a, b Finding) int { return a.Line - b.Line })
+	return report
+}
+
+func (r *Report) parse(name string, text []byte) []*document {
+	if name == Stdin {
+		name = "standard input"
+	}
+	documents, findings := parse(name, text)
+	r.Findings = append(r.Findings, findings...)
+	if len(documents) == 0 && len(findings) == 0 {
+		r.Findings = append(r.Findings, Finding{File: name, Message: "holds no object"})
+	}
+	return documents
+}
+
+func (r *Report) judge(documents []*document) {
+	library := knownWaveforms(documents)
+	for _, d := range documents {
+		r.Findings = append(r.Findings, d.judge(library)...)
+		r.Objects = append(r.Objects, d.kind+"/"+d.name)
+	}
 }
 
 func read(name string, stdin io.Reader) ([]byte, error) {

@@ -1,0 +1,187 @@
+package validate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func parseObject(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		t.Fatal(err)
+	}
+	if object.GetKind() != "Waveform" {
+		object.SetNamespace("default")
+	}
+	return object
+}
+
+// TestTheAPIServerRefusesTheSameMistakes installs the definitions into a real API server, which
+// judges them too: their schemas, rules and the rules' costs.
+func TestTheAPIServerRefusesTheSameMistakes(t *testing.T) {
+	c, err := client.New(testkube.Start(t), client.Options{Scheme: testkube.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("refusals", func(t *testing.T) { serverRefuses(t, c) })
+	t.Run("accepted", func(t *testing.T) { serverAccepts(t, c) })
+	t.Run("edits", func(t *testing.T) { serverGuardsEdits(t, c) })
+	t.Run("the largest experiment", func(t *testing.T) { serverTakesLargest(t, c) })
+}
+
+func serverRefuses(t *testing.T, c client.Client) {
+	for _, r := range refusals {
+		t.Run(r.name, func(t *testing.T) {
+			err := c.Create(t.Context(), parseObject(t, r.broken(t)), client.DryRunAll)
+			if err == nil {
+				t.Fatal("the API server took it")
+			}
+			// In the cluster duplicates of names and the values of enums are said in Kubernetes' own words.
+			message := strings.NewReplacer("name of an earlier entry", "Duplicate value").Replace(r.message)
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), r.path) || !strings.Contains(err.Error(), message) {
+				t.Errorf("refused with:\n%v\nwant %s: …%s…", err, r.path, message)
+			}
+			if strings.Contains(err.Error(), "evaluating rule") {
+				t.Errorf("a rule stumbled over what another one refuses:\n%v", err)
+			}
+		})
+	}
+}
+
+func serverAccepts(t *testing.T, c client.Client) {
+	if err := c.Create(t.Context(), parseObject(t, sound), client.DryRunAll); err != nil {
+		t.Errorf("the sound experiment: %v", err)
+	}
+	for _, pattern := range []string{"scenarios/*/*.yaml", "scenarios/*/short/*.yaml", "charts/vignette/files/waveforms/*.yaml"} {
+		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Create(t.Context(), parseObject(t, string(text)), client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+func serverGuardsEdits(t *testing.T, c client.Client) {
+	e := &v1alpha1.Experiment{}
+	if err := yaml.Unmarshal([]byte(sound), e); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Create(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Spec.Seed = 2
+	if err := c.Update(t.Context(), e); err != nil {
+		t.Errorf("an edit before the operator has seen the experiment: %v; want none", err)
+	}
+	setPhase(t, c, e, v1alpha1.PhaseQueued)
+	e.Spec.Seed = 3
+	if err := c.Update(t.Context(), e); err != nil {
+		t.Errorf("an edit in the queue: %v; want none", err)
+	}
+	setPhase(t, c, e, v1alpha1.PhaseRunning)
+	for name, edit := range map[string]func(*v1alpha1.ExperimentSpec){
+		"duration":         func(s *v1alpha1.ExperimentSpec) { s.Duration = "2m" },
+		"seed":             func(s *v1alpha1.ExperimentSpec) { s.Seed = 9 },
+		"scenario":         func(s *v1alpha1.ExperimentSpec) { s.Scenario = &v1alpha1.ScenarioReference{Ref: "hills"} },
+		"networks":         func(s *v1alpha1.ExperimentSpec) { s.Networks[0].MTU = 1400 },
+		"apps":             func(s *v1alpha1.ExperimentSpec) { s.Apps[2].Instances = 5 },
+		"nodes":            func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Group = "norway" },
+		"timeline":         func(s *v1alpha1.ExperimentSpec) { s.Timeline = s.Timeline[:1] },
+		"drain":            func(s *v1alpha1.ExperimentSpec) { s.Drain.Max = "1m" },
+		"ttlAfterFinished": func(s *v1alpha1.ExperimentSpec) { d := v1alpha1.Duration("1h"); s.TTLAfterFinished = &d },
+	} {
+		edited := e.DeepCopy()
+		edit(&edited.Spec)
+		err := c.Update(t.Context(), edited)
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec."+name+": Forbidden: "+name+" cannot change once the experiment has left the queue") {
+			t.Errorf("an edit of %s of a running experiment: %v; want it refused", name, err)
+		}
+	}
+	e.Spec.Stop = true
+	if err := c.Update(t.Context(), e); err != nil {
+		t.Errorf("stop of a running experiment: %v; want none", err)
+	}
+	e.Spec.Stop = false
+	if err := c.Update(t.Context(), e); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.stop: Forbidden: a stop cannot be taken back") {
+		t.Errorf("a stop taken back: %v; want it refused", err)
+	}
+}
+
+func setPhase(t *testing.T, c client.Client, e *v1alpha1.Experiment, phase v1alpha1.ExperimentPhase) {
+	t.Helper()
+	e.Status.Phase = phase
+	if err := c.Status().Update(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serverTakesLargest keeps the rules within what the API server spends on one object, at the bounds.
+func serverTakesLargest(t *testing.T, c client.Client) {
+	e := &v1alpha1.Experiment{}
+	if err := yaml.Unmarshal([]byte(sound), e); err != nil {
+		t.Fatal(err)
+	}
+	e.Name, e.Spec.Nodes, e.Spec.Timeline = "largest", nil, nil
+	e.Spec.Networks[1].Subnet = "198.18.4.0/22"
+	e.Spec.Networks[0].Subnet, e.Spec.Networks[0].Links = "198.18.8.0/22", nil
+	e.Spec.Apps = append(e.Spec.Apps[:1:1], e.Spec.Apps[2:3]...)
+	for i := range int32(256) {
+		nem := 300 - i
+		node := v1alpha1.Node{Name: fmt.Sprintf("vehicle-%d", i), NEM: &nem, Platform: fmt.Sprint(i), Networks: []string{"wan", "lan"}, Apps: []string{"bft"}}
+		if i == 0 {
+			node.Apps = []string{"hub"}
+		}
+		e.Spec.Nodes = append(e.Spec.Nodes, node)
+	}
+	for i := range 40 {
+		entry := v1alpha1.TimelineEntry{At: v1alpha1.Duration(fmt.Sprintf("%ds", i))}
+		for j := range 16 {
+			entry.Start = append(entry.Start, fmt.Sprintf("vehicle-%d/bft", 255-j))
+		}
+		e.Spec.Timeline = append(e.Spec.Timeline, entry)
+	}
+	if err := c.Create(t.Context(), e, client.DryRunAll); err != nil {
+		t.Errorf("256 nodes, 40 timeline entries of 16 targets: %v", err)
+	}
+}
+
+func TestEveryFieldOfTheSpecIsFrozenExceptStop(t *testing.T) {
+	d, err := definitionOf("Experiment")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen := map[string]bool{"stop": true}
+	for _, rule := range d.structural.XValidations {
+		if rest, found := strings.CutPrefix(rule.FieldPath, ".spec."); found {
+			frozen[rest] = true
+		}
+	}
+	spec := reflect.TypeFor[v1alpha1.ExperimentSpec]()
+	for i := range spec.NumField() {
+		name, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		if !frozen[name] {
+			t.Errorf("spec.%s may change while the experiment runs: add it to crdrules' frozenFields", name)
+		}
+	}
+}
