@@ -112,7 +112,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 		if len(s.findings) > 0 {
 			s.doom(ReasonReferenceLost, "%s", describe(s.findings))
 		}
-		return false, nil
+		return s.doomed, nil
 	default:
 		return false, nil
 	}

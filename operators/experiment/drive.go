@@ -26,7 +26,7 @@ func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
 	}
 	workflow, err := r.workflow(ctx, s)
 	if err != nil || workflow == nil {
-		return s.failure() == nil, err
+		return s.failure() == nil || s.doomed, err
 	}
 	flow := argo.Read(workflow)
 	if flow.Finished() {
@@ -54,7 +54,7 @@ const argoPatience = 2 * time.Minute
 func (s *scope) awaitArgo(workflow *unstructured.Unstructured, step argo.Step) bool {
 	if step.Name == "" && s.now.Sub(workflow.GetCreationTimestamp().Time) > argoPatience {
 		s.doom(ReasonWorkflowFailed, "Argo has not begun Workflow %s within %s: is its controller running?", workflow.GetName(), argoPatience)
-		return false
+		return s.doomed
 	}
 	if s.failure() == nil && step.Name == "" {
 		s.experiment.Status.Message = "waiting for Argo to begin the workflow"
@@ -77,12 +77,15 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 	}
 	s.countNodes(lost)
 	r.checkRun(s, state, lost)
+	if s.doomed {
+		return nil
+	}
 	if s.failure() == nil && s.experiment.Status.T0 == nil {
 		r.setT0(s)
 		return nil // T0 is written before anybody hears of it
 	}
 	plan, err := r.nextPlan(ctx, s, state)
-	if err != nil {
+	if err != nil || s.doomed {
 		return err
 	}
 	v := r.view(s, state, plan.Armed, lost)

@@ -29,7 +29,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
 	}
 	workflow, err := r.workflow(ctx, s)
 	if err != nil || workflow == nil {
-		return false, err
+		return s.doomed, err
 	}
 	flow := argo.Read(workflow)
 	if flow.Finished() {

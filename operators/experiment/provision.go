@@ -33,8 +33,8 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 		if stop, err := step(ctx, s); stop || err != nil {
 			return true, err
 		}
-		if s.failure() != nil {
-			return false, nil // salvage follows
+		if s.doomed {
+			return true, nil
 		}
 	}
 	return true, nil

@@ -30,6 +30,9 @@ type scope struct {
 	wait time.Duration
 	// gone tells that the finalizer is off and there is no status to write any more.
 	gone bool
+	// doomed tells that the failure was found in this reconciliation: it is written before anybody acts on it,
+	// so that a restarted operator does not take it back.
+	doomed bool
 	// options of the platform for rendering.
 	options render.Options
 }

@@ -76,6 +76,8 @@ func (s *scope) doom(reason, format string, args ...any) {
 	s.setCondition(ConditionFailure, metav1.ConditionTrue, reason, message)
 	s.experiment.Status.Message = message
 	s.warn(reason, "%s", message)
+	s.doomed = true
+	s.after(0)
 }
 
 // shorten keeps messages within what conditions and events take.

@@ -57,6 +57,8 @@ type world struct {
 	writes []string
 	// killAfter so many writes every call of the operator fails; 0 for never.
 	killAfter int
+	// onDeath is what follows the kill.
+	onDeath func()
 
 	// Switches of the played parts.
 	noKubelet, noAgents, noArgo bool
@@ -118,15 +120,16 @@ func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *
 	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
 	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e)...).
 		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}).
-		WithInterceptorFuncs(interceptor.Funcs{Create: withUID}).Build()
+		WithInterceptorFuncs(interceptor.Funcs{Create: w.withUID}).Build()
 	w.server = &server{world: w, states: map[string]*runapi.State{}}
 	w.restart()
 	return w
 }
 
 // withUID does what the fake API server leaves out.
-func withUID(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+func (w *world) withUID(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	object.SetUID(types.UID("uid-of-" + object.GetName()))
+	object.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
 	return c.Create(ctx, object, options...)
 }
 
@@ -202,6 +205,10 @@ func (w *world) step() {
 	w.t.Helper()
 	if _, err := w.reconcile(); err != nil && !errors.Is(err, errKilled) {
 		w.t.Fatalf("reconcile at %s: %v", w.clock.Since(start), err)
+	}
+	if w.dead() && w.onDeath != nil {
+		w.onDeath()
+		return // it is back before anybody else acts
 	}
 	w.tick()
 	w.clock.Step(time.Second)
