@@ -23,7 +23,7 @@ const (
 )
 
 // v2Controllers are what the kubelet needs of a v2 tree.
-var v2Controllers = []string{"cpuset", "cpu", "io", "memory", "pids"}
+var v2Controllers = []string{"cpuset", "cpu", "io", "memory", "hugetlb", "pids"}
 
 // Hierarchies are the mounted trees in which a control group must exist.
 type Hierarchies struct {

@@ -22,7 +22,7 @@ type Host struct {
 func (h Host) Free() (bool, error) {
 	own := -1
 	if link, err := netlink.LinkByName(h.Plan.Bridge()); err == nil {
-		if link.Attrs().Alias != h.Owner {
+		if !h.owns(link) {
 			return false, nil
 		}
 		own = link.Attrs().Index
@@ -62,38 +62,55 @@ func ipNet(p netip.Prefix) *net.IPNet {
 
 // Up makes the bridge and its address, as far as they are missing.
 func (h Host) Up() error {
-	bridge, err := h.bridge()
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		attrs := netlink.NewLinkAttrs()
-		attrs.Name = h.Plan.Bridge()
-		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
-			return fmt.Errorf("add bridge %s: %w", attrs.Name, err)
-		}
-		link, err := netlink.LinkByName(attrs.Name)
-		if err != nil {
-			return err
-		}
-		if err := netlink.LinkSetAlias(link, h.Owner); err != nil {
-			return fmt.Errorf("mark bridge %s: %w", attrs.Name, err)
-		}
-		bridge = link
-	} else if err != nil {
+	bridge, err := h.find(h.Plan.Bridge())
+	if err != nil {
 		return err
+	}
+	if bridge == nil {
+		bridge = &netlink.Bridge{LinkAttrs: attributes(h.Plan.Bridge())}
+		if err := netlink.LinkAdd(bridge); err != nil {
+			return fmt.Errorf("add bridge %s: %w", h.Plan.Bridge(), err)
+		}
 	}
 	if err := netlink.AddrReplace(bridge, &netlink.Addr{IPNet: ipNet(h.Plan.HostAddress())}); err != nil {
 		return fmt.Errorf("address of bridge %s: %w", h.Plan.Bridge(), err)
 	}
-	return netlink.LinkSetUp(bridge)
+	return h.claim(bridge)
 }
 
-// bridge returns the cluster's bridge; it is an error if somebody else's has its name.
-func (h Host) bridge() (netlink.Link, error) {
-	link, err := netlink.LinkByName(h.Plan.Bridge())
-	if err != nil {
-		return nil, err
+func attributes(name string) netlink.LinkAttrs {
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = name
+	return attributes
+}
+
+// claim marks a new interface as the cluster's, and only then sets it up.
+func (h Host) claim(link netlink.Link) error {
+	if err := netlink.LinkSetAlias(link, h.Owner); err != nil {
+		return fmt.Errorf("mark interface %s: %w", link.Attrs().Name, err)
 	}
-	if alias := link.Attrs().Alias; alias != h.Owner && alias != "" {
-		return nil, fmt.Errorf("interface %s belongs to %q, want %q", h.Plan.Bridge(), alias, h.Owner)
+	return netlink.LinkSetUp(link)
+}
+
+// owns: an interface with our name that nobody has marked and that was never
+// set up is one which we had no time to mark before we were killed.
+func (h Host) owns(link netlink.Link) bool {
+	alias, up := link.Attrs().Alias, link.Attrs().Flags&net.FlagUp != 0
+	return alias == h.Owner || alias == "" && !up
+}
+
+// find returns the cluster's interface of this name, or nil if there is none;
+// it is an error if somebody else's has the name.
+func (h Host) find(name string) (netlink.Link, error) {
+	link, err := netlink.LinkByName(name)
+	if errors.As(err, new(netlink.LinkNotFoundError)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("interface %s: %w", name, err)
+	}
+	if !h.owns(link) {
+		return nil, fmt.Errorf("interface %s belongs to %q, want %q", name, link.Attrs().Alias, h.Owner)
 	}
 	return link, nil
 }
@@ -101,34 +118,33 @@ func (h Host) bridge() (netlink.Link, error) {
 // Attach makes a node's uplink: eth0 in the network namespace of process pid,
 // and the other end on the bridge. A left-over of an earlier life is replaced.
 func (h Host) Attach(node, pid int) error {
-	bridge, err := h.bridge()
+	bridge, err := h.find(h.Plan.Bridge())
 	if err != nil {
 		return err
 	}
-	if err := h.Detach(node); err != nil {
+	if bridge == nil {
+		return fmt.Errorf("bridge %s is not there", h.Plan.Bridge())
+	}
+	if err := h.remove(h.Plan.Veth(node)); err != nil {
 		return err
 	}
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MasterIndex = h.Plan.Veth(node), bridge.Attrs().Index
-	veth := &netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsPid(pid)}
+	veth := &netlink.Veth{LinkAttrs: attributes(h.Plan.Veth(node)), PeerName: "eth0", PeerNamespace: netlink.NsPid(pid)}
+	veth.MasterIndex = bridge.Attrs().Index
 	if err := netlink.LinkAdd(veth); err != nil {
-		return fmt.Errorf("add uplink %s: %w", attrs.Name, err)
+		return fmt.Errorf("add uplink %s: %w", h.Plan.Veth(node), err)
 	}
-	return netlink.LinkSetUp(veth)
+	return h.claim(veth)
 }
 
-// Detach removes a node's uplink if it is there: a dead network namespace may
-// linger for a minute on orphaned TCP sockets and keep it.
-func (h Host) Detach(node int) error {
-	link, err := netlink.LinkByName(h.Plan.Veth(node))
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil
-	}
-	if err != nil {
+// remove removes an interface if it is there. A dead network namespace may
+// linger for a minute on orphaned TCP sockets, and keep its uplink.
+func (h Host) remove(name string) error {
+	link, err := h.find(name)
+	if err != nil || link == nil {
 		return err
 	}
 	if err := netlink.LinkDel(link); err != nil && !errors.Is(err, unix.ENODEV) {
-		return fmt.Errorf("delete uplink %s: %w", h.Plan.Veth(node), err)
+		return fmt.Errorf("delete interface %s: %w", name, err)
 	}
 	return nil
 }
@@ -150,24 +166,11 @@ func (h Host) Route(node int) error {
 
 // Down removes all interfaces of the cluster; their addresses and routes go with them.
 func (h Host) Down() error {
-	if _, err := h.bridge(); errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil
-	} else if err != nil {
-		return err
-	}
+	var problems []error
 	for node := 1; node <= MaxNodes; node++ {
-		if err := h.Detach(node); err != nil {
-			return err
-		}
+		problems = append(problems, h.remove(h.Plan.Veth(node)))
 	}
-	bridge, err := h.bridge()
-	if err != nil {
-		return err
-	}
-	if err := netlink.LinkDel(bridge); err != nil {
-		return fmt.Errorf("delete bridge %s: %w", h.Plan.Bridge(), err)
-	}
-	return nil
+	return errors.Join(append(problems, h.remove(h.Plan.Bridge()))...)
 }
 
 // ConfigureNode sets up a node's own interfaces and routes; it runs in the
