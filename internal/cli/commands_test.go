@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"vignette.dev/vignette/internal/runapi"
+	runclient "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// archive answers like the platform's server.
+type archive struct {
+	runs  []runapi.RunSummary
+	state runapi.State
+	files map[string]string
+}
+
+func (a archive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := func(v any) { _ = json.NewEncoder(w).Encode(v) } // a client that is gone needs no answer
+	switch {
+	case r.URL.Path == "/v1/runs":
+		answer(a.runs)
+	case r.URL.Path == "/v1/runs/5f0c":
+		answer(a.state)
+	case r.URL.Path == "/v1/runs/5f0c/files":
+		manifest := runapi.Manifest{UID: "5f0c"}
+		for path := range a.files {
+			manifest.Files = append(manifest.Files, runapi.ManifestFile{Path: path})
+		}
+		answer(manifest)
+	default:
+		if content, ok := a.files[strings.TrimPrefix(r.URL.Path, "/v1/runs/5f0c/files/")]; ok {
+			_, _ = w.Write([]byte(content))
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		answer(runapi.Problem{Error: "no such file"})
+	}
+}
+
+func testCluster(t *testing.T, a archive, objects ...client.Object) *cluster {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	kube := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Experiment{}).WithObjects(objects...).Build()
+	return &cluster{namespace: "team-nor", kube: kube, archive: runclient.New(server.URL, server.Client(), nil)}
+}
+
+func analysed(t *testing.T) archive {
+	t.Helper()
+	text, err := json.Marshal(wholeResults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive{
+		runs: []runapi.RunSummary{{Namespace: "team-nor", Name: "quickstart", UID: "5f0c"}, {UID: "0ld"}},
+		files: map[string]string{"results/results.json": string(text), "results/groups.csv": "group,sent\nall,240\n",
+			"results/deliveries.csv": "id\n", "logs/nor/bft/messages-1.jsonl": "{}\n"},
+	}
+}
+
+func TestResultsOfADeletedExperimentComeFromTheArchive(t *testing.T) {
+	c := testCluster(t, analysed(t))
+	for form, want := range map[string]string{"table": "median", "json": `"schemaVersion":1`, "csv": "all,240"} {
+		var out bytes.Buffer
+		if err := c.results(t.Context(), "quickstart", resultsOptions{output: form, table: "groups"}, &out, &out); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("-o %s: %s; want %s in it", form, out.String(), want)
+		}
+	}
+}
+
+func TestSaveKeepsToItsFolder(t *testing.T) {
+	a := analysed(t)
+	folder := filepath.Join(t.TempDir(), "out")
+	var notes bytes.Buffer
+	if err := testCluster(t, a).save(t.Context(), "5f0c", folder, &notes); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, "results", "groups.csv")); err != nil || string(text) != a.files["results/groups.csv"] {
+		t.Errorf("saved groups.csv: %q, %v", text, err)
+	}
+	if !strings.HasPrefix(notes.String(), "4 files, ") {
+		t.Errorf("note %q; want the number of files", notes.String())
+	}
+	a.files = map[string]string{"../outside": "x"}
+	if err := testCluster(t, a).save(t.Context(), "5f0c", folder, &notes); err == nil {
+		t.Error("a file outside the folder was saved")
+	}
+	if _, err := os.Stat(filepath.Join(folder, "..", "outside")); err == nil {
+		t.Error("a file appeared outside the folder")
+	}
+}
+
+func TestWithoutResultsTheErrorSaysWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		archive archive
+		uid     string
+		want    string
+	}{
+		"no run":      {archive{}, "", "the archive has no run of quickstart in namespace team-nor"},
+		"wrong uid":   {analysed(t), "nope", "want one of 5f0c, 0ld"},
+		"not yet":     {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Running"}}}, "", "has no results yet, it is Running"},
+		"failed runs": {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Failed", Message: "bad image"}}}, "", "failed before it was analysed: bad image"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			err := testCluster(t, c.archive).results(t.Context(), "quickstart", resultsOptions{output: "table", uid: c.uid}, &out, &out)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v; want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func watched(t *testing.T, ctx context.Context, e *v1alpha1.Experiment) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := testCluster(t, archive{}, e).watch(ctx, e, newView(&out))
+	return out.String(), err
+}
+
+func TestWatchEndsWithTheExperiment(t *testing.T) {
+	out, err := watched(t, t.Context(), finished())
+	if err != nil || !strings.Contains(out, "first Succeeded: 1680 of 1680 deliveries arrived (100.00 %), median delay 1.4ms; 3 gaps") {
+		t.Errorf("error %v, output:\n%s", err, out)
+	}
+}
+
+func TestWatchFailsIfTheExperimentDoes(t *testing.T) {
+	e := finished()
+	e.Status.Phase, e.Status.Message = v1alpha1.PhaseFailed, "node prt: image not found"
+	out, err := watched(t, t.Context(), e)
+	if err != exit(exitFailure) || !strings.Contains(out, "first Failed: node prt: image not found") {
+		t.Errorf("error %v, output:\n%s", err, out)
+	}
+}
+
+func TestInterruptDetachesAndTheExperimentGoesOn(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out, err := watched(t, ctx, running())
+	if err != exit(exitDetached) || !strings.Contains(out, "Detached: experiment quickstart goes on") {
+		t.Errorf("error %v, output:\n%s", err, out)
+	}
+}
+
+func TestWatchTellsOfADeletedExperiment(t *testing.T) {
+	var out bytes.Buffer
+	err := testCluster(t, archive{}).watch(t.Context(), running(), newView(&out))
+	if err == nil || !strings.Contains(err.Error(), "was deleted while it ran") {
+		t.Errorf("error %v; want that it was deleted", err)
+	}
+}
+
+func TestRunRefusesAMistakeBeforeItSpeaksToACluster(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata: {name: a}\nspec: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := Main("test", []string{"vignette", "run", "--kubeconfig", "/nowhere", file}, strings.NewReader(""), &out, &errs)
+	if code != exitFailure || !strings.Contains(errs.String(), "bad.yaml:4: spec") || strings.Contains(errs.String(), "nowhere") {
+		t.Errorf("exit code %d, errors:\n%s", code, errs.String())
+	}
+}
+
+func TestARunIsANewObject(t *testing.T) {
+	c := testCluster(t, archive{})
+	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "quickstart", "experiment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit := func() error {
+		objects, err := check("experiment.yaml", text, os.Stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.submit(t.Context(), objects)
+		return err
+	}
+	if err := submit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := submit(); err == nil || !strings.Contains(err.Error(), "exists already") {
+		t.Errorf("a second run of one name: %v; want that it exists already", err)
+	}
+}
+
+func TestEveryCommandHasAnExample(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		if c.Example == "" && c.Parent() != nil && c.Parent().Name() != "completion" {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for _, child := range c.Commands() {
+			visit(child)
+		}
+	}
+	visit(newRoot("test", "vignette"))
+}
+
+func TestAsAKubectlPluginItNamesItselfSo(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := Main("1.2.3", []string{"/usr/bin/kubectl-vignette", "run", "--help"}, strings.NewReader(""), &out, &errs); code != 0 || !strings.Contains(out.String(), "kubectl vignette run FILE") {
+		t.Errorf("exit code %d, help:\n%s%s", code, out.String(), errs.String())
+	}
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (-update writes it anew):\n%s\nwant:\n%s", path, got, want)
+	}
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func ptr[T any](v T) *T { return &v }
+
+func quantiles(median float64) *runapi.Quantiles {
+	return &runapi.Quantiles{Min: median / 10, P25: median / 2, Median: median, P75: median * 2, Max: median * 20}
+}
+
+func wholeResults() runapi.Results {
+	return runapi.Results{
+		SchemaVersion: 1, Experiment: "quickstart", Namespace: "team-nor", UID: "5f0c", Phase: "Succeeded",
+		StartTime: &noon, DurationSeconds: 75, Verdict: &runapi.Verdict{KeptUp: true},
+		Messages:     runapi.Messages{Sent: 240, Expected: 1680, Received: 1679, Lost: 1, LostPercent: 0.0595},
+		DelaySeconds: quantiles(0.1124),
+		Groups: []runapi.GroupResult{
+			{Name: "all", Messages: runapi.Messages{Sent: 240, Expected: 1680, Received: 1679, Lost: 1, LostPercent: 0.0595}, DelaySeconds: quantiles(0.1124)},
+			{Name: "local", Messages: runapi.Messages{Sent: 240, Expected: 720, Received: 720}, DelaySeconds: quantiles(0.000412)},
+			{Name: "cross", Messages: runapi.Messages{Sent: 240, Expected: 960000, Received: 959999, Lost: 1, LostPercent: 0.0001, Duplicates: 2}, DelaySeconds: quantiles(3.14)},
+		},
+		Publishers: []runapi.PublisherResult{
+			{Name: "nor/bft/1", Node: "nor", Messages: runapi.Messages{Sent: 30, Expected: 210, Received: 210}, DelaySeconds: quantiles(0.0999)},
+			{Name: "prt/bft/1", Node: "prt", Messages: runapi.Messages{Sent: 30, Expected: 210, Lost: 210, LostPercent: 100}},
+		},
+		Networks: []runapi.NetworkResult{{Name: "wan", BytesPerSecond: ptr(1225.4)}},
+		Gaps:     []runapi.Gap{},
+	}
+}
+
+func TestResultsAreTablesWithUnits(t *testing.T) {
+	golden(t, "results.txt", resultsText(wholeResults()))
+}
+
+func TestResultsNameLatenessAndGaps(t *testing.T) {
+	r := wholeResults()
+	r.Publishers, r.Networks = nil, nil
+	r.Verdict = &runapi.Verdict{Late: []runapi.Late{{Node: "nor", FromSeconds: 12, ToSeconds: 13.5, What: "frame release", WorstSeconds: 0.0151}}}
+	r.Gaps = []runapi.Gap{
+		{What: "log", Node: "prt", FromSeconds: ptr(31.25), Reason: "the pod was killed"},
+		{What: "networks[].tcp", Reason: "not computed yet"},
+	}
+	golden(t, "results-gaps.txt", resultsText(r))
+}
+
+func TestResultsOfNothingAreStillATable(t *testing.T) {
+	golden(t, "results-empty.txt", resultsText(runapi.Results{Experiment: "e", Namespace: "n", UID: "u", Phase: "Failed"}))
+}
+
+func running() *v1alpha1.Experiment {
+	t0 := metav1.NewMicroTime(noon)
+	e := &v1alpha1.Experiment{}
+	e.Name, e.Namespace, e.UID = "quickstart", "team-nor", "5f0c"
+	e.CreationTimestamp = metav1.NewTime(noon.Add(-20 * time.Second))
+	e.Spec.Duration = "75s"
+	e.Status.Phase, e.Status.Step, e.Status.Progress, e.Status.T0 = v1alpha1.PhaseRunning, "stop", "42%", &t0
+	e.Status.Nodes.Ready, e.Status.Nodes.Total, e.Status.Nodes.Summary = 2, 2, "2/2"
+	e.Status.Workflow = "quickstart"
+	e.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: "True", Reason: "Accepted", Message: "every reference is good"}}
+	return e
+}
+
+func finished() *v1alpha1.Experiment {
+	e := running()
+	e.Name, e.Status.Phase, e.Status.Progress = "first", v1alpha1.PhaseSucceeded, "100%"
+	e.Status.Results = &v1alpha1.ResultsSummary{Sent: 240, Expected: 1680, Received: 1680, DeliveredPercent: "100.00", MedianDelay: "1.4ms", Gaps: 3}
+	return e
+}
+
+func TestStatusListsExperiments(t *testing.T) {
+	golden(t, "list.txt", listTable([]v1alpha1.Experiment{*running(), *finished()}, true, noon.Add(40*time.Second)))
+}
+
+func TestStatusTellsEverythingAboutOne(t *testing.T) {
+	golden(t, "status-running.txt", description(running(), &runapi.Counters{Sent: 120, Received: 840}, noon.Add(31*time.Second)))
+	golden(t, "status-finished.txt", description(finished(), nil, noon.Add(2*time.Minute)))
+}
+
+func TestTheLiveLine(t *testing.T) {
+	counters := &runapi.Counters{Sent: 120, Received: 840}
+	for name, c := range map[string]struct{ got, want string }{
+		"terminal": {progressLine(running(), counters, noon.Add(31*time.Second), true),
+			"quickstart  Running/stop    [████████░░░░░░░░░░░░]   42%  0:31 / 1:15  nodes 2/2  sent 120  received 840"},
+		"plain": {progressLine(running(), counters, noon.Add(-5*time.Second), false),
+			"quickstart  Running/stop     42%  -0:05 / 1:15  nodes 2/2  sent 120  received 840"},
+		"not yet seen": {progressLine(&v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, nil, noon, false), "new  Submitted     "},
+		"cut":          {cut("abcdef", 4), "abc…"},
+		"hours":        {clock(3*time.Hour + 62*time.Second), "3:01:02"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %q; want %q", name, c.got, c.want)
+		}
+	}
+}
+
+func TestFiguresHaveThreeDigitsAndAUnit(t *testing.T) {
+	for _, c := range []struct {
+		seconds float64
+		want    string
+	}{{0, "0.00 µs"}, {0.000412, "412 µs"}, {0.00141, "1.41 ms"}, {0.1124, "112 ms"}, {1.534, "1.53 s"}, {301.2, "301 s"}, {-0.002, "-2.00 ms"}} {
+		if got := seconds(c.seconds); got != c.want {
+			t.Errorf("seconds(%v) = %q; want %q", c.seconds, got, c.want)
+		}
+	}
+}

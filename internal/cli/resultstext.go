@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// resultsText is the results for people: as tables, the way published studies give them.
+func resultsText(r runapi.Results) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in namespace %s: %s", r.Experiment, r.Namespace, r.Phase)
+	if r.StartTime != nil {
+		fmt.Fprintf(&b, ", started %s", r.StartTime.UTC().Format("2006-01-02 15:04:05Z"))
+	}
+	if r.DurationSeconds > 0 {
+		fmt.Fprintf(&b, ", %s s", strconv.FormatFloat(r.DurationSeconds, 'f', -1, 64))
+	}
+	fmt.Fprintf(&b, "\nrun %s\n\n", r.UID)
+	b.WriteString(groupsTable(r).String())
+	if len(r.Publishers) > 0 {
+		b.WriteString("\n" + publishersTable(r.Publishers).String())
+	}
+	if networks := networksTable(r.Networks); len(networks) > 1 {
+		b.WriteString("\n" + networks.String())
+	}
+	b.WriteString("\n" + verdictText(r.Verdict) + gapsText(r.Gaps))
+	return b.String()
+}
+
+var figureHeads = []string{"sent", "expected", "received", "lost", "lost %", "duplicates", "delay min", "p25", "median", "p75", "max"}
+
+func groupsTable(r runapi.Results) table {
+	rows := table{figures("GROUP", figureHeads...)}
+	groups := r.Groups
+	if len(groups) == 0 || groups[0].Name != "all" {
+		groups = append([]runapi.GroupResult{{Name: "all", Messages: r.Messages, DelaySeconds: r.DelaySeconds}}, groups...)
+	}
+	for _, g := range groups {
+		rows = append(rows, figures(g.Name, figuresOf(g.Messages, g.DelaySeconds)...))
+	}
+	return rows
+}
+
+func publishersTable(publishers []runapi.PublisherResult) table {
+	rows := table{figures("PUBLISHER", figureHeads...)}
+	for _, p := range publishers {
+		rows = append(rows, figures(p.Name, figuresOf(p.Messages, p.DelaySeconds)...))
+	}
+	return rows
+}
+
+func figuresOf(m runapi.Messages, q *runapi.Quantiles) []string {
+	cells := []string{count(m.Sent), count(m.Expected), count(m.Received), count(m.Lost), lostPercent(m), count(m.Duplicates)}
+	if q == nil {
+		return append(cells, "-", "-", "-", "-", "-")
+	}
+	for _, delay := range []float64{q.Min, q.P25, q.Median, q.P75, q.Max} {
+		cells = append(cells, seconds(delay))
+	}
+	return cells
+}
+
+func count(n int64) string { return strconv.FormatInt(n, 10) }
+
+// lostPercent never rounds a loss to none, nor to all.
+func lostPercent(m runapi.Messages) string {
+	switch {
+	case m.Expected == 0:
+		return "-"
+	case m.Lost == 0:
+		return "0"
+	case m.LostPercent < 0.01:
+		return "<0.01"
+	case m.Lost < m.Expected && m.LostPercent > 99.99:
+		return ">99.99"
+	}
+	return strconv.FormatFloat(m.LostPercent, 'f', 2, 64)
+}
+
+// seconds with three significant digits, in the unit that suits.
+func seconds(s float64) string {
+	switch magnitude := math.Abs(s); {
+	case magnitude < 1e-3:
+		return significant(s*1e6) + " µs"
+	case magnitude < 1:
+		return significant(s*1e3) + " ms"
+	}
+	return significant(s) + " s"
+}
+
+func significant(v float64) string {
+	decimals := 2
+	for limit := 10.0; decimals > 0 && math.Abs(v) >= limit; limit *= 10 {
+		decimals--
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+func networksTable(networks []runapi.NetworkResult) table {
+	rows := table{figures("NETWORK", "data volume", "of it routing")}
+	for _, n := range networks {
+		if n.BytesPerSecond == nil {
+			continue
+		}
+		routing := "-"
+		if n.RoutingBytesPerSecond != nil {
+			routing = size(int64(math.Round(*n.RoutingBytesPerSecond))) + "/s"
+		}
+		rows = append(rows, figures(n.Name, size(int64(math.Round(*n.BytesPerSecond)))+"/s", routing))
+	}
+	return rows
+}
+
+// size in bytes, kB, MB or GB of a thousand each.
+func size(bytes int64) string {
+	v := float64(bytes)
+	for _, unit := range []string{"B", "kB", "MB"} {
+		if v < 1000 {
+			if unit == "B" {
+				return fmt.Sprintf("%d B", bytes)
+			}
+			return significant(v) + " " + unit
+		}
+		v /= 1000
+	}
+	return significant(v) + " GB"
+}
+
+func verdictText(v *runapi.Verdict) string {
+	switch {
+	case v == nil:
+		return "Emulation kept up: not known\n"
+	case v.KeptUp:
+		return "Emulation kept up: yes\n"
+	}
+	text := "Emulation kept up: NO, so losses and delays may be those of an overloaded machine\n"
+	for _, late := range v.Late {
+		text += fmt.Sprintf("  %s at %s: %s, %s late at worst\n", late.Node, interval(&late.FromSeconds, &late.ToSeconds), late.What, seconds(late.WorstSeconds))
+	}
+	return text
+}
+
+func gapsText(gaps []runapi.Gap) string {
+	if len(gaps) == 0 {
+		return "Gaps: none\n"
+	}
+	text := fmt.Sprintf("Gaps: %d\n", len(gaps))
+	for _, g := range gaps {
+		where := g.What
+		if g.Node != "" {
+			where += " of " + g.Node
+		}
+		if g.FromSeconds != nil || g.ToSeconds != nil {
+			where += " at " + interval(g.FromSeconds, g.ToSeconds)
+		}
+		text += fmt.Sprintf("  %s: %s\n", where, g.Reason)
+	}
+	return text
+}
+
+// interval after T0; an end that is not known is left open.
+func interval(from, to *float64) string {
+	text := "…"
+	if from != nil {
+		text = strconv.FormatFloat(*from, 'f', 1, 64)
+	}
+	if to != nil {
+		return text + "–" + strconv.FormatFloat(*to, 'f', 1, 64) + " s"
+	}
+	return text + " s on"
+}

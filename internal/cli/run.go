@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/validate"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// fieldManager owns what `run` applies.
+const fieldManager = "vignette-cli"
+
+func newRun(t *target) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Start the experiment in a file, and follow it with --watch",
+		Long: "run creates the experiment in a file, after the Waveforms and Scenarios beside it. With --watch it follows the\n" +
+			"experiment to its end and fails if the experiment does. Ctrl-C stops following, not the experiment.",
+		Example: "  vignette run scenarios/quickstart/experiment.yaml --watch\n" +
+			"  vignette run -n team-nor experiment.yaml",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := readFile(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			objects, err := check(args[0], text, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			experiments, err := c.submit(cmd.Context(), objects)
+			if err != nil {
+				return err
+			}
+			for _, e := range experiments {
+				fmt.Fprintf(cmd.OutOrStdout(), "experiment %s/%s created\n", e.Namespace, e.Name)
+			}
+			if !follow {
+				fmt.Fprintf(cmd.OutOrStdout(), "Follow it: vignette status -n %[1]s %[2]s; results in the end: vignette results -n %[1]s %[2]s\n",
+					experiments[0].Namespace, experiments[0].Name)
+				return nil
+			}
+			if len(experiments) > 1 {
+				return fmt.Errorf("--watch follows one experiment, and %s has %d: all of them run now, see vignette status", args[0], len(experiments))
+			}
+			return c.watch(cmd.Context(), experiments[0], newView(cmd.OutOrStdout()))
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the experiment to its end")
+	return cmd
+}
+
+func readFile(name string, stdin io.Reader) ([]byte, error) {
+	if name == validate.Stdin {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(name)
+}
+
+// check refuses what the API server would refuse, before anything is created.
+func check(name string, text []byte, complaints io.Writer) ([]*unstructured.Unstructured, error) {
+	report := validate.Text(name, text)
+	for _, finding := range report.Findings {
+		fmt.Fprintln(complaints, finding)
+	}
+	if report.Failed() {
+		return nil, exit(exitFailure)
+	}
+	var objects []*unstructured.Unstructured
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	experiments := 0
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if len(object.Object) == 0 {
+			continue
+		}
+		if isExperiment(object) {
+			experiments++
+		}
+		objects = append(objects, object)
+	}
+	if experiments == 0 {
+		return nil, fmt.Errorf("%s has no Experiment: use kubectl apply for other objects", name)
+	}
+	return objects, nil
+}
+
+func isExperiment(object *unstructured.Unstructured) bool {
+	return object.GetKind() == "Experiment" && object.GroupVersionKind().Group == v1alpha1.GroupVersion.Group
+}
+
+// submit applies what experiments refer to, then creates the experiments: a run is a new object, so
+// one that is there already is never taken for this one.
+func (c *cluster) submit(ctx context.Context, objects []*unstructured.Unstructured) (experiments []*v1alpha1.Experiment, err error) {
+	for _, object := range objects {
+		if isExperiment(object) {
+			continue
+		}
+		if namespaced, err := c.kube.IsObjectNamespaced(object); err != nil {
+			return nil, explain(err)
+		} else if namespaced && object.GetNamespace() == "" {
+			object.SetNamespace(c.namespace)
+		}
+		apply := client.ApplyConfigurationFromUnstructured(object)
+		if err := c.kube.Apply(ctx, apply, client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), explain(err))
+		}
+	}
+	for _, object := range objects {
+		if !isExperiment(object) {
+			continue
+		}
+		if object.GetNamespace() == "" {
+			object.SetNamespace(c.namespace)
+		}
+		err := c.kube.Create(ctx, object, client.FieldOwner(fieldManager), client.FieldValidation("Strict"))
+		if apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("experiment %[1]s exists already in namespace %[2]s, and a new run is a new object: delete it "+
+				"(kubectl delete -n %[2]s experiment %[1]s; its archived results stay) or give the new one another name", object.GetName(), object.GetNamespace())
+		}
+		if err != nil {
+			return nil, explain(err)
+		}
+		experiments = append(experiments, &v1alpha1.Experiment{})
+		e := experiments[len(experiments)-1]
+		e.Namespace, e.Name, e.UID = object.GetNamespace(), object.GetName(), object.GetUID()
+	}
+	return experiments, nil
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func newStatus(t *target) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Show how experiments are getting on",
+		Long:  "status lists the experiments of a namespace, or tells everything about one.",
+		Example: "  vignette status\n" +
+			"  vignette status -n team-nor quickstart\n" +
+			"  vignette status --all-namespaces",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return c.describe(cmd.Context(), args[0], cmd.OutOrStdout())
+			}
+			if all {
+				c.namespace = ""
+			}
+			return c.list(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the experiments of all namespaces")
+	return cmd
+}
+
+func (c *cluster) list(ctx context.Context, out io.Writer) error {
+	var experiments v1alpha1.ExperimentList
+	if err := c.kube.List(ctx, &experiments, client.InNamespace(c.namespace)); err != nil {
+		return explain(err)
+	}
+	if len(experiments.Items) == 0 {
+		where := "the cluster"
+		if c.namespace != "" {
+			where = "namespace " + c.namespace
+		}
+		_, err := fmt.Fprintf(out, "No experiments in %s. Start one: vignette run FILE\n", where)
+		return err
+	}
+	_, err := io.WriteString(out, listTable(experiments.Items, c.namespace == "", time.Now()))
+	return err
+}
+
+func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time) string {
+	heads := []string{"NAME", "PHASE", "NODES", "PROGRESS", "DELIVERED", "MEDIAN DELAY", "AGE"}
+	if namespaces {
+		heads = append([]string{"NAMESPACE"}, heads...)
+	}
+	rows := table{left(heads...)}
+	for _, e := range experiments {
+		delivered, median := "", ""
+		if r := e.Status.Results; r != nil {
+			delivered, median = r.DeliveredPercent+" %", r.MedianDelay
+		}
+		cells := []string{e.Name, stage(&e), e.Status.Nodes.Summary, e.Status.Progress, delivered, median, duration.HumanDuration(now.Sub(e.CreationTimestamp.Time))}
+		if namespaces {
+			cells = append([]string{e.Namespace}, cells...)
+		}
+		rows = append(rows, left(cells...))
+	}
+	return rows.String()
+}
+
+func (c *cluster) describe(ctx context.Context, name string, out io.Writer) error {
+	e := &v1alpha1.Experiment{}
+	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, e)
+	if apierrors.IsNotFound(err) {
+		return c.missing(ctx, name)
+	}
+	if err != nil {
+		return explain(err)
+	}
+	_, err = io.WriteString(out, description(e, c.counters(ctx, e), time.Now()))
+	return err
+}
+
+// missing explains that there is no such experiment, with what the archive knows of the name.
+func (c *cluster) missing(ctx context.Context, name string) error {
+	err := fmt.Errorf("there is no experiment %s in namespace %s", name, c.namespace)
+	if runs, archiveErr := c.archive.Runs(ctx, c.namespace, name); archiveErr == nil && len(runs) > 0 {
+		return fmt.Errorf("%w any more, but the archive has %d of its runs: vignette results -n %s %s", err, len(runs), c.namespace, name)
+	}
+	return fmt.Errorf("%w: vignette status lists those that are there, -A those of all namespaces", err)
+}
+
+// description tells everything about one experiment.
+func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Time) string {
+	rows := table{left("Experiment", e.Namespace+"/"+e.Name), left("UID", string(e.UID)), left("Phase", stage(e))}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, left(name, value))
+		}
+	}
+	add("Message", e.Status.Message)
+	add("Nodes ready", e.Status.Nodes.Summary)
+	add("Progress", e.Status.Progress)
+	if e.Status.T0 != nil {
+		add("T0", e.Status.T0.UTC().Format("2006-01-02 15:04:05.000Z"))
+		if ended(e) == nil {
+			add("Elapsed", clock(now.Sub(e.Status.T0.Time))+" of "+clock(e.Spec.Duration.Std()))
+		}
+	}
+	add("Workflow", e.Status.Workflow)
+	if counters != nil {
+		add("Messages", fmt.Sprintf("%d sent, %d received", counters.Sent, counters.Received))
+	}
+	if e.Status.Results != nil {
+		add("Results", headline(e.Status.Results)[len(": "):])
+	}
+	text := rows.String()
+	if len(e.Status.Conditions) > 0 {
+		conditions := table{left("CONDITION", "STATUS", "REASON", "MESSAGE")}
+		for _, c := range e.Status.Conditions {
+			conditions = append(conditions, left(c.Type, string(c.Status), c.Reason, c.Message))
+		}
+		text += "\n" + conditions.String()
+	}
+	return text
+}

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func newStop(t *target) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop NAME",
+		Short: "End an experiment early; what was measured is still analysed",
+		Example: "  vignette stop quickstart\n" +
+			"  vignette stop -n team-nor quickstart",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			e := &v1alpha1.Experiment{}
+			err = c.kube.Get(cmd.Context(), client.ObjectKey{Namespace: c.namespace, Name: args[0]}, e)
+			if apierrors.IsNotFound(err) {
+				return c.missing(cmd.Context(), args[0])
+			}
+			if err != nil {
+				return explain(err)
+			}
+			if ended(e) != nil {
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "experiment %s/%s has ended already: %s\n", e.Namespace, e.Name, e.Status.Phase)
+				return err
+			}
+			before := e.DeepCopy()
+			e.Spec.Stop = true
+			if err := c.kube.Patch(cmd.Context(), e, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
+				return explain(err)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "experiment %[1]s/%[2]s is stopping; results in a moment: vignette results -n %[1]s %[2]s\n", e.Namespace, e.Name)
+			return err
+		},
+	}
+}

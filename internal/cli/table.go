@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// cell of a table.
+type cell struct {
+	text  string
+	right bool
+}
+
+// table is rows of cells; its columns are as wide as their widest cell.
+type table [][]cell
+
+// left makes a row of cells that begin at the left of their columns.
+func left(texts ...string) []cell {
+	row := make([]cell, len(texts))
+	for i, text := range texts {
+		row[i] = cell{text: text}
+	}
+	return row
+}
+
+// figures makes a row of a name and figures, which end at the right of their columns.
+func figures(name string, texts ...string) []cell {
+	row := left(append([]string{name}, texts...)...)
+	for i := range row[1:] {
+		row[i+1].right = true
+	}
+	return row
+}
+
+// gap between columns.
+const gap = "   "
+
+func (t table) String() string {
+	var widths []int
+	for _, row := range t {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	var b strings.Builder
+	for _, row := range t {
+		var line strings.Builder
+		for i, c := range row {
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text))
+			if i > 0 {
+				line.WriteString(gap)
+			}
+			if c.right {
+				line.WriteString(space + c.text)
+			} else {
+				line.WriteString(c.text + space)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}

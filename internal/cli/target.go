@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	runclient "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// target says which cluster and namespace the commands speak to.
+type target struct {
+	kubeconfig, context, namespace, platform string
+}
+
+func (t *target) addFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&t.kubeconfig, "kubeconfig", "", "kubeconfig `file` (default: KUBECONFIG, else ~/.kube/config)")
+	flags.StringVar(&t.context, "context", "", "`name` of the context in the kubeconfig")
+	flags.StringVarP(&t.namespace, "namespace", "n", "", "`namespace` of the experiment (default: the context's)")
+	flags.StringVar(&t.platform, "platform-namespace", "vignette-system", "`namespace` that the platform is installed in")
+}
+
+// cluster is a connection to a cluster with the platform.
+type cluster struct {
+	namespace string
+	kube      client.Client
+	// archive of results, through the API server's proxy of the platform's server.
+	archive *runclient.Client
+}
+
+func (t *target) connect() (*cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = t.kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.context})
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster to speak to: %w (set KUBECONFIG or --kubeconfig; for the developer cluster: eval \"$(hack/cluster env)\")", err)
+	}
+	config.QPS = -1 // a handful of requests a second; the default limiter would only delay them
+	namespace := t.namespace
+	if namespace == "" {
+		if namespace, _, err = loader.Namespace(); err != nil {
+			return nil, err
+		}
+	}
+	return dial(config, namespace, t.platform)
+}
+
+func dial(config *rest.Config, namespace, platform string) (*cluster, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	kube, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, explain(err)
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	base, err := proxyURL(config, platform)
+	if err != nil {
+		return nil, err
+	}
+	return &cluster{namespace: namespace, kube: kube, archive: runclient.New(base, httpClient, runclient.NoToken)}, nil
+}
+
+// proxyURL is the platform's server as the API server's service proxy shows it.
+func proxyURL(config *rest.Config, platform string) (string, error) {
+	host, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return "", err
+	}
+	return host.JoinPath("api/v1/namespaces", url.PathEscape(platform), "services/http:vignette-server:http/proxy").String(), nil
+}
+
+// explain says what to do about an error of the API server.
+func explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("%w: the cluster does not know vignette's objects: install the chart (docs/install.md)", err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w: ask whoever runs the cluster for the right, or name another namespace with -n", err)
+	}
+	return err
+}
+
+// explainArchive says what to do about an error of the archive.
+func (t *target) explainArchive(err error) error {
+	var status int
+	if e := asServerError(err); e != nil {
+		status = e.Status
+	}
+	switch status {
+	case http.StatusForbidden:
+		return fmt.Errorf("%w: you need the right to get services/proxy in namespace %s", err, t.platform)
+	case http.StatusServiceUnavailable, http.StatusBadGateway:
+		return fmt.Errorf("%w: the archive is not up: kubectl -n %s get pods", err, t.platform)
+	case http.StatusNotFound:
+		return fmt.Errorf("%w: is the platform installed in namespace %s? Else name its namespace with --platform-namespace", err, t.platform)
+	}
+	return err
+}

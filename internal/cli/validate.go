@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/internal/validate"
+)
+
+func newValidate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Say everything that is wrong with files, without a cluster",
+		Long: "validate judges Experiments, Waveforms and Scenarios by the same schemas and rules as the API server,\n" +
+			"without a cluster, and says everything that is wrong at once, each with its line. - is standard input.\n" +
+			"The exit code is 1 if the API server would refuse any object.",
+		Example: "  vignette validate experiment.yaml\n" +
+			"  vignette validate scenarios/e4/*.yaml\n" +
+			"  kustomize build . | vignette validate -",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			report, err := validate.Files(files, cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			for _, finding := range report.Findings {
+				fmt.Fprintln(cmd.OutOrStdout(), finding)
+			}
+			if report.Failed() {
+				return exit(exitFailure)
+			}
+			for _, object := range report.Objects {
+				fmt.Fprintln(cmd.OutOrStdout(), object, "is valid")
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// view shows how an experiment is getting on: one line that is rewritten on a terminal; elsewhere a
+// line for each step, and one every plainInterval.
+type view struct {
+	out io.Writer
+	// width of the terminal in characters; 0 where out is none.
+	width func() int
+	// drawn tells that the terminal's line has to be ended before anything else is written.
+	drawn bool
+	// stage and since are what the last plain line spoke of, and when it was written.
+	stage string
+	since time.Time
+	noted string
+}
+
+const plainInterval = 15 * time.Second
+
+func newView(out io.Writer) *view {
+	v := &view{out: out, width: func() int { return 0 }}
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		v.width = func() int {
+			width, _, err := term.GetSize(int(file.Fd()))
+			if err != nil {
+				return 80
+			}
+			return width
+		}
+	}
+	return v
+}
+
+// show the experiment as it is now.
+func (v *view) show(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Time) {
+	v.noted = ""
+	width := v.width()
+	if width > 0 {
+		fmt.Fprint(v.out, "\r\x1b[K"+cut(progressLine(e, counters, now, true), width-1))
+		v.drawn = true
+		return
+	}
+	if at := stage(e); at != v.stage || now.Sub(v.since) >= plainInterval {
+		v.stage, v.since = at, now
+		v.print(progressLine(e, counters, now, false))
+	}
+}
+
+// note something once, such as a lost connection.
+func (v *view) note(text string) {
+	if text != v.noted {
+		v.noted = text
+		v.close()
+		v.print(text)
+	}
+}
+
+func (v *view) close() {
+	if v.drawn {
+		fmt.Fprintln(v.out)
+	}
+	v.drawn = false
+}
+
+func (v *view) print(line string) { fmt.Fprintln(v.out, line) }
+
+// stage is the phase with the step of the workflow.
+func stage(e *v1alpha1.Experiment) string {
+	phase := string(e.Status.Phase)
+	if phase == "" {
+		phase = "Submitted"
+	}
+	if e.Status.Step != "" && e.Status.Phase == v1alpha1.PhaseRunning {
+		return phase + "/" + e.Status.Step
+	}
+	return phase
+}
+
+// progressLine is everything there is to say in one line.
+func progressLine(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Time, bar bool) string {
+	parts := []string{fmt.Sprintf("%s  %-14s", e.Name, stage(e))}
+	if bar {
+		parts = append(parts, progressBar(percent(e.Status.Progress), 20))
+	}
+	if e.Status.Progress != "" {
+		parts = append(parts, fmt.Sprintf("%4s", e.Status.Progress))
+	}
+	if e.Status.T0 != nil {
+		parts = append(parts, clock(now.Sub(e.Status.T0.Time))+" / "+clock(e.Spec.Duration.Std()))
+	}
+	if e.Status.Nodes.Total > 0 {
+		parts = append(parts, fmt.Sprintf("nodes %d/%d", e.Status.Nodes.Ready, e.Status.Nodes.Total))
+	}
+	if counters != nil {
+		parts = append(parts, fmt.Sprintf("sent %d  received %d", counters.Sent, counters.Received))
+	} else if e.Status.Message != "" {
+		parts = append(parts, e.Status.Message)
+	}
+	return strings.Join(parts, "  ")
+}
+
+// percent reads status.progress, such as 42%.
+func percent(text string) int {
+	n, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
+	if err != nil {
+		return 0 // not set yet
+	}
+	return max(0, min(100, n))
+}
+
+func progressBar(percent, width int) string {
+	full := percent * width / 100
+	return "[" + strings.Repeat("█", full) + strings.Repeat("░", width-full) + "]"
+}
+
+// clock shows a time as m:ss, negative before T0.
+func clock(d time.Duration) string {
+	sign := ""
+	if d < 0 {
+		sign, d = "-", -d
+	}
+	seconds := int(d.Truncate(time.Second).Seconds())
+	if seconds >= 3600 {
+		return fmt.Sprintf("%s%d:%02d:%02d", sign, seconds/3600, seconds/60%60, seconds%60)
+	}
+	return fmt.Sprintf("%s%d:%02d", sign, seconds/60, seconds%60)
+}
+
+// cut shortens a line to a width in characters.
+func cut(line string, width int) string {
+	if width < 1 || utf8.RuneCountInString(line) <= width {
+		return line
+	}
+	return string([]rune(line)[:width-1]) + "…"
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// refresh of the live view.
+const refresh = time.Second
+
+// watch follows an experiment to its end. It asks once a second: a watch would save little, and
+// elapsed time and message counts change every second anyway.
+func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view *view) error {
+	key := client.ObjectKeyFromObject(followed)
+	ticker := time.NewTicker(refresh)
+	defer ticker.Stop()
+	for {
+		e := &v1alpha1.Experiment{}
+		err := c.kube.Get(ctx, key, e)
+		switch {
+		case ctx.Err() != nil:
+			return detach(view, key)
+		case apierrors.IsNotFound(err) || err == nil && e.UID != followed.UID:
+			view.close()
+			return fmt.Errorf("experiment %s was deleted while it ran; what was measured: vignette results -n %s %s --uid %s",
+				key.Name, key.Namespace, key.Name, followed.UID)
+		case err == nil:
+			view.show(e, c.counters(ctx, e), time.Now())
+			if end := ended(e); end != nil {
+				return end.report(view, e)
+			}
+		default:
+			view.note(fmt.Sprintf("cannot reach the cluster, trying again: %v", err))
+		}
+		select {
+		case <-ctx.Done():
+			return detach(view, key)
+		case <-ticker.C:
+		}
+	}
+}
+
+func detach(view *view, key client.ObjectKey) error {
+	view.close()
+	view.print(fmt.Sprintf("Detached: experiment %[2]s goes on. Look at it: vignette status -n %[1]s %[2]s. End it early: vignette stop -n %[1]s %[2]s",
+		key.Namespace, key.Name))
+	return exit(exitDetached)
+}
+
+// counters of messages so far; nil where the server has none (yet).
+func (c *cluster) counters(ctx context.Context, e *v1alpha1.Experiment) *runapi.Counters {
+	if e.Status.T0 == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*refresh)
+	defer cancel()
+	state, err := c.archive.State(ctx, string(e.UID))
+	if err != nil {
+		return nil // the view does without; `results` will say what is wrong
+	}
+	return &state.Counters
+}
+
+// outcome of an experiment that has ended.
+type outcome v1alpha1.ExperimentPhase
+
+func ended(e *v1alpha1.Experiment) *outcome {
+	if e.Status.Phase == v1alpha1.PhaseSucceeded || e.Status.Phase == v1alpha1.PhaseFailed {
+		o := outcome(e.Status.Phase)
+		return &o
+	}
+	return nil
+}
+
+func (o outcome) report(view *view, e *v1alpha1.Experiment) error {
+	view.close()
+	where := fmt.Sprintf("-n %s %s", e.Namespace, e.Name)
+	if o == outcome(v1alpha1.PhaseFailed) {
+		view.print(fmt.Sprintf("%s Failed: %s", e.Name, e.Status.Message))
+		view.print(fmt.Sprintf("Its logs are kept: vignette results %s --save DIR; events: kubectl -n %s describe experiment %s", where, e.Namespace, e.Name))
+		return exit(exitFailure)
+	}
+	view.print(fmt.Sprintf("%s Succeeded%s", e.Name, headline(e.Status.Results)))
+	view.print("All results: vignette results " + where)
+	return nil
+}
+
+func headline(r *v1alpha1.ResultsSummary) string {
+	if r == nil {
+		return ""
+	}
+	text := fmt.Sprintf(": %d of %d deliveries arrived", r.Received, r.Expected)
+	if r.DeliveredPercent != "" {
+		text += " (" + r.DeliveredPercent + " %)"
+	}
+	if r.MedianDelay != "" {
+		text += ", median delay " + r.MedianDelay
+	}
+	if r.KeptUp != nil && !*r.KeptUp {
+		text += "; the emulation did NOT keep up"
+	}
+	if r.Gaps > 0 {
+		text += fmt.Sprintf("; %d gaps", r.Gaps)
+	}
+	return text
+}
