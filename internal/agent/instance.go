@@ -62,15 +62,15 @@ type process struct {
 	code    int
 }
 
-// begin launches the instance's first process and returns when it exists. Where an earlier one is
-// still ending, it waits for that; an instance that runs already stays as it is.
-func (in *instance) begin(actionID string, planned time.Time) {
+// begin launches the instance's first process, returns when it exists, and gives the event of it, which
+// the caller logs when all instances have begun. Where an earlier process is still ending, it waits for
+// that; an instance that runs already stays as it is.
+func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent {
 	in.mu.Lock()
 	previous, running := in.ended, in.active && in.wanted && !in.draining
 	in.mu.Unlock()
 	if running {
-		in.agent.events.add(runapi.AgentEvent{Event: eventStarted, Instance: in.spec.Name, ActionID: actionID, Message: "was running already"})
-		return
+		return runapi.AgentEvent{Event: eventStarted, Instance: in.spec.Name, ActionID: actionID, Message: "was running already"}
 	}
 	if previous != nil {
 		in.halt(syscall.SIGTERM)
@@ -86,9 +86,9 @@ func (in *instance) begin(actionID string, planned time.Time) {
 	if err != nil {
 		event.Message = err.Error()
 	}
-	in.agent.events.add(event)
 	in.agent.state.late(now.Sub(planned))
 	go in.supervise(in.process)
+	return event
 }
 
 // launch starts a process; in.mu is held. A command that cannot be started counts as a process that failed at once.

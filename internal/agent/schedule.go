@@ -149,9 +149,7 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 	}
 	switch action.Verb {
 	case runapi.VerbStart:
-		for _, in := range a.instances {
-			in.begin(action.ID, due)
-		}
+		a.startInstances(action.ID, due)
 	case runapi.VerbStop:
 		a.stopInstances(action.ID, due)
 	}
@@ -159,19 +157,34 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 	a.state.executed(action.ID)
 }
 
+// startInstances logs nothing until all have begun, as nothing should come between them.
+func (a *Agent) startInstances(actionID string, due time.Time) {
+	var begun []runapi.AgentEvent
+	for _, in := range a.instances {
+		begun = append(begun, in.begin(actionID, due))
+	}
+	for _, event := range begun {
+		a.events.add(event)
+	}
+}
+
 func (a *Agent) stopInstances(actionID string, due time.Time) {
+	var stopped []runapi.AgentEvent
 	for _, in := range a.instances {
 		if !in.isActive() {
 			continue
 		}
+		now := a.clock.Now()
 		if a.config.DrainOnStop {
 			in.drain()
 		} else {
 			in.halt(syscall.SIGTERM)
 		}
-		now := a.clock.Now()
-		a.events.add(runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStopped, Instance: in.spec.Name, ActionID: actionID,
+		stopped = append(stopped, runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStopped, Instance: in.spec.Name, ActionID: actionID,
 			PlannedNanoseconds: due.UnixNano(), LatenessSeconds: now.Sub(due).Seconds()})
 		a.state.late(now.Sub(due))
+	}
+	for _, event := range stopped {
+		a.events.add(event)
 	}
 }

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// A nation in small: a broker and eight clients that publish and subscribe, each app under its agent,
+// started together by the plan.
+func TestABrokerAndItsClientsUnderAgentsLoseNothing(t *testing.T) {
+	t.Parallel()
+	mosquitto, program := mosquittoProgram(t), filepath.Join(t.TempDir(), "traffic")
+	build := exec.Command("go", "build", "-trimpath", "-o", program, "vignette.dev/vignette/images/traffic")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	port := address[strings.LastIndexByte(address, ':')+1:]
+
+	brokers, clients := newFakeServer(t), newFakeServer(t)
+	broker := newNode(t, brokers)
+	conf := filepath.Join(t.TempDir(), "mosquitto.conf")
+	broker.config.App = "broker"
+	broker.config.Files = []agentconfig.File{{Path: conf, Content: "listener " + port + " 127.0.0.1\nallow_anonymous true\npersistence false\nuser root\n"}}
+	broker.config.Instances = []agentconfig.Instance{{Name: "nor/broker", Command: []string{mosquitto, "-c", conf}}}
+	units := newNode(t, clients)
+	units.config.StopGraceSeconds, units.config.DrainOnStop = 2, true
+	addUnits(t, units, program, address)
+	broker.run()
+	units.run()
+	t0 := time.Now().Add(2 * time.Second).Round(0)
+	for s, start := range map[*fakeServer]string{brokers: "b1", clients: "u1"} {
+		s.set(func(s *fakeServer) {
+			s.plan.T0 = &t0
+			s.plan.Actions = []runapi.Action{{ID: start, Verb: runapi.VerbStart}}
+		})
+	}
+	clients.set(func(s *fakeServer) {
+		s.plan.Actions = append(s.plan.Actions, runapi.Action{ID: "u2", Verb: runapi.VerbStop, AtNanoseconds: 3e9})
+	})
+	waitFor(t, "the stop", func() bool { return len(clients.lastReport().Executed) == 2 })
+	time.Sleep(time.Second) // the drain
+	clients.finish()
+	brokers.finish()
+	if a, b := units.waitExit(), broker.waitExit(); a != 0 || b != 0 {
+		t.Errorf("exit codes %d, %d; want 0", a, b)
+	}
+	checkUnits(t, clients)
+}
+
+func mosquittoProgram(t *testing.T) string {
+	for _, path := range []string{"/usr/sbin/mosquitto", "/usr/bin/mosquitto", "/usr/local/sbin/mosquitto"} {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Skip("needs mosquitto: apt-get install mosquitto")
+	return ""
+}
+
+const unitCount, unitPeriod = 8, 0.2
+
+func addUnits(t *testing.T, n *node, program, broker string) {
+	t.Helper()
+	for i := range unitCount {
+		entity, path := fmt.Sprintf("NOR-S%03d", i+1), filepath.Join(t.TempDir(), "config.json")
+		text, err := json.Marshal(trafficconfig.Config{Instance: fmt.Sprintf("nor/bft/%d", i+1), Protocol: "mqtt", Broker: broker, Country: "NOR", Unit: "NOR-UNIT001", Entity: entity,
+			Seed:      int64(i),
+			Publish:   &trafficconfig.Publish{Topic: "/NOR/NOR-UNIT001/" + entity + "/location", Payload: "geojson", PeriodSeconds: unitPeriod, FirstAfterSeconds: 1 + 0.02*float64(i)},
+			Subscribe: &trafficconfig.Subscribe{Topics: []string{"#"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.config.Files = append(n.config.Files, agentconfig.File{Path: path, Content: string(text)})
+		n.config.Instances = append(n.config.Instances, agentconfig.Instance{Name: fmt.Sprintf("nor/bft/%d", i+1), Command: []string{program, "--config", path}})
+	}
+}
+
+// checkUnits wants every archived message at each of the seven other units.
+func checkUnits(t *testing.T, s *fakeServer) {
+	t.Helper()
+	sent, received := map[string]int64{}, map[string]int{}
+	triggered := 0
+	for i := range unitCount {
+		bad, err := messagelog.Read(strings.NewReader(s.log(fmt.Sprintf("messages-%d.jsonl", i+1))), func(r messagelog.Record) {
+			switch r.Status {
+			case messagelog.Triggered:
+				triggered++
+			case messagelog.Sent:
+				sent[r.ID] = r.TimeNanoseconds
+			case messagelog.Received:
+				received[r.ID]++
+			}
+		})
+		if err != nil || bad > 0 {
+			t.Errorf("message log %d: %d bad lines, %v", i+1, bad, err)
+		}
+	}
+	if len(sent) != triggered || len(sent) < 7*unitCount {
+		t.Errorf("%d triggered, %d sent; want the same, %d at least", triggered, len(sent), 7*unitCount)
+	}
+	for id := range sent {
+		if received[id] != unitCount-1 {
+			t.Errorf("%s was received %d times; want %d", id, received[id], unitCount-1)
+		}
+	}
+	t.Logf("%d messages, each received %d times", len(sent), unitCount-1)
+}
