@@ -35,7 +35,9 @@ def generate(directory: Path, events: int) -> Path:
                     log.write(f'{{"ts":{ts},"instance":"{receiver}","status":"{status}","id":"{receiver}_{m}","topic":"/{receiver}","bytes":240}}\n')
                 for i, sender in enumerate(names):
                     if sender != receiver:
-                        log.write(f'{{"ts":{ts + 1_000_000 + i},"instance":"{receiver}","status":"received","id":"{sender}_{m}","topic":"/{sender}","bytes":240}}\n')
+                        log.write(
+                            f'{{"ts":{ts + 1_000_000 + i},"instance":"{receiver}","status":"received","id":"{sender}_{m}","topic":"/{sender}","bytes":240}}\n'
+                        )
     return path
 
 
@@ -51,7 +53,9 @@ def main() -> None:
         total = time.perf_counter() - begin
         assert analysis.results["messages"]["lost"] == 0, analysis.results["messages"]
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-        print(f"{events} events: figures {computed:.1f} s, with files {total:.1f} s ({total / events * 1e6:.2f} µs an event), peak memory {peak:.2f} GiB")
+        print(
+            f"{events} events: figures {computed:.1f} s, with files {total:.1f} s ({total / events * 1e6:.2f} µs an event), peak memory {peak:.2f} GiB"
+        )
 
 
 if __name__ == "__main__":

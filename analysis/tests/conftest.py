@@ -5,7 +5,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lab import BFT, PICTURE, Lab  # noqa: E402
+from lab import BFT, PICTURE, Lab
 
 
 def pytest_addoption(parser):

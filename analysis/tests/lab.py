@@ -41,7 +41,9 @@ class Lab:
             if planned["kind"] == "traffic":
                 for i in range(count):
                     self.logs[f"logs/{name}/{app['name']}/messages-{i + 1}.jsonl"] = []
-        self.nodes.append({"name": name, "group": group or name, "nem": len(self.nodes) + 1, "podUID": f"pod-{name}", "pod": f"x-{name}", "apps": node_apps})
+        self.nodes.append(
+            {"name": name, "group": group or name, "nem": len(self.nodes) + 1, "podUID": f"pod-{name}", "pod": f"x-{name}", "apps": node_apps}
+        )
         return self
 
     def log_of(self, instance: str) -> list[str]:
@@ -63,17 +65,35 @@ class Lab:
 
     def sample(self, node: str, at: float, sent: int, network: str = "wan", host: str = "host-a", **more) -> "Lab":
         """Add a radio sample; every frame has 100 bytes unless told."""
-        record = {"ts": T0 + round(at * SECOND), "network": network, "node": node, "framesSent": sent // 100, "bytesSent": sent,
-                  "framesReceived": 0, "bytesReceived": 0, "queueDepth": 0, "worstLatenessSeconds": 0.0001, "lateReleases": 0} | more
+        record = {
+            "ts": T0 + round(at * SECOND),
+            "network": network,
+            "node": node,
+            "framesSent": sent // 100,
+            "bytesSent": sent,
+            "framesReceived": 0,
+            "bytesReceived": 0,
+            "queueDepth": 0,
+            "worstLatenessSeconds": 0.0001,
+            "lateReleases": 0,
+        } | more
         self.logs.setdefault(f"radio/{host}.jsonl", []).append(json.dumps(record))
         return self
 
     def write(self) -> Path:
         """Write the run and return its folder."""
         plan = {
-            "schemaVersion": 1, "revision": 3, "namespace": "team-nor", "name": "quickstart", "uid": "run-1", "phase": "Analysing", "t0": T0_TEXT,
+            "schemaVersion": 1,
+            "revision": 3,
+            "namespace": "team-nor",
+            "name": "quickstart",
+            "uid": "run-1",
+            "phase": "Analysing",
+            "t0": T0_TEXT,
             "spec": {"duration": "1m", "networks": [{"name": "wan", "subnet": "198.18.9.0/24"}], "apps": list(self.apps.values()), "nodes": []},
-            "nodes": self.nodes, "measureStartNanoseconds": 0, "measureEndNanoseconds": 60 * SECOND,
+            "nodes": self.nodes,
+            "measureStartNanoseconds": 0,
+            "measureEndNanoseconds": 60 * SECOND,
         } | self.plan
         self.directory.mkdir(parents=True, exist_ok=True)
         for name, record in (("run.json", plan), ("state.json", self.state), ("manifest.json", self.manifest)):

@@ -19,10 +19,17 @@ def eventful(directory: Path) -> Lab:
         if m != 3:
             lab.event("prt/picture", "received", m + 1.1 + m / 100, f"m{m}", "/nor/unit/1")
     lab.event("prt/picture", "received", 4.0, "m1", "/nor/unit/1").event("nor/unit/2", "triggered", 7.0, "x", "/nor/unit/2")
-    for node, app, names in (("nor", "unit", ["nor/unit/1", "nor/unit/2"]), ("prt", "unit", ["prt/unit"]), ("prt", "picture", ["prt/picture"]), ("usa", "silent", ["usa/silent"])):
+    for node, app, names in (
+        ("nor", "unit", ["nor/unit/1", "nor/unit/2"]),
+        ("prt", "unit", ["prt/unit"]),
+        ("prt", "picture", ["prt/picture"]),
+        ("usa", "silent", ["usa/silent"]),
+    ):
         for name in names:
             lab.agent(node, app, "started", 0.0005, instance=name, actionID="start", plannedTs=1767323045000000000, latenessSeconds=0.0005)
-    lab.agent("prt", "unit", "exited", 5.0, instance="prt/unit", exitCode=1, message="broker away").agent("prt", "unit", "restarted", 5.5, instance="prt/unit")
+    lab.agent("prt", "unit", "exited", 5.0, instance="prt/unit", exitCode=1, message="broker away").agent(
+        "prt", "unit", "restarted", 5.5, instance="prt/unit"
+    )
     for second in range(-1, 62):
         lab.sample("nor", float(second), max(second, 0) * 700, worstLatenessSeconds=0.03 if second == 12 else 0.0002, queueDepth=2)
     lab.state["incidents"] = [{"what": "NodeFailed", "node": "usa", "fromSeconds": 40.5, "reason": "pod evicted"}]

@@ -1,5 +1,7 @@
 """Agents' own logs: how late actions were, and when apps were down."""
 
+import itertools
+
 import polars as pl
 
 from . import jsonlines
@@ -7,8 +9,14 @@ from .gaps import Gaps
 from .run import Run
 
 _SCHEMA = {
-    "ts": pl.Int64, "event": pl.String, "instance": pl.String, "actionID": pl.String, "plannedTs": pl.Int64,
-    "latenessSeconds": pl.Float64, "exitCode": pl.Int64, "message": pl.String,
+    "ts": pl.Int64,
+    "event": pl.String,
+    "instance": pl.String,
+    "actionID": pl.String,
+    "plannedTs": pl.Int64,
+    "latenessSeconds": pl.Float64,
+    "exitCode": pl.Int64,
+    "message": pl.String,
 }
 # An action this late was not simultaneous with its peers: the bound that agents are built for (README).
 LATE_ACTION_SECONDS = 0.010
@@ -51,7 +59,7 @@ def _late(run: Run, node: str, rows: list[dict]) -> list[dict]:
         if row["event"] == "armedTooLate":
             at = run.since_t0(row["ts"])
             found.append(late_entry(node, at, at, f"armed too late: {row['actionID']}", lateness))
-    for before, after in zip(rows, rows[1:]):
+    for before, after in itertools.pairwise(rows):
         back = (before["ts"] - after["ts"]) / 1e9
         if back > CLOCK_STEP_SECONDS:
             found.append(late_entry(node, run.since_t0(after["ts"]), run.since_t0(before["ts"]), "clock stepped back", back))

@@ -38,11 +38,20 @@ def analyse(directory: str | Path) -> Analysis:
     _not_computed(run, gaps)
     everything = computed.groups[0]
     results = {
-        "schemaVersion": SCHEMA_VERSION, "experiment": run.plan["name"], "namespace": run.plan["namespace"], "uid": run.plan["uid"],
-        "phase": run.plan.get("phase", ""), **({"startTime": run.plan["t0"]} if run.plan.get("t0") else {}),
-        "durationSeconds": run.duration_seconds, **verdict,
-        "messages": everything["messages"], "delaySeconds": everything["delaySeconds"],
-        "groups": computed.groups or None, "publishers": computed.publishers or None, "networks": networks or None, "gaps": gaps.found or None,
+        "schemaVersion": SCHEMA_VERSION,
+        "experiment": run.plan["name"],
+        "namespace": run.plan["namespace"],
+        "uid": run.plan["uid"],
+        "phase": run.plan.get("phase", ""),
+        **({"startTime": run.plan["t0"]} if run.plan.get("t0") else {}),
+        "durationSeconds": run.duration_seconds,
+        **verdict,
+        "messages": everything["messages"],
+        "delaySeconds": everything["delaySeconds"],
+        "groups": computed.groups or None,
+        "publishers": computed.publishers or None,
+        "networks": networks or None,
+        "gaps": gaps.found or None,
     }
     return Analysis(run, results, matching.messages, matching.deliveries)
 

@@ -54,7 +54,7 @@ class Archive:
             try:
                 return self._send(method, path, body)
             except urllib.error.HTTPError as error:
-                if error.code < 500 and error.code != 429 or attempt == ATTEMPTS - 1:
+                if (error.code < 500 and error.code != 429) or attempt == ATTEMPTS - 1:
                     raise RunError(f"{method} {self.base}{path}: {error.code} {error.read(4096).decode(errors='replace')}") from error
             except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
                 if attempt == ATTEMPTS - 1:

@@ -56,8 +56,12 @@ def _named(name: str, messages: pl.DataFrame, deliveries: pl.DataFrame) -> dict:
     expected, received = deliveries.height, deliveries["received"].count()
     lost = expected - received
     counts = {
-        "sent": messages.height, "expected": expected, "received": received, "lost": lost,
-        "lostPercent": 100.0 * lost / expected if expected else 0.0, "duplicates": int(deliveries["duplicates"].sum()),
+        "sent": messages.height,
+        "expected": expected,
+        "received": received,
+        "lost": lost,
+        "lostPercent": 100.0 * lost / expected if expected else 0.0,
+        "duplicates": int(deliveries["duplicates"].sum()),
     }
     return {"name": name, "messages": counts, "delaySeconds": quantiles(deliveries["delay"])}
 
@@ -77,5 +81,6 @@ def _early(run: Run, deliveries: pl.DataFrame, gaps: Gaps) -> None:
         gaps.add(
             "negative delays",
             f"{early.height} deliveries were received up to {worst:.6f} s before they were logged as sent; they count as they are",
-            start=run.since_t0(early["received"].min()), end=run.since_t0(early["received"].max()),
+            start=run.since_t0(early["received"].min()),
+            end=run.since_t0(early["received"].max()),
         )

@@ -110,8 +110,11 @@ def _never_sent(run: Run, sent: pl.DataFrame, triggered: pl.DataFrame, gaps: Gap
     for number, count, first, last in summary.sort("number").rows():
         instance = run.instances[number]
         gaps.add(
-            f"messages of {instance.name}", f"{count} messages were triggered but never sent; they do not count as sent",
-            instance.node, run.since_t0(first), run.since_t0(last),
+            f"messages of {instance.name}",
+            f"{count} messages were triggered but never sent; they do not count as sent",
+            instance.node,
+            run.since_t0(first),
+            run.since_t0(last),
         )
 
 
@@ -158,7 +161,8 @@ def _unmatched(run: Run, unmatched: pl.DataFrame, messages: pl.DataFrame, gaps: 
         instance = run.instances[number]
         gaps.add(
             f"received events of {instance.name}",
-            f"{count} received events, such as of id {first!r}, match no sent message; they are in no figure", instance.node,
+            f"{count} received events, such as of id {first!r}, match no sent message; they are in no figure",
+            instance.node,
         )
 
 
@@ -184,7 +188,8 @@ def _expected(run: Run, messages: pl.DataFrame) -> pl.DataFrame:
             if known[key] and _speak_the_same(publisher, subscriber):
                 rows.append((number, topic, subscriber.number, publisher.node == subscriber.node, publisher.group != subscriber.group))
     pairs = pl.DataFrame(
-        rows, orient="row",
+        rows,
+        orient="row",
         schema={"publisher": pl.UInt32, "topic": pl.Categorical, "subscriber": pl.UInt32, "local": pl.Boolean, "cross": pl.Boolean},
     )
     expected = messages.select("message", "publisher", "topic", "sent").join(pairs, on=["publisher", "topic"], how="inner")
@@ -197,5 +202,6 @@ def _unexpected(run: Run, received: pl.DataFrame, expected: pl.DataFrame, gaps: 
         instance = run.instances[number]
         gaps.add(
             f"received events of {instance.name}",
-            f"{count} messages came to an instance that does not subscribe to them; they are in no figure", instance.node,
+            f"{count} messages came to an instance that does not subscribe to them; they are in no figure",
+            instance.node,
         )

@@ -16,8 +16,10 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     results = analysis.results
     named = {
-        "messages.csv": _messages(analysis), "deliveries.csv": _deliveries(analysis),
-        "publishers.csv": _flat(results["publishers"], ("name", "node")), "groups.csv": _flat(results["groups"], ("name",)),
+        "messages.csv": _messages(analysis),
+        "deliveries.csv": _deliveries(analysis),
+        "publishers.csv": _flat(results["publishers"], ("name", "node")),
+        "groups.csv": _flat(results["groups"], ("name",)),
     }
     paths = []
     for name, frame in named.items():
@@ -33,8 +35,12 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
 def _names(analysis: Analysis) -> pl.DataFrame:
     instances = analysis.run.instances
     return pl.DataFrame(
-        {"number": [i.number for i in instances], "name": [i.name for i in instances], "node": [i.node for i in instances],
-         "group": [i.group for i in instances]},
+        {
+            "number": [i.number for i in instances],
+            "name": [i.name for i in instances],
+            "node": [i.node for i in instances],
+            "group": [i.group for i in instances],
+        },
         schema={"number": pl.UInt32, "name": pl.Categorical, "node": pl.Categorical, "group": pl.Categorical},
     )
 
@@ -48,8 +54,16 @@ def _messages(analysis: Analysis) -> pl.DataFrame:
         _names(analysis), left_on="publisher", right_on="number", how="left", maintain_order="left"
     )
     return joined.select(
-        pl.col("name").alias("publisher"), "node", "group", "id", "topic", "triggered", "sent", "bytes",
-        *(pl.col(c).fill_null(0) for c in ("expected", "received", "lost", "duplicates")), "ambiguous",
+        pl.col("name").alias("publisher"),
+        "node",
+        "group",
+        "id",
+        "topic",
+        "triggered",
+        "sent",
+        "bytes",
+        *(pl.col(c).fill_null(0) for c in ("expected", "received", "lost", "duplicates")),
+        "ambiguous",
     )
 
 
@@ -62,8 +76,16 @@ def _deliveries(analysis: Analysis) -> pl.DataFrame:
         .join(names.rename({"name": "to"}), left_on="subscriber", right_on="number", how="left", maintain_order="left")
     )
     return joined.select(
-        pl.col("from").alias("publisher"), pl.col("to").alias("subscriber"), "id", "sent", "received",
-        ((pl.col("received") - pl.col("sent")) / 1e9).alias("delaySeconds"), "local", "cross", pl.col("received").is_null().alias("lost"), "duplicates",
+        pl.col("from").alias("publisher"),
+        pl.col("to").alias("subscriber"),
+        "id",
+        "sent",
+        "received",
+        ((pl.col("received") - pl.col("sent")) / 1e9).alias("delaySeconds"),
+        "local",
+        "cross",
+        pl.col("received").is_null().alias("lost"),
+        "duplicates",
     )
 
 
@@ -79,7 +101,8 @@ def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
 
 def tables(results: dict) -> str:
     """A compact table as in the published studies."""
-    lines = [f"{results['namespace']}/{results['experiment']}  {results['phase']}  {results['durationSeconds']:g} s  uid {results['uid']}"]
+    # Without the phase, which goes on after the analysis.
+    lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
     lines += [_verdict_line(results.get("verdict")), ""]
     header = ["", "sent", "expected", "received", "lost", "lost %", "dupl.", "min", "p25", "median", "p75", "max"]
     groups = [[entry["name"]] + _cells(entry) for entry in results["groups"] or []]
@@ -102,9 +125,8 @@ def _verdict_line(verdict: dict | None) -> str:
     if verdict["keptUp"]:
         return "Emulation: kept up"
     worst = max(verdict["late"], key=lambda entry: entry["worstSeconds"])
-    return (
-        f"Emulation: LATE {len(verdict['late'])} times; worst {worst['worstSeconds']:.4f} s on {worst['node']} from {worst['fromSeconds']:.3f} s: {worst['what']}"
-    )
+    return f"Emulation: LATE {len(verdict['late'])} times; worst {worst['worstSeconds']:.4f} s "
+        f"on {worst['node'] or 'a host'} from {worst['fromSeconds']:.3f} s: {worst['what']}"
 
 
 def _cells(entry: dict) -> list[str]:
@@ -116,7 +138,7 @@ def _cells(entry: dict) -> list[str]:
 
 def _table(title: str, header: list[str], rows: list[list[str]], widths: list[int]) -> list[str]:
     def line(cells: list[str]) -> str:
-        return "  ".join([cells[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(cells[1:], widths[1:])])
+        return "  ".join([cells[0].ljust(widths[0])] + [c.rjust(w) for c, w in zip(cells[1:], widths[1:], strict=True)])
 
     return [title, line(header)] + [line(row) for row in rows] + [""]
 

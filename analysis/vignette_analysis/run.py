@@ -105,8 +105,14 @@ class Run:
                     topics = app.get("publishTopics") or []
                     found.append(
                         Instance(
-                            number=len(found), name=name, node=node["name"], group=node["group"], app=app["name"], kind=app["kind"],
-                            publishes=bool(app.get("publishes")), topic=topics[i] if i < len(topics) else "",
+                            number=len(found),
+                            name=name,
+                            node=node["name"],
+                            group=node["group"],
+                            app=app["name"],
+                            kind=app["kind"],
+                            publishes=bool(app.get("publishes")),
+                            topic=topics[i] if i < len(topics) else "",
                             subscriptions=tuple(app.get("subscriptions") or ()),
                             publish_protocol=(spec.get("publisher") or {}).get("protocol", ""),
                             subscribe_protocol=(spec.get("subscriber") or {}).get("protocol", ""),
