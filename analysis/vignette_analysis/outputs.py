@@ -125,8 +125,8 @@ def _verdict_line(verdict: dict | None) -> str:
     if verdict["keptUp"]:
         return "Emulation: kept up"
     worst = max(verdict["late"], key=lambda entry: entry["worstSeconds"])
-    return f"Emulation: LATE {len(verdict['late'])} times; worst {worst['worstSeconds']:.4f} s "
-        f"on {worst['node'] or 'a host'} from {worst['fromSeconds']:.3f} s: {worst['what']}"
+    where = f"on {worst['node'] or 'a host'} from {worst['fromSeconds']:.3f} s"
+    return f"Emulation: LATE {len(verdict['late'])} times; worst {worst['worstSeconds']:.4f} s {where}: {worst['what']}"
 
 
 def _cells(entry: dict) -> list[str]:
