@@ -146,6 +146,10 @@ func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
 			}
 		case isQuotaRefusal(err):
 			return true, r.backToQueue(ctx, s, err)
+		case isAccountMissing(err):
+			s.experiment.Status.Message = "waiting for the namespace's service account"
+			s.after(pollInterval)
+			return true, nil
 		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
 			s.doom(ReasonPodRefused, "the cluster refuses the pod of node %s: %v", node, err)
 			return false, nil
@@ -175,6 +179,11 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, want *corev1.Pod) (boo
 // isQuotaRefusal recognises the quota admission plugin; "must specify limits" is not about room.
 func isQuotaRefusal(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
+
+// isAccountMissing recognises a namespace so new that its default account is not there yet.
+func isAccountMissing(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
 }
 
 // backToQueue takes back what was created: all of an experiment's nodes or none.

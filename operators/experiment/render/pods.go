@@ -46,6 +46,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 	p.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	p.Spec = corev1.PodSpec{
 		Hostname:                      node.Name,
+		ServiceAccountName:            "default", // only the projected token speaks for it
 		HostAliases:                   hostAliases(in.Topology, node),
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		SchedulingGates:               []corev1.PodSchedulingGate{{Name: v1alpha1.SchedulingGate}},
