@@ -32,13 +32,15 @@ def generate(directory: Path, events: int) -> Path:
             for m in range(each):
                 ts = T0 + m * 2_000_000_000
                 for status in ("triggered", "sent"):
-                    log.write(f'{{"ts":{ts},"instance":"{receiver}","status":"{status}","id":"{receiver}_{m}","topic":"/{receiver}","bytes":240}}\n')
+                    log.write(_line(ts, receiver, status, receiver, m))
                 for i, sender in enumerate(names):
                     if sender != receiver:
-                        log.write(
-                            f'{{"ts":{ts + 1_000_000 + i},"instance":"{receiver}","status":"received","id":"{sender}_{m}","topic":"/{sender}","bytes":240}}\n'
-                        )
+                        log.write(_line(ts + 1_000_000 + i, receiver, "received", sender, m))
     return path
+
+
+def _line(ts: int, instance: str, status: str, sender: str, m: int) -> str:
+    return f'{{"ts":{ts},"instance":"{instance}","status":"{status}","id":"{sender}_{m}","topic":"/{sender}","bytes":240}}\n'
 
 
 def main() -> None:
@@ -52,10 +54,9 @@ def main() -> None:
         outputs.write(analysis, Path(scratch) / "out")
         total = time.perf_counter() - begin
         assert analysis.results["messages"]["lost"] == 0, analysis.results["messages"]
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-        print(
-            f"{events} events: figures {computed:.1f} s, with files {total:.1f} s ({total / events * 1e6:.2f} µs an event), peak memory {peak:.2f} GiB"
-        )
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        print(f"{events} events: figures {computed:.1f} s, with files {total:.1f} s, {total / events * 1e6:.2f} µs an event")
+        print(f"CPU {usage.ru_utime + usage.ru_stime:.1f} s with the generation, peak memory {usage.ru_maxrss / 1024**2:.2f} GiB")
 
 
 if __name__ == "__main__":

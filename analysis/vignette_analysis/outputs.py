@@ -105,8 +105,8 @@ def tables(results: dict) -> str:
     lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
     lines += [_verdict_line(results.get("verdict")), ""]
     header = ["", "sent", "expected", "received", "lost", "lost %", "dupl.", "min", "p25", "median", "p75", "max"]
-    groups = [[entry["name"]] + _cells(entry) for entry in results["groups"] or []]
-    publishers = [[entry["name"]] + _cells(entry) for entry in results["publishers"] or []]
+    groups = [[entry["name"], *_cells(entry)] for entry in results["groups"] or []]
+    publishers = [[entry["name"], *_cells(entry)] for entry in results["publishers"] or []]
     widths = [max(len(row[i]) for row in [header, *groups, *publishers]) for i in range(len(header))]
     lines += _table("Deliveries by group (delays in seconds)", header, groups, widths)
     lines += _table("Deliveries by publisher (delays in seconds)", header, publishers, widths)
