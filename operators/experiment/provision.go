@@ -216,6 +216,7 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 	for _, want := range render.RadioNetworks(s.input(), s.waveforms, uids) {
 		var existing v1alpha1.RadioNetwork
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &existing)
+		want.Spec.Silent = existing.Spec.Silent // the administrator's switch, not ours
 		switch {
 		case apierrors.IsNotFound(err):
 			err = r.Client.Create(ctx, want)
