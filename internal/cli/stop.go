@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,25 +24,29 @@ func newStop(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e := &v1alpha1.Experiment{}
-			err = c.kube.Get(cmd.Context(), client.ObjectKey{Namespace: c.namespace, Name: args[0]}, e)
-			if apierrors.IsNotFound(err) {
-				return c.missing(cmd.Context(), args[0])
-			}
-			if err != nil {
-				return explain(err)
-			}
-			if ended(e) != nil {
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "experiment %s/%s has ended already: %s\n", e.Namespace, e.Name, e.Status.Phase)
-				return err
-			}
-			before := e.DeepCopy()
-			e.Spec.Stop = true
-			if err := c.kube.Patch(cmd.Context(), e, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
-				return explain(err)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "experiment %[1]s/%[2]s is stopping; results in a moment: vignette results -n %[1]s %[2]s\n", e.Namespace, e.Name)
-			return err
+			return c.stop(cmd.Context(), args[0], cmd.OutOrStdout())
 		},
 	}
+}
+
+func (c *cluster) stop(ctx context.Context, name string, out io.Writer) error {
+	e := &v1alpha1.Experiment{}
+	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, e)
+	if apierrors.IsNotFound(err) {
+		return c.missing(ctx, name)
+	}
+	if err != nil {
+		return explain(err)
+	}
+	if ended(e) != nil {
+		_, err := fmt.Fprintf(out, "experiment %s/%s has ended already: %s\n", e.Namespace, e.Name, e.Status.Phase)
+		return err
+	}
+	before := e.DeepCopy()
+	e.Spec.Stop = true
+	if err := c.kube.Patch(ctx, e, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
+		return explain(err)
+	}
+	_, err = fmt.Fprintf(out, "experiment %[1]s/%[2]s is stopping; results in a moment: vignette results -n %[1]s %[2]s\n", e.Namespace, e.Name)
+	return err
 }

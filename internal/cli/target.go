@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -8,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -99,11 +102,15 @@ func explain(err error) error {
 
 // explainArchive says what to do about an error of the archive.
 func (t *target) explainArchive(err error) error {
-	var status int
-	if e := asServerError(err); e != nil {
-		status = e.Status
+	e := asServerError(err)
+	if e == nil {
+		return err
 	}
-	switch status {
+	var answer metav1.Status // of the API server itself, where the request got no further
+	if json.Unmarshal([]byte(e.Message), &answer) == nil && answer.Message != "" {
+		err = errors.New(answer.Message)
+	}
+	switch e.Status {
 	case http.StatusForbidden:
 		return fmt.Errorf("%w: you need the right to get services/proxy in namespace %s", err, t.platform)
 	case http.StatusServiceUnavailable, http.StatusBadGateway:

@@ -550,8 +550,10 @@ const (
 
 // NodesStatus counts the nodes of an experiment.
 type NodesStatus struct {
+	// total number of nodes, those of count counted.
 	// +optional
 	Total int32 `json:"total"`
+	// ready nodes: their apps wait for the start, or run.
 	// +optional
 	Ready int32 `json:"ready"`
 	// summary is ready/total, for people.
@@ -561,10 +563,14 @@ type NodesStatus struct {
 
 // ResultsSummary is the headline of the results.
 type ResultsSummary struct {
-	Sent     int64 `json:"sent"`
+	// sent messages.
+	Sent int64 `json:"sent"`
+	// expected deliveries: each message once for every other instance that subscribes to it.
 	Expected int64 `json:"expected"`
+	// received deliveries, of those that were expected.
 	Received int64 `json:"received"`
-	Lost     int64 `json:"lost"`
+	// lost deliveries, of those that were expected.
+	Lost int64 `json:"lost"`
 	// deliveredPercent of the expected deliveries, such as 99.83.
 	// +optional
 	DeliveredPercent string `json:"deliveredPercent,omitempty"`
@@ -648,7 +654,11 @@ type Experiment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// spec is what you want: networks, apps, nodes, and what happens when. Once the experiment has left the queue only
+	// stop can be set.
 	Spec ExperimentSpec `json:"spec"`
+
+	// status is how the experiment is getting on; the operator writes it.
 	// +optional
 	Status ExperimentStatus `json:"status,omitempty"`
 }

@@ -1,0 +1,60 @@
+package docgen
+
+import (
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/crds"
+)
+
+func TestAPageHasEveryFieldWithItsMeaningBoundsAndRefusals(t *testing.T) {
+	text, err := crds.Files.ReadFile("vignette.dev_waveforms.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(text, crd); err != nil {
+		t.Fatal(err)
+	}
+	page := Page(crd)
+	for _, want := range []string{
+		"# Waveform\n", "one for the whole cluster", "## spec.link\n",
+		"| `limit` | integer | limit is the most frames", "Default: `1000`. At least 1. At most 1000000. |",
+		"| `loss` | string | loss is the share", "must be a percentage from 0% to 100%",
+		"- a waveform needs a model: link",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+}
+
+func TestEveryFieldOfTheDefinitionsHasADescription(t *testing.T) {
+	for _, name := range []string{"experiments", "waveforms", "scenarios"} {
+		text, err := crds.Files.ReadFile("vignette.dev_" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(text, crd); err != nil {
+			t.Fatal(err)
+		}
+		undescribed(t, name, *crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+	}
+}
+
+func undescribed(t *testing.T, path string, schema apiextensionsv1.JSONSchemaProps) {
+	t.Helper()
+	for name, property := range schema.Properties {
+		if property.Description == "" && name != "metadata" {
+			t.Errorf("%s.%s has no description for kubectl explain", path, name)
+		}
+		undescribed(t, path+"."+name, property)
+		if property.Items != nil && property.Items.Schema != nil {
+			undescribed(t, path+"."+name+"[]", *property.Items.Schema)
+		}
+	}
+}
