@@ -1,0 +1,70 @@
+// link measures the link model through real TAPs: its delay, rate and loss against closed forms, what
+// it carries, and what a frame costs beside a bare hub on the same TAPs. It needs root and a quiet
+// machine: other programs show in the tails.
+//
+//	go run ./test/bench/link [-quick]
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+)
+
+// scale of the measurements: full, or short for a look.
+type scale struct {
+	delayFrames, lossFrames int
+	rateTime, loadTime      time.Duration
+	attachments             int
+}
+
+var (
+	full  = scale{delayFrames: 400, lossFrames: 20000, rateTime: 10 * time.Second, loadTime: 8 * time.Second, attachments: 24}
+	quick = scale{delayFrames: 60, lossFrames: 4000, rateTime: 3 * time.Second, loadTime: 2 * time.Second, attachments: 12}
+)
+
+func main() {
+	short := flag.Bool("quick", false, "measure for about half a minute only")
+	carrier := flag.String("carrier", "", "internal: carry frames between inherited TAPs, as engine or hub")
+	nodes := flag.Int("nodes", 0, "internal: number of inherited TAPs")
+	flag.Parse()
+	var err error
+	if *carrier != "" {
+		err = runCarrier(*carrier, *nodes)
+	} else {
+		s := full
+		if *short {
+			s = quick
+		}
+		err = bench(s)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// table prints rows in columns as soon as flush is called.
+type table struct{ w *tabwriter.Writer }
+
+func newTable(title, header string) table {
+	fmt.Printf("\n%s\n", title)
+	t := table{tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)}
+	fmt.Fprintln(t.w, header)
+	return t
+}
+
+func (t table) row(format string, values ...any) { fmt.Fprintf(t.w, format+"\n", values...) }
+
+func (t table) end() { _ = t.w.Flush() }
+
+func bench(s scale) error {
+	for _, part := range []func(scale) error{benchAccuracy, benchThroughput, benchCost, benchAttach} {
+		if err := part(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
