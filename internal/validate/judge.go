@@ -126,6 +126,7 @@ var patterns = map[string]string{
 var (
 	inBody      = regexp.MustCompile(`^\S* in body `)
 	shouldMatch = regexp.MustCompile(`^should match '(.*)'$`)
+	wrongType   = regexp.MustCompile(`^must be of type (\w+): "(\w+)"$`)
 )
 
 // describe says in words what is wrong, without the path.
@@ -133,6 +134,9 @@ func describe(e *field.Error) string {
 	detail := inBody.ReplaceAllString(e.Detail, "")
 	if m := shouldMatch.FindStringSubmatch(detail); m != nil && patterns[m[1]] != "" {
 		detail = patterns[m[1]]
+	}
+	if m := wrongType.FindStringSubmatch(detail); m != nil {
+		return fmt.Sprintf("must be of type %s, not %s", m[1], m[2])
 	}
 	switch {
 	case e.Type == field.ErrorTypeRequired && detail == "":

@@ -71,7 +71,7 @@ spec:
   link: {rate: 9.8}
 `
 	want := []string{
-		`standard input:5: spec.duration: `,
+		`standard input:5: spec.duration: must be of type string, not integer`,
 		`standard input:6: spec.netwrks: there is no such field: did you mean networks?`,
 		`standard input:11: spec.apps[bft].publisher.to: there is no app hub`,
 		`standard input:15: spec.nodes[b].apps: there is no app ghost, spook`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
@@ -66,6 +67,28 @@ func marshal(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	}
 	delete(tree, "status")
 	delete(tree["metadata"].(map[string]any), "creationTimestamp")
+	joinLines(tree)
 	out, err := yaml.Marshal(tree)
 	return append([]byte("---\n"), out...), err
+}
+
+// joinLines makes each paragraph of the descriptions one line: kubectl explain breaks lines itself.
+func joinLines(node any) {
+	switch node := node.(type) {
+	case []any:
+		for _, item := range node {
+			joinLines(item)
+		}
+	case map[string]any:
+		if text, ok := node["description"].(string); ok {
+			paragraphs := strings.Split(text, "\n\n")
+			for i, p := range paragraphs {
+				paragraphs[i] = strings.Join(strings.Fields(p), " ")
+			}
+			node["description"] = strings.Join(paragraphs, "\n\n")
+		}
+		for _, value := range node {
+			joinLines(value)
+		}
+	}
 }

@@ -471,7 +471,7 @@ type ExperimentSpec struct {
 	// duration of the run from T0; the drain comes after it. Apps that no timeline entry stops are stopped then.
 	Duration Duration `json:"duration"`
 
-	// seed of every random stream of the run: phases, payloads, losses.
+	// seed of every random stream of the run: phases, payloads, losses. Equal seeds give equal draws, not equal results.
 	// +kubebuilder:default=1
 	// +optional
 	Seed int64 `json:"seed,omitempty"`
@@ -480,25 +480,28 @@ type ExperimentSpec struct {
 	// +optional
 	Stop bool `json:"stop,omitempty"`
 
-	// scenario moves the nodes' platforms.
+	// scenario moves the platforms that carry the nodes, by the name of a Scenario in the same namespace.
 	// +optional
 	Scenario *ScenarioReference `json:"scenario,omitempty"`
 
-	// networks are the radio networks.
+	// networks are the radio networks that nodes may be attached to. How a network carries frames is its waveform: the
+	// name of a Waveform object, or a link model in place.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name
 	Networks []Network `json:"networks"`
 
-	// apps that nodes may run.
+	// apps are the programs that nodes may run: brokers, publishers, subscribers, clients that are both, or images of
+	// your own. Nodes, the timeline and other apps name them.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=name
 	Apps []App `json:"apps"`
 
-	// nodes of the tactical network.
+	// nodes of the tactical network, each a pod of its own: the networks it is attached to and the apps it runs. count
+	// makes several equal ones.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
@@ -512,7 +515,7 @@ type ExperimentSpec struct {
 	// +optional
 	Timeline []TimelineEntry `json:"timeline,omitempty"`
 
-	// drain after the last stop.
+	// drain is the time after the last stop in which messages that are still under way may arrive.
 	// +kubebuilder:default={max: "30s", quietFor: "5s"}
 	// +optional
 	Drain Drain `json:"drain,omitempty"`
