@@ -42,6 +42,14 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
+// PriorityError tells why the loops do not have the priority that the options ask for, or nil.
+func (e *Engine) PriorityError() (err error) {
+	for _, l := range e.loops {
+		l.do(func() { err = errors.Join(err, l.priorityError) })
+	}
+	return err
+}
+
 // Close ends the event loops. Descriptors of ports stay open: they are the callers'.
 func (e *Engine) Close() error {
 	for _, l := range e.loops {
@@ -160,6 +168,8 @@ type Port struct {
 	network  *Network
 	index    int // in the loop's table
 	detached bool
+	bursts   bool  // hands in several frames at a time
+	latest   int64 // time of its newest frame
 	counters Counters
 }
 

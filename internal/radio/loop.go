@@ -1,7 +1,9 @@
 package radio
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -16,6 +18,8 @@ const (
 	maxFrameLength = 65536
 	// batch bounds how many frames one sender may hand in before others have their turn.
 	batch = 16
+	// burstGap in nanoseconds between two frames of a sender that hands in several at a time.
+	burstGap = 100e3
 	// trimInterval in nanoseconds, after which buffers of a past burst are given back.
 	trimInterval = 5e9
 
@@ -27,6 +31,7 @@ const (
 type loop struct {
 	epoll, timer, wake int
 	ended              bool
+	priorityError      error
 	heap               heap
 	pool               pool
 	armed              int64 // time the timer is set to, 0 for none
@@ -89,7 +94,7 @@ func (l *loop) poke() {
 
 func (l *loop) run(options Options) {
 	runtime.LockOSThread() // never unlocked: the thread's priority is not for others
-	prioritise(options)
+	l.priorityError = Prioritise(options)
 	events := make([]unix.EpollEvent, 64)
 	for !l.ended {
 		count, err := unix.EpollWait(l.epoll, events, -1)
@@ -118,22 +123,33 @@ func (l *loop) handle(event *unix.EpollEvent) {
 	}
 }
 
-// read takes frames from a port, and between them releases what has become due.
+// read takes frames from a port, and between them releases what has become due. Most senders send
+// one frame at a time, after which a second read would be in vain; epoll tells when it would not.
 func (l *loop) read(p *Port) {
-	for range batch {
+	most := 1
+	if p.bursts {
+		most = batch
+	}
+	taken := 0
+	for ; taken < most; taken++ {
 		length, err := rawRead(p.Descriptor, l.scratch)
 		if err != 0 {
 			if err != unix.EAGAIN && err != unix.EINTR {
 				l.gone(p)
 			}
-			return
+			break
 		}
 		now := clock.Monotonic()
+		p.bursts = p.bursts || now-p.latest < burstGap
+		p.latest = now
 		l.frame = Frame{Source: p, Data: l.scratch[:length], Sent: now}
 		p.network.accept(now, &l.frame)
 		if len(l.heap.items) > 0 && l.heap.items[0].due <= now {
 			l.releaseDue(now)
 		}
+	}
+	if most == batch && taken < 2 {
+		p.bursts = false
 	}
 }
 
@@ -244,15 +260,19 @@ func writeFrame(fd int, data []byte) Reason {
 	}
 }
 
-// prioritise gives the calling thread what the options ask for, as far as the kernel lets it: what is
-// refused shows in the lateness, which is measured.
-func prioritise(options Options) {
+// slice in nanoseconds is the least that kernels since 6.12 take as a thread's own time slice. The
+// shorter it is the sooner the thread runs after waking up among others; it seldom needs longer.
+const slice = 100e3
+
+// Prioritise gives the calling thread what the options ask for. What the kernel refuses costs
+// lateness, which is measured, and is no reason not to run.
+func Prioritise(options Options) error {
 	clock.SetTimerSlack(1)
-	if options.Nice != 0 {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), options.Nice)
-	}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: slice}
+	err := os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0))
 	if options.Realtime > 0 {
-		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO,
-			Priority: uint32(options.Realtime), Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
+		attributes = &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(options.Realtime), Flags: unix.SCHED_FLAG_RESET_ON_FORK}
+		err = errors.Join(err, os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0)))
 	}
+	return err
 }

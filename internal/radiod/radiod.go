@@ -113,6 +113,9 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
+	if err := engine.PriorityError(); err != nil {
+		log.Warn("the radio engine runs with a lower priority than wanted and may be late", "nice", o.Nice, "realtime", o.Realtime, "error", err)
+	}
 	config, err := clusterConfig(o.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("API server: %w", err)

@@ -33,6 +33,9 @@ func (m *Manager) Serve(request wire.Request, namespace *os.File) wire.Answer {
 	}
 	if err != nil {
 		answer.Error = err.Error()
+		if answer.Retry && !m.refused.first(memberKey{request.PodUID, request.Interface}) {
+			return answer // the plugin asks several times a second
+		}
 		m.Log.Warn("request of the CNI plugin failed", "command", request.Command, "pod", request.PodUID,
 			"namespace", request.PodNamespace, "name", request.PodName, "interface", request.Interface, "error", err)
 	}

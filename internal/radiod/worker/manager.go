@@ -64,6 +64,7 @@ type Manager struct {
 	Options
 	store    store
 	attach   attachTimes
+	refused  refusals
 	hashSeed maphash.Seed
 	pods     [64]sync.Mutex // by hash of the pod's UID: what is done to a pod is done in turn
 
@@ -408,4 +409,33 @@ func (t *attachTimes) add(d time.Duration) {
 	t.buckets[i]++
 	t.count++
 	t.sum += d
+}
+
+// refusals tells which refusals have been logged lately.
+type refusals struct {
+	mu     sync.Mutex
+	logged map[memberKey]time.Time
+}
+
+// refusalInterval between two log lines about the same pod and interface.
+const refusalInterval = time.Minute
+
+// first tells that no such refusal was logged lately, and notes that it is now.
+func (r *refusals) first(key memberKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if now.Sub(r.logged[key]) < refusalInterval {
+		return false
+	}
+	if r.logged == nil {
+		r.logged = map[memberKey]time.Time{}
+	}
+	for old, at := range r.logged {
+		if now.Sub(at) >= refusalInterval {
+			delete(r.logged, old)
+		}
+	}
+	r.logged[key] = now
+	return true
 }

@@ -22,7 +22,7 @@ type bed struct {
 }
 
 func newBed(nodes int, p link.Parameters) (*bed, error) {
-	engine, err := radio.New(radio.Options{Nice: -15})
+	engine, err := radio.New(engineOptions)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ const firstTAP = 3
 
 func startEngine(nodes int) (func() (uint64, radio.Histogram), error) {
 	runtime.GOMAXPROCS(runtime.NumCPU() + 2) // as the daemon does
-	engine, err := radio.New(radio.Options{Nice: -15})
+	engine, err := radio.New(engineOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func startHub(nodes int) (func() (uint64, radio.Histogram), error) {
 	delivered := new(uint64) // read without a lock: a report may miss the frame that is being carried
 	go func() {
 		runtime.LockOSThread()
-		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
+		_ = radio.Prioritise(engineOptions) // as the engine: what it is refused the hub is too
 		buffer, events := make([]byte, 65536), make([]unix.EpollEvent, 64)
 		for {
 			count, _ := unix.EpollWait(epoll, events, -1)
@@ -143,7 +143,8 @@ func startCarrier(kind string, nodes []*radiotest.Node) (*carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &carrier{command: exec.Command(self, "-carrier", kind, "-nodes", strconv.Itoa(len(nodes)))}
+	c := &carrier{command: exec.Command(self, "-carrier", kind, "-nodes", strconv.Itoa(len(nodes)),
+		"-realtime", strconv.Itoa(engineOptions.Realtime))}
 	c.command.Stderr = os.Stderr
 	for _, n := range nodes {
 		fd, err := unix.Dup(n.TAP)

@@ -11,6 +11,8 @@ import (
 	"os"
 	"text/tabwriter"
 	"time"
+
+	"vignette.dev/vignette/internal/radio"
 )
 
 // scale of the measurements: full, or short for a look.
@@ -25,9 +27,13 @@ var (
 	quick = scale{delayFrames: 60, lossFrames: 4000, rateTime: 3 * time.Second, loadTime: 2 * time.Second, attachments: 12}
 )
 
+// engineOptions as radiod has them by default.
+var engineOptions = radio.Options{Nice: -15}
+
 func main() {
 	short := flag.Bool("quick", false, "measure for about half a minute only")
 	carrier := flag.String("carrier", "", "internal: carry frames between inherited TAPs, as engine or hub")
+	flag.IntVar(&engineOptions.Realtime, "realtime", 0, "priority 1 to 99 of the engine under SCHED_FIFO, as radiod's option; 0 for the normal scheduler")
 	nodes := flag.Int("nodes", 0, "internal: number of inherited TAPs")
 	flag.Parse()
 	var err error

@@ -61,7 +61,7 @@ func benchAttach(s scale) error {
 		return err
 	}
 	defer os.RemoveAll(directory)
-	engine, err := radio.New(radio.Options{Nice: -15})
+	engine, err := radio.New(engineOptions)
 	if err != nil {
 		return err
 	}
