@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -90,9 +91,15 @@ func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
 // worker from starting while it is away.
 func staticMapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(v1alpha1.GroupVersion.WithKind("RadioNetwork"), meta.RESTScopeNamespace)
-	mapper.Add(corev1.SchemeGroupVersion.WithKind("Service"), meta.RESTScopeNamespace)
-	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
+	for _, kind := range []schema.GroupVersionKind{
+		v1alpha1.GroupVersion.WithKind("RadioNetwork"),
+		corev1.SchemeGroupVersion.WithKind("Service"),
+		discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"),
+	} {
+		mapper.Add(kind, meta.RESTScopeNamespace)
+		// The cache of several namespaces asks for the scope of the list's kind, too.
+		mapper.Add(kind.GroupVersion().WithKind(kind.Kind+"List"), meta.RESTScopeNamespace)
+	}
 	return mapper
 }
 
