@@ -35,7 +35,7 @@ func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	step := flow.Current()
-	s.experiment.Status.Step = step.Name
+	s.enter(step.Name)
 	s.after(runningPoll)
 	if step.Name == "" || step.Phase != argo.Running {
 		return s.awaitArgo(workflow, step), nil
@@ -125,9 +125,8 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, workflow *unstructu
 	if err := r.resume(ctx, workflow, step, s.now); err != nil {
 		return err
 	}
-	s.normal("StepDone", "step %s is done", step.Name)
 	if leaving {
-		s.experiment.Status.Phase, s.experiment.Status.Step = v1alpha1.PhaseCollecting, step.Name
+		s.experiment.Status.Phase = v1alpha1.PhaseCollecting
 	}
 	s.after(armingPoll)
 	return nil
@@ -303,7 +302,7 @@ func (r *Reconciler) report(s *scope, step argo.Step, plan runapi.Plan) {
 		return
 	}
 	end := s.timeline.End(plan.Armed)
-	status.Progress = progress(s.elapsed(), end, s.experiment.Spec.Drain.Max.Std())
+	status.Progress = progress(s.elapsed(), end)
 	switch {
 	case step.Name == argo.StepDrain:
 		status.Message = "waiting for messages that are still under way"

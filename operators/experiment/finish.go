@@ -36,7 +36,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
 		return true, r.conclusion(ctx, s, flow)
 	}
 	step := flow.Current()
-	s.experiment.Status.Step = step.Name
+	s.enter(step.Name)
 	s.after(5 * time.Second)
 	if step.Suspend && step.Phase == argo.Running {
 		s.after(armingPoll)

@@ -147,14 +147,23 @@ func (s *scope) stuck() string {
 // progressGrain keeps progress from being written more often than every few seconds.
 const progressGrain = 5 * time.Second
 
-// progress of a run in percent: of its duration and the longest drain; collecting and analysing make the rest.
-func progress(elapsed, end, drain time.Duration) string {
-	total := end + drain
-	if total <= 0 || elapsed <= 0 {
+// progress of a run in percent: its time from T0 makes 90; draining, collecting and analysing the rest.
+func progress(elapsed, end time.Duration) string {
+	switch {
+	case elapsed >= end:
+		return "90%"
+	case elapsed <= 0:
 		return "0%"
 	}
-	share := float64(elapsed.Truncate(progressGrain)) / float64(total)
-	return strconv.Itoa(int(90*min(share, 1))) + "%"
+	return strconv.Itoa(int(90*elapsed.Truncate(progressGrain)/end)) + "%"
+}
+
+// enter notes the step that the workflow is at. The event hangs on the status, so that it is told once.
+func (s *scope) enter(step string) {
+	if step != "" && step != s.experiment.Status.Step {
+		s.normal("Step", "step %s has begun", step)
+	}
+	s.experiment.Status.Step = step
 }
 
 // headline of the results.

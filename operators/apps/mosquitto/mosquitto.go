@@ -29,11 +29,12 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	}
 }
 
-// Config is the broker's mosquitto.conf, see mosquitto.conf(5). Queue and in-flight limits stay as
+// Config is the broker's mosquitto.conf, see mosquitto.conf(5). It logs to standard error, as what it
+// prints to a standard output that is no terminal sits in a buffer, and is lost when it is killed. Queue and in-flight limits stay as
 // Mosquitto ships them: they are part of what an experiment measures.
 func Config(site apps.Site) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "listener %d\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\nlog_dest stdout\nlog_timestamp_format %%Y-%%m-%%dT%%H:%%M:%%S\n", apps.BrokerPort)
+	fmt.Fprintf(&b, "listener %d\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\nlog_dest stderr\nlog_timestamp_format %%Y-%%m-%%dT%%H:%%M:%%S\n", apps.BrokerPort)
 	for i, bridge := range site.App.Mosquitto.Bridges {
 		writeBridge(&b, site, bridge, site.BridgePeers[i])
 	}

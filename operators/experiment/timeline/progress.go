@@ -25,30 +25,38 @@ func (t *Timeline) Armed(already []runapi.Action, now, lookAhead time.Duration) 
 	return armed
 }
 
-// StopEarly adds the stop of every publisher that runs or is armed to start, EarlyStopLead from now;
-// it changes nothing where that was done before. An armed start cannot be taken back, so a target
-// with one in the future is stopped right at its start.
+// StopEarly adds one stop, EarlyStopLead from now, of every publisher that would run then or later; it
+// changes nothing where that was done before. An armed start cannot be taken back, so the stop comes
+// no sooner than such a start. Stops that are armed for later meet an app that has stopped.
 func (t *Timeline) StopEarly(already []runapi.Action, now time.Duration) []runapi.Action {
 	if stopped(already) {
 		return already
 	}
-	stop := max(now, 0) + EarlyStopLead
-	targets := []runapi.Target{}
+	soonest := max(now, 0) + EarlyStopLead
+	stop, targets := soonest, []runapi.Target{}
 	for target := range t.publishers {
-		running, since := false, time.Duration(0)
-		for _, action := range already {
-			if slices.Contains(action.Targets, target) && at(action) >= since {
-				running, since = action.Verb == runapi.VerbStart, at(action)
-			}
-		}
-		if running {
-			targets, stop = append(targets, target), max(stop, since)
+		if started, runs := runsAfter(already, target, soonest); runs {
+			targets, stop = append(targets, target), max(stop, started)
 		}
 	}
 	slices.SortFunc(targets, compareTargets)
 	return append(slices.Clone(already), runapi.Action{
 		ID: EarlyStopID, AtNanoseconds: int64(stop), Verb: runapi.VerbStop, Targets: targets,
 	})
+}
+
+// runsAfter tells whether a target runs at a moment or is started later, and when it was last started.
+func runsAfter(armed []runapi.Action, target runapi.Target, moment time.Duration) (started time.Duration, runs bool) {
+	for _, action := range armed { // in order of time
+		switch {
+		case !slices.Contains(action.Targets, target):
+		case action.Verb == runapi.VerbStart:
+			started, runs = at(action), true
+		case at(action) <= moment:
+			runs = false
+		}
+	}
+	return started, runs
 }
 
 func stopped(armed []runapi.Action) bool { return slices.ContainsFunc(armed, sameID(EarlyStopID)) }

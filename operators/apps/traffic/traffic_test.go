@@ -1,0 +1,75 @@
+package traffic
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+)
+
+func publisher(phase v1alpha1.Phase) apps.Site {
+	return apps.Site{
+		App: v1alpha1.App{Name: "bft", Publisher: &v1alpha1.Publisher{
+			Protocol: v1alpha1.ProtocolMQTT, Version: "5", QoS: 1, Topic: "/{country}/{unit}/{entity}/{node}/{app}/{instance}", Payload: "nffi", Period: "10s", Phase: phase}},
+		Node: "prt", Group: "prt", Instances: []string{"prt/bft/1", "prt/bft/2"}, Seed: 7, Broker: "nor:1883", FirstOfApp: 2, AllOfApp: 4,
+		Senders:      []apps.Sender{{Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S001"}, {Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S002"}},
+		MetricsPorts: []int{9464, 0},
+	}
+}
+
+func TestAPublisherKnowsWhoItIsAndWhereItSends(t *testing.T) {
+	got := Config(publisher(v1alpha1.PhaseSpread), 1)
+	want := trafficconfig.Config{
+		Instance: "prt/bft/2", Protocol: "mqtt", Version: "5", Broker: "nor:1883", Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S002",
+		Seed:    apps.Seed(7, "instance", "prt/bft/2"),
+		Publish: &trafficconfig.Publish{Topic: "/PRT/PRT-UNIT001/PRT-S002/prt/bft/2", QoS: 1, Payload: "nffi", PeriodSeconds: 10, FirstAfterSeconds: 7.5},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestPhases(t *testing.T) {
+	cases := map[string]struct {
+		phase v1alpha1.Phase
+		want  [2]float64
+	}{
+		"aligned publishers all send at once":                     {v1alpha1.PhaseAligned, [2]float64{0, 0}},
+		"spread ones share the period through the experiment":     {v1alpha1.PhaseSpread, [2]float64{5, 7.5}},
+		"random ones are what the seed and their names say":       {v1alpha1.PhaseRandom, [2]float64{10 * apps.Fraction(7, "phase", "prt/bft/1"), 10 * apps.Fraction(7, "phase", "prt/bft/2")}},
+		"random is the default, as medians must not depend on it": {"", [2]float64{10 * apps.Fraction(7, "phase", "prt/bft/1"), 10 * apps.Fraction(7, "phase", "prt/bft/2")}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			for i, want := range c.want {
+				if got := Config(publisher(c.phase), i).Publish.FirstAfterSeconds; got != want {
+					t.Errorf("instance %d begins after %v s, want %v", i, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestASubscriberOverBroadcastListensToEverythingByDefault(t *testing.T) {
+	site := apps.Site{
+		App:  v1alpha1.App{Name: "sub", Subscriber: &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP}},
+		Node: "prt", Instances: []string{"prt/sub"}, Broadcast: "198.18.9.255", Interface: "wan", MetricsPorts: []int{9464},
+	}
+	r := Kind{}.Render(site)
+	var got trafficconfig.Config
+	if err := json.Unmarshal([]byte(r.Files[0].Content), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := trafficconfig.Config{Instance: "prt/sub", Protocol: "mqtt-udp", Broadcast: "198.18.9.255:1883", Interface: "wan",
+		Subscribe: &trafficconfig.Subscribe{Topics: []string{"#"}}, Seed: apps.Seed(0, "instance", "prt/sub"), MetricsPort: 9464}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"#"}, r.Subscriptions); diff != "" || r.PublishTopics != nil {
+		t.Errorf("the plan would have subscriptions %v and topics %v", r.Subscriptions, r.PublishTopics)
+	}
+}

@@ -1,0 +1,193 @@
+package timeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+func compile(t *testing.T, entries ...v1alpha1.TimelineEntry) (*Timeline, string) {
+	t.Helper()
+	spec := &v1alpha1.ExperimentSpec{
+		Duration: "60s", Timeline: entries,
+		Networks: []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24"}},
+		Apps: []v1alpha1.App{
+			{Name: "broker", Mosquitto: &v1alpha1.Mosquitto{}},
+			{Name: "bft", Publisher: &v1alpha1.Publisher{}},
+			{Name: "sub", Subscriber: &v1alpha1.Subscriber{}},
+		},
+		Nodes: []v1alpha1.Node{
+			{Name: "hq", Apps: []string{"broker", "sub"}},
+			{Name: "veh", Count: ptr.To(int32(2)), Group: "field", Apps: []string{"bft"}},
+		},
+	}
+	expanded, errs := topology.Expand(spec)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	compiled, errs := Compile(spec, expanded)
+	if len(errs) > 0 {
+		return compiled, errs.ToAggregate().Error()
+	}
+	return compiled, ""
+}
+
+// words for actions: "5s start veh-1/bft veh-2/bft".
+func words(actions []runapi.Action) (lines []string) {
+	for _, a := range actions {
+		line := fmt.Sprintf("%s %s", time.Duration(a.AtNanoseconds), a.Verb)
+		for _, target := range a.Targets {
+			line += " " + target.Node + "/" + target.App
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func entry(when v1alpha1.Duration, start, stop string) v1alpha1.TimelineEntry {
+	return v1alpha1.TimelineEntry{At: when, Start: strings.Fields(start), Stop: strings.Fields(stop)}
+}
+
+func TestATimelineBecomesActions(t *testing.T) {
+	const rest = "0s start hq/broker hq/sub"
+	cases := map[string]struct {
+		entries []v1alpha1.TimelineEntry
+		want    []string
+	}{
+		"nothing said: all starts at T0 and publishers stop at the duration": {
+			nil, []string{"0s start hq/broker hq/sub veh-1/bft veh-2/bft", "1m0s stop veh-1/bft veh-2/bft"}},
+		"an app's name means every node that runs it": {
+			[]v1alpha1.TimelineEntry{entry("5s", "bft", ""), entry("50s", "", "bft")},
+			[]string{rest, "5s start veh-1/bft veh-2/bft", "50s stop veh-1/bft veh-2/bft"}},
+		"what one node's entry leaves out runs from T0": {
+			[]v1alpha1.TimelineEntry{entry("5s", "veh-1/bft", "")},
+			[]string{"0s start hq/broker hq/sub veh-2/bft", "5s start veh-1/bft", "1m0s stop veh-1/bft veh-2/bft"}},
+		"a group, and the name of a node with a count": {
+			[]v1alpha1.TimelineEntry{entry("5s", "field/bft", ""), entry("9s", "", "veh/bft")},
+			[]string{rest, "5s start veh-1/bft veh-2/bft", "9s stop veh-1/bft veh-2/bft"}},
+		"a restart stops first": {
+			[]v1alpha1.TimelineEntry{entry("5s", "bft", ""), entry("9s", "veh-1/bft", "veh-1/bft")},
+			[]string{rest, "5s start veh-1/bft veh-2/bft", "9s stop veh-1/bft", "9s start veh-1/bft", "1m0s stop veh-1/bft veh-2/bft"}},
+		"entries in any order, and one target named twice": {
+			[]v1alpha1.TimelineEntry{entry("9s", "", "bft"), entry("5s", "bft veh-2/bft", "")},
+			[]string{rest, "5s start veh-1/bft veh-2/bft", "9s stop veh-1/bft veh-2/bft"}},
+		"a broker's stop is not implied": {
+			[]v1alpha1.TimelineEntry{entry("30s", "", "broker")},
+			[]string{"0s start hq/broker hq/sub veh-1/bft veh-2/bft", "30s stop hq/broker", "1m0s stop veh-1/bft veh-2/bft"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			compiled, problem := compile(t, c.entries...)
+			if diff := cmp.Diff(c.want, words(compiled.Actions)); diff != "" || problem != "" {
+				t.Errorf("%s %s", problem, diff)
+			}
+		})
+	}
+}
+
+func TestAReferenceToNothingIsNamed(t *testing.T) {
+	cases := map[string]struct{ reference, want string }{
+		"no such app":   {"x", `spec.timeline[0].start[0]: Invalid value: "x": there is no app "x"`},
+		"no such group": {"x/bft", `neither a node nor a group "x" runs app "bft"`},
+		"wrong node":    {"hq/bft", `neither a node nor a group "hq" runs app "bft"`},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, problem := compile(t, entry("1s", c.reference, "")); !strings.Contains(problem, c.want) {
+				t.Errorf("got %q, want %q", problem, c.want)
+			}
+		})
+	}
+}
+
+func TestActionIDsAreUnique(t *testing.T) {
+	compiled, _ := compile(t, entry("5s", "bft", ""), entry("9s", "bft", "bft"), entry("20s", "", "sub"))
+	seen := map[string]bool{EarlyStopID: true}
+	for _, a := range compiled.Actions {
+		if seen[a.ID] {
+			t.Errorf("id %s twice", a.ID)
+		}
+		seen[a.ID] = true
+	}
+}
+
+func TestWhatIsDueWithinTheLookAheadIsArmedAndStaysArmed(t *testing.T) {
+	compiled, _ := compile(t, entry("5s", "bft", ""), entry("50s", "", "bft"))
+	armed := compiled.Armed(nil, -5*time.Second, 30*time.Second)
+	if diff := cmp.Diff([]string{"0s start hq/broker hq/sub", "5s start veh-1/bft veh-2/bft"}, words(armed)); diff != "" {
+		t.Error(diff)
+	}
+	if again := compiled.Armed(armed, 10*time.Second, 30*time.Second); len(again) != 2 {
+		t.Errorf("armed %v at 10 s, 40 s before the stop", words(again))
+	}
+	later := compiled.Armed(armed, 20*time.Second, 30*time.Second)
+	if diff := cmp.Diff(armed, later[:2]); diff != "" || len(later) != 3 {
+		t.Errorf("what was armed changed, or the stop is missing: %v", words(later))
+	}
+}
+
+func TestAnEarlyStop(t *testing.T) {
+	compiled, _ := compile(t, entry("5s", "veh-1/bft", ""), entry("20s", "veh-2/bft", ""), entry("30s", "", "veh-1/bft"))
+	cases := map[string]struct {
+		now  time.Duration
+		want string
+	}{
+		"stops all together, not before a start that is armed": {6 * time.Second, "20s stop veh-1/bft veh-2/bft"},
+		"leaves alone what has stopped":                        {40 * time.Second, "42s stop veh-2/bft"},
+		"before T0 counts from T0":                             {-3 * time.Second, "20s stop veh-1/bft veh-2/bft"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			armed := compiled.Armed(nil, c.now, 30*time.Second)
+			stopped := compiled.StopEarly(armed, c.now)
+			if got := words(stopped[len(armed):])[0]; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if again := compiled.StopEarly(stopped, c.now+time.Second); len(again) != len(stopped) {
+				t.Error("stopping twice adds a second stop")
+			}
+			if more := compiled.Armed(stopped, 50*time.Second, 30*time.Second); len(more) != len(stopped) {
+				t.Error("something is armed after the early stop")
+			}
+			if end := compiled.End(stopped); end != time.Duration(stopped[len(armed)].AtNanoseconds) {
+				t.Errorf("the run ends at %s", end)
+			}
+		})
+	}
+}
+
+func TestWhenStepsEnd(t *testing.T) {
+	const lookAhead = 30 * time.Second
+	cases := map[string]struct {
+		entries      []v1alpha1.TimelineEntry
+		starts, ends time.Duration
+		measured     time.Duration
+	}{
+		"a plain run":               {nil, 30 * time.Second, 60 * time.Second, 0},
+		"a late start":              {[]v1alpha1.TimelineEntry{entry("50s", "bft", "")}, 50 * time.Second, 60 * time.Second, 50 * time.Second},
+		"an early stop of one":      {[]v1alpha1.TimelineEntry{entry("10s", "", "veh-1/bft")}, 0, 60 * time.Second, 0},
+		"a stop after the duration": {[]v1alpha1.TimelineEntry{entry("90s", "", "bft")}, 60 * time.Second, 90 * time.Second, 0},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			compiled, _ := compile(t, c.entries...)
+			if got := compiled.StartsEnd(nil, lookAhead); got != c.starts {
+				t.Errorf("starts end at %s, want %s", got, c.starts)
+			}
+			if got := compiled.End(nil); got != c.ends {
+				t.Errorf("the run ends at %s, want %s", got, c.ends)
+			}
+			if got := compiled.MeasureStart(); got != c.measured {
+				t.Errorf("the measuring window starts at %s, want %s", got, c.measured)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package topology
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func spec(change ...func(*v1alpha1.ExperimentSpec)) *v1alpha1.ExperimentSpec {
+	s := &v1alpha1.ExperimentSpec{
+		Networks: []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24"}, {Name: "lan", Subnet: "198.18.16.0/20"}},
+		Apps: []v1alpha1.App{
+			{Name: "broker", Mosquitto: &v1alpha1.Mosquitto{}},
+			{Name: "own", Image: "i", Command: []string{"c"}},
+			{Name: "bft", Publisher: &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTT, To: "broker"}},
+		},
+		Nodes: []v1alpha1.Node{
+			{Name: "hq", Networks: []string{"wan", "lan"}, Apps: []string{"broker"}},
+			{Name: "veh", Count: ptr.To(int32(2)), Group: "field", Networks: []string{"lan"}, Apps: []string{"bft"}},
+		},
+	}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func TestNodesAreExpandedInOrder(t *testing.T) {
+	got, errs := Expand(spec())
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	type row struct {
+		Name, Group string
+		NEM         int32
+		MAC, Lan    string
+	}
+	var rows []row
+	for _, n := range got.Nodes {
+		last := n.Attachments[len(n.Attachments)-1]
+		rows = append(rows, row{n.Name, n.Group, n.NEM, last.MAC, last.Address.String()})
+	}
+	want := []row{
+		{"hq", "hq", 1, "02:02:00:00:00:01", "198.18.16.1/20"},
+		{"veh-1", "field", 2, "02:02:00:00:00:02", "198.18.16.2/20"},
+		{"veh-2", "field", 3, "02:02:00:00:00:03", "198.18.16.3/20"},
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNEMIDsAreInTheAddressAndTheMAC(t *testing.T) {
+	got, errs := Expand(spec(func(s *v1alpha1.ExperimentSpec) { s.Nodes[1].NEM = ptr.To(int32(300)) }))
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	a := got.Nodes[2].Attachments[0]
+	if a.MAC != "02:02:00:00:01:2d" || a.Address.String() != "198.18.17.45/20" {
+		t.Errorf("NEM 301 has MAC %s and address %s", a.MAC, a.Address)
+	}
+	if b := got.Broadcast("lan").String(); b != "198.18.31.255" {
+		t.Errorf("broadcast of 198.18.16.0/20 is %s", b)
+	}
+}
+
+func TestWhatIsWrongIsSaidWithTheFieldAndTheValue(t *testing.T) {
+	cases := map[string]struct {
+		change func(*v1alpha1.ExperimentSpec)
+		want   string
+	}{
+		"a subnet that is none":        {func(s *v1alpha1.ExperimentSpec) { s.Networks[0].Subnet = "198.18.9.1/24" }, `spec.networks[0].subnet: Invalid value: "198.18.9.1/24"`},
+		"subnets that overlap":         {func(s *v1alpha1.ExperimentSpec) { s.Networks[1].Subnet = "198.18.8.0/23" }, "overlaps 198.18.9.0/24 of network wan"},
+		"a subnet that is too small":   {func(s *v1alpha1.ExperimentSpec) { s.Networks[1].Subnet = "198.18.16.0/30" }, "room for NEM ids up to 2, and node veh-2 has 3"},
+		"the broadcast address":        {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].NEM = ptr.To(int32(255)) }, "room for NEM ids up to 254, and node hq has 255"},
+		"a NEM id twice":               {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].NEM = ptr.To(int32(3)) }, "node veh-2 has the NEM id of node hq"},
+		"a node name twice":            {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Name = "veh-2" }, `spec.nodes[1].name: Duplicate value: "veh-2"`},
+		"a network that is not there":  {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Networks = []string{"hf"} }, `spec.nodes[0].networks[0]: Invalid value: "hf"`},
+		"an app that is not there":     {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = []string{"x"} }, `spec.nodes[0].apps[0]: Not found: "x"`},
+		"a broker with instances":      {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Instances = 2 }, "a broker runs once on a node"},
+		"two brokers on a node":        {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = []string{"broker", "broker"} }, "second broker"},
+		"a client of no broker":        {func(s *v1alpha1.ExperimentSpec) { s.Apps[2].Publisher.To = "bft" }, `spec.apps[2].publisher.to: Invalid value: "bft": app "bft" is no broker`},
+		"a broker nobody runs":         {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = nil }, `no node runs broker "broker"`},
+		"a node that lacks the broker": {func(s *v1alpha1.ExperimentSpec) { s.Apps[2].Publisher.To = "veh-1/broker" }, `node "veh-1" does not run app "broker"`},
+		"a broker out of reach":        {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Networks = []string{"wan"} }, "node veh-1 has no network in common with the broker's node hq"},
+		"a broadcast without network": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Network: "wan"}
+		}, `spec.apps[2].publisher.network: Invalid value: "wan": node veh-1 is not on network "wan"`},
+		"a bridge to itself": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto.Bridges = []v1alpha1.Bridge{{To: "hq/broker"}} }, "bridge of the broker on node hq to itself"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := spec(c.change)
+			expanded, errs := Expand(s)
+			errs = append(errs, expanded.CheckReferences(s)...)
+			if len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), c.want) {
+				t.Errorf("got %v, want %q", errs, c.want)
+			}
+		})
+	}
+}
+
+func TestABrokerIsTheOneOnTheNodeElseTheOnlyOneElseNamed(t *testing.T) {
+	cases := map[string]struct {
+		from, reference, want, problem string
+	}{
+		"on the same node":                   {"a", "broker", "a", ""},
+		"named with its node":                {"a", "b/broker", "b", ""},
+		"the only one in the experiment":     {"c", "own", "b", ""},
+		"any, on the same node":              {"b", "", "b", ""},
+		"several, and none on the same node": {"c", "broker", "", "name one, such as a/broker"},
+	}
+	s := spec(func(s *v1alpha1.ExperimentSpec) {
+		s.Nodes = []v1alpha1.Node{
+			{Name: "a", Networks: []string{"lan"}, Apps: []string{"broker"}},
+			{Name: "b", Networks: []string{"lan"}, Apps: []string{"broker", "own"}},
+			{Name: "c", Networks: []string{"lan"}},
+		}
+	})
+	expanded, _ := Expand(s)
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			from, _ := expanded.Node(c.from)
+			got, err := expanded.Broker(from, c.reference)
+			if got.Name != c.want || (err != nil) != (c.problem != "") || err != nil && !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("got %q, %v; want %q, %q", got.Name, err, c.want, c.problem)
+			}
+		})
+	}
+}
+
+// FuzzExpand: whatever the API server lets through, the operator must answer with words, never with a panic.
+func FuzzExpand(f *testing.F) {
+	f.Add("198.18.0.0/24", int32(1), int32(2), "wan", "broker")
+	f.Add("0.0.0.0/0", int32(65534), int32(1000), "lan", "x/y")
+	f.Add("198.18.0.0/32", int32(-1), int32(0), "", "/")
+	f.Fuzz(func(t *testing.T, subnet string, nem, count int32, network, to string) {
+		if count > 1000 {
+			count = 1000
+		}
+		s := spec(func(s *v1alpha1.ExperimentSpec) {
+			s.Networks[0].Subnet, s.Nodes[1].NEM, s.Nodes[1].Count = subnet, &nem, &count
+			s.Nodes[0].Networks, s.Apps[2].Publisher.To = []string{network}, to
+		})
+		expanded, errs := Expand(s)
+		if len(errs) == 0 {
+			expanded.CheckReferences(s)
+		}
+	})
+}
