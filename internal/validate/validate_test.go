@@ -145,6 +145,15 @@ func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
 	}
 }
 
+// linesOf counts every line break that YAML knows, and one more, as errors at the end name the line after it.
+func linesOf(text string) int {
+	n := 2
+	for _, lineBreak := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		n += strings.Count(text, lineBreak)
+	}
+	return n
+}
+
 func FuzzFiles(f *testing.F) {
 	f.Add(sound)
 	for _, c := range refusals[:8] {
@@ -157,10 +166,31 @@ func FuzzFiles(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines := strings.Count(text, "\n") + 1
+		lines := linesOf(text)
 		for _, finding := range report.Findings {
 			if finding.Line > lines || finding.Message == "" {
 				t.Errorf("finding %+v in %d lines", finding, lines)
+			}
+		}
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(sound, "spec.nodes[veh].apps[1]")
+	f.Add("a: &a [*a]", "a[0][0]")
+	f.Add("a: {b: [1, {name: c}]}\n---\nx: 1", "a.b[c].name")
+	f.Add("? [1]\n: 2", "[")
+	f.Fuzz(func(t *testing.T, text, path string) {
+		documents, findings := parse("file", []byte(text))
+		for _, finding := range findings {
+			if finding.Message == "" {
+				t.Errorf("finding %+v without a message", finding)
+			}
+		}
+		lines := linesOf(text)
+		for _, d := range documents {
+			if line := d.line(path); line < 1 || line > lines {
+				t.Errorf("%q is in line %d of %d", path, line, lines)
 			}
 		}
 	})
