@@ -61,6 +61,8 @@ type Rendering struct {
 	Env []v1alpha1.EnvVar
 	// StopGraceSeconds from SIGTERM to SIGKILL.
 	StopGraceSeconds float64
+	// DrainOnStop: a stop ends the sending only; the app receives on until the run finishes.
+	DrainOnStop bool
 	// MetricsPorts that are served.
 	MetricsPorts []int
 	// PublishTopics of the instances; null where the app publishes nothing.

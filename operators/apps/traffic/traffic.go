@@ -21,7 +21,9 @@ func (Kind) Name() string { return "traffic" }
 
 // Render one process and one configuration file for each instance.
 func (Kind) Render(site apps.Site) apps.Rendering {
-	r := apps.Rendering{Image: site.Images.Traffic, StopGraceSeconds: 2}
+	// A client that does both goes on receiving while the drain lasts, or messages under way to it would count as lost.
+	both := site.App.Publisher != nil && site.App.Subscriber != nil
+	r := apps.Rendering{Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: both}
 	for i, name := range site.Instances {
 		config := Config(site, i)
 		path := apps.RunFile("traffic-%d.json", i+1)

@@ -154,7 +154,7 @@ func install(o Options) corev1.Container {
 func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Rendering) corev1.Container {
 	config := agentconfig.Config{
 		Server: in.Options.ServerURL, RunUID: string(in.Experiment.UID), Node: node.Name, App: app.Name,
-		Instances: r.Instances, Files: r.Files, StopGraceSeconds: r.StopGraceSeconds,
+		Instances: r.Instances, Files: r.Files, StopGraceSeconds: r.StopGraceSeconds, DrainOnStop: r.DrainOnStop,
 	}
 	if config.Instances == nil {
 		config.Instances = []agentconfig.Instance{}
