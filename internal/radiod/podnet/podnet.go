@@ -162,7 +162,7 @@ func applySettings(root, name string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, s := range settings {
 		relative := strings.ReplaceAll(s.path, "IF", name)
-		err := os.WriteFile(filepath.Join(root, relative), []byte(s.value), 0)
+		err := overwrite(filepath.Join(root, relative), s.value)
 		if errors.Is(err, os.ErrNotExist) && strings.HasPrefix(relative, "ipv6/") {
 			continue // a kernel without IPv6 has nothing to switch off
 		}
@@ -258,4 +258,14 @@ func isDefault(network *net.IPNet) bool {
 	}
 	ones, _ := network.Mask.Size()
 	return ones == 0 && network.IP.IsUnspecified()
+}
+
+// overwrite writes a file that must be there: what is missing is a kernel without that setting.
+func overwrite(path, value string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(value)
+	return errors.Join(err, file.Close())
 }

@@ -1,0 +1,112 @@
+package podnet
+
+import (
+	"flag"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (-update writes it anew); got:\n%s", name, got)
+	}
+}
+
+func TestRulesForEth0(t *testing.T) {
+	port, address := netip.MustParseAddrPort, netip.MustParseAddr
+	for name, c := range map[string]struct {
+		radios  []int
+		allowed Allowed
+	}{
+		"one-radio": {[]int{3}, Allowed{DNS: []netip.AddrPort{port("10.96.0.10:53"), port("10.1.0.5:53")},
+			Servers: []netip.AddrPort{port("10.96.7.7:80"), port("10.1.0.9:8080")}, Hosts: []netip.Addr{address("192.0.2.1")}}},
+		"two-radios-and-ipv6":  {[]int{3, 5}, Allowed{DNS: []netip.AddrPort{port("[fd00::a]:53")}, Hosts: []netip.Addr{address("fe80::1")}}},
+		"nothing-is-known-yet": {[]int{7}, Allowed{}},
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name+".txt", RulesText(c.radios, c.allowed.Normalise())) })
+	}
+}
+
+func TestEqualSetsAreEqualHoweverTheyAreListed(t *testing.T) {
+	a := Allowed{Hosts: []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.1")}}
+	b := Allowed{Hosts: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}}
+	if !a.Normalise().Equal(b.Normalise()) {
+		t.Error("order or repetition made a difference")
+	}
+	b.Servers = []netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:80")}
+	if a.Normalise().Equal(b.Normalise()) {
+		t.Error("different sets are equal")
+	}
+}
+
+func TestSettingsAreWrittenAndNoted(t *testing.T) {
+	root := t.TempDir()
+	for _, s := range settings {
+		path := filepath.Join(root, strings.ReplaceAll(s.path, "IF", "vhf.1"))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "ipv4/tcp_rmem"), []byte("4096\t131072\t6291456\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	values, err := applySettings(root, "vhf.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"net.ipv4.ip_forward": "1", "net.ipv4.conf.vhf/1.arp_ignore": "1",
+		"net.ipv6.conf.vhf/1.disable_ipv6": "1", "net.ipv4.tcp_rmem": "4096 131072 6291456"} {
+		if values[name] != want {
+			t.Errorf("%s noted as %q; want %q", name, values[name], want)
+		}
+	}
+	if written, _ := os.ReadFile(filepath.Join(root, "ipv4/ip_forward")); string(written) != "1" {
+		t.Errorf("ip_forward written as %q", written)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "ipv6")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := applySettings(root, "vhf.1"); err != nil {
+		t.Errorf("a kernel without IPv6: %v", err)
+	}
+	if err := os.Remove(filepath.Join(root, "ipv4/conf/all/rp_filter")); err != nil {
+		t.Fatal(err)
+	}
+	// WriteFile would create it; a folder in its place cannot be written.
+	if err := os.Mkdir(filepath.Join(root, "ipv4/conf/all/rp_filter"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := applySettings(root, "vhf.1"); err == nil || !strings.Contains(err.Error(), "ipv4/conf/all/rp_filter = 0") {
+		t.Errorf("error %v; want one that names the setting", err)
+	}
+}
+
+func TestParseInterfaceNamesWhatIsWrong(t *testing.T) {
+	if i, err := ParseInterface("vhf", "02:02:00:00:00:01", "198.18.9.1/24", 1500, true); err != nil || i.Address.String() != "198.18.9.1/24" {
+		t.Errorf("got %+v, %v", i, err)
+	}
+	for name, c := range map[string][2]string{"mac": {"02:02", "198.18.9.1/24"}, "address": {"02:02:00:00:00:01", "198.18.9.1"}} {
+		if _, err := ParseInterface("vhf", c[0], c[1], 1500, true); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "want") {
+			t.Errorf("bad %s: error %v; want one that names it and says what would be right", name, err)
+		}
+	}
+}
