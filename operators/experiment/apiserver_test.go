@@ -234,8 +234,8 @@ func TestOnARealAPIServer(t *testing.T) {
 		w.must(w.api.Create(t.Context(), quota))
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: quantity("0")}}
 		w.must(w.api.Status().Update(t.Context(), quota))
-		e := w.apply(unchanged)
-		e = w.wait("back in the queue", func(e *v1alpha1.Experiment) bool {
+		w.apply(unchanged)
+		e := w.wait("back in the queue", func(e *v1alpha1.Experiment) bool {
 			c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
 			return e.Status.Phase == v1alpha1.PhaseQueued && c != nil && c.Reason == "NoRoom"
 		})

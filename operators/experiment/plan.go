@@ -14,7 +14,7 @@ import (
 )
 
 // putPlan tells the server a plan, unless it has that very plan.
-func (r *Reconciler) putPlan(ctx context.Context, s *scope, plan runapi.Plan) error {
+func (r *Reconciler) putPlan(ctx context.Context, plan runapi.Plan) error {
 	state, err := r.Runs.State(ctx, plan.UID)
 	if err != nil && !client.IsNotFound(err) {
 		return err

@@ -66,9 +66,19 @@ func (r *Reconciler) checkProvisioning(_ context.Context, s *scope) (bool, error
 		}
 	}
 	if status.StartTime != nil && s.now.Sub(status.StartTime.Time) > r.Options.ProvisioningDeadline {
-		s.doom(ReasonProvisioningTimeout, "not ready %s after admission; last: %s", r.Options.ProvisioningDeadline, status.Message)
+		s.doom(ReasonProvisioningTimeout, "not ready %s after admission, with %d of %d pods running; last: %s",
+			r.Options.ProvisioningDeadline, running(s.pods), len(s.topology.Nodes), status.Message)
 	}
 	return false, nil
+}
+
+func running(pods map[string]*corev1.Pod) (count int) {
+	for _, pod := range pods {
+		if pod.Status.Phase == corev1.PodRunning {
+			count++
+		}
+	}
+	return count
 }
 
 // ensureShared makes the account of the workflow's pods, or becomes one more owner of it. One that the
@@ -209,7 +219,7 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 	for node, pod := range s.pods {
 		uids[node] = pod.UID
 	}
-	if err := r.putPlan(ctx, s, render.Plan(s.input(), s.waveforms, uids)); err != nil {
+	if err := r.putPlan(ctx, render.Plan(s.input(), s.waveforms, uids)); err != nil {
 		s.experiment.Status.Message = "telling the server of the nodes"
 		return true, err
 	}

@@ -138,7 +138,7 @@ func FuzzExpand(f *testing.F) {
 	f.Add("198.18.0.0/24", int32(1), int32(2), "wan", "broker")
 	f.Add("0.0.0.0/0", int32(65534), int32(1000), "lan", "x/y")
 	f.Add("198.18.0.0/32", int32(-1), int32(0), "", "/")
-	f.Fuzz(func(t *testing.T, subnet string, nem, count int32, network, to string) {
+	f.Fuzz(func(_ *testing.T, subnet string, nem, count int32, network, to string) {
 		if count > 1000 {
 			count = 1000
 		}
