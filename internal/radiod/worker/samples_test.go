@@ -1,0 +1,314 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// archive is a server's radio log of one run, in memory.
+type archive struct {
+	mu      sync.Mutex
+	content []byte
+	down    bool
+	sealed  bool
+}
+
+func (a *archive) AppendRadio(_ context.Context, _, _ string, offset int64, content io.Reader) (runapi.LogPosition, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	size := int64(len(a.content))
+	switch {
+	case a.down:
+		return runapi.LogPosition{}, errors.New("connection refused")
+	case a.sealed:
+		return runapi.LogPosition{}, &client.Error{Status: 409, Message: "sealed"}
+	case offset != size:
+		return runapi.LogPosition{}, &client.Error{Status: 409, Message: "offset", Size: &size}
+	}
+	text, err := io.ReadAll(content)
+	a.content = append(a.content, text...)
+	return runapi.LogPosition{Size: int64(len(a.content))}, err
+}
+
+func openTestSpool(t *testing.T, directory string) *spool {
+	t.Helper()
+	s, _, err := openSpool(directory, "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func ship(t *testing.T, s *spool, a *archive) {
+	t.Helper()
+	if done, err := s.ship(t.Context(), a, "host"); err != nil || !done {
+		t.Fatalf("ship: done %v, %v", done, err)
+	}
+}
+
+func add(t *testing.T, s *spool, text string) {
+	t.Helper()
+	if err := s.append(1, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASpoolShipsEveryByteOnce(t *testing.T) {
+	directory, a := t.TempDir(), &archive{}
+	s := openTestSpool(t, directory)
+	add(t, s, "one\n")
+	ship(t, s, a)
+	a.down = true
+	add(t, s, "two\n")
+	if _, err := s.ship(t.Context(), a, "host"); err == nil {
+		t.Error("no error while the server is down")
+	}
+	a.down = false
+	// Another worker does not know how far the server is, and learns it.
+	s = openTestSpool(t, directory)
+	add(t, s, "three\n")
+	ship(t, s, a)
+	if got := string(a.content); got != "one\ntwo\nthree\n" {
+		t.Errorf("the archive has %q", got)
+	}
+}
+
+func TestASpoolIsCompactedAndReopened(t *testing.T) {
+	directory, a := t.TempDir(), &archive{}
+	s := openTestSpool(t, directory)
+	line := strings.Repeat("x", 99) + "\n"
+	for range 2 {
+		add(t, s, strings.Repeat(line, compactAbove/100*3/4))
+		ship(t, s, a)
+	}
+	add(t, s, "rest\n")
+	files, err := filepath.Glob(filepath.Join(directory, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("files %v, %v; want one", files, err)
+	}
+	if info, _ := os.Stat(files[0]); info.Size() > compactAbove {
+		t.Errorf("the spool still has %d bytes", info.Size())
+	}
+	s = openTestSpool(t, directory)
+	ship(t, s, a)
+	if want := strings.Repeat(line, compactAbove/100*3/4*2) + "rest\n"; string(a.content) != want {
+		t.Errorf("the archive has %d bytes; want %d", len(a.content), len(want))
+	}
+}
+
+func TestAFullSpoolNamesTheGap(t *testing.T) {
+	a := &archive{down: true}
+	s := openTestSpool(t, t.TempDir())
+	big := strings.Repeat("y", spoolLimit-10) + "\n"
+	add(t, s, big)
+	add(t, s, "does not fit\n")
+	a.down = false
+	ship(t, s, a)
+	add(t, s, "fits\n")
+	ship(t, s, a)
+	tail := string(a.content[len(big):])
+	if tail != `{"ts":1,"gap":"spoolFull","bytes":13}`+"\nfits\n" {
+		t.Errorf("after the gap: %q", tail)
+	}
+}
+
+func TestASpoolWhoseServerIsAheadGoesOnThere(t *testing.T) {
+	a := &archive{content: []byte("of an earlier boot\n")}
+	s := openTestSpool(t, t.TempDir())
+	add(t, s, "now\n")
+	ship(t, s, a)
+	if got := string(a.content); got != "of an earlier boot\nnow\n" {
+		t.Errorf("the archive has %q", got)
+	}
+}
+
+func TestASealedRunTakesNothing(t *testing.T) {
+	a := &archive{sealed: true}
+	s := openTestSpool(t, t.TempDir())
+	add(t, s, "late\n")
+	ship(t, s, a) // done, as nothing is left to do
+	add(t, s, "later\n")
+	if s.end != int64(len("late\n")) {
+		t.Error("a sealed run's spool still grows")
+	}
+}
+
+func newSampler(t *testing.T, directory string) *Sampler {
+	return &Sampler{Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*run{}}
+}
+
+func countersOf(sent uint64, inFlight int) []NetworkCounters {
+	n := NodeCounters{Node: "hq", RingDrops: 2}
+	n.FramesSent, n.InFlight = sent, inFlight
+	n.Drops[radio.Loss] = 1
+	return []NetworkCounters{{UID: "net", Network: "vhf", Experiment: v1alpha1.ExperimentReference{Namespace: "team", Name: "exp", UID: "run"},
+		Nodes: []NodeCounters{n}, Settings: map[string]string{"net.ipv4.ip_forward": "1"}}}
+}
+
+// lines gives the spool's lines and the samples among them.
+func lines(t *testing.T, directory string) (all []string, samples []runapi.RadioSample) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(directory, spoolName("run", 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		all = append(all, line)
+		var s runapi.RadioSample
+		if err := json.Unmarshal([]byte(line), &s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Node != "" {
+			samples = append(samples, s)
+		}
+	}
+	return all, samples
+}
+
+func TestSamplesFollowAHeaderAndGoOnAfterARestart(t *testing.T) {
+	directory := t.TempDir()
+	if err := newSampler(t, directory).sample(100, countersOf(10, 4)); err != nil {
+		t.Fatal(err)
+	}
+	if err := newSampler(t, directory).sample(200, countersOf(3, 0)); err != nil { // a new worker counts from nothing
+		t.Fatal(err)
+	}
+	all, samples := lines(t, directory)
+	if len(all) != 4 || len(samples) != 2 {
+		t.Fatalf("lines %q; want header, sample, header, sample", all)
+	}
+	if !strings.Contains(all[0], `"net.ipv4.ip_forward":"1"`) || strings.Contains(all[0], "restarted") || !strings.Contains(all[2], `"restarted":true`) {
+		t.Errorf("headers %s and %s; want settings first, restarted second", all[0], all[2])
+	}
+	last := samples[1]
+	if last.FramesSent != 13 || last.Drops["loss"] != 2 || last.Drops["tapRing"] != 2 || last.Drops["inFlightAtEnd"] != 4 {
+		t.Errorf("sample %+v; want 13 sent, 2 lost, the ring's own count, 4 that were in flight", last)
+	}
+}
+
+func TestARunIsForgottenOnceShipped(t *testing.T) {
+	s := newSampler(t, t.TempDir())
+	if err := s.sample(100, countersOf(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	r := s.runs["run"]
+	if s.over(r, true) {
+		t.Error("a run with attachments is over")
+	}
+	s.markFinished(nil)
+	if s.over(r, true) {
+		t.Error("a run is over at once: its last sample could not be shipped")
+	}
+	r.finished = r.finished.Add(-10 * sampleInterval)
+	if s.over(r, false) || !s.over(r, true) {
+		t.Error("a finished run must be over once it is shipped, and not before")
+	}
+	r.finished = r.finished.Add(-keepFinished)
+	if !s.over(r, false) {
+		t.Error("a finished run is kept for ever when nobody takes it")
+	}
+	s.forget("run", r)
+	if files, _ := filepath.Glob(filepath.Join(s.Directory, "*")); len(files) != 0 {
+		t.Errorf("files are left: %v", files)
+	}
+}
+
+func FuzzParseSpoolName(f *testing.F) {
+	f.Add("uid.0.jsonl")
+	f.Add("uid.-1.jsonl")
+	f.Fuzz(func(t *testing.T, name string) {
+		uid, base, ok := parseSpoolName(name)
+		if ok && (base < 0 || strings.Contains(uid, ".")) {
+			t.Errorf("parseSpoolName(%q) = %q, %d", name, uid, base)
+		}
+	})
+}
+
+// fixed is a collector of given counters.
+type fixed []NetworkCounters
+
+func (f fixed) Describe(c chan<- *prometheus.Desc) { prometheus.DescribeByCollect(f, c) }
+
+func (f fixed) Collect(to chan<- prometheus.Metric) {
+	for i := range f {
+		for k := range f[i].Nodes {
+			collectNode(to, &f[i].Nodes[k], f[i].Experiment.Namespace, f[i].Experiment.Name, f[i].Network, f[i].Nodes[k].Node)
+		}
+	}
+}
+
+func TestMetricsHaveTheirNamesAndLabels(t *testing.T) {
+	counters := countersOf(10, 4)
+	counters[0].Nodes[0].Delay.Count = 3
+	counters[0].Nodes[0].Delay.Buckets[0] = 2
+	const labels = `experiment="exp",experiment_namespace="team",network="vhf",node="hq"`
+	want := "# HELP vignette_radio_drops_total Frames dropped, by reason.\n# TYPE vignette_radio_drops_total counter\n" +
+		"vignette_radio_drops_total{" + labels + `,reason="loss"} 1` + "\nvignette_radio_drops_total{" + labels + `,reason="tapRing"} 2` + "\n" +
+		"# HELP vignette_radio_frames_sent_total Frames that the node handed to its radio.\n# TYPE vignette_radio_frames_sent_total counter\n" +
+		"vignette_radio_frames_sent_total{" + labels + "} 10\n" +
+		"# HELP vignette_radio_queue_frames Frames of the node that wait or are under way.\n# TYPE vignette_radio_queue_frames gauge\n" +
+		"vignette_radio_queue_frames{" + labels + "} 4\n"
+	err := testutil.CollectAndCompare(fixed(counters), bytes.NewBufferString(want), "vignette_radio_drops_total", "vignette_radio_frames_sent_total", "vignette_radio_queue_frames")
+	if err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.CollectAndLint(fixed(counters)); err != nil || len(problems) != 0 {
+		t.Errorf("problems %v, %v", problems, err)
+	}
+}
+
+func TestAllowedFollowsServicesAndEndpoints(t *testing.T) {
+	port := func(name string, number int32) corev1.ServicePort {
+		return corev1.ServicePort{Name: name, Port: number}
+	}
+	service := func(namespace, name, ip string, ports ...corev1.ServicePort) corev1.Service {
+		return corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: corev1.ServiceSpec{ClusterIP: ip, ClusterIPs: []string{ip}, Ports: ports}}
+	}
+	slice := func(namespace, service, portName string, number int32, addresses ...string) discoveryv1.EndpointSlice {
+		return discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
+			Ports: []discoveryv1.EndpointPort{{Name: &portName, Port: &number}}, Endpoints: []discoveryv1.Endpoint{{Addresses: addresses}}}
+	}
+	services := []corev1.Service{service("platform", "server", "10.96.0.20", port("http", 80)), service("platform", "other", "10.96.0.30", port("http", 80)),
+		service("kube-system", "dns", "10.96.0.10", port("dns", 53), port("metrics", 9153)), service("kube-system", "headless", "None", port("http", 80))}
+	slices := []discoveryv1.EndpointSlice{slice("platform", "server", "http", 8080, "10.1.0.9"), slice("kube-system", "server", "http", 8081, "10.1.0.10"),
+		slice("kube-system", "dns", "dns", 5353, "10.1.0.5"), slice("kube-system", "dns", "metrics", 9153, "10.1.0.5")}
+	nameservers := parseNameservers(strings.NewReader("search a b\nnameserver 10.96.0.10 # cluster\nnameserver 169.254.20.10\nnameserver nonsense\n"))
+	got := allowedFrom(services, slices, types.NamespacedName{Namespace: "platform", Name: "server"}, nameservers, []netip.Addr{netip.MustParseAddr("192.0.2.1")})
+	if want := "[10.1.0.9:8080 10.96.0.20:80]"; sprint(got.Servers) != want {
+		t.Errorf("servers %v; want %s", got.Servers, want)
+	}
+	if want := "[10.1.0.5:5353 10.96.0.10:53 169.254.20.10:53]"; sprint(got.DNS) != want {
+		t.Errorf("DNS %v; want %s", got.DNS, want)
+	}
+}
+
+func sprint(addresses []netip.AddrPort) string {
+	var texts []string
+	for _, a := range addresses {
+		texts = append(texts, a.String())
+	}
+	return "[" + strings.Join(texts, " ") + "]"
+}
