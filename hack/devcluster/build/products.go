@@ -56,7 +56,7 @@ func (p Products) Kubernetes() Product {
 	return Product{
 		Name: "kubernetes", Recipe: "1",
 		Label:  "build Kubernetes (etcd, kube-apiserver, kubelet, …) and CoreDNS",
-		Expect: 7 * time.Minute,
+		Expect: 8 * time.Minute,
 		Inputs: []string{p.source("kubernetes", "go.mod"), p.source("kubernetes", "go.sum"), p.source("kubernetes", "kubelab"), p.source("kubernetes", "coredns")},
 		Make: func(ctx context.Context, h *progress.Handle, dir, log string) error {
 			err := goBuild{
@@ -140,7 +140,7 @@ func multusObjects(manifest string) string {
 // Helm is the program helm.
 func (p Products) Helm() Product {
 	return Product{
-		Name: "helm", Recipe: "2", Label: "build Helm", Expect: 90 * time.Second,
+		Name: "helm", Recipe: "2", Label: "build Helm", Expect: time.Minute,
 		Inputs: []string{p.source("helm", "go.mod"), p.source("helm", "go.sum")},
 		Make: func(ctx context.Context, h *progress.Handle, dir, log string) error {
 			const chart = "helm.sh/helm/v3/pkg/chartutil"
