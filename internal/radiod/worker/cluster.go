@@ -46,6 +46,7 @@ type Cluster struct {
 	manager *Manager
 	client  client.Client
 	cache   cache.Cache
+	reader  client.Reader // of the cache
 
 	mu      sync.Mutex
 	changed map[types.NamespacedName]string // RadioNetworks whose status may have to be written, with their UIDs
@@ -83,7 +84,7 @@ func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
-	return &Cluster{ClusterOptions: options, client: k8s, cache: caches, changed: map[types.NamespacedName]string{},
+	return &Cluster{ClusterOptions: options, client: k8s, cache: caches, reader: caches, changed: map[types.NamespacedName]string{},
 		wake: make(chan struct{}, 1), refresh: make(chan struct{}, 1), written: map[string]hostStatus{}}, nil
 }
 
@@ -200,7 +201,7 @@ func (c *Cluster) remove(object any) {
 // prune removes what belonged to networks that went while no worker was looking.
 func (c *Cluster) prune(ctx context.Context) {
 	var list v1alpha1.RadioNetworkList
-	if err := c.cache.List(ctx, &list); err != nil {
+	if err := c.reader.List(ctx, &list); err != nil {
 		c.Log.Error("list RadioNetworks", "error", err)
 		return
 	}
@@ -249,11 +250,11 @@ func (c *Cluster) renewAllowed(ctx context.Context) {
 
 func (c *Cluster) tryRenewAllowed(ctx context.Context) error {
 	var services corev1.ServiceList
-	if err := c.cache.List(ctx, &services); err != nil {
+	if err := c.reader.List(ctx, &services); err != nil {
 		return err
 	}
 	var slices discoveryv1.EndpointSliceList
-	if err := c.cache.List(ctx, &slices); err != nil {
+	if err := c.reader.List(ctx, &slices); err != nil {
 		return err
 	}
 	file, err := os.Open(c.ResolvConf)
@@ -328,7 +329,7 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 // inStatus tells that the API server has an entry of this host, left by an earlier worker.
 func (c *Cluster) inStatus(ctx context.Context, name types.NamespacedName) bool {
 	var n v1alpha1.RadioNetwork
-	if err := c.cache.Get(ctx, name, &n); err != nil {
+	if err := c.reader.Get(ctx, name, &n); err != nil {
 		return false
 	}
 	for _, h := range n.Status.Hosts {
