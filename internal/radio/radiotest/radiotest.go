@@ -96,7 +96,7 @@ func (n *Node) setUp() error {
 		return err
 	}
 	n.TAP = fd
-	if err := podnet.Move(temporary, n.Interface, n.Namespace); err != nil {
+	if err := podnet.Move(temporary, n.Interface, n.Namespace, 0); err != nil {
 		return err
 	}
 	return netns.Do(n.Namespace, func() error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,8 +45,9 @@ func ParseInterface(name, mac, address string, mtu int, primary bool) (Interface
 // which counts them by the second, not in front of it.
 const queueLength = 4096
 
-// Move takes the link from the calling thread's namespace into another one.
-func Move(name string, i Interface, namespace *os.File) error {
+// Move takes the link from the calling thread's namespace into another one, where it asks for the
+// given index; 0 leaves the choice to the kernel. Kernels before 5.12 do not heed it.
+func Move(name string, i Interface, namespace *os.File, index int) error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("netlink: %w", err)
@@ -64,10 +66,24 @@ func Move(name string, i Interface, namespace *os.File) error {
 	if err := h.LinkSetTxQLen(link, queueLength); err != nil {
 		return fmt.Errorf("interface %s: txqueuelen %d: %w", name, queueLength, err)
 	}
-	if err := h.LinkSetNsFd(link, int(namespace.Fd())); err != nil {
-		return fmt.Errorf("interface %s: move to the pod: %w", name, err)
+	if err := moveLink(link.Attrs().Index, int(namespace.Fd()), index); err != nil {
+		return fmt.Errorf("interface %s: move to the pod as number %d: %w", name, index, err)
 	}
 	return nil
+}
+
+// moveLink is what netlink.LinkSetNsFd does, and asks for an index.
+func moveLink(from, namespace, index int) error {
+	request := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	message := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	message.Index = int32(from)
+	request.AddData(message)
+	request.AddData(nl.NewRtAttr(unix.IFLA_NET_NS_FD, nl.Uint32Attr(uint32(namespace))))
+	if index > 0 {
+		request.AddData(nl.NewRtAttr(unix.IFLA_NEW_IFINDEX, nl.Uint32Attr(uint32(index))))
+	}
+	_, err := request.Execute(unix.NETLINK_ROUTE, 0)
+	return err
 }
 
 // SetUp names the link, sets the kernel up, gives it its address and routes and sets it up. It runs

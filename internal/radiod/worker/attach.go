@@ -127,13 +127,10 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 	if err := m.Keeper.Hold(a.id(), fd); err != nil {
 		return err
 	}
-	if err := podnet.Move(temporary, i, namespace); err != nil {
+	if err := netns.Do(namespace, a.prepare); err != nil {
 		return err
 	}
-	if err := netns.Do(namespace, func() error { return a.setUp(temporary, i) }); err != nil {
-		return err
-	}
-	if err := m.applyRules(namespace, a); err != nil {
+	if err := m.moveAndGuard(a, temporary, i, namespace); err != nil {
 		return err
 	}
 	if err := m.store.put(attachmentFiles, a.id(), &a.record); err != nil {
@@ -142,20 +139,55 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 	return m.join(a)
 }
 
-func (a *attachment) setUp(temporary string, i podnet.Interface) error {
+// prepare looks into the pod's namespace before the radio comes.
+func (a *attachment) prepare() error {
 	// A TAP of that name is what a worker left behind that died before it had written its record.
-	if err := podnet.Remove(i.Name); err != nil {
+	if err := podnet.Remove(a.Interface); err != nil {
 		return err
 	}
 	gateways, err := podnet.Gateways()
-	if err != nil {
-		return err
-	}
 	for _, gateway := range gateways {
 		a.Gateways = append(a.Gateways, gateway.String())
 	}
-	a.Index, a.Settings, err = podnet.SetUp(temporary, i)
 	return err
+}
+
+// moveAndGuard moves the TAP, sets it up and loads the rules. Moving and loading each wait for the
+// kernel's grace periods, more than 10 ms together, and so are done at once: the rules need no more
+// than the interface's index, which is asked for beforehand.
+func (m *Manager) moveAndGuard(a *attachment, temporary string, i podnet.Interface, namespace *os.File) error {
+	a.Index = m.freeIndex(a)
+	guarded := make(chan error, 1)
+	go func(planned attachment) { guarded <- m.applyRules(namespace, &planned) }(*a)
+	planned := a.Index
+	err := podnet.Move(temporary, i, namespace, planned)
+	if err == nil {
+		err = netns.Do(namespace, func() (err error) {
+			a.Index, a.Settings, err = podnet.SetUp(temporary, i)
+			return err
+		})
+	}
+	if err := errors.Join(err, <-guarded); err != nil {
+		return err
+	}
+	if a.Index != planned {
+		return m.applyRules(namespace, a)
+	}
+	return nil
+}
+
+// firstIndex of radio interfaces in pods, above those that the kernel gives by itself.
+const firstIndex = 1000
+
+// freeIndex that no other radio of the pod has.
+func (m *Manager) freeIndex(a *attachment) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	index := firstIndex
+	for len(m.keysOf(func(other *attachment) bool { return other.Namespace == a.Namespace && other.Index == index })) > 0 {
+		index++
+	}
+	return index
 }
 
 func parseAddresses(texts []string) (addresses []netip.Addr) {
