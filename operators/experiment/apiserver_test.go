@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"os"
 	"slices"
@@ -116,13 +117,27 @@ type lockedRuns struct{ *server }
 func (l lockedRuns) State(ctx context.Context, uid string) (runapi.State, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.server.State(ctx, uid)
+	state, err := l.server.State(ctx, uid)
+	return throughJSON(state), err
+}
+
+// throughJSON copies a state as the wire would, so that the two sides share nothing.
+func throughJSON(state runapi.State) (copied runapi.State) {
+	text, err := json.Marshal(state)
+	if err == nil {
+		err = json.Unmarshal(text, &copied)
+	}
+	if err != nil {
+		panic(err) // plain values always travel
+	}
+	return copied
 }
 
 func (l lockedRuns) PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.server.PutPlan(ctx, plan)
+	state, err := l.server.PutPlan(ctx, throughJSON(runapi.State{Plan: plan}).Plan)
+	return throughJSON(state), err
 }
 
 func (l lockedRuns) Incident(ctx context.Context, uid string, incident runapi.Incident) error {
