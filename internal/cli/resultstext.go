@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +19,7 @@ func resultsText(r runapi.Results) string {
 		fmt.Fprintf(&b, ", started %s", r.StartTime.UTC().Format("2006-01-02 15:04:05Z"))
 	}
 	if r.DurationSeconds > 0 {
-		fmt.Fprintf(&b, ", %s s", strconv.FormatFloat(r.DurationSeconds, 'f', -1, 64))
+		fmt.Fprintf(&b, ", %s s", strconv.FormatFloat(r.DurationSeconds, 'f', 1, 64))
 	}
 	fmt.Fprintf(&b, "\nrun %s\n\n", r.UID)
 	b.WriteString(groupsTable(r).String())
@@ -130,6 +132,9 @@ func size(bytes int64) string {
 	return significant(v) + " GB"
 }
 
+// shownLate is how many of a verdict's entries the table shows; on an overloaded machine there are hundreds.
+const shownLate = 8
+
 func verdictText(v *runapi.Verdict) string {
 	switch {
 	case v == nil:
@@ -138,7 +143,12 @@ func verdictText(v *runapi.Verdict) string {
 		return "Emulation kept up: yes\n"
 	}
 	text := "Emulation kept up: NO, so losses and delays may be those of an overloaded machine\n"
-	for _, late := range v.Late {
+	worst := slices.SortedStableFunc(slices.Values(v.Late), func(a, b runapi.Late) int { return cmp.Compare(b.WorstSeconds, a.WorstSeconds) })
+	for i, late := range worst {
+		if i == shownLate {
+			text += fmt.Sprintf("  and %d more, less late; -o json has them all\n", len(worst)-i)
+			break
+		}
 		text += fmt.Sprintf("  %s at %s: %s, %s late at worst\n", late.Node, interval(&late.FromSeconds, &late.ToSeconds), late.What, seconds(late.WorstSeconds))
 	}
 	return text
