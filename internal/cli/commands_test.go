@@ -132,7 +132,7 @@ func TestWithoutResultsTheErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func watched(t *testing.T, ctx context.Context, e *v1alpha1.Experiment) (string, error) {
+func watched(ctx context.Context, t *testing.T, e *v1alpha1.Experiment) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	err := testCluster(t, archive{}, e).watch(ctx, e, newView(&out))
@@ -140,7 +140,7 @@ func watched(t *testing.T, ctx context.Context, e *v1alpha1.Experiment) (string,
 }
 
 func TestWatchEndsWithTheExperiment(t *testing.T) {
-	out, err := watched(t, t.Context(), finished())
+	out, err := watched(t.Context(), t, finished())
 	if err != nil || !strings.Contains(out, "first Succeeded: 1680 of 1680 deliveries arrived (100.00 %), median delay 1.4ms; 3 gaps") {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}
@@ -149,7 +149,7 @@ func TestWatchEndsWithTheExperiment(t *testing.T) {
 func TestWatchFailsIfTheExperimentDoes(t *testing.T) {
 	e := finished()
 	e.Status.Phase, e.Status.Message = v1alpha1.PhaseFailed, "node prt: image not found"
-	out, err := watched(t, t.Context(), e)
+	out, err := watched(t.Context(), t, e)
 	if err != exit(exitFailure) || !strings.Contains(out, "first Failed: node prt: image not found") {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}
@@ -158,7 +158,7 @@ func TestWatchFailsIfTheExperimentDoes(t *testing.T) {
 func TestInterruptDetachesAndTheExperimentGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	out, err := watched(t, ctx, running())
+	out, err := watched(ctx, t, running())
 	if err != exit(exitDetached) || !strings.Contains(out, "Detached: experiment quickstart goes on") {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}

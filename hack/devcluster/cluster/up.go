@@ -172,7 +172,7 @@ func (c *Cluster) freeIndex() (int, error) {
 	return 0, fmt.Errorf("all %d address ranges (10.128.0.0 and up) are in use on this machine", network.MaxClusters)
 }
 
-func (c *Cluster) startNodes(ctx context.Context, h *progress.Handle) error {
+func (c *Cluster) startNodes(_ context.Context, h *progress.Handle) error {
 	built, err := c.builtFrom()
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func TestALogGetsOneLinePerStepAndRunStopsAtTheFirstFailure(t *testing.T) {
 func TestATerminalIsRefreshedInPlaceWithTheTimeThatIsLeft(t *testing.T) {
 	var out bytes.Buffer
 	r := &Reporter{out: &out, terminal: true, now: time.Now, columns: func() int { return 80 }}
-	begun := func(ctx context.Context, _ *Handle) error { time.Sleep(2 * terminalRefresh); return nil }
+	begun := func(_ context.Context, _ *Handle) error { time.Sleep(2 * terminalRefresh); return nil }
 	err := r.Run(t.Context(), []Step{{Label: "one", Expect: time.Minute, Do: begun}, {Label: "two", Expect: time.Minute, Do: begun}})
 	if err != nil {
 		t.Fatal(err)

@@ -155,7 +155,7 @@ func TestASealedRunTakesNothing(t *testing.T) {
 	}
 }
 
-func newSampler(t *testing.T, directory string) *Sampler {
+func newSampler(directory string) *Sampler {
 	return &Sampler{Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*run{}}
 }
 
@@ -189,10 +189,10 @@ func lines(t *testing.T, directory string) (all []string, samples []runapi.Radio
 
 func TestSamplesFollowAHeaderAndGoOnAfterARestart(t *testing.T) {
 	directory := t.TempDir()
-	if err := newSampler(t, directory).sample(100, countersOf(10, 4)); err != nil {
+	if err := newSampler(directory).sample(100, countersOf(10, 4)); err != nil {
 		t.Fatal(err)
 	}
-	if err := newSampler(t, directory).sample(200, countersOf(3, 0)); err != nil { // a new worker counts from nothing
+	if err := newSampler(directory).sample(200, countersOf(3, 0)); err != nil { // a new worker counts from nothing
 		t.Fatal(err)
 	}
 	all, samples := lines(t, directory)
@@ -209,7 +209,7 @@ func TestSamplesFollowAHeaderAndGoOnAfterARestart(t *testing.T) {
 }
 
 func TestARunIsForgottenOnceShipped(t *testing.T) {
-	s := newSampler(t, t.TempDir())
+	s := newSampler(t.TempDir())
 	if err := s.sample(100, countersOf(1, 0)); err != nil {
 		t.Fatal(err)
 	}
