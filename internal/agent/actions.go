@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -21,6 +22,7 @@ const ledgerFile = ".executed"
 // ledger remembers across restarts of the agent which actions were carried out.
 type ledger struct {
 	path string
+	mu   sync.Mutex
 	ids  map[string]bool
 }
 
@@ -43,7 +45,11 @@ func openLedger(logDir string) (*ledger, error) {
 	return l, lines.Err()
 }
 
-func (l *ledger) has(id string) bool { return l.ids[id] }
+func (l *ledger) has(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ids[id]
+}
 
 // add puts the id on disk. It comes before the deed: a crash in between loses an action, which
 // shows, whereas the other order could repeat a start, which would not.
@@ -56,8 +62,13 @@ func (l *ledger) add(id string) error {
 	if _, err := f.WriteString(id + "\n"); err != nil {
 		return fmt.Errorf("executed actions: %w", err)
 	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("executed actions: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.ids[id] = true
-	return f.Sync()
+	return nil
 }
 
 // verdict on an action of a plan.

@@ -52,6 +52,7 @@ type server interface {
 type Clock interface {
 	Now() time.Time
 	After(d time.Duration) <-chan time.Time
+	// SleepUntil blocks the calling thread, which the caller has locked.
 	SleepUntil(ctx context.Context, t time.Time) error
 	// Realtime and Monotonic read the two clocks in nanoseconds.
 	Realtime() int64
@@ -65,7 +66,7 @@ func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d
 func (systemClock) Realtime() int64                        { return clock.Realtime() }
 func (systemClock) Monotonic() int64                       { return clock.Monotonic() }
 func (systemClock) SleepUntil(ctx context.Context, t time.Time) error {
-	return clock.SleepUntil(ctx, t)
+	return sleepOnThread(ctx, t)
 }
 
 // Options are what a test, or an unusual place, changes; the zero value is right in a node's container.
@@ -73,6 +74,8 @@ type Options struct {
 	LogDir, TokenFile, CgroupDir string
 	Stdout, Stderr               io.Writer
 	Clock                        Clock
+	// NeverHold makes every process at its planned time instead of holding it ready before.
+	NeverHold bool
 }
 
 func (o Options) withDefaults() Options {
@@ -111,6 +114,7 @@ type Agent struct {
 	instances []*instance
 	children  children
 	budget    spoolBudget
+	neverHold bool
 	// hurry is set once the agent was told to end by a signal.
 	hurry atomic.Bool
 }
@@ -130,7 +134,7 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clock: o.Clock, events: events, ledger: executed,
-		schedule: newSchedule(), state: newState(config.App),
+		schedule: newSchedule(), state: newState(config.App), neverHold: o.NeverHold,
 		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
 	a.shipper = newShipper(o.LogDir, config.App, a.server, events)
 	// Half of the spool is for what apps print; message logs, which results are made of, have the rest.

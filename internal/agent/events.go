@@ -28,6 +28,8 @@ const (
 	eventResumed      = "resumed"
 	// eventKilled: an instance did not end within its grace and got SIGKILL.
 	eventKilled = "killed"
+	// eventNotHeld: a process could not be made ahead of its start and held; it is made at the planned time.
+	eventNotHeld = "notHeld"
 	// eventClockStep: CLOCK_REALTIME jumped against CLOCK_MONOTONIC; LatenessSeconds is the jump, with its sign.
 	eventClockStep = "clockStep"
 	// eventCPUThrottled and eventCPUPressure: at the end of a run, LatenessSeconds is the total in which the cgroup

@@ -40,6 +40,11 @@ type instance struct {
 	stdout *tee
 	stderr *tee
 
+	// held is the process that waits for the next start, notHeld the start whose process could not be held;
+	// only the executor uses them.
+	held    *held
+	notHeld time.Time
+
 	mu      sync.Mutex
 	process *process
 	// active from a start until the process has ended for good; wanted from a start until a stop.
@@ -62,10 +67,11 @@ type process struct {
 	code    int
 }
 
-// begin launches the instance's first process, returns when it exists, and gives the event of it, which
-// the caller logs when all instances have begun. Where an earlier process is still ending, it waits for
-// that; an instance that runs already stays as it is.
+// begin launches the instance's first process, or takes the one that was held for it, returns when it exists, and
+// gives the event of it, which the caller logs when all instances have begun. Where an earlier process is still
+// ending, it waits for that; an instance that runs already stays as it is.
 func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent {
+	ready := in.takeHeld()
 	in.mu.Lock()
 	previous, running := in.ended, in.active && in.wanted && !in.draining
 	in.mu.Unlock()
@@ -80,7 +86,7 @@ func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent 
 	defer in.mu.Unlock()
 	in.active, in.wanted, in.draining, in.planned = true, true, false, planned
 	in.ended, in.stop = make(chan struct{}), make(chan struct{})
-	now, err := in.launch()
+	now, err := in.become(ready)
 	event := runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStarted, Instance: in.spec.Name, ActionID: actionID,
 		PlannedNanoseconds: planned.UnixNano(), LatenessSeconds: now.Sub(planned).Seconds()}
 	if err != nil {
@@ -91,16 +97,32 @@ func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent 
 	return event
 }
 
-// launch starts a process; in.mu is held. A command that cannot be started counts as a process that failed at once.
-func (in *instance) launch() (time.Time, error) {
+// become makes a held process the instance's, or launches one where there is none; in.mu is held.
+func (in *instance) become(h *held) (time.Time, error) {
+	if h == nil {
+		return in.launch()
+	}
+	h.process.started = h.started
+	in.process = h.process
+	return h.started, nil
+}
+
+// command is what an instance runs, for a start at the planned time.
+func (in *instance) command(planned time.Time) *exec.Cmd {
 	command := exec.Command(in.spec.Command[0], in.spec.Command[1:]...)
-	command.Env = in.environment()
+	command.Env = in.environment(planned)
 	command.Stdout, command.Stderr = in.stdout, in.stderr
 	command.WaitDelay = pipeDelay
 	// A group of its own, so that a kill reaches what the app itself has started.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p := &process{command: command, done: make(chan struct{})}
+	return command
+}
+
+// launch starts a process; in.mu is held. A command that cannot be started counts as a process that failed at once.
+func (in *instance) launch() (time.Time, error) {
+	command := in.command(in.planned)
 	err := in.agent.children.start(command)
+	p := newProcess(command)
 	p.started = in.agent.clock.Now()
 	in.process = p
 	if err != nil {
@@ -109,17 +131,28 @@ func (in *instance) launch() (time.Time, error) {
 		close(p.done)
 		return p.started, err
 	}
-	p.pid = command.Process.Pid
-	go func() {
-		err := command.Wait()
-		in.agent.children.forget(p.pid)
-		p.code = exitCode(command, err)
-		close(p.done)
-	}()
+	go p.wait(&in.agent.children)
 	return p.started, nil
 }
 
-func (in *instance) environment() []string {
+// newProcess is the process of a command, which has been started or could not be.
+func newProcess(command *exec.Cmd) *process {
+	p := &process{command: command, done: make(chan struct{})}
+	if command.Process != nil {
+		p.pid = command.Process.Pid
+	}
+	return p
+}
+
+// wait takes in the process's end.
+func (p *process) wait(c *children) {
+	err := p.command.Wait()
+	c.forget(p.pid)
+	p.code = exitCode(p.command, err)
+	close(p.done)
+}
+
+func (in *instance) environment(planned time.Time) []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		if !strings.HasPrefix(entry, agentconfig.Env+"=") { // the app has no use for it
@@ -134,7 +167,7 @@ func (in *instance) environment() []string {
 		envNode+"="+in.agent.config.Node,
 		envApp+"="+in.agent.config.App,
 		messagelog.EnvPath+"="+filepath.Join(in.agent.logDir, fmt.Sprintf("messages-%d.jsonl", in.number)),
-		envStart+"="+strconv.FormatInt(in.planned.UnixNano(), 10))
+		envStart+"="+strconv.FormatInt(planned.UnixNano(), 10))
 }
 
 // exitCode is the process's code, or 128 + n where signal n ended it.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 )
@@ -21,7 +22,26 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "reaper":
 		os.Exit(beProcessOne())
+	case "agent":
+		os.Exit(beAgent())
 	}
+}
+
+// beAgent is an agent in a process of its own, as in a container.
+func beAgent() int {
+	config, err := agentconfig.FromEnv()
+	dir := os.Getenv("AGENT_TEST_DIR")
+	if err == nil {
+		var a *Agent
+		a, err = New(config, Options{LogDir: filepath.Join(dir, "log"), TokenFile: filepath.Join(dir, "token"),
+			CgroupDir: filepath.Join(dir, "cgroup"), NeverHold: os.Getenv("AGENT_TEST_NEVER_HOLD") != ""})
+		if err == nil {
+			_ = os.Unsetenv("AGENT_TEST_ROLE")
+			return a.Run(context.Background(), Signals())
+		}
+	}
+	fmt.Println(err)
+	return 1
 }
 
 // beProcessOne is the agent's reaping as process 1 of a namespace: it makes an orphan and says whether it was cleared up.

@@ -15,6 +15,10 @@ import (
 // prepareLead before an action's time its id goes to disk, so that no disk is waited for at the time itself.
 const prepareLead = 200 * time.Millisecond
 
+// executorStep is how often the executor looks at the clock, which may be stepped, and holds what it could not
+// hold before, such as an instance whose earlier process was still ending.
+const executorStep = 250 * time.Millisecond
+
 // schedule holds the actions that wait for their time.
 type schedule struct {
 	mu      sync.Mutex
@@ -117,6 +121,7 @@ func (a *Agent) execute(ctx context.Context) {
 	// One thread of its own: no other goroutine of this program can be in its way at the moment of an action.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer a.releaseHeld()
 	for ctx.Err() == nil {
 		action, due, ok := a.schedule.next()
 		if !ok {
@@ -126,11 +131,12 @@ func (a *Agent) execute(ctx context.Context) {
 			}
 			continue
 		}
+		a.hold(action, due)
 		if wait := due.Add(-prepareLead).Sub(a.clock.Now()); wait > 0 {
 			select {
 			case <-ctx.Done():
 			case <-a.schedule.news:
-			case <-a.clock.After(min(wait, time.Second)): // in steps, as the clock may be stepped
+			case <-a.clock.After(min(wait, executorStep)): // in steps, as the clock may be stepped
 			}
 			continue
 		}
@@ -144,8 +150,8 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 		a.fail(fmt.Sprintf("action %s is not carried out, as it could be repeated: %v", action.ID, err), 0)
 		return
 	}
-	if a.clock.SleepUntil(ctx, due) != nil {
-		return
+	if a.sleepAndLetGo(ctx, action, due) != nil {
+		return // execute releases what is held
 	}
 	switch action.Verb {
 	case runapi.VerbStart:

@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+const (
+	// holdLead before a start its processes are made and held, so that neither fork nor exec lies between
+	// the planned time and the app.
+	holdLead = 2 * time.Second
+	// holdMinimum is the least lead that is worth the attempt on a busy processor.
+	holdMinimum = prepareLead + 50*time.Millisecond
+	// sleepStep is how often the executor looks for a withdrawal in the last prepareLead.
+	sleepStep = 20 * time.Millisecond
+	// undisturbed before an action's time Go's scheduler no longer knows of the executor's sleep: it could
+	// give its place away and keep the thread waiting for another.
+	undisturbed = 4 * time.Millisecond
+	// holdSlice in nanoseconds is the least that kernels since 6.12 take as a thread's time slice. The shorter
+	// it is, the sooner the thread runs after it has woken up among others.
+	holdSlice = 100e3
+)
+
+// held is an instance's process that has executed its program and was stopped before the first instruction:
+// it asked to be traced, and the kernel stops such a process at the end of its exec (ptrace(2), PTRACE_TRACEME).
+// Letting it go is one short system call. It dies with the agent.
+type held struct {
+	process *process
+	planned time.Time
+	// started is when it was let go; zero before.
+	started time.Time
+}
+
+// hold makes the process of a start ahead of time. Where that is not possible, begin starts one at the time
+// itself. Only the executor may call it, as only the thread that made a process may let it go.
+func (in *instance) hold(planned time.Time) {
+	if in.held != nil && !in.held.planned.Equal(planned) {
+		in.release()
+	}
+	if in.held != nil || in.notHeld.Equal(planned) || in.isActive() {
+		return
+	}
+	command := in.command(planned)
+	preread(command.Path)
+	command.SysProcAttr.Ptrace = true
+	p, err := in.startHeld(command)
+	if err != nil {
+		in.notHeld = planned // the next attempt would fail as well
+		in.agent.events.add(runapi.AgentEvent{Event: eventNotHeld, Instance: in.spec.Name,
+			Message: fmt.Sprintf("will be started at its time, not held ready before: %v", err)})
+		return
+	}
+	in.held = &held{process: p, planned: planned}
+}
+
+// startHeld starts a command that asks to be traced and waits until the kernel has stopped it.
+func (in *instance) startHeld(command *exec.Cmd) (*process, error) {
+	if err := in.agent.children.start(command); err != nil {
+		return nil, err
+	}
+	p := newProcess(command)
+	status, err := waitForStop(p.pid)
+	if err == nil && !status.Stopped() {
+		err = fmt.Errorf("it ended while it was made, with status %#x", int(status))
+	}
+	if err == nil {
+		err = os.NewSyscallError("ptrace", syscall.PtraceSetOptions(p.pid, unix.PTRACE_O_EXITKILL))
+	}
+	if err != nil {
+		in.killGroup(p)
+		p.wait(&in.agent.children)
+		return nil, err
+	}
+	return p, nil
+}
+
+func waitForStop(pid int) (status syscall.WaitStatus, err error) {
+	for {
+		_, err = syscall.Wait4(pid, &status, unix.WALL, nil)
+		if err != syscall.EINTR {
+			return status, os.NewSyscallError("wait4", err)
+		}
+	}
+}
+
+// letGo lets the held process run. One that was killed meanwhile is found to have ended, like any other.
+func (h *held) letGo(c Clock) {
+	_ = syscall.PtraceDetach(h.process.pid)
+	h.started = c.Now()
+}
+
+// takeHeld gives the process that was let go for this start, if any; another one is ended.
+func (in *instance) takeHeld() *held {
+	h := in.held
+	if h == nil || h.started.IsZero() {
+		in.release()
+		return nil
+	}
+	in.held = nil
+	go h.process.wait(&in.agent.children) // not before, as a wait would take the stop for its own
+	return h
+}
+
+// release ends a held process that was not let go.
+func (in *instance) release() {
+	h := in.held
+	in.held = nil
+	if h == nil {
+		return
+	}
+	in.killGroup(h.process)
+	h.process.wait(&in.agent.children)
+}
+
+// hold makes the processes of a start that is due soon, if there is the time for it.
+func (a *Agent) hold(action runapi.Action, due time.Time) {
+	left := due.Sub(a.clock.Now())
+	if a.neverHold || action.Verb != runapi.VerbStart || left > holdLead || left < holdMinimum {
+		return
+	}
+	for _, in := range a.instances {
+		in.hold(due)
+	}
+}
+
+// letGo lets all processes run that are held for a start at this time.
+func (a *Agent) letGo(due time.Time) {
+	for _, in := range a.instances {
+		if in.held != nil && in.held.planned.Equal(due) {
+			in.held.letGo(a.clock)
+		}
+	}
+}
+
+// releaseHeld ends what is held for starts that will not be carried out.
+func (a *Agent) releaseHeld() {
+	for _, in := range a.instances {
+		in.release()
+	}
+}
+
+// sleepAndLetGo waits for an action's time on the executor's own thread, as nothing in this program must
+// be needed to wake it, and lets go what is held for a start at that time.
+func (a *Agent) sleepAndLetGo(ctx context.Context, action runapi.Action, due time.Time) error {
+	resume := punctual()
+	defer resume()
+	if err := a.clock.SleepUntil(ctx, due); err != nil {
+		return err
+	}
+	if action.Verb == runapi.VerbStart {
+		a.letGo(due)
+	}
+	return nil
+}
+
+// sleepOnThread blocks the thread until the time, or until ctx has ended, within sleepStep of that.
+func sleepOnThread(ctx context.Context, due time.Time) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		left := time.Duration(due.UnixNano() - clock.Realtime())
+		switch {
+		case left <= 0:
+			return nil
+		case left <= undisturbed:
+			rawSleepUntil(due)
+		default:
+			deadline := unix.NsecToTimespec(due.UnixNano() - int64(max(left-sleepStep, undisturbed)))
+			_ = unix.ClockNanosleep(unix.CLOCK_REALTIME, unix.TIMER_ABSTIME, &deadline, nil) // the loop looks again
+		}
+	}
+}
+
+// rawSleepUntil keeps the thread's place in Go's scheduler, which short sleeps may.
+func rawSleepUntil(due time.Time) {
+	deadline := unix.NsecToTimespec(due.UnixNano())
+	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_REALTIME, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&deadline)), 0, 0, 0)
+}
+
+// punctual lets the thread run as soon as possible after a sleep. The function that it gives takes
+// that back, before a process is made that would inherit it.
+func punctual() (resume func()) {
+	clock.SetTimerSlack(1)
+	attributes, err := unix.SchedGetAttr(0, 0)
+	if err != nil || attributes.Policy != unix.SCHED_NORMAL {
+		return func() { clock.SetTimerSlack(0) }
+	}
+	attributes.Runtime = holdSlice
+	_ = unix.SchedSetAttr(0, attributes, 0) // what the kernel refuses costs lateness, which is measured
+	return func() {
+		attributes.Runtime = 0 // the kernel's own slice
+		_ = unix.SchedSetAttr(0, attributes, 0)
+		clock.SetTimerSlack(0)
+	}
+}
+
+// preread has the kernel read a program, or a script and its interpreter, into its page cache. Whatever
+// is wrong with the file shows at the exec.
+func preread(path string) {
+	for range 2 {
+		f, err := os.Open(path)
+		if err != nil {
+			return
+		}
+		_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_WILLNEED)
+		head := make([]byte, 256)
+		n, _ := f.Read(head)
+		f.Close()
+		if path = interpreter(string(head[:n])); path == "" {
+			return
+		}
+	}
+}
+
+// interpreter is the path in a script's first line; empty for anything else.
+func interpreter(head string) string {
+	line, isScript := strings.CutPrefix(head, "#!")
+	if !isScript {
+		return ""
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	path, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
+	return path
+}

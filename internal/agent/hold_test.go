@@ -1,0 +1,362 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+const (
+	busyAgents    = 3
+	busyInstances = 8
+	// busyTries are made, of which at least busyCounted must count.
+	busyTries, busyCounted = 7, 3
+)
+
+// Other programs may hold the processors: only a try counts in which threads that do nothing but sleep
+// woke up in time. Of those the median must hold what is promised.
+func TestInstancesStartWithin10MillisecondsOnBusyProcessors(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("needs bash, whose EPOCHREALTIME tells when a child really runs")
+	}
+	if testing.Short() {
+		t.Skip("takes 20 s")
+	}
+	loadProcessors(t)
+	var spreads []time.Duration
+	for try := range busyTries {
+		s, control := startTogether(t, bash)
+		t.Logf("try %d: agents %s; apps' own time %s; control %v", try+1, describeLateness(s.agents), describeLateness(s.apps), control)
+		if slices.Min(s.agents) < 0 || slices.Min(s.apps) < 0 {
+			t.Fatal("an instance began before its time")
+		}
+		if control < 5*time.Millisecond {
+			spreads = append(spreads, slices.Max(s.agents)-slices.Min(s.agents))
+		}
+	}
+	if len(spreads) < busyCounted {
+		t.Skipf("this machine woke sleeping threads in time in %d of %d tries only", len(spreads), busyTries)
+	}
+	slices.Sort(spreads)
+	if median := spreads[len(spreads)/2]; median > 10*time.Millisecond {
+		t.Errorf("%d instances started within %v of each other, the median of %v; want 10 ms", busyAgents*busyInstances, median, spreads)
+	}
+}
+
+// starts is when instances began, after the planned time: as the agents say, and as the apps themselves
+// say, where their own loading counts too.
+type starts struct{ agents, apps []time.Duration }
+
+func describeLateness(late []time.Duration) string {
+	slices.Sort(late)
+	return fmt.Sprintf("%v to %v, median %v", late[0], late[len(late)-1], late[len(late)/2])
+}
+
+// startTogether has three agents, each in its own process, start eight instances each at the same time.
+func startTogether(t *testing.T, bash string) (all starts, control time.Duration) {
+	t.Helper()
+	due := time.Now().Add(2500 * time.Millisecond).Round(0)
+	var nodes []*node
+	var agents []*exec.Cmd
+	for range busyAgents {
+		s := newFakeServer(t)
+		s.set(func(s *fakeServer) {
+			s.plan.T0 = &due
+			s.plan.Actions = []runapi.Action{{ID: "a1", Verb: runapi.VerbStart}}
+		})
+		n := newNode(t, s)
+		for i := range busyInstances {
+			n.config.Instances = append(n.config.Instances, agentconfig.Instance{Name: fmt.Sprintf("nor/bft/%d", i+1),
+				Command: []string{bash, "-c", "echo $EPOCHREALTIME $VIGNETTE_START_NS"}})
+		}
+		nodes, agents = append(nodes, n), append(agents, n.runAsProcess())
+	}
+	control = wakeUpLateness(t, due)
+	for i, n := range nodes {
+		n.waitPhase(runapi.AgentStopped)
+		n.server.finish()
+		if err := agents[i].Wait(); err != nil {
+			t.Fatal(err)
+		}
+		n.addStarts(&all, due)
+	}
+	return all, control
+}
+
+// runAsProcess starts the agent in a process of its own.
+func (n *node) runAsProcess() *exec.Cmd {
+	n.t.Helper()
+	text, err := json.Marshal(n.config)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), "AGENT_TEST_ROLE=agent", "AGENT_TEST_DIR="+filepath.Dir(n.options.LogDir), agentconfig.Env+"="+string(text))
+	if err := command.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() { _ = command.Process.Kill() })
+	return command
+}
+
+func (n *node) addStarts(all *starts, due time.Time) {
+	n.t.Helper()
+	started := n.server.event(n.t, eventStarted)
+	if len(started) != busyInstances {
+		n.t.Fatalf("%d starts; want %d", len(started), busyInstances)
+	}
+	for i, e := range started {
+		all.agents = append(all.agents, time.Duration(e.LatenessSeconds*1e9))
+		fields := strings.Fields(n.server.log(fmt.Sprintf("stdout-%d.log", i+1)))
+		if len(fields) != 2 || fields[1] != strconv.FormatInt(due.UnixNano(), 10) {
+			n.t.Fatalf("instance %d printed %q; want its time and VIGNETTE_START_NS %d", i+1, fields, due.UnixNano())
+		}
+		all.apps = append(all.apps, epoch(n.t, fields[0]).Sub(due.Truncate(time.Microsecond)))
+	}
+}
+
+// wakeUpLateness is how late the last of as many threads as there are processors woke up at the given time:
+// what the machine grants to anybody at this moment.
+func wakeUpLateness(t *testing.T, due time.Time) time.Duration {
+	late := make([]time.Duration, runtime.NumCPU())
+	var all sync.WaitGroup
+	for i := range late {
+		all.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			defer punctual()()
+			if err := sleepOnThread(t.Context(), due); err != nil {
+				t.Error(err)
+			}
+			late[i] = time.Duration(clock.Realtime() - due.UnixNano())
+		})
+	}
+	all.Wait()
+	return slices.Max(late)
+}
+
+// loadProcessors keeps every processor busy until the test's end.
+func loadProcessors(t *testing.T) {
+	t.Helper()
+	for range runtime.NumCPU() {
+		hog := exec.Command("timeout", "120", "sh", "-c", "while :; do :; done")
+		hog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := hog.Start(); err != nil {
+			t.Skip("needs timeout (coreutils): ", err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(-hog.Process.Pid, syscall.SIGKILL); _ = hog.Wait() })
+	}
+}
+
+// newHolder is an agent that is not running, with one instance; the test is its executor.
+func newHolder(t *testing.T, command ...string) (*Agent, *instance) {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	n := newNode(t, newFakeServer(t))
+	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: command}}
+	a, err := New(n.config, n.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, a.instances[0]
+}
+
+func output(t *testing.T, a *Agent, stream string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(a.logDir, stream+"-1.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestAHeldProcessRunsNothingUntilItIsLetGoAndIsTheAppThen(t *testing.T) {
+	a, in := newHolder(t, "sh", "-c", `echo $$ $VIGNETTE_START_NS $(ulimit -S -n); kill -TERM $$`)
+	due := time.Now().Add(400 * time.Millisecond).Round(0)
+	a.hold(runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
+	if in.held == nil || in.isActive() {
+		t.Fatal("want a held process, and the instance not active yet")
+	}
+	pid := in.held.process.pid
+	if group, err := syscall.Getpgid(pid); err != nil || group != pid {
+		t.Errorf("process %d has group %d, %v; want its own", pid, group, err)
+	}
+	time.Sleep(150 * time.Millisecond)
+	if got := output(t, a, "stdout"); got != "" {
+		t.Errorf("printed %q before its time", got)
+	}
+	if err := a.sleepAndLetGo(t.Context(), runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due); err != nil {
+		t.Fatal(err)
+	}
+	event := in.begin("a1", due)
+	p := in.process
+	<-p.done
+	in.halt(syscall.SIGTERM)
+	if late := time.Duration(event.LatenessSeconds * 1e9); late < 0 || late > time.Second || event.Message != "" {
+		t.Errorf("event %+v; want it late by 0 to 1 s, without a message", event)
+	}
+	plain, _ := exec.Command("sh", "-c", "ulimit -S -n").Output()
+	if got, want := output(t, a, "stdout"), fmt.Sprintf("%d %d %s", pid, due.UnixNano(), plain); got != want {
+		t.Errorf("printed %q; want %q", got, want)
+	}
+	if p.pid != pid || p.code != 128+15 {
+		t.Errorf("process %d ended with %d; want %d with 143", p.pid, p.code, pid)
+	}
+}
+
+func TestAWithdrawnStartLeavesNothing(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "marker")
+	s := newFakeServer(t)
+	n := newNode(t, s, "touch "+marker, "touch "+marker)
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	due := s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	waitFor(t, "two held processes", func() bool { return len(stoppedChildren(t, "touch "+marker)) == 2 })
+	held := stoppedChildren(t, "touch "+marker)
+	s.finish()
+	if code := n.waitExit(); code != 0 {
+		t.Errorf("exit code %d; want 0", code)
+	}
+	if time.Now().After(due) {
+		t.Skip("the machine is too busy to withdraw a start in 1.5 s")
+	}
+	for _, pid := range held {
+		if runs(pid) {
+			t.Errorf("process %d is still there", pid)
+		}
+	}
+	time.Sleep(time.Until(due) + 100*time.Millisecond)
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the app ran, although its start was withdrawn")
+	}
+	if left := s.event(t, eventFinished); len(left) != 1 || !strings.Contains(left[0].Message, "a1") || len(s.lastReport().Executed) != 0 {
+		t.Errorf("events %+v, report %+v; want a1 named as not carried out", left, s.lastReport())
+	}
+}
+
+// stoppedChildren are this program's children that are traced, stopped, and have this in their command line.
+func stoppedChildren(t *testing.T, part string) (pids []int) {
+	t.Helper()
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		line, _ := os.ReadFile(path)
+		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+		if strings.Contains(string(line), part) && strings.Contains(string(stat), ") t "+strconv.Itoa(os.Getpid())+" ") {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestAnEarlierStartTakesTheHeldProcessesPlace(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `echo $VIGNETTE_START_NS; exec sleep 60`)
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	s.arm("later", runapi.VerbStart, 1900*time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
+	due := s.arm("earlier", runapi.VerbStart, 1000*time.Millisecond)
+	waitFor(t, "both", func() bool { return len(s.lastReport().Executed) == 2 })
+	s.finish()
+	n.waitExit()
+	if got, want := s.log("stdout-1.log"), fmt.Sprintln(due.UnixNano()); got != want {
+		t.Errorf("printed %q; want one start, of %q", got, want)
+	}
+	if started := s.event(t, eventStarted); len(started) != 2 || started[1].Message != "was running already" {
+		t.Errorf("events %+v; want the later start to find it running", started)
+	}
+}
+
+func TestACommandThatCannotBeExecutedIsReportedAtItsTimeByName(t *testing.T) {
+	dir := t.TempDir()
+	busy, text := filepath.Join(dir, "busy"), filepath.Join(dir, "text")
+	writer, err := os.OpenFile(busy, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if err := os.WriteFile(text, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for path, why := range map[string]string{busy: "text file busy", text: "permission denied", "/no/such/program": "no such file", "nosuchprogram": "not found"} {
+		a, in := newHolder(t, path)
+		due := time.Now().Add(300 * time.Millisecond).Round(0)
+		a.hold(runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
+		if in.held != nil {
+			t.Errorf("%s: a process is held; want none", path)
+		}
+		event := in.begin("a1", due)
+		<-in.process.done
+		in.halt(syscall.SIGTERM)
+		if got := output(t, a, "stderr"); !strings.Contains(got, "cannot start "+path) || !strings.Contains(got, why) || !strings.Contains(event.Message, why) || in.process.code != 127 {
+			t.Errorf("%s: %q, event %+v, code %d; want %q and 127", path, got, event, in.process.code, why)
+		}
+	}
+}
+
+func TestAHeldProcessThatIsKilledCountsAsAnAppThatWasKilled(t *testing.T) {
+	a, in := newHolder(t, "sleep", "60")
+	due := time.Now().Add(300 * time.Millisecond).Round(0)
+	a.hold(runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due)
+	if err := syscall.Kill(in.held.process.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	a.letGo(due)
+	in.begin("a1", due)
+	p := in.process
+	<-p.done
+	in.halt(syscall.SIGTERM)
+	if p.code != 128+9 {
+		t.Errorf("code %d; want 137", p.code)
+	}
+}
+
+func TestAHeldProcessDiesWithItsAgent(t *testing.T) {
+	s := newFakeServer(t)
+	marker := filepath.Join(t.TempDir(), "marker")
+	n := newNode(t, s, "touch "+marker)
+	agent := n.runAsProcess()
+	n.waitPhase(runapi.AgentReady)
+	due := s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	waitFor(t, "armed", func() bool { return len(s.lastReport().Armed) == 1 })
+	time.Sleep(time.Until(due) - 700*time.Millisecond)
+	_ = agent.Process.Kill()
+	_ = agent.Wait()
+	time.Sleep(time.Until(due) + 200*time.Millisecond)
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the app ran without its agent")
+	}
+}
+
+func TestTheInterpreterOfAScript(t *testing.T) {
+	t.Parallel()
+	for head, want := range map[string]string{
+		"#!/bin/sh\necho":              "/bin/sh",
+		"#! /usr/bin/env python3\nabc": "/usr/bin/env",
+		"#!/bin/sh":                    "/bin/sh",
+		"#!":                           "",
+		"\x7fELF":                      "",
+		"":                             "",
+	} {
+		if got := interpreter(head); got != want {
+			t.Errorf("%q: %q; want %q", head, got, want)
+		}
+	}
+}
