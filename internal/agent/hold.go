@@ -34,7 +34,9 @@ const (
 
 // held is an instance's process that has executed its program and was stopped before the first instruction:
 // it asked to be traced, and the kernel stops such a process at the end of its exec (ptrace(2), PTRACE_TRACEME).
-// Letting it go is one short system call. It dies with the agent.
+// Letting it go is one short system call. It dies with the agent. A process of ours that slept and then
+// executed the app would be slower on a busy processor: an exec waits until the other threads of Go's runtime
+// have had their turn to end.
 type held struct {
 	process *process
 	planned time.Time
@@ -58,7 +60,7 @@ func (in *instance) hold(planned time.Time) {
 	if err != nil {
 		in.notHeld = planned // the next attempt would fail as well
 		in.agent.events.add(runapi.AgentEvent{Event: eventNotHeld, Instance: in.spec.Name,
-			Message: fmt.Sprintf("will be started at its time, not held ready before: %v", err)})
+			Message: fmt.Sprintf("will be started at its time, not held ready before, for which it needs its program and ptrace: %v", err)})
 		return
 	}
 	in.held = &held{process: p, planned: planned}

@@ -14,6 +14,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/clock"
@@ -343,6 +346,48 @@ func TestAHeldProcessDiesWithItsAgent(t *testing.T) {
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("the app ran without its agent")
 	}
+}
+
+func TestWhereTracingIsForbiddenTheAppStartsAtItsTimeAndTheLogSaysSo(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, `echo $VIGNETTE_START_NS`)
+	t.Setenv("AGENT_TEST_NO_PTRACE", "1")
+	agent := n.runAsProcess()
+	n.waitPhase(runapi.AgentReady)
+	due := s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
+	n.waitPhase(runapi.AgentStopped)
+	s.finish()
+	if err := agent.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got, want := s.log("stdout-1.log"), fmt.Sprintln(due.UnixNano()); got != want {
+		t.Errorf("printed %q; want %q", got, want)
+	}
+	if events := s.event(t, eventNotHeld); len(events) != 1 || !strings.Contains(events[0].Message, "ptrace") {
+		t.Errorf("events %+v; want one that names ptrace", s.events(t))
+	}
+	checkAction(t, s.event(t, eventStarted), "a1", due)
+}
+
+// forbidPtrace does what some runtimes' seccomp profiles do.
+func forbidPtrace() error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the system call's number
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_PTRACE},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return os.NewSyscallError("seccomp", errno)
+	}
+	return nil
 }
 
 func TestTheInterpreterOfAScript(t *testing.T) {

@@ -72,6 +72,9 @@ func TestTheProgramWorksInAnEmptyImageOfAnyUser(t *testing.T) {
 	if got := s.log("stdout-1.log"); !strings.Contains(got, "agent install DIR") {
 		t.Errorf("archived output of the app %q; want the agent's help", got)
 	}
+	if events := s.event(t, eventNotHeld); len(events) != 0 {
+		t.Errorf("events %+v; want the app held ready in this image, too", events)
+	}
 	if s.lastReport().Phase != runapi.AgentDone {
 		t.Errorf("phase %s; want done", s.lastReport().Phase)
 	}

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 func beAgent() int {
 	config, err := agentconfig.FromEnv()
 	dir := os.Getenv("AGENT_TEST_DIR")
+	if err == nil && os.Getenv("AGENT_TEST_NO_PTRACE") != "" {
+		err = forbidPtrace()
+	}
 	if err == nil {
 		var a *Agent
 		a, err = New(config, Options{LogDir: filepath.Join(dir, "log"), TokenFile: filepath.Join(dir, "token"),
