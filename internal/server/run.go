@@ -118,6 +118,11 @@ func (c conflict) Error() string { return c.message }
 func (r *run) putPlan(plan runapi.Plan) error {
 	r.planMu.Lock()
 	defer r.planMu.Unlock()
+	return r.changePlan(plan)
+}
+
+// changePlan is putPlan with r.planMu held.
+func (r *run) changePlan(plan runapi.Plan) error {
 	r.mu.Lock()
 	old := r.record
 	r.mu.Unlock()
@@ -143,11 +148,14 @@ func (r *run) putPlan(plan runapi.Plan) error {
 
 // finish tells every agent that the run is over.
 func (r *run) finish() error {
+	// Held from reading to writing: a plan that the operator puts in between must not be undone.
+	r.planMu.Lock()
+	defer r.planMu.Unlock()
 	r.mu.Lock()
 	plan := r.record.Plan
 	r.mu.Unlock()
 	plan.Finish = true
-	return r.putPlan(plan)
+	return r.changePlan(plan)
 }
 
 func mergePlan(old, plan runapi.Plan) (runapi.Plan, error) {

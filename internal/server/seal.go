@@ -93,8 +93,8 @@ func (r *run) settled() bool {
 	defer r.mu.Unlock()
 	gone := goneNodes(r.incidents)
 	for _, target := range targets(r.record.Plan, false) {
-		phase := r.agents[target].Phase
-		if _, lost := gone[target.Node]; !lost && phase != runapi.AgentDone && phase != runapi.AgentFailed {
+		// One that has given its app up still stops what runs and ships: failed is not the end, done is.
+		if _, lost := gone[target.Node]; !lost && r.agents[target].Phase != runapi.AgentDone {
 			return false
 		}
 	}
@@ -174,8 +174,7 @@ func (g *gapFinder) since(t time.Time) *float64 {
 
 func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
 	state, reported := g.agents[runapi.Target{Node: node, App: app.Name}]
-	settled := state.Phase == runapi.AgentDone || state.Phase == runapi.AgentFailed
-	if !settled {
+	if state.Phase != runapi.AgentDone {
 		gap := runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app.Name), Node: node, FromSeconds: g.since(state.ReportedAt)}
 		switch incident, lost := g.gone[node]; {
 		case lost:

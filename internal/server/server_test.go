@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -500,6 +501,56 @@ func TestTheSealWaitsForEveryAgent(t *testing.T) {
 	}
 	if _, err := l.as("nor").AppendLog(context.Background(), "bft", "new.log", 0, strings.NewReader("x")); status(err) != http.StatusGone {
 		t.Errorf("append after the seal: %v, want 410", err)
+	}
+}
+
+func TestTheSealWaitsForAnAgentThatHasGivenItsAppUp(t *testing.T) {
+	l := newLab(t)
+	l.wholeRun()
+	l.report("nor", "bft", runapi.AgentDone)
+	l.report("prt", "picture", runapi.AgentFailed)
+	var late sync.WaitGroup
+	late.Go(func() {
+		time.Sleep(300 * time.Millisecond) // its other instances are stopped and shipped
+		l.log("prt", "picture", "stdout-1.log", "last words\n")
+		l.report("prt", "picture", runapi.AgentDone)
+	})
+	manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 30})
+	late.Wait()
+	if err != nil || len(manifest.Gaps) != 0 {
+		t.Fatalf("sealed with %+v, %v; want no gap", manifest.Gaps, err)
+	}
+	if !slices.ContainsFunc(manifest.Files, func(f runapi.ManifestFile) bool { return f.Path == "logs/prt/picture/stdout-1.log" }) {
+		t.Errorf("files %+v; want the last words among them", manifest.Files)
+	}
+}
+
+func TestAFailedAgentThatDidNotShipToItsEndIsAGap(t *testing.T) {
+	l := newLab(t)
+	l.wholeRun()
+	l.report("nor", "bft", runapi.AgentDone)
+	l.report("prt", "picture", runapi.AgentFailed)
+	l.wantGap(l.seal(), "logs of prt/picture", "prt", "last heard of in phase failed")
+}
+
+func TestFinishingDoesNotUndoWhatTheOperatorPutsMeanwhile(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0)
+	r := l.server.runs.get(runUID)
+	for i := range int64(50) {
+		end := i + 1
+		var both sync.WaitGroup
+		both.Go(func() { l.plan(withT0, func(p *runapi.Plan) { p.MeasureEndNanoseconds = &end }) })
+		both.Go(func() {
+			if err := r.finish(); err != nil {
+				t.Error(err)
+			}
+		})
+		both.Wait()
+		state, err := r.snapshot()
+		if err != nil || state.Plan.MeasureEndNanoseconds == nil || *state.Plan.MeasureEndNanoseconds != end || !state.Plan.Finish {
+			t.Fatalf("round %d: plan %+v, %v; want the operator's end of the measurement, and finish", i, state.Plan, err)
+		}
 	}
 }
 
