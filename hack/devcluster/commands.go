@@ -177,44 +177,6 @@ func buildImages(ctx context.Context, home store.Home, arguments []string) error
 	return progress.New(os.Stderr).Run(ctx, steps)
 }
 
-// step runs one command as a named step, with its output in a log.
-func step(ctx context.Context, home store.Home, arguments []string) error {
-	flags := flagSet("step")
-	number := flags.String("n", "", "which step of how many, as 3/9")
-	expect := flags.Duration("expect", 0, "how long it is likely to take")
-	flags.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: hack/step [-n 3/9] [-expect 2m] LABEL COMMAND...")
-	}
-	_ = flags.Parse(arguments) // ExitOnError
-	rest := flags.Args()
-	if len(rest) < 2 {
-		flags.Usage()
-		os.Exit(2)
-	}
-	index, total := 0, 0
-	if *number != "" {
-		if _, err := fmt.Sscanf(*number, "%d/%d", &index, &total); err != nil {
-			return fmt.Errorf("-n %q: want a form like 3/9", *number)
-		}
-	}
-	log := filepath.Join(home.Logs(), "step-"+fileName(rest[0])+".log")
-	_ = os.Remove(log)
-	one := progress.Step{Label: rest[0], Expect: *expect, Do: func(ctx context.Context, h *progress.Handle) error {
-		return run.Logged(ctx, log, run.Command{Name: rest[1], Args: rest[2:], OnLine: func(line string) { h.Detail("%s", line) }})
-	}}
-	return progress.New(os.Stderr).RunOne(ctx, one, index, total, 0)
-}
-
-// fileName turns a label into part of a file's name.
-func fileName(label string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, label)
-}
-
 // buildah runs buildah on the storage of images in our folder.
 func buildah(_ context.Context, home store.Home, arguments []string) error {
 	return images.ExecBuildah(home, arguments)

@@ -36,7 +36,7 @@ type command func(ctx context.Context, home store.Home, arguments []string) erro
 
 var commands = map[string]command{
 	"up": up, "down": down, "status": status, "env": environment, "load": load,
-	"build": buildAll, "enter": enter, "images": buildImages, "step": step,
+	"build": buildAll, "enter": enter, "images": buildImages,
 	images.BuildahCommand: buildah,
 }
 

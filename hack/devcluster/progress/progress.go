@@ -84,16 +84,16 @@ func (r *Reporter) Run(ctx context.Context, steps []Step) error {
 		for _, later := range steps[i+1:] {
 			left += later.Expect
 		}
-		if err := r.RunOne(ctx, s, i+1, len(steps), left); err != nil {
+		if err := r.runOne(ctx, s, i+1, len(steps), left); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// RunOne runs one step as number index of total; after is the time which the
+// runOne runs one step as number index of total; after is the time which the
 // steps behind it are likely to take.
-func (r *Reporter) RunOne(ctx context.Context, s Step, index, total int, after time.Duration) error {
+func (r *Reporter) runOne(ctx context.Context, s Step, index, total int, after time.Duration) error {
 	h, start := &Handle{}, r.now()
 	line := func() Line {
 		detail, _ := h.texts()
