@@ -1,36 +1,15 @@
 package cli
 
 import (
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (-update writes it anew):\n%s\nwant:\n%s", path, got, want)
-	}
-}
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
@@ -61,7 +40,7 @@ func wholeResults() runapi.Results {
 }
 
 func TestResultsAreTablesWithUnits(t *testing.T) {
-	golden(t, "results.txt", resultsText(wholeResults()))
+	golden.Check(t, "results.txt", resultsText(wholeResults()))
 }
 
 func TestResultsNameLatenessAndGaps(t *testing.T) {
@@ -72,11 +51,11 @@ func TestResultsNameLatenessAndGaps(t *testing.T) {
 		{What: "log", Node: "prt", FromSeconds: ptr(31.25), Reason: "the pod was killed"},
 		{What: "networks[].tcp", Reason: "not computed yet"},
 	}
-	golden(t, "results-gaps.txt", resultsText(r))
+	golden.Check(t, "results-gaps.txt", resultsText(r))
 }
 
 func TestResultsOfNothingAreStillATable(t *testing.T) {
-	golden(t, "results-empty.txt", resultsText(runapi.Results{Experiment: "e", Namespace: "n", UID: "u", Phase: "Failed"}))
+	golden.Check(t, "results-empty.txt", resultsText(runapi.Results{Experiment: "e", Namespace: "n", UID: "u", Phase: "Failed"}))
 }
 
 func running() *v1alpha1.Experiment {
@@ -100,12 +79,12 @@ func finished() *v1alpha1.Experiment {
 }
 
 func TestStatusListsExperiments(t *testing.T) {
-	golden(t, "list.txt", listTable([]v1alpha1.Experiment{*running(), *finished()}, true, noon.Add(40*time.Second)))
+	golden.Check(t, "list.txt", listTable([]v1alpha1.Experiment{*running(), *finished()}, true, noon.Add(40*time.Second)))
 }
 
 func TestStatusTellsEverythingAboutOne(t *testing.T) {
-	golden(t, "status-running.txt", description(running(), &runapi.Counters{Sent: 120, Received: 840}, noon.Add(31*time.Second)))
-	golden(t, "status-finished.txt", description(finished(), nil, noon.Add(2*time.Minute)))
+	golden.Check(t, "status-running.txt", description(running(), &runapi.Counters{Sent: 120, Received: 840}, noon.Add(31*time.Second)))
+	golden.Check(t, "status-finished.txt", description(finished(), nil, noon.Add(2*time.Minute)))
 }
 
 func TestTheLiveLine(t *testing.T) {

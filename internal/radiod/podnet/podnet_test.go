@@ -1,32 +1,14 @@
 package podnet
 
 import (
-	"flag"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vignette.dev/vignette/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (-update writes it anew); got:\n%s", name, got)
-	}
-}
 
 func TestRulesForEth0(t *testing.T) {
 	port, address := netip.MustParseAddrPort, netip.MustParseAddr
@@ -39,7 +21,7 @@ func TestRulesForEth0(t *testing.T) {
 		"two-radios-and-ipv6":  {[]int{3, 5}, Allowed{DNS: []netip.AddrPort{port("[fd00::a]:53")}, Hosts: []netip.Addr{address("fe80::1")}}},
 		"nothing-is-known-yet": {[]int{7}, Allowed{}},
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name+".txt", RulesText(c.radios, c.allowed.Normalise())) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", RulesText(c.radios, c.allowed.Normalise())) })
 	}
 }
 

@@ -3,7 +3,6 @@ package mosquitto
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -13,13 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func sites() map[string]apps.Site {
 	site := func(bridges ...v1alpha1.Bridge) apps.Site {
@@ -42,20 +38,7 @@ func sites() map[string]apps.Site {
 func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
 	for name, site := range sites() {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join("testdata", name+".conf")
-			got := Config(site)
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Error(diff)
-			}
+			golden.Check(t, name+".conf", Config(site))
 		})
 	}
 }

@@ -1,10 +1,8 @@
 package render
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,12 +12,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func quickstart(t *testing.T) Input {
 	t.Helper()
@@ -57,7 +54,7 @@ func waveforms(in Input) map[string]v1alpha1.WaveformSpec {
 	}
 }
 
-func golden(t *testing.T, name string, objects ...any) {
+func objectsAre(t *testing.T, name string, objects ...any) {
 	t.Helper()
 	var b strings.Builder
 	for _, object := range objects {
@@ -67,25 +64,13 @@ func golden(t *testing.T, name string, objects ...any) {
 		}
 		fmt.Fprintf(&b, "---\n%s", text)
 	}
-	path := filepath.Join("testdata", name+".yaml")
-	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v: run the test with -update", err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s is not as the golden file has it (-golden +rendered; -update accepts it):\n%s", name, diff)
-	}
+	golden.Check(t, name+".yaml", b.String())
 }
 
 func TestEveryObjectOfTheQuickstartIsAsItsGoldenFile(t *testing.T) {
 	in := quickstart(t)
 	for _, pod := range Pods(in) {
-		golden(t, "pod-"+pod.Labels[v1alpha1.LabelNode], pod)
+		objectsAre(t, "pod-"+pod.Labels[v1alpha1.LabelNode], pod)
 	}
 	var attachments, networks []any
 	for _, a := range Attachments(in) {
@@ -94,11 +79,11 @@ func TestEveryObjectOfTheQuickstartIsAsItsGoldenFile(t *testing.T) {
 	for _, n := range RadioNetworks(in, waveforms(in), uids(in)) {
 		networks = append(networks, n)
 	}
-	golden(t, "attachments", attachments...)
-	golden(t, "radionetworks", networks...)
-	golden(t, "workflow", Workflow(in).Object)
-	golden(t, "access", ServiceAccount(in.Experiment), RoleBinding(in.Experiment))
-	golden(t, "plan", Plan(in, waveforms(in), uids(in)))
+	objectsAre(t, "attachments", attachments...)
+	objectsAre(t, "radionetworks", networks...)
+	objectsAre(t, "workflow", Workflow(in).Object)
+	objectsAre(t, "access", ServiceAccount(in.Experiment), RoleBinding(in.Experiment))
+	objectsAre(t, "plan", Plan(in, waveforms(in), uids(in)))
 }
 
 func TestRenderingTwiceGivesTheSame(t *testing.T) {
