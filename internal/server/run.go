@@ -257,11 +257,11 @@ func (r *run) report(node string, report runapi.AgentReport) error {
 // maxIncidents bounds the incidents of a run.
 const maxIncidents = 10000
 
-// incident adds an incident; one with the same what, node and beginning replaces it, so that it may end.
+// incident adds an incident; one with the same what, node, beginning and reason replaces it, so that it may end.
 func (r *run) incident(incident runapi.Incident) error {
 	r.mu.Lock()
 	i := slices.IndexFunc(r.incidents, func(have runapi.Incident) bool {
-		return have.What == incident.What && have.Node == incident.Node && have.FromSeconds == incident.FromSeconds
+		return have.What == incident.What && have.Node == incident.Node && have.FromSeconds == incident.FromSeconds && have.Reason == incident.Reason
 	})
 	same := i >= 0 && reflect.DeepEqual(r.incidents[i], incident)
 	switch {
