@@ -31,10 +31,10 @@ class Lab:
             spec = {"name": app["name"]}
             if "topic" in app:
                 planned |= {"publishes": True, "publishTopics": [app["topic"].format(n) for n in names]}
-                spec["publisher"] = {"protocol": app.get("protocol", "mqtt"), "period": "2s"}
+                spec["publisher"] = {"protocol": app.get("protocol", "mqtt"), "period": "2s"} | ({"to": app["to"]} if "to" in app else {})
             if "topics" in app:
                 planned["subscriptions"] = app["topics"]
-                spec["subscriber"] = {"protocol": app.get("protocol", "mqtt"), "topics": app["topics"]}
+                spec["subscriber"] = {"protocol": app.get("protocol", "mqtt"), "topics": app["topics"]} | ({"to": app["to"]} if "to" in app else {})
             self.apps[app["name"]] = spec
             node_apps.append(planned)
             self.logs[f"logs/{name}/{app['name']}/agent.jsonl"] = []

@@ -80,6 +80,18 @@ def test_cross_is_between_groups_and_local_within_a_node(lab):
     assert group(results, "nor")["messages"] == counts(1, 2, 1)
 
 
+def test_what_goes_by_a_broker_on_another_node_is_not_local(lab):
+    hub = {"name": "hub", "kind": "mosquitto"}
+    for to, local in (("hub", {"nor"}), ("nor/hub", {"nor"}), ("prt/hub", {"prt"})):
+        run = Lab(lab.directory.parent / to.replace("/", "-"))
+        two = "/" in to  # without a node's name there is but one broker, or one on the client's own node
+        run.node("nor", hub, UNIT | {"instances": 2, "to": to}).node("prt", *([hub] if two else []), UNIT | {"instances": 2, "to": to})
+        for node in ("nor", "prt"):
+            run.event(f"{node}/unit/1", "sent", 1.0, f"{node}_1", f"/{node}/unit/1")
+        analysis = analyse(run.write())
+        assert {analysis.run.instances[n].node for n in analysis.deliveries.filter("local")["publisher"]} == local, to
+
+
 def test_subscriptions_and_protocols_decide_what_is_expected(lab):
     lab.node("nor", BFT, {"name": "udp", "topic": "/u", "protocol": "mqtt-udp"})
     lab.node(

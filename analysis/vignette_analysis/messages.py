@@ -172,6 +172,11 @@ def _speak_the_same(publisher: Instance, subscriber: Instance) -> bool:
     return either_unknown or publisher.publish_protocol == subscriber.subscribe_protocol
 
 
+def _stays(publisher: Instance, subscriber: Instance) -> bool:
+    """Tell whether deliveries never leave the node: what goes by a broker on another node meets the radio twice."""
+    return publisher.node == subscriber.node == publisher.publish_broker == subscriber.subscribe_broker
+
+
 def _expected(run: Run, messages: pl.DataFrame) -> pl.DataFrame:
     """Every message once per other instance that subscribes to it."""
     rows: list[tuple] = []
@@ -186,7 +191,7 @@ def _expected(run: Run, messages: pl.DataFrame) -> pl.DataFrame:
             if key not in known:
                 known[key] = any(topics.matches(f, topic) for f in subscriber.subscriptions)
             if known[key] and _speak_the_same(publisher, subscriber):
-                rows.append((number, topic, subscriber.number, publisher.node == subscriber.node, publisher.group != subscriber.group))
+                rows.append((number, topic, subscriber.number, _stays(publisher, subscriber), publisher.group != subscriber.group))
     pairs = pl.DataFrame(
         rows,
         orient="row",

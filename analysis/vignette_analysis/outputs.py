@@ -64,6 +64,7 @@ def _messages(analysis: Analysis) -> pl.DataFrame:
         "bytes",
         *(pl.col(c).fill_null(0) for c in ("expected", "received", "lost", "duplicates")),
         "ambiguous",
+        ((pl.col("sent") - pl.col("triggered")) / 1e9).alias("sendingSeconds"),
     )
 
 
@@ -71,7 +72,7 @@ def _deliveries(analysis: Analysis) -> pl.DataFrame:
     """One row per expected delivery; times are Unix nanoseconds."""
     names = _names(analysis).select("number", "name")
     joined = (
-        analysis.deliveries.join(analysis.messages.select("message", "id"), on="message", how="left", maintain_order="left")
+        analysis.deliveries.join(analysis.messages.select("message", "id", "triggered"), on="message", how="left", maintain_order="left")
         .join(names.rename({"name": "from"}), left_on="publisher", right_on="number", how="left", maintain_order="left")
         .join(names.rename({"name": "to"}), left_on="subscriber", right_on="number", how="left", maintain_order="left")
     )
@@ -86,6 +87,7 @@ def _deliveries(analysis: Analysis) -> pl.DataFrame:
         "cross",
         pl.col("received").is_null().alias("lost"),
         "duplicates",
+        ((pl.col("received") - pl.col("triggered")) / 1e9).alias("delayFromTriggeredSeconds"),
     )
 
 

@@ -63,11 +63,23 @@ def examine(run: Run, gaps: Gaps) -> tuple[list[dict], list[dict], bool]:
             measured.add(network)
         late += _late(run, network, node, rows)
         _in_flight(run, network, node, rows, gaps)
+    if not samples.is_empty():
+        _unsampled(run, samples, gaps)
     if window is None and networks:
         gaps.add("networks' bytesPerSecond", "the measuring window (first start of a publisher to end of the drain) is not known")
     seconds = (window[1] - window[0]) / 1e9 if window else 0.0
     figures = [{"name": n} | ({"bytesPerSecond": total / seconds} if n in measured else {}) for n, total in networks.items()]
     return figures, late, not samples.is_empty()
+
+
+def _unsampled(run: Run, samples: pl.DataFrame, gaps: Gaps) -> None:
+    """Name every attachment that no radiod sampled, though others were."""
+    sampled = set(samples.select("network", "node").unique().rows())
+    for node in run.nodes:
+        for network in node.get("addresses") or {}:
+            if (network, node["name"]) not in sampled:
+                reason = "the archive has none: what this node sent is not in bytesPerSecond"
+                gaps.add(f"radio samples of {node['name']} on {network}", reason, node["name"])
 
 
 def _counter(rows: list[dict], field: str) -> list[tuple[int, int]]:

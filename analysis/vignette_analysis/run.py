@@ -29,6 +29,9 @@ class Instance:
     subscriptions: tuple[str, ...]
     publish_protocol: str
     subscribe_protocol: str
+    # The node of the broker that it publishes to and of the one that it subscribes at; its own where it has none.
+    publish_broker: str
+    subscribe_broker: str
     message_log: str
 
 
@@ -116,10 +119,18 @@ class Run:
                             subscriptions=tuple(app.get("subscriptions") or ()),
                             publish_protocol=(spec.get("publisher") or {}).get("protocol", ""),
                             subscribe_protocol=(spec.get("subscriber") or {}).get("protocol", ""),
+                            publish_broker=self._broker_node(node["name"], spec.get("publisher")),
+                            subscribe_broker=self._broker_node(node["name"], spec.get("subscriber")),
                             message_log=f"logs/{node['name']}/{app['name']}/messages-{i + 1}.jsonl",
                         )
                     )
         return found
+
+    def _broker_node(self, node: str, client: dict | None) -> str:
+        """Resolve a client's broker as the operator does: node/app, else the app on the same node, else the only one."""
+        where, _, app = ((client or {}).get("to") or "").rpartition("/")
+        hosts = [n["name"] for n in self.nodes if any(a["name"] == app for a in n.get("apps") or [])]
+        return where or (node if node in hosts or not hosts else hosts[0])
 
     def files(self, pattern: str) -> list[Path]:
         """Archived files by pattern, in order."""
