@@ -1,6 +1,8 @@
 package render
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +14,9 @@ import (
 
 // WorkflowKind of Argo Workflows.
 var WorkflowKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}
+
+// aroundRun is how long a workflow may take besides the run: for its start, and for collecting and analysing.
+const aroundRun = 24 * time.Hour
 
 // Workflow sequences the run; its suspended steps are driven by the operator.
 func Workflow(in Input) *unstructured.Unstructured {
@@ -25,6 +30,8 @@ func Workflow(in Input) *unstructured.Unstructured {
 	w.Object["spec"] = map[string]any{
 		"workflowTemplateRef": map[string]any{"name": WorkflowTemplate, "clusterScope": true},
 		"serviceAccountName":  WorkflowServiceAccount,
+		// In place of the template's, which a longer run would not live to see the end of.
+		"activeDeadlineSeconds": int64((e.Spec.Duration.Std() + e.Spec.Drain.Max.Std() + aroundRun).Seconds()),
 		"arguments": map[string]any{"parameters": []any{
 			parameter("run-uid", string(e.UID)),
 			parameter("server-url", in.Options.ServerURL),
