@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/argo"
 	"vignette.dev/vignette/operators/experiment/render"
@@ -44,19 +46,27 @@ func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
 		s.experiment.Status.Phase = v1alpha1.PhaseCollecting
 		return true, nil
 	}
-	return true, r.driveStep(ctx, s, workflow, step)
+	err = r.driveStep(ctx, s, workflow, step)
+	return !s.hopeless, err
 }
 
-// argoPatience for its controller to begin a workflow.
-const argoPatience = 2 * time.Minute
+const (
+	// argoPatience for its controller to begin a workflow.
+	argoPatience = 2 * time.Minute
+	// argoStall is how long it may take from one step to the next: its controller may be restarted meanwhile.
+	argoStall = 10 * time.Minute
+)
 
 // awaitArgo waits for the workflow's next step; false where it is in vain.
 func (s *scope) awaitArgo(workflow *unstructured.Unstructured, step argo.Step) bool {
-	if step.Name == "" && s.now.Sub(workflow.GetCreationTimestamp().Time) > argoPatience {
+	switch {
+	case step.Name == "" && s.now.Sub(workflow.GetCreationTimestamp().Time) > argoPatience:
 		s.doom(ReasonWorkflowFailed, "Argo has not begun Workflow %s within %s: is its controller running?", workflow.GetName(), argoPatience)
 		return s.doomed
-	}
-	if s.failure() == nil && step.Name == "" {
+	case !step.Finished.IsZero() && s.now.Sub(step.Finished) > argoStall:
+		s.abandon(ReasonArgoStalled, "Argo has not gone on after step %s of Workflow %s within %s: is its controller running?", step.Name, workflow.GetName(), argoStall)
+		return !s.hopeless
+	case s.failure() == nil && step.Name == "":
 		s.experiment.Status.Message = "waiting for Argo to begin the workflow"
 	}
 	return true
@@ -67,10 +77,14 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 	if _, err := r.loadPods(ctx, s); err != nil {
 		return err
 	}
-	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	state, err := r.runState(ctx, s)
+	if runs.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
+	s.now = r.Clock.Now() // the answer may have taken seconds, and what is armed now must reach agents in time
 	lost, err := r.noteLosses(ctx, s, state)
 	if err != nil {
 		return err
@@ -101,6 +115,19 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 		return err
 	}
 	return r.conclude(ctx, s, workflow, step, state, plan, verdict)
+}
+
+// runState is what the server knows of the run. A server that is away is asked again; where it has lost
+// the run's record, which is an error all the same, nothing can come of the run any more.
+func (r *Reconciler) runState(ctx context.Context, s *scope) (runapi.State, error) {
+	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	switch {
+	case runs.IsNotFound(err):
+		s.abandon(ReasonRunRecordLost, "the server has no record of this run any more: its archive was lost or deleted")
+	case err != nil && s.failure() == nil:
+		s.experiment.Status.Message = "the server does not answer, and is asked again"
+	}
+	return state, err
 }
 
 // conclude tells the server the plan and, where a step is done, resumes the workflow, in that order.
@@ -281,18 +308,22 @@ func (s *scope) secondsAfterT0(at time.Time) float64 {
 	return max(at.Sub(s.experiment.Status.T0.Time), 0).Seconds()
 }
 
+// notReported are incidents whose reasons list actions; the same action is listed once in a run.
+const notReported = "nobody reported action "
+
 // noteSilence records actions that no agent reported within the grace.
 func (r *Reconciler) noteSilence(ctx context.Context, state runapi.State, silent []string, elapsed time.Duration) error {
-	for _, action := range silent {
-		incident := runapi.Incident{What: "NotReported", FromSeconds: elapsed.Seconds(), Reason: "nobody reported action " + action}
-		if slices.ContainsFunc(state.Incidents, func(i runapi.Incident) bool { return i.Reason == incident.Reason }) {
-			continue
-		}
-		if err := r.Runs.Incident(ctx, state.Plan.UID, incident); err != nil {
-			return err
+	for _, incident := range state.Incidents {
+		if listed, found := strings.CutPrefix(incident.Reason, notReported); found {
+			known := strings.Split(listed, ", ")
+			silent = slices.DeleteFunc(silent, func(action string) bool { return slices.Contains(known, action) })
 		}
 	}
-	return nil
+	if len(silent) == 0 {
+		return nil
+	}
+	incident := runapi.Incident{What: "NotReported", FromSeconds: elapsed.Seconds(), Reason: notReported + strings.Join(silent, ", ")}
+	return r.Runs.Incident(ctx, state.Plan.UID, incident)
 }
 
 // report puts the run's progress into words.

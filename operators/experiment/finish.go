@@ -3,9 +3,12 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,6 +16,7 @@ import (
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/argo"
+	"vignette.dev/vignette/operators/experiment/render"
 )
 
 const (
@@ -33,7 +37,8 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
 	}
 	flow := argo.Read(workflow)
 	if flow.Finished() {
-		return true, r.conclusion(ctx, s, flow)
+		err := r.conclusion(ctx, s, flow)
+		return !s.hopeless, err
 	}
 	step := flow.Current()
 	s.enter(step.Name)
@@ -42,8 +47,59 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
 		s.after(armingPoll)
 		return true, r.resume(ctx, workflow, step, s.now) // a failed run goes through what is left of the steps
 	}
+	if step.Phase != argo.Running {
+		return s.awaitArgo(workflow, step), nil
+	}
 	r.followPods(s, step)
-	return true, nil
+	return true, r.checkStepPod(ctx, s, workflow, flow.Pending)
+}
+
+const (
+	// podStart is how long a pod of the workflow may take to start before anybody is told.
+	podStart = 20 * time.Second
+	// podPatience for one that cannot start; an image's registry may be away for a while.
+	podPatience = 5 * time.Minute
+)
+
+// checkStepPod says why a step's pod does not start, and ends the workflow where waiting does not heal it.
+func (r *Reconciler) checkStepPod(ctx context.Context, s *scope, workflow *unstructured.Unstructured, pending argo.Step) error {
+	waits := s.now.Sub(pending.Started)
+	if pending.Message == "" || waits < podStart {
+		return nil
+	}
+	why := fmt.Sprintf("the pod of step %s has not started: %s", pending.Name, pending.Message)
+	reason, _, _ := strings.Cut(pending.Message, ":")
+	if hopeless := imageReasons[reason] || containerReasons[reason]; hopeless && waits > podPatience {
+		s.doom(ReasonWorkflowFailed, "%s", why)
+		return r.terminate(ctx, workflow)
+	}
+	if s.failure() == nil {
+		s.experiment.Status.Message = shorten(why)
+	}
+	return nil
+}
+
+// terminate ends a workflow as `argo terminate` does.
+func (r *Reconciler) terminate(ctx context.Context, workflow *unstructured.Unstructured) error {
+	if shutdown, _, _ := unstructured.NestedString(workflow.Object, "spec", "shutdown"); shutdown != "" || argo.Read(workflow).Finished() {
+		return nil
+	}
+	ended := workflow.DeepCopy()
+	if err := unstructured.SetNestedField(ended.Object, "Terminate", "spec", "shutdown"); err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.Client.Patch(ctx, ended, client.MergeFrom(workflow)))
+}
+
+// terminateWorkflow of a run that goes through it no further: left alone it would wait for ever.
+func (r *Reconciler) terminateWorkflow(ctx context.Context, s *scope) error {
+	w := &unstructured.Unstructured{}
+	w.SetGroupVersionKind(render.WorkflowKind)
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(s.experiment), w)
+	if err != nil || !metav1.IsControlledBy(w, s.experiment) {
+		return client.IgnoreNotFound(err)
+	}
+	return r.terminate(ctx, w)
 }
 
 func (r *Reconciler) followPods(s *scope, step argo.Step) {
@@ -67,7 +123,10 @@ func (r *Reconciler) conclusion(ctx context.Context, s *scope, flow argo.State) 
 	if flow.Phase != argo.Succeeded {
 		s.doom(ReasonWorkflowFailed, "%s", flow.Failure())
 	}
-	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	state, err := r.runState(ctx, s)
+	if runs.IsNotFound(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -108,6 +167,9 @@ func (r *Reconciler) salvage(ctx context.Context, s *scope) (bool, error) {
 			return true, nil
 		}
 		message = shorten(fmt.Sprintf("%s (its logs could not be archived: %v)", message, err))
+	}
+	if err := r.terminateWorkflow(ctx, s); err != nil {
+		return true, err
 	}
 	r.reserved.release(s.experiment.UID)
 	s.end(v1alpha1.PhaseFailed, message)

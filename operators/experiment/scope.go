@@ -33,6 +33,8 @@ type scope struct {
 	// doomed tells that the failure was found in this reconciliation: it is written before anybody acts on it,
 	// so that a restarted operator does not take it back.
 	doomed bool
+	// hopeless tells that nothing more can come of the failed run's workflow.
+	hopeless bool
 	// options of the platform for rendering.
 	options render.Options
 }

@@ -39,6 +39,8 @@ const (
 	ReasonWorkflowDeleted     = "WorkflowDeleted"
 	ReasonWorkflowFailed      = "WorkflowFailed"
 	ReasonReferenceLost       = "ReferenceLost"
+	ReasonRunRecordLost       = "RunRecordLost"
+	ReasonArgoStalled         = "ArgoStalled"
 )
 
 func finished(phase v1alpha1.ExperimentPhase) bool {
@@ -78,6 +80,12 @@ func (s *scope) doom(reason, format string, args ...any) {
 	s.warn(reason, "%s", message)
 	s.doomed = true
 	s.after(0)
+}
+
+// abandon gives up what is left of the workflow: it binds the run to fail, or leaves it to salvage where it is bound already.
+func (s *scope) abandon(reason, format string, args ...any) {
+	s.hopeless = s.failure() != nil
+	s.doom(reason, format, args...)
 }
 
 // shorten keeps messages within what conditions and events take.
@@ -172,6 +180,9 @@ func headline(r *runapi.Results) *v1alpha1.ResultsSummary {
 	summary := &v1alpha1.ResultsSummary{Sent: m.Sent, Expected: m.Expected, Received: m.Received, Lost: m.Lost, Gaps: int32(len(r.Gaps))}
 	if m.Expected > 0 {
 		percent := strconv.FormatFloat(100*float64(m.Received)/float64(m.Expected), 'f', 2, 64)
+		if m.Received < m.Expected && percent == "100.00" {
+			percent = "99.99" // a loss is never rounded to none
+		}
 		summary.DeliveredPercent = strings.TrimSuffix(strings.TrimRight(percent, "0"), ".")
 	}
 	if r.DelaySeconds != nil {

@@ -3,6 +3,7 @@
 package argo
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +27,7 @@ const (
 	Running   = "Running"
 	Succeeded = "Succeeded"
 	Failed    = "Failed"
+	Pending   = "Pending"
 	Error     = "Error"
 )
 
@@ -34,6 +36,8 @@ type Step struct {
 	Name, ID, Phase, Message string
 	// Suspend tells that the step waits to be resumed; others run a pod.
 	Suspend bool
+	// Started and Finished are zero where they are not known, or not yet.
+	Started, Finished time.Time
 }
 
 // State of a workflow.
@@ -42,6 +46,8 @@ type State struct {
 	Phase, Message string
 	// Steps by name, those that Argo has begun.
 	Steps map[string]Step
+	// Pending is the attempt at a step whose pod has not started, under the step's name; zero for none.
+	Pending Step
 }
 
 // Finished tells that Argo will do nothing more.
@@ -79,7 +85,8 @@ func Read(w *unstructured.Unstructured) State {
 		if !ok {
 			continue
 		}
-		step := Step{ID: id, Name: text(node, "displayName"), Phase: text(node, "phase"), Message: text(node, "message")}
+		step := Step{ID: id, Name: text(node, "displayName"), Phase: text(node, "phase"), Message: text(node, "message"),
+			Started: moment(node, "startedAt"), Finished: moment(node, "finishedAt")}
 		switch text(node, "type") {
 		case "Suspend":
 			step.Suspend = true
@@ -89,6 +96,9 @@ func Read(w *unstructured.Unstructured) State {
 		}
 		if isStep(step.Name) {
 			state.Steps[step.Name] = step
+		}
+		if attempted, _, _ := strings.Cut(step.Name, "("); step.Phase == Pending && isStep(attempted) {
+			state.Pending, state.Pending.Name = step, attempted
 		}
 	}
 	return state
@@ -104,6 +114,12 @@ func isStep(name string) bool {
 }
 
 func text(node map[string]any, field string) string { s, _ := node[field].(string); return s }
+
+// moment in RFC 3339; zero where there is none.
+func moment(node map[string]any, field string) time.Time {
+	at, _ := time.Parse(time.RFC3339, text(node, field))
+	return at
+}
 
 // Resume lets a suspended step end, as `argo resume` does: Argo's controller goes on with what follows.
 func Resume(w *unstructured.Unstructured, step Step, now time.Time) error {

@@ -37,6 +37,16 @@ func TestOfARetriedStepTheStepCountsAndNotItsAttempts(t *testing.T) {
 	}
 }
 
+func TestAnAttemptWhosePodHasNotStartedIsKnownWithItsTime(t *testing.T) {
+	attempt := node("collect(1)", "Pod", "Pending")
+	attempt["startedAt"] = "2026-11-20T12:00:00Z"
+	state := Read(workflow(map[string]any{"a": node("collect", "Retry", "Running"), "b": node("collect(0)", "Pod", "Failed"), "c": attempt}))
+	want := Step{Name: StepCollect, ID: "c", Phase: Pending, Message: "message of collect(1)", Started: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	if state.Pending != want {
+		t.Errorf("pending is %+v, want %+v", state.Pending, want)
+	}
+}
+
 func TestAFailureIsToldInTheStepsWords(t *testing.T) {
 	state := Read(workflow(map[string]any{"a": node("analyse", "Retry", "Failed")}))
 	if got := state.Failure(); got != "step analyse: message of analyse" {

@@ -1,0 +1,152 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/argo"
+)
+
+// shutdown is how the workflow was told to end; empty where it goes on.
+func (w *world) shutdown() string {
+	text, _, _ := unstructured.NestedString(w.workflow().Object, "spec", "shutdown")
+	return text
+}
+
+func (w *world) wantFailed(reason, message string) {
+	w.t.Helper()
+	e := w.untilFinished()
+	ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady)
+	if e.Status.Phase != v1alpha1.PhaseFailed || ready.Reason != reason || !strings.Contains(e.Status.Message, message) {
+		w.t.Errorf("phase %s, reason %s, message %q; want Failed, %s, %q", e.Status.Phase, ready.Reason, e.Status.Message, reason, message)
+	}
+	w.settle()
+	if left := slices.DeleteFunc(w.objects(), func(o string) bool { return o == "Workflow quickstart" }); len(left) > 0 {
+		w.t.Errorf("left behind: %v", left)
+	}
+}
+
+func inStepStart(e *v1alpha1.Experiment) bool { return e.Status.Step == argo.StepStart }
+
+func TestARunWhoseRecordTheServerHasLostFails(t *testing.T) {
+	for name, failing := range map[string]map[string]string{"a sound run": nil, "a run that is failing": {"nor/hub": "boom"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			e := w.until("in step start", inStepStart)
+			reason, message := ReasonRunRecordLost, "the server has no record of this run any more"
+			if w.server.failing = failing; failing != nil {
+				w.until("failing", func(e *v1alpha1.Experiment) bool {
+					return meta.IsStatusConditionTrue(e.Status.Conditions, ConditionFailure)
+				})
+				reason, message = ReasonAppFailed, "boom"
+			}
+			delete(w.server.states, string(e.UID))
+			w.wantFailed(reason, message)
+			if got := w.shutdown(); got != "Terminate" {
+				t.Errorf("the workflow's shutdown is %q: it would wait for ever", got)
+			}
+		})
+	}
+}
+
+func TestARunWhoseRecordIsLostBeforeItsResultsAreReadFails(t *testing.T) {
+	w := newWorld(t)
+	e := w.untilPhase(v1alpha1.PhaseAnalysing)
+	delete(w.server.states, string(e.UID))
+	w.wantFailed(ReasonRunRecordLost, "the server has no record of this run any more")
+}
+
+func TestARunFailsWhenArgoGoesAwayBetweenTwoSteps(t *testing.T) {
+	w := newWorld(t)
+	w.until("in step start", inStepStart)
+	w.noArgo = true
+	w.until("resumed", func(*v1alpha1.Experiment) bool {
+		return argo.Read(w.workflow()).Steps[argo.StepStart].Phase == argo.Succeeded
+	})
+	w.clock.Step(argoStall - time.Minute)
+	w.settle()
+	if phase := w.experiment().Status.Phase; phase != v1alpha1.PhaseRunning {
+		t.Fatalf("%s before Argo's time was over", phase)
+	}
+	w.clock.Step(2 * time.Minute)
+	w.wantFailed(ReasonArgoStalled, "Argo has not gone on after step start of Workflow quickstart within 10m0s")
+	if w.shutdown() != "Terminate" {
+		t.Error("the workflow would go on once Argo is back")
+	}
+}
+
+func TestAStepWhosePodCannotStartIsToldAndEnds(t *testing.T) {
+	w := newWorld(t)
+	w.untilPhase(v1alpha1.PhaseCollecting)
+	w.until("at collect", func(e *v1alpha1.Experiment) bool { return e.Status.Step == argo.StepCollect })
+	w.noArgo = true
+	u := w.workflow()
+	w.must(unstructured.SetNestedMap(u.Object, map[string]any{"displayName": "collect", "type": "Retry", "phase": argo.Running}, "status", "nodes", "id-collect"))
+	w.must(unstructured.SetNestedMap(u.Object, map[string]any{"displayName": "collect(0)", "type": "Pod", "phase": argo.Pending,
+		"message": "ImagePullBackOff: no such image", "startedAt": w.clock.Now().Format(time.RFC3339)}, "status", "nodes", "id-attempt"))
+	w.must(w.api.Update(t.Context(), u))
+	const why = "the pod of step collect has not started: ImagePullBackOff: no such image"
+	w.step()
+	if message := w.experiment().Status.Message; message == why {
+		t.Error("it complains of a pod that has just been made")
+	}
+	w.until("told", func(e *v1alpha1.Experiment) bool { return e.Status.Message == why })
+	if w.shutdown() != "" {
+		t.Error("the workflow is ended before the registry had time to come back")
+	}
+	w.clock.Step(podPatience)
+	w.until("terminated", func(*v1alpha1.Experiment) bool { return w.shutdown() == "Terminate" })
+	u = w.workflow()
+	w.must(unstructured.SetNestedField(u.Object, argo.Failed, "status", "phase"))
+	w.must(w.api.Update(t.Context(), u))
+	w.wantFailed(ReasonWorkflowFailed, why)
+}
+
+func TestEveryActionThatNobodyReportsIsNamedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.until("10 s after T0", func(e *v1alpha1.Experiment) bool {
+		return e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) > 10*time.Second
+	})
+	w.noAgents = true
+	e := w.untilPhase(v1alpha1.PhaseSucceeded)
+	state := w.server.states[string(e.UID)]
+	silent := 0
+	for _, action := range state.Plan.Armed {
+		for _, target := range action.Targets {
+			i := slices.IndexFunc(state.Agents, func(a runapi.AgentState) bool { return a.Node == target.Node && a.App == target.App })
+			what, named, want := fmt.Sprintf("%s of %s/%s", action.ID, target.Node, target.App), 0, 1
+			for _, incident := range state.Incidents {
+				named += strings.Count(incident.Reason+",", what+",")
+			}
+			if slices.Contains(state.Agents[i].Executed, action.ID) {
+				want = 0
+			}
+			if silent += want; named != want {
+				t.Errorf("%s is named %d times in %+v, want %d", what, named, state.Incidents, want)
+			}
+		}
+	}
+	starts := map[float64]bool{}
+	for _, incident := range state.Incidents {
+		starts[incident.FromSeconds] = true
+	}
+	if silent < 2 || len(starts) != len(state.Incidents) {
+		t.Errorf("%d actions are silent; incidents that begin alike would replace each other: %+v", silent, state.Incidents)
+	}
+}
+
+func TestALossIsNeverRoundedToNone(t *testing.T) {
+	for percent, received := range map[string]int64{"100": 100000, "99.99": 99999, "99.9": 99900, "0": 0} {
+		if got := headline(&runapi.Results{Messages: runapi.Messages{Expected: 100000, Received: received}}).DeliveredPercent; got != percent {
+			t.Errorf("%d of 100000 deliveries are %q %%, want %q", received, got, percent)
+		}
+	}
+}
