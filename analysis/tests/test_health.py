@@ -104,6 +104,7 @@ def test_what_the_platform_saw_go_wrong_is_named(pair):
     pair.manifest["gaps"] = [{"what": "logs of prt/picture", "node": "prt", "reason": "lost"}]
     pair.nodes[0]["openManagement"] = True
     pair.agent("nor", "bft", "spoolFull", 3.0)
+    pair.agent("prt", "picture", "notArchived", 4.0, message="a b.log")
     results = analyse(pair.write()).results
     assert gap_names(results) == {"NodeFailed", "app prt/picture", "logs of prt/picture", "isolation", "logs of nor/bft"}
     assert gap(results, "NodeFailed") == {"what": "NodeFailed", "node": "prt", "fromSeconds": 12.5, "reason": "pod evicted"}

@@ -99,6 +99,7 @@ def _down(run: Run, node: str, app: dict, rows: list[dict], gaps: Gaps) -> None:
 _SAID = {
     "failed": ("app {app} failed", "the agent gave the app up"),
     "spoolFull": ("logs of {app}", "the agent's spool was full: what the app logged meanwhile is lost"),
+    "notArchived": ("logs of {app}", "a file in the log folder was not archived"),
     "resumed": ("agent of {app} restarted", "the agent itself ended and came back"),
 }
 

@@ -25,6 +25,7 @@ const (
 	eventArmedTooLate = "armedTooLate"
 	eventFailed       = "failed"
 	eventSpoolFull    = "spoolFull"
+	eventNotArchived  = "notArchived"
 	eventResumed      = "resumed"
 	// eventKilled: an instance did not end within its grace and got SIGKILL.
 	eventKilled = "killed"

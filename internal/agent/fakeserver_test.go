@@ -90,6 +90,9 @@ func (s *fakeServer) serveLog(w http.ResponseWriter, r *http.Request) {
 	case s.sealed:
 		w.WriteHeader(http.StatusGone)
 		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "the run is sealed"})
+	case strings.ContainsAny(name, ": "):
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "file name: want letters, digits, dots, hyphens and underscores"})
 	case s.full == name:
 		w.WriteHeader(http.StatusInsufficientStorage)
 	case offset != size:

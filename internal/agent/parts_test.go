@@ -253,6 +253,34 @@ func TestALogWithoutRoomDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
+func TestALogWhoseNameTheArchiveRefusesDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	events, err := openEvents(dir, testWriter{t}, func() int64 { return 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipper.events = events
+	const odd = "app 12:00:00.log"
+	for _, name := range []string{odd, "x.log"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("one\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := shipper.all(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.log("x.log"); got != "one\n" {
+		t.Errorf("archived %q of the other log; want all of it", got)
+	}
+	if told := s.event(t, eventNotArchived); len(told) != 1 || !strings.Contains(told[0].Message, odd) {
+		t.Errorf("events %+v; want one that names %s", told, odd)
+	}
+}
+
 func TestEmptyLogsAreArchivedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

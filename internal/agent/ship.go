@@ -32,6 +32,8 @@ var (
 	errSealed = errors.New("the archive of this run is closed")
 	// errNoRoom tells that the archive's quota or volume is used up. The archive names it as a gap.
 	errNoRoom = errors.New("the archive has no room")
+	// errUnwanted tells that the archive will never take this log, such as for its name.
+	errUnwanted = errors.New("the archive does not take this log")
 )
 
 // patience with an archive without room, once everything else is shipped.
@@ -45,11 +47,14 @@ type shipper struct {
 	positions map[string]int64
 	// created are the logs that the archive has, be it empty.
 	created map[string]bool
-	chunk   []byte
+	// unwanted are files that the archive will never take.
+	unwanted map[string]bool
+	chunk    []byte
 }
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
-	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, created: map[string]bool{}, chunk: make([]byte, chunkBytes)}
+	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, created: map[string]bool{},
+		unwanted: map[string]bool{}, chunk: make([]byte, chunkBytes)}
 }
 
 // run ships every half second until ctx ends. While the server does not answer it tries less often.
@@ -105,10 +110,15 @@ func (s *shipper) round(ctx context.Context, budget int64, last bool) (whole boo
 	whole = true
 	for _, entry := range entries {
 		name := entry.Name()
-		if !entry.Type().IsRegular() || strings.HasPrefix(name, ".") {
+		if !entry.Type().IsRegular() || strings.HasPrefix(name, ".") || s.unwanted[name] {
 			continue
 		}
 		shipped, end, failed := s.file(ctx, name, budget, last)
+		if errors.Is(failed, errUnwanted) {
+			s.unwanted[name] = true
+			s.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: failed.Error()})
+			failed, end = nil, false // the event is still to be shipped
+		}
 		if failed != nil && !errors.Is(failed, errNoRoom) {
 			return false, failed // of the server or the way to it: other logs would fare no better
 		}
@@ -188,6 +198,8 @@ func (s *shipper) refused(f *os.File, name string, err error) error {
 		return s.resume(f, name, *answer.Size)
 	case answer.Status == http.StatusGone, answer.Status == http.StatusConflict, answer.Status == http.StatusNotFound:
 		return fmt.Errorf("%w: %w", errSealed, err)
+	case answer.Status == http.StatusBadRequest: // an app may call a file in the log folder whatever it likes
+		return fmt.Errorf("%w: %s: %w", errUnwanted, name, err)
 	case answer.Status == http.StatusInsufficientStorage, answer.Status == http.StatusRequestEntityTooLarge:
 		return fmt.Errorf("%w for %s: %w", errNoRoom, name, err)
 	}
