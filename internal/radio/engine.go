@@ -82,9 +82,6 @@ type Network struct {
 	byMAC    map[MAC]*Port
 }
 
-// vlanTag is what a frame may be longer than header and MTU.
-const vlanTag = 4
-
 // NewNetwork adds an empty network.
 func (e *Engine) NewNetwork(options NetworkOptions) (*Network, error) {
 	n := &Network{engine: e, model: options.Model, byMAC: map[MAC]*Port{}}
@@ -99,10 +96,10 @@ func (e *Engine) NewNetwork(options NetworkOptions) (*Network, error) {
 }
 
 func (n *Network) setMTU(mtu int) error {
-	if most := maxFrameLength - HeaderLength - vlanTag; mtu < 68 || mtu > most {
+	if most := maxFrameLength - HeaderLength; mtu < 68 || mtu > most {
 		return fmt.Errorf("mtu %d: want 68 to %d bytes", mtu, most)
 	}
-	n.maxFrame = mtu + HeaderLength + vlanTag
+	n.maxFrame = mtu + HeaderLength
 	return nil
 }
 

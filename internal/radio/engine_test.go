@@ -122,14 +122,17 @@ func TestWhatIsNoFrameOfTheNetworkIsDroppedByName(t *testing.T) {
 	if _, err := unix.Write(stations[0].node, []byte("short")); err != nil {
 		t.Fatal(err)
 	}
-	stations[0].send(t, everybody, string(make([]byte, 105))) // above MTU and a VLAN tag
+	stations[0].send(t, everybody, string(make([]byte, 101))) // one byte above the MTU
+	stations[0].send(t, everybody, string(make([]byte, 100)))
 	stations[0].send(t, everybody, "good")
-	if got := stations[1].receive(t, time.Second); got != "good" {
-		t.Fatalf("got %q; want the good frame", got)
+	for _, want := range []string{string(make([]byte, 100)), "good"} {
+		if got := stations[1].receive(t, time.Second); got != want {
+			t.Fatalf("got %q; want %q", got, want)
+		}
 	}
 	c := n.Snapshot(false)[0].Counters
-	if c.Drops[Malformed] != 1 || c.Drops[Oversize] != 1 || c.FramesSent != 3 || c.Released != 1 {
-		t.Errorf("counters %+v; want one malformed, one oversize, one released of three", c)
+	if c.Drops[Malformed] != 1 || c.Drops[Oversize] != 1 || c.FramesSent != 4 || c.Released != 2 {
+		t.Errorf("counters %+v; want one malformed, one oversize, two released of four", c)
 	}
 }
 
