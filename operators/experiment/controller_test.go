@@ -204,6 +204,19 @@ func TestProvisioningHasADeadline(t *testing.T) {
 	}
 }
 
+func TestARunDoesNotBeginWithoutEveryRadio(t *testing.T) {
+	w := newWorld(t)
+	w.noRadiod = true // as if somebody had taken the annotation off the pods
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	w.settle()
+	e := w.experiment()
+	if e.Status.Phase != v1alpha1.PhaseProvisioning || !strings.Contains(e.Status.Message, "waiting for radios of ") || !strings.Contains(e.Status.Message, "(0 of ") {
+		t.Errorf("phase %s, message %q; want it to wait for the radios and to say so", e.Status.Phase, e.Status.Message)
+	}
+	w.noRadiod = false
+	w.untilPhase(v1alpha1.PhaseRunning)
+}
+
 func TestNoPodRunsBeforeEveryMemberIsListed(t *testing.T) {
 	w := newWorld(t)
 	w.until("running", func(e *v1alpha1.Experiment) bool { return e.Status.Phase == v1alpha1.PhaseRunning })

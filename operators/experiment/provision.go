@@ -262,7 +262,8 @@ func (r *Reconciler) release(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// awaitAgents ends Provisioning once every agent has connected and written its files.
+// awaitAgents ends Provisioning once every agent has connected and written its files, and every node
+// has its radios.
 func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 	state, err := r.Runs.State(ctx, string(s.experiment.UID))
 	if err != nil {
@@ -280,10 +281,35 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 		s.after(pollInterval)
 		return true, nil
 	}
+	networks, err := r.radioNetworks(ctx, s)
+	if err != nil {
+		return true, err
+	}
+	if lacking := lackingRadios(networks); len(lacking) > 0 {
+		status.Message = "waiting for radios of " + someOf(lacking, "networks")
+		s.after(pollInterval)
+		return true, nil
+	}
 	s.normal("NodesReady", "all nodes are ready: %s", status.Nodes.Summary)
 	// The name is written before the Workflow is made; both together make sure that it is made once.
 	status.Phase, status.Message, status.Workflow = v1alpha1.PhaseRunning, "every agent is ready", s.experiment.Name
 	return true, nil
+}
+
+// lackingRadios names the networks with members that radiod has not attached. A pod that runs proves
+// nothing: who may change annotations or NetworkAttachmentDefinitions in the experiment's namespace can
+// keep its radio away, and with it the rules that close eth0.
+func lackingRadios(networks []v1alpha1.RadioNetwork) (lacking []string) {
+	for i := range networks {
+		attached, members := int32(0), len(networks[i].Spec.Members)
+		for _, host := range networks[i].Status.Hosts {
+			attached += host.Attached
+		}
+		if int(attached) < members {
+			lacking = append(lacking, fmt.Sprintf("%s (%d of %d are attached)", networks[i].Spec.Network, attached, members))
+		}
+	}
+	return lacking
 }
 
 func failedAgent(state runapi.State) *runapi.AgentState {

@@ -62,8 +62,8 @@ type world struct {
 	onDeath func()
 
 	// Switches of the played parts.
-	noKubelet, noAgents, noArgo bool
-	analysisFails               bool
+	noKubelet, noRadiod, noAgents, noArgo bool
+	analysisFails                         bool
 }
 
 func testOptions() Options {
@@ -120,7 +120,7 @@ func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *
 	t.Helper()
 	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
 	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e)...).
-		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}).
+		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}, &v1alpha1.RadioNetwork{}).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.withUID}).Build()
 	w.server = &server{world: w, states: map[string]*runapi.State{}}
 	w.restart()
@@ -258,6 +258,9 @@ func (w *world) tick() {
 	if !w.noKubelet {
 		w.kubelet()
 	}
+	if !w.noRadiod {
+		w.radiod()
+	}
 	if !w.noAgents {
 		w.server.agents()
 	}
@@ -301,6 +304,29 @@ func (w *world) kubelet() {
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Name})
 		}
 		w.tolerate(w.api.Status().Update(w.t.Context(), &pod))
+	}
+}
+
+// radiod attaches the pods that run.
+func (w *world) radiod() {
+	runs := map[types.UID]bool{}
+	for _, pod := range w.pods() {
+		runs[pod.UID] = pod.Status.Phase == corev1.PodRunning
+	}
+	var list v1alpha1.RadioNetworkList
+	w.must(w.api.List(w.t.Context(), &list))
+	for i := range list.Items {
+		n := &list.Items[i]
+		status := v1alpha1.RadioNetworkHost{Host: "n1"}
+		for _, member := range n.Spec.Members {
+			if runs[member.PodUID] {
+				status.Attached++
+			}
+		}
+		if hosts := []v1alpha1.RadioNetworkHost{status}; !slices.Equal(n.Status.Hosts, hosts) {
+			n.Status.Hosts = hosts
+			w.tolerate(w.api.Status().Update(w.t.Context(), n))
+		}
 	}
 }
 

@@ -314,8 +314,8 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 		"status":   map[string]any{"hosts": []any{hostEntry(c.Host, status)}},
 	}}
 	err := c.client.Status().Patch(ctx, object, client.Apply, client.FieldOwner("radiod-"+c.Host), client.ForceOwnership) //nolint:staticcheck // typed apply configurations are not generated
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // gone, or another one by that name
+	if apierrors.IsNotFound(err) {
+		return nil // gone
 	}
 	if err != nil {
 		return err
