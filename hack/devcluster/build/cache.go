@@ -6,8 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -41,39 +39,11 @@ func (p Product) Key() (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s/%s\n%s\n", p.Name, p.Recipe, runtime.GOOS, runtime.GOARCH, runtime.Version())
 	for _, input := range p.Inputs {
-		if err := hashTree(h, input); err != nil {
+		if err := store.HashTree(h, input, input); err != nil {
 			return "", fmt.Errorf("inputs of %s: %w", p.Name, err)
 		}
 	}
 	return fmt.Sprintf("%x", h.Sum(nil))[:16], nil
-}
-
-// hashTree adds the names, modes and contents below path, wherever path lies.
-func hashTree(h io.Writer, path string) error {
-	return filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(path, file)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(h, "%s %v %d\n", name, info.Mode(), info.Size())
-		if !info.Mode().IsRegular() {
-			return nil
-		}
-		f, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = io.Copy(h, f)
-		return err
-	})
 }
 
 // Path is where the product lies, or will lie.

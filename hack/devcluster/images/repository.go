@@ -5,10 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -244,38 +241,12 @@ func (r Repository) inputs(ctx context.Context, dockerfile string) (string, erro
 			return "", fmt.Errorf("COPY %s: no such file in %s (programs in bin/ are built by \"make build\")", pattern, r.Root)
 		}
 		for _, path := range paths {
-			if err := hashInput(h, r.Root, path); err != nil {
+			if err := store.HashTree(h, r.Root, path); err != nil {
 				return "", err
 			}
 		}
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
-}
-
-func hashInput(h io.Writer, root, path string) error {
-	return filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, file)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(h, "%s %v %d\n", name, info.Mode(), info.Size())
-		if !info.Mode().IsRegular() {
-			return nil
-		}
-		f, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(h, f)
-		return errors.Join(err, f.Close())
-	})
 }
 
 // copiedSources are the sources of a Dockerfile's COPY and ADD lines, apart
