@@ -93,17 +93,24 @@ func parseNameservers(file io.Reader) (servers []netip.Addr) {
 	return servers
 }
 
-// hostAddresses of the calling process' namespace, that is the Kubernetes node's own.
+// hostAddresses of the calling process' namespace, that is the Kubernetes node's own. Link-local
+// ones of IPv6 are left out: every pod's veth has one, so that each pod that comes or goes would
+// change the rules in all others, and probes do not come from them. A gateway's is allowed anyway.
 func hostAddresses() ([]netip.Addr, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err
 	}
-	var all []netip.Addr
+	return probingFrom(addresses), nil
+}
+
+func probingFrom(addresses []net.Addr) (all []netip.Addr) {
 	for _, a := range addresses {
-		if network, ok := a.(*net.IPNet); ok && !network.IP.IsLoopback() {
-			all = append(all, parseAddresses([]string{network.IP.String()})...)
+		network, ok := a.(*net.IPNet)
+		if !ok || network.IP.IsLoopback() || network.IP.To4() == nil && network.IP.IsLinkLocalUnicast() {
+			continue
 		}
+		all = append(all, parseAddresses([]string{network.IP.String()})...)
 	}
-	return all, nil
+	return all
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -130,13 +131,21 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 	if err := netns.Do(namespace, a.prepare); err != nil {
 		return err
 	}
+	allowed := m.currentlyAllowed()
 	if err := m.moveAndGuard(a, temporary, i, namespace); err != nil {
 		return err
 	}
 	if err := m.store.put(attachmentFiles, a.id(), &a.record); err != nil {
 		return err
 	}
-	return m.join(a)
+	if err := m.join(a); err != nil {
+		return err
+	}
+	if !m.currentlyAllowed().Equal(allowed) {
+		// SetAllowed, which knows only pods that have joined, may have passed this one over.
+		return m.applyRules(namespace, a)
+	}
+	return nil
 }
 
 // prepare looks into the pod's namespace before the radio comes.
@@ -144,6 +153,13 @@ func (a *attachment) prepare() error {
 	// A TAP of that name is what a worker left behind that died before it had written its record.
 	if err := podnet.Remove(a.Interface); err != nil {
 		return err
+	}
+	links, err := net.Interfaces()
+	if err != nil {
+		return fmt.Errorf("interfaces: %w", err)
+	}
+	for _, link := range links {
+		a.taken = append(a.taken, link.Index)
 	}
 	gateways, err := podnet.Gateways()
 	for _, gateway := range gateways {
@@ -179,12 +195,13 @@ func (m *Manager) moveAndGuard(a *attachment, temporary string, i podnet.Interfa
 // firstIndex of radio interfaces in pods, above those that the kernel gives by itself.
 const firstIndex = 1000
 
-// freeIndex that no other radio of the pod has.
+// freeIndex that nothing in the pod has: on hosts that have made many interfaces eth0 may have such a
+// number too, and the rules would take it for a radio.
 func (m *Manager) freeIndex(a *attachment) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	index := firstIndex
-	for len(m.keysOf(func(other *attachment) bool { return other.Namespace == a.Namespace && other.Index == index })) > 0 {
+	for slices.Contains(a.taken, index) || len(m.keysOf(func(other *attachment) bool { return other.Namespace == a.Namespace && other.Index == index })) > 0 {
 		index++
 	}
 	return index

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -10,13 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/holder"
+	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -512,6 +518,191 @@ func TestEth0CarriesOnlyWhatIsAllowed(t *testing.T) {
 	}
 	if !one.reachesTCP(t, "10.96.0.30:80") || one.reachesTCP(t, "10.96.0.20:80") {
 		t.Error("the rules did not follow the server's new address")
+	}
+}
+
+// mayProbe tells whether the rules in the pod let the address in.
+func mayProbe(t *testing.T, p *pod, address string) bool {
+	t.Helper()
+	c, err := nftables.New(nftables.WithNetNSFd(int(p.namespace.Fd())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := &nftables.Table{Name: podnet.TableName, Family: nftables.TableFamilyINet}
+	rules, err := c.GetRules(table, &nftables.Chain{Name: "in", Table: table})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		for _, e := range rule.Exprs {
+			if compared, ok := e.(*expr.Cmp); ok && slices.Equal(compared.Data, netip.MustParseAddr(address).AsSlice()) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestAPodThatIsBeingAttachedGetsTheRulesThatChangeMeanwhile(t *testing.T) {
+	m := newManager(t)
+	const pods = 20
+	var uids []string
+	for i := range pods {
+		uids = append(uids, fmt.Sprintf("pod-%d", i))
+	}
+	set(t, m, networkOf("run", "vhf", uids...))
+	for i, uid := range uids {
+		p, address := newPod(t, uid), fmt.Sprintf("192.0.2.%d", i+1)
+		attached := make(chan wire.Answer, 1)
+		go func() { attached <- m.Serve(p.request("ADD", "vhf"), p.namespace) }()
+		time.Sleep(time.Duration(i) * time.Millisecond)
+		if err := m.SetAllowed(podnet.Allowed{Hosts: []netip.Addr{netip.MustParseAddr(address)}}); err != nil {
+			t.Error(err)
+		}
+		if answer := <-attached; answer.Error != "" {
+			t.Fatal(answer.Error)
+		}
+		if !mayProbe(t, p, address) {
+			t.Errorf("rules that changed %d ms after the beginning of the attachment did not reach the pod", i)
+		}
+	}
+}
+
+func TestRulesThatCouldNotBeRenewedAreTriedAgain(t *testing.T) {
+	m := newManager(t)
+	set(t, m, networkOf("run", "vhf", "pod-1"))
+	p := newPod(t, "pod-1")
+	p.attach(t, m, "vhf")
+	a := m.existing(memberKey{"pod-1", "vhf"})
+	path := a.NamespacePath
+	a.NamespacePath, m.Finder.Proc = "/nowhere", "/nowhere"
+	allowed := podnet.Allowed{Hosts: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	if err := m.SetAllowed(allowed); err == nil || mayProbe(t, p, "192.0.2.1") {
+		t.Fatalf("error %v, rules renewed %v; the test wants a failure", err, mayProbe(t, p, "192.0.2.1"))
+	}
+	a.NamespacePath, m.Finder.Proc = path, ""
+	if err := m.SetAllowed(allowed); err != nil || !mayProbe(t, p, "192.0.2.1") {
+		t.Errorf("error %v; the rules are still those of before", err)
+	}
+}
+
+func TestAMemberThatIsStruckOffWhileItAttachesDoesNotJoin(t *testing.T) {
+	m := newManager(t)
+	set(t, m, networkOf("run", "vhf", "pod-1"))
+	p := newPod(t, "pod-1")
+	identity, err := netns.Of(p.namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, mtu, err := m.admit(p.request("ADD", "vhf"), identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, m, networkOf("run", "vhf", "another"))
+	if err := m.create(a, mtu, p.namespace); err == nil || !strings.Contains(err.Error(), "lists it no longer") {
+		t.Errorf("error %v; want one that says so", err)
+	}
+	if p.has(t, "vhf") {
+		t.Error("the interface is there all the same")
+	}
+}
+
+func TestEth0MayHaveTheNumberOfARadio(t *testing.T) {
+	m := newManager(t)
+	set(t, m, networkOf("run", "vhf", "pod-1"))
+	p := newPod(t, "pod-1")
+	fd, temporary, err := tap.Create() // any interface will do
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tap.Destroy(fd) })
+	if err := podnet.Move(temporary, podnet.Interface{MAC: net.HardwareAddr{2, 0, 0, 0, 0, 9}, MTU: 1400}, p.namespace, firstIndex); err != nil {
+		t.Fatal(err)
+	}
+	p.do(t, func() error {
+		link, err := netlink.LinkByName(temporary)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetName(link, "eth0")
+	})
+	p.attach(t, m, "vhf")
+	if index := p.link(t, "vhf").Attrs().Index; index == firstIndex || p.link(t, "eth0").Attrs().Index != firstIndex {
+		t.Errorf("the radio has number %d; want another than eth0's", index)
+	}
+}
+
+// pings tells whether an address answers an ICMP echo request (RFC 792) from the pod.
+func (p *pod) pings(t *testing.T, address string) (answered bool) {
+	t.Helper()
+	p.do(t, func() error {
+		conn, err := net.Dial("ip4:icmp", address)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		request := []byte{8, 0, 0xf7, 0xfd, 0, 1, 0, 1} // type, code, checksum, identifier, number
+		if _, err := conn.Write(request); err != nil && !errors.Is(err, unix.EPERM) {
+			return err
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			return err
+		}
+		_, err = conn.Read(make([]byte, 64))
+		answered = err == nil
+		return nil
+	})
+	return answered
+}
+
+func (p *pod) reachesTCP6(t *testing.T, address string) (reached bool) {
+	t.Helper()
+	p.do(t, func() error {
+		conn, err := net.DialTimeout("tcp6", address, patience)
+		if err == nil {
+			reached = true
+			return conn.Close()
+		}
+		return nil
+	})
+	return reached
+}
+
+func TestEth0CarriesNeitherPingsNorIPv6(t *testing.T) {
+	m := newManager(t)
+	set(t, m, networkOf("run", "vhf", "pod-1"))
+	o, p := newOutside(t), newPod(t, "pod-1")
+	o.connect(t, p, "1")
+	for owner, name := range map[*pod]string{o.pod: "veth1", p: "eth0"} {
+		owner.do(t, func() error {
+			link, err := netlink.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			address, err := netlink.ParseAddr(map[string]string{"veth1": "fd00:99::1/64", "eth0": "fd00:99::2/64"}[name])
+			if err != nil {
+				return err
+			}
+			address.Flags = unix.IFA_F_NODAD
+			return netlink.AddrAdd(link, address)
+		})
+		owner.do(t, func() error {
+			listener, err := net.Listen("tcp6", "[::]:5000")
+			if err == nil {
+				t.Cleanup(func() { _ = listener.Close() })
+			}
+			return err
+		})
+	}
+	eventually(t, "both work before the attachment", func() bool {
+		return p.pings(t, "10.99.1.1") && p.reachesTCP6(t, "[fd00:99::1]:5000") && o.reachesTCP6(t, "[fd00:99::2]:5000")
+	})
+	p.attach(t, m, "vhf")
+	for what, reached := range map[string]bool{"a ping": p.pings(t, "10.99.1.1"), "IPv6 from the node": p.reachesTCP6(t, "[fd00:99::1]:5000"),
+		"IPv6 to the node": o.reachesTCP6(t, "[fd00:99::2]:5000")} {
+		if reached {
+			t.Errorf("%s goes through eth0", what)
+		}
 	}
 }
 

@@ -57,6 +57,8 @@ type attachment struct {
 	port *radio.Port
 	// ringDrops as last read from the kernel.
 	ringDrops uint64
+	// taken are the interface indexes that the pod's namespace had before.
+	taken []int
 }
 
 // Manager owns the attachments of this host.
@@ -73,6 +75,8 @@ type Manager struct {
 	members     map[memberKey]string // the network's UID
 	attachments map[memberKey]*attachment
 	allowed     podnet.Allowed
+	// rulesBehind: some pod's rules could not be changed to what is allowed now.
+	rulesBehind bool
 }
 
 // NewManager reads nothing yet; see Restore.
@@ -240,8 +244,8 @@ func (m *Manager) join(a *attachment) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[a.NetworkUID]
-	if n == nil {
-		return fmt.Errorf("network of %s on %s: it was removed meanwhile", a.PodUID, a.Interface)
+	if n == nil || m.members[a.key()] != a.NetworkUID {
+		return fmt.Errorf("pod %s on %s: its network was removed meanwhile, or lists it no longer", a.PodUID, a.Interface)
 	}
 	if n.running == nil {
 		spec := &n.object.Spec
@@ -304,8 +308,8 @@ func (m *Manager) remove(a *attachment) error {
 func (m *Manager) SetAllowed(allowed podnet.Allowed) error {
 	allowed = allowed.Normalise()
 	m.mu.Lock()
-	same := m.allowed.Equal(allowed)
-	m.allowed = allowed
+	same := m.allowed.Equal(allowed) && !m.rulesBehind
+	m.allowed, m.rulesBehind = allowed, false
 	pods := map[string]*attachment{}
 	for _, a := range m.attachments {
 		pods[a.PodUID] = a
@@ -318,7 +322,18 @@ func (m *Manager) SetAllowed(allowed podnet.Allowed) error {
 	for _, a := range pods {
 		err = errors.Join(err, m.renewRules(a))
 	}
+	if err != nil {
+		m.mu.Lock()
+		m.rulesBehind = true // the next call tries again
+		m.mu.Unlock()
+	}
 	return err
+}
+
+func (m *Manager) currentlyAllowed() podnet.Allowed {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.allowed
 }
 
 func (m *Manager) renewRules(a *attachment) error {

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,7 +46,7 @@ func (a *archive) AppendRadio(_ context.Context, _, _ string, offset int64, cont
 	case a.down:
 		return runapi.LogPosition{}, errors.New("connection refused")
 	case a.sealed:
-		return runapi.LogPosition{}, &client.Error{Status: 409, Message: "sealed"}
+		return runapi.LogPosition{}, &client.Error{Status: http.StatusGone, Message: "sealed"}
 	case offset != size:
 		return runapi.LogPosition{}, &client.Error{Status: 409, Message: "offset", Size: &size}
 	}
@@ -131,6 +134,26 @@ func TestAFullSpoolNamesTheGap(t *testing.T) {
 	tail := string(a.content[len(big):])
 	if tail != `{"ts":1,"gap":"spoolFull","bytes":13}`+"\nfits\n" {
 		t.Errorf("after the gap: %q", tail)
+	}
+}
+
+func TestSamplesThatCouldNotBeWrittenAreAGap(t *testing.T) {
+	a := &archive{}
+	s := openTestSpool(t, t.TempDir())
+	writable := s.file
+	unwritable, err := os.Open(writable.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.file = unwritable
+	if err := s.append(1, []byte("lost\n")); err == nil {
+		t.Fatal("no error")
+	}
+	s.file = writable
+	add(t, s, "fits\n")
+	ship(t, s, a)
+	if got := string(a.content); got != `{"ts":1,"gap":"spoolFull","bytes":5}`+"\nfits\n" {
+		t.Errorf("archived %q; want the gap and what followed", got)
 	}
 }
 
@@ -311,4 +334,20 @@ func sprint(addresses []netip.AddrPort) string {
 		texts = append(texts, a.String())
 	}
 	return "[" + strings.Join(texts, " ") + "]"
+}
+
+func TestTheHostProbesFromItsOwnAddressesAndNotFromThoseOfPodsVeths(t *testing.T) {
+	var addresses []net.Addr
+	for _, text := range []string{"127.0.0.1/8", "::1/128", "192.0.2.1/24", "2001:db8::1/64", "fe80::a8bb:ccff:fedd:eeff/64"} {
+		ip, network, err := net.ParseCIDR(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		network.IP = ip
+		addresses = append(addresses, network)
+	}
+	got := probingFrom(addresses)
+	if want := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}; !slices.Equal(got, want) {
+		t.Errorf("got %v; want %v", got, want)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -97,8 +98,8 @@ type spoolGap struct {
 	Bytes           int64  `json:"bytes"`
 }
 
-// append adds whole lines. When the spool is full they are refused, and the next that fit follow a
-// line that names the gap.
+// append adds whole lines. When the spool or its volume is full they are refused, and the next that
+// fit follow a line that names the gap.
 func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,18 +110,20 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 		s.refused += int64(len(lines))
 		return nil
 	}
+	own := int64(len(lines))
 	if s.refused > 0 {
 		gap, err := json.Marshal(spoolGap{timeNanoseconds, "spoolFull", s.refused})
 		if err != nil {
 			return err
 		}
 		lines = append(append(gap, '\n'), lines...)
-		s.refused = 0
 	}
 	n, err := s.file.WriteAt(lines, s.end-s.base)
 	if err != nil {
+		s.refused += own // the next lines overwrite what was written of these
 		return fmt.Errorf("spool of run %s: %d of %d bytes written: %w", s.uid, n, len(lines), err)
 	}
+	s.refused = 0
 	s.end += int64(n)
 	return nil
 }
@@ -139,11 +142,13 @@ func (s *spool) ship(ctx context.Context, archive Archive, host string) (done bo
 		}
 		var answer *client.Error
 		switch {
-		case !errors.As(err, &answer) || !client.IsConflict(err):
+		case !errors.As(err, &answer):
 			return false, err
-		case answer.Size == nil:
+		case answer.Status == http.StatusGone:
 			s.seal()
 			return true, nil
+		case answer.Size == nil:
+			return false, err
 		default:
 			s.reached(*answer.Size)
 		}
