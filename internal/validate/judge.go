@@ -33,6 +33,9 @@ func (d *document) judge(waveforms map[string]bool) []Finding {
 	for _, e := range d.errors(definition) {
 		findings = append(findings, d.explain(e)...)
 	}
+	if d.kind == "Experiment" && len(findings) == 0 {
+		findings = d.unaccepted()
+	}
 	if d.kind == "Experiment" {
 		findings = append(findings, d.unknownWaveforms(waveforms)...)
 	}
@@ -93,7 +96,7 @@ var pathInMessage = regexp.MustCompile(`^((?:spec|metadata)(?:\.[A-Za-z]+|\[[^\]
 // explain turns an error into findings, each with its line.
 func (d *document) explain(e *field.Error) (findings []Finding) {
 	path := strings.TrimPrefix(e.Field, "<nil>")
-	for _, message := range splitProblems(describe(e)) {
+	for _, message := range splitProblems(describe(e) + d.wanted(e, path)) {
 		if m := pathInMessage.FindStringSubmatch(message); m != nil {
 			findings = append(findings, d.finding(m[1], m[2]))
 			continue
@@ -101,6 +104,19 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 		findings = append(findings, d.finding(path, message))
 	}
 	return findings
+}
+
+// wanted adds what a field holds to an error that only names types: 65 for a duration should read 65s.
+func (d *document) wanted(e *field.Error, path string) string {
+	definition, err := definitionOf(d.kind)
+	if err != nil || e.Type != field.ErrorTypeTypeInvalid {
+		return ""
+	}
+	s := schemaAt(definition.structural, path)
+	if s == nil || len(s.XValidations) == 0 || !strings.HasPrefix(s.XValidations[0].Message, "must be ") {
+		return ""
+	}
+	return ": it " + s.XValidations[0].Message
 }
 
 // splitProblems takes apart a message of crdrules that lists several.
@@ -127,6 +143,7 @@ var (
 	inBody      = regexp.MustCompile(`^\S* in body `)
 	shouldMatch = regexp.MustCompile(`^should match '(.*)'$`)
 	wrongType   = regexp.MustCompile(`^must be of type (\w+): "(\w+)"$`)
+	tooFew      = regexp.MustCompile(`^should have at least (\d+) items$`)
 )
 
 // describe says in words what is wrong, without the path.
@@ -136,7 +153,16 @@ func describe(e *field.Error) string {
 		detail = patterns[m[1]]
 	}
 	if m := wrongType.FindStringSubmatch(detail); m != nil {
+		if m[1] == "array" {
+			return fmt.Sprintf("must be a list such as [a, b], not of type %s", m[2])
+		}
 		return fmt.Sprintf("must be of type %s, not %s", m[1], m[2])
+	}
+	if m := tooFew.FindStringSubmatch(detail); m != nil {
+		return "is too short: entries needed, at least " + m[1]
+	}
+	if strings.Contains(detail, "RFC 1123 subdomain must") {
+		detail = "must be lower-case letters, digits and hyphens, with a letter or digit first and last"
 	}
 	switch {
 	case e.Type == field.ErrorTypeRequired && detail == "":
