@@ -75,6 +75,8 @@ func serve(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("the server checks tokens with the API server: %w", err)
 	}
+	// Every agent's first request needs a review, all at once; 5 a second, the default, would hold up every run.
+	config.QPS, config.Burst = 200, 1000
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {
 		return err

@@ -102,6 +102,14 @@ func NewCache(of Authenticator, now func() time.Time) *Cache {
 	return &Cache{of: of, now: now, answers: map[[sha256.Size]byte]cached{}}
 }
 
+// Knows tells that the token's answer is remembered.
+func (c *Cache) Knows(token string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer, known := c.answers[sha256.Sum256([]byte(token))]
+	return known && c.now().Before(answer.until)
+}
+
 // Authenticate implements Authenticator.
 func (c *Cache) Authenticate(ctx context.Context, token string) (Identity, error) {
 	key := sha256.Sum256([]byte(token))

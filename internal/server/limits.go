@@ -11,6 +11,9 @@ import (
 const (
 	requestsPerSecond = 200
 	requestBurst      = 600
+	// Tokens that are not known cost the API server a review, and others the time that it takes.
+	reviewsPerSecond = 50
+	reviewBurst      = 500
 
 	maxPlanBytes   = 32 << 20
 	maxReportBytes = 256 << 10
@@ -29,6 +32,9 @@ const (
 
 // limiter bounds the requests of each caller: of each token, or of each address without one.
 type limiter struct {
+	perSecond rate.Limit
+	burst     int
+
 	mu      sync.Mutex
 	callers map[string]*rate.Limiter
 }
@@ -41,7 +47,7 @@ func (l *limiter) allow(caller string, now time.Time) bool {
 	}
 	bucket := l.callers[caller]
 	if bucket == nil {
-		bucket = rate.NewLimiter(requestsPerSecond, requestBurst)
+		bucket = rate.NewLimiter(l.perSecond, l.burst)
 		l.callers[caller] = bucket
 	}
 	return bucket.AllowN(now, 1)

@@ -44,13 +44,14 @@ type Config struct {
 
 // Server serves one archive.
 type Server struct {
-	config  Config
-	store   *archive.Store
-	runs    *registry
-	auth    Authenticator
-	limit   limiter
-	metrics *metrics
-	mux     *http.ServeMux
+	config Config
+	store  *archive.Store
+	runs   *registry
+	auth   *Cache
+	// limit is for all requests, reviews for those with a token that is not known.
+	limit, reviews limiter
+	metrics        *metrics
+	mux            *http.ServeMux
 }
 
 // defaultLongPoll is what the API says of agents' questions.
@@ -75,7 +76,8 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	s := &Server{config: config, store: store, runs: runs, auth: NewCache(config.Authenticator, config.Now), mux: http.NewServeMux()}
+	s := &Server{config: config, store: store, runs: runs, auth: NewCache(config.Authenticator, config.Now), mux: http.NewServeMux(),
+		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) })
 	s.routes()
 	return s, nil
@@ -162,8 +164,8 @@ func (s *Server) serve(route string, handle handler) http.Handler {
 
 func (s *Server) identify(r *http.Request) (Identity, error) {
 	header := r.Header.Get("Authorization")
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if header == "" {
-		host, _, _ := net.SplitHostPort(r.RemoteAddr)
 		return Identity{}, s.bound("address " + host)
 	}
 	token, bearer := strings.CutPrefix(header, "Bearer ")
@@ -173,6 +175,9 @@ func (s *Server) identify(r *http.Request) (Identity, error) {
 	sum := sha256.Sum256([]byte(token))
 	if err := s.bound("token " + string(sum[:])); err != nil {
 		return Identity{}, err
+	}
+	if !s.auth.Knows(token) && !s.reviews.allow(host, s.config.Now()) {
+		return Identity{}, problem(http.StatusTooManyRequests, "more than %d unknown tokens a second", reviewsPerSecond)
 	}
 	who, err := s.auth.Authenticate(r.Context(), token)
 	if errors.Is(err, ErrBadToken) {

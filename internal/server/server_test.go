@@ -652,6 +652,24 @@ func TestACallerIsKeptWithinItsRate(t *testing.T) {
 	}
 }
 
+func TestMadeUpTokensDoNotKeepTheAPIServerBusy(t *testing.T) {
+	at := time.Now()
+	l := newLab(t, func(c *Config) { c.Now = func() time.Time { return at } })
+	l.plan()
+	refused := 0
+	for i := range reviewBurst + 5 {
+		if _, err := l.as(fmt.Sprint("made up ", i)).Runs(context.Background(), "", ""); status(err) == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if want := 5 + 1; refused != want { // the operator's token was new as well
+		t.Errorf("%d requests refused; want the %d beyond the burst", refused, want)
+	}
+	if _, err := l.as("operator").State(context.Background(), runUID); err != nil {
+		t.Errorf("a token that is known: %v; want it to pass all the same", err)
+	}
+}
+
 func TestTokensAreRememberedForAMinuteAtMost(t *testing.T) {
 	now := time.Now()
 	asked := 0
