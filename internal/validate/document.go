@@ -50,6 +50,9 @@ func parse(file string, text []byte) (documents []*document, findings []Finding)
 
 func syntaxFinding(file string, err error) Finding {
 	f := Finding{File: file, Message: "is not YAML: " + yamlLine.ReplaceAllString(err.Error(), "")}
+	if strings.Contains(f.Message, "cannot start any token") {
+		f.Message += " (YAML is indented with spaces, not with tabs)"
+	}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		f.Line, _ = strconv.Atoi(m[1]) // no line: 0
 	}
@@ -83,6 +86,13 @@ func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
 	return d, d.duplicates(root, "", 0, d.checkKind(apiVersion))
 }
 
+// foreign tells that the object is of another API group, whose schema is not known here.
+func (d *document) foreign() bool {
+	apiVersion, _ := d.object["apiVersion"].(string)
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return group != "vignette.dev"
+}
+
 // checkKind says what is wrong with apiVersion and kind. Objects of others are left to their owners.
 func (d *document) checkKind(apiVersion string) []Finding {
 	definition, err := definitionOf(d.kind)
@@ -92,6 +102,9 @@ func (d *document) checkKind(apiVersion string) []Finding {
 		return []Finding{d.finding("", "needs apiVersion: vignette.dev/v1alpha1 and kind: Experiment, Waveform or Scenario")}
 	case group != "vignette.dev":
 		f := d.finding("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
+		if err == nil {
+			f.Message += "; vignette's has apiVersion: " + definition.apiVersion()
+		}
 		f.Warning = true
 		return []Finding{f}
 	case err != nil:

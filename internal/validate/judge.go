@@ -154,12 +154,12 @@ func describe(e *field.Error) string {
 	}
 	if m := wrongType.FindStringSubmatch(detail); m != nil {
 		if m[1] == "array" {
-			return fmt.Sprintf("must be a list such as [a, b], not of type %s", m[2])
+			return fmt.Sprintf("must be a list such as [a, b], not one %s", m[2])
 		}
 		return fmt.Sprintf("must be of type %s, not %s", m[1], m[2])
 	}
 	if m := tooFew.FindStringSubmatch(detail); m != nil {
-		return "is too short: entries needed, at least " + m[1]
+		return "needs more entries: at least " + m[1]
 	}
 	if strings.Contains(detail, "RFC 1123 subdomain must") {
 		detail = "must be lower-case letters, digits and hyphens, with a letter or digit first and last"

@@ -10,23 +10,28 @@ import (
 
 // nearestField names the field that a misspelt one, the last of a path, was most likely meant to be.
 func nearestField(s *schema.Structural, path string) string {
-	for {
-		step, rest := nextStep(path)
-		if rest == "" {
-			return nearest(step, slices.Sorted(maps.Keys(s.Properties)))
-		}
-		path = rest
+	end := strings.LastIndex(path, ".")
+	parent := schemaAt(s, path[:max(end, 0)])
+	if parent == nil {
+		return ""
+	}
+	return nearest(path[end+1:], slices.Sorted(maps.Keys(parent.Properties)))
+}
+
+// schemaAt gives the schema of the field at a path; nil where there is none.
+func schemaAt(s *schema.Structural, path string) *schema.Structural {
+	for path != "" && s != nil {
+		var step string
+		step, path = nextStep(path)
 		if strings.HasPrefix(step, "[") {
 			s = s.Items
 		} else if property, found := s.Properties[step]; found {
 			s = &property
 		} else {
-			return ""
-		}
-		if s == nil {
-			return ""
+			return nil
 		}
 	}
+	return s
 }
 
 // nearest name by the number of edits, if it is near at all.

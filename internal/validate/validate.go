@@ -3,6 +3,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -70,7 +71,7 @@ func Files(names []string, stdin io.Reader) (Report, error) {
 		if a.File != b.File {
 			return slices.Index(names, a.File) - slices.Index(names, b.File)
 		}
-		return a.Line - b.Line
+		return byPlace(a, b)
 	})
 	return report, nil
 }
@@ -78,8 +79,13 @@ func Files(names []string, stdin io.Reader) (Report, error) {
 // Text judges the objects in the text of one file.
 func Text(name string, text []byte) (report Report) {
 	report.judge(report.parse(name, text))
-	slices.SortStableFunc(report.Findings, func(a, b Finding) int { return a.Line - b.Line })
+	slices.SortStableFunc(report.Findings, byPlace)
 	return report
+}
+
+// byPlace orders by line and field, as the schema's own findings come in the order of a map.
+func byPlace(a, b Finding) int {
+	return cmp.Or(a.Line-b.Line, strings.Compare(a.Path, b.Path))
 }
 
 func (r *Report) parse(name string, text []byte) []*document {
@@ -98,6 +104,9 @@ func (r *Report) judge(documents []*document) {
 	library := knownWaveforms(documents)
 	for _, d := range documents {
 		r.Findings = append(r.Findings, d.judge(library)...)
+		if d.foreign() {
+			continue
+		}
 		r.Objects = append(r.Objects, d.kind+"/"+d.name)
 	}
 }

@@ -71,7 +71,7 @@ spec:
   link: {rate: 9.8}
 `
 	want := []string{
-		`standard input:5: spec.duration: must be of type string, not integer`,
+		`standard input:5: spec.duration: must be of type string, not integer: it must be a duration with its unit`,
 		`standard input:6: spec.netwrks: there is no such field: did you mean networks?`,
 		`standard input:11: spec.apps[bft].publisher.to: there is no app hub`,
 		`standard input:15: spec.nodes[b].apps: there is no app ghost, spook`,
@@ -95,6 +95,8 @@ func TestWhatIsNotAnObjectIsRefused(t *testing.T) {
 		"broken YAML":          {"a: [1\nb: }", "is not YAML"},
 		"nothing":              {"", "holds no object"},
 		"no kind":              {"metadata: {name: a}", "needs apiVersion"},
+		"tabs":                 {"spec:\n\ta: 1\n", "standard input:2: is not YAML: found character that cannot start any token (YAML is indented with spaces"},
+		"no API group":         {"apiVersion: v1\nkind: Experiment", "vignette's has apiVersion: vignette.dev/v1alpha1"},
 		"an unknown kind":      {"apiVersion: vignette.dev/v1alpha1\nkind: Experimnt", "kind: Experimnt is no kind of vignette"},
 		"an old version":       {"apiVersion: vignette.dev/v1\nkind: Experiment", "vignette.dev/v1 is not served"},
 		"another's object":     {"apiVersion: v1\nkind: ConfigMap", "warning: kind: ConfigMap of v1 is not an object of vignette"},
@@ -109,6 +111,43 @@ func TestWhatIsNotAnObjectIsRefused(t *testing.T) {
 				t.Errorf("findings:\n%s\nwant …%s…", got, c.want)
 			}
 		})
+	}
+}
+
+func TestAWrongTypeIsAnsweredWithWhatTheFieldHolds(t *testing.T) {
+	for _, c := range []refusal{
+		{"a duration that is a number", []string{"duration: 60s", "duration: 60"}, "spec.duration", "not integer: it must be a duration with its unit"},
+		{"a delay that is a number", []string{"delay: 5ms, loss", "delay: 5, loss"}, "spec.networks[1].link.delay", "not integer: it must be a duration"},
+		{"a network that is no list", []string{"networks: [wan], apps: [hub", "networks: wan, apps: [hub"}, "spec.nodes[0].networks", "must be a list such as [a, b]"},
+		{"an empty list", []string{"stop: [bft]", "stop: []"}, "spec.timeline[1].stop", "needs more entries: at least 1"},
+		{"a name with an underscore", []string{"name: sound", "name: so_und"}, "metadata.name", `"so_und" must be lower-case letters, digits and hyphens`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			findings := judgeText(t, c.broken(t))
+			for _, f := range findings {
+				if f.Path == c.path && strings.Contains(f.Message, c.message) {
+					return
+				}
+			}
+			t.Errorf("findings:\n%s\nwant %s: …%s…", join(findings), c.path, c.message)
+		})
+	}
+}
+
+func TestFindingsOfALineAlwaysComeInOneOrder(t *testing.T) {
+	text := strings.Replace(sound, "{rate: 2Mbit, delay: 5ms, loss: 0.5%}", "{rate: 2, limit: x, delay: 5, loss: 1}", 1)
+	first := join(judgeText(t, text))
+	for range 10 {
+		if again := join(judgeText(t, text)); again != first {
+			t.Fatalf("findings:\n%s\nthen:\n%s", first, again)
+		}
+	}
+}
+
+func TestAnObjectThatWasNotCheckedIsNotCalledValid(t *testing.T) {
+	report, err := Files([]string{Stdin}, strings.NewReader(sound+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"))
+	if err != nil || report.Failed() || len(report.Objects) != 1 || report.Objects[0] != "Experiment/sound" {
+		t.Errorf("objects %v, findings %v, error %v; want Experiment/sound only", report.Objects, report.Findings, err)
 	}
 }
 
