@@ -54,6 +54,18 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	if err := c.list(t.Context(), &out); err != nil || !strings.Contains(out.String(), "quickstart   Submitted") {
 		t.Errorf("list: %v\n%s", err, out.String())
 	}
+	elsewhere, err := dial(config, "nowhere", target.platform)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		object.SetNamespace("")
+		object.SetResourceVersion("")
+		object.SetUID("")
+	}
+	if _, err := elsewhere.submit(t.Context(), objects[:1]); err == nil || !strings.Contains(err.Error(), "there is no namespace nowhere: kubectl create namespace nowhere") {
+		t.Errorf("run in a namespace that does not exist: %v; want how to make it", err)
+	}
 	err = target.explainArchive(c.results(t.Context(), "quickstart", resultsOptions{output: "table"}, &out, &out))
 	if err == nil || !strings.Contains(err.Error(), "is the platform installed in namespace vignette-system?") {
 		t.Errorf("results without a platform: %v; want a hint", err)

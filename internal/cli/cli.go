@@ -65,6 +65,9 @@ func newRoot(version, program string) *cobra.Command {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl vignette"}
 	}
 	target.addFlags(root.PersistentFlags())
+	complete(root, "namespace", target.completeNamespace)
+	complete(root, "context", cobra.NoFileCompletions)
+	complete(root, "platform-namespace", target.completeNamespace)
 	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target), newVersion(version))
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,5 +224,80 @@ func TestAsAKubectlPluginItNamesItselfSo(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := Main("1.2.3", []string{"/usr/bin/kubectl-vignette", "run", "--help"}, strings.NewReader(""), &out, &errs); code != 0 || !strings.Contains(out.String(), "kubectl vignette run FILE") {
 		t.Errorf("exit code %d, help:\n%s%s", code, out.String(), errs.String())
+	}
+}
+
+func TestCompletionOffersTheExperimentsOfTheNamespace(t *testing.T) {
+	elsewhere := running()
+	elsewhere.Namespace, elsewhere.Name = "team-prt", "quiet"
+	c := testCluster(t, archive{}, running(), finished(), elsewhere)
+	got := c.names(t.Context(), "qui", v1alpha1.GroupVersion.WithKind("ExperimentList"), true)
+	if !slices.Equal(got, []string{"quickstart"}) {
+		t.Errorf("names that begin with qui: %v; want quickstart only", got)
+	}
+}
+
+func TestCompletionWithoutAClusterOffersNothing(t *testing.T) {
+	var out, errs bytes.Buffer
+	code := Main("test", []string{"vignette", "__complete", "--kubeconfig", "/nowhere", "results", ""}, strings.NewReader(""), &out, &errs)
+	if code != 0 || out.String() != ":4\n" {
+		t.Errorf("exit code %d, completions %q; want none and no files", code, out.String())
+	}
+}
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closed := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(closed, []byte(`{apiVersion: v1, kind: Config, current-context: a,
+clusters: [{name: a, cluster: {server: "http://127.0.0.1:1"}}], contexts: [{name: a, context: {cluster: a}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no name":         {[]string{"stop"}, "vignette stop needs the NAME of an experiment"},
+		"two names":       {[]string{"results", "a", "b"}, `"b" is too much`},
+		"no file":         {[]string{"validate"}, "needs at least one FILE"},
+		"no kubeconfig":   {[]string{"status", "--kubeconfig", empty}, "there is no kubeconfig, or it is empty (set KUBECONFIG"},
+		"nobody listens":  {[]string{"status", "--kubeconfig", closed}, "cannot reach the cluster"},
+		"no results then": {[]string{"results", "a", "--kubeconfig", closed}, "cannot reach the cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := Main("test", append([]string{"vignette"}, c.args...), strings.NewReader(""), &out, &errs)
+			if code != exitFailure || !strings.Contains(errs.String(), c.want) {
+				t.Errorf("exit code %d, errors %q; want %s", code, errs.String(), c.want)
+			}
+		})
+	}
+}
+
+func TestHeadlineCountsWhatThereIs(t *testing.T) {
+	for _, c := range []struct {
+		summary v1alpha1.ResultsSummary
+		want    string
+	}{
+		{v1alpha1.ResultsSummary{Sent: 3, Expected: 6, Received: 6, Gaps: 1}, ": 6 of 6 deliveries arrived; 1 gap"},
+		{v1alpha1.ResultsSummary{Sent: 14}, ": 14 messages sent, no delivery expected, as nothing subscribes to them"},
+	} {
+		if got := headline(&c.summary); got != c.want {
+			t.Errorf("headline %q; want %q", got, c.want)
+		}
+	}
+}
+
+func TestElapsedTimeEndsWithTheDuration(t *testing.T) {
+	e := running()
+	line := progressLine(e, nil, e.Status.T0.Add(2*e.Spec.Duration.Std()), false)
+	if whole := clock(e.Spec.Duration.Std()); !strings.Contains(line, whole+" / "+whole) {
+		t.Errorf("line %q in the drain; want the whole duration", line)
+	}
+	e.Status.Phase = v1alpha1.PhaseAnalysing
+	if line := progressLine(e, nil, noon, false); strings.Contains(line, " / ") {
+		t.Errorf("line %q of the analysis; want no time since T0", line)
 	}
 }

@@ -22,6 +22,9 @@ import (
 // tables of the analysis that are CSV files.
 var tables = []string{"deliveries", "messages", "publishers", "groups"}
 
+// forms of the output.
+var forms = []string{"table", "json", "csv"}
+
 type resultsOptions struct {
 	output, table, uid, save string
 }
@@ -37,7 +40,8 @@ func newResults(t *target) *cobra.Command {
 			"  vignette results quickstart -o json | jq .messages.lostPercent\n" +
 			"  vignette results quickstart -o csv --table publishers\n" +
 			"  vignette results quickstart --save quickstart-files",
-		Args: cobra.ExactArgs(1),
+		Args:              oneArgument("the NAME of an experiment"),
+		ValidArgsFunction: t.completeExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err
@@ -46,11 +50,7 @@ func newResults(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = c.results(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if asServerError(err) != nil {
-				return t.explainArchive(err)
-			}
-			return err
+			return t.explainArchive(c.results(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 		},
 	}
 	flags := cmd.Flags()
@@ -58,11 +58,15 @@ func newResults(t *target) *cobra.Command {
 	flags.StringVar(&o.table, "table", "deliveries", "with -o csv, the `table`: "+strings.Join(tables, ", "))
 	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, where there are several of the name")
 	flags.StringVar(&o.save, "save", "", "save all files of the run to a `folder`, too")
+	complete(cmd, "output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "table", cobra.FixedCompletions(tables, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "uid", cobra.NoFileCompletions)
+	complete(cmd, "save", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 	return cmd
 }
 
 func (o resultsOptions) check() error {
-	if !slices.Contains([]string{"table", "json", "csv"}, o.output) {
+	if !slices.Contains(forms, o.output) {
 		return fmt.Errorf("--output %q: want table, json or csv", o.output)
 	}
 	if !slices.Contains(tables, o.table) {

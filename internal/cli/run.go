@@ -30,7 +30,8 @@ func newRun(t *target) *cobra.Command {
 			"experiment to its end and fails if the experiment does. Ctrl-C stops following, not the experiment.",
 		Example: "  vignette run scenarios/quickstart/experiment.yaml --watch\n" +
 			"  vignette run -n team-nor experiment.yaml",
-		Args: cobra.ExactArgs(1),
+		Args:              oneArgument("the FILE of an experiment"),
+		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := readFile(args[0], cmd.InOrStdin())
 			if err != nil {
@@ -138,6 +139,9 @@ func (c *cluster) submit(ctx context.Context, objects []*unstructured.Unstructur
 		if apierrors.IsAlreadyExists(err) {
 			return nil, fmt.Errorf("experiment %[1]s exists already in namespace %[2]s, and a new run is a new object: delete it "+
 				"(kubectl delete -n %[2]s experiment %[1]s; its archived results stay) or give the new one another name", object.GetName(), object.GetNamespace())
+		}
+		if isMissingNamespace(err) {
+			return nil, fmt.Errorf("there is no namespace %[1]s: kubectl create namespace %[1]s, or name another one with -n", object.GetNamespace())
 		}
 		if err != nil {
 			return nil, explain(err)

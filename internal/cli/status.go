@@ -24,7 +24,8 @@ func newStatus(t *target) *cobra.Command {
 		Example: "  vignette status\n" +
 			"  vignette status -n team-nor quickstart\n" +
 			"  vignette status --all-namespaces",
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: t.completeExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.connect()
 			if err != nil {
@@ -69,7 +70,10 @@ func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time
 	for _, e := range experiments {
 		delivered, median := "", ""
 		if r := e.Status.Results; r != nil {
-			delivered, median = r.DeliveredPercent+" %", r.MedianDelay
+			delivered, median = "-", r.MedianDelay
+			if r.DeliveredPercent != "" {
+				delivered = r.DeliveredPercent + " %"
+			}
 		}
 		cells := []string{e.Name, stage(&e), e.Status.Nodes.Summary, e.Status.Progress, delivered, median, duration.HumanDuration(now.Sub(e.CreationTimestamp.Time))}
 		if namespaces {
@@ -115,8 +119,8 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 	add("Progress", e.Status.Progress)
 	if e.Status.T0 != nil {
 		add("T0", e.Status.T0.UTC().Format("2006-01-02 15:04:05.000Z"))
-		if ended(e) == nil {
-			add("Elapsed", clock(now.Sub(e.Status.T0.Time))+" of "+clock(e.Spec.Duration.Std()))
+		if runs(e) {
+			add("Elapsed", clock(elapsed(e, now))+" of "+clock(e.Spec.Duration.Std()))
 		}
 	}
 	add("Workflow", e.Status.Workflow)

@@ -18,7 +18,8 @@ func newStop(t *target) *cobra.Command {
 		Short: "End an experiment early; what was measured is still analysed",
 		Example: "  vignette stop quickstart\n" +
 			"  vignette stop -n team-nor quickstart",
-		Args: cobra.ExactArgs(1),
+		Args:              oneArgument("the NAME of an experiment"),
+		ValidArgsFunction: t.completeExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.connect()
 			if err != nil {

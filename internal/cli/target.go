@@ -45,6 +45,9 @@ func (t *target) connect() (*cluster, error) {
 	rules.ExplicitPath = t.kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.context})
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		err = errors.New("there is no kubeconfig, or it is empty")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no cluster to speak to: %w (set KUBECONFIG or --kubeconfig; for the developer cluster: eval \"$(hack/cluster env)\")", err)
 	}
@@ -94,17 +97,25 @@ func explain(err error) error {
 		return nil
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%w: the cluster does not know vignette's objects: install the chart (docs/install.md)", err)
+	case errors.As(err, new(*url.Error)):
+		return fmt.Errorf("cannot reach the cluster: %w (is it up? the developer cluster: hack/cluster up)", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: ask whoever runs the cluster for the right, or name another namespace with -n", err)
 	}
 	return err
 }
 
+// isMissingNamespace tells that an object's namespace does not exist.
+func isMissingNamespace(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
+}
+
 // explainArchive says what to do about an error of the archive.
 func (t *target) explainArchive(err error) error {
 	e := asServerError(err)
 	if e == nil {
-		return err
+		return explain(err)
 	}
 	var answer metav1.Status // of the API server itself, where the request got no further
 	if json.Unmarshal([]byte(e.Message), &answer) == nil && answer.Message != "" {

@@ -18,7 +18,13 @@ func newValidate() *cobra.Command {
 		Example: "  vignette validate experiment.yaml\n" +
 			"  vignette validate scenarios/e4/*.yaml\n" +
 			"  kustomize build . | vignette validate -",
-		Args: cobra.MinimumNArgs(1),
+		Args: func(cmd *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return fmt.Errorf("%s needs at least one FILE, or - for standard input", cmd.CommandPath())
+			}
+			return nil
+		},
+		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			report, err := validate.Files(files, cmd.InOrStdin())
 			if err != nil {

@@ -99,8 +99,8 @@ func progressLine(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Ti
 	if e.Status.Progress != "" {
 		parts = append(parts, fmt.Sprintf("%4s", e.Status.Progress))
 	}
-	if e.Status.T0 != nil {
-		parts = append(parts, clock(now.Sub(e.Status.T0.Time))+" / "+clock(e.Spec.Duration.Std()))
+	if e.Status.T0 != nil && runs(e) {
+		parts = append(parts, clock(elapsed(e, now))+" / "+clock(e.Spec.Duration.Std()))
 	}
 	if e.Status.Nodes.Total > 0 {
 		parts = append(parts, fmt.Sprintf("nodes %d/%d", e.Status.Nodes.Ready, e.Status.Nodes.Total))
@@ -111,6 +111,16 @@ func progressLine(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Ti
 		parts = append(parts, e.Status.Message)
 	}
 	return strings.Join(parts, "  ")
+}
+
+// runs tells that the timeline or the drain is under way: after that the time since T0 means nothing.
+func runs(e *v1alpha1.Experiment) bool {
+	return e.Status.Phase == v1alpha1.PhaseRunning
+}
+
+// elapsed time since T0, at most the duration, as the drain is no part of it.
+func elapsed(e *v1alpha1.Experiment, now time.Time) time.Duration {
+	return min(now.Sub(e.Status.T0.Time), e.Spec.Duration.Std())
 }
 
 // percent reads status.progress, such as 42%.

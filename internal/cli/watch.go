@@ -97,6 +97,9 @@ func headline(r *v1alpha1.ResultsSummary) string {
 		return ""
 	}
 	text := fmt.Sprintf(": %d of %d deliveries arrived", r.Received, r.Expected)
+	if r.Expected == 0 {
+		text = fmt.Sprintf(": %d messages sent, no delivery expected, as nothing subscribes to them", r.Sent)
+	}
 	if r.DeliveredPercent != "" {
 		text += " (" + r.DeliveredPercent + " %)"
 	}
@@ -106,7 +109,10 @@ func headline(r *v1alpha1.ResultsSummary) string {
 	if r.KeptUp != nil && !*r.KeptUp {
 		text += "; the emulation did NOT keep up"
 	}
-	if r.Gaps > 0 {
+	switch {
+	case r.Gaps == 1:
+		text += "; 1 gap"
+	case r.Gaps > 1:
 		text += fmt.Sprintf("; %d gaps", r.Gaps)
 	}
 	return text

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// completionTime bounds how long a shell waits for a cluster that does not answer.
+const completionTime = 2 * time.Second
+
+// complete sets how a flag's value is completed.
+func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic(err) // a flag that does not exist: a mistake in this package
+	}
+}
+
+// completeYAML offers YAML files.
+func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeExperiment offers the experiments of the namespace; none where the cluster does not answer.
+func (t *target) completeExperiment(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return t.completeNames(cmd, typed, v1alpha1.GroupVersion.WithKind("ExperimentList"), true)
+}
+
+func (t *target) completeNamespace(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return t.completeNames(cmd, typed, schema.GroupVersionKind{Version: "v1", Kind: "NamespaceList"}, false)
+}
+
+func (t *target) completeNames(cmd *cobra.Command, typed string, kind schema.GroupVersionKind, namespaced bool) ([]string, cobra.ShellCompDirective) {
+	c, err := t.connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	parent := cmd.Context()
+	if parent == nil {
+		parent = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(parent, completionTime)
+	defer cancel()
+	return c.names(ctx, typed, kind, namespaced), cobra.ShellCompDirectiveNoFileComp
+}
+
+// names of the objects of a kind that begin with what has been typed.
+func (c *cluster) names(ctx context.Context, typed string, kind schema.GroupVersionKind, namespaced bool) (names []string) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	var options []client.ListOption
+	if namespaced {
+		options = append(options, client.InNamespace(c.namespace))
+	}
+	if c.kube.List(ctx, list, options...) != nil {
+		return nil // a shell has no place for errors
+	}
+	for _, item := range list.Items {
+		if strings.HasPrefix(item.Name, typed) {
+			names = append(names, item.Name)
+		}
+	}
+	return names
+}
+
+// oneArgument demands one argument and says what it is.
+func oneArgument(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch len(args) {
+		case 0:
+			return fmt.Errorf("%s needs %s: see %[1]s --help", cmd.CommandPath(), what)
+		case 1:
+			return nil
+		}
+		return fmt.Errorf("%s takes one argument, %s; %q is too much", cmd.CommandPath(), what, args[1])
+	}
+}
