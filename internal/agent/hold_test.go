@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -266,6 +267,20 @@ func stoppedChildren(t *testing.T, part string) (pids []int) {
 		}
 	}
 	return pids
+}
+
+func TestAStartThatIsCutOffInItsLastMomentIsNamed(t *testing.T) {
+	a, _ := newHolder(t, "true")
+	due := time.Now().Add(time.Minute)
+	t0 := due.Add(-time.Second).Round(0)
+	a.accept(runapi.AgentPlan{T0: &t0, Actions: []runapi.Action{{ID: "a1", Verb: runapi.VerbStart, AtNanoseconds: int64(time.Second)}}})
+	action, due, _ := a.schedule.next()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	a.carryOut(ended, action, due)
+	if left := a.schedule.left(); !strings.Contains(left, "a1") {
+		t.Errorf("not carried out: %q; want a1 named", left)
+	}
 }
 
 func TestAnEarlierStartTakesTheHeldProcessesPlace(t *testing.T) {

@@ -73,6 +73,13 @@ func (s *schedule) remove(id string) {
 	}
 }
 
+// restore puts back an action that was removed to be carried out and was not.
+func (s *schedule) restore(action runapi.Action) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending = insert(s.pending, action)
+}
+
 // accept takes the actions of a plan that are new and reports what became of each.
 func (a *Agent) accept(plan runapi.AgentPlan) {
 	s := a.schedule
@@ -151,7 +158,8 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 		return
 	}
 	if a.sleepAndLetGo(ctx, action, due) != nil {
-		return // execute releases what is held
+		a.schedule.restore(action) // to be named among what was not carried out
+		return                     // execute releases what is held
 	}
 	switch action.Verb {
 	case runapi.VerbStart:
