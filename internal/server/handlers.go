@@ -11,6 +11,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"vignette.dev/vignette/internal/archive"
@@ -286,7 +287,11 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 	}
 	run.touch()
 	p := archive.ResultsDir + "/" + name
-	var body io.Reader = &patientBody{body: http.MaxBytesReader(w, r.Body, maxResultBytes), control: http.NewResponseController(w)}
+	room, err := s.resultRoom(run, p)
+	if err != nil {
+		return err
+	}
+	var body io.Reader = &patientBody{body: http.MaxBytesReader(w, r.Body, room), control: http.NewResponseController(w)}
 	if p == resultsFile {
 		// Every State carries these results, so they must be what they should be.
 		var results runapi.Results
@@ -304,6 +309,25 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// resultRoom is how many bytes the result at a path may have: all results of a run together get as much as its logs
+// do, so that no team can fill the archive of all.
+func (s *Server) resultRoom(run *run, p string) (int64, error) {
+	if s.config.QuotaBytes <= 0 {
+		return maxResultBytes, nil
+	}
+	files, err := run.files.Files()
+	if err != nil {
+		return 0, err
+	}
+	room := min(maxResultBytes, s.config.QuotaBytes)
+	for _, file := range files {
+		if strings.HasPrefix(file.Path, archive.ResultsDir+"/") && file.Path != p {
+			room -= file.Size
+		}
+	}
+	return max(room, 0), nil
 }
 
 func encoded(results runapi.Results) (io.Reader, error) {

@@ -438,6 +438,24 @@ func TestAFullQuotaIsSaidAndBecomesAGap(t *testing.T) {
 	l.wantGap(manifest, "log logs/nor/bft/stdout-1.log", "nor", "quota")
 }
 
+func TestResultsHaveAQuotaOfTheirOwn(t *testing.T) {
+	l := newLab(t, func(c *Config) { c.QuotaBytes = 10 })
+	l.plan()
+	put := func(name, text string) error {
+		return l.as("workflow").PutResult(context.Background(), runUID, name, strings.NewReader(text))
+	}
+	for _, c := range []struct {
+		name, text string
+		want       int
+	}{
+		{"a.csv", "123456", 0}, {"a.csv", "12345678", 0}, {"b.csv", "123", http.StatusRequestEntityTooLarge}, {"b.csv", "12", 0},
+	} {
+		if err := put(c.name, c.text); status(err) != c.want {
+			t.Errorf("%d bytes of %s: %v; want status %d", len(c.text), c.name, err, c.want)
+		}
+	}
+}
+
 func (l *lab) seal() runapi.Manifest {
 	l.t.Helper()
 	manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 0.01})
