@@ -15,6 +15,8 @@ import (
 	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // Extent says how much a message tells.
@@ -164,7 +166,13 @@ func (e Extent) nodeRules() apiextensionsv1.ValidationRules {
 				"%[2]s'there is no %[3]s ' + %[4]s))[0]",
 			list, at("nodes", "n.name", "."+list), what, e.pick(fmt.Sprintf("n.%s.filter(a, !(a in known))", list), ", ")))
 	}
+	most := fmt.Sprintf("an experiment has at most %d nodes, those of count counted", v1alpha1.MaxNodes)
 	return apiextensionsv1.ValidationRules{
+		with("total", fmt.Sprintf("self.nodes.map(n, %s).sum()", count("n")), apiextensionsv1.ValidationRule{
+			Rule:              fmt.Sprintf("total <= %d", v1alpha1.MaxNodes),
+			Message:           most,
+			MessageExpression: fmt.Sprintf("'spec.nodes: %s'", most),
+		}),
 		unknown("apps", "app"),
 		unknown("networks", "network"),
 		e.refuse("a node runs several Mosquitto brokers", fmt.Sprintf(

@@ -108,7 +108,7 @@ var refusals = []refusal{
 	{"a subnet too small for its NEM ids", []string{"198.18.1.0/28", "198.18.1.0/29"}, "spec.networks[lan].subnet", "a node has a NEM id above 6"},
 	{"a NEM id used twice", []string{"{name: hq,", "{name: hq, nem: 9,"}, "spec.nodes[mast].nem", "another node has this NEM id"},
 	{"a NEM id that another node has by its place", []string{"nem: 9", "nem: 3"}, "spec.nodes[mast].nem", "another node has this NEM id"},
-	{"more nodes than an experiment has room for", []string{"{name: hq,", "{name: many, count: 997, networks: []}\n  - {name: hq,"}, "spec.nodes", "these are 1002"},
+	{"more nodes than an experiment has room for", []string{"{name: hq,", "{name: many, count: 997, networks: []}\n  - {name: hq,"}, "spec.nodes", "at most 1000 nodes"},
 	{"NEM ids beyond the last", []string{"{name: veh,", "{name: veh, nem: 65533,"}, "spec.nodes[1].nem", "end by 65534"},
 	{"a platform used twice", []string{`platform: "7"`, `platform: "3"`}, "spec.nodes[mast].platform", "3 is taken by another node"},
 	{"count and platforms that disagree", []string{`"2-4"`, `"2-5"`}, "spec.nodes[1].platforms", "2-5 is not a range of as many platforms as count says"},

@@ -333,6 +333,9 @@ type EnvVar struct {
 	Value string `json:"value"`
 }
 
+// MaxNodes of an experiment. Every pod names all its peers, so that the operator's work grows with the square.
+const MaxNodes = 1000
+
 // ManagementNetwork says what a node may do on its cluster interface, eth0.
 //
 // +kubebuilder:validation:Enum=Isolated;Open
@@ -501,7 +504,7 @@ type ExperimentSpec struct {
 	Apps []App `json:"apps"`
 
 	// nodes of the tactical network, each a pod of its own: the networks it is attached to and the apps it runs. count
-	// makes several equal ones.
+	// makes several equal ones; 1000 in all at most.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map

@@ -125,6 +125,13 @@ func MAC(nem int32) string {
 func Expand(spec *v1alpha1.ExperimentSpec) (*Topology, field.ErrorList) {
 	t := &Topology{Subnets: map[string]netip.Prefix{}, apps: map[string]v1alpha1.App{}, byName: map[string]int{}}
 	path := field.NewPath("spec")
+	total := int64(0)
+	for _, node := range spec.Nodes {
+		total += int64(countOf(node))
+	}
+	if total > v1alpha1.MaxNodes { // not even tried: one experiment must not take the operator's memory from all others
+		return t, field.ErrorList{field.TooMany(path.Child("nodes"), int(total), v1alpha1.MaxNodes)}
+	}
 	errs := t.addNetworks(spec, path.Child("networks"))
 	for i, app := range spec.Apps {
 		if _, found := t.apps[app.Name]; found {

@@ -152,3 +152,17 @@ func FuzzExpand(f *testing.F) {
 		}
 	})
 }
+
+func TestMoreNodesThanAllowedAreNotEvenExpanded(t *testing.T) {
+	many := func(count int32) func(*v1alpha1.ExperimentSpec) {
+		return func(s *v1alpha1.ExperimentSpec) { s.Nodes[1].Count = ptr.To(count) }
+	}
+	got, errs := Expand(spec(many(v1alpha1.MaxNodes)))
+	if len(got.Nodes) != 0 || len(errs) != 1 || errs[0].Field != "spec.nodes" || !strings.Contains(errs[0].Error(), "must have at most 1000 items") {
+		t.Errorf("expanded to %d nodes with %v", len(got.Nodes), errs)
+	}
+	if got, errs := Expand(spec(many(v1alpha1.MaxNodes - 1))); len(errs) > 0 || len(got.Nodes) != v1alpha1.MaxNodes {
+		// All of them are on a network that has room for 4094.
+		t.Errorf("expanded to %d nodes with %v, want %d", len(got.Nodes), errs, v1alpha1.MaxNodes)
+	}
+}
