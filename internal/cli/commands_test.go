@@ -301,3 +301,12 @@ func TestElapsedTimeEndsWithTheDuration(t *testing.T) {
 		t.Errorf("line %q of the analysis; want no time since T0", line)
 	}
 }
+
+func TestAMessageOfSeveralLinesStaysInItsPlace(t *testing.T) {
+	e := finished()
+	e.Status.Message = "exited with code 127: no such file\nno such file\nno such file\n"
+	text := description(e, nil, noon)
+	if want := "exited with code 127: no such file | no such file\nNodes ready"; !strings.Contains(text, want) {
+		t.Errorf("description:\n%s\nwant %q in it", text, want)
+	}
+}

@@ -167,7 +167,7 @@ func gapsText(gaps []runapi.Gap) string {
 		if g.FromSeconds != nil || g.ToSeconds != nil {
 			where += " at " + interval(g.FromSeconds, g.ToSeconds)
 		}
-		text += fmt.Sprintf("  %s: %s\n", where, g.Reason)
+		text += fmt.Sprintf("  %s: %s\n", where, oneLine(g.Reason))
 	}
 	return text
 }

@@ -111,7 +111,7 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 	rows := table{left("Experiment", e.Namespace+"/"+e.Name), left("UID", string(e.UID)), left("Phase", stage(e))}
 	add := func(name, value string) {
 		if value != "" {
-			rows = append(rows, left(name, value))
+			rows = append(rows, left(name, oneLine(value)))
 		}
 	}
 	add("Message", e.Status.Message)
@@ -134,7 +134,7 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 	if len(e.Status.Conditions) > 0 {
 		conditions := table{left("CONDITION", "STATUS", "REASON", "MESSAGE")}
 		for _, c := range e.Status.Conditions {
-			conditions = append(conditions, left(c.Type, string(c.Status), c.Reason, c.Message))
+			conditions = append(conditions, left(c.Type, string(c.Status), c.Reason, oneLine(c.Message)))
 		}
 		text += "\n" + conditions.String()
 	}

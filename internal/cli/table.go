@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -30,6 +31,12 @@ func figures(name string, texts ...string) []cell {
 		row[i+1].right = true
 	}
 	return row
+}
+
+// oneLine keeps a message, such as the last output of an app, from breaking a table or the terminal's line.
+func oneLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	return strings.Join(slices.Compact(lines), " | ")
 }
 
 // gap between columns.

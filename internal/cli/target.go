@@ -96,7 +96,7 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%w: the cluster does not know vignette's objects: install the chart (docs/install.md)", err)
+		return errors.New("the cluster does not know vignette's objects: install the chart (docs/install.md)")
 	case errors.As(err, new(*url.Error)):
 		return fmt.Errorf("cannot reach the cluster: %w (is it up? the developer cluster: hack/cluster up)", err)
 	case apierrors.IsForbidden(err):

@@ -108,7 +108,7 @@ func progressLine(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Ti
 	if counters != nil {
 		parts = append(parts, fmt.Sprintf("sent %d  received %d", counters.Sent, counters.Received))
 	} else if e.Status.Message != "" {
-		parts = append(parts, e.Status.Message)
+		parts = append(parts, oneLine(e.Status.Message))
 	}
 	return strings.Join(parts, "  ")
 }
