@@ -148,7 +148,7 @@ func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	r := &Run{key: key, root: root, quota: quota, files: map[string]*logFile{}}
+	r := &Run{key: key, root: root, quota: quota, maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
 	if err := r.load(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}

@@ -137,6 +137,25 @@ func TestTheQuotaBoundsAllLogsOfARunAlsoAfterARestart(t *testing.T) {
 	}
 }
 
+func TestTheNumberOfLogsOfARunIsBounded(t *testing.T) {
+	run := openRun(t, t.TempDir(), 0)
+	run.maxLogs = 2
+	for _, path := range []string{aLog, "logs/nor/bft/b.log"} {
+		if _, err := run.Append(path, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := run.Append("logs/nor/bft/c.log", 0, nil); !errors.Is(err, ErrQuota) || !strings.Contains(err.Error(), "2 logs") {
+		t.Errorf("error %v, want the quota's with the number of logs", err)
+	}
+	if _, err := run.Append(aLog, 0, []byte("x")); err != nil {
+		t.Errorf("a log that is there: %v", err)
+	}
+	if sealed, err := run.Seal(); err != nil || len(sealed) != 2 {
+		t.Errorf("sealed %+v, %v; want both logs", sealed, err)
+	}
+}
+
 func TestSealedLogsKeepTheirChecksum(t *testing.T) {
 	run := openRun(t, t.TempDir(), 0)
 	for path, text := range map[string]string{aLog: "abc", "radio/host-a.jsonl": "{}\n"} {

@@ -60,9 +60,10 @@ type Sealed struct {
 
 // Run is one run's folder.
 type Run struct {
-	key   Key
-	root  *os.Root
-	quota int64
+	key     Key
+	root    *os.Root
+	quota   int64
+	maxLogs int
 	// OnAppend, if set before the first append, is told every archived piece of a log in the log's order,
 	// and after a restart all of it again by Replay. It must not call the Run.
 	OnAppend func(path string, piece []byte)
@@ -188,6 +189,9 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 		return 0, ErrGone
 	}
 	lf := r.logFile(p)
+	if lf == nil {
+		return 0, fmt.Errorf("%w: it has %d logs, and no more are kept", ErrQuota, r.maxLogs)
+	}
 	lf.mu.Lock()
 	defer lf.mu.Unlock()
 	if offset > lf.size {
@@ -211,10 +215,17 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 	return r.write(p, lf, fresh)
 }
 
+// defaultMaxLogs of a run: empty ones take no room in the quota, but the volume's inodes and the server's memory.
+const defaultMaxLogs = 200_000
+
+// logFile gives a log, be it new; nil where there may be no more.
 func (r *Run) logFile(p string) *logFile {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	lf := r.files[p]
+	if lf == nil && len(r.files) >= r.maxLogs {
+		return nil
+	}
 	if lf == nil {
 		lf = &logFile{}
 		r.files[p] = lf
@@ -329,6 +340,9 @@ func (r *Run) MarkSealed() { r.sealed.Store(true) }
 func (r *Run) sealFile(p string) (Sealed, error) {
 	// An append that passed the check before the seal still holds this lock.
 	lf := r.logFile(p)
+	if lf == nil {
+		return Sealed{}, fmt.Errorf("there are more than %d logs", r.maxLogs)
+	}
 	lf.mu.Lock()
 	defer lf.mu.Unlock()
 	f, err := r.root.OpenFile(p, os.O_RDWR, 0)

@@ -282,10 +282,20 @@ func (r *run) incident(incident runapi.Incident) error {
 	return r.saveState()
 }
 
+const (
+	// maxRefused bounds the logs of a run that are named as refused, one by one; furtherRefused stands for the rest.
+	maxRefused     = 10000
+	furtherRefused = "and further ones"
+)
+
 // refuse notes that the archive could not take a log.
 func (r *run) refuse(path, reason string) error {
 	r.mu.Lock()
 	_, known := r.refused[path]
+	if !known && len(r.refused) >= maxRefused {
+		path = furtherRefused
+		_, known = r.refused[path]
+	}
 	r.refused[path] = reason
 	r.mu.Unlock()
 	if known {

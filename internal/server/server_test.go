@@ -438,6 +438,23 @@ func TestAFullQuotaIsSaidAndBecomesAGap(t *testing.T) {
 	l.wantGap(manifest, "log logs/nor/bft/stdout-1.log", "nor", "quota")
 }
 
+func TestRefusedLogsAreNamedUpToABound(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	r := l.server.runs.get(runUID)
+	for i := range maxRefused {
+		r.refused[fmt.Sprint("logs/nor/bft/", i)] = "full"
+	}
+	for i := range 3 {
+		if err := r.refuse(fmt.Sprint("logs/nor/bft/more-", i), "full"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(r.refused) != maxRefused+1 || r.refused[furtherRefused] != "full" {
+		t.Errorf("%d logs named; want %d and one line for the others", len(r.refused), maxRefused)
+	}
+}
+
 func TestResultsHaveAQuotaOfTheirOwn(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.QuotaBytes = 10 })
 	l.plan()
