@@ -43,11 +43,28 @@ func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
 		return s.awaitArgo(workflow, step), nil
 	}
 	if !step.Suspend {
-		s.experiment.Status.Phase = v1alpha1.PhaseCollecting
-		return true, nil
+		err = r.follow(ctx, s, step)
+		return !s.hopeless, err
 	}
 	err = r.driveStep(ctx, s, workflow, step)
 	return !s.hopeless, err
+}
+
+// follow a workflow that has gone on to a pod step. The operator lets it do so once the run is closed;
+// where somebody else did, what was measured is a part of the run and must not pass for the whole.
+func (r *Reconciler) follow(ctx context.Context, s *scope, step argo.Step) error {
+	state, err := r.runState(ctx, s)
+	if runs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if state.Plan.MeasureEndNanoseconds == nil {
+		s.doom(ReasonWorkflowFailed, "step %s of the workflow began before the run was over: somebody else resumed the steps before it", step.Name)
+	}
+	s.experiment.Status.Phase = v1alpha1.PhaseCollecting
+	return nil
 }
 
 const (

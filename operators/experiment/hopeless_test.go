@@ -83,6 +83,21 @@ func TestARunFailsWhenArgoGoesAwayBetweenTwoSteps(t *testing.T) {
 	}
 }
 
+func TestARunWhoseStepsSomebodyElseResumesIsNoSuccess(t *testing.T) {
+	w := newWorld(t)
+	w.until("in step start", inStepStart)
+	for range 3 {
+		u := w.workflow()
+		w.must(argo.Resume(u, argo.Read(u).Current(), w.clock.Now()))
+		w.must(w.api.Update(t.Context(), u))
+		w.argo()
+	}
+	w.wantFailed(ReasonWorkflowFailed, "step collect of the workflow began before the run was over")
+	if w.experiment().Status.Results == nil {
+		t.Error("what was measured is not analysed")
+	}
+}
+
 func TestAStepWhosePodCannotStartIsToldAndEnds(t *testing.T) {
 	w := newWorld(t)
 	w.untilPhase(v1alpha1.PhaseCollecting)
