@@ -309,14 +309,15 @@ func TestAFrameForNobodyUsesTheEgressAndIsDropped(t *testing.T) {
 }
 
 func TestInASilentNetworkNothingArrives(t *testing.T) {
-	b := newBed(t, 2, link.Config{Default: link.Parameters{Delay: 20 * time.Millisecond}})
+	const delay = 500 * time.Millisecond // ample for what comes before the silence, on a busy machine too
+	b := newBed(t, 2, link.Config{Default: link.Parameters{Delay: delay}})
 	b.burst(t, 1, 100) // under way when silence falls
 	time.Sleep(2 * time.Millisecond)
 	if err := b.network.Configure(1500, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.burst(t, 10, 100)
-	arrived, err := b.nodes[1].ReceiveAll(100 * time.Millisecond)
+	arrived, err := b.nodes[1].ReceiveAll(2 * delay)
 	if err != nil || len(arrived) != 0 {
 		t.Errorf("%d frames arrived, %v; want silence", len(arrived), err)
 	}
