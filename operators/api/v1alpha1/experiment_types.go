@@ -16,7 +16,7 @@ type Network struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=12
 	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['lo', 'eth0'])",message="lo and eth0 are other interfaces of the node: take another name"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['lo', 'eth0', 'all', 'default'])",message="lo and eth0 are other interfaces of the node, and the kernel keeps all and default for itself: take another name"
 	Name string `json:"name"`
 
 	// waveform names a Waveform object. Give either waveform or a model in place, such as link.

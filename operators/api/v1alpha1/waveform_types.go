@@ -45,7 +45,7 @@ type WaveformSpec struct {
 // Waveform is a named radio or link model that any experiment of any team may use.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,shortName=wf
+// +kubebuilder:resource:scope=Cluster,shortName=wav
 // +kubebuilder:printcolumn:name="Rate",type=string,JSONPath=`.spec.link.rate`
 // +kubebuilder:printcolumn:name="Delay",type=string,JSONPath=`.spec.link.delay`
 // +kubebuilder:printcolumn:name="Loss",type=string,JSONPath=`.spec.link.loss`
