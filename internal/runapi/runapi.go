@@ -266,7 +266,9 @@ type RunSummary struct {
 // AgentEvent is a line of an agent's own log, agent.jsonl.
 type AgentEvent struct {
 	TimeNanoseconds int64 `json:"ts"`
-	// Event: ready, armed, started, stopped, exited (by itself), restarted, armedTooLate, failed, spoolFull, resumed.
+	// Event: ready, armed, started, stopped, exited (by itself), restarted, armedTooLate, failed, spoolFull, resumed,
+	// killed, notHeld (started directly, not released from a hold), notArchived, clockStep, cpuThrottled,
+	// cpuPressure, disconnected, connected, finished.
 	Event    string `json:"event"`
 	Instance string `json:"instance,omitempty"`
 	ActionID string `json:"actionID,omitempty"`
