@@ -84,14 +84,20 @@ func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time
 	return rows.String()
 }
 
-func (c *cluster) describe(ctx context.Context, name string, out io.Writer) error {
+// experiment reads an experiment; the error of one that is not there says what to do.
+func (c *cluster) experiment(ctx context.Context, name string) (*v1alpha1.Experiment, error) {
 	e := &v1alpha1.Experiment{}
 	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, e)
 	if apierrors.IsNotFound(err) {
-		return c.missing(ctx, name)
+		return nil, c.missing(ctx, name)
 	}
+	return e, explain(err)
+}
+
+func (c *cluster) describe(ctx context.Context, name string, out io.Writer) error {
+	e, err := c.experiment(ctx, name)
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	_, err = io.WriteString(out, description(e, c.counters(ctx, e), time.Now()))
 	return err

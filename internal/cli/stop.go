@@ -6,10 +6,7 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 func newStop(t *target) *cobra.Command {
@@ -31,13 +28,9 @@ func newStop(t *target) *cobra.Command {
 }
 
 func (c *cluster) stop(ctx context.Context, name string, out io.Writer) error {
-	e := &v1alpha1.Experiment{}
-	err := c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, e)
-	if apierrors.IsNotFound(err) {
-		return c.missing(ctx, name)
-	}
+	e, err := c.experiment(ctx, name)
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	if ended(e) != nil {
 		_, err := fmt.Fprintf(out, "experiment %s/%s has ended already: %s\n", e.Namespace, e.Name, e.Status.Phase)

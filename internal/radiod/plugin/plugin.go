@@ -50,20 +50,7 @@ func ParseConfig(stdin []byte) (Config, error) {
 
 // Add attaches a pod.
 func Add(args *skel.CmdArgs) error {
-	c, err := ParseConfig(args.StdinData)
-	if err != nil {
-		return err
-	}
-	request, err := requestOf("ADD", c, args)
-	if err != nil {
-		return err
-	}
-	namespace, err := os.Open(args.Netns)
-	if err != nil {
-		return fmt.Errorf("network namespace: %w", err)
-	}
-	defer namespace.Close()
-	answer, err := ask(c.Socket, patience, request, namespace)
+	c, answer, err := askOf("ADD", args)
 	if err != nil {
 		return err
 	}
@@ -72,6 +59,25 @@ func Add(args *skel.CmdArgs) error {
 		return err
 	}
 	return types.PrintResult(result, c.CNIVersion)
+}
+
+// askOf puts a command about the pod's namespace to radiod.
+func askOf(command string, args *skel.CmdArgs) (Config, wire.Answer, error) {
+	c, err := ParseConfig(args.StdinData)
+	if err != nil {
+		return c, wire.Answer{}, err
+	}
+	request, err := requestOf(command, c, args)
+	if err != nil {
+		return c, wire.Answer{}, err
+	}
+	namespace, err := os.Open(args.Netns)
+	if err != nil {
+		return c, wire.Answer{}, fmt.Errorf("network namespace: %w", err)
+	}
+	defer namespace.Close()
+	answer, err := ask(c.Socket, patience, request, namespace)
+	return c, answer, err
 }
 
 func requestOf(command string, c Config, args *skel.CmdArgs) (wire.Request, error) {
@@ -136,20 +142,7 @@ func Del(args *skel.CmdArgs) error {
 
 // Check tells whether the attachment is as Add left it.
 func Check(args *skel.CmdArgs) error {
-	c, err := ParseConfig(args.StdinData)
-	if err != nil {
-		return err
-	}
-	request, err := requestOf("CHECK", c, args)
-	if err != nil {
-		return err
-	}
-	namespace, err := os.Open(args.Netns)
-	if err != nil {
-		return fmt.Errorf("network namespace: %w", err)
-	}
-	defer namespace.Close()
-	_, err = ask(c.Socket, patience, request, namespace)
+	_, _, err := askOf("CHECK", args)
 	return err
 }
 
