@@ -12,8 +12,8 @@ var frozenFields = []struct {
 	name     string
 	required bool
 }{
-	{"duration", true}, {"seed", false}, {"scenario", false}, {"networks", true}, {"apps", true},
-	{"nodes", true}, {"timeline", false}, {"drain", false}, {"ttlAfterFinished", false},
+	{"duration", false}, {"seed", false}, {"scenario", false}, {"networks", true}, {"apps", true},
+	{"nodes", true}, {"timeline", false}, {"drain", false}, {"collect", false}, {"ttlAfterFinished", false},
 }
 
 // immutability makes one rule per field, so that the refusal names the one that was edited.

@@ -9,7 +9,9 @@
 //	POST /v1/runs/UID/incidents             operator: one Incident
 //	POST /v1/runs/UID/seal                  workflow: a SealRequest; waits until every log is whole; the answer is a Manifest
 //	GET  /v1/runs/UID/files                 workflow, users: the Manifest
-//	GET  /v1/runs/UID/files/PATH            workflow, users: one file
+//	GET  /v1/runs/UID/files/PATH            workflow, users: one file; ?offset=N from byte N on; ?follow=true goes on as the
+//	                                        file grows, until the run is sealed or its capture has ended; a file that is not
+//	                                        there yet is waited for
 //	PUT  /v1/runs/UID/files/results/NAME    workflow: one file of the analysis
 //	DELETE /v1/runs/UID                     operator, administrators: the run and its archive
 //	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary
@@ -19,6 +21,10 @@
 //	POST /v1/agent/logs/APP/FILE?offset=N   agent: bytes of a log from offset N on; the answer is a LogPosition, with
 //	                                        status 409 where N is not the archived size
 //	POST /v1/radio/HOST/UID?offset=N        radiod: RadioSample lines of one run, as above
+//
+//	POST /v1/radio/HOST/UID/captures/CAPTURE/NETWORK/NODE?offset=N
+//	                                        radiod: bytes of a capture, as above, archived as
+//	                                        captures/CAPTURE/NETWORK/NODE.pcapng
 //
 //	GET  /healthz, /metrics                 anybody
 package runapi
@@ -87,6 +93,27 @@ type PlannedNode struct {
 	Apps      []PlannedApp      `json:"apps"`
 }
 
+// PlannedLiveChange is a change of networks that somebody made by hand.
+type PlannedLiveChange struct {
+	// Name of the LiveChange object.
+	Name string `json:"name"`
+	// AtNanoseconds after T0.
+	AtNanoseconds int64                  `json:"atNanoseconds"`
+	Changes       []v1alpha1.RadioChange `json:"changes"`
+}
+
+// PlannedCapture is a capture of one network.
+type PlannedCapture struct {
+	// Name of the capture: run, or the Capture object's.
+	Name    string `json:"name"`
+	Network string `json:"network"`
+	// Nodes whose radios are captured, all named.
+	Nodes  []string `json:"nodes"`
+	Filter string   `json:"filter,omitempty"`
+	// Ended tells that the capture has ended before the run did.
+	Ended bool `json:"ended,omitempty"`
+}
+
 // Plan is what the operator wants of a run. It grows: nodes first, then T0, then armed actions.
 type Plan struct {
 	Namespace string `json:"namespace"`
@@ -101,6 +128,10 @@ type Plan struct {
 	T0 *time.Time `json:"t0,omitempty"`
 	// Armed actions; only ever added to.
 	Armed []Action `json:"armed,omitempty"`
+	// LiveChanges that people made while it ran, in order of time.
+	LiveChanges []PlannedLiveChange `json:"liveChanges,omitempty"`
+	// Captures that the run has or had.
+	Captures []PlannedCapture `json:"captures,omitempty"`
 	// Phase of the experiment, for people who look into the archive.
 	Phase v1alpha1.ExperimentPhase `json:"phase"`
 	// Message of the experiment's status.
@@ -298,4 +329,49 @@ type RadioSample struct {
 	// WorstLatenessSeconds of a frame's release since the last sample, and LateReleases over 2 ms in that time.
 	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
 	LateReleases         uint64  `json:"lateReleases"`
+}
+
+// The lines of a host's radio log, radio/HOST.jsonl, are RadioSamples and, told apart by their one
+// distinguishing field, RadioHeaders (host), RadioGaps (gap) and CaptureSamples (capture).
+
+// RadioHeader is a line before samples: where and under which settings they were made.
+type RadioHeader struct {
+	TimeNanoseconds int64 `json:"ts"`
+	// Host is the Kubernetes node's name.
+	Host   string `json:"host"`
+	Kernel string `json:"kernel"`
+	// Settings of the nodes' namespaces, by name.
+	Settings map[string]string `json:"settings,omitempty"`
+}
+
+// RadioGap is a time in which a host's radios did not work as the model says.
+type RadioGap struct {
+	// TimeNanoseconds is when the gap was written down.
+	TimeNanoseconds int64 `json:"ts"`
+	// Gap is what it was: radiodRestarted (frames under way were lost, and none was carried) or attachmentLost.
+	Gap string `json:"gap"`
+	// Node that the gap is for; empty for all of the host's nodes of the run.
+	Node string `json:"node,omitempty"`
+	// FromNanoseconds and ToNanoseconds by the real-time clock; ToNanoseconds is 0 where it has not ended.
+	FromNanoseconds int64  `json:"fromTs"`
+	ToNanoseconds   int64  `json:"toTs,omitempty"`
+	Reason          string `json:"reason"`
+	// FramesLost in the gap, where they could be counted: frames that were under way.
+	FramesLost uint64 `json:"framesLost,omitempty"`
+}
+
+// CaptureSample tells how a capture at one node's radio goes, about once a second while it changes,
+// and when it ends; counters since the capture began.
+type CaptureSample struct {
+	TimeNanoseconds int64  `json:"ts"`
+	Capture         string `json:"capture"`
+	Network         string `json:"network"`
+	Node            string `json:"node"`
+	// Frames and Bytes written, of those that matched the filter.
+	Frames uint64 `json:"frames"`
+	Bytes  uint64 `json:"bytes"`
+	// Dropped frames that could not be written in time or for want of room, by reason: ringFull, limit, spoolFull …
+	Dropped map[string]uint64 `json:"dropped,omitempty"`
+	// Ended tells why the capture has ended: limit, stopped or detached; empty while it goes on.
+	Ended string `json:"ended,omitempty"`
 }

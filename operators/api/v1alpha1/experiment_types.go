@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -28,6 +29,15 @@ type Network struct {
 	// link is a link model in place, instead of a named waveform.
 	// +optional
 	Link *LinkModel `json:"link,omitempty"`
+
+	// base names the nodes or groups at the base of an asymmetric network, such as a cellular base station: their frames
+	// take the waveform's downlink, those of all others its link.
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=24
+	// +listType=atomic
+	// +optional
+	Base []string `json:"base,omitempty"`
 
 	// subnet of the network in CIDR form, IPv4, prefix length 8 to 30. A node's address is the subnet's base plus its
 	// NEM id. Use a part of 198.18.0.0/15; what overlaps the cluster's own ranges is refused.
@@ -257,6 +267,9 @@ type Subscriber struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.command) || has(self.image)",message="command is for an app of your own: it needs an image",fieldPath=".image",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.env)",message="env is for an app of your own, with image and command",fieldPath=".env",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.runAsUser)",message="runAsUser is for an app of your own, with image and command",fieldPath=".runAsUser",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.files)",message="files are for an app of your own, with image and command",fieldPath=".files",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.subscribes)",message="subscribes is for an app of your own, with image and command",fieldPath=".subscribes",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.messageLog)",message="messageLog is for an app of your own, with image and command",fieldPath=".messageLog",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || self.instances == 1",message="a node has room for one Mosquitto broker, as it takes port 1883",fieldPath=".instances"
 // +kubebuilder:validation:XValidation:rule="!has(self.publisher) || !has(self.subscriber) || self.publisher.protocol == self.subscriber.protocol && self.publisher.version == self.subscriber.version && has(self.publisher.to) == has(self.subscriber.to) && (!has(self.publisher.to) || self.publisher.to == self.subscriber.to) && has(self.publisher.network) == has(self.subscriber.network) && (!has(self.publisher.network) || self.publisher.network == self.subscriber.network)",message="publisher and subscriber of one app are one client: protocol, version, to and network must be the same in both, or make two apps"
 // +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || !has(self.mosquitto.bridges) || self.mosquitto.bridges.all(b, b.to.substring(b.to.lastIndexOf('/') + 1) != self.name)",message="a broker cannot bridge to itself",fieldPath=".mosquitto.bridges"
@@ -314,12 +327,80 @@ type App struct {
 	// +optional
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 
+	// files of an app of your own, such as its configuration.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=path
+	// +optional
+	Files []AppFile `json:"files,omitempty"`
+
+	// subscribes are the topic filters of an app of your own. Without them the results cannot tell what it should have
+	// received, and count nothing that it receives.
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	// +optional
+	Subscribes []string `json:"subscribes,omitempty"`
+
+	// messageLog is where an app of your own writes its message events: File (the default), which VIGNETTE_MESSAGE_LOG
+	// names, or Stdout.
+	// +optional
+	MessageLog MessageLog `json:"messageLog,omitempty"`
+
 	// resources of the app's container. By default it requests little and has no CPU limit, as throttling would look like radio delay.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// EnvVar is an environment variable with a plain value.
+// AppFile is a file of an app of your own, there before the app starts and read-only.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.configMap) != has(self.content)",message="a file needs either configMap or content"
+type AppFile struct {
+	// path of the file in the app's container, absolute.
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.endsWith('/') && !self.matches('(^|/)[.][.]?(/|$)|//|[:cntrl:]')",message="must be the absolute path of a file, such as /etc/app/config.yaml, without . and .. in it"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/vignette/') && !self.startsWith('/proc/') && !self.startsWith('/sys/') && !self.startsWith('/dev/')",message="must not lie in /vignette, /proc, /sys or /dev: they are the platform's and the kernel's"
+	Path string `json:"path"`
+
+	// configMap has the content, under a key of a ConfigMap in the experiment's namespace.
+	// +optional
+	ConfigMap *KeyReference `json:"configMap,omitempty"`
+
+	// content of the file itself.
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	Content *string `json:"content,omitempty"`
+}
+
+// KeyReference names a key of a ConfigMap or Secret in the experiment's namespace.
+type KeyReference struct {
+	// name of the object.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// key in the object's data.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+}
+
+// MessageLog is where an app of one's own writes its message events, as JSON Lines.
+//
+// +kubebuilder:validation:Enum=File;Stdout
+type MessageLog string
+
+// File: the file that VIGNETTE_MESSAGE_LOG names. Stdout: lines of standard output that are message events.
+const (
+	MessageLogFile   MessageLog = "File"
+	MessageLogStdout MessageLog = "Stdout"
+)
+
+// EnvVar is an environment variable with a value, or one from a ConfigMap or Secret.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.value), has(self.configMap), has(self.secret)].filter(source, source).size() == 1",message="a variable needs one of value, configMap and secret"
 type EnvVar struct {
 	// name of the variable.
 	// +kubebuilder:validation:MinLength=1
@@ -330,7 +411,16 @@ type EnvVar struct {
 
 	// value of the variable.
 	// +kubebuilder:validation:MaxLength=4096
-	Value string `json:"value"`
+	// +optional
+	Value *string `json:"value,omitempty"`
+
+	// configMap has the value, under a key of a ConfigMap in the experiment's namespace.
+	// +optional
+	ConfigMap *KeyReference `json:"configMap,omitempty"`
+
+	// secret has the value, under a key of a Secret in the experiment's namespace.
+	// +optional
+	Secret *KeyReference `json:"secret,omitempty"`
 }
 
 // MaxNodes of an experiment. Every pod names all its peers, so that the operator's work grows with the square.
@@ -416,9 +506,9 @@ type Node struct {
 	ManagementNetwork ManagementNetwork `json:"managementNetwork,omitempty"`
 }
 
-// TimelineEntry starts and stops apps at one moment.
+// TimelineEntry starts and stops apps, and changes networks, at one moment.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.start) || has(self.stop)",message="a timeline entry needs start or stop"
+// +kubebuilder:validation:XValidation:rule="has(self.start) || has(self.stop) || has(self.set)",message="a timeline entry needs start, stop or set"
 // +kubebuilder:validation:XValidation:rule="!has(self.start) || self.start.all(a, self.start.exists_one(b, a == b))",message="an app is named twice",fieldPath=".start"
 // +kubebuilder:validation:XValidation:rule="!has(self.stop) || self.stop.all(a, self.stop.exists_one(b, a == b))",message="an app is named twice",fieldPath=".stop"
 type TimelineEntry struct {
@@ -440,6 +530,46 @@ type TimelineEntry struct {
 	// +listType=atomic
 	// +optional
 	Stop []string `json:"stop,omitempty"`
+
+	// set changes how networks carry frames from this moment on. The radio does it by itself at the exact time.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	// +optional
+	Set []RadioChange `json:"set,omitempty"`
+}
+
+// Collect says what is collected beside message logs, output and radio counters, which always are.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.captures) || !has(self.captureFilter) && !has(self.captureSnapLengthBytes)",message="captureFilter and captureSnapLengthBytes are for captures: name the networks to capture in captures"
+type Collect struct {
+	// captures are the networks whose frames are captured at every node's radio, as pcapng with nanoseconds: a network's
+	// name, or network/node or network/group for some of its nodes.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=40
+	// +listType=set
+	// +optional
+	Captures []string `json:"captures,omitempty"`
+
+	// captureFilter limits captures to what matches a filter in tcpdump's language, such as "udp port 698".
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	CaptureFilter string `json:"captureFilter,omitempty"`
+
+	// captureSnapLengthBytes is how much of each frame is kept. By default all of it is.
+	// +kubebuilder:validation:Minimum=14
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	CaptureSnapLengthBytes *int32 `json:"captureSnapLengthBytes,omitempty"`
+
+	// captureLimit is the most that is captured of each node on each network, such as 256Mi. A capture that reaches it
+	// ends, and the results name the gap.
+	// +kubebuilder:default="256Mi"
+	// +optional
+	CaptureLimit *resource.Quantity `json:"captureLimit,omitempty"`
 }
 
 // Drain lets queued messages arrive after the last stop.
@@ -468,11 +598,13 @@ type ScenarioReference struct {
 // ExperimentSpec describes a tactical network, what runs on it and when. It is immutable once the
 // experiment has left the queue, except stop.
 //
-// +kubebuilder:validation:XValidation:rule="!self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.duration) > duration('0s')",message="duration must be above zero",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.duration) > duration('0s')",message="duration must be above zero",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.stop) || !oldSelf.stop || has(self.stop) && self.stop",message="a stop cannot be taken back: make a new experiment",fieldPath=".stop",reason=FieldValueForbidden
 type ExperimentSpec struct {
-	// duration of the run from T0; the drain comes after it. Apps that no timeline entry stops are stopped then.
-	Duration Duration `json:"duration"`
+	// duration of the run from T0; the drain comes after it. Apps that no timeline entry stops are stopped then. Without
+	// a duration the experiment is a live cluster: it stays up until it is stopped.
+	// +optional
+	Duration Duration `json:"duration,omitempty"`
 
 	// seed of every random stream of the run: phases, payloads, losses. Equal seeds give equal draws, not equal results.
 	// +kubebuilder:default=1
@@ -522,6 +654,10 @@ type ExperimentSpec struct {
 	// +kubebuilder:default={max: "30s", quietFor: "5s"}
 	// +optional
 	Drain Drain `json:"drain,omitempty"`
+
+	// collect says what is collected beside message logs, output and radio counters.
+	// +optional
+	Collect *Collect `json:"collect,omitempty"`
 
 	// ttlAfterFinished deletes the experiment this long after it has finished; its archived results stay.
 	// +optional

@@ -75,9 +75,43 @@ type RadioNetworkSpec struct {
 	// t0 is the experiment's time zero, once it is set.
 	// +optional
 	T0 *metav1.MicroTime `json:"t0,omitempty"`
+	// changes of the network, in order of time. The radio carries them out by itself; where T0 is not set yet none has
+	// happened. Of two at one moment the later in the list is the later.
+	// +kubebuilder:validation:MaxItems=4096
+	// +optional
+	Changes []TimedRadioChange `json:"changes,omitempty"`
+	// captures of the network's frames that are under way.
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Captures []RadioCapture `json:"captures,omitempty"`
 	// members that may attach.
 	// +kubebuilder:validation:MaxItems=65534
 	Members []Member `json:"members"`
+}
+
+// TimedRadioChange is a RadioChange of this network at a moment.
+type TimedRadioChange struct {
+	// atNanoseconds after T0.
+	AtNanoseconds int64 `json:"atNanoseconds"`
+	RadioChange   `json:",inline"`
+}
+
+// RadioCapture is a capture at the radios of some of a network's nodes.
+type RadioCapture struct {
+	// name of the capture, unique within the experiment: run for the one of its spec, else the Capture object's. The
+	// archive has it as captures/NAME/NETWORK/NODE.pcapng.
+	Name string `json:"name"`
+	// nodes whose radios are captured; none means all.
+	// +optional
+	Nodes []string `json:"nodes,omitempty"`
+	// filter in tcpdump's language; none means every frame.
+	// +optional
+	Filter string `json:"filter,omitempty"`
+	// snapLengthBytes is how much of each frame is kept; 0 means all of it.
+	// +optional
+	SnapLengthBytes int32 `json:"snapLengthBytes,omitempty"`
+	// limitBytes is the most that is captured of each node.
+	LimitBytes int64 `json:"limitBytes"`
 }
 
 // RadioNetworkHost is what one host's radiod reports, by server-side apply and on change only.

@@ -5,6 +5,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // LinkModel limits a node's egress onto a network, shared by all its destinations, as
 // `tc netem rate/delay/loss/limit` on that interface would. A frame of n bytes (Ethernet header
 // included, no FCS) arrives delay + 8·n/rate after the link became free for it.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.gilbertElliott) || !self.loss.matches('[1-9]')",message="loss and gilbertElliott are two models of the same thing: give one of them",fieldPath=".loss"
 type LinkModel struct {
 	// rate at which the sender's link serialises frames, such as 9.8kbit. Without it frames take no time to send.
 	// +optional
@@ -15,10 +17,36 @@ type LinkModel struct {
 	// +optional
 	Delay Duration `json:"delay,omitempty"`
 
+	// jitter varies the delay from frame to frame: with jitterDistribution uniform evenly from delay - jitter to
+	// delay + jitter, with normal by a standard deviation of jitter. A delay below zero becomes zero.
+	// +kubebuilder:default="0ms"
+	// +optional
+	Jitter Duration `json:"jitter,omitempty"`
+
+	// jitterDistribution of the delay about its mean: uniform or normal.
+	// +kubebuilder:default=uniform
+	// +optional
+	JitterDistribution JitterDistribution `json:"jitterDistribution,omitempty"`
+
+	// reorder lets a frame overtake the ones before it when its jitter is smaller. Without it a frame waits for the ones
+	// before it, so that frames arrive in the order in which they were sent.
+	// +optional
+	Reorder bool `json:"reorder,omitempty"`
+
 	// loss is the share of frames lost, drawn once per frame before the queue, for all its receivers together.
 	// +kubebuilder:default="0%"
 	// +optional
 	Loss Percent `json:"loss,omitempty"`
+
+	// gilbertElliott makes losses come in bursts, instead of loss.
+	// +optional
+	GilbertElliott *GilbertElliott `json:"gilbertElliott,omitempty"`
+
+	// duplicate is the share of frames sent twice, drawn once per frame that was not lost. The second one follows the
+	// first through the queue, and takes the link's time as well.
+	// +kubebuilder:default="0%"
+	// +optional
+	Duplicate Percent `json:"duplicate,omitempty"`
 
 	// limit is the most frames that may wait or be under way on the link; the newest frame is dropped when it is reached.
 	// +kubebuilder:default=1000
@@ -26,6 +54,118 @@ type LinkModel struct {
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	Limit int32 `json:"limit,omitempty"`
+
+	// limitBytes is the most bytes that may wait or be under way on the link, beside limit; the newest frame is dropped
+	// when it would go beyond. Without it only limit holds.
+	// +kubebuilder:validation:Minimum=64
+	// +kubebuilder:validation:Maximum=4294967296
+	// +optional
+	LimitBytes *int64 `json:"limitBytes,omitempty"`
+}
+
+// JitterDistribution is how the delay of frames spreads about its mean.
+//
+// +kubebuilder:validation:Enum=uniform;normal
+type JitterDistribution string
+
+// The distributions of jitter.
+const (
+	JitterUniform JitterDistribution = "uniform"
+	JitterNormal  JitterDistribution = "normal"
+)
+
+// GilbertElliott is the two-state loss model of Gilbert (1960) and Elliott (1963): a link is good or
+// bad, changes its state before each frame with the given probabilities, and loses frames by the
+// state it is in. It begins good. In the long run the link is bad for
+// goodToBad / (goodToBad + badToGood) of the frames, in stretches of 1 / badToGood frames on average.
+type GilbertElliott struct {
+	// goodToBad is the probability, before each frame, that a good link becomes bad.
+	GoodToBad Percent `json:"goodToBad"`
+	// badToGood is the probability, before each frame, that a bad link becomes good.
+	BadToGood Percent `json:"badToGood"`
+	// lossInBad is the share of frames lost while the link is bad.
+	// +kubebuilder:default="100%"
+	// +optional
+	LossInBad Percent `json:"lossInBad,omitempty"`
+	// lossInGood is the share of frames lost while the link is good.
+	// +kubebuilder:default="0%"
+	// +optional
+	LossInGood Percent `json:"lossInGood,omitempty"`
+}
+
+// LinkPatch changes a link: what is given replaces what holds, the rest stays as it is.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.gilbertElliott) || !has(self.loss)",message="loss and gilbertElliott are two models of the same thing: give one of them",fieldPath=".loss"
+type LinkPatch struct {
+	// rate at which the sender's link serialises frames from now on, such as 9.8kbit.
+	// +optional
+	Rate *DataRate `json:"rate,omitempty"`
+	// delay of every frame, one way, after it has been serialised.
+	// +optional
+	Delay *Duration `json:"delay,omitempty"`
+	// jitter of the delay.
+	// +optional
+	Jitter *Duration `json:"jitter,omitempty"`
+	// jitterDistribution of the delay about its mean.
+	// +optional
+	JitterDistribution *JitterDistribution `json:"jitterDistribution,omitempty"`
+	// reorder lets frames overtake each other.
+	// +optional
+	Reorder *bool `json:"reorder,omitempty"`
+	// loss is the share of frames lost; it ends gilbertElliott, if that held.
+	// +optional
+	Loss *Percent `json:"loss,omitempty"`
+	// gilbertElliott makes losses come in bursts; it ends loss, if that held.
+	// +optional
+	GilbertElliott *GilbertElliott `json:"gilbertElliott,omitempty"`
+	// duplicate is the share of frames sent twice.
+	// +optional
+	Duplicate *Percent `json:"duplicate,omitempty"`
+	// limit is the most frames that may wait or be under way. Frames beyond a lowered limit are not dropped.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	Limit *int32 `json:"limit,omitempty"`
+	// limitBytes is the most bytes that may wait or be under way.
+	// +kubebuilder:validation:Minimum=64
+	// +kubebuilder:validation:Maximum=4294967296
+	// +optional
+	LimitBytes *int64 `json:"limitBytes,omitempty"`
+}
+
+// RadioChange changes how a network carries frames from one moment on. Frames under way keep the
+// times they were given.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.link) || has(self.silent)",message="a change of a network needs link or silent"
+// +kubebuilder:validation:XValidation:rule="!has(self.silent) || !has(self.from) && !has(self.to)",message="silent is for the whole network: leave out from and to",fieldPath=".silent"
+type RadioChange struct {
+	// network that changes.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=12
+	Network string `json:"network"`
+
+	// from is the group (or node) whose frames the change of the link is for; without it, of all nodes. With from or to
+	// the change is for the link from one to the other alone, which begins as the network's own link where the network
+	// has none for them in links.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	// +optional
+	From string `json:"from,omitempty"`
+
+	// to is the group (or node) that the frames go to; without it, to all nodes.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	// +optional
+	To string `json:"to,omitempty"`
+
+	// link has what changes of the link model; only for networks whose model is link.
+	// +optional
+	Link *LinkPatch `json:"link,omitempty"`
+
+	// silent radios send and receive nothing, until another change says false.
+	// +optional
+	Silent *bool `json:"silent,omitempty"`
 }
 
 // WaveformSpec says how a network carries frames. Exactly one model is given.
@@ -40,6 +180,11 @@ type WaveformSpec struct {
 	// link is a point-to-point style limit on every sender's egress; it knows no positions and no shared medium.
 	// +optional
 	Link *LinkModel `json:"link,omitempty"`
+
+	// downlink is the link on the egress of the nodes that a network names as its base, such as the base station of a
+	// cellular network: link is then the uplink of all others. Networks with such a waveform must name their base.
+	// +optional
+	Downlink *LinkModel `json:"downlink,omitempty"`
 }
 
 // Waveform is a named radio or link model that any experiment of any team may use.

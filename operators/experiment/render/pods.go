@@ -180,9 +180,22 @@ func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Renderi
 func environment(user []v1alpha1.EnvVar, node topology.Node, config agentconfig.Config) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for _, variable := range user {
-		env = append(env, corev1.EnvVar{Name: variable.Name, Value: escape(variable.Value)})
+		env = append(env, environmentVariable(variable))
 	}
 	return append(env, corev1.EnvVar{Name: agentconfig.Env, Value: escape(encode(config))}, corev1.EnvVar{Name: "VIGNETTE_NODE", Value: node.Name})
+}
+
+func environmentVariable(v v1alpha1.EnvVar) corev1.EnvVar {
+	switch {
+	case v.ConfigMap != nil:
+		return corev1.EnvVar{Name: v.Name, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v.ConfigMap.Name}, Key: v.ConfigMap.Key}}}
+	case v.Secret != nil:
+		return corev1.EnvVar{Name: v.Name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: v.Secret.Name}, Key: v.Secret.Key}}}
+	default:
+		return corev1.EnvVar{Name: v.Name, Value: escape(ptr.Deref(v.Value, ""))}
+	}
 }
 
 func appMounts(app string) []corev1.VolumeMount {
