@@ -13,7 +13,7 @@ func TestEveryConfigurationIsFilledIn(t *testing.T) {
 	values := Config{Cluster: "x", Number: 2, Plan: network.Plan{Index: 1}, Cgroup: "/vignette-x-1", ReservedMemoryBytes: 7}.settings()
 	for name, wanted := range map[string][]string{
 		"containerd.toml": {`sandbox_image = "localhost/devcluster/pause:1"`, `bin_dir = "/opt/cni/bin"`},
-		"kubelet.yaml":    {`cgroupRoot: "/vignette-x-1/n2"`, "maxPods: 250", `clusterDNS: ["10.134.0.10"]`, `memory: "7"`},
+		"kubelet.yaml":    {`cgroupRoot: "/vignette-x-1/n2"`, "maxPods: 300", `clusterDNS: ["10.134.0.10"]`, `memory: "7"`},
 		"kube-proxy.yaml": {`clusterCIDR: "10.133.0.0/16"`},
 		"00-multus.conf":  {`"namespaceIsolation": true`, `"subnet": "10.133.8.0/22"`},
 	} {
