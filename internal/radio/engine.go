@@ -167,8 +167,28 @@ type Port struct {
 	detached bool
 	bursts   bool  // hands in several frames at a time
 	latest   int64 // time of its newest frame
+	tap      Tap
 	counters Counters
 }
+
+// Direction of a frame at a port, as its node sees it.
+type Direction uint8
+
+// The directions: Out is what the node hands to its radio, In is what the radio hands to the node.
+const (
+	Out Direction = iota
+	In
+)
+
+// Tap watches the frames of one port.
+type Tap interface {
+	// Frame is called on the loop's thread for each frame that the port's counters count as sent or received, in the
+	// order in which they passed. It must neither block nor allocate, and data is only valid until it returns.
+	Frame(direction Direction, data []byte)
+}
+
+// SetTap puts a tap on the port, or takes it off with nil. When it returns, the tap before is not called any more.
+func (p *Port) SetTap(t Tap) { p.network.loop.do(func() { p.tap = t }) }
 
 // Attach adds a port; frames flow at once. A second port with the same MAC is refused.
 func (n *Network) Attach(options PortOptions) (*Port, error) {

@@ -64,6 +64,9 @@ func (n *Network) give(p *Port, f *Frame) {
 		}
 		p.counters.FramesReceived++
 		p.counters.BytesReceived += uint64(len(f.Data))
+		if t := p.tap; t != nil {
+			t.Frame(In, f.Data)
+		}
 	}
 }
 
@@ -85,6 +88,9 @@ func (n *Network) accept(now int64, f *Frame) {
 	c := &f.Source.counters
 	c.FramesSent++
 	c.BytesSent += uint64(len(f.Data))
+	if t := f.Source.tap; t != nil {
+		t.Frame(Out, f.Data)
+	}
 	to, ok := destination(f.Data)
 	switch {
 	case !ok:
