@@ -78,6 +78,7 @@ type Network struct {
 	maxFrame int
 	silent   bool
 	closed   bool
+	alarm    *Frame  // in the heap, with Schedule's function
 	ports    []*Port // never changed in place: frames in flight refer to it
 	byMAC    map[MAC]*Port
 }
@@ -124,7 +125,7 @@ func (e *Engine) addLoad(l *loop, ports int) {
 }
 
 // Configure runs change on the thread of the network's loop, where the model may be changed without
-// disturbing frames in flight, and sets the MTU and silence.
+// disturbing frames in flight, and sets the MTU and silence. What Schedule was given before is forgotten.
 func (n *Network) Configure(mtu int, silent bool, change func(Model)) error {
 	var err error
 	n.loop.do(func() {
@@ -132,6 +133,7 @@ func (n *Network) Configure(mtu int, silent bool, change func(Model)) error {
 			return
 		}
 		n.silent = silent
+		n.forgetAlarm()
 		if change != nil {
 			change(n.model)
 		}
@@ -139,9 +141,43 @@ func (n *Network) Configure(mtu int, silent bool, change func(Model)) error {
 	return err
 }
 
+// Alarm changes a network when a time has come. It runs on the thread of the network's loop with the
+// time now, must not block, and returns whether the radios are silent from now on and when it is to
+// run again, or 0 for never. Times are nanoseconds of CLOCK_MONOTONIC.
+type Alarm func(now int64, m Model) (silent bool, next int64)
+
+// Schedule runs alarm at the time due, or at once if that has passed. Frames released or handed in before due meet
+// the network as it was, those after it as alarm left it. It takes the place of what was scheduled before.
+func (n *Network) Schedule(due int64, alarm Alarm) {
+	n.loop.do(func() {
+		n.forgetAlarm()
+		n.setAlarm(due, alarm)
+	})
+}
+
+func (n *Network) setAlarm(due int64, alarm Alarm) {
+	n.alarm = &Frame{Context: func(now int64) {
+		var next int64
+		if n.silent, next = alarm(now, n.model); next != 0 {
+			n.setAlarm(next, alarm)
+		}
+	}}
+	n.loop.heap.push(due, n.alarm)
+}
+
+// forgetAlarm leaves the frame in the heap until its time, but not what hangs on it.
+func (n *Network) forgetAlarm() {
+	if n.alarm != nil {
+		n.alarm.Context, n.alarm = nil, nil
+	}
+}
+
 // Close drops what is in flight and ends the network. Its ports must have been detached.
 func (n *Network) Close() {
-	n.loop.do(func() { n.closed = true })
+	n.loop.do(func() {
+		n.closed = true
+		n.forgetAlarm()
+	})
 }
 
 // PortOptions say whose attachment a port is.
@@ -152,6 +188,9 @@ type PortOptions struct {
 	MAC         MAC
 	// Descriptor of the TAP, non-blocking. It stays the caller's, who closes it after Detach.
 	Descriptor int
+	// Ledger that the port counts in, going on with what it has; nil for one of its own. It must stay in
+	// memory as long as anything refers to the Port.
+	Ledger *Ledger
 	// Gone is called once, on a goroutine of its own, when the kernel has removed the interface.
 	Gone func()
 }
@@ -168,7 +207,7 @@ type Port struct {
 	bursts   bool  // hands in several frames at a time
 	latest   int64 // time of its newest frame
 	tap      Tap
-	counters Counters
+	counters *Ledger
 }
 
 // Direction of a frame at a port, as its node sees it.
@@ -192,7 +231,10 @@ func (p *Port) SetTap(t Tap) { p.network.loop.do(func() { p.tap = t }) }
 
 // Attach adds a port; frames flow at once. A second port with the same MAC is refused.
 func (n *Network) Attach(options PortOptions) (*Port, error) {
-	p := &Port{PortOptions: options, network: n}
+	p := &Port{PortOptions: options, network: n, counters: options.Ledger}
+	if p.counters == nil {
+		p.counters = &Ledger{}
+	}
 	var err error
 	n.loop.do(func() {
 		if other := n.byMAC[p.MAC]; other != nil {
@@ -212,11 +254,11 @@ func (n *Network) Attach(options PortOptions) (*Port, error) {
 }
 
 // Detach removes the port and returns its last counters. Frames that its node sent go on their
-// way; frames to it are dropped. Detaching again does nothing.
+// way, see Last; frames to it are dropped. Detaching again does nothing.
 func (p *Port) Detach() (last Counters) {
 	n, removed := p.network, false
 	n.loop.do(func() {
-		last = p.counters
+		last = p.counters.Counters
 		if p.detached {
 			return
 		}
@@ -242,6 +284,12 @@ func (n *Network) setPorts(ports []*Port) {
 	n.model.Members(ports)
 }
 
+// Last gives the counters of a port, which change after Detach until none of its frames is under way.
+func (p *Port) Last() (last Counters) {
+	p.network.loop.do(func() { last = p.counters.Counters })
+	return last
+}
+
 // Snapshot is the counters of one port at one instant.
 type Snapshot struct {
 	Port *Port
@@ -255,7 +303,7 @@ func (n *Network) Snapshot(reset bool) []Snapshot {
 	n.loop.do(func() {
 		all = make([]Snapshot, len(n.ports))
 		for i, p := range n.ports {
-			all[i] = Snapshot{p, p.counters}
+			all[i] = Snapshot{p, p.counters.Counters}
 			if reset {
 				p.counters.WorstLateness, p.counters.LateReleases = 0, 0
 			}

@@ -132,8 +132,10 @@ func (l *loop) read(p *Port) {
 	}
 	taken := 0
 	for ; taken < most; taken++ {
+		p.counters.reading = 1
 		length, err := rawRead(p.Descriptor, l.scratch)
 		if err != 0 {
+			p.counters.reading = 0
 			if err != unix.EAGAIN && err != unix.EINTR {
 				l.gone(p)
 			}
@@ -142,11 +144,11 @@ func (l *loop) read(p *Port) {
 		now := clock.Monotonic()
 		p.bursts = p.bursts || now-p.latest < burstGap
 		p.latest = now
+		if len(l.heap.items) > 0 && l.heap.items[0].due <= now {
+			l.releaseDue(now) // before the frame: an alarm may be among it
+		}
 		l.frame = Frame{Source: p, Data: l.scratch[:length], Sent: now}
 		p.network.accept(now, &l.frame)
-		if len(l.heap.items) > 0 && l.heap.items[0].due <= now {
-			l.releaseDue(now)
-		}
 	}
 	if most == batch && taken < 2 {
 		p.bursts = false
@@ -163,8 +165,11 @@ func (l *loop) gone(p *Port) {
 
 func (l *loop) releaseDue(now int64) {
 	for len(l.heap.items) > 0 && l.heap.items[0].due <= now {
-		f := l.heap.pop()
-		f.Source.network.due(now, f)
+		if f := l.heap.pop(); f.Source != nil {
+			f.Source.network.due(now, f)
+		} else if alarm, ok := f.Context.(func(int64)); ok {
+			alarm(now)
+		}
 		now = clock.Monotonic()
 	}
 	if now >= l.trimAt {
