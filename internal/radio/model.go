@@ -55,6 +55,8 @@ const (
 	Oversize
 	// InFlightAtEnd: the network went while the frame was under way.
 	InFlightAtEnd
+	// Restarted: radiod was killed while the frame was under way.
+	Restarted
 	// NoReceiver: nobody with the destination's address is attached.
 	NoReceiver
 	// Detached: the receiver went while the frame was under way.
@@ -67,7 +69,7 @@ const (
 	reasons
 )
 
-var reasonNames = [reasons]string{"loss", "queueFull", "silent", "malformed", "oversize", "inFlightAtEnd", "noReceiver",
+var reasonNames = [reasons]string{"loss", "queueFull", "silent", "malformed", "oversize", "inFlightAtEnd", "radiodRestarted", "noReceiver",
 	"detached", "interfaceDown", "writeFailed"}
 
 // String is the reason's name in metrics and samples.

@@ -33,7 +33,9 @@ func (n *Network) Deliver(now int64, f *Frame) {
 		n.Drop(f, Silent)
 		return
 	}
+	c := f.Source.counters
 	reached := false
+	c.releasing = (c.Released + 1) << 1
 	for _, p := range f.Receivers {
 		if p != f.Source {
 			reached = true
@@ -41,6 +43,7 @@ func (n *Network) Deliver(now int64, f *Frame) {
 		}
 	}
 	if !reached {
+		c.releasing = 0
 		n.Drop(f, NoReceiver)
 		return
 	}
@@ -48,7 +51,7 @@ func (n *Network) Deliver(now int64, f *Frame) {
 	if !f.held {
 		due = now
 	}
-	f.Source.counters.released(f.Sent, due, now)
+	c.released(f.Sent, due, now)
 	n.forget(f)
 }
 
@@ -57,13 +60,17 @@ func (n *Network) give(p *Port, f *Frame) {
 	case p.detached:
 		p.counters.Drops[Detached]++
 	default:
+		p.counters.writing = 1
 		reason := writeFrame(p.Descriptor, f.Data)
 		if reason != written {
+			p.counters.writing = 0
 			p.counters.Drops[reason]++
 			return
 		}
+		f.Source.counters.releasing |= 1
 		p.counters.FramesReceived++
 		p.counters.BytesReceived += uint64(len(f.Data))
+		p.counters.writing = 0
 		if t := p.tap; t != nil {
 			t.Frame(In, f.Data)
 		}
@@ -85,9 +92,10 @@ func (n *Network) forget(f *Frame) {
 
 // accept takes a frame that a node handed to its radio.
 func (n *Network) accept(now int64, f *Frame) {
-	c := &f.Source.counters
+	c := f.Source.counters
 	c.FramesSent++
 	c.BytesSent += uint64(len(f.Data))
+	c.reading = 0
 	if t := f.Source.tap; t != nil {
 		t.Frame(Out, f.Data)
 	}
