@@ -1,0 +1,266 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+)
+
+// filterDepth is how many bytes of a frame a filter may look at: Ethernet, the longest IPv4 header and ports.
+const filterDepth = 128
+
+// Filter decides which frames a capture keeps.
+type Filter struct{ keep predicate }
+
+// CheckFilter says what is wrong with a filter, if anything; the empty one is fine.
+func CheckFilter(text string) error {
+	_, err := ParseFilter(text)
+	return err
+}
+
+// Match tells whether the filter keeps an Ethernet frame of which data is the beginning and wireLength the whole
+// length. Like libpcap, it keeps no frame that ends before a field that it has to look at; of frames that end amid
+// addresses or ports libpcap keeps more or fewer, as its optimiser happens to order its looks.
+func (f *Filter) Match(data []byte, wireLength int) bool {
+	return f == nil || f.keep(frame{data, wireLength}) == yes
+}
+
+type frame struct {
+	data       []byte
+	wireLength int
+}
+
+// verdict of a predicate. A load beyond the frame's end decides the whole filter, also under a negation, as it ends
+// libpcap's program.
+type verdict uint8
+
+const (
+	no verdict = iota
+	yes
+	beyond
+)
+
+type predicate func(frame) verdict
+
+func verdictOf(b bool) verdict {
+	if b {
+		return yes
+	}
+	return no
+}
+
+func and(a, b predicate) predicate {
+	return func(f frame) verdict {
+		if v := a(f); v != yes {
+			return v
+		}
+		return b(f)
+	}
+}
+
+func or(a, b predicate) predicate {
+	return func(f frame) verdict {
+		if v := a(f); v != no {
+			return v
+		}
+		return b(f)
+	}
+}
+
+func not(a predicate) predicate {
+	return func(f frame) verdict {
+		switch a(f) {
+		case yes:
+			return no
+		case no:
+			return yes
+		}
+		return beyond
+	}
+}
+
+// octet and others compare a field at an offset from the frame's beginning.
+func octet(offset int, want byte) predicate {
+	return func(f frame) verdict {
+		if len(f.data) <= offset {
+			return beyond
+		}
+		return verdictOf(f.data[offset] == want)
+	}
+}
+
+// masked looks only at words that the mask asks for.
+func masked(offset int, mask, want []byte) predicate {
+	for words := len(want) &^ 3; words > 0 && words == len(want) && bytes.Equal(mask[words-4:words], []byte{0, 0, 0, 0}); words = len(want) {
+		want = want[:words-4]
+	}
+	return func(f frame) verdict {
+		if len(f.data) < offset+len(want) {
+			return beyond
+		}
+		for i, b := range f.data[offset : offset+len(want)] {
+			if b&mask[i] != want[i] {
+				return no
+			}
+		}
+		return yes
+	}
+}
+
+func equal(offset int, want []byte) predicate {
+	return func(f frame) verdict {
+		if len(f.data) < offset+len(want) {
+			return beyond
+		}
+		return verdictOf(bytes.Equal(f.data[offset:offset+len(want)], want))
+	}
+}
+
+// Places in an Ethernet frame, and numbers of protocols.
+const (
+	typeOffset    = 12
+	payload       = 14
+	etherIP       = 0x0800
+	etherARP      = 0x0806
+	etherRARP     = 0x8035
+	etherIP6      = 0x86dd
+	etherATALK    = 0x809b
+	etherAARP     = 0x80f3
+	ip6Header     = 40
+	ip6Fragment   = 44
+	protocolICMP  = 1
+	protocolIGMP  = 2
+	protocolTCP   = 6
+	protocolUDP   = 17
+	protocolICMP6 = 58
+	protocolPIM   = 103
+	protocolSCTP  = 132
+)
+
+func etherType(value uint16) predicate {
+	return equal(typeOffset, binary.BigEndian.AppendUint16(nil, value))
+}
+
+func ipProtocol(number byte) predicate { return and(etherType(etherIP), octet(payload+9, number)) }
+
+// ip6Protocol looks at the first header and behind a fragment header, as libpcap does, and at no other extension.
+func ip6Protocol(number byte) predicate {
+	return and(etherType(etherIP6), or(octet(payload+6, number),
+		and(octet(payload+6, ip6Fragment), octet(payload+ip6Header, number))))
+}
+
+func anyProtocol(number byte) predicate { return or(ipProtocol(number), ip6Protocol(number)) }
+
+var protocols = map[string]predicate{
+	"ip": etherType(etherIP), "ip6": etherType(etherIP6), "arp": etherType(etherARP), "rarp": etherType(etherRARP),
+	"tcp": anyProtocol(protocolTCP), "udp": anyProtocol(protocolUDP), "sctp": anyProtocol(protocolSCTP),
+	"pim": anyProtocol(protocolPIM), "icmp": ipProtocol(protocolICMP), "igmp": ipProtocol(protocolIGMP),
+	"icmp6": ip6Protocol(protocolICMP6),
+}
+
+var (
+	broadcast = equal(0, net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	multicast = masked(0, []byte{1}, []byte{1})
+	// ipMulticast is all above 224.0.0.0, limited broadcast too, as libpcap has it.
+	ipMulticast  = and(etherType(etherIP), func(f frame) verdict { return atLeast(f, payload+16, 224) })
+	ip6Multicast = and(etherType(etherIP6), octet(payload+24, 0xff))
+)
+
+func atLeast(f frame, offset int, least byte) verdict {
+	if len(f.data) <= offset {
+		return beyond
+	}
+	return verdictOf(f.data[offset] >= least)
+}
+
+// direction of a primitive.
+type direction int
+
+const (
+	sourceOrDestination direction = iota
+	source
+	destination
+	sourceAndDestination
+)
+
+func (d direction) of(src, dst predicate) predicate {
+	switch d {
+	case source:
+		return src
+	case destination:
+		return dst
+	case sourceAndDestination:
+		return and(src, dst)
+	}
+	return or(src, dst)
+}
+
+// hosts matches addresses in IP, and in ARP and RARP where their protocol is meant or none is named.
+func hosts(protocol string, d direction, n *net.IPNet) predicate {
+	at := func(etherType predicate, src, dst int) predicate {
+		return and(etherType, d.of(masked(src, n.Mask, n.IP), masked(dst, n.Mask, n.IP)))
+	}
+	if len(n.IP) == net.IPv6len {
+		return at(protocols["ip6"], payload+8, payload+24)
+	}
+	ip := at(protocols["ip"], payload+12, payload+16)
+	arp := at(protocols["arp"], payload+14, payload+24)
+	rarp := at(protocols["rarp"], payload+14, payload+24)
+	switch protocol {
+	case "ip":
+		return ip
+	case "arp":
+		return arp
+	case "rarp":
+		return rarp
+	}
+	return or(ip, or(arp, rarp))
+}
+
+func ethernetHost(d direction, address net.HardwareAddr) predicate {
+	return d.of(equal(6, address), equal(0, address))
+}
+
+// ports matches a range of ports in IPv4, but in first fragments only, and in IPv6 without extension headers.
+func ports(protocol string, d direction, low, high uint16) predicate {
+	numbers := map[string][]byte{"tcp": {protocolTCP}, "udp": {protocolUDP}, "sctp": {protocolSCTP},
+		"": {protocolTCP, protocolUDP, protocolSCTP}}[protocol]
+	ip, ip6 := never, never
+	for _, number := range numbers {
+		ip = or(ip, octet(payload+9, number))
+		ip6 = or(ip6, octet(payload+6, number))
+	}
+	ip = and(ip, and(unfragmented, d.of(port4(0, low, high), port4(2, low, high))))
+	ip6 = and(ip6, d.of(port6(0, low, high), port6(2, low, high)))
+	return or(and(protocols["ip"], ip), and(protocols["ip6"], ip6))
+}
+
+func never(frame) verdict { return no }
+
+func unfragmented(f frame) verdict {
+	if len(f.data) < payload+8 {
+		return beyond
+	}
+	return verdictOf(binary.BigEndian.Uint16(f.data[payload+6:])&0x1fff == 0)
+}
+
+func port4(offset int, low, high uint16) predicate {
+	return func(f frame) verdict {
+		if len(f.data) <= payload {
+			return beyond
+		}
+		return portAt(f, payload+4*int(f.data[payload]&0xf)+offset, low, high)
+	}
+}
+
+func port6(offset int, low, high uint16) predicate {
+	return func(f frame) verdict { return portAt(f, payload+ip6Header+offset, low, high) }
+}
+
+func portAt(f frame, offset int, low, high uint16) verdict {
+	if len(f.data) < offset+2 {
+		return beyond
+	}
+	port := binary.BigEndian.Uint16(f.data[offset:])
+	return verdictOf(port >= low && port <= high)
+}

@@ -1,0 +1,156 @@
+package capture
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The blocks of a pcapng file that captures need (draft-ietf-opsawg-pcapng): gopacket's writer is well kept but draws
+// in its decoders of every protocol, writes to a stream instead of making whole blocks, and radiod needs three blocks.
+const (
+	sectionBlock   = 0x0A0D0D0A
+	interfaceBlock = 1
+	packetBlock    = 6
+
+	byteOrderMagic = 0x1A2B3C4D
+	linkEthernet   = 1
+	// snapLength that interfaces state: libpcap wants the same in every section, whatever is kept.
+	snapLength = 262144
+
+	optionEnd         = 0
+	optionName        = 2 // of an interface
+	optionFlags       = 2 // of a packet
+	optionDescription = 3
+	optionProgram     = 4
+	optionResolution  = 9
+	nanoseconds       = 9 // 10^-9 s
+
+	flagInbound, flagOutbound = 1, 2
+
+	// packetOverhead of a frame in a file, without padding: block header, times and lengths, flags, end, trailer.
+	packetOverhead = 28 + 12 + 4
+	minimumBlock   = 12
+	maximumBlock   = 1 << 20
+)
+
+func appendOption(b []byte, code uint16, value []byte) []byte {
+	b = binary.LittleEndian.AppendUint16(b, code)
+	b = binary.LittleEndian.AppendUint16(b, uint16(len(value)))
+	return pad(append(b, value...), len(value))
+}
+
+func pad(b []byte, length int) []byte {
+	for ; length%4 != 0; length++ {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// beginBlock and endBlock put a block's length before and after it.
+func beginBlock(b []byte, kind uint32) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, kind), 0, 0, 0, 0)
+}
+
+func endBlock(b []byte, start int) []byte {
+	length := uint32(len(b) - start + 4)
+	binary.LittleEndian.PutUint32(b[start+4:], length)
+	return binary.LittleEndian.AppendUint32(b, length)
+}
+
+// appendSectionHeader begins a section with one Ethernet interface whose stamps are nanoseconds.
+func appendSectionHeader(b []byte, name, description string) []byte {
+	start := len(b)
+	b = beginBlock(b, sectionBlock)
+	b = binary.LittleEndian.AppendUint32(b, byteOrderMagic)
+	b = binary.LittleEndian.AppendUint16(b, 1)
+	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint64(b, ^uint64(0)) // the section's length is not known yet
+	b = appendOption(b, optionProgram, []byte("vignette radiod"))
+	b = endBlock(appendOption(b, optionEnd, nil), start)
+	start = len(b)
+	b = beginBlock(b, interfaceBlock)
+	b = binary.LittleEndian.AppendUint16(b, linkEthernet)
+	b = binary.LittleEndian.AppendUint16(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, snapLength)
+	b = appendOption(b, optionName, []byte(name))
+	b = appendOption(b, optionDescription, []byte(description))
+	b = appendOption(b, optionResolution, []byte{nanoseconds})
+	return endBlock(appendOption(b, optionEnd, nil), start)
+}
+
+// appendPacket adds a frame of which data is the beginning and wireLength the whole length.
+func appendPacket(b []byte, realtimeNanoseconds int64, out bool, wireLength int, data []byte) []byte {
+	start := len(b)
+	b = beginBlock(b, packetBlock)
+	b = binary.LittleEndian.AppendUint32(b, 0) // the section's only interface
+	b = binary.LittleEndian.AppendUint32(b, uint32(uint64(realtimeNanoseconds)>>32))
+	b = binary.LittleEndian.AppendUint32(b, uint32(realtimeNanoseconds))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(data)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(wireLength))
+	b = pad(append(b, data...), len(data))
+	b = binary.LittleEndian.AppendUint32(b, optionFlags|4<<16)
+	flags := uint32(flagInbound)
+	if out {
+		flags = flagOutbound
+	}
+	b = binary.LittleEndian.AppendUint32(b, flags)
+	b = binary.LittleEndian.AppendUint32(b, optionEnd)
+	return endBlock(b, start)
+}
+
+// packetSize is how many bytes appendPacket adds.
+func packetSize(kept int) int64 { return packetOverhead + int64(kept+3)&^3 }
+
+// Whole follows the blocks of a capture as its bytes come by, and knows where the last whole one ended.
+type Whole struct {
+	// Bytes of whole blocks, Frames and FrameBytes in them.
+	Bytes              int64
+	Frames, FrameBytes uint64
+
+	head [24]byte
+	have int64 // bytes of the block that has begun
+	err  error
+}
+
+// Write implements io.Writer; the error is that these are no blocks of ours.
+func (w *Whole) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0 && w.err == nil; {
+		n := 0
+		if w.have < int64(len(w.head)) {
+			n = copy(w.head[w.have:min(int64(len(w.head)), max(w.length(), 8))], rest)
+		} else {
+			n = int(min(int64(len(rest)), w.length()-w.have))
+		}
+		w.have += int64(n)
+		rest = rest[n:]
+		w.check()
+	}
+	return len(b), w.err
+}
+
+// length of the block that has begun, or 0 while it is not known.
+func (w *Whole) length() int64 {
+	if w.have < 8 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint32(w.head[4:]))
+}
+
+func (w *Whole) check() {
+	length := w.length()
+	switch {
+	case w.have < 8:
+	case length < minimumBlock || length > maximumBlock || length%4 != 0:
+		w.err = fmt.Errorf("block at offset %d: its length is %d, want 12 to %d and a multiple of 4", w.Bytes, length, maximumBlock)
+	case w.have == length:
+		if binary.LittleEndian.Uint32(w.head[:]) == packetBlock && length >= packetOverhead {
+			w.Frames++
+			w.FrameBytes += uint64(binary.LittleEndian.Uint32(w.head[20:]))
+		}
+		w.Bytes += length
+		w.have = 0
+	}
+}
+
+// Torn tells that the last block is not whole, or that what came was no capture.
+func (w *Whole) Torn() bool { return w.have > 0 || w.err != nil }
