@@ -66,7 +66,7 @@ func merge(have, add apiextensionsv1.ValidationRules) apiextensionsv1.Validation
 
 // experimentRules are the rules on Experiment.spec.
 func (e Extent) experimentRules() apiextensionsv1.ValidationRules {
-	return slices.Concat(e.nodeRules(), e.idRules(), e.networkRules(), e.brokerRules(), e.bridgeRules(), e.timelineRules())
+	return slices.Concat(e.nodeRules(), e.idRules(), e.networkRules(), e.brokerRules(), e.bridgeRules(), e.timelineRules(), e.captureRules())
 }
 
 // refuse makes a rule of a CEL expression that lists what is wrong; an empty list is right.
@@ -156,6 +156,16 @@ func withNodes(rule apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRu
 	return rule
 }
 
+// withGroups gives a rule the maps of withNodes and the list groups.
+func withGroups(rule apiextensionsv1.ValidationRule) apiextensionsv1.ValidationRule {
+	return withNodes(with("groups", "self.nodes.map(m, "+group("m")+")", rule))
+}
+
+// isMember tells whether a name is that of a group or a node, in a rule with withGroups.
+func isMember(name string) string {
+	return withName(name, "z in groups || z in counts && counts[z] == 0 || b in counts && k > 0 && k <= counts[b]")
+}
+
 // isNode tells whether m is, or makes, the node z.
 const isNode = "(has(m.count) ? m.name == b && k > 0 && k <= m.count : m.name == z)"
 
@@ -234,12 +244,14 @@ func (e Extent) networkRules() apiextensionsv1.ValidationRules {
 			tooSmall, at("networks", "w.name", ".subnet"), highest))),
 	}
 	for _, end := range []string{"from", "to"} {
-		rule := e.refuseEach(fmt.Sprintf("a link goes %s an unknown group", end), fmt.Sprintf(
+		rules = append(rules, withGroups(e.refuseEach(fmt.Sprintf("a link goes %s an unknown group", end), fmt.Sprintf(
 			"self.networks.map(w, has(w.links), %s)",
 			each(at("networks", "w.name", ".links")+"'there is no group or node '", "w.links", "l",
-				"!"+withName("l."+end, "z in groups || z in counts && counts[z] == 0 || b in counts && k > 0 && k <= counts[b]"), fmt.Sprintf("l.%[1]s + ' to go %[1]s'", end))))
-		rules = append(rules, withNodes(with("groups", "self.nodes.map(m, "+group("m")+")", rule)))
+				fmt.Sprintf("l.%[1]s != '*' && !%[2]s", end, isMember("l."+end)), fmt.Sprintf("l.%[1]s + ' to go %[1]s'", end))))))
 	}
+	rules = append(rules, withGroups(e.refuseEach("the base of a network is an unknown group", fmt.Sprintf(
+		"self.networks.map(w, has(w.base), %s)",
+		each(at("networks", "w.name", ".base")+"'there is no group or node '", "w.base", "l", "!"+isMember("l"), "l")))))
 	for _, client := range []string{"publisher", "subscriber"} {
 		rules = append(rules, e.clientNetworkRule(client))
 	}
@@ -321,7 +333,7 @@ func (e Extent) bridgeRules() apiextensionsv1.ValidationRules {
 const durationPattern = `'^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$'`
 
 func (e Extent) timelineRules() apiextensionsv1.ValidationRules {
-	late := fmt.Sprintf("self.timeline.map(e, self.duration.matches(%[1]s) && e.at.matches(%[1]s) && duration(e.at) > duration(self.duration), "+
+	late := fmt.Sprintf("self.timeline.map(e, has(self.duration) && self.duration.matches(%[1]s) && e.at.matches(%[1]s) && duration(e.at) > duration(self.duration), "+
 		"%[2]se.at + ' is after the end of the experiment: its duration is ' + self.duration)", durationPattern, at("timeline", "e.at", ".at"))
 	rules := apiextensionsv1.ValidationRules{e.refuse("the timeline goes on after the duration", late)}
 	for _, verb := range []string{"start", "stop"} {
@@ -332,8 +344,38 @@ func (e Extent) timelineRules() apiextensionsv1.ValidationRules {
 			"self.timeline.map(e, has(e.%[1]s), %[2]s)",
 			verb, each(at("timeline", "e.at", "."+verb)+"'no node runs '", "e."+verb, "x", "!"+ok, "x + ': want app, node/app or group/app'")))))
 	}
+	rules = append(rules, e.setRules()...)
 	for i := range rules {
 		rules[i].Rule = "!has(self.timeline) || " + rules[i].Rule // "||" associates, so one more alternative needs no brackets
+	}
+	return rules
+}
+
+// setRules are about the changes of networks in the timeline.
+func (e Extent) setRules() apiextensionsv1.ValidationRules {
+	rules := apiextensionsv1.ValidationRules{with("known", "self.networks.map(w, w.name)", e.refuseEach("the timeline changes an unknown network", fmt.Sprintf(
+		"self.timeline.map(e, has(e.set), %s)",
+		each(at("timeline", "e.at", ".set")+"'there is no network '", "e.set", "c", "!(c.network in known)", "c.network"))))}
+	for _, end := range []string{"from", "to"} {
+		rules = append(rules, withGroups(e.refuseEach(fmt.Sprintf("the timeline changes a link %s an unknown group", end), fmt.Sprintf(
+			"self.timeline.map(e, has(e.set), %s)",
+			each(at("timeline", "e.at", ".set")+"'there is no group or node '", "e.set", "c",
+				fmt.Sprintf("has(c.%[1]s) && c.%[1]s != '*' && !%[2]s", end, isMember("c."+end)), fmt.Sprintf("c.%[1]s + ' to go %[1]s'", end))))))
+	}
+	return rules
+}
+
+// captureRules are about collect.captures: network, network/node or network/group.
+func (e Extent) captureRules() apiextensionsv1.ValidationRules {
+	const network, member = "c.substring(0, (c + '/').indexOf('/'))", "c.substring(c.indexOf('/') + 1)"
+	rules := apiextensionsv1.ValidationRules{
+		with("known", "self.networks.map(w, w.name)", e.refuse("an unknown network would be captured", fmt.Sprintf(
+			"self.collect.captures.map(c, !(%[1]s in known), 'spec.collect.captures: there is no network ' + %[1]s)", network))),
+		withGroups(e.refuse("an unknown group would be captured", fmt.Sprintf(
+			"self.collect.captures.map(c, c.contains('/') && !%s, 'spec.collect.captures: there is no group or node ' + %s)", isMember(member), member))),
+	}
+	for i := range rules {
+		rules[i].Rule = "!has(self.collect) || !has(self.collect.captures) || " + rules[i].Rule
 	}
 	return rules
 }

@@ -36,7 +36,8 @@ func problems(e *v1alpha1.Experiment) field.ErrorList {
 		return errs
 	}
 	_, timelineErrs := timeline.Compile(&e.Spec, t)
-	if errs = append(t.CheckReferences(&e.Spec), timelineErrs...); len(errs) > 0 {
+	errs = append(t.CheckReferences(&e.Spec), timelineErrs...)
+	if errs = append(errs, render.CheckRadio(&e.Spec, t)...); len(errs) > 0 {
 		return errs
 	}
 	return render.CheckSize(render.Pods(render.Input{Experiment: e, Topology: t}), &e.Spec)

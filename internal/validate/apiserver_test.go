@@ -65,6 +65,11 @@ func serverAccepts(t *testing.T, c client.Client) {
 	if err := c.Create(t.Context(), parseObject(t, sound), client.DryRunAll); err != nil {
 		t.Errorf("the sound experiment: %v", err)
 	}
+	for name, edits := range accepted {
+		if err := c.Create(t.Context(), parseObject(t, refusal{edits: edits}.broken(t)), client.DryRunAll); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	for _, pattern := range []string{"scenarios/*/*.yaml", "scenarios/*/short/*.yaml", "charts/vignette/files/waveforms/*.yaml"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
 		if err != nil || len(files) == 0 {
@@ -108,6 +113,7 @@ func serverGuardsEdits(t *testing.T, c client.Client) {
 		"apps":             func(s *v1alpha1.ExperimentSpec) { s.Apps[2].Instances = 5 },
 		"nodes":            func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Group = "norway" },
 		"timeline":         func(s *v1alpha1.ExperimentSpec) { s.Timeline = s.Timeline[:1] },
+		"collect":          func(s *v1alpha1.ExperimentSpec) { s.Collect = nil },
 		"drain":            func(s *v1alpha1.ExperimentSpec) { s.Drain.Max = "1m" },
 		"ttlAfterFinished": func(s *v1alpha1.ExperimentSpec) { d := v1alpha1.Duration("1h"); s.TTLAfterFinished = &d },
 	} {
@@ -159,10 +165,21 @@ func serverTakesLargest(t *testing.T, c client.Client) {
 		for j := range 16 {
 			entry.Start = append(entry.Start, fmt.Sprintf("vehicle-%d/bft", 255-j))
 		}
+		for j := range 8 {
+			loss := v1alpha1.Percent("1%")
+			entry.Set = append(entry.Set, v1alpha1.RadioChange{Network: "wan", From: fmt.Sprintf("vehicle-%d", 255-j), To: "vehicle-0", Link: &v1alpha1.LinkPatch{Loss: &loss}})
+		}
 		e.Spec.Timeline = append(e.Spec.Timeline, entry)
 	}
+	e.Spec.Collect.Captures = nil
+	for i := range 32 {
+		e.Spec.Collect.Captures = append(e.Spec.Collect.Captures, fmt.Sprintf("lan/vehicle-%d", 255-i))
+	}
+	for i := range 16 {
+		e.Spec.Networks[0].Base = append(e.Spec.Networks[0].Base, fmt.Sprintf("vehicle-%d", 255-i))
+	}
 	if err := c.Create(t.Context(), e, client.DryRunAll); err != nil {
-		t.Errorf("256 nodes, 40 timeline entries of 16 targets: %v", err)
+		t.Errorf("256 nodes, 40 timeline entries of 16 targets and 8 changes, 32 captures: %v", err)
 	}
 }
 

@@ -17,7 +17,7 @@ spec:
   - name: wan
     waveform: baseline
     subnet: 198.18.0.0/24
-    links: [{from: veh, to: nor, rate: 9.6kbit}, {from: veh-2, to: veh, delay: 5ms}]
+    links: [{from: veh, to: nor, rate: 9.6kbit}, {from: veh-2, to: veh, delay: 5ms}, {from: mast, to: "*", loss: 2%}]
   - name: lan
     link: {rate: 2Mbit, delay: 5ms, loss: 0.5%}
     subnet: 198.18.1.0/28
@@ -45,7 +45,9 @@ spec:
   timeline:
   - {at: 5s, start: [bft, veh/sensor, veh-3/chat, nor/bft]}
   - {at: 60s, stop: [bft]}
+  - {at: 30s, set: [{network: wan, from: veh-1, to: nor, link: {loss: 10%}}, {network: lan, silent: true}, {network: wan, to: "*", link: {rate: 1Mbit}}]}
   drain: {max: 30s, quietFor: 5s}
+  collect: {captures: [lan, wan/veh-3, wan/nor], captureSnapLengthBytes: 128}
 `
 
 // refusal is a case of what the API server and `vignette validate` both refuse.
@@ -154,7 +156,23 @@ var refusals = []refusal{
 	{"a network with waveform and link", []string{"waveform: baseline", "waveform: baseline\n    link: {}"}, "spec.networks[0]", "not both"},
 	{"a network with the name of another interface", []string{"- name: lan", "- name: eth0", "network: lan", "network: eth0", "[lan, wan]", "[eth0, wan]", "[wan, lan]", "[wan, eth0]"}, "spec.networks[1].name", "other interfaces of the node"},
 	{"a group of the results", []string{"group: nor", "group: cross", "to: nor", "to: cross", "nor/bft", "cross/bft"}, "spec.nodes[0].group", "results have groups of these names"},
-	{"a timeline entry without a deed", []string{", stop: [bft]", ""}, "spec.timeline[1]", "needs start or stop"},
+	{"a timeline entry without a deed", []string{", stop: [bft]", ""}, "spec.timeline[1]", "needs start, stop or set"},
+	{"a change of an unknown network", []string{"{network: lan, silent", "{network: uhf, silent"}, "spec.timeline[30s].set", "there is no network uhf"},
+	{"a change of a link from an unknown group", []string{"from: veh-1,", "from: veh-4,"}, "spec.timeline[30s].set", "there is no group or node veh-4 to go from"},
+	{"a change of a link to an unknown node", []string{"to: nor, link", "to: hq-2, link"}, "spec.timeline[30s].set", "there is no group or node hq-2 to go to"},
+	{"a change after the duration", []string{"at: 30s", "at: 3m"}, "spec.timeline[3m].at", "3m is after the end"},
+	{"a change of nothing", []string{"link: {loss: 10%}", "link: {}"}, "spec.timeline[2].set[0].link", "at least 1 propert"},
+	{"a change without a deed", []string{", link: {loss: 10%}", ""}, "spec.timeline[2].set[0]", "needs link or silent"},
+	{"a change of two models of loss", []string{"link: {loss: 10%}", "link: {loss: 10%, gilbertElliott: {goodToBad: 1%, badToGood: 9%}}"}, "spec.timeline[2].set[0].link.loss", "two models of the same thing"},
+	{"a link silenced alone", []string{"from: veh-1, to: nor, link: {loss: 10%}", "from: veh-1, silent: true"}, "spec.timeline[2].set[0].silent", "whole network"},
+	{"two models of loss", []string{"delay: 5ms, loss: 0.5%", "delay: 5ms, loss: 0.5%, gilbertElliott: {goodToBad: 1%, badToGood: 9%}"}, "spec.networks[1].link.loss", "two models of the same thing"},
+	{"a capture of an unknown network", []string{"[lan, wan/veh-3", "[uhf, wan/veh-3"}, "spec.collect.captures", "there is no network uhf"},
+	{"a capture of a node of an unknown network", []string{"wan/veh-3", "uhf/veh-3"}, "spec.collect.captures", "there is no network uhf"},
+	{"a capture of an unknown node", []string{"wan/veh-3", "wan/veh-4"}, "spec.collect.captures", "there is no group or node veh-4"},
+	{"a capture of a path", []string{"wan/veh-3", "wan/veh/3"}, "spec.collect.captures", "there is no group or node veh/3"},
+	{"a capture filter without captures", []string{"captures: [lan, wan/veh-3, wan/nor], captureSnapLengthBytes: 128", "captureFilter: udp"}, "spec.collect", "name the networks to capture"},
+	{"a base of an unknown group", []string{"    waveform: baseline\n", "    waveform: baseline\n    base: [mast, deu]\n"}, "spec.networks[wan].base", "there is no group or node deu"},
+	{"a base beside a link in place", []string{"link: {rate: 2Mbit", "base: [mast]\n    link: {rate: 2Mbit"}, "spec.networks[1].base", "waveform with a downlink"},
 	{"a name too long for pods", []string{"name: sound", "name: " + strings.Repeat("a", 41)}, "metadata.name", "at most 40"},
 	{"a name with a dot", []string{"name: sound", "name: so.und"}, "metadata.name", "letters, digits and hyphens"},
 }
@@ -170,4 +188,11 @@ func (r refusal) broken(t *testing.T) string {
 		text = strings.Replace(text, r.edits[i], r.edits[i+1], 1)
 	}
 	return text
+}
+
+// accepted are edits of sound that both take.
+var accepted = map[string][]string{
+	"a live cluster":                     {"  duration: 60s\n", ""},
+	"a base of a node and of a group":    {"    waveform: baseline\n", "    waveform: baseline\n    base: [mast, veh-2, nor]\n"},
+	"a capture of everything everywhere": {"captures: [lan, wan/veh-3, wan/nor], captureSnapLengthBytes: 128", "captures: [lan, wan], captureFilter: udp port 698, captureLimit: 1Gi"},
 }

@@ -36,6 +36,18 @@ func TestEachMistakeIsNamedWithItsField(t *testing.T) {
 	}
 }
 
+func TestWhatIsSoundPasses(t *testing.T) {
+	for name, edits := range accepted {
+		t.Run(name, func(t *testing.T) {
+			for _, f := range judgeText(t, refusal{edits: edits}.broken(t)) {
+				if !f.Warning {
+					t.Errorf("finding %s; want none", f)
+				}
+			}
+		})
+	}
+}
+
 func join(findings []Finding) string {
 	lines := make([]string, len(findings))
 	for i, f := range findings {

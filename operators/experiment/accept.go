@@ -27,6 +27,7 @@ const (
 	ReasonScenarioNotFound = "ScenarioNotFound"
 	ReasonScenarioNotReady = "ScenarioNotReady"
 	ReasonSubnetOverlap    = "SubnetOverlap"
+	ReasonBaseMismatch     = "BaseMismatch"
 )
 
 // finding is something that keeps an experiment from being accepted.
@@ -48,6 +49,7 @@ func (r *Reconciler) expand(_ context.Context, s *scope) (bool, error) {
 	errs = append(errs, render.Check(spec)...)
 	if len(errs) == 0 {
 		errs = append(errs, t.CheckReferences(spec)...)
+		errs = append(errs, render.CheckRadio(spec, t)...)
 	}
 	compiled, timelineErrs := timeline.Compile(spec, t)
 	errs = append(errs, timelineErrs...)
@@ -74,6 +76,9 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 			return true, err
 		}
 	}
+	for _, err := range render.CheckBase(&s.experiment.Spec, s.waveforms) {
+		s.find(ReasonBaseMismatch, err)
+	}
 	return false, nil
 }
 
@@ -96,7 +101,9 @@ func (r *Reconciler) resolveWaveform(ctx context.Context, s *scope, network v1al
 		s.find(ReasonWaveformNotFound, field.NotFound(path.Child("waveform"), network.Waveform))
 		return nil
 	}
-	s.waveforms[network.Name] = waveform.Spec
+	if err == nil {
+		s.waveforms[network.Name] = waveform.Spec
+	}
 	return err
 }
 
@@ -107,7 +114,16 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	case "":
 		status.Phase = v1alpha1.PhaseQueued
 		s.normal(string(v1alpha1.PhaseQueued), "waiting to be admitted")
+		if s.experiment.Spec.Stop {
+			s.after(0)
+			return true, nil
+		}
 	case v1alpha1.PhaseQueued:
+		if s.experiment.Spec.Stop { // whatever else it waits for
+			s.doom(ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
+			s.end(v1alpha1.PhaseFailed, s.failure().Message)
+			return true, nil
+		}
 	case v1alpha1.PhaseProvisioning:
 		if len(s.findings) > 0 {
 			s.doom(ReasonReferenceLost, "%s", describe(s.findings))

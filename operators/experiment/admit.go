@@ -39,11 +39,6 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseQueued {
 		return false, nil
 	}
-	if s.experiment.Spec.Stop {
-		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
-		s.end(v1alpha1.PhaseFailed, s.failure().Message)
-		return true, nil
-	}
 	if left, err := r.deleteChildren(ctx, s); err != nil || len(left) > 0 {
 		s.after(pollInterval) // it was in Provisioning before and could not stay there
 		return true, err
@@ -72,7 +67,10 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionTrue, verdict.Reason, verdict.Message)
 	s.normal(verdict.Reason, "%s", verdict.Message)
 	now := metav1.NewTime(s.now)
-	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseProvisioning, &now, "creating the nodes", "0%"
+	status.Phase, status.StartTime, status.Message = v1alpha1.PhaseProvisioning, &now, "creating the nodes"
+	if !s.timeline.Live() {
+		status.Progress = "0%"
+	}
 	// From here on the spec must not change: first the phase is written, then objects are made.
 	return true, nil
 }

@@ -350,12 +350,16 @@ func (r *Reconciler) report(s *scope, step argo.Step, plan runapi.Plan) {
 		return
 	}
 	end := s.timeline.End(plan.Armed)
-	status.Progress = progress(s.elapsed(), end)
+	if !s.timeline.Live() || s.elapsed() >= end { // a live cluster is on the way to nowhere
+		status.Progress = progress(s.elapsed(), end)
+	}
 	switch {
 	case step.Name == argo.StepDrain:
 		status.Message = "waiting for messages that are still under way"
 	case slices.ContainsFunc(plan.Armed, func(a runapi.Action) bool { return a.ID == timeline.EarlyStopID }):
-		status.Message = "stopping early, as spec.stop asks"
+		status.Message = "stopping, as spec.stop asks"
+	case s.timeline.Live():
+		status.Message = "live cluster: up until it is stopped"
 	default:
 		status.Message = fmt.Sprintf("running for %s from T0", end)
 	}

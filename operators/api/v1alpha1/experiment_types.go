@@ -11,6 +11,7 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.waveform) || has(self.link)",message="a network needs waveform (the name of a Waveform) or link (a model in place)"
 // +kubebuilder:validation:XValidation:rule="!(has(self.waveform) && has(self.link))",message="a network takes either waveform or link, not both"
+// +kubebuilder:validation:XValidation:rule="!has(self.base) || has(self.waveform)",message="base is for a waveform with a downlink; beside a link in place write links from the base to *",fieldPath=".base",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.links) || self.links.all(a, self.links.exists_one(b, a.from == b.from && a.to == b.to))",message="two links go from the same group to the same group",fieldPath=".links"
 type Network struct {
 	// name of the network and of the nodes' interface on it.

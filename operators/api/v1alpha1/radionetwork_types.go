@@ -41,11 +41,11 @@ type Member struct {
 
 // GroupLink is a link model for frames from one group of nodes to another.
 type GroupLink struct {
-	// from is the group (or node) that sends.
+	// from is the group (or node) that sends; * stands for all.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	From string `json:"from"`
-	// to is the group (or node) that receives.
+	// to is the group (or node) that receives; * stands for all.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	To string `json:"to"`
@@ -61,8 +61,8 @@ type RadioNetworkSpec struct {
 	Network string `json:"network"`
 	// waveform as resolved when the experiment started.
 	Waveform WaveformSpec `json:"waveform"`
-	// links that replace the waveform between two groups.
-	// +kubebuilder:validation:MaxItems=64
+	// links that replace the waveform between two groups: those of the experiment, and those from the network's base.
+	// +kubebuilder:validation:MaxItems=80
 	// +optional
 	Links []GroupLink `json:"links,omitempty"`
 	// mtu of the radio interfaces, bytes.

@@ -145,7 +145,7 @@ type RadioChange struct {
 	// +kubebuilder:validation:MaxLength=12
 	Network string `json:"network"`
 
-	// from is the group (or node) whose frames the change of the link is for; without it, of all nodes. With from or to
+	// from is the group (or node) whose frames the change of the link is for; without it, or with *, of all nodes. With from or to
 	// the change is for the link from one to the other alone, which begins as the network's own link where the network
 	// has none for them in links.
 	// +kubebuilder:validation:MinLength=1
@@ -153,7 +153,7 @@ type RadioChange struct {
 	// +optional
 	From string `json:"from,omitempty"`
 
-	// to is the group (or node) that the frames go to; without it, to all nodes.
+	// to is the group (or node) that the frames go to; without it, or with *, to all nodes.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	// +optional

@@ -46,9 +46,11 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Experiment: v1alpha1.ExperimentReference{Namespace: e.Namespace, Name: e.Name, UID: e.UID},
 				Network:    network.Name,
 				Waveform:   waveforms[network.Name],
-				Links:      network.Links,
+				Links:      links(network, waveforms[network.Name]),
 				MTU:        mtu(network),
 				Seed:       apps.Seed(e.Spec.Seed, "network", network.Name),
+				Changes:    changes(e, network.Name),
+				Captures:   captures(in, network.Name),
 				Members:    members(in, network.Name, pods),
 			},
 		}

@@ -21,6 +21,9 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 	for i, node := range in.Topology.Nodes {
 		plan.Nodes[i] = plannedNode(e, node, sites[node.Name], pods[node.Name])
 	}
+	for _, network := range e.Spec.Networks {
+		plan.Captures = append(plan.Captures, PlanCaptures(in.Topology, network.Name, captures(in, network.Name)...)...)
+	}
 	return plan
 }
 

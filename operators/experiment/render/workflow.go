@@ -18,6 +18,10 @@ var WorkflowKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alp
 // aroundRun is how long a workflow may take besides the run: for its start, and for collecting and analysing.
 const aroundRun = 24 * time.Hour
 
+// liveFor is how long a live cluster's workflow may take: no deadline that anybody meets, yet one that the
+// 32 bits of a pod's hold.
+const liveFor = 10 * 365 * 24 * time.Hour
+
 // Workflow sequences the run; its suspended steps are driven by the operator.
 func Workflow(in Input) *unstructured.Unstructured {
 	e := in.Experiment
@@ -31,7 +35,7 @@ func Workflow(in Input) *unstructured.Unstructured {
 		"workflowTemplateRef": map[string]any{"name": WorkflowTemplate, "clusterScope": true},
 		"serviceAccountName":  WorkflowServiceAccount,
 		// In place of the template's, which a longer run would not live to see the end of.
-		"activeDeadlineSeconds": int64((e.Spec.Duration.Std() + e.Spec.Drain.Max.Std() + aroundRun).Seconds()),
+		"activeDeadlineSeconds": int64(deadline(&e.Spec).Seconds()),
 		"arguments": map[string]any{"parameters": []any{
 			parameter("run-uid", string(e.UID)),
 			parameter("server-url", in.Options.ServerURL),
@@ -41,6 +45,13 @@ func Workflow(in Input) *unstructured.Unstructured {
 		"podMetadata": map[string]any{"labels": map[string]any{v1alpha1.LabelExperiment: e.Name}},
 	}
 	return w
+}
+
+func deadline(spec *v1alpha1.ExperimentSpec) time.Duration {
+	if spec.Duration == "" {
+		return liveFor
+	}
+	return spec.Duration.Std() + spec.Drain.Max.Std() + aroundRun
 }
 
 func parameter(name, value string) map[string]any {

@@ -27,16 +27,22 @@ func (t *Timeline) Armed(already []runapi.Action, now, lookAhead time.Duration) 
 
 // StopEarly adds one stop, EarlyStopLead from now, of every publisher that would run then or later; it
 // changes nothing where that was done before. An armed start cannot be taken back, so the stop comes
-// no sooner than such a start. Stops that are armed for later meet an app that has stopped.
+// no sooner than the last of them, whatever it starts: nothing starts once the run has been stopped.
+// Stops that are armed for later meet an app that has stopped.
 func (t *Timeline) StopEarly(already []runapi.Action, now time.Duration) []runapi.Action {
 	if stopped(already) {
 		return already
 	}
-	soonest := max(now, 0) + EarlyStopLead
-	stop, targets := soonest, []runapi.Target{}
+	stop := max(now, 0) + EarlyStopLead
+	for _, action := range already {
+		if action.Verb == runapi.VerbStart {
+			stop = max(stop, at(action))
+		}
+	}
+	targets := []runapi.Target{}
 	for target := range t.publishers {
-		if started, runs := runsAfter(already, target, soonest); runs {
-			targets, stop = append(targets, target), max(stop, started)
+		if runsAt(already, target, stop) {
+			targets = append(targets, target)
 		}
 	}
 	slices.SortFunc(targets, compareTargets)
@@ -45,18 +51,14 @@ func (t *Timeline) StopEarly(already []runapi.Action, now time.Duration) []runap
 	})
 }
 
-// runsAfter tells whether a target runs at a moment or is started later, and when it was last started.
-func runsAfter(armed []runapi.Action, target runapi.Target, moment time.Duration) (started time.Duration, runs bool) {
+// runsAt tells whether a target runs at a moment by what is armed.
+func runsAt(armed []runapi.Action, target runapi.Target, moment time.Duration) (runs bool) {
 	for _, action := range armed { // in order of time
-		switch {
-		case !slices.Contains(action.Targets, target):
-		case action.Verb == runapi.VerbStart:
-			started, runs = at(action), true
-		case at(action) <= moment:
-			runs = false
+		if slices.Contains(action.Targets, target) && at(action) <= moment {
+			runs = action.Verb == runapi.VerbStart
 		}
 	}
-	return started, runs
+	return runs
 }
 
 func stopped(armed []runapi.Action) bool { return slices.ContainsFunc(armed, sameID(EarlyStopID)) }
@@ -67,7 +69,8 @@ func sameID(id string) func(runapi.Action) bool {
 
 func at(a runapi.Action) time.Duration { return time.Duration(a.AtNanoseconds) }
 
-// End of the run, before the drain: the duration or the last action, or the early stop.
+// End of the run, before the drain: the duration or the last action, or the early stop; Never for a live
+// cluster that has not been stopped.
 func (t *Timeline) End(armed []runapi.Action) time.Duration {
 	if i := slices.IndexFunc(armed, sameID(EarlyStopID)); i >= 0 {
 		return at(armed[i])
@@ -80,7 +83,7 @@ func (t *Timeline) End(armed []runapi.Action) time.Duration {
 }
 
 // StartsEnd is when the step `start` gives way to `stop`: once the last action before the first stop
-// is due, but not long before that stop.
+// is due, but not long before that stop. Where nothing will be stopped, it is over with the last action.
 func (t *Timeline) StartsEnd(armed []runapi.Action, lookAhead time.Duration) time.Duration {
 	firstStop := t.End(armed)
 	for _, action := range t.Actions {
@@ -88,7 +91,10 @@ func (t *Timeline) StartsEnd(armed []runapi.Action, lookAhead time.Duration) tim
 			firstStop = min(firstStop, at(action))
 		}
 	}
-	end := max(firstStop-lookAhead, 0)
+	end := time.Duration(0)
+	if firstStop != Never {
+		end = max(firstStop-lookAhead, 0)
+	}
 	for _, action := range t.Actions {
 		if at(action) < firstStop {
 			end = max(end, at(action))

@@ -20,11 +20,18 @@ import (
 type Timeline struct {
 	// Actions in order of time; at one moment stops come before starts, so that a restart works.
 	Actions []runapi.Action
-	// Duration of the run, at least; the drain comes after it.
+	// Duration of the run, at least; the drain comes after it. Never for a live cluster.
 	Duration time.Duration
 	// publishers are the targets whose stop ends the run.
 	publishers map[runapi.Target]bool
 }
+
+// Never is the moment at which a live cluster ends by itself: far beyond any run, and far enough from
+// the largest Duration to be added to.
+const Never = 100 * 365 * 24 * time.Hour
+
+// Live tells that the run has no end of its own: it is up until `spec.stop`.
+func (t *Timeline) Live() bool { return t.Duration == Never }
 
 // EarlyStopID is the id of the action that `spec.stop` adds.
 const EarlyStopID = "early-stop"
@@ -32,7 +39,8 @@ const EarlyStopID = "early-stop"
 // Compile makes the timeline of an experiment and says every entry that it cannot make sense of.
 //
 // A target is one app on one node. One that no entry starts is started at T0. A publisher that is
-// left running is stopped at the experiment's duration; everything else left running ends after the drain.
+// left running is stopped at the experiment's duration, if it has one; everything else left running ends
+// after the drain.
 func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, field.ErrorList) {
 	c := compiler{topology: t, moments: map[moment][]runapi.Target{}, last: map[runapi.Target]runapi.Verb{}, started: map[runapi.Target]bool{}}
 	entries := slices.Clone(spec.Timeline)
@@ -44,7 +52,10 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 	for _, i := range order {
 		c.entry(entries[i], field.NewPath("spec", "timeline").Index(i))
 	}
-	result := &Timeline{Duration: spec.Duration.Std(), publishers: map[runapi.Target]bool{}}
+	result := &Timeline{Duration: Never, publishers: map[runapi.Target]bool{}}
+	if spec.Duration != "" {
+		result.Duration = spec.Duration.Std()
+	}
 	for _, node := range t.Nodes {
 		for _, name := range node.Apps {
 			target := runapi.Target{Node: node.Name, App: name}
@@ -56,8 +67,8 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 				continue
 			}
 			result.publishers[target] = true
-			if c.last[target] != runapi.VerbStop {
-				c.add(spec.Duration.Std(), runapi.VerbStop, target)
+			if c.last[target] != runapi.VerbStop && !result.Live() {
+				c.add(result.Duration, runapi.VerbStop, target)
 			}
 		}
 	}

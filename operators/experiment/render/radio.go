@@ -1,0 +1,275 @@
+package render
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+const (
+	// RunCapture is the name of the capture that an experiment's own spec asks for.
+	RunCapture = "run"
+	// everyNode stands for all nodes of a network in links and changes.
+	everyNode = "*"
+	// defaultCaptureLimit in bytes, where no default was filled in.
+	defaultCaptureLimit = 256 << 20
+	// radioNetworkLimit in bytes of JSON: etcd takes 1.5 MiB, and radiod's status is part of the object.
+	radioNetworkLimit = 1 << 20
+	// Bounds of RadioNetworkSpec's lists.
+	mostChanges, mostCaptures = 4096, 256
+)
+
+// links of a network: those of its spec, then those from its base, over the waveform's downlink. Where
+// the spec has a link from the base to all itself, that one holds.
+func links(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) []v1alpha1.GroupLink {
+	all := slices.Clone(network.Links)
+	if waveform.Downlink == nil {
+		return all
+	}
+	for _, base := range network.Base {
+		same := func(l v1alpha1.GroupLink) bool { return l.From == base && l.To == everyNode }
+		if !slices.ContainsFunc(all, same) {
+			all = append(all, v1alpha1.GroupLink{From: base, To: everyNode, LinkModel: *waveform.Downlink})
+		}
+	}
+	return all
+}
+
+// changes that the timeline makes to a network, in order of time.
+func changes(e *v1alpha1.Experiment, network string) (timed []v1alpha1.TimedRadioChange) {
+	for _, entry := range e.Spec.Timeline {
+		for _, change := range entry.Set {
+			if change.Network == network {
+				timed = append(timed, v1alpha1.TimedRadioChange{AtNanoseconds: int64(entry.At.Std()), RadioChange: change})
+			}
+		}
+	}
+	sortChanges(timed)
+	return timed
+}
+
+func sortChanges(timed []v1alpha1.TimedRadioChange) {
+	slices.SortStableFunc(timed, func(a, b v1alpha1.TimedRadioChange) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
+}
+
+// AddChanges folds changes made by hand into those that a network has, in order of time; of two at one
+// moment the one that was there stays before. Changes are only ever added: the radio goes through
+// them again when it is restarted.
+func AddChanges(has []v1alpha1.TimedRadioChange, more ...v1alpha1.TimedRadioChange) []v1alpha1.TimedRadioChange {
+	all := slices.Concat(has, more)
+	sortChanges(all)
+	return all
+}
+
+// captures that the spec asks for of a network: none or one.
+func captures(in Input, network string) []v1alpha1.RadioCapture {
+	collect := in.Experiment.Spec.Collect
+	if collect == nil {
+		return nil
+	}
+	var names []string
+	wanted := false
+	for _, capture := range collect.Captures {
+		of, name, some := strings.Cut(capture, "/")
+		if of != network {
+			continue
+		}
+		wanted = true
+		if !some {
+			name = everyNode
+		}
+		names = append(names, name)
+	}
+	if !wanted {
+		return nil
+	}
+	return []v1alpha1.RadioCapture{radioCapture(RunCapture, expand(in.Topology, network, names), v1alpha1.CaptureSpec{
+		Filter: collect.CaptureFilter, SnapLengthBytes: collect.CaptureSnapLengthBytes, Limit: collect.CaptureLimit,
+	})}
+}
+
+// Capture renders a Capture object for its network.
+func Capture(t *topology.Topology, c *v1alpha1.Capture) v1alpha1.RadioCapture {
+	return radioCapture(c.Name, expand(t, c.Spec.Network, c.Spec.Nodes), c.Spec)
+}
+
+func radioCapture(name string, nodes []string, spec v1alpha1.CaptureSpec) v1alpha1.RadioCapture {
+	capture := v1alpha1.RadioCapture{Name: name, Nodes: nodes, Filter: spec.Filter, LimitBytes: defaultCaptureLimit}
+	if spec.SnapLengthBytes != nil {
+		capture.SnapLengthBytes = *spec.SnapLengthBytes
+	}
+	if spec.Limit != nil {
+		capture.LimitBytes = spec.Limit.Value()
+	}
+	return capture
+}
+
+// expand names of nodes and groups to nodes attached to a network, in the order of the spec; nil where they are all of them.
+func expand(t *topology.Topology, network string, names []string) []string {
+	if len(names) == 0 {
+		return nil
+	}
+	var found []string
+	all := attached(t, network, everyNode)
+	for _, node := range all {
+		if slices.ContainsFunc(names, func(name string) bool { return isCalled(node, name) }) {
+			found = append(found, node.Name)
+		}
+	}
+	if len(found) == len(all) {
+		return nil
+	}
+	return found
+}
+
+func attached(t *topology.Topology, network, name string) (nodes []topology.Node) {
+	for _, node := range t.Nodes {
+		if _, on := node.Address(network); on && isCalled(node, name) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+func isCalled(node topology.Node, name string) bool {
+	return name == everyNode || node.Name == name || node.Group == name
+}
+
+// PlanCaptures are captures of a network as the run record has them, with every node named.
+func PlanCaptures(t *topology.Topology, network string, captures ...v1alpha1.RadioCapture) (planned []runapi.PlannedCapture) {
+	for _, c := range captures {
+		nodes := c.Nodes
+		if len(nodes) == 0 {
+			for _, node := range attached(t, network, everyNode) {
+				nodes = append(nodes, node.Name)
+			}
+		}
+		planned = append(planned, runapi.PlannedCapture{Name: c.Name, Network: network, Nodes: nodes, Filter: c.Filter})
+	}
+	return planned
+}
+
+// Fits tells whether a radio network keeps within what its definition and etcd take.
+func Fits(spec *v1alpha1.RadioNetworkSpec) bool {
+	text, err := json.Marshal(spec)
+	return err == nil && len(text) <= radioNetworkLimit && len(spec.Changes) <= mostChanges && len(spec.Captures) <= mostCaptures
+}
+
+// CheckRadio says what of the spec's changes, bases and captures would do nothing.
+func CheckRadio(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
+	path := field.NewPath("spec")
+	for i, network := range spec.Networks {
+		for j, name := range network.Base {
+			if err := onNetwork(t, network.Name, name); err != nil {
+				errs = append(errs, field.Invalid(path.Child("networks").Index(i).Child("base").Index(j), name, err.Error()))
+			}
+		}
+	}
+	for i, entry := range spec.Timeline {
+		for j, change := range entry.Set {
+			errs = append(errs, CheckChange(t, change, path.Child("timeline").Index(i).Child("set").Index(j))...)
+		}
+	}
+	if spec.Collect != nil {
+		errs = append(errs, checkCollect(spec.Collect, t, path.Child("collect"))...)
+	}
+	return errs
+}
+
+func checkCollect(collect *v1alpha1.Collect, t *topology.Topology, path *field.Path) (errs field.ErrorList) {
+	for i, capture := range collect.Captures {
+		network, name, some := strings.Cut(capture, "/")
+		if !some {
+			name = everyNode
+		}
+		if err := onNetwork(t, network, name); err != nil {
+			errs = append(errs, field.Invalid(path.Child("captures").Index(i), capture, err.Error()))
+		}
+	}
+	return append(errs, checkLimit(collect.CaptureLimit, path.Child("captureLimit"))...)
+}
+
+// CheckChange says what a change of a network names that is not there.
+func CheckChange(t *topology.Topology, change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
+	if err := onNetwork(t, change.Network, everyNode); err != nil {
+		return field.ErrorList{field.Invalid(path.Child("network"), change.Network, err.Error())}
+	}
+	for _, end := range []struct{ key, name string }{{"from", change.From}, {"to", change.To}} {
+		if err := onNetwork(t, change.Network, end.name); err != nil && end.name != "" {
+			errs = append(errs, field.Invalid(path.Child(end.key), end.name, err.Error()))
+		}
+	}
+	return errs
+}
+
+// CheckCapture says what of a Capture cannot be captured.
+func CheckCapture(t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.ErrorList) {
+	path := field.NewPath("spec")
+	if err := onNetwork(t, spec.Network, everyNode); err != nil {
+		return field.ErrorList{field.Invalid(path.Child("network"), spec.Network, err.Error())}
+	}
+	for i, name := range spec.Nodes {
+		if err := onNetwork(t, spec.Network, name); err != nil {
+			errs = append(errs, field.Invalid(path.Child("nodes").Index(i), name, err.Error()))
+		}
+	}
+	return append(errs, checkLimit(spec.Limit, path.Child("limit"))...)
+}
+
+// onNetwork says why a name stands for no node of a network.
+func onNetwork(t *topology.Topology, network, name string) error {
+	if _, found := t.Subnets[network]; !found {
+		return fmt.Errorf("the experiment has no network %q: it has %s", network, strings.Join(networkNames(t), ", "))
+	}
+	if len(attached(t, network, name)) > 0 {
+		return nil
+	}
+	if name == everyNode {
+		return fmt.Errorf("no node is attached to network %q", network)
+	}
+	if !slices.ContainsFunc(t.Nodes, func(n topology.Node) bool { return isCalled(n, name) }) {
+		return fmt.Errorf("the experiment has no node or group %q", name)
+	}
+	return fmt.Errorf("%q is not attached to network %q", name, network)
+}
+
+func networkNames(t *topology.Topology) (names []string) {
+	for name := range t.Subnets {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func checkLimit(limit *resource.Quantity, path *field.Path) field.ErrorList {
+	if limit == nil || limit.Sign() > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, limit.String(), "must be above zero, such as 256Mi")}
+}
+
+// CheckBase says which networks have a base although their waveform has no downlink for it, or the
+// other way round.
+func CheckBase(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (errs field.ErrorList) {
+	for i, network := range spec.Networks {
+		waveform, known := waveforms[network.Name]
+		path := field.NewPath("spec", "networks").Index(i).Child("base")
+		switch {
+		case !known:
+		case waveform.Downlink != nil && len(network.Base) == 0:
+			errs = append(errs, field.Required(path, fmt.Sprintf("waveform %s has a downlink: name the nodes or groups at the base, whose frames take it", network.Waveform)))
+		case waveform.Downlink == nil && len(network.Base) > 0:
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("waveform %s has no downlink: leave out base, or write links from it to *", network.Waveform)))
+		}
+	}
+	return errs
+}
