@@ -166,6 +166,13 @@ func (a *Agent) newInstance(number int, spec agentconfig.Instance, stdout, stder
 				Message: file + " is cut off here: the spool for output is full; the container's own log goes on"})
 		}}
 	}
+	if a.config.MessagesOnStdout {
+		messages, err := openSpool(in.messagesFile())
+		if err != nil {
+			return nil, err
+		}
+		in.splitter = a.newSplitter(spec.Name, messages, in.stdout)
+	}
 	return in, nil
 }
 
@@ -258,7 +265,7 @@ func goDone(f func()) <-chan struct{} {
 	return done
 }
 
-// prepare writes the app's files. An agent that finds actions carried out by an earlier one of this
+// prepare writes the app's files and looks for its programs. An agent that finds actions carried out by an earlier one of this
 // container cannot bring its instances back.
 func (a *Agent) prepare() {
 	for _, f := range a.config.Files {
@@ -273,6 +280,12 @@ func (a *Agent) prepare() {
 			a.state.executed(id)
 		}
 		a.fail(fmt.Sprintf("app %s on node %s: its container was restarted in the middle of the run; what ran has ended and is not started again", a.config.App, a.config.Node), 0)
+	}
+	for _, in := range a.config.Instances {
+		if err := checkProgram(in.Command[0]); err != nil {
+			a.fail(fmt.Sprintf("app %s on node %s cannot run: %v", a.config.App, a.config.Node, err), exitCannotStart)
+			return
+		}
 	}
 }
 
@@ -297,6 +310,9 @@ func (a *Agent) poll(ctx context.Context, finish chan<- struct{}) {
 		if told {
 			a.events.add(runapi.AgentEvent{Event: eventConnected})
 			told = false
+		}
+		if plan.Revision == revision {
+			pause(ctx, firstRetry) // a server that holds no polls would be asked without end
 		}
 		revision, retry = plan.Revision, firstRetry
 		a.accept(plan)
@@ -389,13 +405,20 @@ func (a *Agent) await(ctx context.Context, finish <-chan struct{}, signals <-cha
 	}
 }
 
-// stopAll ends every instance and waits for that; the grace bounds the wait.
+// stopAll ends every instance and waits for that; the grace bounds the wait. One that is ending already may
+// have been given a longer grace than there is now.
 func (a *Agent) stopAll() {
 	var ends []<-chan struct{}
 	for _, in := range a.instances {
-		if end := in.endOf(); end != nil {
-			ends = append(ends, end)
+		end := in.endOf()
+		if end == nil {
+			continue
+		}
+		ends = append(ends, end)
+		if in.isWanted() {
 			in.halt(syscall.SIGTERM)
+		} else {
+			in.killAfterGrace(syscall.SIGTERM)
 		}
 	}
 	limit := time.After(a.grace() + pipeDelay + time.Second)

@@ -218,16 +218,30 @@ func TestAnAppThatFailsAtOnceIsGivenUpWithItsLastLines(t *testing.T) {
 	}
 }
 
-func TestACommandThatDoesNotExistFailsTheAgent(t *testing.T) {
+func TestACommandThatDoesNotExistFailsTheAgentBeforeTheRunBegins(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	n := newNode(t, s)
 	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{"/no/such/program"}}}
 	n.run()
+	n.waitPhase(runapi.AgentFailed)
+	want := "app bft on node nor cannot run: command /no/such/program is not there: the app's image has no such program"
+	if m := s.lastReport().Message; m != want {
+		t.Errorf("message %q; want %q", m, want)
+	}
+}
+
+func TestAProgramThatTheKernelRefusesFailsTheAgentInPlainWords(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s)
+	program := executable(t, "neither a program nor a script\n")
+	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{program}}}
+	n.run()
 	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	n.waitPhase(runapi.AgentFailed)
-	if m := s.lastReport().Message; !strings.Contains(m, "exited with code 127") || !strings.Contains(m, "/no/such/program") {
-		t.Errorf("message %q; want code 127 and the command's name", m)
+	if m := s.lastReport().Message; !strings.Contains(m, "exited with code 127") || !strings.Contains(m, "neither a program nor a script that begins with #!") {
+		t.Errorf("message %q; want code 127 and what is wrong with the file", m)
 	}
 }
 
@@ -347,6 +361,26 @@ func TestSIGTERMStopsTheAppAndShipsWhatThereIs(t *testing.T) {
 	}
 	if killed := s.event(t, eventKilled); len(killed) != 1 || killed[0].Instance != "nor/bft/2" {
 		t.Errorf("killed %+v; want nor/bft/2", killed)
+	}
+}
+
+func TestSIGTERMShortensTheGraceOfWhatIsEndingAlready(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s, `trap '' TERM; echo stubborn; while :; do sleep 0.05; done`)
+	n.config.StopGraceSeconds = 300
+	n.run()
+	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
+	waitFor(t, "the app", func() bool { return s.log("stdout-1.log") == "stubborn\n" })
+	s.arm("a2", runapi.VerbStop, 800*time.Millisecond)
+	waitFor(t, "the stop", func() bool { return slices.Equal(s.lastReport().Executed, []string{"a1", "a2"}) })
+	n.signals <- syscall.SIGTERM
+	n.waitExit()
+	if killed := s.event(t, eventKilled); len(killed) != 1 || killed[0].Instance != "nor/bft/1" {
+		t.Errorf("killed %+v; want nor/bft/1", killed)
+	}
+	if finished := s.event(t, eventFinished); len(finished) != 1 {
+		t.Errorf("finished %+v; want it after all that was killed", finished)
 	}
 }
 

@@ -37,6 +37,10 @@ const (
 	// was throttled, or in which some task of it waited for a processor.
 	eventCPUThrottled = "cpuThrottled"
 	eventCPUPressure  = "cpuPressure"
+	// eventNoMessage: a line of standard output was meant as a message event and is none.
+	eventNoMessage = "noMessage"
+	// eventStamped: message events on standard output have no time of their own.
+	eventStamped = "stamped"
 	// eventDisconnected and eventConnected: the server stopped and began to answer.
 	eventDisconnected = "disconnected"
 	eventConnected    = "connected"

@@ -246,3 +246,24 @@ func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Logf("%s", strings.TrimRight(string(p), "\n"))
 	return len(p), nil
 }
+
+// newHostileServer answers whatever it is told to and gives its address.
+func newHostileServer(t *testing.T, planStatus uint16, plan []byte, logStatus uint16, log []byte) string {
+	answer := func(status uint16, body []byte) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if status < 200 || status > 599 {
+				status = 200 + status%400 // Go's server refuses what is no status
+			}
+			w.WriteHeader(int(status))
+			_, _ = w.Write(body)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/agent/plan", answer(planStatus, plan))
+	mux.HandleFunc("POST /v1/agent/report", answer(planStatus, plan))
+	mux.HandleFunc("POST /v1/agent/logs/{app}/{file}", answer(logStatus, log))
+	s := httptest.NewServer(mux)
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return s.URL
+}

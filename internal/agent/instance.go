@@ -39,6 +39,8 @@ type instance struct {
 	spec   agentconfig.Instance
 	stdout *tee
 	stderr *tee
+	// splitter is in front of stdout where message events come on it; else nil.
+	splitter *splitter
 
 	// held is the process that waits for the next start, notHeld the start whose process could not be held;
 	// only the executor uses them.
@@ -65,6 +67,8 @@ type process struct {
 	started time.Time
 	done    chan struct{} // closed once code is valid
 	code    int
+	// killed tells that its grace was over; the instance's lock guards it.
+	killed bool
 }
 
 // begin launches the instance's first process, or takes the one that was held for it, returns when it exists, and
@@ -112,6 +116,9 @@ func (in *instance) command(planned time.Time) *exec.Cmd {
 	command := exec.Command(in.spec.Command[0], in.spec.Command[1:]...)
 	command.Env = in.environment(planned)
 	command.Stdout, command.Stderr = in.stdout, in.stderr
+	if in.splitter != nil {
+		command.Stdout = in.splitter
+	}
 	command.WaitDelay = pipeDelay
 	// A group of its own, so that a kill reaches what the app itself has started.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -126,6 +133,7 @@ func (in *instance) launch() (time.Time, error) {
 	p.started = in.agent.clock.Now()
 	in.process = p
 	if err != nil {
+		err = explainStart(command.Path, err)
 		fmt.Fprintf(in.stderr, "cannot start %s: %v\n", in.spec.Command[0], err)
 		p.code = exitCannotStart
 		close(p.done)
@@ -148,6 +156,9 @@ func newProcess(command *exec.Cmd) *process {
 func (p *process) wait(c *children) {
 	err := p.command.Wait()
 	c.forget(p.pid)
+	if s, ok := p.command.Stdout.(*splitter); ok {
+		s.flush()
+	}
 	p.code = exitCode(p.command, err)
 	close(p.done)
 }
@@ -162,12 +173,18 @@ func (in *instance) environment(planned time.Time) []string {
 	for name, value := range in.spec.Env {
 		env = append(env, name+"="+value)
 	}
+	if in.splitter == nil {
+		env = append(env, messagelog.EnvPath+"="+in.messagesFile())
+	}
 	return append(env,
 		envInstance+"="+in.spec.Name,
 		envNode+"="+in.agent.config.Node,
 		envApp+"="+in.agent.config.App,
-		messagelog.EnvPath+"="+filepath.Join(in.agent.logDir, fmt.Sprintf("messages-%d.jsonl", in.number)),
 		envStart+"="+strconv.FormatInt(planned.UnixNano(), 10))
+}
+
+func (in *instance) messagesFile() string {
+	return filepath.Join(in.agent.logDir, fmt.Sprintf("messages-%d.jsonl", in.number))
 }
 
 // exitCode is the process's code, or 128 + n where signal n ended it.
@@ -294,18 +311,40 @@ func (in *instance) halt(s syscall.Signal) {
 	}
 	in.wanted = false
 	close(in.stop)
-	p, ended := in.process, in.ended
 	in.mu.Unlock()
 	in.signal(s)
+	in.killAfterGrace(s)
+}
+
+// killAfterGrace kills what has not ended after the grace that there is now.
+func (in *instance) killAfterGrace(s syscall.Signal) {
+	in.mu.Lock()
+	p, ended := in.process, in.ended
+	in.mu.Unlock()
+	if ended == nil {
+		return
+	}
+	grace := in.agent.grace()
 	go func() {
 		select {
 		case <-ended:
-		case <-in.agent.clock.After(in.agent.grace()):
-			in.killGroup(p)
-			in.agent.events.add(runapi.AgentEvent{Event: eventKilled, Instance: in.spec.Name,
-				Message: fmt.Sprintf("still running %v after %v", in.agent.grace(), s)})
+		case <-in.agent.clock.After(grace):
+			in.kill(p, fmt.Sprintf("still running %v after %v", grace, s))
 		}
 	}()
+}
+
+// kill logs the end of a process before it brings it about: who sees the end may close the log.
+func (in *instance) kill(p *process, why string) {
+	in.mu.Lock()
+	again := p.killed || p.isDone()
+	p.killed = true
+	in.mu.Unlock()
+	if again {
+		return
+	}
+	in.agent.events.add(runapi.AgentEvent{Event: eventKilled, Instance: in.spec.Name, Message: why})
+	in.killGroup(p)
 }
 
 // killGroup ends what is left of a process and of all that it started in its group.

@@ -36,6 +36,10 @@ var (
 	errUnwanted = errors.New("the archive does not take this log")
 )
 
+// errResumed tells that the archive's copy ends elsewhere than was thought: the next round goes on from there. It is
+// not this one, as a server that is never satisfied would be asked without a pause.
+var errResumed = errors.New("the archive has another part of this log")
+
 // patience with an archive without room, once everything else is shipped.
 const patience = 10 * time.Second
 
@@ -45,6 +49,8 @@ type shipper struct {
 	server    server
 	events    *eventLog
 	positions map[string]int64
+	// resumedAt is where a log was last taken up again, so that it is told once.
+	resumedAt map[string]int64
 	// created are the logs that the archive has, be it empty.
 	created map[string]bool
 	// unwanted are files that the archive will never take.
@@ -53,7 +59,7 @@ type shipper struct {
 }
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
-	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, created: map[string]bool{},
+	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, created: map[string]bool{},
 		unwanted: map[string]bool{}, chunk: make([]byte, chunkBytes)}
 }
 
@@ -153,7 +159,11 @@ func (s *shipper) file(ctx context.Context, name string, budget int64, last bool
 			cut := int64(n) == room // by the budget, in the middle of a line
 			return shipped, !cut, nil
 		}
-		if err := s.send(ctx, f, name, part); err != nil {
+		err = s.send(ctx, f, name, part)
+		if errors.Is(err, errResumed) {
+			return shipped + int64(len(part)), false, nil
+		}
+		if err != nil {
 			return shipped, false, err
 		}
 		shipped += int64(len(part))
@@ -206,21 +216,28 @@ func (s *shipper) refused(f *os.File, name string, err error) error {
 	return err
 }
 
-// resume goes on at the archive's size.
+// resume has the next round go on at the archive's size.
 func (s *shipper) resume(f *os.File, name string, archived int64) error {
 	before := s.positions[name]
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
+	if archived < 0 {
+		return fmt.Errorf("%s: the archive says that it has %d bytes: want 0 or more", name, archived)
+	}
 	s.positions[name], s.created[name] = archived, true
+	if at, told := s.resumedAt[name]; told && at == archived {
+		return errResumed
+	}
+	s.resumedAt[name] = archived
 	message := fmt.Sprintf("%s: the archive has %d bytes, %d were thought to be there", name, archived, before)
 	if archived > info.Size() {
 		// Bytes of an earlier life of this log: what is written from now on would be lost below them.
 		message += fmt.Sprintf("; the log itself only %d: nothing of it is shipped until it is longer", info.Size())
 	}
 	s.events.add(runapi.AgentEvent{Event: eventResumed, Message: message})
-	return nil
+	return errResumed
 }
 
 // spooled is the size of all logs together.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // Env is the environment variable that holds the Config as JSON.
@@ -22,6 +23,9 @@ const (
 	// TokenFile is the projected token for the server.
 	TokenFile = "/vignette/token/token"
 )
+
+// maxGraceSeconds is an hour, far above what any app is given.
+const maxGraceSeconds = 3600
 
 // File is a file that the agent writes before it starts its app.
 type File struct {
@@ -55,6 +59,9 @@ type Config struct {
 	// DrainOnStop is for apps that both send and receive: a stop sends SIGUSR1, upon which the app
 	// sends no more but goes on receiving what is still under way. It ends when the run finishes.
 	DrainOnStop bool `json:"drainOnStop,omitempty"`
+	// MessagesOnStdout tells that lines of standard output that are message events belong into the message log. Without
+	// it the app appends them to the file that VIGNETTE_MESSAGE_LOG names.
+	MessagesOnStdout bool `json:"messagesOnStdout,omitempty"`
 	// SpoolLimitBytes bounds the logs of the container before they are shipped; 0 means 512 MiB. Half of
 	// it is for standard output and error, which are cut off beyond, with an event.
 	SpoolLimitBytes int64 `json:"spoolLimitBytes,omitempty"`
@@ -80,14 +87,19 @@ func (c Config) Validate() error {
 		return fmt.Errorf("agent configuration: server is empty: want the server's base URL")
 	case c.RunUID == "" || c.Node == "" || c.App == "":
 		return fmt.Errorf("agent configuration: runUID %q, node %q and app %q must all be set", c.RunUID, c.Node, c.App)
-	case c.StopGraceSeconds < 0:
-		return fmt.Errorf("agent configuration: stopGraceSeconds is %v: want 0 or more", c.StopGraceSeconds)
+	case c.StopGraceSeconds < 0 || c.StopGraceSeconds > maxGraceSeconds:
+		return fmt.Errorf("agent configuration: stopGraceSeconds is %v: want 0 to %d", c.StopGraceSeconds, maxGraceSeconds)
 	case c.SpoolLimitBytes < 0:
 		return fmt.Errorf("agent configuration: spoolLimitBytes is %d: want 0 or more", c.SpoolLimitBytes)
 	}
 	for i, in := range c.Instances {
-		if in.Name == "" || len(in.Command) == 0 {
+		if in.Name == "" || len(in.Command) == 0 || in.Command[0] == "" {
 			return fmt.Errorf("agent configuration: instances[%d] needs a name and a command", i)
+		}
+		for name := range in.Env {
+			if name == "" || strings.ContainsAny(name, "=\x00") {
+				return fmt.Errorf("agent configuration: instances[%d].env has a variable %q: want a name without =", i, name)
+			}
 		}
 	}
 	return nil

@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// checkProgram says in plain words why a program cannot be started in this container, as far as its files
+// tell beforehand.
+func checkProgram(name string) error {
+	path, err := exec.LookPath(name)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("command %s is not executable for user id %d", name, os.Getuid())
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("command %s is not there: the app's image has no such program", name)
+	case err != nil:
+		return fmt.Errorf("command %s: %w", name, err)
+	}
+	loader := neededLoader(path)
+	if _, err := os.Stat(loader); loader != "" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("command %s needs %s, which the app's image has not", name, loader)
+	}
+	return nil
+}
+
+// neededLoader is the program that the kernel starts for another one: a script's interpreter, or the dynamic
+// linker of a program that was built for another C library than the image has. Empty for none.
+func neededLoader(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return "" // a program may be executable without being readable
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, _ := f.Read(head)
+	if script := interpreter(string(head[:n])); script != "" {
+		return strings.TrimRight(script, "\r")
+	}
+	program, err := elf.NewFile(f)
+	if err != nil || program.Machine != machines[runtime.GOARCH] {
+		return ""
+	}
+	for _, segment := range program.Progs {
+		if segment.Type != elf.PT_INTERP || segment.Filesz > 4096 {
+			continue
+		}
+		text := make([]byte, segment.Filesz)
+		if _, err := segment.ReadAt(text, 0); err == nil {
+			return strings.TrimRight(string(text), "\x00")
+		}
+	}
+	return ""
+}
+
+// machines by Go's names of architectures.
+var machines = map[string]elf.Machine{
+	"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM,
+	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390,
+}
+
+// explainStart adds in plain words what the kernel's error means for a program. That a program is for another
+// architecture is no more than an explanation: with an emulator in the kernel it would have run.
+func explainStart(path string, err error) error {
+	if !errors.Is(err, syscall.ENOEXEC) {
+		return err
+	}
+	program, openErr := elf.Open(path)
+	if openErr != nil {
+		return fmt.Errorf("%w: it is neither a program nor a script that begins with #!", err)
+	}
+	defer program.Close()
+	return fmt.Errorf("%w: it is built for %s, and this host's architecture is %s: give an image for that", err, program.Machine, runtime.GOARCH)
+}
