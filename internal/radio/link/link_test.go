@@ -20,7 +20,7 @@ func TestAFrameOnAnIdleLinkTakesDelayPlusSerialisation(t *testing.T) {
 			if !accepted || math.Abs(float64(arrival)-want) > 1 {
 				return false
 			}
-			q.Arrived()
+			q.Arrived(int(length))
 			now = arrival + 1
 		}
 		return true
@@ -64,7 +64,7 @@ func TestTheLimitCountsFramesUnderWayAndTheNewestIsDropped(t *testing.T) {
 	if _, reason, accepted := q.Offer(3, 100); accepted || reason != radio.QueueFull {
 		t.Errorf("the frame above the limit: %v, %v; want queueFull", reason, accepted)
 	}
-	q.Arrived()
+	q.Arrived(100)
 	if _, _, accepted := q.Offer(4, 100); !accepted {
 		t.Error("a frame was dropped although one had arrived")
 	}
@@ -74,7 +74,7 @@ func TestADroppedFrameDoesNotUseTheLink(t *testing.T) {
 	q := Queue{Parameters: Parameters{RateBitsPerSecond: 8e3, Limit: 1}}
 	q.Offer(0, 1000) // until 1 s
 	q.Offer(0, 1000) // dropped
-	q.Arrived()
+	q.Arrived(1000)
 	if arrival, _, _ := q.Offer(0, 1000); arrival != 2e9 {
 		t.Errorf("arrives at %d ns; want 2 s: the dropped frame must not have been sent", arrival)
 	}
@@ -115,7 +115,7 @@ func TestLossesAreBinomialOverSeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			outside := 0
 			for seed := range int64(seeds) {
-				q := Queue{Parameters: Parameters{Loss: loss, Limit: frames}, random: newStream(seed, 3, "")}
+				q := Queue{Parameters: Parameters{Loss: loss, Limit: frames}, streams: newStreams(seed, 3, "*")}
 				lost := 0
 				for range frames {
 					if _, _, accepted := q.Offer(0, 100); !accepted {
@@ -136,7 +136,7 @@ func TestLossesAreBinomialOverSeeds(t *testing.T) {
 
 func TestLossesAreNotCorrelated(t *testing.T) {
 	const frames = 200_000
-	s := newStream(1, 1, "")
+	s := newStream(1, 1, "*", "loss")
 	var both, one int
 	for i := range uint64(frames) {
 		if s.uniform(i) < 0.1 {
@@ -152,12 +152,13 @@ func TestLossesAreNotCorrelated(t *testing.T) {
 }
 
 func TestStreamsRepeatAndDiffer(t *testing.T) {
-	if once, again := newStream(7, 1, "a>b"), newStream(7, 1, "a>b"); once != again {
+	if once, again := newStream(7, 1, "a>b", "loss"), newStream(7, 1, "a>b", "loss"); once != again {
 		t.Error("equal seed, source and destinations give different streams")
 	}
 	seen := map[stream]string{}
-	for name, s := range map[string]stream{"base": newStream(7, 1, ""), "seed": newStream(8, 1, ""),
-		"source": newStream(7, 2, ""), "destinations": newStream(7, 1, "a>b"), "shifted": newStream(71, 0, "")} {
+	for name, s := range map[string]stream{"base": newStream(7, 1, "", "loss"), "seed": newStream(8, 1, "", "loss"),
+		"source": newStream(7, 2, "", "loss"), "destinations": newStream(7, 1, "a>b", "loss"), "shifted": newStream(71, 0, "", "loss"),
+		"purpose": newStream(7, 1, "", "state")} {
 		if other, ok := seen[s]; ok {
 			t.Errorf("%s and %s share a stream", name, other)
 		}
@@ -187,7 +188,7 @@ func TestTheMostSpecificLinkHolds(t *testing.T) {
 		"from a stranger to a group": {port("green", "green"), port("blue-1", "blue"), -1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := config.best(c.from, c.to)
+			got := best(config.leadingFrom(c.from), c.to)
 			if c.want < 0 && got != nil || c.want >= 0 && got != &config.Links[c.want] {
 				t.Errorf("got %+v; want link %d", got, c.want)
 			}

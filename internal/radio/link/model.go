@@ -1,13 +1,19 @@
-// Package link is the link model: rate, delay, loss and a finite queue on every sender's egress,
-// as `tc netem rate/delay/loss/limit` on that interface would give, without a kernel module.
+// Package link is the link model: rate, delay, jitter, loss, duplication and a finite queue on every
+// sender's egress, as `tc netem rate/delay/loss/duplicate/limit` on that interface would give, without
+// a kernel module. docs/links.md has the model in full.
 package link
 
 import (
+	"slices"
+
 	"vignette.dev/vignette/internal/radio"
 )
 
+// Everybody as a Link's From or To names all nodes.
+const Everybody = "*"
+
 // Link replaces the default link for frames from one group of nodes to another. From and To name a
-// group or a node.
+// group, a node, or Everybody.
 type Link struct {
 	From, To string
 	Parameters
@@ -19,8 +25,9 @@ type Config struct {
 	Seed int64
 	// Default link on every node's egress.
 	Default Parameters
-	// Links that replace it between groups. Where several fit, the one that names more nodes (not
-	// groups) holds, and of those the first.
+	// Links that replace it. Where several fit two nodes, the one that names Everybody least often holds, of those
+	// the one that names more nodes (not groups), and of those the first. Each sender has one queue for every
+	// distinct To of the links that hold for it; links to Everybody share the queue of the default.
 	Links []Link
 }
 
@@ -46,51 +53,87 @@ func New(config Config) *Model {
 	return &Model{config: config, senders: map[*radio.Port]*sender{}}
 }
 
-// Configure changes the links. Frames under way keep the times and receivers they were given.
+// Configure changes the links. Frames under way keep the times and receivers they were given, and no
+// later frame overtakes them unless its link reorders.
 func (m *Model) Configure(config Config) {
 	m.config = config
-	m.rebuild()
+	before := make([]int, len(m.ports))
+	for slot := range before {
+		before[slot] = slot
+	}
+	m.rebuild(before)
 }
 
 // Members implements radio.Model.
 func (m *Model) Members(ports []*radio.Port) {
-	m.ports = ports
-	m.rebuild()
-}
-
-func (m *Model) rebuild() {
-	senders := make(map[*radio.Port]*sender, len(m.ports))
-	for slot, p := range m.ports {
+	before := make([]int, len(ports))
+	for slot, p := range ports {
+		before[slot] = -1
+		if m.senders[p] != nil {
+			before[slot] = p.Slot
+		}
+	}
+	for slot, p := range ports {
 		p.Slot = slot
 	}
+	m.ports = ports
+	m.rebuild(before)
+}
+
+// rebuild routes everything anew; before has the ports' slots until now, -1 for new ones.
+func (m *Model) rebuild(before []int) {
+	senders := make(map[*radio.Port]*sender, len(m.ports))
 	for _, p := range m.ports {
 		s := m.senders[p]
 		if s == nil {
 			s = &sender{self: []*radio.Port{p}, queues: map[string]*Queue{}}
+			s.egress = s.queue(m.config.Seed, p.NEM, Everybody, m.config.Default)
 		}
 		senders[p] = s
-		m.route(p, s)
+		m.route(p, s, before)
 	}
 	m.senders = senders
 }
 
-// defaultDestinations names the random stream of the default link: all that no other link leads to.
-const defaultDestinations = ""
-
-func (m *Model) route(p *radio.Port, s *sender) {
-	s.egress = s.queue(m.config.Seed, p.NEM, defaultDestinations, m.config.Default)
-	s.routes, s.broadcast = nil, nil
-	s.egress.to = m.ports
-	if !m.leadsFrom(p) {
-		s.broadcast = []*Queue{s.egress}
-		return
+func (m *Model) route(p *radio.Port, s *sender, before []int) {
+	links := m.config.leadingFrom(p)
+	defaults, branches := m.config.Default, false
+	for _, l := range links {
+		if l.To == Everybody {
+			defaults = l.Parameters
+		} else {
+			branches = true
+		}
 	}
-	s.routes = make([]*Queue, len(m.ports))
+	s.egress.Parameters = defaults
+	old := s.routes
+	s.routes, s.broadcast = nil, []*Queue{s.egress}
+	s.egress.to = m.ports
+	if branches {
+		m.branch(p, s, links)
+	}
+	for slot, to := range m.ports {
+		if before[slot] >= 0 && to != p {
+			s.route(slot).follow(oldRoute(old, before[slot], s.egress))
+		}
+	}
+}
+
+func oldRoute(routes []*Queue, slot int, egress *Queue) *Queue {
+	if routes == nil {
+		return egress
+	}
+	return routes[slot]
+}
+
+// branch gives the sender a route to each receiver.
+func (m *Model) branch(p *radio.Port, s *sender, links []ranked) {
+	s.routes, s.broadcast = make([]*Queue, len(m.ports)), nil
 	receivers := map[*Queue][]*radio.Port{}
 	for slot, to := range m.ports {
 		q := s.egress
-		if l := m.config.best(p, to); l != nil {
-			q = s.queue(m.config.Seed, p.NEM, l.From+">"+l.To, l.Parameters)
+		if l := best(links, to); l != nil && l.To != Everybody {
+			q = s.queue(m.config.Seed, p.NEM, l.To, l.Parameters)
 		}
 		s.routes[slot] = q
 		if to == p {
@@ -110,49 +153,79 @@ func (m *Model) route(p *radio.Port, s *sender) {
 	}
 }
 
+// route to the receiver in a slot.
+func (s *sender) route(slot int) *Queue {
+	if s.routes == nil {
+		return s.egress
+	}
+	return s.routes[slot]
+}
+
+// queue to a set of destinations, whose name its random streams have too.
 func (s *sender) queue(seed int64, nem int, destinations string, p Parameters) *Queue {
 	q := s.queues[destinations]
 	if q == nil {
-		q = &Queue{random: newStream(seed, nem, destinations)}
+		q = &Queue{streams: newStreams(seed, nem, destinations)}
 		s.queues[destinations] = q
 	}
 	q.Parameters = p
 	return q
 }
 
-func (m *Model) leadsFrom(p *radio.Port) bool {
-	for i := range m.config.Links {
-		if names(m.config.Links[i].From, p) > 0 {
-			return true
-		}
-	}
-	return false
-}
+// The ranks of what a link names. Two groups rank above a node and Everybody.
+const (
+	rankEverybody = 1
+	rankGroup     = 4
+	rankNode      = 5
+)
 
-// best is the link from one port to another, or nil for the default.
-func (c *Config) best(from, to *radio.Port) *Link {
-	var found *Link
-	most := 0
-	for i := range c.Links {
-		l := &c.Links[i]
-		a, b := names(l.From, from), names(l.To, to)
-		if a > 0 && b > 0 && a+b > most {
-			found, most = l, a+b
-		}
-	}
-	return found
-}
-
-// names tells how well a name fits a port: 2 for the node itself, 1 for its group, 0 not at all.
-func names(name string, p *radio.Port) int {
+// rank tells how well a name fits a port, 0 for not at all.
+func rank(name string, p *radio.Port) int {
 	switch name {
 	case p.Name:
-		return 2
+		return rankNode
 	case p.Group:
-		return 1
+		return rankGroup
+	case Everybody:
+		return rankEverybody
 	default:
 		return 0
 	}
+}
+
+// ranked is a link with the rank of its From.
+type ranked struct {
+	*Link
+	from int
+}
+
+// leadingFrom lists the links from a port in their order, of each To only the one that holds.
+func (c *Config) leadingFrom(p *radio.Port) (links []ranked) {
+	for i := range c.Links {
+		l := ranked{&c.Links[i], rank(c.Links[i].From, p)}
+		if l.from == 0 {
+			continue
+		}
+		same := slices.IndexFunc(links, func(other ranked) bool { return other.To == l.To })
+		switch {
+		case same < 0:
+			links = append(links, l)
+		case l.from > links[same].from:
+			links = append(slices.Delete(links, same, same+1), l)
+		}
+	}
+	return links
+}
+
+// best of a sender's links to a port, or nil for the default.
+func best(links []ranked, to *radio.Port) (found *Link) {
+	most := 0
+	for _, l := range links {
+		if r := rank(l.To, to); r > 0 && l.from+r > most {
+			found, most = l.Link, l.from+r
+		}
+	}
+	return found
 }
 
 // Transmit implements radio.Model. A broadcast or multicast goes once over each distinct link.
@@ -182,23 +255,40 @@ func (m *Model) unicast(n *radio.Network, now int64, f *radio.Frame, s *sender) 
 	offer(n, now, f, q, m.senders[to].self)
 }
 
+// offer sends a frame to the receivers through a queue, and again if it is duplicated.
 func offer(n *radio.Network, now int64, f *radio.Frame, q *Queue, receivers []*radio.Port) {
-	arrival, reason, accepted := q.Offer(now, len(f.Data))
+	length := len(f.Data)
+	arrival, reason, accepted := q.Offer(now, length)
 	if !accepted {
 		n.Drop(f, reason)
 		return
 	}
 	f.Receivers, f.Context = receivers, q
+	if !q.Duplicated() {
+		pass(n, now, f, arrival)
+		return
+	}
+	second := n.Copy(f)
+	pass(n, now, f, arrival)
+	if arrival, reason, accepted = q.OfferDuplicate(now, length); !accepted {
+		n.Drop(second, reason)
+		return
+	}
+	pass(n, now, second, arrival)
+}
+
+func pass(n *radio.Network, now int64, f *radio.Frame, arrival int64) {
 	if arrival > now {
 		n.Hold(f, arrival)
 		return
 	}
-	q.Arrived()
-	n.Deliver(now, f)
+	arrived(n, now, f)
 }
 
 // Due implements radio.Model.
-func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) {
-	f.Context.(*Queue).Arrived()
+func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) { arrived(n, now, f) }
+
+func arrived(n *radio.Network, now int64, f *radio.Frame) {
+	f.Context.(*Queue).Arrived(len(f.Data))
 	n.Deliver(now, f)
 }

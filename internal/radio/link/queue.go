@@ -1,34 +1,8 @@
 package link
 
 import (
-	"math"
-	"time"
-
 	"vignette.dev/vignette/internal/radio"
 )
-
-// DefaultLimit of frames that wait or are under way, as tc-netem(8) has it.
-const DefaultLimit = 1000
-
-// Parameters of one link.
-type Parameters struct {
-	// RateBitsPerSecond at which the sender serialises frames; 0 means that sending takes no time.
-	RateBitsPerSecond float64
-	// Delay of every frame after it has been serialised.
-	Delay time.Duration
-	// Loss is the probability from 0 to 1 that a frame is lost before the queue.
-	Loss float64
-	// Limit is the most frames that may wait or be under way; 0 means DefaultLimit.
-	Limit int
-}
-
-// transmission is how long a frame of the given length in bytes occupies the link, nanoseconds.
-func (p Parameters) transmission(length int) int64 {
-	if p.RateBitsPerSecond <= 0 {
-		return 0
-	}
-	return int64(math.Round(8e9 * float64(length) / p.RateBitsPerSecond))
-}
 
 // farFuture in nanoseconds caps times so that absurdly slow links cannot overflow them.
 const farFuture = 1 << 61
@@ -36,12 +10,14 @@ const farFuture = 1 << 61
 // Queue is one sender's egress onto one link. Times are nanoseconds of any monotonic clock.
 type Queue struct {
 	Parameters
-	random stream
-	index  uint64 // of the next frame in the random stream
-	free   int64  // when the link has sent all it was given
-	latest int64  // arrival of the newest frame
-	depth  int
-	to     []*radio.Port // receivers of a broadcast
+	streams streams
+	index   uint64 // of the next frame in the random streams
+	bad     bool   // the state of the Gilbert-Elliott model
+	free    int64  // when the link has sent all it was given
+	latest  int64  // latest arrival of all frames so far
+	depth   int
+	bytes   int64
+	to      []*radio.Port // receivers of a broadcast
 }
 
 // Depth is the number of frames waiting and under way.
@@ -50,30 +26,80 @@ func (q *Queue) Depth() int { return q.depth }
 // Offer decides what becomes of a frame of the given length in bytes that is sent at time now. It
 // arrives at the returned time, when Arrived must be called, or is dropped for the reason.
 //
-//	departure = max(now, link free) + 8·length/rate;  arrival = departure + delay
+//	departure = max(now, link free) + 8·length/rate;  arrival = departure + delay ± jitter
 //
-// Frames arrive in the order in which they were sent, also when the delay has been lowered meanwhile.
+// Unless Reorder is set the arrival is no earlier than that of any frame before, also when the delay
+// has been lowered meanwhile.
 func (q *Queue) Offer(now int64, length int) (arrival int64, reason radio.Reason, accepted bool) {
 	index := q.index
 	q.index++
-	if q.Loss > 0 && q.random.uniform(index) < q.Loss {
+	if q.lost(index) {
 		return 0, radio.Loss, false
 	}
-	if q.depth >= q.limit() {
+	return q.admit(now, length, q.streams.jitter, index)
+}
+
+// Duplicated tells whether the frame that Offer accepted last is sent twice. If so OfferDuplicate follows.
+func (q *Queue) Duplicated() bool {
+	return q.Duplicate > 0 && q.streams.duplicate.uniform(q.index-1) < q.Duplicate
+}
+
+// OfferDuplicate is Offer for the second one of a duplicated frame: it cannot be lost, and meets the same queue.
+func (q *Queue) OfferDuplicate(now int64, length int) (arrival int64, reason radio.Reason, accepted bool) {
+	return q.admit(now, length, q.streams.duplicateJitter, q.index-1)
+}
+
+func (q *Queue) lost(index uint64) bool {
+	probability := q.Loss
+	if g := q.GilbertElliott; g != nil {
+		probability = q.step(g, index)
+	} else {
+		q.bad = false
+	}
+	return probability > 0 && q.streams.loss.uniform(index) < probability
+}
+
+// step changes the state before a frame and gives the probability that the frame is lost.
+func (q *Queue) step(g *GilbertElliott, index uint64) float64 {
+	change := g.GoodToBad
+	if q.bad {
+		change = g.BadToGood
+	}
+	if q.streams.state.uniform(index) < change {
+		q.bad = !q.bad
+	}
+	if q.bad {
+		return g.LossInBad
+	}
+	return g.LossInGood
+}
+
+func (q *Queue) admit(now int64, length int, jitter stream, index uint64) (arrival int64, reason radio.Reason, accepted bool) {
+	if q.depth >= q.limit() || q.LimitBytes > 0 && q.bytes+int64(length) > q.LimitBytes {
 		return 0, radio.QueueFull, false
 	}
 	q.depth++
+	q.bytes += int64(length)
 	q.free = min(max(now, q.free)+q.transmission(length), farFuture)
-	q.latest = max(q.free+int64(q.Delay), q.latest)
-	return q.latest, 0, true
+	arrival = q.free + q.delay(jitter, index)
+	if !q.Reorder {
+		arrival = max(arrival, q.latest)
+	}
+	q.latest = max(arrival, q.latest)
+	return arrival, 0, true
 }
 
-// Arrived tells that a frame is no longer under way.
-func (q *Queue) Arrived() { q.depth-- }
+// Arrived tells that a frame of the given length in bytes is no longer under way.
+func (q *Queue) Arrived(length int) {
+	q.depth--
+	q.bytes -= int64(length)
+}
 
-func (q *Queue) limit() int {
-	if q.Limit <= 0 {
-		return DefaultLimit
+// follow makes q the successor of another queue for some receiver: what it sends to them arrives after what they
+// were sent before. A queue that has sent nothing yet begins when the other has sent all it was given.
+func (q *Queue) follow(before *Queue) {
+	q.latest = max(q.latest, before.latest)
+	if q.index == 0 {
+		q.free = max(q.free, before.free)
 	}
-	return q.Limit
 }

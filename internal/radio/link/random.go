@@ -9,20 +9,41 @@ import (
 // destinations meets the same fate in every run with the same seed, whatever else happens.
 type stream uint64
 
-// newStream of a network's seed, the source's NEM id and the name of the destination set.
-func newStream(seed int64, source int, destinations string) stream {
+// newStream of a network's seed, the source's NEM id, the name of the destination set and what the numbers are for.
+func newStream(seed int64, source int, destinations, purpose string) stream {
 	h := fnv.New64a()
-	for _, part := range []string{strconv.FormatInt(seed, 10), strconv.Itoa(source), destinations} {
+	for _, part := range []string{strconv.FormatInt(seed, 10), strconv.Itoa(source), destinations, purpose} {
 		_, _ = h.Write([]byte(part)) // never fails
 		_, _ = h.Write([]byte{0})
 	}
 	return stream(mix(h.Sum64()))
 }
 
+// streams of a queue: one for each purpose, so that to switch one effect on does not change another.
+// All are indexed by the frame's place among those offered to the queue.
+type streams struct {
+	loss, state, jitter, duplicate, duplicateJitter stream
+}
+
+func newStreams(seed int64, source int, destinations string) streams {
+	of := func(purpose string) stream { return newStream(seed, source, destinations, purpose) }
+	return streams{of("loss"), of("state"), of("jitter"), of("duplicate"), of("duplicateJitter")}
+}
+
 // uniform is the index-th number of the stream, in [0, 1).
 func (s stream) uniform(index uint64) float64 {
+	return float64(s.bits(index)) / (1 << 53)
+}
+
+// inside is the index-th number of the stream, in (0, 1): neither end occurs.
+func (s stream) inside(index uint64) float64 {
+	return (float64(s.bits(index)>>1) + 0.5) / (1 << 52)
+}
+
+// bits is the index-th number of the stream, of 53 bits.
+func (s stream) bits(index uint64) uint64 {
 	const golden = 0x9e3779b97f4a7c15
-	return float64(mix(uint64(s)+(index+1)*golden)>>11) / (1 << 53)
+	return mix(uint64(s)+(index+1)*golden) >> 11
 }
 
 // mix is the output function of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
