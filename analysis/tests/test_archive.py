@@ -92,9 +92,9 @@ def run(server: Server, tmp_path: Path, token: str = TOKEN) -> int:
 def test_results_are_computed_from_the_server_and_handed_in(server, tmp_path, capsys):
     server.failures = 2
     assert run(server, tmp_path) == 0
-    assert set(server.put) == {
-        f"results/{n}" for n in ("results.json", "messages.csv", "deliveries.csv", "publishers.csv", "groups.csv", "tables.txt")
-    }
+    tables = {f"{name}.csv" for name in ("messages", "deliveries", "publishers", "groups")} | {"messages.parquet", "deliveries.parquet"}
+    drawn = {f"plots/{name}.{form}" for name in ("delays-by-publisher", "delays-over-time") for form in ("png", "svg")}
+    assert set(server.put) == {f"results/{n}" for n in tables | drawn | {"results.json", "tables.txt"}}
     assert json.loads(server.put["results/results.json"])["messages"]["received"] == 1
     assert "Deliveries by group" in capsys.readouterr().out
 

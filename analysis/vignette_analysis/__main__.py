@@ -44,8 +44,9 @@ def _analyse_archived(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="vignette-") as scratch:
         run = Path(scratch) / "run"
         archive.fetch(run)
-        for path in _analyse(run, options.out or Path(scratch) / "results"):
-            archive.put_result(path)
+        out = options.out or Path(scratch) / "results"
+        for path in _analyse(run, out):
+            archive.put_result(path, path.relative_to(out).as_posix())
 
 
 def _analyse(run: Path, out: Path) -> list[Path]:

@@ -43,9 +43,9 @@ class Archive:
             if digest != file["sha256"]:
                 raise RunError(f"{file['path']}: its SHA-256 is {digest}, the manifest says {file['sha256']}: the archive is damaged")
 
-    def put_result(self, path: Path) -> None:
-        """Hand in one file of the results."""
-        with self._open("PUT", "/results/" + urllib.parse.quote(path.name), path):
+    def put_result(self, path: Path, name: str) -> None:
+        """Hand in one file of the results under its path below results/."""
+        with self._open("PUT", "/results/" + urllib.parse.quote(name), path):
             pass
 
     def _open(self, method: str, path: str, body: Path | None = None):

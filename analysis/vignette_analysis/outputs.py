@@ -1,34 +1,46 @@
-"""The files of an analysis: results.json, CSV tables, and a table for the terminal."""
+"""The files of an analysis: results.json, tables as CSV and Parquet, plots, and a table for the terminal."""
 
 import json
 from pathlib import Path
 
 import polars as pl
 
+from . import plots
 from .analysis import Analysis
 from .figures import QUANTILES
 
 COUNTS = ("sent", "expected", "received", "lost", "lostPercent", "duplicates")
 
 
+# Rows that are encoded at a time: more take more memory, fewer make larger files.
+ROW_GROUP_ROWS = 1 << 18
+
+
 def write(analysis: Analysis, directory: Path) -> list[Path]:
     """Write every file into a folder and return their paths, results.json last: where it is, the others are too."""
     directory.mkdir(parents=True, exist_ok=True)
     results = analysis.results
-    named = {
-        "messages.csv": _messages(analysis),
-        "deliveries.csv": _deliveries(analysis),
-        "publishers.csv": _flat(results["publishers"], ("name", "node")),
-        "groups.csv": _flat(results["groups"], ("name",)),
-    }
     paths = []
-    for name, frame in named.items():
-        paths.append(directory / name)
-        frame.write_csv(paths[-1])
+    # One table after another, so that only one of the large ones is in memory.
+    for name, build, times in (("messages", _messages, ("triggered", "sent")), ("deliveries", _deliveries, ("sent", "received"))):
+        paths += _write_table(build(analysis), times, directory / name)
+    for name, keys in (("publishers", ("name", "node")), ("groups", ("name",))):
+        paths.append(directory / f"{name}.csv")
+        _flat(results[name], keys).write_csv(paths[-1])
+    paths += plots.write(analysis, directory)
     texts = {"tables.txt": tables(results), "results.json": json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
     for name, text in texts.items():
         paths.append(directory / name)
         paths[-1].write_text(text)
+    return paths
+
+
+def _write_table(frame: pl.DataFrame, times: tuple[str, ...], stem: Path) -> list[Path]:
+    """Write a table as CSV, with Unix nanoseconds, and as Parquet, with times in UTC."""
+    paths = [stem.with_suffix(".csv"), stem.with_suffix(".parquet")]
+    frame.write_csv(paths[0])
+    typed = frame.lazy().with_columns(pl.col(times).cast(pl.Datetime("ns", "UTC")))
+    typed.sink_parquet(paths[1], compression="zstd", row_group_size=ROW_GROUP_ROWS)
     return paths
 
 

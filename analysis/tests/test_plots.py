@@ -1,0 +1,123 @@
+"""The plots and the Parquet tables."""
+
+import polars as pl
+import pytest
+from lab import BFT, PICTURE, T0, Lab, gap
+
+from vignette_analysis import analyse, outputs, plots
+
+PLOTS = ("delays-by-publisher.png", "delays-by-publisher.svg", "delays-over-time.png", "delays-over-time.svg")
+
+
+def delivered(run: Lab, count: int = 3) -> Lab:
+    for i in range(count):
+        run.event("nor/bft", "sent", float(i), f"m{i}", "/nor/bft").event("prt/picture", "received", i + 0.25 + i / 100, f"m{i}", "/nor/bft")
+    return run
+
+
+def written(run: Lab, directory):
+    outputs.write(analyse(run.write()), directory)
+    return directory / "plots"
+
+
+def texts(figure) -> str:
+    from matplotlib.text import Text
+
+    return "\n".join(t.get_text() for t in figure.findobj(Text))
+
+
+def test_plots_are_png_and_svg(pair, tmp_path):
+    folder = written(delivered(pair), tmp_path / "out")
+    assert sorted(p.name for p in folder.iterdir()) == sorted(PLOTS)
+    assert all((folder / name).read_bytes().startswith(b"\x89PNG" if name.endswith("png") else b"<?xml") for name in PLOTS)
+
+
+def test_the_same_run_gives_the_same_bytes(pair, tmp_path):
+    first, second = written(delivered(pair), tmp_path / "a"), written(pair, tmp_path / "b")
+    for name in PLOTS:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+        assert b"<dc:date>" not in (first / name).read_bytes()
+
+
+def test_a_run_without_deliveries_has_plots_that_say_so(pair, tmp_path):
+    analysis = analyse(pair.write())
+    for draw in (plots.by_publisher, plots.over_time):
+        assert "nothing was received" in texts(draw(analysis))
+    assert len(plots.write(analysis, tmp_path)) == 4
+
+
+def test_a_run_without_nodes_has_plots(lab, tmp_path):
+    analysis = analyse(lab.write())
+    assert len(plots.write(analysis, tmp_path)) == 4 and not any("plot" in g["what"] for g in analysis.results["gaps"])
+
+
+def test_captions_define_what_is_drawn(pair):
+    pair.event("nor/bft", "sent", 9.0, "lost", "/nor/bft")
+    analysis = analyse(delivered(pair).write())
+    boxes, points = texts(plots.by_publisher(analysis)), texts(plots.over_time(analysis))
+    for text in (boxes, points):
+        flat = text.replace("\n", " ")
+        assert "quickstart: delay" in flat and "delay (s)" in flat and "3 of 4 expected deliveries arrived; 1 (25 %) were lost" in flat
+    assert "Whiskers: 5th to 95th percentile" in boxes.replace("\n", " ") and "nor/bft" in boxes
+    assert "after T0 (s)" in points and "cross: between groups" in points
+
+
+def test_boxes_have_the_quantiles_of_the_results(pair):
+    analysis = analyse(delivered(pair, 11).write())
+    row = plots._boxes(analysis, ["nor/bft"]).row(0, named=True)
+    expected = analysis.results["publishers"][0]["delaySeconds"]
+    assert {name: row[name] for name in expected} == pytest.approx(expected)
+    assert (row["low"], row["high"]) == pytest.approx((0.255, 0.345))
+
+
+def test_large_runs_are_thinned_to_a_stated_number_that_keeps_the_slowest(pair, monkeypatch):
+    monkeypatch.setattr(plots, "MAX_POINTS", 20)
+    monkeypatch.setattr(plots, "SLOWEST", 2)
+    delivered(pair, 100).event("nor/bft", "sent", 5.5, "slow", "/nor/bft").event("prt/picture", "received", 50.0, "slow", "/nor/bft")
+    analysis = analyse(pair.write())
+    points, arrived = plots._points(analysis)
+    assert (points.height, arrived) == (20, 101) and points["delay"].max() == 44.5
+    assert plots._points(analysis)[0].equals(points)
+    assert "20 of 101 points are drawn" in texts(plots.over_time(analysis)).replace("\n", " ")
+
+
+def test_many_publishers_stay_on_one_page(lab):
+    lab.node("nor", BFT | {"instances": 400}).node("prt", PICTURE)
+    lab.event("nor/bft/1", "sent", 1.0, "a", "/nor/bft/1").event("prt/picture", "received", 1.5, "a", "/nor/bft/1")
+    figure = plots.by_publisher(analyse(lab.write()))
+    assert figure.get_size_inches()[1] < 30
+    assert len(figure.axes[0].get_yticks()) <= plots.MAX_NAMES
+    assert "One of 3 publishers is named" in texts(figure).replace("\n", " ")
+
+
+def test_delays_of_several_magnitudes_have_a_logarithmic_axis_but_never_negative_ones(pair):
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.001, "a", "/nor/bft")
+    pair.event("nor/bft", "sent", 2.0, "b", "/nor/bft").event("prt/picture", "received", 12.0, "b", "/nor/bft")
+    assert plots.over_time(analyse(pair.write())).axes[0].get_yscale() == "log"
+    pair.event("nor/bft", "sent", 3.0, "c", "/nor/bft").event("prt/picture", "received", 2.5, "c", "/nor/bft")
+    assert plots.over_time(analyse(pair.write())).axes[0].get_yscale() == "linear"
+
+
+def test_a_plot_that_fails_is_a_gap_and_the_results_are_there(pair, tmp_path, monkeypatch):
+    def fail(analysis):
+        raise MemoryError("too little")
+
+    monkeypatch.setattr(plots, "over_time", fail)
+    analysis = analyse(delivered(pair).write())
+    paths = outputs.write(analysis, tmp_path)
+    assert "MemoryError: too little" in gap(analysis.results, "plot delays-over-time")["reason"]
+    assert paths[-1].name == "results.json" and "plot delays-over-time" in paths[-1].read_text() and "plot delays-over-time" in paths[-2].read_text()
+
+
+def test_parquet_has_the_columns_and_rows_of_the_csv_with_types(pair, tmp_path):
+    pair.event("nor/bft", "triggered", 0.9, "m0", "/nor/bft").event("nor/bft", "sent", 9.0, "lost", "/nor/bft")
+    outputs.write(analyse(delivered(pair).write()), tmp_path)
+    for name, times in (("messages", ["triggered", "sent"]), ("deliveries", ["sent", "received"])):
+        typed, text = pl.read_parquet(tmp_path / f"{name}.parquet"), pl.read_csv(tmp_path / f"{name}.csv")
+        assert typed.columns == text.columns and typed.height == text.height
+        for column in times:
+            assert typed.schema[column] == pl.Datetime("ns", "UTC"), column
+            assert typed[column].dt.epoch("ns").to_list() == text[column].to_list()
+        assert typed.schema["publisher"] == pl.Categorical
+    assert pl.read_parquet(tmp_path / "deliveries.parquet")["sent"].dt.epoch("ns")[0] == T0
+    assert pl.read_parquet(tmp_path / "messages.parquet").schema["received"].is_integer()
