@@ -68,8 +68,16 @@ test-long: ## The full-length scenarios and the developer cluster's destructive 
 		'developer cluster, destructive' 'cd hack/devcluster && go test -tags e2e -count=1 -timeout 60m ./e2e'
 
 .PHONY: bench
-bench: ## Measure the link model against its closed forms and the cost per frame beside a bare hub
-	go run ./test/bench/link
+bench: ## Measure the link model against its closed forms, its cost beside a bare hub, and how fast nodes are ready
+	@hack/pipeline bench 'link model' 'go run ./test/bench/link' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'
+
+.PHONY: soak
+soak: ## Carry 2000 frames/s for an hour while radiod is killed every 5 minutes, and account for every frame
+	go run ./test/bench/soak
+
+.PHONY: fuzz
+fuzz: ## Run every fuzzer for FUZZTIME (10m)
+	hack/fuzz $(or $(FUZZTIME),10m)
 
 .PHONY: generate
 generate: ## Write the generated files: deep copies, CRDs, reference

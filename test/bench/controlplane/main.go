@@ -17,9 +17,11 @@ import (
 	"text/tabwriter"
 	"time"
 
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,20 +56,23 @@ func bench(ctx context.Context, nodes, rounds, large int) (err error) {
 	if err != nil {
 		return err
 	}
-	var bare, experiments []run
+	var bare, attached, experiments []run
 	for range rounds {
-		r, err := b.bare(ctx, template)
+		r, err := b.bare(ctx, template, "")
 		if err != nil {
 			return err
 		}
 		bare = append(bare, r)
-		_, r, err = b.experiment(ctx, nodes)
-		if err != nil {
+		if r, err = b.bare(ctx, template, idleNetwork); err != nil {
+			return err
+		}
+		attached = append(attached, r)
+		if _, r, err = b.experiment(ctx, nodes); err != nil {
 			return err
 		}
 		experiments = append(experiments, r)
 	}
-	report(nodes, bare, experiments)
+	report(nodes, bare, attached, experiments)
 	if large == 0 {
 		return nil
 	}
@@ -79,22 +84,26 @@ func bench(ctx context.Context, nodes, rounds, large int) (err error) {
 	return err
 }
 
-func report(nodes int, bare, experiments []run) {
-	fmt.Printf("%d nodes, seconds until all are ready\n", nodes)
+func report(nodes int, bare, attached, experiments []run) {
+	fmt.Printf("%d nodes, seconds until all are ready: the same pods without operator and radio (bare); these with a second network\n"+
+		"by Multus whose plugin does nothing (idle network); the experiment, until every agent has reported and every radio is attached\n", nodes)
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "round\tbare pods\texperiment\tratio")
-	for i := range bare {
-		fmt.Fprintf(w, "%d\t%.2f\t%.2f\t%.2f\n", i+1, bare[i].ready().Seconds(), experiments[i].ready().Seconds(),
-			experiments[i].ready().Seconds()/bare[i].ready().Seconds())
+	line := func(name string, b, a, e run) {
+		bare, idle, all := b.ready().Seconds(), a.ready().Seconds(), e.ready().Seconds()
+		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\n", name, bare, idle, all, all/bare, all/idle)
 	}
-	b, e := median(bare), median(experiments)
-	fmt.Fprintf(w, "median\t%.2f\t%.2f\t%.2f\n", b.ready().Seconds(), e.ready().Seconds(), e.ready().Seconds()/b.ready().Seconds())
+	fmt.Fprintln(w, "round\tbare\tidle network\texperiment\tto bare\tto idle network")
+	for i := range bare {
+		line(fmt.Sprint(i+1), bare[i], attached[i], experiments[i])
+	}
+	b, a, e := median(bare), median(attached), median(experiments)
+	line("median", b, a, e)
 	_ = w.Flush()
 	fmt.Println("\nwhere the time goes: seconds after creation at which the last node was …")
 	w = tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "stage\tbare pods\texperiment")
+	fmt.Fprintln(w, "stage\tbare\tidle network\texperiment")
 	for _, s := range stages {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", s, b.at(s), e.at(s))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s, b.at(s), a.at(s), e.at(s))
 	}
 	_ = w.Flush()
 }
@@ -120,8 +129,10 @@ type bed struct {
 
 func newBed(ctx context.Context) (*bed, error) {
 	scheme := clientgoscheme.Scheme
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, nadv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -134,8 +145,16 @@ func newBed(ctx context.Context) (*bed, error) {
 	}
 	b := &bed{kube: kube, namespace: fmt.Sprintf("vignette-bench-%d", time.Now().Unix())}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
-	return b, kube.Create(ctx, namespace)
+	if err := kube.Create(ctx, namespace); err != nil {
+		return nil, err
+	}
+	idle := &nadv1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Name: idleNetwork, Namespace: b.namespace},
+		Spec: nadv1.NetworkAttachmentDefinitionSpec{Config: `{"cniVersion": "1.0.0", "name": "idle", "type": "loopback"}`}}
+	return b, kube.Create(ctx, idle)
 }
+
+// idleNetwork is a NetworkAttachmentDefinition whose plugin finds nothing to do.
+const idleNetwork = "idle"
 
 // close removes the namespace also when the measurement was interrupted.
 func (b *bed) close() error {
@@ -150,6 +169,9 @@ func (b *bed) close() error {
 	return client.IgnoreNotFound(err)
 }
 
+// settle is the time that the host has for what outlives its pods, such as network namespaces.
+const settle = 8 * time.Second
+
 // gone waits until the namespace has no pods and no experiment.
 func (b *bed) gone(ctx context.Context) error {
 	for {
@@ -161,13 +183,18 @@ func (b *bed) gone(ctx context.Context) error {
 		if err := b.kube.List(ctx, &experiments, client.InNamespace(b.namespace)); err != nil {
 			return err
 		}
-		if len(pods.Items)+len(experiments.Items) == 0 {
-			return nil
+		pause := 500 * time.Millisecond
+		empty := len(pods.Items)+len(experiments.Items) == 0
+		if empty {
+			pause = settle
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(pause):
+		}
+		if empty {
+			return nil
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,8 +91,8 @@ func (p *progress) observe(pod *corev1.Pod) {
 
 func (p *progress) all(stage string) bool { return len(p.seen[stage]) == p.want }
 
-// bare starts pods like those of the template and waits until all are ready.
-func (b *bed) bare(ctx context.Context, template []corev1.Pod) (run, error) {
+// bare starts pods like those of the template, with a second network if one is named, and waits until all are ready.
+func (b *bed) bare(ctx context.Context, template []corev1.Pod, network string) (run, error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	pods, err := b.kube.Watch(ctx, &corev1.PodList{}, client.InNamespace(b.namespace))
@@ -100,7 +101,7 @@ func (b *bed) bare(ctx context.Context, template []corev1.Pod) (run, error) {
 	}
 	defer pods.Stop()
 	p := newProgress(len(template))
-	if err := b.createAll(ctx, template); err != nil {
+	if err := b.createAll(ctx, template, network); err != nil {
 		return run{}, err
 	}
 	for !p.all(started) {
@@ -120,12 +121,12 @@ func (b *bed) bare(ctx context.Context, template []corev1.Pod) (run, error) {
 }
 
 // createAll as fast as the API server takes them.
-func (b *bed) createAll(ctx context.Context, template []corev1.Pod) error {
+func (b *bed) createAll(ctx context.Context, template []corev1.Pod, network string) error {
 	errors := make(chan error, len(template))
 	slots := make(chan struct{}, 8)
 	var wait sync.WaitGroup
 	for i := range template {
-		pod := bareCopy(&template[i])
+		pod := bareCopy(&template[i], network)
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
@@ -141,10 +142,14 @@ func (b *bed) createAll(ctx context.Context, template []corev1.Pod) error {
 
 // bareCopy of a node's pod: the same containers, init containers and volumes, without gate and radio. Its agent finds
 // no run that it belongs to and keeps asking.
-func bareCopy(pod *corev1.Pod) *corev1.Pod {
+func bareCopy(pod *corev1.Pod, network string) *corev1.Pod {
 	spec := pod.Spec.DeepCopy()
 	spec.SchedulingGates, spec.NodeName = nil, ""
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare-" + pod.Name, Namespace: pod.Namespace}, Spec: *spec}
+	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare-" + pod.Name, Namespace: pod.Namespace}, Spec: *spec}
+	if network != "" {
+		bare.Annotations = map[string]string{nadv1.NetworkAttachmentAnnot: network}
+	}
+	return bare
 }
 
 // experiment runs one until every node is ready, and gives its pods too.
