@@ -12,7 +12,7 @@
 //	GET  /v1/runs/UID/files/PATH            workflow, users: one file; ?offset=N from byte N on; ?follow=true goes on as the
 //	                                        file grows, until the run is sealed or its capture has ended; a file that is not
 //	                                        there yet is waited for
-//	PUT  /v1/runs/UID/files/results/NAME    workflow: one file of the analysis
+//	PUT  /v1/runs/UID/files/results/PATH    workflow: one file of the analysis
 //	DELETE /v1/runs/UID                     operator, administrators: the run and its archive
 //	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary
 //
@@ -114,6 +114,16 @@ type PlannedCapture struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
+// PlannedConfigMap is a key of a ConfigMap whose content apps were given, as a file or a variable.
+type PlannedConfigMap struct {
+	Name string `json:"name"`
+	Key  string `json:"key"`
+	// ResourceVersion of the ConfigMap that the nodes were given.
+	ResourceVersion string `json:"resourceVersion"`
+	// SHA256 of the content, in hexadecimal.
+	SHA256 string `json:"sha256"`
+}
+
 // Plan is what the operator wants of a run. It grows: nodes first, then T0, then armed actions.
 type Plan struct {
 	Namespace string `json:"namespace"`
@@ -124,6 +134,8 @@ type Plan struct {
 	// Waveforms that named references resolved to.
 	Waveforms map[string]v1alpha1.WaveformSpec `json:"waveforms,omitempty"`
 	Nodes     []PlannedNode                    `json:"nodes"`
+	// ConfigMaps that apps take files and variables from. Every node has these contents; later changes do not reach it.
+	ConfigMaps []PlannedConfigMap `json:"configMaps,omitempty"`
 	// T0 once it is set.
 	T0 *time.Time `json:"t0,omitempty"`
 	// Armed actions; only ever added to.

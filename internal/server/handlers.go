@@ -281,12 +281,11 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 	if err != nil {
 		return err
 	}
-	name := r.PathValue("name")
-	if err := archive.ValidateFile(name); err != nil {
+	p := archive.ResultsDir + "/" + r.PathValue("path")
+	if err := archive.ValidatePath(p); err != nil {
 		return problem(http.StatusBadRequest, "%v", err)
 	}
 	run.touch()
-	p := archive.ResultsDir + "/" + name
 	room, err := s.resultRoom(run, p)
 	if err != nil {
 		return err

@@ -124,19 +124,19 @@ type handler func(w http.ResponseWriter, r *http.Request, who Identity) error
 
 func (s *Server) routes() {
 	for route, handle := range map[string]handler{
-		"GET /v1/runs":                            s.listRuns,
-		"PUT /v1/runs/{uid}":                      s.putPlan,
-		"GET /v1/runs/{uid}":                      s.getState,
-		"DELETE /v1/runs/{uid}":                   s.deleteRun,
-		"POST /v1/runs/{uid}/incidents":           s.postIncident,
-		"POST /v1/runs/{uid}/seal":                s.postSeal,
-		"GET /v1/runs/{uid}/files":                s.listFiles,
-		"GET /v1/runs/{uid}/files/{path...}":      s.getFile,
-		"PUT /v1/runs/{uid}/files/results/{name}": s.putResult,
-		"GET /v1/agent/plan":                      s.getAgentPlan,
-		"POST /v1/agent/report":                   s.postReport,
-		"POST /v1/agent/logs/{app}/{file}":        s.postLog,
-		"POST /v1/radio/{host}/{uid}":             s.postRadio,
+		"GET /v1/runs":                               s.listRuns,
+		"PUT /v1/runs/{uid}":                         s.putPlan,
+		"GET /v1/runs/{uid}":                         s.getState,
+		"DELETE /v1/runs/{uid}":                      s.deleteRun,
+		"POST /v1/runs/{uid}/incidents":              s.postIncident,
+		"POST /v1/runs/{uid}/seal":                   s.postSeal,
+		"GET /v1/runs/{uid}/files":                   s.listFiles,
+		"GET /v1/runs/{uid}/files/{path...}":         s.getFile,
+		"PUT /v1/runs/{uid}/files/results/{path...}": s.putResult,
+		"GET /v1/agent/plan":                         s.getAgentPlan,
+		"POST /v1/agent/report":                      s.postReport,
+		"POST /v1/agent/logs/{app}/{file}":           s.postLog,
+		"POST /v1/radio/{host}/{uid}":                s.postRadio,
 	} {
 		s.mux.Handle(route, s.serve(route, handle))
 	}

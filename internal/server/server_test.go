@@ -799,3 +799,24 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+func TestResultsMayBeInFoldersButNotOutsideOfResults(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0)
+	workflow := l.as("workflow")
+	if err := workflow.PutResult(context.Background(), runUID, "plots/delays-over-time.png", strings.NewReader("\x89PNG\r\n\x1a\n\x00")); err != nil {
+		t.Fatal(err)
+	}
+	var drawn bool
+	for _, file := range l.seal().Files {
+		drawn = drawn || file.Path == "results/plots/delays-over-time.png" && file.Bytes == 9
+	}
+	if !drawn {
+		t.Error("results/plots/delays-over-time.png with its 9 bytes is not in the manifest")
+	}
+	for _, path := range []string{"", "plots/.hidden", "plots//x", "a/b/c/d/e/f/g/h"} {
+		if err := workflow.PutResult(context.Background(), runUID, path, strings.NewReader("x")); err == nil {
+			t.Errorf("results/%s was taken; want it refused", path)
+		}
+	}
+}
