@@ -24,8 +24,8 @@ type Publish struct {
 	Payload string `json:"payload"`
 	// PeriodSeconds between two messages.
 	PeriodSeconds float64 `json:"periodSeconds"`
-	// FirstAfterSeconds is the phase: the first message goes out this long after the instance was
-	// started; from 0 to less than PeriodSeconds. The operator draws it.
+	// FirstAfterSeconds is lead and phase: the first message goes out this long after the instance was
+	// started. The operator draws the phase, from 0 to less than PeriodSeconds.
 	FirstAfterSeconds float64 `json:"firstAfterSeconds"`
 }
 

@@ -209,6 +209,12 @@ type Publisher struct {
 	// period between two messages of one publisher, 1ms or more.
 	Period Duration `json:"period"`
 
+	// lead from the start until the period in which the first message falls. A publisher connects at its start: give it,
+	// and those who are to receive, the time that connecting takes, or the first messages meet nobody.
+	// +kubebuilder:default="0s"
+	// +optional
+	Lead Duration `json:"lead,omitempty"`
+
 	// phase of the first message within the period.
 	// +kubebuilder:default=random
 	// +optional

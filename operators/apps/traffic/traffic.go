@@ -70,7 +70,8 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 		c.Country, c.Unit, c.Entity = sender.Country, sender.Unit, sender.Entity
 		c.Publish = &trafficconfig.Publish{
 			Topic: topic(p.Topic, sender, site, i), QoS: int(p.QoS), Payload: p.Payload,
-			PeriodSeconds: p.Period.Std().Seconds(), FirstAfterSeconds: phase(site, i),
+			PeriodSeconds:     p.Period.Std().Seconds(),
+			FirstAfterSeconds: p.Lead.Std().Seconds() + phase(site, i),
 		}
 	}
 	return c
@@ -98,7 +99,7 @@ func topic(pattern string, sender apps.Sender, site apps.Site, i int) string {
 	).Replace(pattern)
 }
 
-// phase is when the i-th instance first publishes, in seconds after its start, less than its period.
+// phase is when the i-th instance first publishes, in seconds after its start and lead, less than its period.
 func phase(site apps.Site, i int) float64 {
 	period := site.App.Publisher.Period.Std().Seconds()
 	switch site.App.Publisher.Phase {

@@ -54,6 +54,14 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+func TestALeadComesBeforeThePhase(t *testing.T) {
+	site := publisher(v1alpha1.PhaseSpread)
+	site.App.Publisher.Lead = "5s"
+	if got := Config(site, 0).Publish.FirstAfterSeconds; got != 10 {
+		t.Errorf("the first message goes out after %v s; want 5 s of lead and 5 s of phase", got)
+	}
+}
+
 func TestASubscriberOverBroadcastListensToEverythingByDefault(t *testing.T) {
 	site := apps.Site{
 		App:  v1alpha1.App{Name: "sub", Subscriber: &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP}},
