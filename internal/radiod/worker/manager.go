@@ -16,6 +16,7 @@ import (
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/tap"
@@ -36,6 +37,8 @@ type Options struct {
 	Keeper         Keeper
 	Finder         netns.Finder
 	Log            *slog.Logger
+	// Captures records frames at the attachments' radios; nil for no captures.
+	Captures *capture.Recorder
 	// Changed is called, and must return at once, when the number of a network's attachments or its message may have changed.
 	Changed func(network *v1alpha1.RadioNetwork)
 }
@@ -55,6 +58,7 @@ type attachment struct {
 	record
 	fd   int
 	port *radio.Port
+	tap  *capture.Tap
 	// ringDrops as last read from the kernel.
 	ringDrops uint64
 	// taken are the interface indexes that the pod's namespace had before.
@@ -123,6 +127,7 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 			model.(*link.Model).Configure(linkConfig(&object.Spec))
 		}))
 	}
+	err = errors.Join(err, m.captureAll(uid, n))
 	n.message = ""
 	if err != nil {
 		n.message = err.Error()
@@ -261,6 +266,9 @@ func (m *Manager) join(a *attachment) error {
 		return err
 	}
 	m.attachments[key] = a
+	if err := m.capture(n, a); err != nil {
+		n.message = err.Error() // the node works all the same
+	}
 	m.Changed(n.object)
 	return nil
 }
@@ -297,6 +305,7 @@ func (m *Manager) remove(a *attachment) error {
 	}
 	n := m.networks[a.NetworkUID]
 	m.mu.Unlock()
+	m.endCaptures(a)
 	err := errors.Join(m.store.remove(attachmentFiles, a.id()), tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
 	if n != nil {
 		m.Changed(n.object)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -36,6 +37,8 @@ type Sampler struct {
 	// Directory of the spools.
 	Directory string
 	Log       *slog.Logger
+	// Captures whose course is written down; nil for none.
+	Captures *capture.Recorder
 
 	mu   sync.Mutex
 	runs map[string]*run
@@ -47,6 +50,7 @@ type run struct {
 	// carried is what earlier workers counted, by network and node, and last the newest samples with it.
 	carried, last map[string]runapi.RadioSample
 	finished      time.Time // zero while there are attachments
+	capturesOver  bool      // all captures have ended, and the log says so
 }
 
 // header is a line before samples: where and under which settings they were made.
@@ -81,6 +85,9 @@ func (s *Sampler) Run(ctx context.Context) error {
 			s.Manager.ReadRings()
 			if err := s.sample(clock.Realtime(), s.Manager.Counters(true)); err != nil {
 				s.Log.Error("write radio samples", "error", err)
+			}
+			if err := s.sampleCaptures(clock.Realtime()); err != nil {
+				s.Log.Error("write samples of captures", "error", err)
 			}
 		}
 	}
@@ -295,14 +302,14 @@ func (s *Sampler) over(r *run, shipped bool) bool {
 		return false
 	}
 	age := time.Since(r.finished)
-	return age > keepFinished || shipped && age > 5*sampleInterval
+	return age > keepFinished || shipped && s.capturesOver(r) && age > 5*sampleInterval
 }
 
 func (s *Sampler) forget(uid string, r *run) {
 	s.mu.Lock()
 	delete(s.runs, uid)
 	s.mu.Unlock()
-	if err := errors.Join(r.spool.remove(), removeIfThere(s.carriedPath(uid))); err != nil {
+	if err := errors.Join(r.spool.remove(), removeIfThere(s.carriedPath(uid)), s.forgetCaptures(uid)); err != nil {
 		s.Log.Warn("remove a spool", "run", strings.TrimSpace(uid), "error", err)
 	}
 }

@@ -189,6 +189,37 @@ func (c *Client) append(ctx context.Context, path string, offset int64, content 
 	return position, decode(response, &position)
 }
 
+// Capture names one file of captures.
+type Capture struct {
+	// Name of the capture, the network and the node.
+	Name, Network, Node string
+}
+
+// Path of the file below the run.
+func (c Capture) Path() string {
+	return "captures/" + c.Name + "/" + c.Network + "/" + c.Node + ".pcapng"
+}
+
+// AppendCapture archives bytes of a capture from offset on, for radiod of a host; see AppendLog. Nothing at offset 0
+// asks for the size.
+func (c *Client) AppendCapture(ctx context.Context, host, uid string, which Capture, offset int64, content io.Reader) (runapi.LogPosition, error) {
+	path := "/v1/radio/" + url.PathEscape(host) + "/" + url.PathEscape(uid) + "/captures/" +
+		url.PathEscape(which.Name) + "/" + url.PathEscape(which.Network) + "/" + url.PathEscape(which.Node)
+	return c.append(ctx, path, offset, content)
+}
+
+// Follow opens one archived file from offset on and goes on as it grows, until the run is sealed or the file's capture
+// has ended; a file that is not there yet is waited for. An error of reading that is not io.EOF means that the
+// connection broke: follow again from where it did. The caller closes it.
+func (c *Client) Follow(ctx context.Context, uid, path string, offset int64) (io.ReadCloser, error) {
+	query := url.Values{"offset": {strconv.FormatInt(offset, 10)}, "follow": {"true"}}
+	response, err := c.do(ctx, http.MethodGet, runPath(uid)+"/files/"+escapePath(path), query, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
 func runPath(uid string) string { return "/v1/runs/" + url.PathEscape(uid) }
 
 func escapePath(path string) string {

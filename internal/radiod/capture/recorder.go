@@ -1,0 +1,428 @@
+package capture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Options of a Recorder.
+type Options struct {
+	// Directory of the spools.
+	Directory string
+	// SpoolBytes that all captures on the host may have waiting for the archive.
+	SpoolBytes int64
+	// RingBytes between the radio engine and the recorder, per captured network; 4 MiB if 0.
+	RingBytes int
+	// Archive that captures are shipped to, as coming from Host; nil for none.
+	Archive Archive
+	Host    string
+	// Monotonic and Realtime are the clocks, in nanoseconds.
+	Monotonic, Realtime func() int64
+	Log                 *slog.Logger
+}
+
+const (
+	defaultRingBytes = 4 << 20
+	// drainInterval is how long a frame stays in the ring: the ring holds several times as much as a network carries in it.
+	drainInterval = 20 * time.Millisecond
+	saveInterval  = time.Second
+	// shipInterval between two requests for the same stream, and shipPause between any two: the server bounds a
+	// caller's rate.
+	shipInterval = 250 * time.Millisecond
+	shipPause    = 8 * time.Millisecond
+	shipTimeout  = 20 * time.Second
+	// clockTolerance in nanoseconds of reading two clocks one after the other.
+	clockTolerance = 20e3
+)
+
+// Place is where a port is.
+type Place struct {
+	// RunUID is the experiment's UID, NetworkUID the RadioNetwork's.
+	RunUID, NetworkUID string
+	Network, Node      string
+}
+
+// Recorder owns the captures of one host.
+type Recorder struct {
+	Options
+	spool  *budget
+	offset int64 // from the monotonic to the real-time clock
+
+	mu      sync.Mutex
+	streams map[string]*stream // by directory
+	rings   map[string]*networkRing
+	retired []retirement
+}
+
+// networkRing is the ring of one network, whose frames come from one thread.
+type networkRing struct {
+	*ring
+	taps []*Tap // by id; nil once one is out of use
+	used int
+}
+
+// retirement of a tap: its captures, other than those that another tap keeps up, end after their last frame.
+type retirement struct {
+	tap             *Tap
+	keep            []*stream
+	networkUID, why string
+}
+
+// Open takes up what earlier workers left.
+func Open(options Options) (*Recorder, error) {
+	if options.RingBytes == 0 {
+		options.RingBytes = defaultRingBytes
+	}
+	r := &Recorder{Options: options, spool: &budget{limit: options.SpoolBytes}, streams: map[string]*stream{}, rings: map[string]*networkRing{}}
+	r.offset = r.clockOffset()
+	if err := os.MkdirAll(options.Directory, 0o700); err != nil {
+		return nil, fmt.Errorf("capture spool: %w", err)
+	}
+	records, err := filepath.Glob(filepath.Join(options.Directory, "*", "*", "*", "*"))
+	if err != nil {
+		return nil, fmt.Errorf("capture spool: %w", err)
+	}
+	for _, directory := range records {
+		node, rest := filepath.Base(directory), filepath.Dir(directory)
+		network, rest := filepath.Base(rest), filepath.Dir(rest)
+		key := client.Capture{Name: filepath.Base(rest), Network: network, Node: node}
+		if _, err := r.stream(filepath.Base(filepath.Dir(rest)), key); err != nil {
+			options.Log.Error("capture of an earlier worker", "directory", directory, "error", err)
+		}
+	}
+	return r, nil
+}
+
+// stream gives a stream, opening it at first; the lock is held, or nobody else has the Recorder.
+func (r *Recorder) stream(uid string, key client.Capture) (*stream, error) {
+	directory := filepath.Join(r.Directory, uid, key.Name, key.Network, key.Node)
+	if s := r.streams[directory]; s != nil {
+		return s, nil
+	}
+	s, err := openStream(directory, uid, key, r.spool)
+	if err != nil {
+		return nil, err
+	}
+	r.streams[directory] = s
+	return s, nil
+}
+
+// Change makes captures what is captured at a port where before was its tap; nil is none. install puts the new tap on
+// the port and returns when before is not called any more. reason says why captures that go end. An error tells of
+// captures that were not begun; the others are.
+func (r *Recorder) Change(before *Tap, at Place, captures []v1alpha1.RadioCapture, reason string, install func(*Tap)) (*Tap, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sinks, err := r.sinks(at, captures)
+	if before == nil && len(sinks) == 0 {
+		return nil, err
+	}
+	var tap *Tap
+	if len(sinks) > 0 {
+		tap = r.tap(at.NetworkUID, sinks)
+	}
+	var keep []*stream
+	for _, s := range sinks {
+		keep = append(keep, s.stream)
+		if !before.feeds(s.stream) {
+			s.stream.begin()
+		}
+	}
+	install(tap)
+	if before != nil {
+		r.retired = append(r.retired, retirement{before, keep, at.NetworkUID, reason})
+	}
+	return tap, err
+}
+
+func (t *Tap) feeds(s *stream) bool {
+	return t != nil && slices.ContainsFunc(t.sinks, func(x sink) bool { return x.stream == s })
+}
+
+func (r *Recorder) sinks(at Place, captures []v1alpha1.RadioCapture) (sinks []sink, failed error) {
+	for _, c := range captures {
+		if len(c.Nodes) > 0 && !slices.Contains(c.Nodes, at.Node) {
+			continue
+		}
+		filter, err := ParseFilter(c.Filter)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("capture %s: %w", c.Name, err))
+			continue
+		}
+		s, err := r.stream(at.RunUID, client.Capture{Name: c.Name, Network: at.Network, Node: at.Node})
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("capture %s: %w", c.Name, err))
+			continue
+		}
+		keep := int(c.SnapLengthBytes)
+		if keep <= 0 {
+			keep = snapLength
+		}
+		sinks = append(sinks, sink{stream: s, filter: filter, keep: keep, limit: c.LimitBytes})
+	}
+	return sinks, failed
+}
+
+func (r *Recorder) tap(networkUID string, sinks []sink) *Tap {
+	n := r.rings[networkUID]
+	if n == nil {
+		n = &networkRing{ring: newRing(r.RingBytes)}
+		r.rings[networkUID] = n
+	}
+	t := &Tap{ring: n.ring, id: uint32(len(n.taps)), monotonic: r.Monotonic, sinks: sinks}
+	for _, s := range sinks {
+		t.keep = max(t.keep, s.keep)
+		if s.filter != nil {
+			t.keep = max(t.keep, filterDepth)
+		}
+	}
+	n.taps = append(n.taps, t)
+	n.used++
+	return t
+}
+
+// Run writes and ships until ctx ends; what is captured then is on the host's disk for the next worker.
+func (r *Recorder) Run(ctx context.Context) error {
+	for _, s := range r.all("") {
+		s.endIfLeft()
+	}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	if r.Archive != nil {
+		wait.Go(func() { r.shipAll(ctx) })
+	}
+	ticker := time.NewTicker(drainInterval)
+	defer ticker.Stop()
+	var saved time.Time
+	for {
+		r.drain()
+		if now := time.Now(); now.Sub(saved) >= saveInterval || ctx.Err() != nil {
+			saved = now
+			r.save()
+		}
+		select {
+		case <-ctx.Done():
+			r.drain()
+			r.save()
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// all streams of a run, or of every run, in order.
+func (r *Recorder) all(uid string) []*stream {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var some []*stream
+	for _, directory := range slices.Sorted(maps.Keys(r.streams)) {
+		if s := r.streams[directory]; uid == "" || s.uid == uid {
+			some = append(some, s)
+		}
+	}
+	return some
+}
+
+func (r *Recorder) save() {
+	for _, s := range r.all("") {
+		if err := s.save(); err != nil {
+			r.Log.Error("save a capture", "run", s.uid, "capture", s.key, "error", err)
+		}
+	}
+}
+
+// drain writes all frames that are in the rings. Captures that were ended before it began end after their last frame.
+func (r *Recorder) drain() {
+	r.mu.Lock()
+	retired := r.retired
+	r.retired = nil
+	rings := maps.Clone(r.rings)
+	r.mu.Unlock()
+	r.followClock()
+	touched := map[*stream]bool{}
+	for _, n := range rings {
+		r.drainRing(n, touched)
+	}
+	for s := range touched {
+		s.mu.Lock()
+		s.flush()
+		s.mu.Unlock()
+	}
+	for _, one := range retired {
+		r.retire(one)
+	}
+}
+
+func (r *Recorder) drainRing(n *networkRing, touched map[*stream]bool) {
+	var taps []*Tap
+	known := func() {
+		r.mu.Lock()
+		taps = slices.Clone(n.taps)
+		r.mu.Unlock()
+	}
+	known()
+	n.drain(func(d drained) {
+		if int(d.tap) >= len(taps) {
+			known() // one that has come meanwhile
+		}
+		t := taps[d.tap]
+		if t == nil {
+			return
+		}
+		for i := range t.sinks {
+			if s := &t.sinks[i]; s.filter.Match(d.data, d.wireLength) {
+				s.stream.write(d.stamp+r.offset, d, s)
+				touched[s.stream] = true
+			}
+		}
+	})
+	for _, t := range taps {
+		if t != nil {
+			t.account()
+		}
+	}
+}
+
+// account tells the captures what the ring had no room for. Whether a filter would have kept it is not known.
+func (t *Tap) account() {
+	full := t.full.Load()
+	for i := range t.sinks {
+		t.sinks[i].stream.drop(ringFull, full-t.accounted)
+	}
+	t.accounted = full
+}
+
+func (r *Recorder) retire(one retirement) {
+	one.tap.account()
+	for _, s := range one.tap.sinks {
+		if !slices.Contains(one.keep, s.stream) {
+			s.stream.finish(one.why)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.rings[one.networkUID]
+	if n == nil || n.ring != one.tap.ring {
+		return
+	}
+	n.taps[one.tap.id] = nil
+	if n.used--; n.used == 0 {
+		delete(r.rings, one.networkUID)
+	}
+}
+
+// clockOffset from the monotonic to the real-time clock.
+func (r *Recorder) clockOffset() int64 {
+	best, offset := int64(-1), int64(0)
+	for range 3 {
+		before, now, after := r.Monotonic(), r.Realtime(), r.Monotonic()
+		if best < 0 || after-before < best {
+			best, offset = after-before, now-(before+after)/2
+		}
+	}
+	return offset
+}
+
+// followClock takes over steps of the real-time clock. What is no step would only put the frames' stamps out of order.
+func (r *Recorder) followClock() {
+	if offset := r.clockOffset(); offset-r.offset > clockTolerance || r.offset-offset > clockTolerance {
+		r.offset = offset
+	}
+}
+
+func (r *Recorder) shipAll(ctx context.Context) {
+	trouble := map[*stream]bool{} // streams whose trouble has been logged
+	for ctx.Err() == nil {
+		for _, s := range r.all("") {
+			if ctx.Err() != nil {
+				return
+			}
+			err := r.ship(ctx, s)
+			if (err != nil) != trouble[s] && ctx.Err() == nil {
+				trouble[s] = err != nil
+				r.Log.Info("shipping of a capture", "run", s.uid, "capture", s.key, "error", err)
+			}
+		}
+		wait(ctx, shipInterval)
+	}
+}
+
+func (r *Recorder) ship(ctx context.Context, s *stream) error {
+	for requests := 0; requests < 8; requests++ {
+		if s.nothingToShip() {
+			return nil
+		}
+		attempt, cancel := context.WithTimeout(ctx, shipTimeout)
+		more, err := s.ship(attempt, r.Archive, r.Host)
+		cancel()
+		wait(ctx, shipPause)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// Runs with captures on this host.
+func (r *Recorder) Runs() []string {
+	uids := map[string]bool{}
+	for _, s := range r.all("") {
+		uids[s.uid] = true
+	}
+	return slices.Sorted(maps.Keys(uids))
+}
+
+// Samples tell how the captures of a run go: those for which something has changed since the last call.
+func (r *Recorder) Samples(uid string, now int64) (samples []runapi.CaptureSample) {
+	for _, s := range r.all(uid) {
+		if sample, news := s.sample(now, r.Archive != nil); news {
+			samples = append(samples, sample)
+		}
+	}
+	slices.SortFunc(samples, func(a, b runapi.CaptureSample) int {
+		return cmp.Or(cmp.Compare(a.Capture, b.Capture), cmp.Compare(a.Network, b.Network), cmp.Compare(a.Node, b.Node))
+	})
+	return samples
+}
+
+// Over tells that every capture of a run has ended, and that the archive has all of it and knows.
+func (r *Recorder) Over(uid string) bool {
+	for _, s := range r.all(uid) {
+		if r.Archive != nil && (!s.over() || !s.told()) {
+			return false
+		}
+	}
+	return true
+}
+
+// Forget removes what is left of a run's captures.
+func (r *Recorder) Forget(uid string) error {
+	var err error
+	for _, s := range r.all(uid) {
+		err = errors.Join(err, s.remove())
+		r.mu.Lock()
+		delete(r.streams, s.directory)
+		r.mu.Unlock()
+	}
+	return errors.Join(err, os.RemoveAll(filepath.Join(r.Directory, uid)))
+}

@@ -1,0 +1,534 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+// Archive is where captures go; a *client.Client is one.
+type Archive interface {
+	AppendCapture(ctx context.Context, host, uid string, which client.Capture, offset int64, content io.Reader) (runapi.LogPosition, error)
+}
+
+const (
+	segmentBytes = 1 << 20
+	// idleSegmentBytes of a segment that the archive has, above which it is given back before it is full.
+	idleSegmentBytes = 64 << 10
+	flushBytes       = 256 << 10
+
+	segmentSuffix = ".pcapng"
+	recordFile    = "stream.json"
+)
+
+// Why frames are dropped, and why captures end.
+const (
+	ringFull  = "ringFull"
+	spoolFull = "spoolFull"
+	byLimit   = "limit"
+	// refusedByArchive are frames of a run that the archive closed before it had them.
+	refusedByArchive = "archiveClosed"
+
+	// EndStopped, EndDetached and EndLimit are the ends of captures.
+	EndStopped  = "stopped"
+	EndDetached = "detached"
+	EndLimit    = byLimit
+)
+
+// stream is one capture of one node on one network: a growing file of the archive, the part of it that the archive may
+// not have yet as segments on the host, each named after its offset, and its counters. Offsets are the stream's own:
+// the archive's file begins origin bytes before, as it may have an earlier stream's content, of a host that was
+// restarted.
+type stream struct {
+	key       client.Capture
+	uid       string
+	directory string
+	spool     *budget
+
+	mu       sync.Mutex
+	record   streamRecord
+	segments []segment
+	file     *os.File // of the last segment, while it is being written
+	pending  []byte   // whole blocks that are not in the file yet
+	headless bool     // what is written next must begin a section
+	end      int64    // offset after the last segment
+	shipped  int64    // offset that the archive has reached
+	users    int      // taps that feed it
+	closed   bool     // the archive takes no more
+	dirty    bool     // the record has changed since it was written
+	reported runapi.CaptureSample
+}
+
+type segment struct{ start, size int64 }
+
+// streamRecord is what outlives the worker.
+type streamRecord struct {
+	// Origin is the offset in the archive's file at which the stream begins; known once the archive was asked.
+	Origin      int64 `json:"origin"`
+	OriginKnown bool  `json:"originKnown"`
+	// Counted is the offset up to which Frames and Bytes count.
+	Counted int64             `json:"counted"`
+	Frames  uint64            `json:"frames"`
+	Bytes   uint64            `json:"bytes"`
+	Dropped map[string]uint64 `json:"dropped,omitempty"`
+	Ended   string            `json:"ended,omitempty"`
+	// Limited: the most that may be captured is there.
+	Limited bool `json:"limited,omitempty"`
+}
+
+// budget is the room of all streams on the host.
+type budget struct {
+	mu         sync.Mutex
+	limit, use int64
+}
+
+func (b *budget) take(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.use+n > b.limit {
+		return false
+	}
+	b.use += n
+	return true
+}
+
+func (b *budget) give(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.use -= n
+}
+
+// openStream takes up what an earlier worker left, if anything.
+func openStream(directory, uid string, key client.Capture, spool *budget) (*stream, error) {
+	s := &stream{key: key, uid: uid, directory: directory, spool: spool, record: streamRecord{Dropped: map[string]uint64{}}}
+	if err := os.MkdirAll(directory, 0o700); err != nil {
+		return nil, fmt.Errorf("capture spool: %w", err)
+	}
+	text, err := os.ReadFile(filepath.Join(directory, recordFile))
+	if err == nil {
+		err = json.Unmarshal(text, &s.record)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		// Without it only counters are lost; the archive is asked where its file ends.
+		s.record = streamRecord{}
+	}
+	if s.record.Dropped == nil {
+		s.record.Dropped = map[string]uint64{}
+	}
+	if err := s.findSegments(); err != nil {
+		return nil, err
+	}
+	s.shipped, s.end = s.record.Counted, s.record.Counted
+	if len(s.segments) > 0 {
+		last := s.segments[len(s.segments)-1]
+		s.shipped, s.end = s.segments[0].start, last.start+last.size
+	}
+	s.record.Counted = s.end
+	return s, nil
+}
+
+// findSegments lists the segments, cuts off the block that a killed worker was writing, and counts what it had not.
+func (s *stream) findSegments() error {
+	entries, err := os.ReadDir(s.directory)
+	if err != nil {
+		return fmt.Errorf("capture spool: %w", err)
+	}
+	for _, entry := range entries {
+		name, ok := strings.CutSuffix(entry.Name(), segmentSuffix)
+		start, err := strconv.ParseInt(name, 10, 64)
+		if !ok || err != nil {
+			continue
+		}
+		whole, err := s.mend(start)
+		if err != nil {
+			return err
+		}
+		if whole.Bytes == 0 {
+			_ = os.Remove(s.path(start))
+			continue
+		}
+		s.segments = append(s.segments, segment{start, whole.Bytes})
+		_ = s.spool.take(whole.Bytes) // it is there, whether there is room or not
+	}
+	slices.SortFunc(s.segments, func(a, b segment) int { return int(a.start - b.start) })
+	return nil
+}
+
+func (s *stream) mend(start int64) (whole Whole, err error) {
+	content, err := os.ReadFile(s.path(start))
+	if err != nil {
+		return whole, fmt.Errorf("capture spool: %w", err)
+	}
+	if _, err := whole.Write(content); err != nil || whole.Torn() {
+		if err := os.Truncate(s.path(start), whole.Bytes); err != nil {
+			return whole, fmt.Errorf("capture spool: %w", err)
+		}
+	}
+	if counted := s.record.Counted - start; counted < whole.Bytes {
+		var fresh Whole
+		_, _ = fresh.Write(content[max(counted, 0):whole.Bytes])
+		s.record.Frames += fresh.Frames
+		s.record.Bytes += fresh.FrameBytes
+	}
+	return whole, nil
+}
+
+func (s *stream) path(start int64) string {
+	return filepath.Join(s.directory, fmt.Sprintf("%020d%s", start, segmentSuffix))
+}
+
+// begin starts a section, whose frames a new tap feeds.
+func (s *stream) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users++
+	if !s.record.Limited {
+		s.record.Ended = ""
+	}
+	s.headless, s.dirty = true, true
+	s.header()
+}
+
+// header begins a section where one is due; false tells that there was no room. The lock is held.
+func (s *stream) header() bool {
+	if !s.headless {
+		return true
+	}
+	header := appendSectionHeader(nil, s.key.Network, fmt.Sprintf("radio of node %s on network %s", s.key.Node, s.key.Network))
+	if !s.spool.take(int64(len(header))) {
+		return false
+	}
+	s.pending = append(s.pending, header...)
+	s.headless = false
+	return true
+}
+
+// finish notes that a tap feeds it no more.
+func (s *stream) finish(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users--
+	if s.users == 0 && s.record.Ended == "" {
+		s.record.Ended = reason
+	}
+	s.flush()
+	s.dirty = true
+}
+
+// write adds a frame.
+func (s *stream) write(stamp int64, d drained, to *sink) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keep := min(len(d.data), to.keep)
+	size := packetSize(keep)
+	position := s.record.Origin + s.end + int64(len(s.pending))
+	s.dirty = true
+	switch {
+	case s.record.Limited || to.limit > 0 && position+size > to.limit:
+		s.record.Limited, s.record.Ended = true, EndLimit
+		s.record.Dropped[byLimit]++
+	case s.closed:
+		s.record.Dropped[refusedByArchive]++
+	case !s.header() || !s.spool.take(size):
+		s.record.Dropped[spoolFull]++
+	default:
+		s.pending = appendPacket(s.pending, stamp, d.out, d.wireLength, d.data[:keep])
+		s.record.Frames++
+		s.record.Bytes += uint64(keep)
+		if len(s.pending) > flushBytes {
+			s.flush()
+		}
+	}
+}
+
+// flush writes what is pending; the lock is held. What cannot be written is dropped.
+func (s *stream) flush() {
+	if len(s.pending) == 0 {
+		return
+	}
+	err := s.append(s.pending)
+	if err != nil {
+		s.spool.give(int64(len(s.pending)))
+		var lost Whole
+		_, _ = lost.Write(s.pending)
+		s.record.Frames -= lost.Frames
+		s.record.Bytes -= lost.FrameBytes
+		s.record.Dropped[spoolFull] += lost.Frames
+		s.headless = true // a header may have been among it
+	}
+	s.pending = s.pending[:0]
+}
+
+func (s *stream) append(blocks []byte) error {
+	if s.file == nil || s.segments[len(s.segments)-1].size >= segmentBytes {
+		s.closeFile()
+		file, err := os.OpenFile(s.path(s.end), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("capture spool: %w", err)
+		}
+		s.file = file
+		s.segments = append(s.segments, segment{start: s.end})
+	}
+	last := &s.segments[len(s.segments)-1]
+	if _, err := s.file.WriteAt(blocks, last.size); err != nil {
+		return errors.Join(fmt.Errorf("capture spool: %w", err), s.file.Truncate(last.size))
+	}
+	last.size += int64(len(blocks))
+	s.end += int64(len(blocks))
+	return nil
+}
+
+func (s *stream) closeFile() {
+	if s.file != nil {
+		_ = s.file.Close() // nothing is buffered
+		s.file = nil
+	}
+}
+
+func (s *stream) drop(reason string, frames uint64) {
+	if frames == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.record.Dropped[reason] += frames
+	s.dirty = true
+}
+
+// save makes what a new worker needs durable, if it has changed.
+func (s *stream) save() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	if !s.dirty {
+		return nil
+	}
+	return s.store()
+}
+
+func (s *stream) store() error {
+	s.record.Counted = s.end
+	text, err := json.Marshal(s.record)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(s.directory, recordFile)
+	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+		return fmt.Errorf("capture spool: %w", err)
+	}
+	s.dirty = false
+	return os.Rename(path+".new", path)
+}
+
+// sample tells how the capture goes; news is false where nothing has changed since the last one. The end is told when
+// the archive has all of it.
+func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sample = runapi.CaptureSample{Capture: s.key.Name, Network: s.key.Network, Node: s.key.Node,
+		Frames: s.record.Frames, Bytes: s.record.Bytes, Dropped: maps.Clone(s.record.Dropped)}
+	if s.record.Ended != "" && (!archived || s.whole()) {
+		sample.Ended = s.record.Ended
+	}
+	old := s.reported
+	news = sample.Capture != old.Capture || sample.Frames != old.Frames || sample.Ended != old.Ended || !maps.Equal(sample.Dropped, old.Dropped)
+	s.reported = sample
+	sample.TimeNanoseconds = now
+	return sample, news
+}
+
+// whole tells that the archive has everything, or takes no more; the lock is held.
+func (s *stream) whole() bool {
+	return len(s.pending) == 0 && (s.closed || s.shipped == s.end && s.record.OriginKnown)
+}
+
+// over tells that nothing feeds it and nothing is left to ship.
+func (s *stream) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.users == 0 && s.whole()
+}
+
+// told tells that a sample has named the end.
+func (s *stream) told() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reported.Ended != ""
+}
+
+func (s *stream) nothingToShip() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
+}
+
+// endIfLeft ends what an earlier worker left and no tap of this one feeds.
+func (s *stream) endIfLeft() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users == 0 && s.record.Ended == "" {
+		s.record.Ended, s.dirty = EndDetached, true
+	}
+}
+
+// remove deletes the spool.
+func (s *stream) remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.giveUp()
+	return os.RemoveAll(s.directory)
+}
+
+// giveUp lets go of all content: the archive takes no more of it, or has it.
+func (s *stream) giveUp() {
+	s.closeFile()
+	for _, g := range s.segments {
+		s.spool.give(g.size)
+		_ = os.Remove(s.path(g.start))
+	}
+	s.spool.give(int64(len(s.pending)))
+	s.segments, s.pending, s.closed, s.shipped = nil, nil, true, s.end
+}
+
+// ship sends what the archive lacks, at most one request's worth; more tells that there is more.
+func (s *stream) ship(ctx context.Context, archive Archive, host string) (more bool, err error) {
+	content, offset, err := s.next()
+	if err != nil || content == nil {
+		return false, err
+	}
+	position, err := archive.AppendCapture(ctx, host, s.uid, s.key, offset, bytes.NewReader(content))
+	var answer *client.Error
+	switch {
+	case err == nil:
+		return s.reached(position.Size, false)
+	case !errors.As(err, &answer):
+		return false, err
+	case answer.Status == http.StatusGone:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.giveUp()
+		return false, nil
+	case answer.Size == nil:
+		return false, err
+	}
+	// A size beyond the offset means that the archive has other bytes there.
+	return s.reached(*answer.Size, *answer.Size > offset)
+}
+
+// next gives whole blocks for the archive. Nothing at offset 0 asks it for its size.
+func (s *stream) next() (content []byte, offset int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.segments) == 0 {
+		return nil, 0, nil
+	}
+	if !s.record.OriginKnown {
+		return []byte{}, 0, nil
+	}
+	i := slices.IndexFunc(s.segments, func(g segment) bool { return s.shipped < g.start+g.size })
+	if i < 0 {
+		return nil, 0, nil
+	}
+	g := s.segments[i]
+	file, err := os.Open(s.path(g.start))
+	if err != nil {
+		return nil, 0, fmt.Errorf("capture spool: %w", err)
+	}
+	defer file.Close()
+	content = make([]byte, g.start+g.size-s.shipped)
+	if _, err := file.ReadAt(content, s.shipped-g.start); err != nil {
+		return nil, 0, fmt.Errorf("capture spool: %w", err)
+	}
+	return content, s.record.Origin + s.shipped, nil
+}
+
+// reached takes the archive's size. One outside what we have, or with other content, means that one side lost its
+// copy: what is left is then appended to what the archive has, as a section of its own.
+func (s *stream) reached(size int64, other bool) (more bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.segments) == 0 {
+		return false, nil
+	}
+	local := size - s.record.Origin
+	if !s.record.OriginKnown || other || local < s.segments[0].start || local > s.end {
+		if err := s.rebase(size); err != nil {
+			return false, err
+		}
+		local = s.shipped
+	}
+	s.shipped = local
+	return s.shipped < s.end, s.release()
+}
+
+// rebase lets the stream continue at the archive's size.
+func (s *stream) rebase(size int64) error {
+	s.dirty = true
+	first := s.segments[0]
+	if s.shipped > first.start {
+		// A section's header is at the segment's beginning no more.
+		content, err := os.ReadFile(s.path(first.start))
+		if err != nil {
+			return fmt.Errorf("capture spool: %w", err)
+		}
+		rest := content[min(s.shipped-first.start, int64(len(content))):]
+		header := appendSectionHeader(nil, s.key.Network, "continued after the archive or the host lost what came before")
+		start := s.shipped - int64(len(header))
+		s.closeFile()
+		if err := os.WriteFile(s.path(start), append(header, rest...), 0o600); err != nil {
+			return fmt.Errorf("capture spool: %w", err)
+		}
+		if start != first.start {
+			_ = os.Remove(s.path(first.start))
+		}
+		s.spool.give(first.size - int64(len(header)+len(rest)))
+		s.segments[0] = segment{start, int64(len(header) + len(rest))}
+	}
+	s.shipped = s.segments[0].start
+	s.record.Origin, s.record.OriginKnown = size-s.shipped, true
+	return s.store()
+}
+
+// release deletes segments that the archive has.
+func (s *stream) release() error {
+	var gone []segment
+	for i, g := range s.segments {
+		last := i == len(s.segments)-1
+		if s.shipped < g.start+g.size || last && s.users > 0 && g.size < idleSegmentBytes {
+			break
+		}
+		gone = append(gone, g)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	// The record must know how far it went before the files that tell are gone.
+	if err := s.store(); err != nil {
+		return err
+	}
+	if len(gone) == len(s.segments) {
+		s.closeFile()
+	}
+	s.segments = s.segments[len(gone):]
+	for _, g := range gone {
+		s.spool.give(g.size)
+		if err := os.Remove(s.path(g.start)); err != nil {
+			return fmt.Errorf("capture spool: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/capture"
+)
+
+// portTap is a capture's tap as the radio engine calls it.
+type portTap struct{ *capture.Tap }
+
+func (t portTap) Frame(direction radio.Direction, data []byte) {
+	t.Tap.Frame(direction == radio.Out, data)
+}
+
+func install(port *radio.Port) func(*capture.Tap) {
+	return func(t *capture.Tap) {
+		if t == nil {
+			port.SetTap(nil)
+			return
+		}
+		port.SetTap(portTap{t})
+	}
+}
+
+// capture makes what is captured at an attachment what its network says; the lock is held.
+func (m *Manager) capture(n *network, a *attachment) error {
+	if m.Captures == nil {
+		return nil
+	}
+	spec := &n.object.Spec
+	place := capture.Place{RunUID: string(spec.Experiment.UID), NetworkUID: a.NetworkUID, Network: spec.Network, Node: a.Member.Node}
+	var err error
+	a.tap, err = m.Captures.Change(a.tap, place, spec.Captures, capture.EndStopped, install(a.port))
+	return err
+}
+
+// captureAll does so for all of a network's attachments; the lock is held.
+func (m *Manager) captureAll(uid string, n *network) error {
+	for _, a := range m.attachments {
+		if a.NetworkUID == uid {
+			if err := m.capture(n, a); err != nil {
+				return err // the others' would be the same
+			}
+		}
+	}
+	return nil
+}
+
+// endCaptures of an attachment that has been detached.
+func (m *Manager) endCaptures(a *attachment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a.tap == nil {
+		return
+	}
+	// Without captures there is nothing that could fail.
+	a.tap, _ = m.Captures.Change(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, install(a.port))
+}
+
+// sampleCaptures writes how captures go into their runs' logs.
+func (s *Sampler) sampleCaptures(now int64) error {
+	if s.Captures == nil {
+		return nil
+	}
+	var failed error
+	for _, uid := range s.Captures.Runs() {
+		r, err := s.run(uid, nil)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		var lines []byte
+		for _, sample := range s.Captures.Samples(uid, now) {
+			line, err := json.Marshal(sample)
+			if err != nil {
+				return fmt.Errorf("sample of a capture: %w", err)
+			}
+			lines = append(append(lines, line...), '\n')
+		}
+		if len(lines) > 0 {
+			s.mu.Lock()
+			r.capturesOver = false
+			s.mu.Unlock()
+			failed = errors.Join(failed, r.spool.append(now, lines))
+		}
+	}
+	return failed
+}
+
+// capturesOver tells that a run's captures have ended, are archived, and that its log says so, for long enough to be
+// archived as well.
+func (s *Sampler) capturesOver(r *run) bool {
+	if s.Captures == nil || r.capturesOver {
+		return true
+	}
+	if !s.Captures.Over(r.spool.uid) {
+		return false
+	}
+	if slices.Contains(s.Captures.Runs(), r.spool.uid) {
+		r.finished = time.Now() // its last line is shipped like the others
+	}
+	r.capturesOver = true
+	return false
+}
+
+func (s *Sampler) forgetCaptures(uid string) error {
+	if s.Captures == nil {
+		return nil
+	}
+	return s.Captures.Forget(uid)
+}
