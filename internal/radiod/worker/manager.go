@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
@@ -70,6 +69,7 @@ type Manager struct {
 	Options
 	store    store
 	attach   attachTimes
+	changes  changeCounters
 	refused  refusals
 	hashSeed maphash.Seed
 	pods     [64]sync.Mutex // by hash of the pod's UID: what is done to a pod is done in turn
@@ -108,6 +108,7 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 	defer m.mu.Unlock()
 	uid := string(object.UID)
 	n := m.networks[uid]
+	var before *v1alpha1.RadioNetworkSpec
 	if n == nil {
 		n = &network{}
 		m.networks[uid] = n
@@ -116,6 +117,7 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 		return nil
 	} else {
 		m.forgetMembers(uid, n.object)
+		before = &n.object.Spec
 	}
 	n.object = object
 	for _, member := range object.Spec.Members {
@@ -123,9 +125,7 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 	}
 	err := m.store.put(networkFiles, uid, object)
 	if n.running != nil {
-		err = errors.Join(err, n.running.Configure(int(object.Spec.MTU), object.Spec.Silent, func(model radio.Model) {
-			model.(*link.Model).Configure(linkConfig(&object.Spec))
-		}))
+		err = errors.Join(err, m.changeNetwork(n.running, before, &object.Spec))
 	}
 	err = errors.Join(err, m.captureAll(uid, n))
 	n.message = ""
@@ -205,26 +205,6 @@ func (m *Manager) keysOf(which func(*attachment) bool) (keys []memberKey) {
 	return keys
 }
 
-// linkConfig of a network as the API has it.
-func linkConfig(spec *v1alpha1.RadioNetworkSpec) link.Config {
-	config := link.Config{Seed: spec.Seed}
-	if spec.Waveform.Link != nil {
-		config.Default = linkParameters(*spec.Waveform.Link)
-	}
-	for _, l := range spec.Links {
-		config.Links = append(config.Links, link.Link{From: l.From, To: l.To, Parameters: linkParameters(l.LinkModel)})
-	}
-	return config
-}
-
-func linkParameters(l v1alpha1.LinkModel) link.Parameters {
-	p := link.Parameters{Delay: l.Delay.Std(), Loss: l.Loss.Fraction(), Limit: int(l.Limit)}
-	if l.Rate != nil {
-		p.RateBitsPerSecond = l.Rate.BitsPerSecond()
-	}
-	return p
-}
-
 // member finds the network and member of a key; the lock is held.
 func (m *Manager) member(key memberKey) (*network, *v1alpha1.Member) {
 	n := m.networks[m.members[key]]
@@ -253,9 +233,7 @@ func (m *Manager) join(a *attachment) error {
 		return fmt.Errorf("pod %s on %s: its network was removed meanwhile, or lists it no longer", a.PodUID, a.Interface)
 	}
 	if n.running == nil {
-		spec := &n.object.Spec
-		n.running, err = m.Engine.NewNetwork(radio.NetworkOptions{Model: link.New(linkConfig(spec)), MTU: int(spec.MTU), Silent: spec.Silent})
-		if err != nil {
+		if n.running, err = m.startNetwork(&n.object.Spec); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ var (
 // Describe implements prometheus.Collector.
 func (m *Manager) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{framesSent, bytesSent, framesReceived, bytesReceived, drops, queueFrames,
-		delaySeconds, latenessSeconds, attachSeconds} {
+		delaySeconds, latenessSeconds, attachSeconds, changesTotal, changesLate} {
 		to <- d
 	}
 }
@@ -42,6 +42,7 @@ func (m *Manager) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	m.attach.collect(to)
+	m.changes.collect(to)
 }
 
 func collectNode(to chan<- prometheus.Metric, n *NodeCounters, labels ...string) {

@@ -1,0 +1,333 @@
+package worker
+
+import (
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// changed is a network whose link is 9.8 kbit/s with 100 ms and 1 % loss, and changes.
+func changed(changes ...v1alpha1.TimedRadioChange) *v1alpha1.RadioNetworkSpec {
+	rate := v1alpha1.DataRate("9.8kbit")
+	return &v1alpha1.RadioNetworkSpec{Network: "wan", Seed: 7, MTU: 1400, T0: &metav1.MicroTime{Time: time.Unix(1000, 0)},
+		Waveform: v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Rate: &rate, Delay: "100ms", Loss: "1%", Limit: 1000}},
+		Links: []v1alpha1.GroupLink{{From: "hq", To: "*", LinkModel: v1alpha1.LinkModel{Delay: "50ms", Loss: "0%", Limit: 10,
+			GilbertElliott: &v1alpha1.GilbertElliott{GoodToBad: "1%", BadToGood: "25%"}}}},
+		Changes: changes}
+}
+
+func at(offset time.Duration, from, to string, patch v1alpha1.LinkPatch) v1alpha1.TimedRadioChange {
+	return v1alpha1.TimedRadioChange{AtNanoseconds: int64(offset), RadioChange: v1alpha1.RadioChange{Network: "wan", From: from, To: to, Link: &patch}}
+}
+
+func silence(offset time.Duration, silent bool) v1alpha1.TimedRadioChange {
+	return v1alpha1.TimedRadioChange{AtNanoseconds: int64(offset), RadioChange: v1alpha1.RadioChange{Network: "wan", Silent: &silent}}
+}
+
+func loss(share v1alpha1.Percent) v1alpha1.LinkPatch { return v1alpha1.LinkPatch{Loss: &share} }
+
+func delay(d v1alpha1.Duration) v1alpha1.LinkPatch { return v1alpha1.LinkPatch{Delay: &d} }
+
+// own and downlink are the links of changed, as the model has them.
+var (
+	own      = link.Parameters{RateBitsPerSecond: 9800, Delay: 100 * time.Millisecond, Loss: 0.01, Limit: 1000}
+	downlink = link.Parameters{Delay: 50 * time.Millisecond, Limit: 10,
+		GilbertElliott: &link.GilbertElliott{GoodToBad: 0.01, BadToGood: 0.25, LossInBad: 1}}
+)
+
+func with(p link.Parameters, change func(*link.Parameters)) link.Parameters {
+	change(&p)
+	return p
+}
+
+func TestChangesOfALinkHoldFromTheirMomentOn(t *testing.T) {
+	fromHQ := link.Link{From: "hq", To: "*", Parameters: downlink}
+	rate := v1alpha1.DataRate("2Mbit")
+	for name, c := range map[string]struct {
+		changes []v1alpha1.TimedRadioChange
+		at      time.Duration
+		own     link.Parameters
+		links   []link.Link
+	}{
+		"none yet":    {[]v1alpha1.TimedRadioChange{at(time.Minute, "", "", loss("50%"))}, time.Minute - 1, own, []link.Link{fromHQ}},
+		"just now":    {[]v1alpha1.TimedRadioChange{at(time.Minute, "", "", loss("50%"))}, time.Minute, with(own, func(p *link.Parameters) { p.Loss = 0.5 }), []link.Link{fromHQ}},
+		"at T0":       {[]v1alpha1.TimedRadioChange{at(0, "", "", loss("50%"))}, 0, with(own, func(p *link.Parameters) { p.Loss = 0.5 }), []link.Link{fromHQ}},
+		"before T0":   {[]v1alpha1.TimedRadioChange{at(0, "", "", loss("50%"))}, -1, own, []link.Link{fromHQ}},
+		"everybody *": {[]v1alpha1.TimedRadioChange{at(0, "*", "*", loss("50%"))}, 0, with(own, func(p *link.Parameters) { p.Loss = 0.5 }), []link.Link{fromHQ}},
+		"the later of two at one moment": {[]v1alpha1.TimedRadioChange{at(1, "", "", loss("50%")), at(1, "", "", loss("20%"))}, 1,
+			with(own, func(p *link.Parameters) { p.Loss = 0.2 }), []link.Link{fromHQ}},
+		"out of order": {[]v1alpha1.TimedRadioChange{at(2, "", "", loss("50%")), at(1, "", "", loss("20%"))}, 2,
+			with(own, func(p *link.Parameters) { p.Loss = 0.5 }), []link.Link{fromHQ}},
+		"a link that is there": {[]v1alpha1.TimedRadioChange{at(0, "hq", "", delay("7ms"))}, 0, own,
+			[]link.Link{{From: "hq", To: "*", Parameters: with(downlink, func(p *link.Parameters) { p.Delay = 7 * time.Millisecond })}}},
+		"loss ends the Gilbert-Elliott model": {[]v1alpha1.TimedRadioChange{at(0, "hq", "*", loss("3%"))}, 0, own,
+			[]link.Link{{From: "hq", To: "*", Parameters: with(downlink, func(p *link.Parameters) { p.Loss, p.GilbertElliott = 0.03, nil })}}},
+		"the Gilbert-Elliott model ends loss": {[]v1alpha1.TimedRadioChange{at(0, "", "", v1alpha1.LinkPatch{GilbertElliott: &v1alpha1.GilbertElliott{
+			GoodToBad: "2%", BadToGood: "20%", LossInBad: "90%", LossInGood: "1%"}})}, 0,
+			with(own, func(p *link.Parameters) {
+				p.Loss, p.GilbertElliott = 0, &link.GilbertElliott{GoodToBad: 0.02, BadToGood: 0.2, LossInBad: 0.9, LossInGood: 0.01}
+			}), []link.Link{fromHQ}},
+		"a new link begins as the network's own": {[]v1alpha1.TimedRadioChange{at(0, "", "", loss("5%")), at(1, "red", "blue", delay("1s"))}, 1,
+			with(own, func(p *link.Parameters) { p.Loss = 0.05 }),
+			[]link.Link{fromHQ, {From: "red", To: "blue", Parameters: with(own, func(p *link.Parameters) { p.Loss, p.Delay = 0.05, time.Second })}}},
+		"from all to one": {[]v1alpha1.TimedRadioChange{at(0, "", "hq", delay("1s"))}, 0, own,
+			[]link.Link{fromHQ, {From: "*", To: "hq", Parameters: with(own, func(p *link.Parameters) { p.Delay = time.Second })}}},
+		"everything": {[]v1alpha1.TimedRadioChange{at(0, "", "", v1alpha1.LinkPatch{Rate: &rate, Delay: ptr.To(v1alpha1.Duration("5ms")),
+			Jitter: ptr.To(v1alpha1.Duration("2ms")), JitterDistribution: ptr.To(v1alpha1.JitterNormal), Reorder: ptr.To(true),
+			Loss: ptr.To(v1alpha1.Percent("0%")), Duplicate: ptr.To(v1alpha1.Percent("4%")), Limit: ptr.To[int32](5), LimitBytes: ptr.To[int64](6000)})}, 0,
+			link.Parameters{RateBitsPerSecond: 2e6, Delay: 5 * time.Millisecond, Jitter: 2 * time.Millisecond, NormalJitter: true, Reorder: true,
+				Duplicate: 0.04, Limit: 5, LimitBytes: 6000}, []link.Link{fromHQ}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, silent := linkConfigAt(changed(c.changes...), c.at)
+			want := link.Config{Seed: 7, Default: c.own, Links: c.links}
+			if !reflect.DeepEqual(got, want) || silent {
+				t.Errorf("got %+v, silent %v; want %+v", got, silent, want)
+			}
+		})
+	}
+}
+
+func TestSilenceHoldsUntilAnotherChangeSaysOtherwise(t *testing.T) {
+	spec := changed(silence(10, true), at(15, "", "", loss("2%")), silence(20, false))
+	for offset, want := range map[time.Duration]bool{9: false, 10: true, 19: true, 20: false} {
+		if _, silent := linkConfigAt(spec, offset); silent != want {
+			t.Errorf("at %d: silent %v; want %v", offset, silent, want)
+		}
+	}
+	spec.Silent = true
+	if _, silent := linkConfigAt(spec, 20); !silent {
+		t.Error("a change ended the administrator's silence")
+	}
+}
+
+func TestWithoutT0NothingHasHappened(t *testing.T) {
+	spec := changed(at(0, "", "", loss("50%")), silence(0, true))
+	spec.T0 = nil
+	if config, silent := linkConfigAt(spec, time.Hour); silent || config.Default.Loss != 0.01 {
+		t.Errorf("got %+v, silent %v; want the network as it began", config, silent)
+	}
+}
+
+func TestStepByStepComesToTheSameAsAtOnce(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	names := []string{"", "*", "hq", "red", "blue"}
+	for range 200 {
+		var changes []v1alpha1.TimedRadioChange
+		for range random.IntN(20) {
+			changes = append(changes, at(time.Duration(random.IntN(10)), names[random.IntN(5)], names[random.IntN(5)], delay(v1alpha1.Duration(
+				time.Duration(1e6*(1+random.IntN(9))).String()))))
+		}
+		spec := changed(changes...)
+		before := spec.DeepCopy()
+		r := newReplay(spec)
+		for offset := range time.Duration(10) {
+			held, _ := r.snapshot()
+			r.advance(int64(offset))
+			got, _ := r.snapshot()
+			if want, _ := linkConfigAt(spec, offset); !reflect.DeepEqual(got, want) {
+				t.Fatalf("at %d: step by step %+v, at once %+v", offset, got, want)
+			}
+			if earlier, _ := linkConfigAt(spec, offset-1); !reflect.DeepEqual(held, earlier) {
+				t.Fatalf("a later change reached the snapshot %+v; want %+v", held, earlier)
+			}
+		}
+		if !reflect.DeepEqual(spec, before) {
+			t.Fatal("the spec was changed")
+		}
+	}
+}
+
+func TestOnlyChangesThatCameAfterTheirMomentAreOverdue(t *testing.T) {
+	old := changed(at(10, "", "", loss("1%")))
+	now := old.T0.UnixNano() + 20
+	for name, c := range map[string]struct {
+		before, spec *v1alpha1.RadioNetworkSpec
+		want         int
+	}{
+		"known":              {old, old, 0},
+		"to come":            {old, changed(old.Changes[0], at(21, "", "", loss("2%"))), 0},
+		"past":               {old, changed(old.Changes[0], at(15, "", "", loss("2%"))), 1},
+		"at a known moment":  {old, changed(old.Changes[0], at(10, "", "", loss("2%"))), 1},
+		"T0 set too late":    {&v1alpha1.RadioNetworkSpec{Changes: old.Changes}, old, 1},
+		"without T0, no one": {old, &v1alpha1.RadioNetworkSpec{Changes: old.Changes}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := newlyOverdue(c.before, c.spec, now); len(got) != c.want {
+				t.Errorf("overdue: %v; want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// onAir is a manager with a running network of two nodes whose radios are pairs of sockets.
+type onAir struct {
+	*Manager
+	network *network
+	one     int
+	two     int
+	sent    uint64
+}
+
+func newOnAir(t *testing.T, spec *v1alpha1.RadioNetworkSpec) *onAir {
+	t.Helper()
+	engine, err := radio.New(radio.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	o := &onAir{}
+	if o.Manager, err = NewManager(Options{StateDirectory: t.TempDir(), Engine: engine, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}); err != nil {
+		t.Fatal(err)
+	}
+	object := &v1alpha1.RadioNetwork{Spec: *spec}
+	object.UID, object.Generation = "run", 1
+	set(t, o.Manager, object)
+	o.network = o.networks["run"]
+	if o.network.running, err = o.startNetwork(&object.Spec); err != nil {
+		t.Fatal(err)
+	}
+	o.one, o.two = o.attachSockets(t, 1), o.attachSockets(t, 2)
+	return o
+}
+
+func (o *onAir) attachSockets(t *testing.T, nem int) int {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
+	_, err = o.network.running.Attach(radio.PortOptions{Name: map[int]string{1: "red", 2: "blue"}[nem], NEM: nem, MAC: radio.MAC(nem), Descriptor: fds[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fds[0]
+}
+
+// send gives the moments before the frame was sent and after the radio had taken it.
+func (o *onAir) send(t *testing.T) (before, after int64) {
+	t.Helper()
+	frame := make([]byte, 64)
+	copy(frame, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	binary.BigEndian.PutUint64(frame[radio.HeaderLength:], o.sent)
+	before = clock.Realtime()
+	if _, err := unix.Write(o.one, frame); err != nil {
+		t.Fatal(err)
+	}
+	o.sent++
+	eventually(t, "the radio takes the frame", func() bool { return o.network.running.Snapshot(false)[0].FramesSent == o.sent })
+	return before, clock.Realtime()
+}
+
+// arrived lists the frames that have arrived, which takes no time on links without delay.
+func (o *onAir) arrived(t *testing.T) map[uint64]bool {
+	t.Helper()
+	all, frame := map[uint64]bool{}, make([]byte, 2000)
+	for {
+		if _, err := unix.Read(o.two, frame); err == unix.EAGAIN {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all[binary.BigEndian.Uint64(frame[radio.HeaderLength:])] = true
+	}
+}
+
+func instant(t0 time.Time, changes ...v1alpha1.TimedRadioChange) *v1alpha1.RadioNetworkSpec {
+	return &v1alpha1.RadioNetworkSpec{Network: "wan", MTU: 1400, T0: &metav1.MicroTime{Time: t0}, Changes: changes,
+		Waveform: v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Limit: 1000}}}
+}
+
+func TestARunningNetworkCarriesOutItsChangesByItself(t *testing.T) {
+	// Twice from lossless to lossy and back: by a change of the link and by silence.
+	const step = 200 * time.Millisecond
+	t0 := time.Now()
+	o := newOnAir(t, instant(t0, at(step, "", "", loss("100%")), at(2*step, "", "", loss("0%")), silence(3*step, true), silence(4*step, false)))
+	must, mustNot := map[uint64]bool{}, map[uint64]bool{}
+	for time.Since(t0) < 5*step {
+		number, carriedOut := o.sent, int64(o.changes.carriedOut.Load())
+		before, after := o.send(t)
+		first, last := (before-t0.UnixNano())/int64(step), (after-t0.UnixNano())/int64(step)
+		switch {
+		case carriedOut > first:
+			t.Errorf("%d changes carried out before change %d was due", carriedOut, first+1)
+		case carriedOut == last: // all that was due when the frame was sent, and none fell due meanwhile
+			map[bool]map[uint64]bool{true: must, false: mustNot}[carriedOut%2 == 0][number] = true
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	arrived := o.arrived(t)
+	for number := range must {
+		if !arrived[number] {
+			t.Errorf("frame %d was lost, although the link lost none at its time", number)
+		}
+	}
+	for number := range mustNot {
+		if arrived[number] {
+			t.Errorf("frame %d arrived, although the link lost all at its time", number)
+		}
+	}
+	eventually(t, "all changes have been carried out", func() bool { return o.changes.carriedOut.Load() == 4 })
+	t.Logf("%d frames had to arrive, %d had to be lost, %d changes were late", len(must), len(mustNot), o.changes.late.Load())
+}
+
+func TestAChangeThatIsAppendedWhileTheNetworkRunsIsCarriedOutInItsTurn(t *testing.T) {
+	o := newOnAir(t, instant(time.Now(), at(time.Hour, "", "", loss("50%"))))
+	object := o.network.object.DeepCopy()
+	object.Generation = 2
+	soon := time.Since(object.Spec.T0.Time) + 300*time.Millisecond
+	object.Spec.Changes = append([]v1alpha1.TimedRadioChange{at(soon, "red", "blue", loss("100%"))}, object.Spec.Changes...)
+	set(t, o.Manager, object)
+	eventually(t, "the change has been carried out", func() bool { return o.changes.carriedOut.Load() == 1 })
+	if now := time.Since(object.Spec.T0.Time); now < soon {
+		t.Errorf("the change was carried out at %v; want no earlier than %v", now, soon)
+	}
+	o.send(t)
+	if got := o.arrived(t); len(got) != 0 {
+		t.Errorf("frames %v arrived over a link that loses all", got)
+	}
+}
+
+func TestAnOverdueChangeIsCarriedOutAtOnceAndNotedAsLate(t *testing.T) {
+	o := newOnAir(t, instant(time.Now().Add(-time.Minute)))
+	object := o.network.object.DeepCopy()
+	object.Generation = 2
+	object.Spec.Changes = []v1alpha1.TimedRadioChange{at(time.Second, "", "", loss("100%"))}
+	set(t, o.Manager, object)
+	if _, _ = o.send(t); len(o.arrived(t)) != 0 {
+		t.Error("a frame arrived: the change was not carried out")
+	}
+	if carriedOut, late := o.changes.carriedOut.Load(), o.changes.late.Load(); carriedOut != 1 || late != 1 {
+		t.Errorf("%d changes carried out, %d late; want one, late", carriedOut, late)
+	}
+	object = object.DeepCopy()
+	object.Generation = 3
+	set(t, o.Manager, object) // nothing new
+	if late := o.changes.late.Load(); late != 1 {
+		t.Errorf("%d changes noted as late; want the one only once", late)
+	}
+}
+
+func TestANetworkThatStartsAfterItsChangesIsRightAtOnce(t *testing.T) {
+	o := newOnAir(t, instant(time.Now().Add(-time.Minute), at(time.Second, "", "", loss("100%"))))
+	if _, _ = o.send(t); len(o.arrived(t)) != 0 {
+		t.Error("a frame arrived over a link that loses all since long")
+	}
+	if late := o.changes.late.Load(); late != 0 {
+		t.Errorf("%d changes noted as late, although nobody was there to be late", late)
+	}
+}
