@@ -1,0 +1,87 @@
+package waveforms
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// figures of one direction of a link.
+type figures struct {
+	bitsPerSecond float64
+	delay         time.Duration
+	loss          float64
+}
+
+// published are the link profiles of the experiments that the platform is for, by waveform.
+var published = map[string]struct{ link, downlink figures }{
+	"baseline":           {link: figures{1e9, time.Millisecond, 0}}, // over 100 Mbit/s, about 1 ms
+	"tactical-1":         {link: figures{9.8e3, 100 * time.Millisecond, 0.01}},
+	"tactical-2":         {link: figures{9.8e3, 100 * time.Millisecond, 0.1}},
+	"cnr-1":              {link: figures{9.6e3, 100 * time.Millisecond, 0.01}},
+	"cnr-10":             {link: figures{9.6e3, 100 * time.Millisecond, 0.1}},
+	"satcom":             {link: figures{250e3, 550 * time.Millisecond, 0}},
+	"line-of-sight":      {link: figures{2e6, 5 * time.Millisecond, 0}},
+	"wifi-1":             {link: figures{2e6, 100 * time.Millisecond, 0.01}},
+	"wifi-2":             {link: figures{2e6, 100 * time.Millisecond, 0.2}},
+	"edge":               {link: figures{50e3, 200 * time.Millisecond, 0}, downlink: figures{200e3, 200 * time.Millisecond, 0}},
+	"low-band-5g":        {link: figures{100e6, 20 * time.Millisecond, 0}},
+	"tactical-broadband": {link: figures{2e6, 100 * time.Millisecond, 0.01}},
+	"nbwf":               {link: figures{16e3, 500 * time.Millisecond, 0}},
+}
+
+func TestTheLibraryHasThePublishedLinkProfiles(t *testing.T) {
+	entries, err := Files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		name := strings.TrimSuffix(entry.Name(), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			text, err := Files.ReadFile(entry.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var w v1alpha1.Waveform
+			if err := yaml.UnmarshalStrict(text, &w); err != nil {
+				t.Fatal(err)
+			}
+			want, ok := published[name]
+			if !ok || w.Name != name || w.Kind != "Waveform" {
+				t.Fatalf("%s is %s %s; want a Waveform of the file's name and among the published profiles", entry.Name(), w.Kind, w.Name)
+			}
+			compare(t, "link", w.Spec.Link, want.link)
+			compare(t, "downlink", w.Spec.Downlink, want.downlink)
+		})
+	}
+	if len(entries) != len(published) {
+		t.Errorf("%d waveforms; want the %d published profiles", len(entries), len(published))
+	}
+}
+
+// compare holds a link against its figures; none are wanted where there is to be no link.
+func compare(t *testing.T, field string, l *v1alpha1.LinkModel, want figures) {
+	t.Helper()
+	if l == nil {
+		if want != (figures{}) {
+			t.Errorf("%s is missing; want %+v", field, want)
+		}
+		return
+	}
+	if l.Rate == nil {
+		t.Fatalf("%s has no rate; want %v bit/s", field, want.bitsPerSecond)
+	}
+	if got := (figures{l.Rate.BitsPerSecond(), l.Delay.Std(), l.Loss.Fraction()}); got != want {
+		t.Errorf("%s is %+v; want %+v", field, got, want)
+	}
+	if l.Limit != 1000 {
+		t.Errorf("%s holds %d frames; want the default queue of 1000", field, l.Limit)
+	}
+	if rest := (v1alpha1.LinkModel{Rate: l.Rate, Delay: l.Delay, Loss: l.Loss, Limit: l.Limit}); *l != rest {
+		t.Errorf("%s has more than rate, delay, loss and limit: %+v", field, *l)
+	}
+}
