@@ -134,11 +134,16 @@ func clusterConfig(kubeconfig string) (*rest.Config, error) {
 // serve runs all parts until one fails or ctx ends.
 func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engine, keeper *holder.Client, held map[string]int, config *rest.Config) error {
 	var cluster atomic.Pointer[worker.Cluster]
+	sampler := &worker.Sampler{Host: o.Host, Directory: filepath.Join(o.StateDirectory, "spool"), Log: log}
+	if err := sampler.Open(); err != nil {
+		return err
+	}
 	manager, err := worker.NewManager(worker.Options{StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
-		Finder: netns.Finder{}, Log: log, Changed: worker.ChangedBy(&cluster)})
+		Finder: netns.Finder{}, Log: log, Recorder: sampler, Changed: worker.ChangedBy(&cluster)})
 	if err != nil {
 		return err
 	}
+	sampler.Manager = manager
 	// First of all: the nodes' radios have been deaf since the last worker ended.
 	if err := manager.Restore(held); err != nil {
 		log.Error("restore attachments", "error", err)
@@ -149,7 +154,6 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 		return err
 	}
 	cluster.Store(c)
-	sampler := &worker.Sampler{Manager: manager, Host: o.Host, Directory: filepath.Join(o.StateDirectory, "spool"), Log: log}
 	if o.TokenFile != "" {
 		direct := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}}
 		sampler.Archive = client.New(o.ServerURL, direct, client.TokenFile(o.TokenFile))
@@ -157,11 +161,14 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	var ready atomic.Bool
 	parts := group{}
 	ctx, cancel := context.WithCancelCause(ctx)
+	loops := newHealth()
+	go loops.watch(ctx, engine.Answer) // may never return
+	parts.run(cancel, func() error { return manager.Beat(ctx) })
 	parts.run(cancel, func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
 	parts.run(cancel, func() error { return manager.Listen(ctx, o.Socket) })
 	parts.run(cancel, func() error { return sampler.Run(ctx) })
-	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, manager, &ready) })
-	parts.run(cancel, func() error { return sweep(ctx, log, manager) })
+	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, manager, loops, &ready) })
+	parts.run(cancel, func() error { return sweep(ctx, log, manager, &ready) })
 	<-ctx.Done()
 	parts.wait.Wait()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -180,29 +187,49 @@ func (g *group) run(cancel context.CancelCauseFunc, part func() error) {
 	})
 }
 
-const sweepInterval = 5 * time.Second
+const (
+	sweepInterval  = 5 * time.Second
+	orphanInterval = time.Minute
+	retryInterval  = 100 * time.Millisecond
+)
 
-func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager) error {
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
+func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager, ready *atomic.Bool) error {
+	again, pinned, orphaned := time.NewTicker(retryInterval), time.NewTicker(sweepInterval), time.NewTicker(orphanInterval)
+	defer again.Stop()
+	defer pinned.Stop()
+	defer orphaned.Stop()
+	orphans := worker.Sweeper{Manager: manager}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticker.C:
+		case now := <-again.C:
+			manager.Retry(now)
+		case <-pinned.C:
 			if err := manager.SweepPinned(); err != nil {
 				log.Error("let go of namespaces of pods that are gone", "error", err)
+			}
+		case <-orphaned.C:
+			if !ready.Load() {
+				continue
+			}
+			if err := orphans.Sweep(); err != nil {
+				log.Error("remove orphans", "error", err)
 			}
 		}
 	}
 }
 
-func serveMetrics(ctx context.Context, address string, manager *worker.Manager, ready *atomic.Bool) error {
+func serveMetrics(ctx context.Context, address string, manager *worker.Manager, loops *health, ready *atomic.Bool) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(manager, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := loops.check(time.Now()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ready.Load() {
 			http.Error(w, "the API server's objects are not all known yet", http.StatusServiceUnavailable)

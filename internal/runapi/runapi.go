@@ -334,7 +334,8 @@ type RadioSample struct {
 	BytesSent      uint64 `json:"bytesSent"`
 	FramesReceived uint64 `json:"framesReceived"`
 	BytesReceived  uint64 `json:"bytesReceived"`
-	// Drops by reason: loss, queueFull, noReceiver, silent, tapRing, inFlightAtEnd …
+	// Drops by reason: loss, queueFull, noReceiver, silent, tapRing, inFlightAtEnd, radiodRestarted (which the
+	// framesLost of RadioGaps count too) …
 	Drops map[string]uint64 `json:"drops,omitempty"`
 	// QueueDepth is the number of frames waiting or under way on the node's egress.
 	QueueDepth int `json:"queueDepth"`
@@ -352,7 +353,10 @@ type RadioHeader struct {
 	// Host is the Kubernetes node's name.
 	Host   string `json:"host"`
 	Kernel string `json:"kernel"`
-	// Settings of the nodes' namespaces, by name.
+	// Nodes that the settings are of.
+	Nodes []string `json:"nodes,omitempty"`
+	// Settings of the nodes' namespaces, by name: kernel settings as sysctl(8) writes them, and INTERFACE.mtu
+	// (bytes) and INTERFACE.txqueuelen (frames).
 	Settings map[string]string `json:"settings,omitempty"`
 }
 
@@ -364,7 +368,8 @@ type RadioGap struct {
 	Gap string `json:"gap"`
 	// Node that the gap is for; empty for all of the host's nodes of the run.
 	Node string `json:"node,omitempty"`
-	// FromNanoseconds and ToNanoseconds by the real-time clock; ToNanoseconds is 0 where it has not ended.
+	// FromNanoseconds and ToNanoseconds by the real-time clock; ToNanoseconds is 0 where it has not ended. When it
+	// ends, another gap of the same kind, node and FromNanoseconds says so.
 	FromNanoseconds int64  `json:"fromTs"`
 	ToNanoseconds   int64  `json:"toTs,omitempty"`
 	Reason          string `json:"reason"`

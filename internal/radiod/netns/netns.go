@@ -38,15 +38,9 @@ type Finder struct {
 // Find opens the namespace with the given identity: at path on the host, where its runtime had
 // mounted it, or as that of any process. While the file is open the namespace cannot end.
 func (f Finder) Find(path string, want Identity) (*os.File, error) {
-	proc := f.Proc
-	if proc == "" {
-		proc = "/proc"
-	}
-	// The first process of the host (hostPID) sees the host's mounts, which our container does not.
-	for _, candidate := range []string{filepath.Join(proc, "1/root", path), path} {
-		if file := openIf(candidate, want); path != "" && file != nil {
-			return file, nil
-		}
+	proc := f.proc()
+	if file := f.At(path, want); file != nil {
+		return file, nil
 	}
 	entries, err := os.ReadDir(proc)
 	if err != nil {
@@ -60,6 +54,53 @@ func (f Finder) Find(path string, want Identity) (*os.File, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: inode %d, once at %s", ErrGone, want.Inode, path)
+}
+
+// At opens the namespace if it is at path on the host, without looking elsewhere; nil where it is not.
+func (f Finder) At(path string, want Identity) *os.File {
+	if path == "" {
+		return nil
+	}
+	// The first process of the host (hostPID) sees the host's mounts, which our container does not.
+	for _, candidate := range []string{filepath.Join(f.proc(), "1/root", path), path} {
+		if file := openIf(candidate, want); file != nil {
+			return file
+		}
+	}
+	return nil
+}
+
+// All opens every namespace that a process has, once each. The caller closes them.
+func (f Finder) All() (map[Identity]*os.File, error) {
+	entries, err := os.ReadDir(f.proc())
+	if err != nil {
+		return nil, fmt.Errorf("network namespaces: %w", err)
+	}
+	all := map[Identity]*os.File{}
+	for _, entry := range entries {
+		if name := entry.Name(); name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		path := filepath.Join(f.proc(), entry.Name(), "ns/net")
+		var stat unix.Stat_t
+		if unix.Stat(path, &stat) != nil {
+			continue // the process has ended
+		}
+		identity := Identity{stat.Dev, stat.Ino}
+		if all[identity] == nil {
+			if file := openIf(path, identity); file != nil {
+				all[identity] = file
+			}
+		}
+	}
+	return all, nil
+}
+
+func (f Finder) proc() string {
+	if f.Proc == "" {
+		return "/proc"
+	}
+	return f.Proc
 }
 
 func openIf(path string, want Identity) *os.File {

@@ -8,11 +8,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radio"
 )
 
 // Interface is a radio interface as it is to be.
@@ -24,7 +27,12 @@ type Interface struct {
 	MTU     int
 	// Primary takes the pod's multicast and limited broadcast.
 	Primary bool
+	// Owner is written to the interface, so that one that is left over tells whose it was.
+	Owner string
 }
+
+// ownerPrefix of the interface's alias, before its owner.
+const ownerPrefix = "vignette "
 
 // ParseInterface reads the parts that are text in the API.
 func ParseInterface(name, mac, address string, mtu int, primary bool) (Interface, error) {
@@ -102,9 +110,16 @@ func SetUp(temporary string, i Interface) (index int, settings map[string]string
 	if err := h.LinkSetName(link, i.Name); err != nil {
 		return index, nil, fmt.Errorf("interface %s: rename to %s: %w", temporary, i.Name, err)
 	}
+	if i.Owner != "" {
+		if err := h.LinkSetAlias(link, ownerPrefix+i.Owner); err != nil {
+			return index, nil, fmt.Errorf("interface %s: alias: %w", i.Name, err)
+		}
+	}
 	if settings, err = applySettings(procSysNet, i.Name); err != nil {
 		return index, settings, err
 	}
+	settings[i.Name+".mtu"] = strconv.Itoa(i.MTU)
+	settings[i.Name+".txqueuelen"] = strconv.Itoa(queueLength)
 	if err := h.AddrAdd(link, &netlink.Addr{IPNet: i.Address, Broadcast: broadcastOf(i.Address)}); err != nil {
 		return index, settings, fmt.Errorf("interface %s: address %v: %w", i.Name, i.Address, err)
 	}
@@ -214,7 +229,7 @@ func Remove(name string) error {
 	if err != nil {
 		return fmt.Errorf("interface %s: %w", name, err)
 	}
-	if link.Type() != "tuntap" && link.Type() != "tun" {
+	if !isTAP(link) {
 		return nil // not ours
 	}
 	if err := h.LinkDel(link); err != nil {
@@ -226,11 +241,16 @@ func Remove(name string) error {
 // State is what radiod reads of an interface from time to time.
 type State struct {
 	Index int
+	// Owner as the interface was given it; empty where radiod did not make it.
+	Owner string
 	// RingDrops are frames of the node that the TAP's ring had no room for.
 	RingDrops uint64
+	// Traffic that passed through the TAP's descriptor.
+	Traffic radio.Traffic
 }
 
-// Read gives the state of the interface in the calling thread's namespace.
+// Read gives the state of the interface in the calling thread's namespace. The error is
+// os.ErrNotExist where there is none of that name.
 func Read(name string) (State, error) {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -238,15 +258,50 @@ func Read(name string) (State, error) {
 	}
 	defer h.Close()
 	link, err := h.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		err = os.ErrNotExist
+	}
 	if err != nil {
 		return State{}, fmt.Errorf("interface %s: %w", name, err)
 	}
-	s := State{Index: link.Attrs().Index}
-	if statistics := link.Attrs().Statistics; statistics != nil {
-		s.RingDrops = statistics.TxDropped
-	}
-	return s, nil
+	return stateOf(link), nil
 }
+
+func stateOf(link netlink.Link) State {
+	attributes := link.Attrs()
+	s := State{Index: attributes.Index}
+	if owner, ours := strings.CutPrefix(attributes.Alias, ownerPrefix); ours {
+		s.Owner = owner
+	}
+	if n := attributes.Statistics; n != nil {
+		s.RingDrops = n.TxDropped
+		// What the interface transmits, radiod reads.
+		s.Traffic = radio.Traffic{FramesRead: n.TxPackets, BytesRead: n.TxBytes, FramesWritten: n.RxPackets, BytesWritten: n.RxBytes}
+	}
+	return s
+}
+
+// Owned gives the radios that radiod made, by name, in the calling thread's namespace.
+func Owned() (map[string]State, error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	links, err := h.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("interfaces: %w", err)
+	}
+	owned := map[string]State{}
+	for _, link := range links {
+		if state := stateOf(link); isTAP(link) && state.Owner != "" {
+			owned[link.Attrs().Name] = state
+		}
+	}
+	return owned, nil
+}
+
+func isTAP(link netlink.Link) bool { return link.Type() == "tuntap" || link.Type() == "tun" }
 
 // Gateways of the default routes in the calling thread's namespace.
 func Gateways() ([]net.IP, error) {

@@ -89,7 +89,8 @@ func (m *Manager) admit(request wire.Request, identity netns.Identity) (*attachm
 	}
 	return &attachment{record: record{PodUID: request.PodUID, PodNamespace: request.PodNamespace, PodName: request.PodName,
 		ContainerID: request.ContainerID, Interface: request.Interface, Configuration: request.Configuration,
-		NamespacePath: request.Namespace, Namespace: identity, NetworkUID: string(n.object.UID), Member: *member}}, int(n.object.Spec.MTU), nil
+		NamespacePath: request.Namespace, Namespace: identity, NetworkUID: string(n.object.UID),
+		RunUID: string(n.object.Spec.Experiment.UID), Network: n.object.Spec.Network, Member: *member}}, int(n.object.Spec.MTU), nil
 }
 
 func (m *Manager) existing(key memberKey) *attachment {
@@ -115,11 +116,16 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 	if err != nil {
 		return err
 	}
+	i.Owner = m.owner(a.PodUID)
 	fd, temporary, err := tap.Create()
 	if err != nil {
 		return err
 	}
 	a.fd = fd
+	if err := m.store.removeBook(a.id()); err != nil { // of a worker that died before it had written its record
+		return errors.Join(err, tap.Destroy(fd))
+	}
+	a.book, _ = m.bookOf(a.id())
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, m.remove(a))
@@ -243,22 +249,7 @@ func (m *Manager) check(request wire.Request, namespace *os.File) error {
 // gone. The second condition guards against runtimes that list less than they should: equal names
 // of network configurations in two namespaces are one to them.
 func (m *Manager) collectGarbage(request wire.Request) error {
-	m.mu.Lock()
-	var suspects []*attachment
-	for _, a := range m.attachments {
-		if a.Configuration == request.Configuration && !slices.Contains(request.Valid, wire.Attachment{ContainerID: a.ContainerID, Interface: a.Interface}) {
-			suspects = append(suspects, a)
-		}
-	}
-	m.mu.Unlock()
-	var err error
-	for _, a := range suspects {
-		file, findErr := m.Finder.Find(a.NamespacePath, a.Namespace)
-		if findErr == nil {
-			_ = file.Close()
-			continue
-		}
-		err = errors.Join(err, m.removeIf(a.key(), func(x *attachment) bool { return x == a }))
-	}
-	return err
+	return m.removeWithoutNamespace(func(a *attachment) bool {
+		return a.Configuration == request.Configuration && !slices.Contains(request.Valid, wire.Attachment{ContainerID: a.ContainerID, Interface: a.Interface})
+	})
 }

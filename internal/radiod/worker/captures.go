@@ -70,7 +70,7 @@ func (s *Sampler) sampleCaptures(now int64) error {
 	}
 	var failed error
 	for _, uid := range s.Captures.Runs() {
-		r, err := s.run(uid, nil)
+		r, err := s.run(uid)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue

@@ -38,6 +38,8 @@ type Options struct {
 	Log            *slog.Logger
 	// Captures records frames at the attachments' radios; nil for no captures.
 	Captures *capture.Recorder
+	// Recorder takes what the results must know of an attachment's end or a time without radio; nil for none.
+	Recorder Recorder
 	// Changed is called, and must return at once, when the number of a network's attachments or its message may have changed.
 	Changed func(network *v1alpha1.RadioNetwork)
 }
@@ -58,8 +60,7 @@ type attachment struct {
 	fd   int
 	port *radio.Port
 	tap  *capture.Tap
-	// ringDrops as last read from the kernel.
-	ringDrops uint64
+	book *book
 	// taken are the interface indexes that the pod's namespace had before.
 	taken []int
 }
@@ -68,6 +69,7 @@ type attachment struct {
 type Manager struct {
 	Options
 	store    store
+	instance string // of the state folder
 	attach   attachTimes
 	changes  changeCounters
 	refused  refusals
@@ -78,6 +80,9 @@ type Manager struct {
 	networks    map[string]*network
 	members     map[memberKey]string // the network's UID
 	attachments map[memberKey]*attachment
+	missing     map[memberKey]*missing
+	seen        int64         // when the worker before was last seen; set by Restore
+	leaving     []*attachment // detached, with frames under way
 	allowed     podnet.Allowed
 	// rulesBehind: some pod's rules could not be changed to what is allowed now.
 	rulesBehind bool
@@ -89,12 +94,24 @@ func NewManager(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	instance, err := s.instance()
+	if err != nil {
+		return nil, err
+	}
 	if options.Changed == nil {
 		options.Changed = func(*v1alpha1.RadioNetwork) {}
 	}
-	return &Manager{Options: options, store: s, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
-		members: map[memberKey]string{}, attachments: map[memberKey]*attachment{}}, nil
+	if options.Recorder == nil {
+		options.Recorder = noRecorder{}
+	}
+	return &Manager{Options: options, store: s, instance: instance, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
+		members: map[memberKey]string{}, attachments: map[memberKey]*attachment{},
+		missing: map[memberKey]*missing{}}, nil
 }
+
+// owner of a pod's radios. Another radiod may run on the same kernel, as in a cluster of containers, and
+// must not take ours for its orphans.
+func (m *Manager) owner(podUID string) string { return m.instance + " " + podUID }
 
 func (m *Manager) lockPod(uid string) *sync.Mutex {
 	l := &m.pods[maphash.String(m.hashSeed, uid)%uint64(len(m.pods))]
@@ -163,7 +180,7 @@ func (m *Manager) RemoveNetwork(uid string) error {
 	if n.running != nil {
 		n.running.Close()
 	}
-	return err
+	return errors.Join(err, m.recordNetworkEnd(uid))
 }
 
 // Prune removes networks that the API server does not have, and attachments of none and of former members.
@@ -239,10 +256,11 @@ func (m *Manager) join(a *attachment) error {
 	}
 	key, containerID := a.key(), a.ContainerID
 	a.port, err = n.running.Attach(radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
-		Descriptor: a.fd, Gone: func() { m.interfaceGone(key, containerID) }})
+		Descriptor: a.fd, Ledger: &a.book.ledger, Gone: func() { m.interfaceGone(key, containerID) }})
 	if err != nil {
 		return err
 	}
+	a.book.keepFor(a.port)
 	m.attachments[key] = a
 	if err := m.capture(n, a); err != nil {
 		n.message = err.Error() // the node works all the same
@@ -274,6 +292,7 @@ func (m *Manager) removeIf(key memberKey, meant func(*attachment) bool) error {
 
 // remove ends an attachment; its pod is locked. The interface vanishes with the last descriptor.
 func (m *Manager) remove(a *attachment) error {
+	m.readRingAtEnd(a)
 	if a.port != nil {
 		a.port.Detach()
 	}
@@ -284,7 +303,8 @@ func (m *Manager) remove(a *attachment) error {
 	n := m.networks[a.NetworkUID]
 	m.mu.Unlock()
 	m.endCaptures(a)
-	err := errors.Join(m.store.remove(attachmentFiles, a.id()), tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
+	// The last counters are written down before their memory goes.
+	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()), tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
 	if n != nil {
 		m.Changed(n.object)
 	}
@@ -357,26 +377,7 @@ func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 
 // SweepPinned lets go of namespaces that only our descriptors keep alive, every few seconds.
 func (m *Manager) SweepPinned() error {
-	m.mu.Lock()
-	var pinned []*attachment
-	for _, a := range m.attachments {
-		if a.Pinned {
-			pinned = append(pinned, a)
-		}
-	}
-	m.mu.Unlock()
-	var err error
-	for _, a := range pinned {
-		file, findErr := m.Finder.Find(a.NamespacePath, a.Namespace)
-		if findErr == nil {
-			_ = file.Close()
-			continue
-		}
-		if errors.Is(findErr, netns.ErrGone) {
-			err = errors.Join(err, m.removeIf(a.key(), func(x *attachment) bool { return x == a }))
-		}
-	}
-	return err
+	return m.removeWithoutNamespace(func(a *attachment) bool { return a.Pinned })
 }
 
 // Close lets the engine's ports go but leaves the interfaces as they are, for the next worker.

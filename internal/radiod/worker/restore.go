@@ -4,55 +4,140 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
+	"time"
 
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/tap"
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // Restore takes up the attachments of earlier workers: with the descriptors that the parent held,
-// or, where the parent has died as well, by opening the TAPs in their pods' namespaces. What cannot
-// be taken up is removed. Errors are for the log: the rest goes on.
+// or, where the parent has died as well, by opening the TAPs in their pods' namespaces. What is gone is
+// removed, what cannot be taken up now is tried again by Retry, and the results learn of all of it.
+// Errors are for the log: the rest goes on.
 func (m *Manager) Restore(held map[string]int) error {
-	networks, err := load[v1alpha1.RadioNetwork](m.store, networkFiles)
+	m.seen = m.store.lastSeen()
+	rebooted, err := m.store.newBoot()
+	networks, loadErr := load[v1alpha1.RadioNetwork](m.store, networkFiles)
+	err = errors.Join(err, loadErr)
 	for i := range networks {
 		err = errors.Join(err, m.SetNetwork(&networks[i]))
 	}
 	records, loadErr := load[record](m.store, attachmentFiles)
 	err = errors.Join(err, loadErr)
+	var all []*attachment
+	lost := map[*attachment]error{}
 	for _, r := range records {
-		fd, ok := held[r.id()]
-		if !ok {
-			fd = -1
+		a := &attachment{record: r, fd: -1}
+		if fd, ok := held[r.id()]; ok {
+			a.fd = fd
+			delete(held, r.id())
 		}
-		delete(held, r.id())
-		if restoreErr := m.restore(r, fd); restoreErr != nil {
-			err = errors.Join(err, fmt.Errorf("restore %s of pod %s: %w", r.Interface, r.PodUID, restoreErr))
+		if takeErr := m.takeUp(a, rebooted); takeErr != nil {
+			lost[a] = takeErr
 		}
+		all = append(all, a)
+	}
+	m.settle(all)
+	for _, a := range all {
+		err = errors.Join(err, m.rejoin(a, lost))
 	}
 	for id, fd := range held {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
-	return errors.Join(err, removeTemporary())
+	return errors.Join(err, m.recordGaps(all, lost), m.store.removeStrayBooks(all), removeTemporary(nil))
 }
 
-func (m *Manager) restore(r record, fd int) error {
-	defer m.lockPod(r.PodUID).Unlock()
-	a := &attachment{record: r, fd: fd}
-	if fd < 0 {
+var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
+
+// takeUp gets an attachment's descriptor and counters.
+func (m *Manager) takeUp(a *attachment, rebooted bool) error {
+	book, fresh := m.bookOf(a.id())
+	a.book = book
+	switch {
+	case rebooted:
+		return errRebooted // whatever has the namespace's number now
+	case a.fd < 0:
 		if err := m.adopt(a); err != nil {
-			if errors.Is(err, netns.ErrGone) {
-				err = nil
-			}
-			return errors.Join(err, m.store.remove(attachmentFiles, r.id()))
+			return err
 		}
 	}
-	if err := m.join(a); err != nil {
-		return errors.Join(err, m.remove(a))
+	if fresh {
+		traffic, err := m.traffic(a)
+		if err != nil {
+			return err
+		}
+		a.book.ledger.Begin(traffic)
 	}
 	return nil
+}
+
+// settle counts what the earlier worker had under way as lost, network by network.
+func (m *Manager) settle(all []*attachment) {
+	networks := map[string][]*attachment{}
+	for _, a := range all {
+		networks[a.NetworkUID] = append(networks[a.NetworkUID], a)
+	}
+	for _, attachments := range networks {
+		ledgers := make([]*radio.Ledger, len(attachments))
+		for i, a := range attachments {
+			ledgers[i] = &a.book.ledger
+		}
+		radio.Settle(ledgers, func(i int) (radio.Traffic, error) { return m.traffic(attachments[i]) })
+	}
+}
+
+// traffic of an attachment as the kernel counted it.
+func (m *Manager) traffic(a *attachment) (traffic radio.Traffic, err error) {
+	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
+	if err != nil {
+		return traffic, err
+	}
+	defer namespace.Close()
+	err = netns.Do(namespace, func() error {
+		state, err := podnet.Read(a.Interface)
+		traffic = state.Traffic
+		return err
+	})
+	return traffic, err
+}
+
+// rejoin lets frames flow again, or parts with an attachment that is lost.
+func (m *Manager) rejoin(a *attachment, lost map[*attachment]error) error {
+	defer m.lockPod(a.PodUID).Unlock()
+	err := lost[a]
+	if err == nil {
+		if err = m.join(a); err == nil {
+			return nil
+		}
+		lost[a] = err
+		return errors.Join(a.failed(err), m.remove(a))
+	}
+	if errors.Is(err, netns.ErrGone) {
+		if a.fd >= 0 {
+			return m.remove(a)
+		}
+		return m.forget(a)
+	}
+	m.mu.Lock()
+	m.missing[a.key()] = &missing{attachment: a, err: err, next: time.Now().Add(firstRetry), pause: firstRetry}
+	m.mu.Unlock()
+	return a.failed(err)
+}
+
+func (a *attachment) failed(err error) error {
+	return fmt.Errorf("take up %s of pod %s: %w", a.Interface, a.PodUID, err)
+}
+
+// forget removes what is left of an attachment without a descriptor.
+func (m *Manager) forget(a *attachment) error {
+	return errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()))
 }
 
 // adopt opens the TAP of a record in its pod's namespace and gives it to the parent.
@@ -62,10 +147,7 @@ func (m *Manager) adopt(a *attachment) error {
 		return err
 	}
 	defer namespace.Close()
-	err = netns.Do(namespace, func() error {
-		a.fd, err = tap.Open(a.Interface, a.Index)
-		return err
-	})
+	err = netns.Do(namespace, func() error { return a.open(m.owner(a.PodUID)) })
 	if err != nil {
 		return err
 	}
@@ -73,13 +155,130 @@ func (m *Manager) adopt(a *attachment) error {
 	return errors.Join(m.store.put(attachmentFiles, a.id(), &a.record), m.Keeper.Hold(a.id(), a.fd))
 }
 
-// removeTemporary removes TAPs that never reached their pods.
-func removeTemporary() error {
-	links, err := net.Interfaces()
-	for _, l := range links {
-		if strings.HasPrefix(l.Name, tap.TemporaryPrefix) {
-			err = errors.Join(err, podnet.Remove(l.Name))
+// open takes over the TAP on a thread in its namespace, if it is still the owner's.
+func (a *attachment) open(owner string) error {
+	state, err := podnet.Read(a.Interface)
+	stranger := state.Index != a.Index || state.Owner != "" && state.Owner != owner
+	if errors.Is(err, os.ErrNotExist) || err == nil && stranger {
+		return fmt.Errorf("%w: its interface %s was removed", netns.ErrGone, a.Interface)
+	}
+	if err != nil {
+		return err
+	}
+	a.fd, err = tap.Open(a.Interface, a.Index)
+	return err
+}
+
+// temporary is a TAP that has not reached its pod.
+type temporary struct {
+	name  string
+	index int
+}
+
+// removeTemporary removes TAPs that never reached their pods: all, or those of a list.
+func removeTemporary(only map[temporary]bool) error {
+	found, err := temporaries()
+	for _, t := range found {
+		if only == nil || only[t] {
+			err = errors.Join(err, podnet.Remove(t.name))
 		}
 	}
 	return err
+}
+
+func temporaries() (found []temporary, err error) {
+	links, err := net.Interfaces()
+	for _, l := range links {
+		if strings.HasPrefix(l.Name, tap.TemporaryPrefix) {
+			found = append(found, temporary{l.Name, l.Index})
+		}
+	}
+	return found, err
+}
+
+const (
+	firstRetry   = 100 * time.Millisecond
+	longestRetry = 30 * time.Second
+)
+
+// missing is an attachment that could not be taken up, and is tried again.
+type missing struct {
+	*attachment
+	err   error
+	next  time.Time
+	pause time.Duration
+}
+
+// String for the RadioNetwork's status.
+func (x *missing) String() string {
+	return fmt.Sprintf("%s has no radio since radiod was restarted, and is tried again: %v", x.Member.Node, x.err)
+}
+
+// Retry tries again what Restore could not take up, as its time comes.
+func (m *Manager) Retry(now time.Time) {
+	m.mu.Lock()
+	var due []*missing
+	for _, x := range m.missing {
+		if !now.Before(x.next) {
+			due = append(due, x)
+		}
+	}
+	m.mu.Unlock()
+	for _, x := range due {
+		m.retry(x, now)
+	}
+}
+
+func (m *Manager) retry(x *missing, now time.Time) {
+	defer m.lockPod(x.PodUID).Unlock()
+	m.mu.Lock()
+	replaced, member := m.attachments[x.key()] != nil, m.members[x.key()] == x.NetworkUID
+	m.mu.Unlock()
+	var err error
+	switch {
+	case replaced: // its files are the new one's
+		m.settled(x)
+		return
+	case !member:
+		err = fmt.Errorf("%w: no RadioNetwork lists it any more", netns.ErrGone)
+	case x.fd < 0:
+		err = m.adopt(x.attachment)
+	}
+	if err == nil {
+		err = m.join(x.attachment)
+	}
+	switch {
+	case err == nil:
+		m.settled(x)
+		m.Log.Info("took up a radio after all", "pod", x.PodUID, "interface", x.Interface)
+		err = m.Recorder.Record(x.RunUID, []runapi.RadioGap{m.endOfLoss(x)}, nil)
+	case errors.Is(err, netns.ErrGone):
+		m.settled(x)
+		err = m.forget(x.attachment)
+	default:
+		x.pause = min(2*x.pause, longestRetry)
+		m.mu.Lock()
+		x.err, x.next = err, now.Add(x.pause)
+		m.mu.Unlock()
+		err = nil
+	}
+	if err != nil {
+		m.Log.Error("after a restart", "pod", x.PodUID, "interface", x.Interface, "error", err)
+	}
+}
+
+// settled takes an attachment off the list of those that are missing.
+func (m *Manager) settled(x *missing) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.missing, x.key())
+	if n := m.networks[x.NetworkUID]; n != nil {
+		m.Changed(n.object)
+	}
+}
+
+func (m *Manager) endOfLoss(x *missing) runapi.RadioGap {
+	now := clock.Realtime()
+	return runapi.RadioGap{TimeNanoseconds: now, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.seen, ToNanoseconds: now,
+		Reason: x.Interface + " could not be taken up at once after a restart of radiod"}
 }

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,24 +47,15 @@ type Sampler struct {
 // run is one experiment with attachments on this host, or lately so.
 type run struct {
 	spool *spool
-	// carried is what earlier workers counted, by network and node, and last the newest samples with it.
-	carried, last map[string]runapi.RadioSample
-	finished      time.Time // zero while there are attachments
-	capturesOver  bool      // all captures have ended, and the log says so
+	// described are the nodes, by network and node, whose settings are written down.
+	described map[string]bool
+	finished  time.Time // zero while there are attachments
+	// capturesOver: all captures have ended, and the log says so.
+	capturesOver bool
 }
 
-// header is a line before samples: where and under which settings they were made.
-type header struct {
-	TimeNanoseconds int64  `json:"ts"`
-	Host            string `json:"host"`
-	Kernel          string `json:"kernel"`
-	// Restarted: an earlier worker wrote what comes before; frames it had under way are lost.
-	Restarted bool              `json:"restarted,omitempty"`
-	Settings  map[string]string `json:"settings,omitempty"`
-}
-
-// Run samples and ships until ctx ends.
-func (s *Sampler) Run(ctx context.Context) error {
+// Open takes up what earlier workers have left; it comes before everything else.
+func (s *Sampler) Open() error {
 	if err := os.MkdirAll(s.Directory, 0o700); err != nil {
 		return fmt.Errorf("spool folder: %w", err)
 	}
@@ -72,6 +63,11 @@ func (s *Sampler) Run(ctx context.Context) error {
 	if err := s.openLeftOver(); err != nil {
 		s.Log.Error("spools of earlier workers", "error", err)
 	}
+	return nil
+}
+
+// Run samples and ships until ctx ends.
+func (s *Sampler) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.shipAll(ctx) })
 	defer wait.Wait()
@@ -98,7 +94,7 @@ func (s *Sampler) openLeftOver() error {
 	entries, err := os.ReadDir(s.Directory)
 	for _, entry := range entries {
 		if uid, _, ok := parseSpoolName(entry.Name()); ok {
-			_, openErr := s.run(uid, nil)
+			_, openErr := s.run(uid)
 			err = errors.Join(err, openErr)
 		}
 	}
@@ -106,24 +102,56 @@ func (s *Sampler) openLeftOver() error {
 }
 
 // run gives the run with that UID, opening its spool at first.
-func (s *Sampler) run(uid string, settings map[string]string) (*run, error) {
+func (s *Sampler) run(uid string) (*run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.runs[uid]; r != nil {
 		return r, nil
 	}
-	sp, existed, err := openSpool(s.Directory, uid)
+	sp, err := openSpool(s.Directory, uid)
 	if err != nil {
 		return nil, err
+	}
+	r := &run{spool: sp, described: map[string]bool{}, finished: time.Now()}
+	s.runs[uid] = r
+	return r, nil
+}
+
+// headers describe the nodes that have not been described yet, those with equal settings together.
+func (s *Sampler) headers(now int64, r *run, networks []NetworkCounters) (headers []runapi.RadioHeader) {
+	for _, n := range networks {
+		first := len(headers)
+		for i := range n.Nodes {
+			node := &n.Nodes[i]
+			key := n.Network + "/" + node.Node
+			if r.described[key] {
+				continue
+			}
+			r.described[key] = true
+			same := slices.IndexFunc(headers[first:], func(h runapi.RadioHeader) bool { return maps.Equal(h.Settings, node.Settings) })
+			if same < 0 {
+				same = len(headers) - first
+				headers = append(headers, runapi.RadioHeader{TimeNanoseconds: now, Host: s.Host, Kernel: kernelRelease(), Settings: node.Settings})
+			}
+			headers[first+same].Nodes = append(headers[first+same].Nodes, node.Node)
+		}
+	}
+	return headers
+}
+
+// Record writes down gaps and last counters of a run, in a spool that outlives the worker.
+func (s *Sampler) Record(uid string, gaps []runapi.RadioGap, last []NetworkCounters) error {
+	r, err := s.run(uid)
+	if err != nil {
+		return err
 	}
 	now := clock.Realtime()
-	r := &run{spool: sp, carried: s.loadCarried(uid), finished: time.Unix(0, now)}
-	line, err := json.Marshal(header{now, s.Host, kernelRelease(), existed, settings})
-	if err != nil {
-		return nil, err
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	for i := range gaps {
+		err = errors.Join(err, encoder.Encode(&gaps[i]))
 	}
-	s.runs[uid] = r
-	return r, sp.append(now, append(line, '\n'))
+	return errors.Join(err, encodeSamples(encoder, now, last), r.spool.append(now, lines.Bytes()))
 }
 
 func kernelRelease() string {
@@ -137,28 +165,39 @@ func kernelRelease() string {
 // sample writes one line per node and network.
 func (s *Sampler) sample(now int64, networks []NetworkCounters) error {
 	var failed error
-	lines := map[string]*bytes.Buffer{}
-	active := map[string]*run{}
+	byRun := map[string][]NetworkCounters{}
 	for _, n := range networks {
-		uid := string(n.Experiment.UID)
-		r, err := s.run(uid, n.Settings)
+		byRun[string(n.Experiment.UID)] = append(byRun[string(n.Experiment.UID)], n)
+	}
+	active := map[string]*run{}
+	for uid, counted := range byRun {
+		r, err := s.run(uid)
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		if active[uid] == nil {
-			active[uid], lines[uid] = r, &bytes.Buffer{}
-			r.last = map[string]runapi.RadioSample{}
-		}
-		encoder := json.NewEncoder(lines[uid])
-		for i := range n.Nodes {
-			sample := r.total(sampleOf(now, n.Network, &n.Nodes[i]))
-			failed = errors.Join(failed, encoder.Encode(sample))
-		}
+		active[uid] = r
+		failed = errors.Join(failed, s.sampleRun(now, r, counted))
 	}
 	s.markFinished(active)
-	for uid, r := range active {
-		failed = errors.Join(failed, r.spool.append(now, lines[uid].Bytes()), s.storeCarried(uid, r.last))
+	return failed
+}
+
+func (s *Sampler) sampleRun(now int64, r *run, networks []NetworkCounters) error {
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	var failed error
+	for _, header := range s.headers(now, r, networks) {
+		failed = errors.Join(failed, encoder.Encode(header))
+	}
+	return errors.Join(failed, encodeSamples(encoder, now, networks), r.spool.append(now, lines.Bytes()))
+}
+
+func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters) (failed error) {
+	for _, n := range networks {
+		for i := range n.Nodes {
+			failed = errors.Join(failed, encoder.Encode(sampleOf(now, n.Network, &n.Nodes[i])))
+		}
 	}
 	return failed
 }
@@ -197,70 +236,6 @@ func (n *NodeCounters) eachDrop(f func(reason string, frames uint64)) {
 	if n.RingDrops > 0 {
 		f(ringReason, n.RingDrops)
 	}
-}
-
-// total adds what earlier workers counted, so that a restart does not look like a counter going back.
-func (r *run) total(sample runapi.RadioSample) runapi.RadioSample {
-	key := sample.Network + "/" + sample.Node
-	if before, ok := r.carried[key]; ok {
-		sample.FramesSent += before.FramesSent
-		sample.BytesSent += before.BytesSent
-		sample.FramesReceived += before.FramesReceived
-		sample.BytesReceived += before.BytesReceived
-		drops := maps.Clone(before.Drops)
-		if drops == nil {
-			drops = map[string]uint64{}
-		}
-		for reason, frames := range sample.Drops {
-			if reason == ringReason { // the kernel's count goes on
-				drops[reason] = max(drops[reason], frames)
-				continue
-			}
-			drops[reason] += frames
-		}
-		sample.Drops = drops
-	}
-	r.last[key] = sample
-	return sample
-}
-
-// carriedReason of frames that a worker had under way when it ended.
-const carriedReason = "inFlightAtEnd"
-
-func (s *Sampler) carriedPath(uid string) string { return filepath.Join(s.Directory, uid+".counters") }
-
-func (s *Sampler) loadCarried(uid string) map[string]runapi.RadioSample {
-	text, err := os.ReadFile(s.carriedPath(uid))
-	if err != nil {
-		return nil // a new run
-	}
-	var carried map[string]runapi.RadioSample
-	if err := json.Unmarshal(text, &carried); err != nil {
-		s.Log.Warn("counters of the earlier worker are lost", "run", uid, "error", err)
-		return nil
-	}
-	for key, sample := range carried {
-		if sample.QueueDepth > 0 {
-			if sample.Drops == nil {
-				sample.Drops = map[string]uint64{}
-			}
-			sample.Drops[carriedReason] += uint64(sample.QueueDepth)
-			carried[key] = sample
-		}
-	}
-	return carried
-}
-
-func (s *Sampler) storeCarried(uid string, last map[string]runapi.RadioSample) error {
-	text, err := json.Marshal(last)
-	if err != nil {
-		return err
-	}
-	path := s.carriedPath(uid)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return fmt.Errorf("counters of run %s: %w", uid, err)
-	}
-	return os.Rename(path+".new", path)
 }
 
 // shipAll sends every run's samples about once a second, and forgets runs that are over.
@@ -309,14 +284,7 @@ func (s *Sampler) forget(uid string, r *run) {
 	s.mu.Lock()
 	delete(s.runs, uid)
 	s.mu.Unlock()
-	if err := errors.Join(r.spool.remove(), removeIfThere(s.carriedPath(uid)), s.forgetCaptures(uid)); err != nil {
+	if err := errors.Join(r.spool.remove(), s.forgetCaptures(uid)); err != nil {
 		s.Log.Warn("remove a spool", "run", strings.TrimSpace(uid), "error", err)
 	}
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
 }

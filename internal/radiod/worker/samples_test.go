@@ -57,7 +57,7 @@ func (a *archive) AppendRadio(_ context.Context, _, _ string, offset int64, cont
 
 func openTestSpool(t *testing.T, directory string) *spool {
 	t.Helper()
-	s, _, err := openSpool(directory, "run")
+	s, err := openSpool(directory, "run")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,11 +183,11 @@ func newSampler(directory string) *Sampler {
 }
 
 func countersOf(sent uint64, inFlight int) []NetworkCounters {
-	n := NodeCounters{Node: "hq", RingDrops: 2}
+	n := NodeCounters{Node: "hq", RingDrops: 2, Settings: map[string]string{"net.ipv4.ip_forward": "1"}}
 	n.FramesSent, n.InFlight = sent, inFlight
 	n.Drops[radio.Loss] = 1
 	return []NetworkCounters{{UID: "net", Network: "vhf", Experiment: v1alpha1.ExperimentReference{Namespace: "team", Name: "exp", UID: "run"},
-		Nodes: []NodeCounters{n}, Settings: map[string]string{"net.ipv4.ip_forward": "1"}}}
+		Nodes: []NodeCounters{n}}}
 }
 
 // lines gives the spool's lines and the samples among them.
@@ -210,24 +210,49 @@ func lines(t *testing.T, directory string) (all []string, samples []runapi.Radio
 	return all, samples
 }
 
-func TestSamplesFollowAHeaderAndGoOnAfterARestart(t *testing.T) {
-	directory := t.TempDir()
-	if err := newSampler(directory).sample(100, countersOf(10, 4)); err != nil {
+func TestSamplesFollowAHeaderOfTheNodesSettings(t *testing.T) {
+	s := newSampler(t.TempDir())
+	counters := countersOf(10, 4)
+	for _, node := range []string{"nor", "pol"} {
+		same := counters[0].Nodes[0]
+		same.Node = node
+		counters[0].Nodes = append(counters[0].Nodes, same)
+	}
+	counters[0].Nodes[2].Settings = map[string]string{"net.ipv4.ip_forward": "0"}
+	for _, now := range []int64{100, 200} {
+		if err := s.sample(now, counters); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := counters[0].Nodes[0]
+	late.Node = "late"
+	counters[0].Nodes = append(counters[0].Nodes, late)
+	if err := s.sample(300, counters); err != nil {
 		t.Fatal(err)
 	}
-	if err := newSampler(directory).sample(200, countersOf(3, 0)); err != nil { // a new worker counts from nothing
+	all, samples := lines(t, s.Directory)
+	if len(all) != 13 || len(samples) != 10 {
+		t.Fatalf("%d lines, %d samples: %q; want 3 headers and 10 samples", len(all), len(samples), all)
+	}
+	for line, want := range map[int][2]string{0: {`"nodes":["hq","nor"]`, `"1"`}, 1: {`"nodes":["pol"]`, `"0"`}, 8: {`"nodes":["late"]`, `"1"`}} {
+		if !strings.Contains(all[line], want[0]) || !strings.Contains(all[line], `"net.ipv4.ip_forward":`+want[1]) {
+			t.Errorf("line %d is %s; want a header with %s and ip_forward %s", line, all[line], want[0], want[1])
+		}
+	}
+}
+
+func TestGapsAndLastCountersAreWrittenAtOnce(t *testing.T) {
+	s := newSampler(t.TempDir())
+	gap := runapi.RadioGap{TimeNanoseconds: 9, Gap: gapRestarted, FromNanoseconds: 5, ToNanoseconds: 9, Reason: "because", FramesLost: 3}
+	if err := s.Record("run", []runapi.RadioGap{gap}, countersOf(10, 4)); err != nil {
 		t.Fatal(err)
 	}
-	all, samples := lines(t, directory)
-	if len(all) != 4 || len(samples) != 2 {
-		t.Fatalf("lines %q; want header, sample, header, sample", all)
+	all, samples := lines(t, s.Directory)
+	if len(all) != 2 || all[0] != `{"ts":9,"gap":"radiodRestarted","fromTs":5,"toTs":9,"reason":"because","framesLost":3}` {
+		t.Fatalf("lines %q; want the gap and a sample", all)
 	}
-	if !strings.Contains(all[0], `"net.ipv4.ip_forward":"1"`) || strings.Contains(all[0], "restarted") || !strings.Contains(all[2], `"restarted":true`) {
-		t.Errorf("headers %s and %s; want settings first, restarted second", all[0], all[2])
-	}
-	last := samples[1]
-	if last.FramesSent != 13 || last.Drops["loss"] != 2 || last.Drops["tapRing"] != 2 || last.Drops["inFlightAtEnd"] != 4 {
-		t.Errorf("sample %+v; want 13 sent, 2 lost, the ring's own count, 4 that were in flight", last)
+	if len(samples) != 1 || samples[0].FramesSent != 10 || samples[0].QueueDepth != 4 || samples[0].Drops["tapRing"] != 2 {
+		t.Errorf("samples %+v; want 10 sent, 4 under way, 2 dropped by the ring", samples)
 	}
 }
 

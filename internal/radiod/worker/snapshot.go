@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -16,6 +17,8 @@ type NodeCounters struct {
 	radio.Counters
 	// RingDrops are frames that the TAP's own ring had no room for.
 	RingDrops uint64
+	// Settings of the kernel in the node's namespace.
+	Settings map[string]string
 }
 
 // NetworkCounters is one network with its nodes, sorted by name.
@@ -24,8 +27,6 @@ type NetworkCounters struct {
 	Experiment v1alpha1.ExperimentReference
 	Network    string
 	Nodes      []NodeCounters
-	// Settings of the kernel in the first node's namespace.
-	Settings map[string]string
 }
 
 // Counters of all networks with attachments here, sorted. With reset, what is counted since the last
@@ -47,10 +48,11 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 		for _, s := range n.running.Snapshot(reset) {
 			node := NodeCounters{Node: s.Port.Name, Counters: s.Counters}
 			if a := byPort[s.Port]; a != nil {
-				node.RingDrops, counted.Settings = a.ringDrops, a.Settings
+				node.RingDrops, node.Settings = a.book.ringDrops, a.Settings
 			}
 			counted.Nodes = append(counted.Nodes, node)
 		}
+		counted.Nodes = append(counted.Nodes, m.stillUnderWay(uid, counted.Nodes)...)
 		if len(counted.Nodes) > 0 {
 			slices.SortFunc(counted.Nodes, func(a, b NodeCounters) int { return strings.Compare(a.Node, b.Node) })
 			all = append(all, counted)
@@ -68,7 +70,13 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 	if n == nil {
 		return 0, "", false
 	}
-	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })), n.message, true
+	message = n.message
+	for _, x := range m.missing {
+		if x.NetworkUID == uid {
+			message = strings.TrimPrefix(message+"; "+x.String(), "; ")
+		}
+	}
+	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })), message, true
 }
 
 // ReadRings reads the drops of all TAPs' rings from the kernel, which counts them in the pods' namespaces.
@@ -91,6 +99,19 @@ func (m *Manager) readRings(identity netns.Identity, attachments []*attachment) 
 		return
 	}
 	defer namespace.Close()
+	m.readRingsIn(namespace, attachments)
+}
+
+// readRingAtEnd reads what a TAP's ring has dropped up to its end, where its pod is still there: looking
+// for those that are not would take long when hundreds go at once.
+func (m *Manager) readRingAtEnd(a *attachment) {
+	if namespace := m.Finder.At(a.NamespacePath, a.Namespace); namespace != nil {
+		defer namespace.Close()
+		m.readRingsIn(namespace, []*attachment{a})
+	}
+}
+
+func (m *Manager) readRingsIn(namespace *os.File, attachments []*attachment) {
 	drops := make([]uint64, len(attachments))
 	_ = netns.Do(namespace, func() error {
 		for i, a := range attachments {
@@ -103,6 +124,6 @@ func (m *Manager) readRings(identity netns.Identity, attachments []*attachment) 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, a := range attachments {
-		a.ringDrops = max(a.ringDrops, drops[i])
+		a.book.ringDrops = max(a.book.ringDrops, drops[i])
 	}
 }

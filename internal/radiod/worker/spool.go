@@ -59,12 +59,12 @@ func parseSpoolName(name string) (uid string, base int64, ok bool) {
 	return parts[0], base, err == nil && base >= 0
 }
 
-// openSpool opens or creates a run's spool; existed tells that an earlier worker wrote it.
-func openSpool(directory, uid string) (s *spool, existed bool, err error) {
+// openSpool opens or creates a run's spool.
+func openSpool(directory, uid string) (s *spool, err error) {
 	s = &spool{directory: directory, uid: uid, base: -1}
 	entries, err := os.ReadDir(directory)
 	if err != nil {
-		return nil, false, fmt.Errorf("spool: %w", err)
+		return nil, fmt.Errorf("spool: %w", err)
 	}
 	for _, entry := range entries {
 		owner, base, ok := parseSpoolName(entry.Name())
@@ -77,18 +77,17 @@ func openSpool(directory, uid string) (s *spool, existed bool, err error) {
 		}
 		s.base = max(s.base, base)
 	}
-	existed = s.base >= 0
 	s.base = max(s.base, 0)
 	s.file, err = os.OpenFile(filepath.Join(directory, spoolName(uid, s.base)), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, false, fmt.Errorf("spool: %w", err)
+		return nil, fmt.Errorf("spool: %w", err)
 	}
 	size, err := s.file.Seek(0, io.SeekEnd)
 	if err != nil {
-		return nil, false, errors.Join(fmt.Errorf("spool: %w", err), s.file.Close())
+		return nil, errors.Join(fmt.Errorf("spool: %w", err), s.file.Close())
 	}
 	s.shipped, s.end = s.base, s.base+size
-	return s, existed, nil
+	return s, nil
 }
 
 // spoolGap is a line that stands for samples that found no room.

@@ -1,13 +1,18 @@
 package worker
 
 import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -26,8 +31,11 @@ type record struct {
 	// Index of the interface in the pod's namespace.
 	Index int `json:"index"`
 	// NetworkUID of the RadioNetwork, and the member that the attachment is.
-	NetworkUID string          `json:"networkUID"`
-	Member     v1alpha1.Member `json:"member"`
+	NetworkUID string `json:"networkUID"`
+	// RunUID is the experiment's, Network the network's name in it.
+	RunUID  string          `json:"runUID,omitempty"`
+	Network string          `json:"network,omitempty"`
+	Member  v1alpha1.Member `json:"member"`
 	// Gateways of the pod's default routes, from which a node without an address there may probe.
 	Gateways []string `json:"gateways,omitempty"`
 	// Pinned: the descriptor was opened in the pod's namespace and keeps it alive.
@@ -48,10 +56,12 @@ type store struct{ directory string }
 const (
 	attachmentFiles = "attachments"
 	networkFiles    = "networks"
+	// bookFiles are no JSON, whatever their names say.
+	bookFiles = "counters"
 )
 
 func newStore(directory string) (store, error) {
-	for _, kind := range []string{attachmentFiles, networkFiles} {
+	for _, kind := range []string{attachmentFiles, networkFiles, bookFiles} {
 		if err := os.MkdirAll(filepath.Join(directory, kind), 0o700); err != nil {
 			return store{}, fmt.Errorf("state folder: %w", err)
 		}
@@ -109,4 +119,90 @@ func load[T any](s store, kind string) (values []T, err error) {
 		values = append(values, value)
 	}
 	return values, broken
+}
+
+// removeStrayBooks removes counters that belong to no attachment.
+func (s store) removeStrayBooks(all []*attachment) error {
+	entries, err := os.ReadDir(filepath.Join(s.directory, bookFiles))
+	known := map[string]bool{}
+	for _, a := range all {
+		known[filepath.Base(s.bookPath(a.id()))] = true
+	}
+	for _, entry := range entries {
+		if !known[entry.Name()] {
+			err = errors.Join(err, os.Remove(filepath.Join(s.directory, bookFiles, entry.Name())))
+		}
+	}
+	return err
+}
+
+// instance names this state folder among all that there are.
+func (s store) instance() (string, error) {
+	path := filepath.Join(s.directory, "instance")
+	text, err := os.ReadFile(path)
+	if err == nil && len(text) > 0 {
+		return string(text), nil
+	}
+	name := rand.Text()
+	if err := os.WriteFile(path+".new", []byte(name), 0o600); err != nil {
+		return "", fmt.Errorf("state folder: %w", err)
+	}
+	return name, os.Rename(path+".new", path)
+}
+
+const (
+	seenFile = "seen"
+	bootFile = "boot-id"
+	// bootID of the kernel: namespaces' numbers mean nothing after a boot, and may come again.
+	bootID = "/proc/sys/kernel/random/boot_id"
+)
+
+// newBoot tells that the host was booted since an earlier worker wrote its state.
+func (s store) newBoot() (bool, error) {
+	current, err := os.ReadFile(bootID)
+	if err != nil {
+		return false, fmt.Errorf("the kernel's boot: %w", err)
+	}
+	path := filepath.Join(s.directory, bootFile)
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, fmt.Errorf("state folder: %w", err)
+	}
+	return err == nil && string(before) != string(current), os.WriteFile(path, current, 0o600)
+}
+
+// lastSeen is when the worker before was last there, nanoseconds of the real-time clock; 0 for never.
+func (s store) lastSeen() int64 {
+	text, err := os.ReadFile(filepath.Join(s.directory, seenFile))
+	if err != nil || len(text) != 8 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(text)) //nolint:gosec // as it was written
+}
+
+// beat is how exactly the beginning of a gap is known.
+const beat = 20 * time.Millisecond
+
+// Beat notes every 20 ms that the worker is there, until ctx ends. It must begin only after Restore has
+// named the gap before.
+func (m *Manager) Beat(ctx context.Context) error {
+	file, err := os.OpenFile(filepath.Join(m.store.directory, seenFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	defer file.Close()
+	ticker := time.NewTicker(beat)
+	defer ticker.Stop()
+	for {
+		var text [8]byte
+		binary.LittleEndian.PutUint64(text[:], uint64(clock.Realtime())) //nolint:gosec // after 1970
+		if _, err := file.WriteAt(text[:], 0); err != nil {
+			return fmt.Errorf("state folder: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
 }

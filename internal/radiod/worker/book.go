@@ -1,0 +1,87 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radio"
+)
+
+// page is what one attachment has counted, as it lies in a file: the kernel keeps it when the worker
+// is killed at any instruction, and no frame costs more for it.
+type page struct {
+	// layout tells what the rest means.
+	layout uint64
+	ledger radio.Ledger
+	// ringDrops as last read from the kernel.
+	ringDrops uint64
+	// named are the frames lost in restarts that a gap in the results names.
+	named uint64
+}
+
+const pageSize = int(unsafe.Sizeof(page{}))
+
+// book is a page and the memory that it lies in.
+type book struct {
+	*page
+	mapped []byte
+}
+
+// openBook opens an attachment's counters; fresh tells that they begin now.
+func (s store) openBook(name string) (b *book, fresh bool, err error) {
+	file, err := os.OpenFile(s.bookPath(name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
+	}
+	defer file.Close()
+	// Room is taken here, as a full volume would kill whoever writes to the mapping.
+	if err := unix.Fallocate(int(file.Fd()), 0, 0, int64(pageSize)); err != nil {
+		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
+	}
+	mapped, err := unix.Mmap(int(file.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, false, fmt.Errorf("counters of %s: %w", name, err)
+	}
+	b = &book{(*page)(unsafe.Pointer(&mapped[0])), mapped} //nolint:gosec // a mapping begins at a page of the machine
+	layout := radio.LedgerLayout() + uint64(pageSize)
+	if b.layout == layout {
+		return b, false, nil
+	}
+	*b.page = page{layout: layout}
+	return b, true, nil
+}
+
+// bookOf opens an attachment's counters, or takes memory that a kill would lose: they are no reason to
+// leave a node without its radio.
+func (m *Manager) bookOf(id string) (b *book, fresh bool) {
+	b, fresh, err := m.store.openBook(id)
+	if err != nil {
+		m.Log.Error("this attachment's counters will not outlive the worker", "error", err)
+		return &book{page: &page{}}, true
+	}
+	return b, fresh
+}
+
+// keepFor keeps the memory as long as anything, such as a frame under way, refers to the port.
+func (b *book) keepFor(port *radio.Port) {
+	if b.mapped != nil {
+		runtime.AddCleanup(port, func(mapped []byte) { _ = unix.Munmap(mapped) }, b.mapped)
+	}
+}
+
+// lost are the frames lost in restarts that no gap names yet.
+func (b *book) lost() uint64 { return b.ledger.Drops[radio.Restarted] - b.named }
+
+func (s store) bookPath(name string) string { return s.path(bookFiles, name) }
+
+func (s store) removeBook(name string) error {
+	if err := os.Remove(s.bookPath(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("counters of %s: %w", name, err)
+	}
+	return nil
+}
