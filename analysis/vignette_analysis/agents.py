@@ -20,6 +20,10 @@ _SCHEMA = {
 }
 # An action this late was not simultaneous with its peers: the bound that agents are built for (README).
 LATE_ACTION_SECONDS = 0.010
+# The least that the kernel's quota takes away when it does is some milliseconds of one period of 100 ms.
+THROTTLED_SECONDS = 0.010
+# The share of the run in which some task of an app may have waited for a processor.
+PRESSURE_SHARE = 0.05
 # A clock that goes back by more than this was stepped; less is two threads that log at once.
 CLOCK_STEP_SECONDS = 0.001
 
@@ -28,6 +32,7 @@ def examine(run: Run, gaps: Gaps) -> tuple[list[dict], bool]:
     """Read every agent.jsonl. Returns what was late, in the form of runapi.Late, and whether any agent logged at all."""
     late: list[dict] = []
     any_log = False
+    unmeasured: dict[str, list[str]] = {event: [] for event in _CPU}
     for node in run.nodes:
         for app in node.get("apps") or []:
             name = f"logs/{node['name']}/{app['name']}/agent.jsonl"
@@ -44,9 +49,34 @@ def examine(run: Run, gaps: Gaps) -> tuple[list[dict], bool]:
                 gaps.add(f"log {name}", f"{bad} lines are no records{', the last one is torn' if torn else ''}", node["name"])
             rows = good.to_dicts()
             late += _late(run, node["name"], rows)
+            late += _starved(run, node["name"], app["name"], rows, unmeasured)
             _down(run, node["name"], app, rows, gaps)
             _said(run, node["name"], app["name"], rows, gaps)
+    for event, apps in unmeasured.items():
+        if apps:
+            names = ", ".join(apps[:10]) + (" and others" if len(apps) > 10 else "")
+            gaps.add(f"verdict: {_CPU[event]}", f"not measured for {len(apps)} apps: {names}")
     return late, any_log
+
+
+# What agents say once, at the end of a run, and what it is of.
+_CPU = {"cpuThrottled": "throttling", "cpuPressure": "CPU pressure"}
+
+
+def _starved(run: Run, node: str, app: str, rows: list[dict], unmeasured: dict[str, list[str]]) -> list[dict]:
+    """Judge how long an app's cgroup was kept from processors, over the whole run."""
+    found = []
+    for event, name in _CPU.items():
+        said = [row for row in rows if row["event"] == event]
+        if not said:
+            unmeasured[event].append(f"{node}/{app}")
+            continue
+        # An agent that came back tells of each of its lives.
+        waited = sum(row["latenessSeconds"] or 0.0 for row in said)
+        end = run.since_t0(said[-1]["ts"]) or 0.0
+        if waited > (THROTTLED_SECONDS if event == "cpuThrottled" else PRESSURE_SHARE * end) and run.t0 is not None:
+            found.append(late_entry(node, 0.0, end, f"{name} of app {app}, in total", waited))
+    return found
 
 
 def _late(run: Run, node: str, rows: list[dict]) -> list[dict]:
@@ -100,6 +130,8 @@ _SAID = {
     "failed": ("app {app} failed", "the agent gave the app up"),
     "spoolFull": ("logs of {app}", "the agent's spool was full: what the app logged meanwhile is lost"),
     "notArchived": ("logs of {app}", "a file in the log folder was not archived"),
+    "noMessage": ("messages of {app}", "lines of standard output that were meant as message events are none, and in no figure"),
+    "stamped": ("times of {app}", "its delays hold the time that its output took to the agent"),
     "resumed": ("agent of {app} restarted", "the agent itself ended and came back"),
 }
 
