@@ -24,6 +24,8 @@ import (
 
 // +kubebuilder:rbac:groups=vignette.dev,resources=experiments,verbs=get;list;watch;patch;update;delete
 // +kubebuilder:rbac:groups=vignette.dev,resources=experiments/status;experiments/finalizers,verbs=get;patch;update
+// +kubebuilder:rbac:groups=vignette.dev,resources=livechanges;captures,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=vignette.dev,resources=livechanges/status;captures/status,verbs=get;patch
 // +kubebuilder:rbac:groups=vignette.dev,resources=waveforms;scenarios,verbs=get;list;watch
 // +kubebuilder:rbac:groups=vignette.dev,namespace=vignette-system,resources=radionetworks,verbs=get;list;watch;create;delete;patch;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete;patch
@@ -53,6 +55,8 @@ type Options struct {
 	StartLead time.Duration
 	// LookAhead is how far ahead of their time actions are armed.
 	LookAhead time.Duration
+	// ChangeLead from a change made by hand to the moment from which it holds: every radio has to hear of it before.
+	ChangeLead time.Duration
 	// ProvisioningDeadline from admission to "every agent is ready".
 	ProvisioningDeadline time.Duration
 	// CleanupDeadline after which a deletion goes on without what it could not remove.
@@ -66,7 +70,7 @@ type Options struct {
 // DefaultOptions as the manager's flags have them.
 func DefaultOptions() Options {
 	return Options{
-		StartLead: 5 * time.Second, LookAhead: 30 * time.Second,
+		StartLead: 5 * time.Second, LookAhead: 30 * time.Second, ChangeLead: time.Second,
 		ProvisioningDeadline: 5 * time.Minute, CleanupDeadline: time.Minute,
 	}
 }
@@ -90,8 +94,14 @@ type phaseFunc func(context.Context, *scope) (stop bool, err error)
 // Reconcile brings one experiment a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var e v1alpha1.Experiment
-	if err := r.Client.Get(ctx, request.NamespacedName, &e); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if err := r.Client.Get(ctx, request.NamespacedName, &e); apierrors.IsNotFound(err) {
+		err := r.widow(ctx, request.NamespacedName)
+		if apierrors.IsConflict(err) {
+			return ctrl.Result{RequeueAfter: time.Second}, nil
+		}
+		return ctrl.Result{}, err
+	} else if err != nil {
+		return ctrl.Result{}, err
 	}
 	if e.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(&e, v1alpha1.Finalizer) {
 		return ctrl.Result{}, ignoreConflict(r.addFinalizer(ctx, &e))
@@ -115,7 +125,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 
 func (r *Reconciler) run(ctx context.Context, s *scope) error {
 	phases := []phaseFunc{
-		r.expand, r.refer, r.accept, r.admit,
+		r.expand, r.tend, r.refer, r.accept, r.admit,
 		r.provision, r.drive, r.collect, r.salvage,
 		r.cleanFinished, r.expire,
 	}

@@ -147,18 +147,13 @@ func (r *Reconciler) runState(ctx context.Context, s *scope) (runapi.State, erro
 	return state, err
 }
 
-// conclude tells the server the plan and, where a step is done, resumes the workflow, in that order.
+// conclude tells radios, server and people what is new and, where a step is done, resumes the workflow, in that order.
 func (r *Reconciler) conclude(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step, state runapi.State, plan runapi.Plan, verdict decision) error {
 	leaving := verdict.done && (step.Name == argo.StepDrain || s.failure() != nil)
 	if leaving {
 		closePlan(s, &plan)
 	}
-	if !samePlan(state.Plan, plan) {
-		if _, err := r.Runs.PutPlan(ctx, plan); err != nil {
-			return err
-		}
-	}
-	if err := r.setRadioT0(ctx, s); err != nil {
+	if err := r.announce(ctx, s, state, plan); err != nil {
 		return err
 	}
 	r.report(s, step, plan)
@@ -174,6 +169,30 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, workflow *unstructu
 	}
 	s.after(armingPoll)
 	return nil
+}
+
+// announce tells the radios before the server, so that the run record has no change that no radio heard of; at the
+// end it tells the server first, so that no capture that has ended is begun again.
+func (r *Reconciler) announce(ctx context.Context, s *scope, state runapi.State, plan runapi.Plan) error {
+	over := plan.MeasureEndNanoseconds != nil || s.failure() != nil
+	st, err := r.steer(ctx, s, &plan, over)
+	if err != nil {
+		return err
+	}
+	if !over {
+		if err := r.tellRadios(ctx, st); err != nil {
+			return err
+		}
+	}
+	if !samePlan(state.Plan, plan) {
+		if _, err := r.Runs.PutPlan(ctx, plan); err != nil {
+			return err
+		}
+	}
+	if over {
+		return r.tellRadios(ctx, st)
+	}
+	return st.tellPeople(ctx)
 }
 
 // closePlan ends the measuring window and lets the agents finish.
@@ -412,30 +431,6 @@ func (r *Reconciler) resume(ctx context.Context, workflow *unstructured.Unstruct
 		return err
 	}
 	return r.Client.Update(ctx, resumed)
-}
-
-// setRadioT0 tells radiod T0, from which scenarios are replayed.
-func (r *Reconciler) setRadioT0(ctx context.Context, s *scope) error {
-	t0 := s.experiment.Status.T0
-	if t0 == nil {
-		return nil
-	}
-	networks, err := r.radioNetworks(ctx, s)
-	if err != nil {
-		return err
-	}
-	for i := range networks {
-		network := &networks[i]
-		if network.Spec.T0 != nil && network.Spec.T0.Time.Equal(t0.Time) {
-			continue
-		}
-		before := network.DeepCopy()
-		network.Spec.T0 = t0
-		if err := r.Client.Patch(ctx, network, client.MergeFrom(before)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // radioNetworks of the experiment, by its UID.

@@ -22,6 +22,8 @@ type scope struct {
 	waveforms map[string]v1alpha1.WaveformSpec
 	// pods of the experiment by the node's name, once a phase has loaded them.
 	pods map[string]*corev1.Pod
+	// live is what people do to the experiment beside its spec.
+	live live
 	// findings of the spec and of what it refers to; none in a good experiment.
 	findings []finding
 

@@ -63,13 +63,21 @@ func slimNode(object any) (any, error) {
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) error {
 	workflow := &unstructured.Unstructured{}
 	workflow.SetGroupVersionKind(render.WorkflowKind)
+	for _, object := range []client.Object{&v1alpha1.LiveChange{}, &v1alpha1.Capture{}} {
+		if err := manager.GetFieldIndexer().IndexField(context.Background(), object, experimentField, experimentIndex); err != nil {
+			return err
+		}
+	}
 	queued := handler.EnqueueRequestsFromMapFunc(r.queuedIn)
+	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
 	return ctrl.NewControllerManagedBy(manager).
 		Named("experiment").
 		For(&v1alpha1.Experiment{}).
 		Owns(&corev1.Pod{}).
 		Owns(&nadv1.NetworkAttachmentDefinition{}, builder.WithPredicates(deletions())).
 		Owns(workflow).
+		Watches(&v1alpha1.LiveChange{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Capture{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Waveform{}, queued).
 		Watches(&v1alpha1.Scenario{}, queued).
 		Watches(&corev1.ResourceQuota{}, queued).
@@ -80,6 +88,14 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),
 		}).
 		Complete(r)
+}
+
+// experimentIndex is the value of experimentField.
+func experimentIndex(object client.Object) []string { return []string{experimentOf(object)} }
+
+// experimentNamed is the experiment that a LiveChange or Capture names, whether it is there or not.
+func experimentNamed(_ context.Context, object client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: experimentOf(object)}}}
 }
 
 // queuedIn are the experiments in the queue that an object may matter to: those of its namespace, or all.

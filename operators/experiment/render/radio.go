@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/topology"
@@ -78,8 +79,8 @@ func captures(in Input, network string) []v1alpha1.RadioCapture {
 	}
 	var names []string
 	wanted := false
-	for _, capture := range collect.Captures {
-		of, name, some := strings.Cut(capture, "/")
+	for _, wish := range collect.Captures {
+		of, name, some := strings.Cut(wish, "/")
 		if of != network {
 			continue
 		}
@@ -103,14 +104,14 @@ func Capture(t *topology.Topology, c *v1alpha1.Capture) v1alpha1.RadioCapture {
 }
 
 func radioCapture(name string, nodes []string, spec v1alpha1.CaptureSpec) v1alpha1.RadioCapture {
-	capture := v1alpha1.RadioCapture{Name: name, Nodes: nodes, Filter: spec.Filter, LimitBytes: defaultCaptureLimit}
+	c := v1alpha1.RadioCapture{Name: name, Nodes: nodes, Filter: spec.Filter, LimitBytes: defaultCaptureLimit}
 	if spec.SnapLengthBytes != nil {
-		capture.SnapLengthBytes = *spec.SnapLengthBytes
+		c.SnapLengthBytes = *spec.SnapLengthBytes
 	}
 	if spec.Limit != nil {
-		capture.LimitBytes = spec.Limit.Value()
+		c.LimitBytes = spec.Limit.Value()
 	}
-	return capture
+	return c
 }
 
 // expand names of nodes and groups to nodes attached to a network, in the order of the spec; nil where they are all of them.
@@ -186,15 +187,16 @@ func CheckRadio(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field
 }
 
 func checkCollect(collect *v1alpha1.Collect, t *topology.Topology, path *field.Path) (errs field.ErrorList) {
-	for i, capture := range collect.Captures {
-		network, name, some := strings.Cut(capture, "/")
+	for i, wish := range collect.Captures {
+		network, name, some := strings.Cut(wish, "/")
 		if !some {
 			name = everyNode
 		}
 		if err := onNetwork(t, network, name); err != nil {
-			errs = append(errs, field.Invalid(path.Child("captures").Index(i), capture, err.Error()))
+			errs = append(errs, field.Invalid(path.Child("captures").Index(i), wish, err.Error()))
 		}
 	}
+	errs = append(errs, checkFilter(collect.CaptureFilter, path.Child("captureFilter"))...)
 	return append(errs, checkLimit(collect.CaptureLimit, path.Child("captureLimit"))...)
 }
 
@@ -222,6 +224,7 @@ func CheckCapture(t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.
 			errs = append(errs, field.Invalid(path.Child("nodes").Index(i), name, err.Error()))
 		}
 	}
+	errs = append(errs, checkFilter(spec.Filter, path.Child("filter"))...)
 	return append(errs, checkLimit(spec.Limit, path.Child("limit"))...)
 }
 
@@ -255,6 +258,13 @@ func checkLimit(limit *resource.Quantity, path *field.Path) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, limit.String(), "must be above zero, such as 256Mi")}
+}
+
+func checkFilter(filter string, path *field.Path) field.ErrorList {
+	if err := capture.CheckFilter(filter); err != nil {
+		return field.ErrorList{field.Invalid(path, filter, err.Error())}
+	}
+	return nil
 }
 
 // CheckBase says which networks have a base although their waveform has no downlink for it, or the

@@ -1,0 +1,259 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// Reasons of Applied and of Capturing, beside Invalid.
+const (
+	ReasonApplied            = "Applied"
+	ReasonCapturing          = "Capturing"
+	ReasonWaitingForStart    = "WaitingForStart"
+	ReasonExperimentNotFound = "ExperimentNotFound"
+	ReasonExperimentFinished = "ExperimentFinished"
+	ReasonTooLarge           = "TooLarge"
+	ReasonDurationOver       = "DurationOver"
+	ReasonNameUsed           = "NameUsed"
+)
+
+// experimentField is the index of LiveChanges and Captures by the experiment that they name.
+const experimentField = "spec.experiment"
+
+// experimentOf is what a LiveChange or Capture names.
+func experimentOf(object client.Object) string {
+	switch o := object.(type) {
+	case *v1alpha1.LiveChange:
+		return o.Spec.Experiment
+	case *v1alpha1.Capture:
+		return o.Spec.Experiment
+	}
+	return ""
+}
+
+// live is what people do to an experiment while it runs, oldest first.
+type live struct {
+	changes  []*v1alpha1.LiveChange
+	captures []*v1alpha1.Capture
+}
+
+// listLive finds what names an experiment.
+func (r *Reconciler) listLive(ctx context.Context, experiment types.NamespacedName) (found live, err error) {
+	options := []client.ListOption{client.InNamespace(experiment.Namespace), client.MatchingFields{experimentField: experiment.Name}}
+	var changes v1alpha1.LiveChangeList
+	if err := r.Client.List(ctx, &changes, options...); err != nil {
+		return found, err
+	}
+	var captures v1alpha1.CaptureList
+	if err := r.Client.List(ctx, &captures, options...); err != nil {
+		return found, err
+	}
+	for i := range changes.Items {
+		if changes.Items[i].Spec.Experiment == experiment.Name {
+			found.changes = append(found.changes, &changes.Items[i])
+		}
+	}
+	for i := range captures.Items {
+		if captures.Items[i].Spec.Experiment == experiment.Name {
+			found.captures = append(found.captures, &captures.Items[i])
+		}
+	}
+	slices.SortFunc(found.changes, oldestFirst)
+	slices.SortFunc(found.captures, oldestFirst)
+	return found, nil
+}
+
+func oldestFirst[T client.Object](a, b T) int {
+	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
+}
+
+// widow tells the changes and captures that name an experiment that is not there. Those that belong to
+// one that was there go with it.
+func (r *Reconciler) widow(ctx context.Context, experiment types.NamespacedName) error {
+	found, err := r.listLive(ctx, experiment)
+	if err != nil {
+		return err
+	}
+	v := verdict{metav1.ConditionFalse, ReasonExperimentNotFound, fmt.Sprintf("there is no experiment %s in namespace %s", experiment.Name, experiment.Namespace)}
+	for _, c := range found.changes {
+		if bound(c) == nil {
+			if err := r.tellChange(ctx, c, v); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range found.captures {
+		if bound(c) == nil {
+			if err := r.tellCapture(ctx, c, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bound is the experiment that an object belongs to; nil for none yet.
+func bound(object client.Object) *metav1.OwnerReference {
+	for _, owner := range object.GetOwnerReferences() {
+		if owner.Kind == "Experiment" && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
+			return &owner
+		}
+	}
+	return nil
+}
+
+// bind makes the experiment the owner of what names it, at first sight: a later one of that name must not be
+// changed by what was meant for this one. It tells whether the object is this experiment's.
+func (r *Reconciler) bind(ctx context.Context, e *v1alpha1.Experiment, object client.Object) (bool, error) {
+	if owner := bound(object); owner != nil {
+		return owner.UID == e.UID, nil
+	}
+	if !object.GetDeletionTimestamp().IsZero() {
+		return false, nil
+	}
+	before := object.DeepCopyObject().(client.Object)
+	object.SetOwnerReferences(append(object.GetOwnerReferences(), render.SharedOwner(e)))
+	err := r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// tend finds what people do to the experiment and tells them what comes of it, as far as it does not run.
+func (r *Reconciler) tend(ctx context.Context, s *scope) (bool, error) {
+	found, err := r.listLive(ctx, client.ObjectKeyFromObject(s.experiment))
+	if err != nil {
+		return true, err
+	}
+	for _, c := range found.changes {
+		ours, err := r.bind(ctx, s.experiment, c)
+		if err != nil {
+			return true, err
+		}
+		if ours {
+			s.live.changes = append(s.live.changes, c)
+		}
+	}
+	for _, c := range found.captures {
+		ours, err := r.bind(ctx, s.experiment, c)
+		if err != nil {
+			return true, err
+		}
+		if ours {
+			s.live.captures = append(s.live.captures, c)
+		}
+	}
+	return false, r.tellWaiting(ctx, s)
+}
+
+// tellWaiting tells what waits for the run, or came too late for it.
+func (r *Reconciler) tellWaiting(ctx context.Context, s *scope) error {
+	for _, c := range s.live.changes {
+		if v := s.judgeChange(c); v.reason != "" && !applied(c) {
+			if err := r.tellChange(ctx, c, v); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range s.live.captures {
+		if v := s.judgeCapture(c); v.reason != "" && c.Status.EndedAt == nil {
+			if err := r.tellCapture(ctx, c, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// verdict about a change or capture; without a reason it can be carried out now.
+type verdict struct {
+	status          metav1.ConditionStatus
+	reason, message string
+}
+
+func (s *scope) judgeChange(c *v1alpha1.LiveChange) verdict {
+	return s.judge(s.changeable(), func() (errs field.ErrorList) {
+		for i, change := range c.Spec.Changes {
+			errs = append(errs, render.CheckChange(s.topology, change, field.NewPath("spec", "changes").Index(i))...)
+		}
+		return errs
+	})
+}
+
+func (s *scope) judgeCapture(c *v1alpha1.Capture) verdict {
+	return s.judge(s.running(), func() field.ErrorList { return render.CheckCapture(s.topology, &c.Spec) })
+}
+
+// judge whether it is too late, wrong, or too soon. Only a sound spec has a topology to check against.
+func (s *scope) judge(now bool, check func() field.ErrorList) verdict {
+	if s.failure() != nil || finished(s.phase()) || s.phase() == v1alpha1.PhaseCollecting || s.phase() == v1alpha1.PhaseAnalysing {
+		return verdict{metav1.ConditionFalse, ReasonExperimentFinished, "the run of experiment " + s.experiment.Name + " is over"}
+	}
+	if s.topology != nil && len(s.findings) == 0 {
+		if errs := check(); len(errs) > 0 {
+			return verdict{metav1.ConditionFalse, ReasonInvalid, shorten(errs.ToAggregate().Error())}
+		}
+	}
+	if !now {
+		return verdict{metav1.ConditionUnknown, ReasonWaitingForStart, "waiting for experiment " + s.experiment.Name + " to run"}
+	}
+	return verdict{}
+}
+
+// running tells that the radios are there.
+func (s *scope) running() bool { return s.phase() == v1alpha1.PhaseRunning && s.failure() == nil }
+
+// changeable tells that T0 has come: before it nothing has a moment.
+func (s *scope) changeable() bool {
+	return s.running() && s.experiment.Status.T0 != nil && s.elapsed() >= 0
+}
+
+func applied(c *v1alpha1.LiveChange) bool {
+	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionApplied)
+}
+
+func (v verdict) condition(kind string, generation int64, now time.Time) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
+}
+
+func (r *Reconciler) tellChange(ctx context.Context, c *v1alpha1.LiveChange, v verdict) error {
+	before := c.DeepCopy()
+	meta.SetStatusCondition(&c.Status.Conditions, v.condition(v1alpha1.ConditionApplied, c.Generation, r.Clock.Now()))
+	return r.patchStatus(ctx, before, c)
+}
+
+// tellCapture also notes when it began, and ended.
+func (r *Reconciler) tellCapture(ctx context.Context, c *v1alpha1.Capture, v verdict) error {
+	before := c.DeepCopy()
+	now := ptr.To(metav1.NewMicroTime(r.Clock.Now().Truncate(time.Microsecond)))
+	switch {
+	case v.status == metav1.ConditionTrue && c.Status.StartedAt == nil:
+		c.Status.StartedAt = now
+	case v.status == metav1.ConditionFalse && c.Status.StartedAt != nil:
+		c.Status.EndedAt = now
+	}
+	meta.SetStatusCondition(&c.Status.Conditions, v.condition(v1alpha1.ConditionCapturing, c.Generation, r.Clock.Now()))
+	return r.patchStatus(ctx, before, c)
+}
+
+// patchStatus writes a status that has changed, unless somebody else has changed the object.
+func (r *Reconciler) patchStatus(ctx context.Context, before, after client.Object) error {
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, after, patch))
+}
