@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-from lab import BFT, PICTURE, T0, Lab, gap
+from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 
 from vignette_analysis import analyse, outputs, plots
 
@@ -73,6 +73,7 @@ def test_boxes_have_the_quantiles_of_the_results(pair):
 def test_large_runs_are_thinned_to_a_stated_number_that_keeps_the_slowest(pair, monkeypatch):
     monkeypatch.setattr(plots, "MAX_POINTS", 20)
     monkeypatch.setattr(plots, "SLOWEST", 2)
+    pair.plan["measureEndNanoseconds"] = 200 * SECOND
     delivered(pair, 100).event("nor/bft", "sent", 5.5, "slow", "/nor/bft").event("prt/picture", "received", 50.0, "slow", "/nor/bft")
     analysis = analyse(pair.write())
     points, arrived = plots._points(analysis)

@@ -52,7 +52,7 @@ def _analyse_archived(options: argparse.Namespace) -> None:
 def _analyse(run: Path, out: Path) -> list[Path]:
     analysis = analyse(run)
     paths = outputs.write(analysis, out)
-    print(outputs.tables(analysis.results), end="")
+    print(outputs.tables(analysis.results, analysis.run.plan), end="")
     return paths
 
 

@@ -75,15 +75,16 @@ def _records(run: Run, gaps: Gaps) -> None:
 
 def _verdict(run: Run, late: list[dict], agents_logged: bool, sampled: bool, gaps: Gaps) -> dict:
     """The verdict, or nothing where there is nothing to judge by."""
-    gaps.add("verdict: throttling and CPU pressure", "not measured yet: the verdict rests on agents' and radios' timers and on clocks")
     has_networks = bool(run.plan.get("spec", {}).get("networks"))
     if not late and (not agents_logged or (has_networks and not sampled) or run.t0 is None):
-        gaps.add("verdict", "agents' logs, radio samples or T0 are missing: whether the emulation kept up is not known")
+        gaps.add("verdict", "agents' logs, radio samples of some node or T0 are missing: whether the emulation kept up is not known")
         return {}
     late.sort(key=lambda entry: (entry["fromSeconds"], entry["node"], entry["what"]))
     return {"verdict": {"keptUp": not late, "late": late or None}}
 
 
 def _not_computed(run: Run, gaps: Gaps) -> None:
+    if run.t0 is not None and not run.duration_seconds:
+        gaps.add("durationSeconds", "the experiment has no duration of its own, and the end of its measurement is not in the run record")
     if run.plan.get("spec", {}).get("networks"):
-        gaps.add("networks: byLayer, routingBytesPerSecond, tcp", "not computed: there are no captures to compute them from")
+        gaps.add("networks: byLayer, routingBytesPerSecond, tcp", "not computed: captures are not analysed yet")

@@ -28,7 +28,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         paths.append(directory / f"{name}.csv")
         _flat(results[name], keys).write_csv(paths[-1])
     paths += plots.write(analysis, directory)
-    texts = {"tables.txt": tables(results), "results.json": json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
+    texts = {"tables.txt": tables(results, analysis.run.plan), "results.json": json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
     for name, text in texts.items():
         paths.append(directory / name)
         paths[-1].write_text(text)
@@ -113,11 +113,11 @@ def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def tables(results: dict) -> str:
-    """A compact table as in the published studies."""
+def tables(results: dict, plan: dict | None = None) -> str:
+    """A compact table as in the published studies; with the run record, also what people did while the experiment ran."""
     # Without the phase, which goes on after the analysis.
     lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
-    lines += [_verdict_line(results.get("verdict")), ""]
+    lines += [_verdict_line(results.get("verdict")), *_outage_lines(results["gaps"] or []), ""]
     header = ["", "sent", "expected", "received", "lost", "lost %", "dupl.", "min", "p25", "median", "p75", "max"]
     groups = [[entry["name"], *_cells(entry)] for entry in results["groups"] or []]
     publishers = [[entry["name"], *_cells(entry)] for entry in results["publishers"] or []]
@@ -127,10 +127,46 @@ def tables(results: dict) -> str:
     for network in results["networks"] or []:
         rate = network.get("bytesPerSecond")
         lines.append(f"Network {network['name']}: " + ("not measured" if rate is None else f"{rate:.1f} bytes/s sent"))
+    lines += _by_hand(plan or {})
     gaps = results["gaps"] or []
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
     lines += [f"  {gap['what']}{_where(gap)}: {gap['reason']}" for gap in gaps]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+# Gaps of runapi.RadioGap: there was no emulation, which is another thing than a late one.
+OUTAGES = ("radiodRestarted", "attachmentLost")
+
+
+def _outage_lines(gaps: list[dict]) -> list[str]:
+    counts = {name: sum(gap["what"] == name for gap in gaps) for name in OUTAGES}
+    said = ", ".join(f"{name} {count} times" for name, count in counts.items() if count)
+    return [f"Radios: INTERRUPTED, {said}; the emulation is judged outside of these gaps only"] if said else []
+
+
+def _by_hand(plan: dict) -> list[str]:
+    """What people changed and captured while the experiment ran."""
+    lines = []
+    for live in plan.get("liveChanges") or []:
+        lines += [f"  {live['atNanoseconds'] / 1e9:.3f} s  {live['name']}: {_change(change)}" for change in live["changes"]]
+    if lines:
+        lines = ["", "Changed by hand (time after T0, name of the LiveChange)", *lines]
+    captures = plan.get("captures") or []
+    if captures:
+        lines += ["", "Captures"]
+    for capture in captures:
+        ended = ", ended before the run" if capture.get("ended") else ""
+        kept = f", only {capture['filter']}" if capture.get("filter") else ""
+        lines.append(f"  {capture['name']} on {capture['network']} at {', '.join(capture.get('nodes') or [])}{kept}{ended}")
+    return lines
+
+
+def _change(change: dict) -> str:
+    between = f" from {change.get('from', '*')} to {change.get('to', '*')}" if change.get("from") or change.get("to") else ""
+    values = [f"{name} {json.dumps(value) if isinstance(value, dict | bool) else value}" for name, value in (change.get("link") or {}).items()]
+    if change.get("silent") is not None:
+        values.append("silent" if change["silent"] else "no longer silent")
+    return f"{change['network']}{between}: {', '.join(values)}"
 
 
 def _verdict_line(verdict: dict | None) -> str:

@@ -195,7 +195,7 @@ def _axes(analysis: Analysis, title: str, height: float, caption: str):
     """A figure with its title and caption, and room for axes between them."""
     from matplotlib.figure import Figure
 
-    lines = textwrap.wrap(caption, 132)
+    lines = textwrap.wrap(caption, 112)
     below = _CAPTION_POINTS / 72 * 1.35 * len(lines) + 0.12
     figure = Figure(figsize=(_WIDTH_INCHES, height + below), layout="constrained")
     figure.get_layout_engine().set(rect=(0, below / (height + below), 1, 1 - below / (height + below)))

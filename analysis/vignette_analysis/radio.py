@@ -5,23 +5,12 @@ import math
 
 import polars as pl
 
-from . import jsonlines
+from . import radiolog
 from .agents import late_entry
 from .gaps import Gaps
+from .radiolog import Outage
 from .run import Run
 
-_SCHEMA = {
-    "ts": pl.Int64,
-    "network": pl.String,
-    "node": pl.String,
-    "framesSent": pl.Int64,
-    "bytesSent": pl.Int64,
-    "queueDepth": pl.Int64,
-    "host": pl.String,
-    "drops": pl.Struct({"inFlightAtEnd": pl.Int64, "tapRing": pl.Int64}),
-    "worstLatenessSeconds": pl.Float64,
-    "lateReleases": pl.Int64,
-}
 # Bounds of the verdict; README says how they were chosen.
 LATE_RELEASE_SECONDS = 0.010
 LATE_RELEASE_SHARE = 0.01
@@ -29,29 +18,16 @@ SILENCE_SECONDS = 5.0
 CLOCK_STEP_SECONDS = 0.001
 
 
-def read(run: Run, gaps: Gaps) -> pl.DataFrame:
-    """Read every host's samples, in the order of each file."""
-    frames = [pl.DataFrame(schema=_SCHEMA)]
-    for path in run.files("radio/*.jsonl"):
-        raw, bad, torn = jsonlines.read(path, _SCHEMA)
-        good = raw.filter((pl.col("ts") > 0) & pl.all_horizontal(pl.col("network", "node", "framesSent", "bytesSent").is_not_null()))
-        # A line that names its host is radiod's record of the namespace's settings, for the run record.
-        settings = raw.filter((pl.col("ts") > 0) & pl.col("host").is_not_null() & pl.col("network").is_null())
-        bad += raw.height - good.height - settings.height
-        name = run.relative(path)
-        if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
-            gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
-        frames.append(good.with_columns(host=pl.lit(path.stem)))
-    return pl.concat(frames)
-
-
 def examine(run: Run, gaps: Gaps) -> tuple[list[dict], list[dict], bool]:
-    """Returns each network's figures, what was late, and whether there are any samples."""
-    samples = read(run, gaps)
+    """Returns each network's figures, what was late, and whether every radio was sampled."""
+    log = radiolog.read(run, gaps)
+    samples = log.samples
+    radiolog.name_outages(run, log.outages, gaps)
+    radiolog.name_captures(run, log.captures, gaps)
     networks = {n["name"]: 0.0 for n in run.plan.get("spec", {}).get("networks") or []}
     if samples.is_empty() and networks and not gaps.names("radio samples"):
         gaps.add("radio samples", "the archive has none: data volumes and the emulation's lateness are not known")
-    late = _silence(run, samples)
+    late = _silence(run, samples, log.outages)
     measured: set[str] = set()
     window = run.window
     for (network, node), series in samples.partition_by(["network", "node"], as_dict=True, maintain_order=True).items():
@@ -63,23 +39,25 @@ def examine(run: Run, gaps: Gaps) -> tuple[list[dict], list[dict], bool]:
             measured.add(network)
         late += _late(run, network, node, rows)
         _in_flight(run, network, node, rows, gaps)
-    if not samples.is_empty():
-        _unsampled(run, samples, gaps)
+    whole = not samples.is_empty() and _all_sampled(run, samples, gaps)
     if window is None and networks:
         gaps.add("networks' bytesPerSecond", "the measuring window (first start of a publisher to end of the drain) is not known")
     seconds = (window[1] - window[0]) / 1e9 if window else 0.0
     figures = [{"name": n} | ({"bytesPerSecond": total / seconds} if n in measured else {}) for n, total in networks.items()]
-    return figures, late, not samples.is_empty()
+    return figures, late, whole
 
 
-def _unsampled(run: Run, samples: pl.DataFrame, gaps: Gaps) -> None:
-    """Name every attachment that no radiod sampled, though others were."""
+def _all_sampled(run: Run, samples: pl.DataFrame, gaps: Gaps) -> bool:
+    """Name every attachment that no radiod sampled, though others were: of those nobody knows whether they kept up."""
     sampled = set(samples.select("network", "node").unique().rows())
+    every = True
     for node in run.nodes:
         for network in node.get("addresses") or {}:
             if (network, node["name"]) not in sampled:
                 reason = "the archive has none: what this node sent is not in bytesPerSecond"
                 gaps.add(f"radio samples of {node['name']} on {network}", reason, node["name"])
+                every = False
+    return every
 
 
 def _counter(rows: list[dict], field: str) -> list[tuple[int, int]]:
@@ -129,17 +107,44 @@ def _clock_steps(run: Run, node: str, network: str, rows: list[dict]) -> list[di
     return found
 
 
-def _silence(run: Run, samples: pl.DataFrame) -> list[dict]:
-    """Times during the run at which a host's radiod took no sample at all."""
+def _silence(run: Run, samples: pl.DataFrame, outages: list[Outage]) -> list[dict]:
+    """Times during the run at which no sample was taken: nobody knows that the emulation kept up then.
+
+    What a named outage covers is no lateness: the gap says that there was no emulation at all.
+    """
+    if run.t0 is None:
+        return []
     found = []
-    for (host,), series in samples.partition_by(["host"], as_dict=True, maintain_order=True).items():
-        rows = [{"ts": ts} for ts in series["ts"].unique().sort()]
-        for before, after in _during(run, rows):
-            length = (after["ts"] - before["ts"]) / 1e9
-            if length > SILENCE_SECONDS:
-                what = f"no radio samples of host {host}: the clock stepped on, or radiod stood still"
-                found.append(late_entry("", run.since_t0(before["ts"]), run.since_t0(after["ts"]), what, length))
+    for (host,), of_host in samples.partition_by(["host"], as_dict=True, maintain_order=True).items():
+        whole_host = _pauses(run, of_host["ts"], [o for o in outages if o.concerns(host, "")])
+        what = f"no radio samples of host {host}: the clock stepped on, or radiod stood still"
+        found += [late_entry("", run.since_t0(a), run.since_t0(b), what, (b - a) / 1e9) for a, b in whole_host]
+        for (network, node), series in of_host.partition_by(["network", "node"], as_dict=True, maintain_order=True).items():
+            for a, b in _pauses(run, series["ts"], [o for o in outages if o.concerns(host, node)]):
+                if not any(start < b and a < end for start, end in whole_host):
+                    found.append(late_entry(node, run.since_t0(a), run.since_t0(b), f"no radio samples of {node} on {network}", (b - a) / 1e9))
     return found
+
+
+def _pauses(run: Run, stamps: pl.Series, outages: list[Outage]) -> list[tuple[int, int]]:
+    """Times from T0 to the end of the drain without a sample, outages left out, that are too long."""
+    times = stamps.unique().sort().to_list()
+    end = run.window[1] if run.window else times[-1]
+    inside = [run.t0, *(ts for ts in times if run.t0 < ts < end), max(end, run.t0)]
+    pieces = [piece for pair in itertools.pairwise(inside) for piece in _without(pair, outages)]
+    return [(a, b) for a, b in pieces if b - a > SILENCE_SECONDS * 1e9]
+
+
+def _without(pause: tuple[int, int], outages: list[Outage]) -> list[tuple[int, int]]:
+    """What is left of a pause between outages."""
+    start, end = pause
+    left = []
+    for outage in sorted(outages, key=lambda o: o.start):
+        if outage.start >= end:
+            break
+        left.append((start, outage.start))
+        start = max(start, end if outage.end is None else outage.end)
+    return [(a, b) for a, b in [*left, (start, end)] if b > a]
 
 
 def _during(run: Run, rows: list[dict]) -> list[tuple[dict, dict]]:

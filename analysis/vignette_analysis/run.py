@@ -82,8 +82,14 @@ class Run:
         return self.t0 + start, self.t0 + end
 
     @cached_property
+    def measure_end(self) -> int | None:
+        """The end of the drain in Unix nanoseconds: what is received later was still under way when the measurement ended."""
+        end = self.plan.get("measureEndNanoseconds")
+        return None if self.t0 is None or end is None else self.t0 + end
+
+    @cached_property
     def duration_seconds(self) -> float:
-        """From T0 to the end of the drain, or what the spec asks for where the drain never ended."""
+        """From T0 to the end of the drain, or what the spec asks for where the drain never ended; 0 where that asks for nothing."""
         end = self.plan.get("measureEndNanoseconds")
         return end / 1e9 if end is not None else duration(self.plan.get("spec", {}).get("duration") or "0s")
 

@@ -1,0 +1,162 @@
+"""radiod's logs, radio/HOST.jsonl: samples of radios, and told apart by one field of their own, headers (host),
+gaps (gap) and captures (capture)."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from . import jsonlines
+from .gaps import Gaps
+from .run import Run
+
+_SAMPLE = {
+    "ts": pl.Int64,
+    "network": pl.String,
+    "node": pl.String,
+    "framesSent": pl.Int64,
+    "bytesSent": pl.Int64,
+    "queueDepth": pl.Int64,
+    "host": pl.String,
+    "drops": pl.Struct({"inFlightAtEnd": pl.Int64, "tapRing": pl.Int64}),
+    "worstLatenessSeconds": pl.Float64,
+    "lateReleases": pl.Int64,
+}
+_SCHEMA = _SAMPLE | {"gap": pl.String, "capture": pl.String}
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A time in which a host's radios did not work as the model says (runapi.RadioGap)."""
+
+    what: str
+    host: str
+    # Empty for all nodes of the host.
+    node: str
+    start: int
+    # None where it has not ended.
+    end: int | None
+    reason: str
+    frames_lost: int
+
+    def concerns(self, host: str, node: str) -> bool:
+        """Tell whether the outage is of a node's radios on a host; without a node, of all of the host's."""
+        return self.host == host and self.node in ("", node)
+
+
+@dataclass
+class RadioLog:
+    """All hosts' radio logs of a run."""
+
+    samples: pl.DataFrame
+    outages: list[Outage]
+    # Capture samples in the order of each file (runapi.CaptureSample).
+    captures: list[dict]
+
+
+def read(run: Run, gaps: Gaps) -> RadioLog:
+    """Read every host's log; lines that are nothing of all that are a gap."""
+    frames, outages, captures = [pl.DataFrame(schema=_SAMPLE)], {}, []
+    for path in run.files("radio/*.jsonl"):
+        raw, bad, torn = jsonlines.read(path, _SCHEMA)
+        timed = raw.filter(pl.col("ts") > 0)
+        special = pl.col("gap").is_not_null() | pl.col("capture").is_not_null()
+        good = timed.filter(~special & pl.all_horizontal(pl.col("network", "node", "framesSent", "bytesSent").is_not_null()))
+        headers = timed.filter(~special & pl.col("host").is_not_null() & pl.col("network").is_null())
+        others = timed.filter(special).height
+        if others:
+            for record in _special(path):
+                if record.get("gap"):
+                    outage = _outage(path.stem, record)
+                    # A gap that was written while it lasted is written again when it has ended.
+                    outages[outage.what, outage.host, outage.node, outage.start] = outage
+                else:
+                    captures.append(record)
+        bad += raw.height - good.height - headers.height - others
+        name = run.relative(path)
+        if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
+            gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
+        frames.append(good.select(_SAMPLE.keys()).with_columns(host=pl.lit(path.stem)))
+    return RadioLog(pl.concat(frames), list(outages.values()), captures)
+
+
+def _special(path: Path) -> list[dict]:
+    """The gaps and capture samples of a log: few lines, whose maps by reason have keys that no schema knows."""
+    found = []
+    with path.open("rb") as file:
+        for line in file:
+            if b'"gap"' in line or b'"capture"' in line:
+                try:
+                    record = json.loads(line)
+                except ValueError:
+                    continue  # counted with the lines that are no samples
+                if (record.get("gap") or record.get("capture")) and record.get("ts", 0) > 0:
+                    found.append(record)
+    return found
+
+
+def _outage(host: str, record: dict) -> Outage:
+    return Outage(
+        what=record["gap"],
+        host=host,
+        node=record.get("node") or "",
+        start=record.get("fromTs") or record["ts"],
+        end=record.get("toTs") or None,
+        reason=record.get("reason") or "radiod gave no reason",
+        frames_lost=record.get("framesLost") or 0,
+    )
+
+
+def name_outages(run: Run, outages: list[Outage], gaps: Gaps) -> None:
+    """Name every outage in the results."""
+    for outage in sorted(outages, key=lambda o: (o.start, o.host, o.node)):
+        where = "" if outage.node else f" (all of this run's nodes on host {outage.host})"
+        lost = f"; {outage.frames_lost} frames that were under way were lost" if outage.frames_lost else ""
+        gaps.add(outage.what, f"{outage.reason}{where}{lost}", outage.node, run.since_t0(outage.start), run.since_t0(outage.end))
+
+
+def name_captures(run: Run, captures: list[dict], gaps: Gaps) -> None:
+    """Name every capture that lacks frames: those it dropped, those after its limit, and files that are not there."""
+    by_radio: dict[tuple[str, str, str], list[dict]] = {}
+    for row in captures:
+        by_radio.setdefault((row["capture"], row.get("network") or "", row.get("node") or ""), []).append(row)
+    for (capture, network, node), rows in sorted(by_radio.items()):
+        _dropped(run, f"{capture} of {node} on {network}", node, rows, gaps)
+        last = rows[-1]
+        if last.get("ended") == "limit":
+            reason = (
+                f"capture {capture} of {node} on {network} ended at its limit, after {last.get('frames', 0)} frames in {last.get('bytes', 0)} bytes"
+            )
+            gaps.add("capture", reason, node, run.since_t0(last["ts"]))
+    _missing_files(run, gaps)
+
+
+def _dropped(run: Run, name: str, node: str, rows: list[dict], gaps: Gaps) -> None:
+    total: dict[str, int] = {}
+    before: dict[str, int] = {}
+    since, first, last = rows[0]["ts"], None, None
+    for row in rows:
+        now = row.get("dropped") or {}
+        for reason, count in now.items():
+            # A counter below the one before began anew with radiod.
+            grown = count - before.get(reason, 0) if count >= before.get(reason, 0) else count
+            if grown:
+                total[reason] = total.get(reason, 0) + grown
+                first, last = first if first is not None else since, row["ts"]
+        before, since = now, row["ts"]
+    if total:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(total.items()))
+        gaps.add("capture", f"capture {name} lacks {sum(total.values())} frames: {reasons}", node, run.since_t0(first), run.since_t0(last))
+
+
+def _missing_files(run: Run, gaps: Gaps) -> None:
+    """Name planned captures that the archive has nothing of."""
+    if not run.manifest or run.manifest.get("files") is None:
+        return
+    archived = {file["path"] for file in run.manifest["files"]}
+    for capture in run.plan.get("captures") or []:
+        for node in capture.get("nodes") or []:
+            path = f"captures/{capture['name']}/{capture['network']}/{node}.pcapng"
+            if path not in archived:
+                gaps.add("capture", f"the archive has no {path}", node)
