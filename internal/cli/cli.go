@@ -2,6 +2,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,10 @@ func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root := newRoot(version, filepath.Base(args[0]))
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends a program that takes its time to end
+	root := newRoot(version, filepath.Base(args[0]), stdout)
 	root.SetArgs(args[1:])
 	root.SetIn(stdin)
-	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var code exit
@@ -47,8 +48,11 @@ func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	return exitFailure
 }
 
+// Command is the whole command tree, for its reference.
+func Command() *cobra.Command { return newRoot("", "vignette", io.Discard) }
+
 // newRoot makes the command tree. Called as kubectl-vignette it names itself as kubectl users type it.
-func newRoot(version, program string) *cobra.Command {
+func newRoot(version, program string, out io.Writer) *cobra.Command {
 	target := &target{}
 	root := &cobra.Command{
 		Use:   "vignette",
@@ -58,9 +62,15 @@ func newRoot(version, program string) *cobra.Command {
 		Example: "  vignette validate experiment.yaml\n" +
 			"  vignette run experiment.yaml --watch\n" +
 			"  vignette results quickstart",
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetOut(out) // before the library adds its commands, which remember it
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+	})
 	if strings.HasPrefix(program, "kubectl-") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl vignette"}
 	}
@@ -68,19 +78,49 @@ func newRoot(version, program string) *cobra.Command {
 	complete(root, "namespace", target.completeNamespace)
 	complete(root, "context", cobra.NoFileCompletions)
 	complete(root, "platform-namespace", target.completeNamespace)
-	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target), newVersion(version))
+	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target),
+		newShell(target), newLogs(target), newCapture(target), newSet(target), newVersion(version))
+	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
-		if c.Name() == "completion" {
-			c.Example = "  source <(vignette completion bash)"
+		c.Example = cmp.Or(c.Example, librarysExamples[c.Name()])
+		for _, shell := range c.Commands() {
+			shell.Example = librarysExamples[shell.Name()]
 		}
 	}
 	return root
 }
 
+// librarysExamples are those of the commands that cobra adds.
+var librarysExamples = map[string]string{
+	"help": "  vignette help run",
+	"completion": "  source <(vignette completion bash)\n" +
+		"  vignette completion zsh > \"${fpath[1]}/_vignette\"\n" +
+		"  vignette completion fish > ~/.config/fish/completions/vignette.fish\n" +
+		"  vignette completion powershell | Out-String | Invoke-Expression",
+	"bash":       "  source <(vignette completion bash)\n  vignette completion bash > /etc/bash_completion.d/vignette",
+	"zsh":        "  vignette completion zsh > \"${fpath[1]}/_vignette\"",
+	"fish":       "  vignette completion fish > ~/.config/fish/completions/vignette.fish",
+	"powershell": "  vignette completion powershell | Out-String | Invoke-Expression",
+}
+
+// noSuchCommand refuses what is no command, with those that come near.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := ""
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		near = "did you mean " + strings.Join(names, " or ") + "? "
+	}
+	return fmt.Errorf("%s has no command %q: %ssee %[1]s --help", cmd.CommandPath(), args[0], near)
+}
+
 func newVersion(version string) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  vignette version",
+		Use: "version", Short: "Print the version", Args: noArguments, Example: "  vignette version",
+		Long:              "version prints the version of this program.",
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "vignette", version)
 			return err

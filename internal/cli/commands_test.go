@@ -4,18 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"k8s.io/apimachinery/pkg/runtime"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
@@ -205,19 +203,6 @@ func TestARunIsANewObject(t *testing.T) {
 	if err := submit(); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("a second run of one name: %v; want that it exists already", err)
 	}
-}
-
-func TestEveryCommandHasAnExample(t *testing.T) {
-	var visit func(*cobra.Command)
-	visit = func(c *cobra.Command) {
-		if c.Example == "" && c.Parent() != nil && c.Parent().Name() != "completion" {
-			t.Errorf("%s has no example", c.CommandPath())
-		}
-		for _, child := range c.Commands() {
-			visit(child)
-		}
-	}
-	visit(newRoot("test", "vignette"))
 }
 
 func TestAsAKubectlPluginItNamesItselfSo(t *testing.T) {

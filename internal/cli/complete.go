@@ -46,13 +46,17 @@ func (t *target) completeNames(cmd *cobra.Command, typed string, kind schema.Gro
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	ctx, cancel := completionContext(cmd)
+	defer cancel()
+	return c.names(ctx, typed, kind, namespaced), cobra.ShellCompDirectiveNoFileComp
+}
+
+func completionContext(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	parent := cmd.Context()
 	if parent == nil {
 		parent = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(parent, completionTime)
-	defer cancel()
-	return c.names(ctx, typed, kind, namespaced), cobra.ShellCompDirectiveNoFileComp
+	return context.WithTimeout(parent, completionTime)
 }
 
 // names of the objects of a kind that begin with what has been typed.
@@ -72,6 +76,24 @@ func (c *cluster) names(ctx context.Context, typed string, kind schema.GroupVers
 		}
 	}
 	return names
+}
+
+// atMostOne lets an argument be left out, and says what it is.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%s takes one argument at most, %s; %q is too much", cmd.CommandPath(), what, args[1])
+		}
+		return nil
+	}
+}
+
+// noArguments refuses any.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no argument; %q is too much", cmd.CommandPath(), args[0])
+	}
+	return nil
 }
 
 // oneArgument demands one argument and says what it is.

@@ -26,7 +26,8 @@ var tables = []string{"deliveries", "messages", "publishers", "groups"}
 var forms = []string{"table", "json", "csv"}
 
 type resultsOptions struct {
-	output, table, uid, save string
+	output, table, uid, save, get string
+	files                         bool
 }
 
 func newResults(t *target) *cobra.Command {
@@ -39,7 +40,9 @@ func newResults(t *target) *cobra.Command {
 		Example: "  vignette results quickstart\n" +
 			"  vignette results quickstart -o json | jq .messages.lostPercent\n" +
 			"  vignette results quickstart -o csv --table publishers\n" +
-			"  vignette results quickstart --save quickstart-files",
+			"  vignette results quickstart --save quickstart-files\n" +
+			"  vignette results quickstart --files\n" +
+			"  vignette results quickstart --get results/deliveries.parquet > deliveries.parquet",
 		Args:              oneArgument("the NAME of an experiment"),
 		ValidArgsFunction: t.completeExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,6 +61,13 @@ func newResults(t *target) *cobra.Command {
 	flags.StringVar(&o.table, "table", "deliveries", "with -o csv, the `table`: "+strings.Join(tables, ", "))
 	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, where there are several of the name")
 	flags.StringVar(&o.save, "save", "", "save all files of the run to a `folder`, too")
+	flags.BoolVar(&o.files, "files", false, "list the archived files of the run instead")
+	flags.StringVar(&o.get, "get", "", "write one archived `file`, as --files lists it, to standard output instead")
+	cmd.MarkFlagsMutuallyExclusive("files", "get", "output")
+	cmd.MarkFlagsMutuallyExclusive("files", "get", "table")
+	complete(cmd, "get", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return t.completeFile(cmd, args, o.uid, typed)
+	})
 	complete(cmd, "output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "table", cobra.FixedCompletions(tables, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "uid", cobra.NoFileCompletions)
@@ -84,6 +94,12 @@ func (c *cluster) results(ctx context.Context, name string, o resultsOptions, ou
 		if err := c.save(ctx, uid, o.save, notes); err != nil {
 			return err
 		}
+	}
+	switch {
+	case o.files:
+		return c.listFiles(ctx, uid, out)
+	case o.get != "":
+		return c.getFile(ctx, name, uid, o.get, out)
 	}
 	file := "results/results.json"
 	if o.output == "csv" {
@@ -142,6 +158,55 @@ func (c *cluster) withoutResults(ctx context.Context, name, uid string) error {
 			name, state.Plan.Message, c.namespace, name)
 	}
 	return fmt.Errorf("%s has no results yet, it is %s: follow it with vignette status -n %s %s", name, state.Plan.Phase, c.namespace, name)
+}
+
+// listFiles lists what the archive has of a run.
+func (c *cluster) listFiles(ctx context.Context, uid string, out io.Writer) error {
+	manifest, err := c.archive.Files(ctx, uid)
+	if err != nil {
+		return err
+	}
+	rows := table{figures("FILE", "SIZE")}
+	for _, file := range manifest.Files {
+		rows = append(rows, figures(file.Path, size(file.Bytes)))
+	}
+	_, err = io.WriteString(out, rows.String())
+	return err
+}
+
+func (c *cluster) getFile(ctx context.Context, name, uid, file string, out io.Writer) error {
+	content, err := c.archive.File(ctx, uid, file)
+	if runclient.IsNotFound(err) {
+		return fmt.Errorf("--get %s: run %s has no such file: vignette results -n %s %s --files lists those it has", file, uid, c.namespace, name)
+	}
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = io.Copy(out, content)
+	return err
+}
+
+// completeFile offers the archived files of the run.
+func (t *target) completeFile(cmd *cobra.Command, args []string, uid, typed string) (names []string, directive cobra.ShellCompDirective) {
+	directive = cobra.ShellCompDirectiveNoFileComp
+	c, err := t.connect()
+	if err != nil || len(args) == 0 {
+		return nil, directive
+	}
+	ctx, cancel := completionContext(cmd)
+	defer cancel()
+	if uid, err = c.findRun(ctx, args[0], uid); err != nil {
+		return nil, directive
+	}
+	manifest, err := c.archive.Files(ctx, uid)
+	if err != nil {
+		return nil, directive
+	}
+	for _, file := range manifest.Files {
+		names = append(names, file.Path)
+	}
+	return beginning(typed, names), directive
 }
 
 // save writes every file of a run to a folder.

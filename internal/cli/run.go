@@ -27,7 +27,8 @@ func newRun(t *target) *cobra.Command {
 		Use:   "run FILE",
 		Short: "Start the experiment in a file, and follow it with --watch",
 		Long: "run creates the experiment in a file, after the Waveforms and Scenarios beside it. With --watch it follows the\n" +
-			"experiment to its end and fails if the experiment does. Ctrl-C stops following, not the experiment.",
+			"experiment to its end and fails if the experiment does. Ctrl-C stops following, not the experiment.\n" +
+			"An experiment without a duration is a live cluster: --watch follows it until it is up, and says how to use it.",
 		Example: "  vignette run scenarios/quickstart/experiment.yaml --watch\n" +
 			"  vignette run -n team-nor experiment.yaml",
 		Args:              oneArgument("the FILE of an experiment"),
@@ -63,7 +64,7 @@ func newRun(t *target) *cobra.Command {
 			return c.watch(cmd.Context(), experiments[0], newView(cmd.OutOrStdout()))
 		},
 	}
-	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the experiment to its end")
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the experiment to its end, or a live cluster until it is up")
 	return cmd
 }
 

@@ -20,11 +20,12 @@ func newStatus(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show how experiments are getting on",
-		Long:  "status lists the experiments of a namespace, or tells everything about one.",
+		Long: "status lists the experiments of a namespace, or tells everything about one: its phase, its nodes, what its\n" +
+			"conditions say, the messages so far, the results in brief.",
 		Example: "  vignette status\n" +
 			"  vignette status -n team-nor quickstart\n" +
 			"  vignette status --all-namespaces",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMostOne("the NAME of an experiment"),
 		ValidArgsFunction: t.completeExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.connect()
@@ -122,11 +123,13 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 	}
 	add("Message", e.Status.Message)
 	add("Nodes ready", e.Status.Nodes.Summary)
-	add("Progress", e.Status.Progress)
+	if !live(e) {
+		add("Progress", e.Status.Progress)
+	}
 	if e.Status.T0 != nil {
 		add("T0", e.Status.T0.UTC().Format("2006-01-02 15:04:05.000Z"))
 		if runs(e) {
-			add("Elapsed", clock(elapsed(e, now))+" of "+clock(e.Spec.Duration.Std()))
+			add("Elapsed", clock(elapsed(e, now))+ofDuration(e, " of ", ", up until vignette stop"))
 		}
 	}
 	add("Workflow", e.Status.Workflow)

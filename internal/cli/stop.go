@@ -13,6 +13,8 @@ func newStop(t *target) *cobra.Command {
 	return &cobra.Command{
 		Use:   "stop NAME",
 		Short: "End an experiment early; what was measured is still analysed",
+		Long: "stop ends an experiment before its time, or a live cluster, which has no time of its own: publishers stop, what is\n" +
+			"still under way may arrive, everything is collected and analysed as at any other end.",
 		Example: "  vignette stop quickstart\n" +
 			"  vignette stop -n team-nor quickstart",
 		Args:              oneArgument("the NAME of an experiment"),

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,7 @@ func (t *target) addFlags(flags *pflag.FlagSet) {
 // cluster is a connection to a cluster with the platform.
 type cluster struct {
 	namespace string
+	config    *rest.Config
 	kube      client.Client
 	// archive of results, through the API server's proxy of the platform's server.
 	archive *runclient.Client
@@ -63,8 +65,10 @@ func (t *target) connect() (*cluster, error) {
 
 func dial(config *rest.Config, namespace, platform string) (*cluster, error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
 	}
 	kube, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -78,7 +82,7 @@ func dial(config *rest.Config, namespace, platform string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{namespace: namespace, kube: kube, archive: runclient.New(base, httpClient, runclient.NoToken)}, nil
+	return &cluster{namespace: namespace, config: config, kube: kube, archive: runclient.New(base, httpClient, runclient.NoToken)}, nil
 }
 
 // proxyURL is the platform's server as the API server's service proxy shows it.
@@ -111,22 +115,31 @@ func isMissingNamespace(err error) bool {
 	return apierrors.IsNotFound(err) && errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces"
 }
 
+// gotNoFurther is the answer of the API server itself, where the request did not get to the platform's server.
+func gotNoFurther(e *runclient.Error) string {
+	var answer metav1.Status
+	if json.Unmarshal([]byte(e.Message), &answer) != nil {
+		return ""
+	}
+	return answer.Message
+}
+
 // explainArchive says what to do about an error of the archive.
 func (t *target) explainArchive(err error) error {
 	e := asServerError(err)
 	if e == nil {
 		return explain(err)
 	}
-	var answer metav1.Status // of the API server itself, where the request got no further
-	if json.Unmarshal([]byte(e.Message), &answer) == nil && answer.Message != "" {
-		err = errors.New(answer.Message)
+	answer := gotNoFurther(e)
+	if answer != "" {
+		err = errors.New(answer)
 	}
-	switch e.Status {
-	case http.StatusForbidden:
+	switch {
+	case e.Status == http.StatusForbidden:
 		return fmt.Errorf("%w: you need the right to get services/proxy in namespace %s", err, t.platform)
-	case http.StatusServiceUnavailable, http.StatusBadGateway:
+	case e.Status == http.StatusServiceUnavailable || e.Status == http.StatusBadGateway:
 		return fmt.Errorf("%w: the archive is not up: kubectl -n %s get pods", err, t.platform)
-	case http.StatusNotFound:
+	case e.Status == http.StatusNotFound && answer != "":
 		return fmt.Errorf("%w: is the platform installed in namespace %s? Else name its namespace with --platform-namespace", err, t.platform)
 	}
 	return err

@@ -93,21 +93,22 @@ func stage(e *v1alpha1.Experiment) string {
 // progressLine is everything there is to say in one line.
 func progressLine(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Time, bar bool) string {
 	parts := []string{fmt.Sprintf("%s  %-14s", e.Name, stage(e))}
-	if bar {
+	if bar && !live(e) {
 		parts = append(parts, progressBar(percent(e.Status.Progress), 20))
 	}
-	if e.Status.Progress != "" {
+	if e.Status.Progress != "" && !live(e) {
 		parts = append(parts, fmt.Sprintf("%4s", e.Status.Progress))
 	}
 	if e.Status.T0 != nil && runs(e) {
-		parts = append(parts, clock(elapsed(e, now))+" / "+clock(e.Spec.Duration.Std()))
+		parts = append(parts, clock(elapsed(e, now))+ofDuration(e, " / ", ""))
 	}
 	if e.Status.Nodes.Total > 0 {
 		parts = append(parts, fmt.Sprintf("nodes %d/%d", e.Status.Nodes.Ready, e.Status.Nodes.Total))
 	}
 	if counters != nil {
 		parts = append(parts, fmt.Sprintf("sent %d  received %d", counters.Sent, counters.Received))
-	} else if e.Status.Message != "" {
+	}
+	if e.Status.Message != "" {
 		parts = append(parts, oneLine(e.Status.Message))
 	}
 	return strings.Join(parts, "  ")
@@ -118,8 +119,22 @@ func runs(e *v1alpha1.Experiment) bool {
 	return e.Status.Phase == v1alpha1.PhaseRunning
 }
 
+// live tells that the experiment has no end of its own: it is up until it is stopped.
+func live(e *v1alpha1.Experiment) bool { return e.Spec.Duration == "" }
+
+// ofDuration is the end of a time that has elapsed of the duration, or what stands for it in a live cluster.
+func ofDuration(e *v1alpha1.Experiment, of, without string) string {
+	if live(e) {
+		return without
+	}
+	return of + clock(e.Spec.Duration.Std())
+}
+
 // elapsed time since T0, at most the duration, as the drain is no part of it.
 func elapsed(e *v1alpha1.Experiment, now time.Time) time.Duration {
+	if live(e) {
+		return now.Sub(e.Status.T0.Time)
+	}
 	return min(now.Sub(e.Status.T0.Time), e.Spec.Duration.Std())
 }
 

@@ -36,6 +36,9 @@ func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view
 			if end := ended(e); end != nil {
 				return end.report(view, e)
 			}
+			if live(e) && isUp(e, time.Now()) {
+				return reportUp(view, e)
+			}
 		default:
 			view.note(fmt.Sprintf("cannot reach the cluster, trying again: %v", err))
 		}
@@ -45,6 +48,33 @@ func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view
 		case <-ticker.C:
 		}
 	}
+}
+
+// isUp tells that T0 has come: apps run, and the networks can be changed.
+func isUp(e *v1alpha1.Experiment, now time.Time) bool {
+	return e.Status.Phase == v1alpha1.PhaseRunning && e.Status.T0 != nil && !now.Before(e.Status.T0.Time)
+}
+
+// reportUp ends the watching of a live cluster, which has no end to wait for.
+func reportUp(view *view, e *v1alpha1.Experiment) error {
+	view.close()
+	node, network := e.Spec.Nodes[0].Name, "NETWORK"
+	if e.Spec.Nodes[0].Count != nil {
+		node += "-1"
+	}
+	if networks := e.Spec.Nodes[0].Networks; len(networks) > 0 {
+		network = networks[0]
+	}
+	where := fmt.Sprintf("-n %s -e %s", e.Namespace, e.Name)
+	view.print(e.Name + " is up, and stays so until it is stopped. From here:")
+	view.print(table{
+		left("  a shell on a node", fmt.Sprintf("vignette shell %s %s", where, node)),
+		left("  what its apps write", fmt.Sprintf("vignette logs %s %s -f", where, node)),
+		left("  frames at its radio", fmt.Sprintf("vignette capture %s %s %s -w - | wireshark -k -i -", where, node, network)),
+		left("  change a network", fmt.Sprintf("vignette set %s %s delay=200ms", where, network)),
+		left("  end it, with results", fmt.Sprintf("vignette stop -n %s %s", e.Namespace, e.Name)),
+	}.String())
+	return nil
 }
 
 func detach(view *view, key client.ObjectKey) error {

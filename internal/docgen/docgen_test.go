@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
@@ -56,5 +57,23 @@ func undescribed(t *testing.T, path string, schema apiextensionsv1.JSONSchemaPro
 		if property.Items != nil && property.Items.Schema != nil {
 			undescribed(t, path+"."+name+"[]", *property.Items.Schema)
 		}
+	}
+}
+
+func TestAPageOfCommandsHasEachWithItsFlagsAndExamples(t *testing.T) {
+	root := &cobra.Command{Use: "tool", Long: "tool does\nthings."}
+	root.PersistentFlags().String("where", "", "a `place`")
+	child := &cobra.Command{Use: "go NAME", Short: "Go there", Example: "  tool go home", Run: func(*cobra.Command, []string) {}}
+	child.Flags().Int("times", 1, "so many `times`")
+	hidden := &cobra.Command{Use: "secret", Hidden: true, Run: child.Run}
+	root.AddCommand(child, hidden)
+	page := Commands(root)
+	for _, want := range []string{"# tool\n", "tool does things.", "--where place", "## tool go\n\nGo there.", "tool go NAME [flags]", "--times times", "  tool go home\n"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "secret") {
+		t.Errorf("the page has a hidden command:\n%s", page)
 	}
 }

@@ -1,4 +1,4 @@
-// Command cmd writes the reference of every definition in a folder.
+// Command cmd writes the reference of every definition in a folder, and of the vignette command.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/cli"
 	"vignette.dev/vignette/internal/docgen"
 )
 
@@ -48,6 +49,10 @@ func write(crds, out string) error {
 		}
 		summary, _, _ := strings.Cut(strings.Join(strings.Fields(crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Description), " "), ". ")
 		index += fmt.Sprintf("- [%s](%s): %s.\n", crd.Spec.Names.Kind, name, strings.TrimSuffix(summary, "."))
+	}
+	index += "- [vignette](cli.md): the commands.\n"
+	if err := os.WriteFile(filepath.Join(out, "cli.md"), []byte(docgen.Commands(cli.Command())), 0o644); err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(out, "README.md"), []byte(index), 0o644)
 }

@@ -1,0 +1,369 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+const (
+	// startPatience bounds the wait for the operator to begin a capture or to carry out a change.
+	startPatience = 30 * time.Second
+	// drainPatience bounds the wait for what was captured until the end to arrive.
+	drainPatience = 20 * time.Second
+	// pollInterval of conditions.
+	pollInterval = 200 * time.Millisecond
+)
+
+type captureOptions struct {
+	experiment, file, filter, limit string
+	snapLength                      int32
+	duration                        time.Duration
+}
+
+func newCapture(t *target) *cobra.Command {
+	var o captureOptions
+	cmd := &cobra.Command{
+		Use:   "capture NODE NETWORK",
+		Short: "Capture frames at a node's radio, into a file or into Wireshark",
+		Long: "capture records the frames that a node of a running experiment sends to its radio and receives from it, as pcapng\n" +
+			"with nanoseconds, and passes them on as they come. It ends with --duration, at --limit, or with Ctrl-C, and then\n" +
+			"says how many frames it has and how many it lacks. The archive keeps the capture with the results of the run.\n" +
+			"Frames of a whole run, from its start on, are captured by collect.captures of the experiment.",
+		Example: "  vignette capture hq wan -w hq.pcapng\n" +
+			"  vignette capture hq wan -w - | wireshark -k -i -\n" +
+			"  vignette capture hq wan --filter 'tcp port 1883' --duration 30s -w - | tshark -r -\n" +
+			"  vignette capture -e bft-live veh-3 wan --snaplen 96 --limit 1Gi -w veh-3.pcapng",
+		Args:              captureArguments,
+		ValidArgsFunction: t.completeCapture(&o.experiment),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd.CommandPath(), args, descriptor(cmd.OutOrStdout()) >= 0); err != nil {
+				return err
+			}
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return t.explainArchive(c.capture(cmd.Context(), args[0], args[1], o, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+		},
+	}
+	t.experimentFlag(cmd, &o.experiment)
+	flags := cmd.Flags()
+	flags.StringVarP(&o.file, "write", "w", "-", "`file` to write, - for standard output")
+	flags.StringVar(&o.filter, "filter", "", "capture only what matches an `expression` in tcpdump's language")
+	flags.Int32Var(&o.snapLength, "snaplen", 0, "keep so many `bytes` of each frame (default: all)")
+	flags.StringVar(&o.limit, "limit", "64Mi", "end when the capture has this `size`")
+	flags.DurationVar(&o.duration, "duration", 0, "end after this `time` (default: with Ctrl-C)")
+	for _, flag := range []string{"filter", "snaplen", "limit", "duration"} {
+		complete(cmd, flag, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func captureArguments(cmd *cobra.Command, args []string) error {
+	if len(args) != 2 {
+		return fmt.Errorf("%s needs a NODE and a NETWORK, such as %[1]s hq wan -w hq.pcapng; got %d arguments", cmd.CommandPath(), len(args))
+	}
+	return nil
+}
+
+// completeCapture offers nodes, then the networks of the node.
+func (t *target) completeCapture(experiment *string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		switch len(args) {
+		case 0:
+			return t.offer(cmd, *experiment, typed, (*site).nodeNames)
+		case 1:
+			return t.offer(cmd, *experiment, typed, func(s *site) []string { return s.networksOf(args[0]) })
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// networksOf a node.
+func (s *site) networksOf(node string) (names []string) {
+	n, _ := s.Topology.Node(node)
+	for _, attachment := range n.Attachments {
+		names = append(names, attachment.Network)
+	}
+	return names
+}
+
+func (o captureOptions) check(command string, args []string, terminal bool) error {
+	if o.file == "-" && terminal {
+		where := strings.Join(args, " ")
+		return fmt.Errorf("a capture is no text for a terminal: write it to a file (%[1]s %[2]s -w FILE) or into a pipe (%[1]s %[2]s -w - | wireshark -k -i -)", command, where)
+	}
+	if limit, err := resource.ParseQuantity(o.limit); err != nil || limit.Sign() <= 0 {
+		return fmt.Errorf("--limit %q: want a size, such as 64Mi or 1Gi", o.limit)
+	}
+	if o.duration < 0 {
+		return fmt.Errorf("--duration %v: want a duration above zero, such as 30s", o.duration)
+	}
+	if o.snapLength != 0 && (o.snapLength < 14 || o.snapLength > 65535) {
+		return fmt.Errorf("--snaplen %d: want 14 to 65535 bytes, or leave it out to keep all of each frame", o.snapLength)
+	}
+	return nil
+}
+
+// object is the Capture that the options ask for.
+func (o captureOptions) object(s *site, node, network string) *v1alpha1.Capture {
+	limit := resource.MustParse(o.limit) // checked before
+	capture := &v1alpha1.Capture{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: s.Name + "-"}}
+	capture.Spec = v1alpha1.CaptureSpec{Experiment: s.Name, Network: network, Nodes: []string{node}, Filter: o.filter, Limit: &limit}
+	if o.snapLength != 0 {
+		capture.Spec.SnapLengthBytes = &o.snapLength
+	}
+	if o.duration != 0 {
+		capture.Spec.Duration = v1alpha1.Duration(o.duration.String())
+	}
+	return capture
+}
+
+func (c *cluster) capture(ctx context.Context, node, network string, o captureOptions, stdout, notes io.Writer) error {
+	s, err := c.up(ctx, o.experiment, "vignette capture "+node+" "+network)
+	if err != nil {
+		return err
+	}
+	if _, err := s.node(node); err != nil {
+		return err
+	}
+	if _, err := s.network(network); err != nil {
+		return err
+	}
+	if known := s.networksOf(node); !slices.Contains(known, network) {
+		return fmt.Errorf("node %s is not on network %s: its networks are %s", node, network, some(known))
+	}
+	out, err := openCapture(o.file, stdout)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	capture := o.object(s, node, network)
+	if err := c.kube.Create(ctx, capture, client.FieldOwner(fieldManager)); err != nil {
+		return explain(err)
+	}
+	run := &captureRun{cluster: c, capture: capture, uid: string(s.UID), node: node, notes: notes}
+	return run.stream(ctx, out)
+}
+
+// openCapture gives the file to write; closing standard output is not ours to do.
+func openCapture(file string, stdout io.Writer) (io.WriteCloser, error) {
+	if file == "-" {
+		return struct {
+			io.Writer
+			io.Closer
+		}{stdout, io.NopCloser(nil)}, nil
+	}
+	return os.Create(file)
+}
+
+// captureRun is a capture that is under way.
+type captureRun struct {
+	*cluster
+	capture *v1alpha1.Capture
+	uid     string
+	node    string
+	notes   io.Writer
+}
+
+// stream writes the capture until it ends, ends it, and says what it has.
+func (r *captureRun) stream(ctx context.Context, out io.Writer) error {
+	// A reader that goes away, such as a Wireshark that is closed, ends the capture; it must not end this program first.
+	signal.Ignore(syscall.SIGPIPE)
+	defer signal.Reset(syscall.SIGPIPE)
+	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer r.end(reading)
+	if err := r.begun(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.notes, "Capturing %s of %s; Ctrl-C ends it.\n", r.capture.Spec.Network, r.node)
+	stop := context.AfterFunc(ctx, func() {
+		r.end(reading)
+		time.AfterFunc(drainPatience, cancel)
+	})
+	defer stop()
+	content := newFollower(reading, r.cluster, r.uid, r.path(), 0, r.note)
+	defer content.Close()
+	copied := make(chan error, 1)
+	go func() { copied <- copyBlocks(out, content) }()
+	err := <-copied
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		r.note(fmt.Sprintf("the end of the capture did not arrive within %v; the archive has it: %s", drainPatience, r.saved()))
+		err = nil
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		err = nil
+	}
+	r.end(reading)
+	return errors.Join(err, r.summary(reading))
+}
+
+func (r *captureRun) note(text string) { fmt.Fprintln(r.notes, text) }
+
+func (r *captureRun) path() string {
+	return path.Join("captures", r.capture.Name, r.capture.Spec.Network, r.node+".pcapng")
+}
+
+func (r *captureRun) saved() string {
+	return fmt.Sprintf("vignette results -n %s %s --get %s", r.capture.Namespace, r.capture.Spec.Experiment, r.path())
+}
+
+// begun waits until frames are captured.
+func (r *captureRun) begun(ctx context.Context) error {
+	return r.await(ctx, r.capture, "the capture", func() ([]metav1.Condition, string) {
+		if r.capture.Status.EndedAt != nil {
+			return nil, "" // it was so short that it is over; what it has can be read all the same
+		}
+		return r.capture.Status.Conditions, v1alpha1.ConditionCapturing
+	})
+}
+
+// await reads an object until a condition of it is true. It fails where it is false for good, as its message says.
+func (c *cluster) await(ctx context.Context, object client.Object, what string, condition func() ([]metav1.Condition, string)) error {
+	limited, cancel := context.WithTimeout(ctx, startPatience)
+	defer cancel()
+	why := "is the operator up? kubectl get deployments -A -l app.kubernetes.io/part-of=vignette"
+	for {
+		err := c.kube.Get(limited, client.ObjectKeyFromObject(object), object)
+		if err != nil && limited.Err() == nil {
+			return explain(err)
+		}
+		conditions, name := condition()
+		if name == "" || meta.IsStatusConditionTrue(conditions, name) {
+			return nil
+		}
+		if found := meta.FindStatusCondition(conditions, name); found != nil {
+			if found.Status == metav1.ConditionFalse {
+				return fmt.Errorf("%s was refused: %s", what, found.Message)
+			}
+			why = "the operator says: " + found.Message
+		}
+		select {
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return exit(exitDetached)
+			}
+			return fmt.Errorf("%s was not taken up within %v: %s", what, startPatience, why)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// end tells the radios to stop; what was captured stays in the archive.
+func (r *captureRun) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainPatience)
+	defer cancel()
+	if err := client.IgnoreNotFound(r.kube.Delete(ctx, r.capture)); err != nil {
+		r.note(fmt.Sprintf("the capture goes on up to its limit, as it could not be ended (%v): kubectl delete -n %s capture %s", err, r.capture.Namespace, r.capture.Name))
+	}
+}
+
+// summary says how many frames the capture has and lacks, as radiod counted them.
+func (r *captureRun) summary(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, drainPatience)
+	defer cancel()
+	var last *runapi.CaptureSample
+	for {
+		sample, err := r.sample(ctx)
+		if sample != nil {
+			last = sample
+		}
+		if err == nil && last != nil && last.Ended != "" {
+			break
+		}
+		select {
+		case <-time.After(pollInterval):
+			continue
+		case <-ctx.Done():
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("count of the frames: %w", err)
+		}
+		break
+	}
+	r.note(captureText(last) + " Archived: " + r.saved())
+	return nil
+}
+
+func captureText(s *runapi.CaptureSample) string {
+	if s == nil {
+		return "The radio did not say how many frames were captured."
+	}
+	text := fmt.Sprintf("%d frames, %s", s.Frames, size(int64(s.Bytes)))
+	dropped := uint64(0)
+	var reasons []string
+	for _, reason := range slices.Sorted(maps.Keys(s.Dropped)) {
+		dropped += s.Dropped[reason]
+		reasons = append(reasons, fmt.Sprintf("%s %d", reason, s.Dropped[reason]))
+	}
+	text += fmt.Sprintf(", %d dropped", dropped)
+	if dropped > 0 {
+		text += " (" + strings.Join(reasons, ", ") + ")"
+	}
+	if s.Ended == "limit" {
+		text += "; it ended at its limit, --limit raises it"
+	}
+	return text + "."
+}
+
+// sampleBytes from the end of a radio log are enough for the newest samples of every node.
+const sampleBytes = 1 << 20
+
+// sample is the newest that radiod said of the capture.
+func (r *captureRun) sample(ctx context.Context) (newest *runapi.CaptureSample, err error) {
+	manifest, err := r.archive.Files(ctx, r.uid)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range manifest.Files {
+		if path.Dir(file.Path) != "radio" {
+			continue
+		}
+		offset := max(0, file.Bytes-sampleBytes)
+		content, err := r.archive.Follow(ctx, r.uid, file.Path, offset)
+		if err != nil {
+			return nil, err
+		}
+		found, err := newestSample(io.LimitReader(content, file.Bytes-offset), r.capture.Name, r.node)
+		_ = content.Close()
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			newest = found
+		}
+	}
+	return newest, nil
+}
+
+func newestSample(log io.Reader, capture, node string) (newest *runapi.CaptureSample, err error) {
+	_, err = eachLine(log, func(line []byte) {
+		var sample runapi.CaptureSample
+		if bytes.Contains(line, []byte(`"capture"`)) && json.Unmarshal(line, &sample) == nil && sample.Capture == capture && sample.Node == node {
+			newest = &sample
+		}
+	})
+	return newest, err
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"vignette.dev/vignette/internal/golden"
+)
+
+// everyCommand visits the whole tree, as one subtest each.
+func everyCommand(t *testing.T, check func(*testing.T, *cobra.Command)) {
+	t.Helper()
+	var visit func(*cobra.Command)
+	visit = func(c *cobra.Command) {
+		t.Run(strings.ReplaceAll(c.CommandPath(), " ", "-"), func(t *testing.T) { check(t, c) })
+		for _, child := range c.Commands() {
+			visit(child)
+		}
+	}
+	visit(newRoot("test", "vignette", io.Discard))
+}
+
+func TestEveryCommandExplainsItselfWithAnExample(t *testing.T) {
+	everyCommand(t, func(t *testing.T, c *cobra.Command) {
+		for what, text := range map[string]string{"short description": c.Short, "long description": c.Long, "example": c.Example} {
+			if strings.TrimSpace(text) == "" {
+				t.Errorf("it has no %s", what)
+			}
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("--%s has no description", f.Name)
+			}
+		})
+	})
+}
+
+func TestEveryFlagAndArgumentIsCompletedOrKnownToBeFree(t *testing.T) {
+	everyCommand(t, func(t *testing.T, c *cobra.Command) {
+		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if _, found := c.GetFlagCompletionFunc(f.Name); !found && f.Value.Type() != "bool" && f.Name != "write" {
+				t.Errorf("--%s would offer the files of the folder: complete it, or say that it takes anything", f.Name)
+			}
+		})
+		if c.ValidArgsFunction == nil && !c.HasSubCommands() {
+			t.Error("its arguments would offer the files of the folder")
+		}
+	})
+}
+
+// words of a command line as a shell would split it: up to a pipe or a redirection, quotes taken away.
+func words(line string) (words []string) {
+	quote, word, begun := rune(0), "", false
+	for _, r := range line {
+		switch {
+		case quote == 0 && (r == '|' || r == '>' || r == ')'):
+			if begun {
+				words = append(words, word)
+			}
+			return words
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, begun = r, true
+		case quote == r:
+			quote = 0
+		case quote == 0 && r == ' ':
+			if begun {
+				words = append(words, word)
+			}
+			word, begun = "", false
+		default:
+			word, begun = word+string(r), true
+		}
+	}
+	if begun {
+		words = append(words, word)
+	}
+	return words
+}
+
+func TestExamplesAreCommandLinesThatWork(t *testing.T) {
+	everyCommand(t, func(t *testing.T, documented *cobra.Command) {
+		for line := range strings.Lines(documented.Example) {
+			at := strings.Index(line, "vignette ")
+			if at < 0 {
+				t.Errorf("example %q does not call vignette", line)
+				continue
+			}
+			root := newRoot("test", "vignette", io.Discard)
+			c, rest, err := root.Find(words(strings.TrimSpace(line[at:]))[1:])
+			if err != nil || c == root {
+				t.Errorf("example %q calls no command: %v", line, err)
+				continue
+			}
+			if err := c.ParseFlags(rest); err != nil {
+				t.Errorf("example %q: %v", line, err)
+			}
+			if err := c.ValidateArgs(c.Flags().Args()); err != nil {
+				t.Errorf("example %q: %v", line, err)
+			}
+			if documented.HasParent() && c.CommandPath() != documented.CommandPath() && documented.Name() != "help" && documented.Name() != "completion" {
+				t.Errorf("example %q is one of %s", line, c.CommandPath())
+			}
+		}
+	})
+}
+
+func TestHelpIsAsAccepted(t *testing.T) {
+	everyCommand(t, func(t *testing.T, c *cobra.Command) {
+		if c.HasParent() && c.Parent().Name() == "completion" {
+			return // the library's own words, which change with it
+		}
+		args := strings.Fields(c.CommandPath())
+		var out, errs bytes.Buffer
+		if code := Main("test", append(args, "--help"), strings.NewReader(""), &out, &errs); code != 0 {
+			t.Fatalf("exit code %d: %s", code, errs.String())
+		}
+		golden.Check(t, "help/"+strings.Join(args, "-")+".txt", out.String())
+	})
+}
+
+func TestEveryShellGetsItsCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		var out, errs bytes.Buffer
+		code := Main("test", []string{"vignette", "completion", shell}, strings.NewReader(""), &out, &errs)
+		if code != 0 || !strings.Contains(out.String(), "__complete") {
+			t.Errorf("completion %s: exit code %d, %d bytes, %s", shell, code, out.Len(), errs.String())
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// experimentFlag lets a command about a node or network name its experiment.
+func (t *target) experimentFlag(cmd *cobra.Command, name *string) {
+	cmd.Flags().StringVarP(name, "experiment", "e", "", "`NAME` of the experiment (default: the only one that runs in the namespace)")
+	complete(cmd, "experiment", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return t.completeExperiment(cmd, nil, typed)
+	})
+}
+
+// site is an experiment with its expanded nodes.
+type site struct {
+	*v1alpha1.Experiment
+	*topology.Topology
+}
+
+// up finds the experiment of a name, or without one the only one that runs, and demands that it runs.
+func (c *cluster) up(ctx context.Context, name, command string) (*site, error) {
+	e, err := c.choose(ctx, name, command)
+	if err != nil {
+		return nil, err
+	}
+	if end := ended(e); end != nil {
+		return nil, fmt.Errorf("experiment %[1]s has ended, it %[3]s: start a new one with vignette run; what it left: vignette results -n %[2]s %[1]s, vignette logs -n %[2]s -e %[1]s NODE",
+			e.Name, e.Namespace, strings.ToLower(string(*end)))
+	}
+	if e.Status.Phase != v1alpha1.PhaseRunning {
+		return nil, fmt.Errorf("experiment %[1]s does not run, it is %[3]s%[4]s: try again when vignette status -n %[2]s %[1]s says Running",
+			e.Name, e.Namespace, stage(e), inBrackets(oneLine(e.Status.Message)))
+	}
+	return expand(e)
+}
+
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+func expand(e *v1alpha1.Experiment) (*site, error) {
+	nodes, errs := topology.Expand(&e.Spec)
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("experiment %s: %w", e.Name, errs.ToAggregate())
+	}
+	return &site{e, nodes}, nil
+}
+
+// choose gives the experiment of a name, or the only one that has not ended.
+func (c *cluster) choose(ctx context.Context, name, command string) (*v1alpha1.Experiment, error) {
+	if name != "" {
+		return c.experiment(ctx, name)
+	}
+	var experiments v1alpha1.ExperimentList
+	if err := c.kube.List(ctx, &experiments, client.InNamespace(c.namespace)); err != nil {
+		return nil, explain(err)
+	}
+	var running, others []string
+	var chosen *v1alpha1.Experiment
+	for i := range experiments.Items {
+		e := &experiments.Items[i]
+		if ended(e) != nil {
+			others = append(others, e.Name)
+			continue
+		}
+		running, chosen = append(running, e.Name), e
+	}
+	switch {
+	case len(running) == 1:
+		return chosen, nil
+	case len(running) > 1:
+		return nil, fmt.Errorf("%d experiments run in namespace %s: say which one, such as %s -e %s (one of %s)",
+			len(running), c.namespace, command, running[0], some(running))
+	case len(others) > 0:
+		return nil, fmt.Errorf("no experiment runs in namespace %s: start one with vignette run FILE, or name one that has ended with -e (%s)", c.namespace, some(others))
+	}
+	return nil, fmt.Errorf("there is no experiment in namespace %s: start one with vignette run FILE, or name another namespace with -n", c.namespace)
+}
+
+// shownNames bounds how many names an error lists.
+const shownNames = 12
+
+// some of the names, in order, for an error.
+func some(names []string) string {
+	names = slices.Clone(names)
+	if more := len(names) - shownNames; more > 0 {
+		return strings.Join(names[:shownNames], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s *site) nodeNames() (names []string) {
+	for _, node := range s.Nodes {
+		names = append(names, node.Name)
+	}
+	return names
+}
+
+func (s *site) networkNames() (names []string) {
+	for _, network := range s.Spec.Networks {
+		names = append(names, network.Name)
+	}
+	return names
+}
+
+// groupNames are what links may go from and to.
+func (s *site) groupNames() (names []string) {
+	for _, node := range s.Nodes {
+		for _, name := range []string{node.Group, node.Template, node.Name} {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// node of a name; of the nodes that count makes all are listed where it names none of them.
+func (s *site) node(name string) (topology.Node, error) {
+	node, found := s.Topology.Node(name)
+	if !found {
+		return node, fmt.Errorf("there is no node %s in experiment %s: want one of %s", name, s.Name, some(s.nodeNames()))
+	}
+	return node, nil
+}
+
+// network of a name.
+func (s *site) network(name string) (v1alpha1.Network, error) {
+	for _, network := range s.Spec.Networks {
+		if network.Name == name {
+			return network, nil
+		}
+	}
+	return v1alpha1.Network{}, fmt.Errorf("there is no network %s in experiment %s: want one of %s", name, s.Name, some(s.networkNames()))
+}
+
+// containers of a node: one for each app, or the idle one.
+func containers(node topology.Node) []string {
+	if len(node.Apps) == 0 {
+		return []string{render.IdleApp}
+	}
+	return node.Apps
+}
+
+// appOf checks the name of an app of a node.
+func (s *site) appOf(node topology.Node, app string) error {
+	if !slices.Contains(containers(node), app) {
+		return fmt.Errorf("node %s of experiment %s has no app %s: want one of %s", node.Name, s.Name, app, some(containers(node)))
+	}
+	return nil
+}
+
+// beginning keeps the names that begin with what has been typed.
+func beginning(typed string, names []string) (matching []string) {
+	for _, name := range names {
+		if strings.HasPrefix(name, typed) {
+			matching = append(matching, name)
+		}
+	}
+	return matching
+}
+
+// offer completes from what an experiment has; nothing where no experiment can be chosen.
+func (t *target) offer(cmd *cobra.Command, name, typed string, names func(*site) []string) ([]string, cobra.ShellCompDirective) {
+	nothing := cobra.ShellCompDirectiveNoFileComp
+	c, err := t.connect()
+	if err != nil {
+		return nil, nothing
+	}
+	ctx, cancel := completionContext(cmd)
+	defer cancel()
+	e, err := c.choose(ctx, name, "")
+	if err != nil {
+		return nil, nothing
+	}
+	s, err := expand(e)
+	if err != nil {
+		return nil, nothing
+	}
+	return beginning(typed, names(s)), nothing
+}

@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/remotecommand"
+	utilexec "k8s.io/client-go/util/exec"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// anyShell is bash where the image has it, else sh.
+var anyShell = []string{"/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec /bin/sh"}
+
+// streams are where a remote command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+func newShell(t *target) *cobra.Command {
+	var experiment, app string
+	cmd := &cobra.Command{
+		Use:   "shell NODE [-- COMMAND...]",
+		Short: "Open a shell on a node, or run a command there",
+		Long: "shell opens a shell in the pod of a node of a running experiment, or runs a command there: what it sends goes\n" +
+			"over the node's radios. Each app of a node has a container of its own, with the files of its image, and --app\n" +
+			"chooses it; by default it is the first app that is not the platform's traffic generator, whose image has no shell.\n" +
+			"On a terminal the command gets one too; else input and output are passed on as they are, so that it works in\n" +
+			"pipes. The exit code is that of the command.",
+		Example: "  vignette shell hq\n" +
+			"  vignette shell hq -- cat /etc/hosts\n" +
+			"  vignette shell -e bft-live --app picture veh-3 -- ip -s link show wan\n" +
+			"  tar c config | vignette shell hq -- tar x -C /tmp",
+		Args:              shellArguments,
+		ValidArgsFunction: t.completeNode(&experiment),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return c.shell(cmd.Context(), experiment, args[0], app, args[1:], streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
+		},
+	}
+	t.experimentFlag(cmd, &experiment)
+	cmd.Flags().StringVar(&app, "app", "", "`APP` of the node whose container it is (default: the first with an image that may have a shell)")
+	complete(cmd, "app", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return t.offer(cmd, experiment, typed, func(s *site) []string { return s.appsOf(args) })
+	})
+	return cmd
+}
+
+// appsOf the node that the first argument names, or of all nodes.
+func (s *site) appsOf(args []string) (names []string) {
+	if len(args) > 0 {
+		if node, found := s.Topology.Node(args[0]); found {
+			return containers(node)
+		}
+	}
+	for _, app := range s.Spec.Apps {
+		names = append(names, app.Name)
+	}
+	return names
+}
+
+// completeNode offers the nodes of the experiment as the first argument.
+func (t *target) completeNode(experiment *string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault // a command, about which we know nothing
+		}
+		return t.offer(cmd, *experiment, typed, (*site).nodeNames)
+	}
+}
+
+// shellArguments demands the dashes, as flags of the command would else be taken for vignette's own.
+func shellArguments(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case len(args) == 0 || dash == 0:
+		return fmt.Errorf("%s needs a NODE: see %[1]s --help", cmd.CommandPath())
+	case dash < 0 && len(args) > 1 || dash > 1:
+		return fmt.Errorf("%s takes one NODE, and the command after --: %[1]s %s -- %s", cmd.CommandPath(), args[0], strings.Join(args[1:], " "))
+	}
+	return nil
+}
+
+func (c *cluster) shell(ctx context.Context, experiment, nodeName, app string, command []string, s streams) error {
+	site, err := c.up(ctx, experiment, "vignette shell "+nodeName)
+	if err != nil {
+		return err
+	}
+	node, err := site.node(nodeName)
+	if err != nil {
+		return err
+	}
+	if app == "" {
+		app = site.shellContainer(node)
+	} else if err := site.appOf(node, app); err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: site.Namespace, Name: render.PodName(site.Name, node.Name)}
+	if err := c.podUp(ctx, key, site, node); err != nil {
+		return err
+	}
+	terminal := terminalOf(s)
+	options := &corev1.PodExecOptions{Container: app, Command: command, Stdin: s.in != nil, Stdout: true, Stderr: terminal == nil, TTY: terminal != nil}
+	if len(command) == 0 {
+		options.Command = anyShell
+		if terminal != nil && len(node.Apps) > 1 {
+			fmt.Fprintf(s.err, "In the container of app %s; --app chooses another: %s\n", app, some(node.Apps))
+		}
+	}
+	err = c.exec(ctx, key, options, terminal, s)
+	return explainExec(err, site, node, app, command)
+}
+
+// shellContainer is the first container that may have a shell: the traffic generator's image has none.
+func (s *site) shellContainer(node topology.Node) string {
+	for _, name := range node.Apps {
+		if app, _ := s.App(name); app.Mosquitto != nil || app.Image != "" {
+			return name
+		}
+	}
+	return containers(node)[0]
+}
+
+// podUp says why a node cannot be entered.
+func (c *cluster) podUp(ctx context.Context, key client.ObjectKey, s *site, node topology.Node) error {
+	pod := &corev1.Pod{}
+	err := c.kube.Get(ctx, key, pod)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return explain(err)
+	}
+	if err == nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+		return nil
+	}
+	how := "its pod is gone"
+	if err == nil {
+		how = "its pod is " + string(pod.Status.Phase)
+	}
+	return fmt.Errorf("node %[1]s of experiment %[2]s is not up, %[3]s: vignette status -n %[4]s %[2]s tells why; what it wrote: vignette logs -n %[4]s -e %[2]s %[1]s",
+		node.Name, s.Name, how, s.Namespace)
+}
+
+// explainExec passes the command's exit code on, and says what to do where there is no such command.
+func explainExec(err error, s *site, node topology.Node, app string, command []string) error {
+	var code utilexec.CodeExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &code):
+		return exit(code.Code)
+	case !strings.Contains(err.Error(), "no such file or directory") && !strings.Contains(err.Error(), "executable file not found"):
+		return explain(err)
+	case len(command) > 0:
+		return fmt.Errorf("the image of app %s has no program %s: name another one, or with --app another container of node %s (%s)",
+			app, command[0], node.Name, some(containers(node)))
+	}
+	return fmt.Errorf("the image of app %[1]s has no shell: name another container of node %[2]s with --app (%[3]s), or bring an image with one: "+
+		"kubectl debug -n %[4]s -it %[5]s --image=IMAGE --target=%[1]s",
+		app, node.Name, some(containers(node)), s.Namespace, render.PodName(s.Name, node.Name))
+}
+
+// exec runs a command in a container, by WebSocket or, where the cluster or a proxy before it cannot, by SPDY.
+func (c *cluster) exec(ctx context.Context, pod client.ObjectKey, options *corev1.PodExecOptions, terminal *terminal, s streams) error {
+	executor, err := newExecutor(c.config, pod, options)
+	if err != nil {
+		return err
+	}
+	stream := remotecommand.StreamOptions{Stdin: s.in, Stdout: s.out, Tty: options.TTY}
+	if terminal == nil {
+		stream.Stderr = s.err
+		return executor.StreamWithContext(ctx, stream)
+	}
+	return terminal.raw(func() error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream.TerminalSizeQueue = terminal.sizes(ctx)
+		return executor.StreamWithContext(ctx, stream)
+	})
+}
+
+func newExecutor(config *rest.Config, pod client.ObjectKey, options *corev1.PodExecOptions) (remotecommand.Executor, error) {
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	address := core.RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("exec").
+		VersionedParams(options, scheme.ParameterCodec).URL()
+	webSocket, err := remotecommand.NewWebSocketExecutor(config, "GET", address.String())
+	if err != nil {
+		return nil, err
+	}
+	spdy, err := remotecommand.NewSPDYExecutor(config, "POST", address)
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(webSocket, spdy, func(err error) bool {
+		return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+	})
+}
+
+// terminal is the user's own.
+type terminal struct{ in, out int }
+
+// terminalOf the streams; nil where input or output is none.
+func terminalOf(s streams) *terminal {
+	in, out := descriptor(s.in), descriptor(s.out)
+	if in < 0 || out < 0 {
+		return nil
+	}
+	return &terminal{in, out}
+}
+
+// descriptor of a terminal; -1 for anything else.
+func descriptor(stream any) int {
+	if file, ok := stream.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return int(file.Fd())
+	}
+	return -1
+}
+
+// raw hands every key to the remote side while f runs.
+func (t *terminal) raw(f func() error) error {
+	before, err := term.MakeRaw(t.in)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = term.Restore(t.in, before) }()
+	return f()
+}
+
+// resizeInterval is how often the size of the window is looked at: not every system has a signal for it.
+const resizeInterval = 200 * time.Millisecond
+
+// sizes of the window: the one it has, then each new one.
+func (t *terminal) sizes(ctx context.Context) remotecommand.TerminalSizeQueue {
+	return &sizes{ctx: ctx, size: func() (int, int, error) { return term.GetSize(t.out) }}
+}
+
+type sizes struct {
+	ctx  context.Context
+	size func() (width, height int, err error)
+	last remotecommand.TerminalSize
+}
+
+// Next implements remotecommand.TerminalSizeQueue.
+func (s *sizes) Next() *remotecommand.TerminalSize {
+	for s.ctx.Err() == nil {
+		width, height, err := s.size()
+		if now := (remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)}); err == nil && now != s.last {
+			s.last = now
+			return &now
+		}
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(resizeInterval):
+		}
+	}
+	return nil
+}
