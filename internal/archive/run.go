@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"vignette.dev/vignette/internal/pcapng"
 )
 
 // Errors of appends.
@@ -54,7 +56,7 @@ type File struct {
 type Sealed struct {
 	File
 	SHA256 string
-	// Torn tells that the last line has no end.
+	// Torn tells that the last line has no end; a capture's last frame that was not whole has been cut off.
 	Torn bool
 }
 
@@ -85,15 +87,22 @@ type logFile struct {
 
 // Folders of logs, which grow and count against the quota.
 const (
-	LogsDir    = "logs"
-	RadioDir   = "radio"
-	ResultsDir = "results"
+	LogsDir     = "logs"
+	RadioDir    = "radio"
+	CapturesDir = "captures"
+	ResultsDir  = "results"
 )
+
+// capturesShare of the quota that is left to captures: without message logs there are no results.
+const capturesShare = 0.75
 
 // IsLog tells that a path belongs to a log.
 func IsLog(p string) bool {
-	return strings.HasPrefix(p, LogsDir+"/") || strings.HasPrefix(p, RadioDir+"/")
+	return strings.HasPrefix(p, LogsDir+"/") || strings.HasPrefix(p, RadioDir+"/") || IsCapture(p)
 }
+
+// IsCapture tells that a path belongs to a capture, which grows as a log does.
+func IsCapture(p string) bool { return strings.HasPrefix(p, CapturesDir+"/") }
 
 // Key of the run.
 func (r *Run) Key() Key { return r.key }
@@ -183,7 +192,7 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 		return 0, err
 	}
 	if !IsLog(p) || offset < 0 {
-		return 0, fmt.Errorf("append to %s at %d: want a path below %s or %s and an offset of 0 or more", p, offset, LogsDir, RadioDir)
+		return 0, fmt.Errorf("append to %s at %d: want a path below %s, %s or %s and an offset of 0 or more", p, offset, LogsDir, RadioDir, CapturesDir)
 	}
 	if r.gone.Load() {
 		return 0, ErrGone
@@ -208,9 +217,13 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 	if r.sealed.Load() {
 		return lf.size, ErrSealed
 	}
-	if used := r.used.Add(int64(len(fresh))); r.quota > 0 && used > r.quota {
+	quota := r.quota
+	if IsCapture(p) {
+		quota = int64(capturesShare * float64(quota))
+	}
+	if used := r.used.Add(int64(len(fresh))); quota > 0 && used > quota {
 		r.used.Add(-int64(len(fresh)))
-		return lf.size, fmt.Errorf("%w: %d bytes of logs are allowed, %d are archived", ErrQuota, r.quota, r.Used())
+		return lf.size, fmt.Errorf("%w: %d bytes of logs are allowed, %d are archived", ErrQuota, quota, r.Used())
 	}
 	return r.write(p, lf, fresh)
 }
@@ -293,10 +306,13 @@ func (r *Run) openForAppend(p string) (*os.File, error) {
 	return r.root.OpenFile(p, os.O_WRONLY|os.O_CREATE, 0o640)
 }
 
-// Replay tells OnAppend all that is archived, after a restart and before the first append.
+// Replay tells OnAppend all that is archived, except captures, after a restart and before the first append.
 func (r *Run) Replay() error {
 	buf := make([]byte, 256<<10)
 	for p, lf := range r.files {
+		if IsCapture(p) {
+			continue
+		}
 		f, err := r.root.Open(p)
 		if err != nil {
 			return fmt.Errorf("archive: %w", err)
@@ -350,10 +366,20 @@ func (r *Run) sealFile(p string) (Sealed, error) {
 		return Sealed{}, err
 	}
 	defer f.Close()
+	cut := false
+	if IsCapture(p) {
+		if cut, err = cutOff(f); err != nil {
+			return Sealed{}, err
+		}
+	}
 	sum := sha256.New()
 	size, err := io.Copy(sum, f)
 	if err != nil {
 		return Sealed{}, err
+	}
+	lf.size = size
+	if IsCapture(p) {
+		return Sealed{File: File{Path: p, Size: size}, SHA256: hex.EncodeToString(sum.Sum(nil)), Torn: cut}, f.Sync()
 	}
 	last := []byte{'\n'}
 	if size > 0 {
@@ -364,6 +390,39 @@ func (r *Run) sealFile(p string) (Sealed, error) {
 	sealed := Sealed{File: File{Path: p, Size: size}, SHA256: hex.EncodeToString(sum.Sum(nil)), Torn: last[0] != '\n'}
 	return sealed, f.Sync()
 }
+
+// cutOff removes what a capture has after its last whole block, so that every reader can read it.
+func cutOff(f *os.File) (cut bool, err error) {
+	var whole pcapng.Whole
+	// What is no block ends the whole ones as well.
+	if _, err := io.Copy(&whole, f); err != nil && !whole.Torn() {
+		return false, err
+	}
+	if whole.Torn() {
+		if err := f.Truncate(whole.Bytes); err != nil {
+			return true, err
+		}
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return whole.Torn(), err
+}
+
+// Quarantine puts a record that cannot be read aside, under another name, so that the run can go on without it.
+func (r *Run) Quarantine(p string) error {
+	if err := ValidatePath(p); err != nil {
+		return err
+	}
+	if err := r.root.Rename(p, p+DamagedSuffix); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return r.syncDir(path.Dir(p))
+}
+
+// DamagedSuffix of records that were put aside.
+const DamagedSuffix = ".damaged"
+
+// Gone tells that the run is deleted, or closed.
+func (r *Run) Gone() bool { return r.gone.Load() }
 
 // Replace writes a whole file atomically: a reader, or a restart at any moment, finds the old one or the new one.
 // It returns the number of bytes.

@@ -110,6 +110,8 @@ type PlannedCapture struct {
 	// Nodes whose radios are captured, all named.
 	Nodes  []string `json:"nodes"`
 	Filter string   `json:"filter,omitempty"`
+	// LimitBytes is the most that is captured of each node; 0 is as much as the archive takes.
+	LimitBytes int64 `json:"limitBytes,omitempty"`
 	// Ended tells that the capture has ended before the run did.
 	Ended bool `json:"ended,omitempty"`
 }
@@ -304,6 +306,8 @@ type RunSummary struct {
 	UID       string                   `json:"uid"`
 	Phase     v1alpha1.ExperimentPhase `json:"phase"`
 	T0        *time.Time               `json:"t0,omitempty"`
+	// Problem tells which records of the run could not be read and were put aside, if any.
+	Problem string `json:"problem,omitempty"`
 }
 
 // AgentEvent is a line of an agent's own log, agent.jsonl.

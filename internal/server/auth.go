@@ -89,6 +89,7 @@ type Cache struct {
 
 	mu      sync.Mutex
 	answers map[[sha256.Size]byte]cached
+	asking  map[[sha256.Size]byte]chan struct{}
 }
 
 type cached struct {
@@ -99,7 +100,7 @@ type cached struct {
 
 // NewCache puts a cache in front of an Authenticator.
 func NewCache(of Authenticator, now func() time.Time) *Cache {
-	return &Cache{of: of, now: now, answers: map[[sha256.Size]byte]cached{}}
+	return &Cache{of: of, now: now, answers: map[[sha256.Size]byte]cached{}, asking: map[[sha256.Size]byte]chan struct{}{}}
 }
 
 // Knows tells that the token's answer is remembered.
@@ -110,15 +111,38 @@ func (c *Cache) Knows(token string) bool {
 	return known && c.now().Before(answer.until)
 }
 
-// Authenticate implements Authenticator.
+// Authenticate implements Authenticator. Of several requests with a token whose answer is too old, one asks.
 func (c *Cache) Authenticate(ctx context.Context, token string) (Identity, error) {
 	key := sha256.Sum256([]byte(token))
-	c.mu.Lock()
-	answer, known := c.answers[key]
-	c.mu.Unlock()
-	if known && c.now().Before(answer.until) {
-		return answer.identity, answer.err
+	for {
+		c.mu.Lock()
+		answer, known := c.answers[key]
+		if known && c.now().Before(answer.until) {
+			c.mu.Unlock()
+			return answer.identity, answer.err
+		}
+		asked := c.asking[key]
+		if asked == nil {
+			c.asking[key] = make(chan struct{})
+			c.mu.Unlock()
+			return c.ask(ctx, key, token)
+		}
+		c.mu.Unlock()
+		select {
+		case <-asked: // an answer that could not be had is asked for again
+		case <-ctx.Done():
+			return Identity{}, ctx.Err()
+		}
 	}
+}
+
+func (c *Cache) ask(ctx context.Context, key [sha256.Size]byte, token string) (Identity, error) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		close(c.asking[key])
+		delete(c.asking, key)
+	}()
 	identity, err := c.of.Authenticate(ctx, token)
 	lifetime := goodFor
 	if err != nil {

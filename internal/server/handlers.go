@@ -94,6 +94,7 @@ func (s *Server) putPlan(w http.ResponseWriter, r *http.Request, who Identity) e
 	if err := run.putPlan(plan); err != nil {
 		return err
 	}
+	s.runs.planned(run)
 	return s.answerState(w, run)
 }
 
@@ -119,6 +120,9 @@ func validatePlan(plan runapi.Plan, uid string) error {
 				return err
 			}
 		}
+	}
+	if err := validateCaptures(plan.Captures); err != nil {
+		return err
 	}
 	ids := map[string]bool{}
 	for _, action := range plan.Armed {
@@ -236,6 +240,13 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) e
 	if err := archive.ValidatePath(p); err != nil {
 		return problem(http.StatusBadRequest, "%v", err)
 	}
+	offset, follow, err := position(r)
+	if err != nil {
+		return err
+	}
+	if follow {
+		return s.follow(w, r, run, p, offset)
+	}
 	f, err := run.files.Open(p)
 	if os.IsNotExist(err) {
 		return problem(http.StatusNotFound, "run %s has no file %s", run.files.Key().UID, p)
@@ -248,18 +259,24 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) e
 	if err != nil {
 		return err
 	}
-	// A file is data, whatever a tenant wrote into it: a browser must neither guess its type nor run it.
-	header := w.Header()
-	header.Set("Content-Type", contentType(p))
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Content-Security-Policy", "sandbox")
+	if offset > info.Size() {
+		return problem(http.StatusRequestedRangeNotSatisfiable, "offset %d: %s has %d bytes", offset, p, info.Size())
+	}
+	setFileHeader(w.Header(), p)
 	transfer := time.Duration(info.Size()/slowestReader) * time.Second
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + transfer))
 	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
 	// The size is fixed now, so that a log that grows meanwhile ends where its header says.
-	http.ServeContent(w, r, "", info.ModTime(), io.NewSectionReader(f, 0, info.Size()))
+	http.ServeContent(w, r, "", info.ModTime(), io.NewSectionReader(f, offset, info.Size()-offset))
 	return nil
+}
+
+// setFileHeader: a file is data, whatever a tenant wrote into it; a browser must neither guess its type nor run it.
+func setFileHeader(header http.Header, p string) {
+	header.Set("Content-Type", contentType(p))
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "sandbox")
 }
 
 func contentType(p string) string {

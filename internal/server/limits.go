@@ -19,6 +19,8 @@ const (
 	maxReportBytes = 256 << 10
 	maxAppendBytes = 64 << 20
 	maxResultBytes = 4 << 30
+	// maxCapturePiece is held in memory as a whole.
+	maxCapturePiece = 4 << 20
 
 	// pieceBytes is how much of a body is read before it is archived.
 	pieceBytes = 256 << 10

@@ -3,7 +3,9 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,22 +21,33 @@ type registry struct {
 
 	mu   sync.RWMutex
 	runs map[string]*run
+	// pods has the runs whose plans list a pod, by its UID; of[uid] are a run's pods.
+	pods map[string][]*run
+	of   map[string][]string
+	// problems are runs that could not be opened at all.
+	problems []error
 }
 
 // openRegistry loads every run of the archive.
 func openRegistry(store *archive.Store, quota int64, now func() time.Time) (*registry, error) {
-	reg := &registry{store: store, quota: quota, now: now, runs: map[string]*run{}}
+	reg := &registry{store: store, quota: quota, now: now, runs: map[string]*run{}, pods: map[string][]*run{}, of: map[string][]string{}}
 	keys, err := store.Keys()
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
 		if other := reg.runs[key.UID]; other != nil {
-			return nil, fmt.Errorf("archive: uid %s is there twice, as %s and %s: remove one", key.UID, other.files.Key(), key)
+			reg.problems = append(reg.problems, fmt.Errorf("archive: uid %s is there twice, as %s and %s: remove one", key.UID, other.files.Key(), key))
+			continue
 		}
-		if reg.runs[key.UID], err = reg.open(key); err != nil {
-			return nil, err
+		// One run must not keep all others from being served.
+		r, err := reg.open(key)
+		if err != nil {
+			reg.problems = append(reg.problems, fmt.Errorf("run %s is not served: %w", key, err))
+			continue
 		}
+		reg.runs[key.UID] = r
+		reg.index(r)
 	}
 	return reg, nil
 }
@@ -89,6 +102,7 @@ func (reg *registry) remove(r *run) error {
 		return err
 	}
 	delete(reg.runs, key.UID)
+	reg.unindex(r)
 	return r.files.Close()
 }
 
@@ -115,7 +129,8 @@ func (reg *registry) list(namespace, name string) []runapi.RunSummary {
 			continue
 		}
 		r.mu.Lock()
-		summary := runapi.RunSummary{Namespace: key.Namespace, Name: key.Name, UID: key.UID, Phase: r.record.Phase, T0: r.record.T0}
+		summary := runapi.RunSummary{Namespace: key.Namespace, Name: key.Name, UID: key.UID, Phase: r.record.Phase, T0: r.record.T0,
+			Problem: strings.Join(r.damaged, "; ")}
 		r.mu.Unlock()
 		at := r.active.Load()
 		if summary.T0 != nil {
@@ -139,7 +154,10 @@ func (reg *registry) agent(who Identity) (*run, string) {
 	if who.PodUID == "" {
 		return nil, ""
 	}
-	for _, r := range reg.all() {
+	reg.mu.RLock()
+	candidates := reg.pods[who.PodUID] // never changed in place
+	reg.mu.RUnlock()
+	for _, r := range candidates {
 		if r.files.Key().Namespace != who.Namespace() {
 			continue
 		}
@@ -148,6 +166,40 @@ func (reg *registry) agent(who Identity) (*run, string) {
 		}
 	}
 	return nil, ""
+}
+
+// planned notes which pods a run's plan lists.
+func (reg *registry) planned(r *run) {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	if reg.runs[r.files.Key().UID] == r {
+		reg.index(r)
+	}
+}
+
+// index is planned with the lock held, or while nobody else has the registry.
+func (reg *registry) index(r *run) {
+	reg.unindex(r)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	uid := r.files.Key().UID
+	for _, node := range r.record.Nodes {
+		if node.PodUID != "" {
+			reg.of[uid] = append(reg.of[uid], node.PodUID)
+			reg.pods[node.PodUID] = append(slices.Clone(reg.pods[node.PodUID]), r)
+		}
+	}
+}
+
+func (reg *registry) unindex(r *run) {
+	uid := r.files.Key().UID
+	for _, pod := range reg.of[uid] {
+		rest := slices.DeleteFunc(slices.Clone(reg.pods[pod]), func(other *run) bool { return other == r })
+		if reg.pods[pod] = rest; len(rest) == 0 {
+			delete(reg.pods, pod)
+		}
+	}
+	delete(reg.of, uid)
 }
 
 // expire deletes the runs to which nothing has happened for longer than retention.

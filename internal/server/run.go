@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,8 +51,12 @@ type run struct {
 	refused   map[string]string
 	sealed    bool
 	counters  *runapi.Counters
+	// damaged are records that could not be read.
+	damaged []string
 	// planNews wakes agents, reportNews wakes the seal.
 	planNews, reportNews broadcast
+	// growth wakes those who follow files.
+	growth growth
 }
 
 // loadRun opens a run of the archive. A run without a plan, of which only the folder was made before the server was
@@ -62,13 +67,19 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 		plans: map[runapi.Target]runapi.AgentPlan{}, agents: map[runapi.Target]runapi.AgentState{}, refused: map[string]string{},
 		planNews: newBroadcast(), reportNews: newBroadcast(),
 	}
-	files.OnAppend = r.tally.add
-	if err := ignoreMissing(files.ReadJSON(runFile, &r.record)); err != nil {
+	files.OnAppend = func(p string, piece []byte) {
+		r.tally.add(p, piece)
+		r.growth.tell()
+	}
+	if err := readRecord(r, runFile, &r.record); err != nil {
 		return nil, err
 	}
 	var state runapi.StateRecord
-	if err := ignoreMissing(files.ReadJSON(stateFile, &state)); err != nil {
+	if err := readRecord(r, stateFile, &state); err != nil {
 		return nil, err
+	}
+	if len(r.damaged) > 0 && files.ReadJSON(manifestFile, &runapi.Manifest{}) == nil {
+		state.Sealed = true
 	}
 	for _, agent := range state.Agents {
 		r.agents[runapi.Target{Node: agent.Node, App: agent.App}] = agent
@@ -79,9 +90,29 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r.active.Store(lastWritten(files).Unix())
 	if r.sealed {
 		files.MarkSealed()
-		return r, nil
+		if r.counters != nil {
+			return r, nil
+		}
 	}
 	return r, files.Replay()
+}
+
+// readRecord reads one of the run's records into value. One that is damaged is put aside, so that it keeps neither the
+// run nor the server from working: the operator's next plan takes its place.
+func readRecord[T any](r *run, p string, value *T) error {
+	var read T
+	err := r.files.ReadJSON(p, &read)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &syntax) || errors.As(err, &kind) {
+		r.damaged = append(r.damaged, fmt.Sprintf("%s, now %s: %v", p, p+archive.DamagedSuffix, err))
+		return r.files.Quarantine(p)
+	}
+	*value = read
+	return err
 }
 
 // lastWritten is when a record of the run was last written.

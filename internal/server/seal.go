@@ -30,7 +30,11 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	if err := r.finish(); err != nil {
 		return manifest, err
 	}
+	began := time.Now()
 	if err := r.await(ctx, wait, r.settled); err != nil {
+		return manifest, err
+	}
+	if err := r.await(ctx, capturesWait(wait, time.Since(began)), r.capturesSettled); err != nil {
 		return manifest, err
 	}
 	if err := r.await(ctx, min(wait, maxRadioWait), r.radioSettled); err != nil {
@@ -149,6 +153,7 @@ func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
 	g.torn(logs)
 	g.refused(r.refused)
 	g.radio(radio)
+	g.captures(r.tally.capture)
 	return g.gaps
 }
 
@@ -211,16 +216,23 @@ func expectedLogs(node string, app runapi.PlannedApp) []string {
 
 func (g *gapFinder) torn(logs []archive.Sealed) {
 	for _, log := range logs {
-		if log.Torn && strings.HasSuffix(log.Path, ".jsonl") {
+		switch {
+		case log.Torn && archive.IsCapture(log.Path):
+			g.add(runapi.Gap{What: "capture " + log.Path, Node: nodeOf(log.Path), Reason: "the last frame was not whole and was cut off"})
+		case log.Torn && strings.HasSuffix(log.Path, ".jsonl"):
 			g.add(runapi.Gap{What: "log " + log.Path, Node: nodeOf(log.Path), Reason: "the last line is torn"})
 		}
 	}
 }
 
-// nodeOf gives the node of logs/NODE/…, and nothing for radio samples.
+// nodeOf gives the node of logs/NODE/… and captures/CAPTURE/NETWORK/NODE.pcapng, and nothing for radio samples.
 func nodeOf(p string) string {
-	if parts := strings.Split(p, "/"); parts[0] == archive.LogsDir && len(parts) > 1 {
+	parts := strings.Split(p, "/")
+	switch {
+	case parts[0] == archive.LogsDir && len(parts) > 1:
 		return parts[1]
+	case parts[0] == archive.CapturesDir:
+		return strings.TrimSuffix(parts[len(parts)-1], captureSuffix)
 	}
 	return ""
 }

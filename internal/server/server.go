@@ -52,6 +52,7 @@ type Server struct {
 	limit, reviews limiter
 	metrics        *metrics
 	mux            *http.ServeMux
+	followers      chan struct{} // one for each
 }
 
 // defaultLongPoll is what the API says of agents' questions.
@@ -79,8 +80,22 @@ func New(config Config) (*Server, error) {
 	s := &Server{config: config, store: store, runs: runs, auth: NewCache(config.Authenticator, config.Now), mux: http.NewServeMux(),
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) })
+	s.followers = make(chan struct{}, maxFollowers)
+	s.logProblems()
 	s.routes()
 	return s, nil
+}
+
+// logProblems tells what of the archive could not be read. The runs that are listed say so, too.
+func (s *Server) logProblems() {
+	for _, err := range s.runs.problems {
+		s.config.Log.Error("a run is left out", "error", err)
+	}
+	for _, r := range s.runs.all() {
+		for _, damage := range r.damaged {
+			s.config.Log.Error("a damaged record of a run was put aside", "run", r.files.Key().String(), "record", damage)
+		}
+	}
 }
 
 // Close releases the archive. Nothing may be served any more.
@@ -136,7 +151,8 @@ func (s *Server) routes() {
 		"GET /v1/agent/plan":                         s.getAgentPlan,
 		"POST /v1/agent/report":                      s.postReport,
 		"POST /v1/agent/logs/{app}/{file}":           s.postLog,
-		"POST /v1/radio/{host}/{uid}":                s.postRadio,
+		"POST /v1/radio/{host}/{uid}/captures/{capture}/{network}/{node}": s.postCapture,
+		"POST /v1/radio/{host}/{uid}":                                     s.postRadio,
 	} {
 		s.mux.Handle(route, s.serve(route, handle))
 	}

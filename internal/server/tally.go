@@ -20,13 +20,15 @@ type tally struct {
 	partial map[string][]byte
 	// radioUntil is the time of each radio log's newest sample, Unix nanoseconds.
 	radioUntil map[string]int64
+	// captures has the newest sample of each capture, by its path.
+	captures map[string]runapi.CaptureSample
 }
 
 // maxLine bounds what is kept of a line without an end: longer ones are no records.
 const maxLine = 1 << 20
 
 func newTally() *tally {
-	return &tally{partial: map[string][]byte{}, radioUntil: map[string]int64{}}
+	return &tally{partial: map[string][]byte{}, radioUntil: map[string]int64{}, captures: map[string]runapi.CaptureSample{}}
 }
 
 // add takes the next piece of a log; it is archive.Run.OnAppend.
@@ -82,10 +84,13 @@ func (t *tally) countMessage(line []byte) {
 }
 
 func (t *tally) countRadio(p string, line []byte) {
-	var sample struct {
-		TimeNanoseconds int64 `json:"ts"`
+	var sample runapi.CaptureSample
+	if json.Unmarshal(line, &sample) != nil {
+		return
 	}
-	if json.Unmarshal(line, &sample) == nil {
+	if sample.Capture != "" {
+		t.captures[capturePath(sample.Capture, sample.Network, sample.Node)] = sample
+	} else {
 		t.radioUntil[p] = max(t.radioUntil[p], sample.TimeNanoseconds)
 	}
 }
@@ -94,6 +99,14 @@ func (t *tally) snapshot() runapi.Counters {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.counters
+}
+
+// capture gives the newest sample of a capture.
+func (t *tally) capture(p string) (sample runapi.CaptureSample, known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sample, known = t.captures[p]
+	return sample, known
 }
 
 // radio gives the time of the newest sample of every radio log.

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"vignette.dev/vignette/internal/pcapng"
 )
 
 // filters that are understood, and mean what tcpdump means by them.
@@ -85,9 +87,9 @@ func tcpdumpMatches(t *testing.T, tcpdump, file, filter string) map[int64]bool {
 
 func writeCapture(t *testing.T, path string, frames [][]byte) {
 	t.Helper()
-	content := appendSectionHeader(nil, "radio0", "frames of a test")
+	content := pcapng.AppendSection(nil, "radio0", "frames of a test")
 	for i, f := range frames {
-		content = appendPacket(content, int64(i)*1e9, true, len(f), f)
+		content = pcapng.AppendPacket(content, int64(i)*1e9, true, len(f), f)
 	}
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)

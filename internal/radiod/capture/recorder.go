@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -169,7 +170,7 @@ func (r *Recorder) sinks(at Place, captures []v1alpha1.RadioCapture) (sinks []si
 		}
 		keep := int(c.SnapLengthBytes)
 		if keep <= 0 {
-			keep = snapLength
+			keep = pcapng.SnapLength
 		}
 		sinks = append(sinks, sink{stream: s, filter: filter, keep: keep, limit: c.LimitBytes})
 	}

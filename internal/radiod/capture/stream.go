@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 )
@@ -168,7 +169,7 @@ func (s *stream) findSegments() error {
 	return nil
 }
 
-func (s *stream) mend(start int64) (whole Whole, err error) {
+func (s *stream) mend(start int64) (whole pcapng.Whole, err error) {
 	content, err := os.ReadFile(s.path(start))
 	if err != nil {
 		return whole, fmt.Errorf("capture spool: %w", err)
@@ -179,7 +180,7 @@ func (s *stream) mend(start int64) (whole Whole, err error) {
 		}
 	}
 	if counted := s.record.Counted - start; counted < whole.Bytes {
-		var fresh Whole
+		var fresh pcapng.Whole
 		_, _ = fresh.Write(content[max(counted, 0):whole.Bytes])
 		s.record.Frames += fresh.Frames
 		s.record.Bytes += fresh.FrameBytes
@@ -208,7 +209,7 @@ func (s *stream) header() bool {
 	if !s.headless {
 		return true
 	}
-	header := appendSectionHeader(nil, s.key.Network, fmt.Sprintf("radio of node %s on network %s", s.key.Node, s.key.Network))
+	header := pcapng.AppendSection(nil, s.key.Network, fmt.Sprintf("radio of node %s on network %s", s.key.Node, s.key.Network))
 	if !s.spool.take(int64(len(header))) {
 		return false
 	}
@@ -234,7 +235,7 @@ func (s *stream) write(stamp int64, d drained, to *sink) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	keep := min(len(d.data), to.keep)
-	size := packetSize(keep)
+	size := pcapng.PacketSize(keep)
 	position := s.record.Origin + s.end + int64(len(s.pending))
 	s.dirty = true
 	switch {
@@ -246,7 +247,7 @@ func (s *stream) write(stamp int64, d drained, to *sink) {
 	case !s.header() || !s.spool.take(size):
 		s.record.Dropped[spoolFull]++
 	default:
-		s.pending = appendPacket(s.pending, stamp, d.out, d.wireLength, d.data[:keep])
+		s.pending = pcapng.AppendPacket(s.pending, stamp, d.out, d.wireLength, d.data[:keep])
 		s.record.Frames++
 		s.record.Bytes += uint64(keep)
 		if len(s.pending) > flushBytes {
@@ -263,7 +264,7 @@ func (s *stream) flush() {
 	err := s.append(s.pending)
 	if err != nil {
 		s.spool.give(int64(len(s.pending)))
-		var lost Whole
+		var lost pcapng.Whole
 		_, _ = lost.Write(s.pending)
 		s.record.Frames -= lost.Frames
 		s.record.Bytes -= lost.FrameBytes
@@ -486,7 +487,7 @@ func (s *stream) rebase(size int64) error {
 			return fmt.Errorf("capture spool: %w", err)
 		}
 		rest := content[min(s.shipped-first.start, int64(len(content))):]
-		header := appendSectionHeader(nil, s.key.Network, "continued after the archive or the host lost what came before")
+		header := pcapng.AppendSection(nil, s.key.Network, "continued after the archive or the host lost what came before")
 		start := s.shipped - int64(len(header))
 		s.closeFile()
 		if err := os.WriteFile(s.path(start), append(header, rest...), 0o600); err != nil {

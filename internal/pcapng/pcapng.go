@@ -1,22 +1,22 @@
-package capture
+// Package pcapng writes and checks the blocks of a capture file that radiod's captures need
+// (draft-ietf-opsawg-pcapng): sections with one Ethernet interface and nanosecond stamps, and frames with their
+// direction. A capture file may be a row of such sections. gopacket's writer is well kept but draws in its decoders of
+// every protocol and writes to a stream instead of making whole blocks, of which alone an archive stays readable.
+package pcapng
 
 import (
 	"encoding/binary"
 	"fmt"
 )
 
-// The blocks of a pcapng file that captures need (draft-ietf-opsawg-pcapng): gopacket's writer is well kept but draws
-// in its decoders of every protocol, writes to a stream instead of making whole blocks, and radiod needs three blocks.
+// Block types, options and their values.
 const (
 	sectionBlock   = 0x0A0D0D0A
 	interfaceBlock = 1
 	packetBlock    = 6
 
-	byteOrderMagic = 0x1A2B3C4D
-	linkEthernet   = 1
-	// snapLength that interfaces state: libpcap wants the same in every section, whatever is kept.
-	snapLength = 262144
-
+	byteOrderMagic    = 0x1A2B3C4D
+	linkEthernet      = 1
 	optionEnd         = 0
 	optionName        = 2 // of an interface
 	optionFlags       = 2 // of a packet
@@ -57,8 +57,11 @@ func endBlock(b []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(b, length)
 }
 
-// appendSectionHeader begins a section with one Ethernet interface whose stamps are nanoseconds.
-func appendSectionHeader(b []byte, name, description string) []byte {
+// SnapLength that every interface states: libpcap wants the same in all sections, however much of a frame is kept.
+const SnapLength = 262144
+
+// AppendSection begins a section with one Ethernet interface whose stamps are nanoseconds.
+func AppendSection(b []byte, name, description string) []byte {
 	start := len(b)
 	b = beginBlock(b, sectionBlock)
 	b = binary.LittleEndian.AppendUint32(b, byteOrderMagic)
@@ -71,15 +74,16 @@ func appendSectionHeader(b []byte, name, description string) []byte {
 	b = beginBlock(b, interfaceBlock)
 	b = binary.LittleEndian.AppendUint16(b, linkEthernet)
 	b = binary.LittleEndian.AppendUint16(b, 0)
-	b = binary.LittleEndian.AppendUint32(b, snapLength)
+	b = binary.LittleEndian.AppendUint32(b, SnapLength)
 	b = appendOption(b, optionName, []byte(name))
 	b = appendOption(b, optionDescription, []byte(description))
 	b = appendOption(b, optionResolution, []byte{nanoseconds})
 	return endBlock(appendOption(b, optionEnd, nil), start)
 }
 
-// appendPacket adds a frame of which data is the beginning and wireLength the whole length.
-func appendPacket(b []byte, realtimeNanoseconds int64, out bool, wireLength int, data []byte) []byte {
+// AppendPacket adds a frame of which data is the beginning and wireLength the whole length; out tells that the node
+// sent it. The stamp is in nanoseconds since the Unix epoch.
+func AppendPacket(b []byte, realtimeNanoseconds int64, out bool, wireLength int, data []byte) []byte {
 	start := len(b)
 	b = beginBlock(b, packetBlock)
 	b = binary.LittleEndian.AppendUint32(b, 0) // the section's only interface
@@ -98,8 +102,8 @@ func appendPacket(b []byte, realtimeNanoseconds int64, out bool, wireLength int,
 	return endBlock(b, start)
 }
 
-// packetSize is how many bytes appendPacket adds.
-func packetSize(kept int) int64 { return packetOverhead + int64(kept+3)&^3 }
+// PacketSize is how many bytes AppendPacket adds for a frame of which so many are kept.
+func PacketSize(kept int) int64 { return packetOverhead + int64(kept+3)&^3 }
 
 // Whole follows the blocks of a capture as its bytes come by, and knows where the last whole one ended.
 type Whole struct {

@@ -1,0 +1,200 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+const (
+	captureSuffix = ".pcapng"
+	// maxCaptureBytes of a file whose plan states no limit.
+	maxCaptureBytes = 4 << 30
+	// captureSlack above the plan's limit, for sections that begin anew.
+	captureSlack = 1 << 20
+	// maxCaptureWait bounds the wait of a seal for captures after the last agent: nodes detach when their pods end.
+	maxCaptureWait = 30 * time.Second
+)
+
+// capturePath is where a capture of a node is archived.
+func capturePath(name, network, node string) string {
+	return path.Join(archive.CapturesDir, name, network, node+captureSuffix)
+}
+
+// validateCaptures checks what becomes a path.
+func validateCaptures(captures []runapi.PlannedCapture) error {
+	for _, c := range captures {
+		if err := archive.ValidateLabel("capture", c.Name); err != nil {
+			return err
+		}
+		if err := archive.ValidateLabel("network of capture "+c.Name, c.Network); err != nil {
+			return err
+		}
+		for _, node := range c.Nodes {
+			if err := archive.ValidateLabel("node of capture "+c.Name, node); err != nil {
+				return err
+			}
+		}
+		if c.LimitBytes < 0 {
+			return fmt.Errorf("capture %s: limitBytes is %d, want 0 or more", c.Name, c.LimitBytes)
+		}
+	}
+	return nil
+}
+
+// captureLimit is how large a capture's file may become; planned is false where the plan has no such capture.
+func (r *run) captureLimit(name, network, node string) (limit int64, planned bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.record.Captures {
+		if c.Name == name && c.Network == network && slices.Contains(c.Nodes, node) {
+			planned = true
+			if c.LimitBytes == 0 || c.LimitBytes > maxCaptureBytes-captureSlack {
+				return maxCaptureBytes, true
+			}
+			limit = max(limit, c.LimitBytes+captureSlack)
+		}
+	}
+	return limit, planned
+}
+
+// postCapture archives a piece of a capture as a whole: a capture must not end amid a frame.
+func (s *Server) postCapture(w http.ResponseWriter, r *http.Request, who Identity) error {
+	if !s.config.Policy.radiod(who) {
+		return denied(who, "writing captures")
+	}
+	run, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	if err := archive.ValidateLabel("host", r.PathValue("host")); err != nil {
+		return problem(http.StatusBadRequest, "%v", err)
+	}
+	name, network, node := r.PathValue("capture"), r.PathValue("network"), r.PathValue("node")
+	limit, planned := run.captureLimit(name, network, node)
+	if !planned {
+		return problem(http.StatusForbidden, "the plan has no capture %q of node %q on network %q", name, node, network)
+	}
+	offset, _, err := position(r)
+	if err != nil {
+		return err
+	}
+	run.touch()
+	body, err := io.ReadAll(&patientBody{body: http.MaxBytesReader(w, r.Body, maxCapturePiece), control: http.NewResponseController(w)})
+	if err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	if int64(len(body)) > limit-offset {
+		return problem(http.StatusRequestEntityTooLarge, "%d bytes at offset %d: the plan allows this capture %d bytes", len(body), offset, limit)
+	}
+	p := capturePath(name, network, node)
+	size, err := run.files.Append(p, offset, body)
+	if err != nil {
+		return s.refuse(run, p, err)
+	}
+	s.metrics.bytes.WithLabelValues("capture").Add(float64(len(body)))
+	return writeJSON(w, http.StatusOK, runapi.LogPosition{Size: size})
+}
+
+// position reads offset and follow.
+func position(r *http.Request) (offset int64, follow bool, err error) {
+	query := r.URL.Query()
+	if text := query.Get("offset"); text != "" {
+		if offset, err = strconv.ParseInt(text, 10, 64); err != nil || offset < 0 || offset > math.MaxInt64/2 {
+			return 0, false, problem(http.StatusBadRequest, "offset %q: want a number of bytes, 0 or more", text)
+		}
+	}
+	if text := query.Get("follow"); text != "" {
+		if follow, err = strconv.ParseBool(text); err != nil {
+			return 0, false, problem(http.StatusBadRequest, "follow %q: want true or false", text)
+		}
+	}
+	return offset, follow, nil
+}
+
+// capturesWait is how long a seal waits for captures when agents took so much of its time.
+func capturesWait(wait, taken time.Duration) time.Duration {
+	return min(max(wait-taken, min(wait, maxRadioWait)), maxCaptureWait)
+}
+
+// capturesSettled tells that nothing more is to be expected of any capture.
+func (r *run) capturesSettled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gone := goneNodes(r.incidents)
+	for _, c := range r.record.Captures {
+		for _, node := range c.Nodes {
+			sample, _ := r.tally.capture(capturePath(c.Name, c.Network, node))
+			if _, lost := gone[node]; !lost && sample.Ended == "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// captureOver tells that a path is that of a capture which has ended, and of which the archive has everything.
+func (r *run) captureOver(p string) bool {
+	sample, known := r.tally.capture(p)
+	return known && sample.Ended != ""
+}
+
+// captures finds those that are missing or not whole.
+func (g *gapFinder) captures(sampleOf func(p string) (runapi.CaptureSample, bool)) {
+	for _, c := range g.plan.Captures {
+		for _, node := range c.Nodes {
+			p := capturePath(c.Name, c.Network, node)
+			sample, known := sampleOf(p)
+			g.capture(p, node, sample, known)
+		}
+	}
+}
+
+func (g *gapFinder) capture(p, node string, sample runapi.CaptureSample, known bool) {
+	gap := runapi.Gap{What: "capture " + p, Node: node}
+	incident, lost := g.gone[node]
+	_, archived := g.logs[p]
+	switch {
+	case known && sample.Ended == "limit":
+		gap.FromSeconds = g.since(time.Unix(0, sample.TimeNanoseconds))
+		gap.Reason = fmt.Sprintf("it reached its limit after %d frames", sample.Frames)
+	case known && sample.Ended != "" && archived:
+	case lost:
+		gap.Reason = fmt.Sprintf("%s: %s; what radiod had not shipped is lost", incident.What, incident.Reason)
+	case !known && !archived:
+		gap.Reason = "no radiod shipped anything of it"
+	default:
+		gap.Reason = "radiod did not report before the seal that all of it is archived"
+	}
+	if drops := describeDrops(sample.Dropped); drops != "" {
+		gap.Reason = strings.TrimPrefix(gap.Reason+"; "+drops, "; ")
+	}
+	if gap.Reason != "" {
+		g.add(gap)
+	}
+}
+
+// describeDrops names the frames that are not in a capture, by reason.
+func describeDrops(dropped map[string]uint64) string {
+	var parts []string
+	for _, reason := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int { return cmp.Compare(a, b) }) {
+		if dropped[reason] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", reason, dropped[reason]))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "frames that are not in it: " + strings.Join(parts, ", ")
+}

@@ -1,0 +1,161 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+)
+
+const (
+	// maxFollowers of all files together.
+	maxFollowers = 256
+	// followPoll is how often a follower looks without being woken: a seal is no growth.
+	followPoll = 500 * time.Millisecond
+)
+
+// growth wakes everybody who waits for logs to grow. It costs nothing while nobody does.
+type growth struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+func (g *growth) wait() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.next == nil {
+		g.next = make(chan struct{})
+	}
+	return g.next
+}
+
+func (g *growth) tell() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.next != nil {
+		close(g.next)
+		g.next = nil
+	}
+}
+
+// follow hands out a log from offset on as it grows, until the run is sealed, or deleted, or the file's capture ended.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, run *run, p string, offset int64) error {
+	if !archive.IsLog(p) {
+		return problem(http.StatusBadRequest, "%s does not grow: only logs, radio samples and captures can be followed", p)
+	}
+	select {
+	case s.followers <- struct{}{}:
+		defer func() { <-s.followers }()
+	default:
+		return problem(http.StatusServiceUnavailable, "%d files are being followed, and no more can be", maxFollowers)
+	}
+	f := &follower{w: w, control: http.NewResponseController(w), run: run, path: p, offset: offset}
+	defer f.close()
+	for {
+		news := run.growth.wait()
+		// Read first: what came before the end is handed out.
+		over := run.isSealed() || run.files.Gone() || run.captureOver(p)
+		if err := f.copy(); err != nil {
+			return f.broken(err)
+		}
+		if over {
+			if f.file == nil && !f.started {
+				return problem(http.StatusNotFound, "run %s has no file %s, and gets none any more", run.files.Key().UID, p)
+			}
+			return f.start()
+		}
+		if err := f.start(); err != nil {
+			return f.broken(err)
+		}
+		select {
+		case <-r.Context().Done():
+			return f.broken(r.Context().Err())
+		case <-news:
+		case <-time.After(followPoll):
+		}
+	}
+}
+
+// follower is one answer that goes on.
+type follower struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	run     *run
+	path    string
+	offset  int64
+	file    *os.File
+	started bool
+}
+
+// copy hands out what has come since.
+func (f *follower) copy() error {
+	if f.file == nil {
+		file, err := f.run.files.Open(f.path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed) || f.run.files.Gone() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		f.file = file
+	}
+	piece := make([]byte, pieceBytes)
+	for {
+		n, err := f.file.ReadAt(piece, f.offset)
+		if n > 0 {
+			if err := f.write(piece[:n]); err != nil {
+				return err
+			}
+			f.offset += int64(n)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (f *follower) write(piece []byte) error {
+	if err := f.start(); err != nil {
+		return err
+	}
+	_ = f.control.SetWriteDeadline(time.Now().Add(pieceTimeout))
+	if _, err := f.w.Write(piece); err != nil {
+		return err
+	}
+	return f.control.Flush()
+}
+
+// start tells the client that it is being answered, before there is anything to say.
+func (f *follower) start() error {
+	if f.started {
+		return nil
+	}
+	f.started = true
+	setFileHeader(f.w.Header(), f.path)
+	_ = f.control.SetWriteDeadline(time.Now().Add(pieceTimeout))
+	f.w.WriteHeader(http.StatusOK)
+	return f.control.Flush()
+}
+
+// broken ends an answer so that the client does not take it for the end of the file.
+func (f *follower) broken(err error) error {
+	if f.started {
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+func (f *follower) close() {
+	if f.file != nil {
+		_ = f.file.Close()
+	}
+	_ = f.control.SetWriteDeadline(time.Time{})
+}
