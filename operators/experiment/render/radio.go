@@ -154,7 +154,7 @@ func PlanCaptures(t *topology.Topology, network string, captures ...v1alpha1.Rad
 				nodes = append(nodes, node.Name)
 			}
 		}
-		planned = append(planned, runapi.PlannedCapture{Name: c.Name, Network: network, Nodes: nodes, Filter: c.Filter})
+		planned = append(planned, runapi.PlannedCapture{Name: c.Name, Network: network, Nodes: nodes, Filter: c.Filter, LimitBytes: c.LimitBytes})
 	}
 	return planned
 }
@@ -224,8 +224,13 @@ func CheckCapture(t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.
 			errs = append(errs, field.Invalid(path.Child("nodes").Index(i), name, err.Error()))
 		}
 	}
-	errs = append(errs, checkFilter(spec.Filter, path.Child("filter"))...)
-	return append(errs, checkLimit(spec.Limit, path.Child("limit"))...)
+	return append(errs, CheckCaptureAlone(spec)...)
+}
+
+// CheckCaptureAlone says what is wrong with a Capture whatever its experiment is.
+func CheckCaptureAlone(spec *v1alpha1.CaptureSpec) field.ErrorList {
+	path := field.NewPath("spec")
+	return append(checkFilter(spec.Filter, path.Child("filter")), checkLimit(spec.Limit, path.Child("limit"))...)
 }
 
 // onNetwork says why a name stands for no node of a network.
