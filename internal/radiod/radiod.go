@@ -20,11 +20,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/wire"
@@ -37,6 +40,8 @@ type Options struct {
 	Host, Namespace, DNSNamespace, ServerService, ServerURL, TokenFile string
 	StateDirectory, Socket, MetricsAddress, Kubeconfig, ResolvConf     string
 	Loops, Nice, Realtime                                              int
+	// CaptureSpoolBytes that captures may have waiting for the archive.
+	CaptureSpoolBytes int64
 }
 
 // ParseOptions reads the flags; the environment gives some defaults.
@@ -57,9 +62,15 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
 	flags.IntVar(&o.Nice, "nice", -15, "scheduling priority of the event loops, -20 to 19")
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
+	spool := flags.String("capture-spool", "512Mi", "bytes that captures may take in the state folder while the archive has not got them; what has no room is dropped and counted")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
+	room, err := resource.ParseQuantity(*spool)
+	if err != nil {
+		return o, fmt.Errorf("--capture-spool %q: want bytes such as 512Mi: %w", *spool, err)
+	}
+	o.CaptureSpoolBytes = room.Value()
 	if o.ServerURL == "" {
 		o.ServerURL = fmt.Sprintf("http://%s.%s.svc", o.ServerService, o.Namespace)
 	}
@@ -138,12 +149,17 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	if err := sampler.Open(); err != nil {
 		return err
 	}
-	manager, err := worker.NewManager(worker.Options{StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
-		Finder: netns.Finder{}, Log: log, Recorder: sampler, Changed: worker.ChangedBy(&cluster)})
+	archive := serverOf(o)
+	captures, err := openCaptures(o, log, archive)
 	if err != nil {
 		return err
 	}
-	sampler.Manager = manager
+	manager, err := worker.NewManager(worker.Options{StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
+		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: worker.ChangedBy(&cluster)})
+	if err != nil {
+		return err
+	}
+	sampler.Manager, sampler.Captures = manager, captures
 	// First of all: the nodes' radios have been deaf since the last worker ended.
 	if err := manager.Restore(held); err != nil {
 		log.Error("restore attachments", "error", err)
@@ -154,9 +170,8 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 		return err
 	}
 	cluster.Store(c)
-	if o.TokenFile != "" {
-		direct := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}}
-		sampler.Archive = client.New(o.ServerURL, direct, client.TokenFile(o.TokenFile))
+	if archive != nil {
+		sampler.Archive = archive
 	}
 	var ready atomic.Bool
 	parts := group{}
@@ -167,6 +182,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	parts.run(cancel, func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
 	parts.run(cancel, func() error { return manager.Listen(ctx, o.Socket) })
 	parts.run(cancel, func() error { return sampler.Run(ctx) })
+	parts.run(cancel, func() error { return captures.Run(ctx) })
 	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, manager, loops, &ready) })
 	parts.run(cancel, func() error { return sweep(ctx, log, manager, &ready) })
 	<-ctx.Done()
@@ -175,6 +191,24 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 		return cause
 	}
 	return nil
+}
+
+// serverOf gives the archive, or nil where there is no token for it.
+func serverOf(o Options) *client.Client {
+	if o.TokenFile == "" {
+		return nil
+	}
+	direct := &http.Client{Transport: &http.Transport{DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}}
+	return client.New(o.ServerURL, direct, client.TokenFile(o.TokenFile))
+}
+
+func openCaptures(o Options, log *slog.Logger, archive *client.Client) (*capture.Recorder, error) {
+	options := capture.Options{Directory: filepath.Join(o.StateDirectory, "captures"), SpoolBytes: o.CaptureSpoolBytes, Host: o.Host,
+		Monotonic: clock.Monotonic, Realtime: clock.Realtime, Log: log}
+	if archive != nil {
+		options.Archive = archive
+	}
+	return capture.Open(options)
 }
 
 type group struct{ wait sync.WaitGroup }
@@ -198,7 +232,6 @@ func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager, ready
 	defer again.Stop()
 	defer pinned.Stop()
 	defer orphaned.Stop()
-	orphans := worker.Sweeper{Manager: manager}
 	for {
 		select {
 		case <-ctx.Done():
@@ -213,7 +246,7 @@ func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager, ready
 			if !ready.Load() {
 				continue
 			}
-			if err := orphans.Sweep(); err != nil {
+			if err := manager.Sweep(); err != nil {
 				log.Error("remove orphans", "error", err)
 			}
 		}

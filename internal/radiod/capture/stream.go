@@ -107,6 +107,9 @@ func (b *budget) take(n int64) bool {
 	return true
 }
 
+// add counts what is there, whether there is room or not.
+func (b *budget) add(n int64) { b.give(-n) }
+
 func (b *budget) give(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,27 +151,36 @@ func (s *stream) findSegments() error {
 	if err != nil {
 		return fmt.Errorf("capture spool: %w", err)
 	}
-	for _, entry := range entries {
+	for _, entry := range entries { // in order of their names, and so of their offsets
 		name, ok := strings.CutSuffix(entry.Name(), segmentSuffix)
 		start, err := strconv.ParseInt(name, 10, 64)
 		if !ok || err != nil {
 			continue
 		}
-		whole, err := s.mend(start)
+		info, err := entry.Info()
 		if err != nil {
-			return err
+			return fmt.Errorf("capture spool: %w", err)
 		}
-		if whole.Bytes == 0 {
+		size := info.Size()
+		// What the record counts was whole; a new worker has no time to read it all again.
+		if start+size > s.record.Counted {
+			whole, err := s.mend(start)
+			if err != nil {
+				return err
+			}
+			size = whole.Bytes
+		}
+		if size == 0 {
 			_ = os.Remove(s.path(start))
 			continue
 		}
-		s.segments = append(s.segments, segment{start, whole.Bytes})
-		_ = s.spool.take(whole.Bytes) // it is there, whether there is room or not
+		s.segments = append(s.segments, segment{start, size})
+		s.spool.add(size)
 	}
-	slices.SortFunc(s.segments, func(a, b segment) int { return int(a.start - b.start) })
 	return nil
 }
 
+// mend cuts off what is not whole, and counts what the record does not.
 func (s *stream) mend(start int64) (whole pcapng.Whole, err error) {
 	content, err := os.ReadFile(s.path(start))
 	if err != nil {
