@@ -41,6 +41,22 @@ func Open(name string, index int) (fd int, err error) {
 	return fd, err
 }
 
+// Reclaim removes the TAP with that name and index in the calling thread's namespace if no process holds it. One that
+// is just being made is held by its maker.
+func Reclaim(name string, index int) (removed bool, err error) {
+	if link, err := net.InterfaceByName(name); err != nil || link.Index != index {
+		return false, nil // it has gone meanwhile
+	}
+	fd, err := Open(name, index)
+	if errors.Is(err, unix.EBUSY) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, Destroy(fd)
+}
+
 func open(pattern string) (fd int, name string, err error) {
 	fd, err = unix.Open(device, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

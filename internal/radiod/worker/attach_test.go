@@ -66,28 +66,6 @@ func TestAnAttachedPodHasItsRadio(t *testing.T) {
 	})
 }
 
-func TestAttachIsFast(t *testing.T) {
-	m := newManager(t)
-	const pods = 12
-	uids := make([]string, pods)
-	for i := range uids {
-		uids[i] = "pod-" + string(rune('a'+i))
-	}
-	set(t, m, networkOf("run", "vhf", uids...))
-	var took []time.Duration
-	for _, uid := range uids {
-		p := newPod(t, uid)
-		start := time.Now()
-		p.attach(t, m, "vhf")
-		took = append(took, time.Since(start))
-	}
-	slices.Sort(took)
-	t.Logf("attach: least %v, median %v, worst %v", took[0], took[pods/2], took[pods-1])
-	if took[0] > 50*time.Millisecond {
-		t.Errorf("even the fastest attachment took %v; want well under 50 ms", took[0])
-	}
-}
-
 func TestWhoIsNotAMemberIsRefused(t *testing.T) {
 	m := newManager(t)
 	set(t, m, networkOf("run", "vhf", "pod-1"))
@@ -227,16 +205,21 @@ func TestEndingsRemoveInterfaceFileAndDescriptor(t *testing.T) {
 func TestGarbageIsOnlyWhatHasNoNamespace(t *testing.T) {
 	m := newManager(t)
 	set(t, m, networkOf("run", "vhf", "pod-1", "pod-2"))
-	alive, other := newPod(t, "pod-1"), newPod(t, "pod-2")
+	alive, dead := newPod(t, "pod-1"), newPod(t, "pod-2")
 	alive.attach(t, m, "vhf")
-	other.attach(t, m, "vhf")
+	dead.attach(t, m, "vhf")
+	a := m.existing(memberKey{"pod-2", "vhf"})
+	a.Namespace.Inode = 1 // no namespace has it: as if nobody had told that it is gone
 	request := alive.request("GC", "")
 	request.Configuration = "exp-vhf" // with an empty list of valid attachments
 	if answer := m.Serve(request, nil); answer.Error != "" {
 		t.Fatal(answer.Error)
 	}
-	if !alive.has(t, "vhf") || !other.has(t, "vhf") {
-		t.Error("attachments of live namespaces were removed")
+	if !alive.has(t, "vhf") {
+		t.Error("the attachment of a live namespace was removed")
+	}
+	if dead.has(t, "vhf") || m.existing(a.key()) != nil {
+		t.Error("the attachment without a namespace is still there")
 	}
 }
 

@@ -51,7 +51,7 @@ func (m *Manager) Restore(held map[string]int) error {
 	for id, fd := range held {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
-	return errors.Join(err, m.recordGaps(all, lost), m.store.removeStrayBooks(all), removeTemporary(nil))
+	return errors.Join(err, m.recordGaps(all, lost), m.store.removeStrayBooks(all), removeTemporary())
 }
 
 var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
@@ -169,31 +169,16 @@ func (a *attachment) open(owner string) error {
 	return err
 }
 
-// temporary is a TAP that has not reached its pod.
-type temporary struct {
-	name  string
-	index int
-}
-
-// removeTemporary removes TAPs that never reached their pods: all, or those of a list.
-func removeTemporary(only map[temporary]bool) error {
-	found, err := temporaries()
-	for _, t := range found {
-		if only == nil || only[t] {
-			err = errors.Join(err, podnet.Remove(t.name))
-		}
-	}
-	return err
-}
-
-func temporaries() (found []temporary, err error) {
+// removeTemporary removes TAPs that never reached their pods.
+func removeTemporary() error {
 	links, err := net.Interfaces()
 	for _, l := range links {
 		if strings.HasPrefix(l.Name, tap.TemporaryPrefix) {
-			found = append(found, temporary{l.Name, l.Index})
+			_, reclaimErr := tap.Reclaim(l.Name, l.Index)
+			err = errors.Join(err, reclaimErr)
 		}
 	}
-	return found, err
+	return err
 }
 
 const (
