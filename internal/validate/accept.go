@@ -13,15 +13,29 @@ import (
 )
 
 // unaccepted warns of what the API server lets pass, as rules over all pairs of nodes would exceed its cost
-// limit, and what the operator then does not accept, such as a broker that a client has no network in common with.
-func (d *document) unaccepted() (findings []Finding) {
-	var e v1alpha1.Experiment
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e); err != nil {
-		return []Finding{d.finding("", err.Error())}
+// limit or as another object decides, and what the operator then does not accept, such as a broker that a
+// client has no network in common with.
+func (d *document) unaccepted(waveforms map[string]v1alpha1.WaveformSpec) (findings []Finding) {
+	switch d.kind {
+	case "Experiment":
+		var e v1alpha1.Experiment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e); err != nil {
+			return []Finding{d.finding("", err.Error())}
+		}
+		return d.warn(problems(&e, waveforms), "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
+	case "Capture":
+		var c v1alpha1.Capture
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &c); err != nil {
+			return []Finding{d.finding("", err.Error())}
+		}
+		return d.warn(render.CheckCaptureAlone(&c.Spec), "nothing would be captured")
 	}
-	for _, problem := range problems(&e) {
-		f := d.finding(problem.Field, fmt.Sprintf("%s: the API server lets this pass, but the experiment would wait with %s=False",
-			problem.ErrorBody(), v1alpha1.ConditionAccepted))
+	return nil
+}
+
+func (d *document) warn(problems field.ErrorList, consequence string) (findings []Finding) {
+	for _, problem := range problems {
+		f := d.finding(problem.Field, fmt.Sprintf("%s: the API server lets this pass, but %s", problem.ErrorBody(), consequence))
 		f.Warning = true
 		findings = append(findings, f)
 	}
@@ -29,7 +43,7 @@ func (d *document) unaccepted() (findings []Finding) {
 }
 
 // problems that the operator finds when it expands an experiment.
-func problems(e *v1alpha1.Experiment) field.ErrorList {
+func problems(e *v1alpha1.Experiment, waveforms map[string]v1alpha1.WaveformSpec) field.ErrorList {
 	t, errs := topology.Expand(&e.Spec)
 	errs = append(errs, render.Check(&e.Spec)...)
 	if len(errs) > 0 {
@@ -37,8 +51,20 @@ func problems(e *v1alpha1.Experiment) field.ErrorList {
 	}
 	_, timelineErrs := timeline.Compile(&e.Spec, t)
 	errs = append(t.CheckReferences(&e.Spec), timelineErrs...)
-	if errs = append(errs, render.CheckRadio(&e.Spec, t)...); len(errs) > 0 {
+	errs = append(errs, render.CheckRadio(&e.Spec, t)...)
+	if errs = append(errs, render.CheckBase(&e.Spec, waveformsOf(&e.Spec, waveforms))...); len(errs) > 0 {
 		return errs
 	}
 	return render.CheckSize(render.Pods(render.Input{Experiment: e, Topology: t}), &e.Spec)
+}
+
+// waveformsOf are those of an experiment's networks that are known, by the network's name.
+func waveformsOf(spec *v1alpha1.ExperimentSpec, known map[string]v1alpha1.WaveformSpec) map[string]v1alpha1.WaveformSpec {
+	found := map[string]v1alpha1.WaveformSpec{}
+	for _, network := range spec.Networks {
+		if waveform, ok := known[network.Waveform]; ok {
+			found[network.Name] = waveform
+		}
+	}
+	return found
 }

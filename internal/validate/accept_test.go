@@ -31,3 +31,68 @@ spec:
 		t.Errorf("findings:\n%s\nwant none once they share a network", join(together))
 	}
 }
+
+func TestWhatOnlyTheOperatorSeesOfRadiosIsAWarningWithItsLine(t *testing.T) {
+	text := `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: cells}
+spec:
+  networks:
+  - name: cell
+    waveform: mast
+    base: [bs]
+    subnet: 198.18.0.0/24
+  - {name: lan, waveform: baseline, subnet: 198.18.1.0/24}
+  apps:
+  - {name: hub, mosquitto: {}}
+  nodes:
+  - {name: bs, networks: [cell], apps: [hub]}
+  - {name: ue, count: 2, networks: [cell]}
+  - {name: hq, networks: [lan]}
+  timeline:
+  - at: 5s
+    set:
+    - {network: cell, from: bs, to: ue, link: {loss: 5%}}
+  collect:
+    captures: [cell/ue, lan]
+    captureFilter: udp port 698
+    captureLimit: 1Gi
+---
+apiVersion: vignette.dev/v1alpha1
+kind: Waveform
+metadata: {name: mast}
+spec: {link: {rate: 1Mbit}, downlink: {rate: 8Mbit}}
+---
+apiVersion: vignette.dev/v1alpha1
+kind: Capture
+metadata: {name: film}
+spec:
+  experiment: cells
+  network: cell
+  filter: udp port 698
+`
+	if findings := judgeText(t, text); len(findings) != 0 {
+		t.Fatalf("findings:\n%s\nwant none", join(findings))
+	}
+	for name, c := range map[string]struct {
+		old, with, path string
+		line            int
+		message         string
+	}{
+		"a downlink without a base":     {"base: [bs]", "mtu: 1500", "spec.networks[0].base", 6, "waveform mast has a downlink"},
+		"a base without a downlink":     {", downlink: {rate: 8Mbit}", "", "spec.networks[0].base", 8, "waveform mast has no downlink"},
+		"a base that is not attached":   {"base: [bs]", "base: [hq]", "spec.networks[0].base[0]", 8, `"hq" is not attached to network "cell"`},
+		"a change of a node elsewhere":  {"from: bs", "from: hq", "spec.timeline[0].set[0].from", 20, `"hq" is not attached to network "cell"`},
+		"a capture of a node elsewhere": {"cell/ue", "cell/hq", "spec.collect.captures[0]", 22, `"hq" is not attached to network "cell"`},
+		"a filter that is none":         {"captureFilter: udp port 698", "captureFilter: udp prot 698", "spec.collect.captureFilter", 23, `"udp prot 698"`},
+		"a limit of nothing":            {"captureLimit: 1Gi", "captureLimit: 0", "spec.collect.captureLimit", 24, "above zero"},
+		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, "nothing would be captured"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			findings := judgeText(t, strings.Replace(text, c.old, c.with, 1))
+			if len(findings) != 1 || !findings[0].Warning || findings[0].Line != c.line || findings[0].Path != c.path || !strings.Contains(findings[0].Message, c.message) {
+				t.Errorf("findings:\n%s\nwant one warning in line %d about %s: …%s…", join(findings), c.line, c.path, c.message)
+			}
+		})
+	}
+}

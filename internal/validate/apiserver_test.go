@@ -37,6 +37,7 @@ func TestTheAPIServerRefusesTheSameMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("refusals", func(t *testing.T) { serverRefuses(t, c) })
+	t.Run("beside an experiment", func(t *testing.T) { serverJudgesBeside(t, c) })
 	t.Run("accepted", func(t *testing.T) { serverAccepts(t, c) })
 	t.Run("edits", func(t *testing.T) { serverGuardsEdits(t, c) })
 	t.Run("the largest experiment", func(t *testing.T) { serverTakesLargest(t, c) })
@@ -58,6 +59,29 @@ func serverRefuses(t *testing.T, c client.Client) {
 				t.Errorf("a rule stumbled over what another one refuses:\n%v", err)
 			}
 		})
+	}
+}
+
+func serverJudgesBeside(t *testing.T, c client.Client) {
+	for _, r := range refusalsBeside {
+		t.Run(r.name, func(t *testing.T) {
+			err := c.Create(t.Context(), parseObject(t, r.breaking(t, r.text)), client.DryRunAll)
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), r.path) || !strings.Contains(err.Error(), r.message) {
+				t.Errorf("refused with:\n%v\nwant %s: …%s…", err, r.path, r.message)
+			}
+		})
+	}
+	for _, text := range []string{soundChange, soundCapture} {
+		object := parseObject(t, text)
+		if err := c.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+		if err := unstructured.SetNestedField(object.Object, "other", "spec", "experiment"); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Update(t.Context(), object); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "cannot be edited: make another") {
+			t.Errorf("an edit of %s: %v; want it refused", object.GetKind(), err)
+		}
 	}
 }
 

@@ -178,12 +178,14 @@ var refusals = []refusal{
 }
 
 // broken is sound with the edits of a case.
-func (r refusal) broken(t *testing.T) string {
+func (r refusal) broken(t *testing.T) string { return r.breaking(t, sound) }
+
+// breaking makes the edits of a case in a text.
+func (r refusal) breaking(t *testing.T, text string) string {
 	t.Helper()
-	text := sound
 	for i := 0; i < len(r.edits); i += 2 {
 		if !strings.Contains(text, r.edits[i]) {
-			t.Fatalf("the sound experiment has no %q to edit", r.edits[i])
+			t.Fatalf("the sound text has no %q to edit", r.edits[i])
 		}
 		text = strings.Replace(text, r.edits[i], r.edits[i+1], 1)
 	}
@@ -195,4 +197,38 @@ var accepted = map[string][]string{
 	"a live cluster":                     {"  duration: 60s\n", ""},
 	"a base of a node and of a group":    {"    waveform: baseline\n", "    waveform: baseline\n    base: [mast, veh-2, nor]\n"},
 	"a capture of everything everywhere": {"captures: [lan, wan/veh-3, wan/nor], captureSnapLengthBytes: 128", "captures: [lan, wan], captureFilter: udp port 698, captureLimit: 1Gi"},
+}
+
+// soundChange and soundCapture are what people make beside an experiment.
+const (
+	soundChange = `apiVersion: vignette.dev/v1alpha1
+kind: LiveChange
+metadata: {name: burst, namespace: default}
+spec:
+  experiment: sound
+  changes:
+  - {network: wan, from: veh, to: "*", link: {loss: 50%, delay: 1s}}
+  - {network: lan, silent: true}
+`
+	soundCapture = `apiVersion: vignette.dev/v1alpha1
+kind: Capture
+metadata: {name: film, namespace: default}
+spec: {experiment: sound, network: wan, nodes: [veh, hq], filter: udp port 698, snapLengthBytes: 64, limit: 1Mi, duration: 5m}
+`
+)
+
+// refusalsBeside are of LiveChanges and Captures; text is the sound one.
+var refusalsBeside = []struct {
+	text string
+	refusal
+}{
+	{soundChange, refusal{"a change of no experiment", []string{"  experiment: sound\n", ""}, "spec.experiment", "equired"}},
+	{soundChange, refusal{"a change without changes", []string{"  changes:\n", "  changes: []\n", "  - {network: wan, from: veh, to: \"*\", link: {loss: 50%, delay: 1s}}\n", "", "  - {network: lan, silent: true}\n", ""}, "spec.changes", "at least 1"}},
+	{soundChange, refusal{"a change by hand of nothing", []string{", silent: true", ""}, "spec.changes[1]", "needs link or silent"}},
+	{soundChange, refusal{"a link silenced by hand", []string{"lan, silent", "lan, to: veh, silent"}, "spec.changes[1].silent", "whole network"}},
+	{soundChange, refusal{"a loss by hand without a unit", []string{"50%", "'50'"}, "spec.changes[0].link.loss", "percentage"}},
+	{soundCapture, refusal{"a capture of no network", []string{"network: wan, ", ""}, "spec.network", "equired"}},
+	{soundCapture, refusal{"a capture by the name of the experiment's own", []string{"name: film", "name: run"}, "", "run is the name of the experiment's own capture"}},
+	{soundCapture, refusal{"a capture of no header", []string{"snapLengthBytes: 64", "snapLengthBytes: 5"}, "spec.snapLengthBytes", "greater than or equal to 14"}},
+	{soundCapture, refusal{"a capture for no time", []string{"duration: 5m", "duration: '5'"}, "spec.duration", "with its unit"}},
 }

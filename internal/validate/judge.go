@@ -23,7 +23,7 @@ import (
 
 // judge says what the API server would refuse, and more: it checks every rule whatever else is
 // wrong, and refuses fields that nobody knows, as kubectl does.
-func (d *document) judge(waveforms map[string]bool) []Finding {
+func (d *document) judge(waveforms map[string]v1alpha1.WaveformSpec) []Finding {
 	definition, err := definitionOf(d.kind)
 	if err != nil || d.object["apiVersion"] != definition.apiVersion() {
 		return nil // said already
@@ -33,8 +33,8 @@ func (d *document) judge(waveforms map[string]bool) []Finding {
 	for _, e := range d.errors(definition) {
 		findings = append(findings, d.explain(e)...)
 	}
-	if d.kind == "Experiment" && len(findings) == 0 {
-		findings = d.unaccepted()
+	if len(findings) == 0 {
+		findings = d.unaccepted(waveforms)
 	}
 	if d.kind == "Experiment" {
 		findings = append(findings, d.unknownWaveforms(waveforms)...)
@@ -182,11 +182,12 @@ func describe(e *field.Error) string {
 var typeNames = map[string]bool{"object": true, "array": true, "string": true, "integer": true, "number": true, "boolean": true}
 
 // unknownWaveforms warns of names that neither the chart nor the files have: the cluster may.
-func (d *document) unknownWaveforms(known map[string]bool) (findings []Finding) {
+func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (findings []Finding) {
 	networks, _, _ := unstructured.NestedSlice(d.object, "spec", "networks") // refused already where it is no list
 	for i, entry := range networks {
 		network, _ := entry.(map[string]any)
-		if name, _ := network["waveform"].(string); name != "" && !known[name] {
+		name, _ := network["waveform"].(string)
+		if _, found := known[name]; name != "" && !found {
 			f := d.finding(fmt.Sprintf("spec.networks[%d].waveform", i), fmt.Sprintf("%s is not in the library of the chart, nor in these files: "+
 				"until the cluster has it, the experiment waits with %s=False", name, v1alpha1.ConditionAccepted))
 			f.Warning = true

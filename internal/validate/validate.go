@@ -10,7 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
 	"vignette.dev/vignette/charts/vignette/files/waveforms"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // Stdin is the file name that stands for standard input.
@@ -119,18 +123,28 @@ func read(name string, stdin io.Reader) ([]byte, error) {
 }
 
 // knownWaveforms are those of the chart and those in the files.
-func knownWaveforms(documents []*document) map[string]bool {
-	known := map[string]bool{}
+func knownWaveforms(documents []*document) map[string]v1alpha1.WaveformSpec {
+	known := map[string]v1alpha1.WaveformSpec{}
 	entries, err := waveforms.Files.ReadDir(".")
 	if err != nil {
 		panic(fmt.Sprintf("embedded waveforms: %v", err)) // embedded: cannot fail
 	}
 	for _, entry := range entries {
-		known[strings.TrimSuffix(entry.Name(), ".yaml")] = true
+		var w v1alpha1.Waveform
+		text, err := waveforms.Files.ReadFile(entry.Name())
+		if err == nil {
+			err = yaml.Unmarshal(text, &w)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("embedded waveform %s: %v", entry.Name(), err)) // a test judges them all
+		}
+		known[w.Name] = w.Spec
 	}
 	for _, d := range documents {
 		if d.kind == "Waveform" {
-			known[d.name] = true
+			var w v1alpha1.Waveform
+			_ = runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &w) // what is wrong with it is said elsewhere
+			known[d.name] = w.Spec
 		}
 	}
 	return known

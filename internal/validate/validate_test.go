@@ -36,6 +36,23 @@ func TestEachMistakeIsNamedWithItsField(t *testing.T) {
 	}
 }
 
+func TestEachMistakeOfWhatIsMadeBesideAnExperimentIsNamed(t *testing.T) {
+	if findings := judgeText(t, soundChange+"---\n"+soundCapture); len(findings) != 0 {
+		t.Errorf("findings:\n%s\nwant none", join(findings))
+	}
+	for _, c := range refusalsBeside {
+		t.Run(c.name, func(t *testing.T) {
+			findings := judgeText(t, c.breaking(t, c.text))
+			for _, f := range findings {
+				if strings.HasPrefix(f.Path, c.path) && strings.Contains(f.Message, c.message) && f.Line > 0 && !f.Warning {
+					return
+				}
+			}
+			t.Errorf("findings:\n%s\nwant %s: …%s…", join(findings), c.path, c.message)
+		})
+	}
+}
+
 func TestWhatIsSoundPasses(t *testing.T) {
 	for name, edits := range accepted {
 		t.Run(name, func(t *testing.T) {
