@@ -2,47 +2,13 @@ package experiment
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
-
-// outcome is what must be the same wherever the operator was killed: what there is in the end, and
-// how often everything but a status was written.
-type outcome struct {
-	Phase    v1alpha1.ExperimentPhase
-	Message  string
-	Objects  []string
-	Writes   map[string]int
-	Agents   []string
-	Plan     v1alpha1.ExperimentPhase
-	Incident []runapi.Incident
-}
-
-func (w *world) outcome(uid string) outcome {
-	o := outcome{Objects: w.objects(), Writes: map[string]int{}}
-	if e := w.experiment(); e != nil {
-		o.Phase, o.Message = e.Status.Phase, e.Status.Message
-	}
-	for _, what := range w.writes {
-		if !strings.HasPrefix(what, "patch status") {
-			o.Writes[what]++
-		}
-	}
-	if state := w.server.states[uid]; state != nil {
-		o.Plan, o.Incident = state.Plan.Phase, state.Incidents
-		for _, agent := range state.Agents {
-			o.Agents = append(o.Agents, fmt.Sprint(agent.Node, agent.App, agent.Executed, agent.ArmedTooLate))
-		}
-		slices.Sort(o.Agents)
-	}
-	return o
-}
 
 // short has the shape of the quickstart and lasts seconds.
 func short(e *v1alpha1.Experiment) {
@@ -52,52 +18,128 @@ func short(e *v1alpha1.Experiment) {
 	e.Spec.Nodes = e.Spec.Nodes[:2]
 }
 
-// sweep kills the operator after each of the writes of a run that nothing disturbs, and expects the same outcome.
-func sweep(t *testing.T, live func(*world)) {
-	t.Helper()
-	const uid = "11111111-2222-3333-4444-555555555555"
-	reference := newWorld(t, short)
-	live(reference)
-	want := reference.outcome(uid)
-	t.Logf("the undisturbed run has %d writes", len(reference.writes))
-	for k := 1; k < len(reference.writes); k++ {
-		t.Run(fmt.Sprintf("after write %d, %s", k, reference.writes[k-1]), func(t *testing.T) {
-			w := newWorld(t, short)
-			w.killAfter = k
-			w.onDeath = w.restart
-			live(w)
-			if diff := cmp.Diff(want, w.outcome(uid)); diff != "" {
-				t.Errorf("the outcome differs (-undisturbed +killed):\n%s", diff)
-			}
-		})
-	}
+// course is one way for an experiment to go.
+type course struct {
+	change func(*v1alpha1.Experiment)
+	live   func(*world)
 }
 
-func TestAKillAfterAnyWriteOfARunChangesNothing(t *testing.T) {
-	sweep(t, func(w *world) {
+var courses = map[string]course{
+	"success": {live: func(w *world) {
 		w.untilFinished()
 		w.settle()
-	})
-}
-
-func TestAKillAfterAnyWriteOfADeletionLeavesNothing(t *testing.T) {
-	for _, phase := range []v1alpha1.ExperimentPhase{v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning} {
-		t.Run("in "+string(phase), func(t *testing.T) {
-			sweep(t, func(w *world) {
-				e := w.untilPhase(phase)
-				w.step()
-				w.step()
-				w.must(w.api.Delete(w.t.Context(), e))
-				w.until("gone", func(e *v1alpha1.Experiment) bool { return e == nil })
-			})
-		})
-	}
-}
-
-func TestAKillAfterAnyWriteOfAFailureChangesNothing(t *testing.T) {
-	sweep(t, func(w *world) {
+	}},
+	"an early stop": {live: func(w *world) {
+		w.until("2 s after T0", w.afterT0(2*time.Second))
+		w.swerve()
+		w.edit(func(e *v1alpha1.Experiment) { e.Spec.Stop = true })
+		w.untilFinished()
+		w.settle()
+	}},
+	"a failing app": {live: func(w *world) {
+		w.until("1 s after T0", w.afterT0(time.Second))
+		w.swerve()
 		w.server.failing = map[string]string{"nor/hub": "boom"}
 		w.untilFinished()
 		w.settle()
+	}},
+	"an app that fails before T0": {live: func(w *world) {
+		w.server.failing = map[string]string{"nor/hub": "boom"}
+		w.untilPhase(v1alpha1.PhaseProvisioning)
+		w.swerve()
+		w.untilFinished()
+		w.settle()
+	}},
+	"a deletion while Provisioning": {live: func(w *world) {
+		w.until("with RadioNetworks", func(*v1alpha1.Experiment) bool { return len(w.mirror.now("RadioNetwork")) > 0 })
+		w.deleted()
+	}},
+	"a deletion while Running": {live: func(w *world) {
+		w.until("1 s after T0", w.afterT0(time.Second))
+		w.deleted()
+	}},
+	"the end of the time to live": {
+		change: func(e *v1alpha1.Experiment) { ttl := v1alpha1.Duration("5s"); e.Spec.TTLAfterFinished = &ttl },
+		live: func(w *world) {
+			w.untilFinished()
+			w.swerve()
+			w.until("gone", gone)
+		},
+	},
+	"a live cluster that is stopped": {
+		change: func(e *v1alpha1.Experiment) { e.Spec.Duration = "" },
+		live: func(w *world) {
+			w.until("with T0", w.afterT0(-time.Minute))
+			w.swerve()
+			w.until("2 s after T0", w.afterT0(2*time.Second))
+			w.edit(func(e *v1alpha1.Experiment) { e.Spec.Stop = true })
+			w.untilFinished()
+			w.settle()
+		},
+	},
+}
+
+func gone(e *v1alpha1.Experiment) bool { return e == nil }
+
+func (w *world) afterT0(d time.Duration) func(*v1alpha1.Experiment) bool {
+	return func(e *v1alpha1.Experiment) bool { return e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) >= d }
+}
+
+// swerve from the course of a success: the writes so far are another sweep's.
+func (w *world) swerve() { w.swerved = len(w.writes) }
+
+func (w *world) edit(change func(*v1alpha1.Experiment)) {
+	w.t.Helper()
+	e := w.experiment()
+	change(e)
+	w.must(w.api.Update(w.t.Context(), e))
+}
+
+func (w *world) deleted() {
+	w.t.Helper()
+	w.swerve()
+	w.must(w.api.Delete(w.t.Context(), w.experiment()))
+	w.until("gone", gone)
+}
+
+// crash of the operator at one write of a course.
+type crash struct {
+	course string
+	write  int
+	what   string
+}
+
+func (c crash) String() string { return fmt.Sprintf("%s, write %d, %s", c.course, c.write, c.what) }
+
+// sweepCrashes runs every course once undisturbed, and once for each of its writes with a crash there. What is in the API
+// server and the archive in the end, and how often each thing was written, has to be the same.
+func sweepCrashes(t *testing.T, c *cluster, strike func(*world, int)) {
+	t.Helper()
+	want := map[string]outcome{}
+	var crashes []crash
+	for _, name := range slices.Sorted(maps.Keys(courses)) {
+		w := c.world(t, courses[name].change)
+		courses[name].live(w)
+		want[name] = w.outcome()
+		for k := w.swerved + 1; k < len(w.writes); k++ {
+			crashes = append(crashes, crash{course: name, write: k, what: w.normal(w.writes[k-1])})
+		}
+		t.Logf("%s: %d writes, swept from %d on", name, len(w.writes), w.swerved+1)
+	}
+	sweepOver(t, crashes, crash.String, func(t *testing.T, crash crash) {
+		w := c.world(t, courses[crash.course].change)
+		strike(w, crash.write)
+		courses[crash.course].live(w)
+		if diff := want[crash.course].diff(w.outcome()); diff != "" {
+			t.Errorf("the outcome differs (-undisturbed +crashed):\n%s", diff)
+		}
 	})
+}
+
+func TestAnOperatorKilledAfterAnyWriteIsReplacedByOneThatGoesOn(t *testing.T) {
+	sweepCrashes(t, realCluster(t), func(w *world, k int) { w.killAfter, w.onDeath = k, w.restart })
+}
+
+func TestAWriteWhoseAnswerIsLostIsNotDoneTwice(t *testing.T) {
+	sweepCrashes(t, &cluster{}, func(w *world, k int) { w.cutAt = k })
 }

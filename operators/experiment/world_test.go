@@ -39,8 +39,12 @@ const platform = "vignette-system"
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// errKilled is what a reconciler meets after the point at which it was killed.
-var errKilled = errors.New("the operator was killed")
+// errKilled is what a reconciler meets after the point at which it was killed; errCut where a write was
+// carried out, and its answer lost.
+var (
+	errKilled = errors.New("the operator was killed")
+	errCut    = errors.New("read tcp 127.0.0.1:6443: connection reset by peer")
+)
 
 // world is a cluster with everybody but the operator in it: the API server is a fake or a real
 // one; kubelet, agents, Argo and the server are played by tick.
@@ -53,6 +57,17 @@ type world struct {
 	server     *server
 	events     *record.FakeRecorder
 	key        types.NamespacedName
+	// mirror stands between operator and API server in sweeps; nil elsewhere, where nothing lags.
+	mirror *mirror
+	// options of the operator.
+	options Options
+	// uid of the experiment, and began when the world began, in sweeps.
+	uid   string
+	began time.Time
+	// swerved is the write after which a course left that of a success.
+	swerved int
+	// workflows that were made in all.
+	workflows int
 
 	// writes of the operator, to the API server and to the server, in words.
 	writes []string
@@ -60,6 +75,9 @@ type world struct {
 	killAfter int
 	// onDeath is what follows the kill.
 	onDeath func()
+	// cutAt is the write whose answer is lost, 0 for none; wasCut tells that it was in this reconciliation.
+	cutAt  int
+	wasCut bool
 
 	// Switches of the played parts.
 	noKubelet, noRadiod, noAgents, noArgo bool
@@ -118,7 +136,7 @@ func newWorld(t testing.TB, change ...func(*v1alpha1.Experiment)) *world {
 
 func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *world {
 	t.Helper()
-	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
+	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000), options: testOptions()}
 	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e)...).
 		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}, &v1alpha1.RadioNetwork{}, &v1alpha1.LiveChange{}, &v1alpha1.Capture{}).
 		WithIndex(&v1alpha1.LiveChange{}, experimentField, experimentIndex).WithIndex(&v1alpha1.Capture{}, experimentField, experimentIndex).
@@ -138,7 +156,11 @@ func (w *world) withUID(ctx context.Context, c client.WithWatch, object client.O
 // restart makes a new operator, with nothing in its memory.
 func (w *world) restart() {
 	w.killAfter = 0
-	counted := interceptor.NewClient(w.api.(client.WithWatch), interceptor.Funcs{
+	caches, live := w.api.(client.WithWatch), client.Reader(nil)
+	if w.mirror != nil {
+		caches, live = w.mirror.caches(), w.fresh()
+	}
+	counted := interceptor.NewClient(caches, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.write(fmt.Sprintf("create %T %s", o, o.GetName()), func() error { return c.Create(ctx, o, opts...) })
 		},
@@ -149,6 +171,7 @@ func (w *world) restart() {
 			return w.write(fmt.Sprintf("patch %T %s", o, o.GetName()), func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			w.wantTiedToUID(o, opts)
 			return w.write(fmt.Sprintf("delete %T %s", o, o.GetName()), func() error { return c.Delete(ctx, o, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
@@ -161,7 +184,20 @@ func (w *world) restart() {
 			return w.alive(func() error { return c.List(ctx, l, opts...) })
 		},
 	})
-	w.reconciler = &Reconciler{Client: counted, Live: counted, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: testOptions()}
+	if live == nil {
+		live = counted
+	}
+	w.reconciler = &Reconciler{Client: counted, Live: live, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: w.options}
+}
+
+// wantTiedToUID: a delete by name only may hit what took the name since.
+func (w *world) wantTiedToUID(object client.Object, options []client.DeleteOption) {
+	w.t.Helper()
+	asked := client.DeleteOptions{}
+	asked.ApplyOptions(options)
+	if asked.Preconditions == nil || asked.Preconditions.UID == nil || *asked.Preconditions.UID == "" {
+		w.t.Errorf("the delete of %T %s is not tied to a UID", object, object.GetName())
+	}
 }
 
 func (w *world) dead() bool { return w.killAfter > 0 && len(w.writes) >= w.killAfter }
@@ -180,6 +216,10 @@ func (w *world) write(what string, do func() error) error {
 	err := do()
 	if err == nil {
 		w.writes = append(w.writes, what)
+	}
+	if err == nil && len(w.writes) == w.cutAt {
+		w.wasCut = true
+		return errCut
 	}
 	return err
 }
@@ -205,15 +245,42 @@ func (w *world) reconcile() (ctrl.Result, error) {
 // step lets the operator reconcile once, everybody else act, and a second pass.
 func (w *world) step() {
 	w.t.Helper()
-	if _, err := w.reconcile(); err != nil && !errors.Is(err, errKilled) {
-		w.t.Fatalf("reconcile at %s: %v", w.clock.Since(start), err)
-	}
-	if w.dead() && w.onDeath != nil {
-		w.onDeath()
-		return // it is back before anybody else acts
+	if w.mirror != nil {
+		w.rest()
+	} else if !w.once() {
+		return
 	}
 	w.tick()
 	w.clock.Step(time.Second)
+}
+
+// once lets the operator reconcile; false where that was interrupted, and it is to try again before anybody else acts.
+func (w *world) once() bool {
+	w.t.Helper()
+	w.wasCut = false
+	if w.mirror != nil {
+		w.mirror.begin()
+	}
+	if _, err := w.reconcile(); err != nil && !errors.Is(err, errKilled) && !w.wasCut {
+		w.t.Fatalf("reconcile at %s: %v", w.clock.Now(), err)
+	}
+	if w.dead() && w.onDeath != nil {
+		w.onDeath()
+		return false
+	}
+	return !w.wasCut
+}
+
+// rest lets the operator reconcile until it writes no more, which takes no time of the world's: so a crash costs none.
+func (w *world) rest() {
+	w.t.Helper()
+	for range 20 {
+		before := len(w.writes)
+		if w.once() && len(w.writes) == before {
+			return
+		}
+	}
+	w.t.Fatalf("the operator does not come to rest: %v", w.writes[max(len(w.writes)-10, 0):])
 }
 
 // until steps until the experiment is as asked.
@@ -489,6 +556,7 @@ func (s *server) PutPlan(_ context.Context, plan runapi.Plan) (runapi.State, err
 		if s.states[plan.UID] == nil {
 			s.states[plan.UID] = &runapi.State{}
 		}
+		s.world.watchPlan(s.states[plan.UID].Plan, plan)
 		s.states[plan.UID].Plan = plan
 		return nil
 	})
