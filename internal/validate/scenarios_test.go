@@ -26,62 +26,179 @@ func scenario(t *testing.T, path string) (v1alpha1.Experiment, string) {
 	return e, string(text)
 }
 
-// TestTheE4FamilyIsConsistent holds the plain files of setting 2 together: they differ in what their
-// names say, and in nothing else.
+// e4Variant is what the name of a file of E4 says.
+type e4Variant struct {
+	setting         int
+	messaging, link string
+	period          v1alpha1.Duration
+	short           bool
+}
+
+func (v e4Variant) file() string {
+	folder := "e4"
+	if v.short {
+		folder = "e4/short"
+	}
+	return fmt.Sprintf("%s/setting%d-%s-%s-%s.yaml", folder, v.setting, v.messaging, v.link, v.period)
+}
+
+func (v e4Variant) publishing() time.Duration {
+	if v.short {
+		return 60 * time.Second
+	}
+	return 1200 * time.Second
+}
+
+// e4Variants are all that there are to be: short forms of setting 1 for what is worth one only.
+func e4Variants() []e4Variant {
+	var all []e4Variant
+	for _, link := range []string{"baseline", "tactical-1", "tactical-2"} {
+		for _, period := range []v1alpha1.Duration{"2s", "10s"} {
+			for _, messaging := range []string{"mosquitto", "mqtt-udp"} {
+				all = append(all, e4Variant{2, messaging, link, period, false}, e4Variant{2, messaging, link, period, true})
+			}
+			all = append(all, e4Variant{1, "mosquitto", link, period, false})
+		}
+	}
+	return append(all, e4Variant{1, "mosquitto", "baseline", "2s", true},
+		e4Variant{1, "mosquitto", "tactical-1", "2s", true}, e4Variant{1, "mosquitto", "tactical-1", "10s", true})
+}
+
+// TestTheE4FamilyIsConsistent holds the plain files of E4 together: they differ in what their names
+// say, and in nothing else.
 func TestTheE4FamilyIsConsistent(t *testing.T) {
-	names := map[string]bool{}
-	for _, messaging := range []string{"mosquitto", "mqtt-udp"} {
-		for _, link := range []string{"baseline", "tactical-1"} {
-			for _, period := range []string{"2s", "10s"} {
-				for _, short := range []bool{false, true} {
-					file := fmt.Sprintf("e4/setting2-%s-%s-%s.yaml", messaging, link, period)
-					publishing := 1200 * time.Second
-					if short {
-						file, publishing = strings.Replace(file, "e4/", "e4/short/", 1), 60*time.Second
-					}
-					e, text := scenario(t, file)
-					if names[e.Name] {
-						t.Errorf("%s: name %s is another file's, too", file, e.Name)
-					}
-					names[e.Name] = true
-					checkE4(t, file, e, messaging, link, v1alpha1.Duration(period), publishing)
-					messages := fmt.Sprintf("(%d messages)", publishing/v1alpha1.Duration(period).Std())
-					if !strings.HasPrefix(text, "# E4, setting 2") || !strings.Contains(text, messages) {
-						t.Errorf("%s: the comment at its head does not say %s", file, messages)
-					}
-				}
+	names, files := map[string]bool{}, map[string]bool{}
+	for _, v := range e4Variants() {
+		file := v.file()
+		e, text := scenario(t, file)
+		if names[e.Name] {
+			t.Errorf("%s: name %s is another file's, too", file, e.Name)
+		}
+		names[e.Name], files[file] = true, true
+		checkE4(t, file, e, v)
+		messages := fmt.Sprintf("(%d messages)", v.publishing()/v.period.Std())
+		if !strings.HasPrefix(text, fmt.Sprintf("# E4, setting %d", v.setting)) || !strings.Contains(text, messages) || !strings.Contains(text, "the "+v.link+" link") {
+			t.Errorf("%s: the comment at its head does not say setting %d, %s and %s", file, v.setting, v.link, messages)
+		}
+	}
+	for _, pattern := range []string{"e4/*.yaml", "e4/short/*.yaml"} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "scenarios", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			if file := strings.TrimSuffix(pattern, "*.yaml") + filepath.Base(path); !files[file] {
+				t.Errorf("%s is no variant that this test knows", file)
 			}
 		}
 	}
 }
 
-func checkE4(t *testing.T, file string, e v1alpha1.Experiment, messaging, link string, period v1alpha1.Duration, publishing time.Duration) {
+func checkE4(t *testing.T, file string, e v1alpha1.Experiment, v e4Variant) {
 	t.Helper()
 	s := e.Spec
-	if len(s.Networks) != 1 || s.Networks[0].Name != "wan" || s.Networks[0].Waveform != link {
-		t.Errorf("%s: networks %+v; want wan on %s", file, s.Networks, link)
+	if len(s.Networks) != 1 || s.Networks[0].Name != "wan" || s.Networks[0].Waveform != v.link {
+		t.Errorf("%s: networks %+v; want wan on %s", file, s.Networks, v.link)
 	}
-	apps := map[string]v1alpha1.App{}
+	want := map[string]int32{"nor": 8, "prt": 8}
+	if v.setting == 2 {
+		want["deu"], want["usa"] = 8, 8
+	}
+	publishers := publishersByNode(s)
+	units := map[string]int32{}
+	for node, apps := range publishers {
+		for _, app := range apps {
+			units[node] += app.Instances
+			checkUnit(t, file, app, v.messaging, v.period)
+		}
+	}
+	if fmt.Sprint(units) != fmt.Sprint(want) {
+		t.Errorf("%s: units %v; want %v", file, units, want)
+	}
+	checkTimeline(t, file, s, publishers, v.publishing())
+	if len(s.Timeline) == 2 && fmt.Sprint(s.Timeline[0].Start) != fmt.Sprint(s.Timeline[1].Stop) {
+		t.Errorf("%s: timeline %+v; want the same apps stopped that were started", file, s.Timeline)
+	}
+}
+
+// publishersByNode are the apps of each node that publish.
+func publishersByNode(s v1alpha1.ExperimentSpec) map[string][]v1alpha1.App {
+	apps, found := map[string]v1alpha1.App{}, map[string][]v1alpha1.App{}
 	for _, app := range s.Apps {
 		apps[app.Name] = app
 	}
-	units := map[string]int32{}
 	for _, node := range s.Nodes {
 		for _, name := range node.Apps {
-			if app := apps[name]; app.Publisher != nil && app.Subscriber != nil {
-				units[node.Name] += app.Instances
-				checkUnit(t, file, app, messaging, period)
+			if app := apps[name]; app.Publisher != nil {
+				found[node.Name] = append(found[node.Name], app)
 			}
 		}
 	}
-	if want := map[string]int32{"deu": 8, "nor": 8, "prt": 8, "usa": 8}; fmt.Sprint(units) != fmt.Sprint(want) {
-		t.Errorf("%s: units %v; want %v", file, units, want)
+	return found
+}
+
+// checkTimeline wants publishers to be started, to connect during their lead, and then to publish for a time.
+func checkTimeline(t *testing.T, file string, s v1alpha1.ExperimentSpec, publishers map[string][]v1alpha1.App, publishing time.Duration) {
+	t.Helper()
+	if len(s.Timeline) != 2 {
+		t.Fatalf("%s: timeline %+v; want one start and one stop", file, s.Timeline)
 	}
-	if len(s.Timeline) != 2 || fmt.Sprint(s.Timeline[0].Start) != fmt.Sprint(s.Timeline[1].Stop) {
-		t.Fatalf("%s: timeline %+v; want one start and one stop of the same apps", file, s.Timeline)
+	begin, end := s.Timeline[0].At.Std(), s.Timeline[1].At.Std()
+	for _, apps := range publishers {
+		for _, app := range apps {
+			lead := app.Publisher.Lead.Std()
+			if lead < 5*time.Second || end-begin-lead != publishing {
+				t.Errorf("%s: app %s publishes for %v after a lead of %v; want %v after 5s at least", file, app.Name, end-begin-lead, lead, publishing)
+			}
+		}
 	}
-	if got := s.Timeline[1].At.Std() - s.Timeline[0].At.Std(); got != publishing {
-		t.Errorf("%s: units publish for %v; want %v", file, got, publishing)
+	if s.Duration.Std() <= end {
+		t.Errorf("%s: it takes %v, not longer than its last action at %v", file, s.Duration.Std(), end)
+	}
+}
+
+// TestE3IsThreeNationsWithChosenTopics holds the files of E3 against EXPERIMENTS.md.
+func TestE3IsThreeNationsWithChosenTopics(t *testing.T) {
+	for _, link := range []string{"baseline", "satcom"} {
+		for folder, publishing := range map[string]time.Duration{"e3/": 1200 * time.Second, "e3/short/": 40 * time.Second} {
+			file := folder + link + ".yaml"
+			e, _ := scenario(t, file)
+			if len(e.Spec.Networks) != 1 || e.Spec.Networks[0].Waveform != link {
+				t.Errorf("%s: networks %+v; want one on %s", file, e.Spec.Networks, link)
+			}
+			publishers := publishersByNode(e.Spec)
+			for _, nation := range []string{"nor", "prt", "usa"} {
+				apps := publishers[nation]
+				if len(apps) != 1 || apps[0].Instances != 8 || apps[0].Publisher.Period != "2s" || apps[0].Publisher.QoS != 0 || apps[0].Publisher.Payload != "geojson" {
+					t.Errorf("%s: publishers of %s %+v; want 8 that send GeoJSON every 2s with QoS 0", file, nation, apps)
+				}
+			}
+			checkTimeline(t, file, e.Spec, publishers, publishing)
+			checkE3Topics(t, file, e.Spec)
+		}
+	}
+}
+
+func checkE3Topics(t *testing.T, file string, s v1alpha1.ExperimentSpec) {
+	t.Helper()
+	directions, subscribers := map[v1alpha1.BridgeDirection]bool{}, 0
+	for _, app := range s.Apps {
+		if app.Mosquitto != nil {
+			for _, bridge := range app.Mosquitto.Bridges {
+				for _, topic := range bridge.Topics {
+					directions[topic.Direction] = true
+				}
+			}
+		}
+		if app.Subscriber != nil {
+			subscribers++
+			if app.Subscriber.To != "broker-prt" || fmt.Sprint(app.Subscriber.Topics) != "[#]" {
+				t.Errorf("%s: app %s subscribes to %v at %s; want # at broker-prt", file, app.Name, app.Subscriber.Topics, app.Subscriber.To)
+			}
+		}
+	}
+	if len(directions) != 3 || subscribers != 1 {
+		t.Errorf("%s: %d subscribers, topics that cross %v; want 1, and in, out and both", file, subscribers, directions)
 	}
 }
 
@@ -89,7 +206,7 @@ func checkUnit(t *testing.T, file string, app v1alpha1.App, messaging string, pe
 	t.Helper()
 	protocol := map[string]v1alpha1.Protocol{"mosquitto": v1alpha1.ProtocolMQTT, "mqtt-udp": v1alpha1.ProtocolMQTTUDP}[messaging]
 	p := app.Publisher
-	if p.Protocol != protocol || p.Period != period || p.Payload != "geojson" || p.QoS != 0 || fmt.Sprint(app.Subscriber.Topics) != "[#]" {
-		t.Errorf("%s: app %s: %+v, %+v; want %s, GeoJSON every %s, QoS 0, topic #", file, app.Name, *p, *app.Subscriber, protocol, period)
+	if app.Subscriber == nil || p.Protocol != protocol || p.Period != period || p.Payload != "geojson" || p.QoS != 0 || fmt.Sprint(app.Subscriber.Topics) != "[#]" {
+		t.Errorf("%s: app %s: %+v, %+v; want %s, GeoJSON every %s, QoS 0, topic #", file, app.Name, p, app.Subscriber, protocol, period)
 	}
 }
