@@ -21,13 +21,16 @@ import (
 
 // Reasons of Accepted.
 const (
-	ReasonAccepted         = "Accepted"
-	ReasonInvalid          = "Invalid"
-	ReasonWaveformNotFound = "WaveformNotFound"
-	ReasonScenarioNotFound = "ScenarioNotFound"
-	ReasonScenarioNotReady = "ScenarioNotReady"
-	ReasonSubnetOverlap    = "SubnetOverlap"
-	ReasonBaseMismatch     = "BaseMismatch"
+	ReasonAccepted          = "Accepted"
+	ReasonInvalid           = "Invalid"
+	ReasonWaveformNotFound  = "WaveformNotFound"
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
+	ReasonSecretNotFound    = "SecretNotFound"
+	ReasonKeyNotFound       = "KeyNotFound"
+	ReasonScenarioNotFound  = "ScenarioNotFound"
+	ReasonScenarioNotReady  = "ScenarioNotReady"
+	ReasonSubnetOverlap     = "SubnetOverlap"
+	ReasonBaseMismatch      = "BaseMismatch"
 )
 
 // finding is something that keeps an experiment from being accepted.
@@ -75,6 +78,9 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 		if err := r.resolveWaveform(ctx, s, network, path); err != nil {
 			return true, err
 		}
+	}
+	if err := r.resolveConfigMaps(ctx, s); err != nil {
+		return true, err
 	}
 	for _, err := range render.CheckBase(&s.experiment.Spec, s.waveforms) {
 		s.find(ReasonBaseMismatch, err)
@@ -148,6 +154,9 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 		s.warn("NotAccepted", "%s", status.Message)
 	}
 	s.after(time.Minute) // cluster ranges are not watched
+	if reason := s.findings[0].reason; reason == ReasonConfigMapNotFound || reason == ReasonKeyNotFound {
+		s.after(configMapRecheck)
+	}
 	return true, nil
 }
 

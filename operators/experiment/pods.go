@@ -2,7 +2,9 @@ package experiment
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,13 +57,43 @@ func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus) (reason, m
 		case imageReasons[waiting.Reason]:
 			return ReasonImage, fmt.Sprintf("app %s: image %s: %s: %s", status.Name, image, waiting.Reason, waiting.Message)
 		case containerReasons[waiting.Reason]:
-			return ReasonContainer, fmt.Sprintf("app %s does not start: %s: %s", status.Name, waiting.Reason, waiting.Message)
+			return startTrouble(status.Name, waiting)
 		}
 	}
 	if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
 		return ReasonContainer, fmt.Sprintf("app %s: %s", status.Name, describeEnd(ended))
 	}
 	return "", ""
+}
+
+// missingReference matches what the kubelet says of a variable whose source is not there.
+var (
+	missingReference = regexp.MustCompile(`^(secret|configmap) "([^"]+)" not found$`)
+	missingKey       = regexp.MustCompile(`^couldn't find key (\S+) in (Secret|ConfigMap) \S*?([^/\s]+)$`)
+)
+
+// startTrouble says in plain words why a container cannot be made. The operator does not read Secrets, so
+// that this is the first that anybody hears of one that is missing.
+func startTrouble(app string, waiting *corev1.ContainerStateWaiting) (reason, message string) {
+	const remedy = "make it, then make the experiment anew"
+	if found := missingReference.FindStringSubmatch(waiting.Message); found != nil {
+		reason, kind := ReasonSecretNotFound, "Secret"
+		if found[1] == "configmap" {
+			reason, kind = ReasonConfigMapNotFound, "ConfigMap"
+		}
+		return reason, fmt.Sprintf("app %s takes a variable from %s %s, which is not in this namespace: %s", app, kind, found[2], remedy)
+	}
+	if found := missingKey.FindStringSubmatch(waiting.Message); found != nil {
+		return ReasonKeyNotFound, fmt.Sprintf("app %s takes a variable from key %s of %s %s, which has no such key: %s", app, found[1], found[2], found[3], remedy)
+	}
+	hint := ""
+	switch {
+	case strings.Contains(waiting.Message, "exec format error"):
+		hint = " (the platform's images are not built for this host's architecture)"
+	case strings.Contains(waiting.Message, "error mounting") || strings.Contains(waiting.Message, "to rootfs"):
+		hint = " (a file of the app is to be where its image has a folder, or in a folder that is a file there)"
+	}
+	return ReasonContainer, fmt.Sprintf("app %s does not start: %s%s: %s", app, waiting.Reason, hint, waiting.Message)
 }
 
 func specImage(pod *corev1.Pod, container string) string {

@@ -168,6 +168,7 @@ func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
 		}
 	}
 	r.reserved.release(s.experiment.UID)
+	r.refused.forget(s.experiment.UID)
 	return false, nil
 }
 
@@ -199,12 +200,17 @@ func isAccountMissing(err error) bool {
 // backToQueue takes back what was created: all of an experiment's nodes or none.
 func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) error {
 	r.reserved.release(s.experiment.UID)
+	quotas, err := r.quotasOf(ctx, s.experiment)
+	if err != nil {
+		return err
+	}
+	times, wait := r.refused.note(s.experiment.UID, s.now, quotas)
 	status := &s.experiment.Status
-	message := shorten(fmt.Sprintf("not all nodes could be created, so none stays: %v", cause))
+	message := shorten(fmt.Sprintf("not all nodes could be created, so none stays (refused %s; next try in %s, or when a quota changes): %v", ordinal(times), wait, cause))
 	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""
-	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, room.ReasonNoRoom, message)
-	s.warn(room.ReasonNoRoom, "%s", message)
-	s.after(roomInterval)
+	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, room.ReasonQuotaRefused, message)
+	s.warn(room.ReasonQuotaRefused, "%s", message)
+	s.after(wait)
 	for _, node := range sortedKeys(s.pods) {
 		if err := r.deleteOne(ctx, s.pods[node]); err != nil {
 			return err
@@ -219,7 +225,12 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 	for node, pod := range s.pods {
 		uids[node] = pod.UID
 	}
-	if err := r.putPlan(ctx, render.Plan(s.input(), s.waveforms, uids)); err != nil {
+	plan := render.Plan(s.input(), s.waveforms, uids)
+	var err error
+	if plan.ConfigMaps, err = r.givenConfigMaps(ctx, s); err != nil {
+		return true, err
+	}
+	if err := r.putPlan(ctx, plan); err != nil {
 		s.experiment.Status.Message = "telling the server of the nodes"
 		return true, err
 	}
@@ -244,6 +255,16 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// released tells that some node may have started.
+func released(pods map[string]*corev1.Pod) bool {
+	for _, pod := range pods {
+		if len(pod.Spec.SchedulingGates) == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // release lifts the gate of every pod.
@@ -290,6 +311,9 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 		s.after(pollInterval)
 		return true, nil
 	}
+	if err := r.keepConfigMaps(ctx, s, state.Plan.ConfigMaps); err != nil || s.doomed {
+		return true, err
+	}
 	s.normal("NodesReady", "all nodes are ready: %s", status.Nodes.Summary)
 	// The name is written before the Workflow is made; both together make sure that it is made once.
 	status.Phase, status.Message, status.Workflow = v1alpha1.PhaseRunning, "every agent is ready", s.experiment.Name
@@ -321,11 +345,14 @@ func failedAgent(state runapi.State) *runapi.AgentState {
 	return nil
 }
 
-// readyNodes counts the nodes all of whose agents have reported, and names the agents that have not.
+// readyNodes counts the nodes all of whose agents have reported, and names the agents that have not. What the
+// agent of an earlier pod of the node reported, before the run went back to the queue, counts for nothing.
 func readyNodes(s *scope, state runapi.State) (ready int, waiting []string) {
 	reported := map[runapi.Target]bool{}
 	for _, agent := range state.Agents {
-		reported[runapi.Target{Node: agent.Node, App: agent.App}] = true
+		if pod := s.pods[agent.Node]; pod != nil && !agent.ReportedAt.Before(pod.CreationTimestamp.Time) {
+			reported[runapi.Target{Node: agent.Node, App: agent.App}] = true
+		}
 	}
 	lacking := map[string]bool{}
 	for _, agent := range render.AgentsOf(s.topology) {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/timeline"
@@ -20,6 +21,8 @@ type scope struct {
 	timeline   *timeline.Timeline
 	// waveforms by the network's name.
 	waveforms map[string]v1alpha1.WaveformSpec
+	// configMaps that apps take content from, as they are now.
+	configMaps []runapi.PlannedConfigMap
 	// pods of the experiment by the node's name, once a phase has loaded them.
 	pods map[string]*corev1.Pod
 	// live is what people do to the experiment beside its spec.

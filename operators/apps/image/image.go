@@ -18,5 +18,5 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	for i, name := range site.Instances {
 		instances[i] = agentconfig.Instance{Name: name, Command: site.App.Command}
 	}
-	return apps.Rendering{Image: site.App.Image, Instances: instances, Env: site.App.Env, StopGraceSeconds: 3}
+	return apps.Rendering{Image: site.App.Image, Instances: instances, Env: site.App.Env, StopGraceSeconds: 3, Subscriptions: site.App.Subscribes}
 }

@@ -26,6 +26,8 @@ const (
 	tokenSeconds = int64(3600)
 	// spoolLimit of one container's log directory: what cannot be shipped waits there.
 	spoolLimit = "256Mi"
+	// spoolLimitBytes is what the agent keeps to: above spoolLimit the kubelet would evict the node's whole pod.
+	spoolLimitBytes = 240 << 20
 	// environmentLimit of one variable: Linux takes 128 KiB for name and value of each (MAX_ARG_STRLEN).
 	environmentLimit = 128<<10 - 256
 )
@@ -57,18 +59,20 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 		InitContainers:                []corev1.Container{install(in.Options)},
 		Volumes:                       []corev1.Volume{emptyDir("bin", ""), TokenVolume()},
 	}
+	p.Annotations = map[string]string{}
 	var ports []int
 	for _, site := range sites {
 		rendering := KindOf(site.App).Render(site)
 		p.Spec.Containers = append(p.Spec.Containers, appContainer(in, node, site.App, rendering))
 		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(site.App.Name)...)
+		addFiles(p, site.App)
 		ports = append(ports, rendering.MetricsPorts...)
 	}
 	if len(sites) == 0 {
 		p.Spec.Containers = []corev1.Container{appContainer(in, node, v1alpha1.App{Name: IdleApp}, apps.Rendering{Image: in.Options.AgentImage})}
 		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(IdleApp)...)
 	}
-	p.Annotations = podAnnotations(e, node, ports)
+	maps.Copy(p.Annotations, podAnnotations(e, node, ports))
 	return p
 }
 
@@ -155,6 +159,7 @@ func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Renderi
 	config := agentconfig.Config{
 		Server: in.Options.ServerURL, RunUID: string(in.Experiment.UID), Node: node.Name, App: app.Name,
 		Instances: r.Instances, Files: r.Files, StopGraceSeconds: r.StopGraceSeconds, DrainOnStop: r.DrainOnStop,
+		MessagesOnStdout: app.MessageLog == v1alpha1.MessageLogStdout, SpoolLimitBytes: spoolLimitBytes,
 	}
 	if config.Instances == nil {
 		config.Instances = []agentconfig.Instance{}
@@ -165,7 +170,7 @@ func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Renderi
 		Env:             environment(r.Env, node, config),
 		Resources:       smallRequests(),
 		SecurityContext: containerSecurity(app.RunAsUser, app.Image == ""),
-		VolumeMounts:    appMounts(app.Name),
+		VolumeMounts:    append(appMounts(app.Name), fileMounts(app)...),
 	}
 	if app.Resources != nil {
 		c.Resources = *app.Resources.DeepCopy()

@@ -61,11 +61,12 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 		if KindOf(app) == nil {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i), app.Name, "needs one of mosquitto, publisher, subscriber, or image with command"))
 		}
+		errs = append(errs, checkFiles(app, field.NewPath("spec", "apps").Index(i))...)
 	}
 	return errs
 }
 
-// CheckSize says which apps have more instances than fit the agent's configuration.
+// CheckSize says which apps have more instances than fit the agent's configuration, and more files than fit a pod.
 func CheckSize(pods []*corev1.Pod, spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		if size := largestVariable(pods, app.Name); size > environmentLimit {
@@ -73,7 +74,7 @@ func CheckSize(pods []*corev1.Pod, spec *v1alpha1.ExperimentSpec) (errs field.Er
 				fmt.Sprintf("the agent's configuration has %d bytes and at most %d fit: spread the instances over more nodes or apps", size, environmentLimit)))
 		}
 	}
-	return errs
+	return append(errs, checkAnnotations(pods)...)
 }
 
 func largestVariable(pods []*corev1.Pod, container string) (size int) {

@@ -1,0 +1,109 @@
+package experiment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// configMapRecheck is how soon a ConfigMap that was missing is looked for again: people wait for it.
+const configMapRecheck = 5 * time.Second
+
+// resolveConfigMaps finds the content that apps take from ConfigMaps. Secrets are left to the kubelet: an
+// operator that could read them could read everybody's.
+func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
+	found, err := r.readConfigMaps(ctx, s, s.find)
+	s.configMaps = found
+	return err
+}
+
+// readConfigMaps reads past the cache: the kubelet gives a node what the API server has at that moment.
+func (r *Reconciler) readConfigMaps(ctx context.Context, s *scope, find func(string, *field.Error)) (found []runapi.PlannedConfigMap, err error) {
+	read := map[string]*corev1.ConfigMap{}
+	for _, key := range render.ConfigMapKeys(&s.experiment.Spec) {
+		object, known := read[key.Name]
+		if !known {
+			object = &corev1.ConfigMap{}
+			err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.experiment.Namespace, Name: key.Name}, object)
+			if apierrors.IsNotFound(err) {
+				object = nil
+			} else if err != nil {
+				return nil, err
+			}
+			read[key.Name] = object
+		}
+		if object == nil {
+			find(ReasonConfigMapNotFound, field.NotFound(key.Path.Child("name"), key.Name))
+			continue
+		}
+		content, ok := contentOf(object, key)
+		if !ok {
+			find(ReasonKeyNotFound, field.NotFound(key.Path.Child("key"), key.Key))
+			continue
+		}
+		sum := sha256.Sum256(content)
+		found = append(found, runapi.PlannedConfigMap{Name: key.Name, Key: key.Key, ResourceVersion: object.ResourceVersion, SHA256: hex.EncodeToString(sum[:])})
+	}
+	return found, nil
+}
+
+// contentOf a key; a variable cannot hold binary data.
+func contentOf(object *corev1.ConfigMap, key render.ConfigMapKey) ([]byte, bool) {
+	if text, ok := object.Data[key.Key]; ok {
+		return []byte(text), true
+	}
+	binary, ok := object.BinaryData[key.Key]
+	return binary, ok && !key.Variable
+}
+
+// changedConfigMaps names what has another content than it had.
+func changedConfigMaps(before, now []runapi.PlannedConfigMap) (changed []string) {
+	for _, old := range before {
+		same := slices.ContainsFunc(now, func(c runapi.PlannedConfigMap) bool {
+			return c.Name == old.Name && c.Key == old.Key && c.SHA256 == old.SHA256
+		})
+		if !same {
+			changed = append(changed, "key "+old.Key+" of ConfigMap "+old.Name)
+		}
+	}
+	return changed
+}
+
+// givenConfigMaps are the contents as they were before the first node was released, as far as the server knows them.
+func (r *Reconciler) givenConfigMaps(ctx context.Context, s *scope) ([]runapi.PlannedConfigMap, error) {
+	if len(s.configMaps) == 0 || !released(s.pods) {
+		return s.configMaps, nil
+	}
+	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	if client.IsNotFound(err) {
+		return s.configMaps, nil
+	}
+	return state.Plan.ConfigMaps, err
+}
+
+// keepConfigMaps ends a run whose nodes may have been given different contents: one that changed between the
+// release of the first node and the readiness of the last.
+func (r *Reconciler) keepConfigMaps(ctx context.Context, s *scope, given []runapi.PlannedConfigMap) error {
+	if len(given) == 0 {
+		return nil
+	}
+	now, err := r.readConfigMaps(ctx, s, func(string, *field.Error) {})
+	if err != nil {
+		return err
+	}
+	if changed := changedConfigMaps(given, now); len(changed) > 0 {
+		s.doom(ReasonReferenceLost, "%s was changed while the nodes were starting: they may have been given different contents", someOf(changed, "keys"))
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Files of the user's own apps are mounted one by one with a subPath: they may lie anywhere in the image, and the
+// kubelet does not change them any more once a container has them, whatever becomes of the ConfigMap. What the
+// spec itself holds travels as annotations of the pod, so that there is no other object to keep in step.
+
+const (
+	// fileMode: everybody may read, as the app may have any user id; nobody may write.
+	fileMode = int32(0o444)
+	// annotationLimit of all annotations of an object together, by the API server.
+	annotationLimit = 256 << 10
+	// annotationReserve is for what others add to a pod, such as Multus.
+	annotationReserve = 16 << 10
+)
+
+func fileAnnotation(app string, i int) string { return fmt.Sprintf("vignette.dev/file.%s.%d", app, i) }
+
+func fileVolume(app string, i int) string { return fmt.Sprintf("file-%s-%d", app, i) }
+
+// fileAnnotations are the contents of an app's files that the spec holds.
+func fileAnnotations(app v1alpha1.App) map[string]string {
+	found := map[string]string{}
+	for i, file := range app.Files {
+		if file.ConfigMap == nil {
+			found[fileAnnotation(app.Name, i)] = ptr.Deref(file.Content, "")
+		}
+	}
+	return found
+}
+
+func fileMounts(app v1alpha1.App) (mounts []corev1.VolumeMount) {
+	for i, file := range app.Files {
+		mounts = append(mounts, corev1.VolumeMount{Name: fileVolume(app.Name, i), MountPath: file.Path, SubPath: "content", ReadOnly: true})
+	}
+	return mounts
+}
+
+func fileVolumes(app v1alpha1.App) (volumes []corev1.Volume) {
+	for i, file := range app.Files {
+		volume := corev1.Volume{Name: fileVolume(app.Name, i)}
+		if file.ConfigMap != nil {
+			volume.ConfigMap = &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: file.ConfigMap.Name}, DefaultMode: ptr.To(fileMode),
+				Items: []corev1.KeyToPath{{Key: file.ConfigMap.Key, Path: "content"}},
+			}
+		} else {
+			volume.DownwardAPI = &corev1.DownwardAPIVolumeSource{DefaultMode: ptr.To(fileMode), Items: []corev1.DownwardAPIVolumeFile{{
+				Path: "content", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + fileAnnotation(app.Name, i) + "']"},
+			}}}
+		}
+		volumes = append(volumes, volume)
+	}
+	return volumes
+}
+
+// ConfigMapKeys are the keys of ConfigMaps that the experiment's apps take files or variables from, each once, with the
+// field that names it first.
+func ConfigMapKeys(spec *v1alpha1.ExperimentSpec) (keys []ConfigMapKey) {
+	seen := map[v1alpha1.KeyReference]bool{}
+	add := func(reference *v1alpha1.KeyReference, path *field.Path, variable bool) {
+		if reference != nil && !seen[*reference] {
+			seen[*reference] = true
+			keys = append(keys, ConfigMapKey{*reference, path.Child("configMap"), variable})
+		}
+	}
+	for i, app := range spec.Apps {
+		path := field.NewPath("spec", "apps").Index(i)
+		for j, variable := range app.Env {
+			add(variable.ConfigMap, path.Child("env").Index(j), true)
+		}
+		for j, file := range app.Files {
+			add(file.ConfigMap, path.Child("files").Index(j), false)
+		}
+	}
+	return keys
+}
+
+// ConfigMapKey is what an app takes from a ConfigMap, and the field that says so.
+type ConfigMapKey struct {
+	v1alpha1.KeyReference
+	Path *field.Path
+	// Variable tells that an environment variable takes it, which cannot be binary.
+	Variable bool
+}
+
+// takenPaths are not the app's: a file there would break the container or what the platform gives it.
+var takenPaths = map[string]bool{
+	"/tmp": true, "/vignette": true, "/dev": true, "/proc": true, "/sys": true,
+	"/etc/hosts": true, "/etc/hostname": true, "/etc/resolv.conf": true,
+}
+
+func checkFiles(app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
+	for i, file := range app.Files {
+		at := path.Child("files").Index(i).Child("path")
+		if takenPaths[file.Path] {
+			errs = append(errs, field.Invalid(at, file.Path, "is the container's own: give the file another path"))
+		}
+		for _, other := range app.Files {
+			if strings.HasPrefix(file.Path, other.Path+"/") {
+				errs = append(errs, field.Invalid(at, file.Path, fmt.Sprintf("lies in %s, which is a file itself", other.Path)))
+			}
+		}
+	}
+	return errs
+}
+
+// checkAnnotations says which nodes have apps with more content in the spec than a pod can carry.
+func checkAnnotations(pods []*corev1.Pod) (errs field.ErrorList) {
+	for _, pod := range pods {
+		size := annotationReserve
+		for name, value := range pod.Annotations {
+			size += len(name) + len(value)
+		}
+		if size > annotationLimit {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "apps"), pod.Labels[v1alpha1.LabelNode],
+				fmt.Sprintf("the files of this node's apps have %d KiB of content in the spec and at most %d fit: put them into ConfigMaps", size>>10, annotationLimit>>10)))
+			return errs // nodes of one group are alike
+		}
+	}
+	return nil
+}
+
+func addFiles(p *corev1.Pod, app v1alpha1.App) {
+	p.Spec.Volumes = append(p.Spec.Volumes, fileVolumes(app)...)
+	maps.Copy(p.Annotations, fileAnnotations(app))
+}
