@@ -1,0 +1,610 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/pcapng"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// shelf is an archive in memory that keeps the server's rules.
+type shelf struct {
+	mu    sync.Mutex
+	files map[string][]byte
+	// away makes it fail, closed answers that the run is sealed, stingy takes at most so many bytes of a piece.
+	away, closed bool
+	stingy       int
+}
+
+func newShelf() *shelf { return &shelf{files: map[string][]byte{}} }
+
+func (s *shelf) AppendCapture(_ context.Context, host, uid string, which client.Capture, offset int64, content io.Reader) (runapi.LogPosition, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return runapi.LogPosition{}, errors.New("the archive is away")
+	}
+	if s.closed {
+		return runapi.LogPosition{}, &client.Error{Status: http.StatusGone}
+	}
+	piece, err := io.ReadAll(content)
+	if err != nil {
+		return runapi.LogPosition{}, err
+	}
+	if host != "host-a" {
+		return runapi.LogPosition{}, fmt.Errorf("host %s", host)
+	}
+	path := uid + "/" + which.Path()
+	have := s.files[path]
+	size := int64(len(have))
+	known := min(size-offset, int64(len(piece)))
+	if offset > size || known > 0 && !bytes.Equal(have[offset:offset+known], piece[:known]) {
+		return runapi.LogPosition{}, &client.Error{Status: http.StatusConflict, Size: &size}
+	}
+	fresh := piece[max(known, 0):]
+	if s.stingy > 0 && len(fresh) > s.stingy {
+		// As if the connection broke, after a part was archived.
+		s.files[path] = append(have, fresh[:s.stingy]...)
+		return runapi.LogPosition{}, errors.New("the connection broke")
+	}
+	s.files[path] = append(have, fresh...)
+	return runapi.LogPosition{Size: int64(len(s.files[path]))}, nil
+}
+
+func (s *shelf) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+func (s *shelf) file(path string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.files[path])
+}
+
+// bench is a recorder with clocks of its own that a test drives by hand.
+type bench struct {
+	*Recorder
+	t     *testing.T
+	shelf *shelf
+	now   int64 // monotonic
+	step  int64 // of the real-time clock
+}
+
+const clockBase = 1_700_000_000e9
+
+func newBench(t *testing.T, directory string, archive *shelf, change ...func(*Options)) *bench {
+	t.Helper()
+	b := &bench{t: t, shelf: archive, now: 1000}
+	options := Options{Directory: directory, SpoolBytes: 64 << 20, RingBytes: 1 << 20, Archive: archive, Host: "host-a",
+		Monotonic: func() int64 { return b.now }, Realtime: func() int64 { return clockBase + b.now + b.step },
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	for _, c := range change {
+		c(&options)
+	}
+	var err error
+	if b.Recorder, err = Open(options); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+var here = Place{RunUID: "run-1", NetworkUID: "net-1", Network: "lan", Node: "nor"}
+
+const herePath = "run-1/captures/run/lan/nor.pcapng"
+
+func (b *bench) change(before *Tap, captures ...v1alpha1.RadioCapture) *Tap {
+	b.t.Helper()
+	tap, err := b.Change(before, here, captures, EndStopped, func(*Tap) {})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return tap
+}
+
+func (b *bench) ship() {
+	for _, s := range b.all("") {
+		for range 50 {
+			if s.nothingToShip() {
+				break
+			}
+			if _, err := s.ship(b.t.Context(), b.Archive, b.Host); err != nil && b.shelf.stingy == 0 && !b.shelf.away {
+				b.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// sample gives the newest sample of the only capture.
+func (b *bench) sample() runapi.CaptureSample {
+	b.Samples("run-1", 1)
+	for _, s := range b.all("run-1") {
+		sample, _ := s.sample(2, true)
+		return sample
+	}
+	return runapi.CaptureSample{}
+}
+
+func frameOf(length int) []byte {
+	f := make([]byte, length)
+	for i := range f {
+		f[i] = byte(i)
+	}
+	return f
+}
+
+// packet is a frame read back from a capture.
+type packet struct {
+	stamp  int64
+	out    bool
+	length int
+	data   []byte
+}
+
+// read takes a file apart, and fails where it is not whole.
+func read(t *testing.T, content []byte) (packets []packet) {
+	t.Helper()
+	var whole pcapng.Whole
+	if _, err := whole.Write(content); err != nil || whole.Torn() {
+		t.Fatalf("a file of %d bytes is not whole: %v", len(content), err)
+	}
+	if len(content) > 0 && binary.LittleEndian.Uint32(content) != 0x0A0D0D0A {
+		t.Fatal("the file does not begin with a section")
+	}
+	for rest := content; len(rest) > 0; rest = rest[binary.LittleEndian.Uint32(rest[4:]):] {
+		if binary.LittleEndian.Uint32(rest) != 6 {
+			continue
+		}
+		kept := binary.LittleEndian.Uint32(rest[20:])
+		flags := binary.LittleEndian.Uint32(rest[28+(kept+3)&^3+4:])
+		packets = append(packets, packet{int64(binary.LittleEndian.Uint32(rest[12:]))<<32 | int64(binary.LittleEndian.Uint32(rest[16:])),
+			flags == 2, int(binary.LittleEndian.Uint32(rest[24:])), rest[28 : 28+kept]})
+	}
+	return packets
+}
+
+func TestCapturedFramesArriveInTheArchiveWithTimesAndDirections(t *testing.T) {
+	b := newBench(t, t.TempDir(), newShelf())
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	var want []packet
+	for i := range 3000 {
+		b.now += int64(i % 7)
+		f := frameOf(20 + i%1400)
+		tap.Frame(i%3 == 0, f)
+		want = append(want, packet{clockBase + b.now, i%3 == 0, len(f), f})
+		if i%500 == 0 {
+			b.drain()
+		}
+	}
+	b.drain()
+	b.ship()
+	got := read(t, b.shelf.file(herePath))
+	if !slices.EqualFunc(got, want, func(a, b packet) bool {
+		return a.stamp == b.stamp && a.out == b.out && a.length == b.length && bytes.Equal(a.data, b.data)
+	}) {
+		t.Fatalf("%d frames of %d came back as they were sent", len(got), len(want))
+	}
+	if s := b.sample(); s.Frames != 3000 || s.Ended != "" || len(s.Dropped) > 0 {
+		t.Errorf("sample %+v", s)
+	}
+	if b.spool.use > 2<<20 {
+		t.Errorf("%d bytes of the spool are in use though the archive has everything", b.spool.use)
+	}
+}
+
+func TestAFullRingCountsWhatItDrops(t *testing.T) {
+	b := newBench(t, t.TempDir(), newShelf(), func(o *Options) { o.RingBytes = 4096 })
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	for range 100 {
+		tap.Frame(true, frameOf(500))
+	}
+	b.drain()
+	s := b.sample()
+	if s.Frames == 0 || s.Dropped[ringFull] == 0 || s.Frames+s.Dropped[ringFull] != 100 {
+		t.Errorf("of 100 frames %d are captured and %v dropped", s.Frames, s.Dropped)
+	}
+}
+
+func TestFilterSnapLengthAndLimitHoldForEachCaptureByItself(t *testing.T) {
+	b := newBench(t, t.TempDir(), newShelf())
+	udp := append(append(make([]byte, 12), 8, 0, 0x45), make([]byte, 300)...)
+	udp[23], udp[36], udp[37] = 17, 2, 186 // port 698
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "olsr", Filter: "udp port 698", SnapLengthBytes: 20},
+		v1alpha1.RadioCapture{Name: "short", LimitBytes: 3000}, v1alpha1.RadioCapture{Name: "other", Nodes: []string{"prt"}})
+	for i := range 20 {
+		tap.Frame(true, frameOf(400))
+		if i%2 == 0 {
+			tap.Frame(false, udp)
+		}
+	}
+	b.drain()
+	b.ship()
+	all, olsr := read(t, b.shelf.file(herePath)), read(t, b.shelf.file("run-1/captures/olsr/lan/nor.pcapng"))
+	if len(all) != 30 {
+		t.Errorf("%d frames without a filter, want 30", len(all))
+	}
+	if len(olsr) != 10 || len(olsr[0].data) != 20 || olsr[0].length != len(udp) {
+		t.Errorf("%d frames to port 698, want 10 with 20 bytes each", len(olsr))
+	}
+	short := b.shelf.file("run-1/captures/short/lan/nor.pcapng")
+	if n := len(read(t, short)); len(short) > 3000 || n == 0 || n > 8 {
+		t.Errorf("a capture of at most 3000 bytes has %d, with %d frames", len(short), n)
+	}
+	for _, s := range b.Samples("run-1", 5) {
+		if want := map[string]string{"short": EndLimit}[s.Capture]; s.Ended != want || s.Capture == "short" && s.Frames+s.Dropped[byLimit] != 30 {
+			t.Errorf("sample %+v, want it ended by %q", s, want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(b.Directory, "run-1", "other")); err == nil {
+		t.Error("a capture of other nodes is there")
+	}
+}
+
+func TestASpoolWithoutRoomDropsAndGoesOnWhenTheArchiveIsBack(t *testing.T) {
+	archive := newShelf()
+	b := newBench(t, t.TempDir(), archive, func(o *Options) { o.SpoolBytes = 100 << 10 })
+	archive.away = true
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	for range 200 {
+		tap.Frame(true, frameOf(1000))
+		b.drain()
+	}
+	b.ship()
+	before := b.sample()
+	if before.Dropped[spoolFull] == 0 || before.Frames+before.Dropped[spoolFull] != 200 {
+		t.Fatalf("of 200 frames %d are captured and %v dropped", before.Frames, before.Dropped)
+	}
+	archive.set(func() { archive.away = false })
+	b.ship()
+	tap.Frame(true, frameOf(1000))
+	b.drain()
+	b.ship()
+	if got := len(read(t, archive.file(herePath))); uint64(got) != before.Frames+1 {
+		t.Errorf("%d frames are archived, want %d", got, before.Frames+1)
+	}
+}
+
+func TestAConnectionThatBreaksAmidAPieceLosesAndRepeatsNothing(t *testing.T) {
+	archive := newShelf()
+	b := newBench(t, t.TempDir(), archive)
+	archive.stingy = 777
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	for range 30 {
+		tap.Frame(true, frameOf(1000))
+	}
+	b.drain()
+	b.ship()
+	archive.set(func() { archive.stingy = 0 })
+	b.ship()
+	if got := len(read(t, archive.file(herePath))); got != 30 {
+		t.Errorf("%d frames are archived, want 30", got)
+	}
+}
+
+// A worker that is killed leaves its segments as they are, perhaps with half a block at the end.
+func TestAKilledWorkersCaptureGoesOnWithoutATornBlock(t *testing.T) {
+	archive, directory := newShelf(), t.TempDir()
+	frames := uint64(0)
+	for life := range 4 {
+		b := newBench(t, directory, archive)
+		tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+		for i := range 50 {
+			tap.Frame(true, frameOf(300))
+			if i == 25 {
+				b.drain()
+				b.save()
+				if life%2 == 0 {
+					b.ship()
+				}
+			}
+		}
+		b.drain() // written, but not in the record
+		frames += 50
+		segments, err := filepath.Glob(filepath.Join(directory, "run-1", "run", "lan", "nor", "*"+segmentSuffix))
+		if err != nil || len(segments) == 0 {
+			t.Fatalf("segments %v, %v", segments, err)
+		}
+		if life == 3 {
+			b.ship()
+			if s := b.sample(); s.Frames != frames {
+				t.Errorf("%d frames are counted over all workers, want %d", s.Frames, frames)
+			}
+			break
+		}
+		slices.Sort(segments)
+		torn, err := os.OpenFile(segments[len(segments)-1], os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := torn.Write(pcapng.AppendPacket(nil, 1, true, 500, frameOf(500))[:100+life]); err != nil {
+			t.Fatal(err)
+		}
+		_ = torn.Close()
+	}
+	content := archive.file(herePath)
+	if got := len(read(t, content)); uint64(got) != frames {
+		t.Errorf("%d frames are archived, want %d", got, frames)
+	}
+	if got := bytes.Count(content, []byte("vignette radiod")); got != 4 {
+		t.Errorf("%d sections, want one of each worker", got)
+	}
+}
+
+func TestAHostThatLostItsSpoolContinuesTheArchivesFile(t *testing.T) {
+	archive := newShelf()
+	for range 3 {
+		b := newBench(t, t.TempDir(), archive)
+		tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+		tap.Frame(true, frameOf(300))
+		b.drain()
+		b.ship()
+	}
+	if got := len(read(t, archive.file(herePath))); got != 3 {
+		t.Errorf("%d frames are archived, want 3", got)
+	}
+}
+
+func TestAnArchiveThatLostItsFileGetsOneThatCanBeRead(t *testing.T) {
+	archive := newShelf()
+	b := newBench(t, t.TempDir(), archive)
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	for i := range 100 {
+		tap.Frame(true, frameOf(1200))
+		b.drain()
+		b.ship()
+		if i == 70 {
+			archive.set(func() { clear(archive.files) })
+		}
+	}
+	if got := len(read(t, archive.file(herePath))); got < 29 {
+		t.Errorf("%d frames are archived, want the 29 after the loss at least", got)
+	}
+}
+
+func TestTheEndIsToldOnceTheArchiveHasEverything(t *testing.T) {
+	archive := newShelf()
+	b := newBench(t, t.TempDir(), archive)
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	tap.Frame(true, frameOf(300))
+	if got := b.change(tap); got != nil {
+		t.Fatal("a port without captures has a tap")
+	}
+	b.drain()
+	if s := b.sample(); s.Ended != "" || s.Frames != 1 {
+		t.Errorf("before shipping: %+v", s)
+	}
+	if b.Over("run-1") {
+		t.Error("it is over before it is shipped")
+	}
+	b.ship()
+	if s := b.sample(); s.Ended != EndStopped {
+		t.Errorf("after shipping: %+v", s)
+	}
+	if !b.Over("run-1") {
+		t.Error("it is not over after all is shipped and told")
+	}
+	if got, news := b.all("run-1")[0].sample(9, true); news {
+		t.Errorf("told again: %+v", got)
+	}
+	if len(b.rings) != 0 {
+		t.Errorf("%d rings are left", len(b.rings))
+	}
+	if err := b.Forget("run-1"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(b.Directory); err != nil || len(left) != 0 || b.spool.use != 0 {
+		t.Errorf("left %v with %d bytes, %v", left, b.spool.use, err)
+	}
+}
+
+func TestASealedRunTakesNoMoreAndHoldsNoSpool(t *testing.T) {
+	archive := newShelf()
+	b := newBench(t, t.TempDir(), archive)
+	archive.closed = true
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	tap.Frame(true, frameOf(300))
+	b.drain()
+	b.ship()
+	tap.Frame(true, frameOf(300))
+	b.drain()
+	if s := b.sample(); s.Dropped[refusedByArchive] != 1 || b.spool.use != 0 {
+		t.Errorf("%+v, %d bytes of the spool in use", s, b.spool.use)
+	}
+}
+
+func TestCapturesChangeWhileFramesPassWithoutLosingAny(t *testing.T) {
+	b := newBench(t, t.TempDir(), newShelf())
+	one, two := v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "second"}
+	tap := b.change(nil, one)
+	frames := 0
+	for i := range 50 {
+		tap.Frame(true, frameOf(100))
+		frames++
+		if i%5 == 0 {
+			tap = b.change(tap, one, two)
+		} else if i%5 == 2 {
+			tap = b.change(tap, one)
+		}
+		if i%3 == 0 {
+			b.drain()
+		}
+	}
+	b.drain()
+	b.ship()
+	if got := len(read(t, b.shelf.file(herePath))); got != frames {
+		t.Errorf("the capture that stayed has %d frames of %d", got, frames)
+	}
+	if got := len(read(t, b.shelf.file("run-1/captures/second/lan/nor.pcapng"))); got != 20 {
+		t.Errorf("the capture that came and went has %d frames, want 20", got)
+	}
+}
+
+func TestABadFilterIsRefusedAndTheOtherCapturesRun(t *testing.T) {
+	b := newBench(t, t.TempDir(), newShelf())
+	tap, err := b.Change(nil, here, []v1alpha1.RadioCapture{{Name: "bad", Filter: "port http"}, {Name: "run"}}, EndStopped, func(*Tap) {})
+	if err == nil || !strings.Contains(err.Error(), "bad") || tap == nil || len(tap.sinks) != 1 {
+		t.Errorf("tap %+v, error %v", tap, err)
+	}
+}
+
+func TestStampsFollowAStepOfTheClockAndNothingLess(t *testing.T) {
+	b := newBench(t, t.TempDir(), newShelf())
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	for _, step := range []int64{0, 500, 1e9} {
+		b.step = step
+		b.drain()
+		tap.Frame(true, frameOf(60))
+		b.drain()
+	}
+	b.ship()
+	got := read(t, b.shelf.file(herePath))
+	if got[1].stamp != got[0].stamp || got[2].stamp != got[0].stamp+1e9 {
+		t.Errorf("stamps %d, %d, %d: want the same, the same, and a second more", got[0].stamp, got[1].stamp, got[2].stamp)
+	}
+}
+
+func TestRunEndsWhatNoTapFeedsAnyMore(t *testing.T) {
+	archive, directory := newShelf(), t.TempDir()
+	killed := newBench(t, directory, archive)
+	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	tap.Frame(true, frameOf(60))
+	killed.drain()
+	next := newBench(t, directory, archive)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- next.Run(ctx) }()
+	for deadline := time.Now().Add(10 * time.Second); !next.Over("run-1"); time.Sleep(10 * time.Millisecond) {
+		next.Samples("run-1", 1)
+		if time.Now().After(deadline) {
+			t.Fatal("after 10 s the capture of a worker that was killed has no end")
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := len(read(t, archive.file(herePath))); got != 1 {
+		t.Errorf("%d frames are archived, want 1", got)
+	}
+}
+
+// FuzzRing holds the ring against a plain queue, whatever lengths come and whenever it is drained.
+func FuzzRing(f *testing.F) {
+	f.Add([]byte{1, 200, 0, 255, 3, 0})
+	f.Fuzz(func(t *testing.T, script []byte) {
+		r := newRing(4096)
+		var want [][]byte
+		for i, b := range script {
+			if b == 0 {
+				r.drain(func(d drained) {
+					if len(want) == 0 || !bytes.Equal(d.data, want[0]) || d.wireLength != len(want[0]) || d.out != (len(d.data)%2 == 0) {
+						t.Fatalf("frame % x comes out of turn", d.data)
+					}
+					want = want[1:]
+				})
+				if len(want) > 0 {
+					t.Fatalf("%d frames stay in a ring that was drained", len(want))
+				}
+				continue
+			}
+			frame := bytes.Repeat([]byte{byte(i)}, int(b)*4)
+			if r.push(uint32(i), len(frame)%2 == 0, int64(i), frame, len(frame)) {
+				want = append(want, frame)
+			} else if len(want) == 0 {
+				t.Fatalf("no room for %d bytes in an empty ring", len(frame))
+			}
+		}
+	})
+}
+
+func TestTheRingIsSafeForOneWriterAndOneReader(t *testing.T) {
+	r := newRing(8192)
+	const frames = 20000
+	var got []uint32
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := uint32(0); i < frames; {
+			if r.push(i, true, int64(i), frameOf(int(60+i%300)), int(60+i%300)) {
+				i++
+			}
+		}
+	}()
+	for len(got) < frames {
+		r.drain(func(d drained) {
+			if !bytes.Equal(d.data, frameOf(int(60+d.tap%300))) {
+				t.Errorf("frame %d is not as it was", d.tap)
+			}
+			got = append(got, d.tap)
+		})
+	}
+	<-done
+	if !slices.IsSorted(got) || len(maps.Collect(slices.All(got))) != frames {
+		t.Errorf("%d frames, sorted %v", len(got), slices.IsSorted(got))
+	}
+}
+
+func BenchmarkTap(b *testing.B) {
+	for _, length := range []int{60, 300, 1400} {
+		b.Run(fmt.Sprint(length), func(b *testing.B) {
+			start := time.Now()
+			tap := &Tap{ring: newRing(4 << 20), keep: pcapng.SnapLength, monotonic: func() int64 { return int64(time.Since(start)) }}
+			frame := frameOf(length)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i%1000 == 0 {
+					tap.ring.tail.Store(tap.ring.head.Load())
+				}
+				tap.Frame(true, frame)
+			}
+			if tap.full.Load() > 0 {
+				b.Error("the ring was full")
+			}
+		})
+	}
+}
+
+// BenchmarkWrite is what a frame costs behind the ring: filter, file and bookkeeping.
+func BenchmarkWrite(b *testing.B) {
+	directory := b.TempDir()
+	r, err := Open(Options{Directory: directory, SpoolBytes: 1 << 40, RingBytes: 1 << 20, Monotonic: func() int64 { return 0 },
+		Realtime: func() int64 { return 0 }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		b.Fatal(err)
+	}
+	tap, err := r.Change(nil, here, []v1alpha1.RadioCapture{{Name: "run"}}, EndStopped, func(*Tap) {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	frame := frameOf(300)
+	s := r.all("")[0]
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		tap.Frame(true, frame)
+		if i%1000 == 0 {
+			r.drain()
+			s.mu.Lock()
+			s.giveUp()
+			s.closed = false
+			s.mu.Unlock()
+		}
+	}
+}
