@@ -44,6 +44,9 @@ func Start(t testing.TB) *rest.Config {
 		BinaryAssetsDirectory: assets, CRDs: definitions(t), Scheme: Scheme(),
 		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}
+	// Nobody reads the data after a crash, and syncing takes most of a write's time.
+	environment.ControlPlane.Etcd = &envtest.Etcd{}
+	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
 	config, err := environment.Start()
 	if err != nil {
 		t.Fatalf("start %s: %v", binary, err)
