@@ -9,16 +9,60 @@ import (
 	"time"
 )
 
-// TestLongFormsOfE4 runs every full-length variant of E4, four at a time.
+// TestLongFormsOfE4 runs all twelve of setting 2 at full length side by side. Nothing may be late, as what
+// overload does looks like what a radio does.
 func TestLongFormsOfE4(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "..", "scenarios", "e4", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios found: %v", err)
+	longForms(t, "e4/setting2-*.yaml", 12, 30*time.Minute)
+}
+
+func TestLongFormsOfE4WithTwoNations(t *testing.T) {
+	longForms(t, "e4/setting1-*.yaml", 6, 30*time.Minute)
+}
+
+func TestLongFormsOfE3(t *testing.T) {
+	for _, run := range longForms(t, "e3/*.yaml", 2, 30*time.Minute) {
+		checkE3(t, resultsOf(t, get(t, run.Experiment).UID))
 	}
+}
+
+// longForms starts all files of a pattern below scenarios at once, and checks each run's results.
+func longForms(t *testing.T, pattern string, count int, wallTime time.Duration) []plannedRun {
+	t.Helper()
+	root := filepath.Join("..", "..", "scenarios")
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
+	if err != nil || len(files) != count {
+		t.Fatalf("%s: %d files, %v; want %d", pattern, len(files), err, count)
+	}
+	begin := time.Now()
+	var runs []plannedRun
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
-			t.Parallel()
-			runScenario(t, file, time.Hour)
-		})
+		path, err := filepath.Rel(root, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, startScenario(t, path))
+	}
+	for _, run := range runs {
+		t.Run(strings.TrimPrefix(run.Name, "e4-"), func(t *testing.T) { checkLongForm(t, run) })
+	}
+	if took := time.Since(begin); took > wallTime {
+		t.Errorf("%d runs side by side took %v; want %v at most", count, took.Round(time.Second), wallTime)
+	}
+	return runs
+}
+
+func checkLongForm(t *testing.T, run plannedRun) {
+	t.Helper()
+	results := run.finish(t, time.Hour)
+	if results.Verdict == nil || !results.Verdict.KeptUp {
+		t.Errorf("%s: verdict %+v; want that the emulation kept up", run.Name, results.Verdict)
+	}
+	if results.Messages.Sent != run.messages {
+		t.Errorf("%s: %d messages sent; want %d", run.Name, results.Messages.Sent, run.messages)
+	}
+	for _, p := range results.Publishers {
+		if p.Messages.Sent != run.messages/run.publishers {
+			t.Errorf("%s: %s sent %d messages; want %d", run.Name, p.Name, p.Messages.Sent, run.messages/run.publishers)
+		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -21,15 +22,36 @@ func TestShortFormsOfE4GiveWholeResults(t *testing.T) {
 	for _, name := range []string{"setting2-mosquitto-tactical-1-10s", "setting2-mqtt-udp-tactical-1-10s"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runScenario(t, filepath.Join("..", "..", "scenarios", "e4", "short", name+".yaml"), finishTimeout)
+			runScenario(t, filepath.Join("e4", "short", name+".yaml"), finishTimeout)
 		})
 	}
 }
 
-// runScenario applies a scenario's file in a namespace of its own and checks what holds for any run.
-func runScenario(t *testing.T, path string, timeout time.Duration) {
+// TestTheShortFormOfE3LosesNothing runs three nations over a satellite link that carries all they send.
+func TestTheShortFormOfE3LosesNothing(t *testing.T) {
+	t.Parallel()
+	checkE3(t, runScenario(t, filepath.Join("e3", "short", "satcom.yaml"), finishTimeout))
+}
+
+// plannedRun is a scenario's experiment, and what its file promises.
+type plannedRun struct {
+	*v1alpha1.Experiment
+	link string
+	// publishers are instances, and messages what all of them send.
+	publishers, messages int64
+}
+
+// runScenario runs a file of scenarios in a namespace of its own and checks what holds for any run.
+func runScenario(t *testing.T, path string, timeout time.Duration) runapi.Results {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	run := startScenario(t, path)
+	return run.finish(t, timeout)
+}
+
+// startScenario applies a file of scenarios in a namespace of its own.
+func startScenario(t *testing.T, path string) plannedRun {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,25 +59,86 @@ func runScenario(t *testing.T, path string, timeout time.Duration) {
 	if err := yaml.UnmarshalStrict(text, e); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
+	run := plannedRun{Experiment: e, link: e.Spec.Networks[0].Waveform}
+	run.count()
 	e.Namespace = newNamespace(t)
 	mustCreate(t, e)
-	done := waitFor(t, e, timeout, v1alpha1.PhaseSucceeded)
-	results := resultsOf(t, done.UID)
-	t.Logf("%s: %+v, delays %+v, verdict %+v", e.Name, results.Messages, results.DelaySeconds, results.Verdict)
-	m := results.Messages
-	if m.Sent == 0 || m.Expected != m.Received+m.Lost {
-		t.Errorf("%s: %+v; want messages, and every expected one either received or lost", e.Name, m)
+	return run
+}
+
+// count counts the publishers, and the messages that fall due between their lead and their stop.
+func (run *plannedRun) count() {
+	apps := map[string]v1alpha1.App{}
+	for _, app := range run.Spec.Apps {
+		apps[app.Name] = app
 	}
-	if strings.Contains(path, "baseline") && m.Lost != 0 {
-		t.Errorf("%s: %d messages lost on the baseline link; want none", e.Name, m.Lost)
-	}
-	if strings.Contains(path, "tactical") {
-		// 9.8 kbit/s and 100 ms: a frame of 60 bytes, the shortest there is, takes 149 ms.
-		if cross := group(t, results, "cross"); cross.DelaySeconds == nil || cross.DelaySeconds.Min < 0.149 {
-			t.Errorf("%s: delays between nations %+v; want none below 149 ms", e.Name, cross.DelaySeconds)
+	publishing := run.Spec.Timeline[1].At.Std() - run.Spec.Timeline[0].At.Std()
+	for _, node := range run.Spec.Nodes {
+		for _, name := range node.Apps {
+			if app := apps[name]; app.Publisher != nil {
+				run.publishers += int64(app.Instances)
+				run.messages += int64(app.Instances) * int64((publishing-app.Publisher.Lead.Std())/app.Publisher.Period.Std())
+			}
 		}
 	}
-	if len(results.Publishers) != 32 {
-		t.Errorf("%s: %d publishers; want 4 nations × 8 units", e.Name, len(results.Publishers))
+}
+
+// finish waits for the run's end and checks its results.
+func (run plannedRun) finish(t *testing.T, timeout time.Duration) runapi.Results {
+	t.Helper()
+	done := waitFor(t, run.Experiment, timeout, v1alpha1.PhaseSucceeded)
+	results := resultsOf(t, done.UID)
+	t.Logf("%s: %+v, delays %+v, verdict %+v", run.Name, results.Messages, results.DelaySeconds, results.Verdict)
+	m := results.Messages
+	if m.Sent == 0 || m.Expected == 0 || m.Expected != m.Received+m.Lost {
+		t.Errorf("%s: %+v; want messages, and every expected one either received or lost", run.Name, m)
+	}
+	if run.link == "baseline" && m.Lost != 0 {
+		t.Errorf("%s: %d messages lost on the baseline link; want none", run.Name, m.Lost)
+	}
+	if strings.HasPrefix(run.link, "tactical-") {
+		// 9.8 kbit/s and 100 ms: a frame of 60 bytes, the shortest there is, takes 149 ms.
+		if cross := group(t, results, "cross"); cross.DelaySeconds == nil || cross.DelaySeconds.Min < 0.149 {
+			t.Errorf("%s: delays between nations %+v; want none below 149 ms", run.Name, cross.DelaySeconds)
+		}
+	}
+	if int64(len(results.Publishers)) != run.publishers {
+		t.Errorf("%s: %d publishers; want %d", run.Name, len(results.Publishers), run.publishers)
+	}
+	checkFiles(t, done)
+	return results
+}
+
+// checkFiles wants the tables and plots of a run in the archive, and none of them empty.
+func checkFiles(t *testing.T, e *v1alpha1.Experiment) {
+	t.Helper()
+	var manifest runapi.Manifest
+	archive(t, "runs/"+string(e.UID)+"/files", nil, &manifest)
+	sizes := map[string]int64{}
+	for _, file := range manifest.Files {
+		sizes[file.Path] = file.Bytes
+	}
+	for _, name := range []string{
+		"messages.csv", "messages.parquet", "deliveries.csv", "deliveries.parquet", "publishers.csv", "groups.csv", "tables.txt",
+		"plots/delays-by-publisher.png", "plots/delays-by-publisher.svg", "plots/delays-over-time.png", "plots/delays-over-time.svg",
+	} {
+		if sizes["results/"+name] == 0 {
+			t.Errorf("%s: the archive has no results/%s", e.Name, name)
+		}
+	}
+}
+
+func checkE3(t *testing.T, results runapi.Results) {
+	t.Helper()
+	m := results.Messages
+	if m.Expected != m.Sent || m.Lost != 0 || m.Duplicates != 0 {
+		t.Errorf("%s: %+v; want every message expected once, by the one subscriber, and none lost or doubled", results.Experiment, m)
+	}
+	cross := group(t, results, "cross")
+	if 3*cross.Messages.Expected != 2*m.Expected {
+		t.Errorf("%s: %d of %d deliveries cross; want those of two nations in three", results.Experiment, cross.Messages.Expected, m.Expected)
+	}
+	if strings.Contains(results.Experiment, "satcom") && (cross.DelaySeconds == nil || cross.DelaySeconds.Min < 0.55) {
+		t.Errorf("%s: delays between nations %+v; want none below the satellite's 550 ms", results.Experiment, cross.DelaySeconds)
 	}
 }
