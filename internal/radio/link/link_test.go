@@ -169,6 +169,8 @@ func TestStreamsRepeatAndDiffer(t *testing.T) {
 func TestTheMostSpecificLinkHolds(t *testing.T) {
 	config := Config{Links: []Link{
 		{From: "red", To: "blue"}, {From: "red", To: "blue-1"}, {From: "red-1", To: "blue-1"}, {From: "red-1", To: "blue"},
+		{From: "base", To: "*"}, {From: "gold", To: "*"}, {From: "gold", To: "grey"}, {From: "*", To: "grey"}, {From: "*", To: "grey-3"},
+		{From: "gold", To: "grey"},
 	}}
 	port := func(name, group string) *radio.Port {
 		return &radio.Port{PortOptions: radio.PortOptions{Name: name, Group: group}}
@@ -186,6 +188,12 @@ func TestTheMostSpecificLinkHolds(t *testing.T) {
 		"to somebody of no such":     {port("red-1", "red"), port("green", "green"), -1},
 		"group of the node's name":   {port("red", "red"), port("blue", "blue"), 0},
 		"from a stranger to a group": {port("green", "green"), port("blue-1", "blue"), -1},
+		"a base to everybody":        {port("base", "gold"), port("green", "green"), 4},
+		"a base to a group":          {port("base", "gold"), port("grey-2", "grey"), 6},
+		"its group to everybody":     {port("other", "gold"), port("green", "green"), 5},
+		"everybody to a group":       {port("green", "green"), port("grey-2", "grey"), 7},
+		"everybody to a node":        {port("green", "green"), port("grey-3", "grey"), 8},
+		"the first of two alike":     {port("gold", "gold"), port("grey-4", "grey"), 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := best(config.leadingFrom(c.from), c.to)

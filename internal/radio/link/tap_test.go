@@ -424,3 +424,126 @@ func TestAChangeOfTheLinkDoesNotDisturbFramesUnderWay(t *testing.T) {
 	}
 	b.conserved(t)
 }
+
+// With jitter that keeps the order a frame also waits for those before it: the mean is not the link's delay. The other
+// distributions are held against closed forms without the kernel in between.
+func TestJitterThroughTAPsSpreadsTheDelayEvenly(t *testing.T) {
+	const delay, jitter, frames = 40 * time.Millisecond, 30 * time.Millisecond, 300
+	b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Delay: delay, Jitter: jitter, Reorder: true}})
+	for i := range frames {
+		if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, uint64(i), 60)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	arrived, err := b.nodes[1].ReceiveAll(time.Second)
+	if err != nil || len(arrived) != frames {
+		t.Fatalf("%d of %d frames arrived, %v", len(arrived), frames, err)
+	}
+	var delays []time.Duration
+	overtaken := 0
+	for i, r := range arrived {
+		delays = append(delays, r.Delay())
+		if i > 0 && r.Sequence < arrived[i-1].Sequence {
+			overtaken++
+		}
+	}
+	slices.Sort(delays)
+	if delays[0] < delay-jitter {
+		t.Errorf("the fastest frame took %v; want at least %v", delays[0], delay-jitter)
+	}
+	// The median of so many evenly spread delays is off by 2.576·jitter/√frames at most (at 1 %; the seed is fixed).
+	margin := time.Duration(2.576 * float64(jitter) / math.Sqrt(frames))
+	if median := delays[frames/2]; median < delay-margin || median > delay+margin+2*goodMedian {
+		t.Errorf("the median frame took %v; want %v ± %v", median, delay, margin)
+	}
+	if overtaken == 0 {
+		t.Error("no frame overtook another, although the link reorders")
+	}
+	b.conserved(t)
+}
+
+func TestJitterThroughTAPsKeepsTheOrder(t *testing.T) {
+	const frames = 300
+	b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Delay: 20 * time.Millisecond, Jitter: 20 * time.Millisecond, NormalJitter: true}})
+	for i := range frames {
+		if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, uint64(i), 60)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Microsecond)
+	}
+	b.receive(t, frames, time.Second) // in order
+	b.conserved(t)
+}
+
+func TestDuplicatesArriveTwiceRightAfterTheirFrames(t *testing.T) {
+	const frames, share = 4000, 0.1
+	b := newBed(t, 3, link.Config{Seed: 1, Default: link.Parameters{Delay: time.Millisecond, Duplicate: share, Limit: 2 * frames}})
+	for first := 0; first < frames; first += 500 { // no faster than the TAP's ring is emptied
+		for i := range 500 {
+			if err := b.nodes[0].Send(b.nodes[0].Frame(radiotest.Broadcast, uint64(first+i), 60)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	var duplicates []uint64
+	for _, n := range b.nodes[1:] {
+		arrived, err := n.ReceiveAll(300 * time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var twice []uint64
+		for i, r := range arrived {
+			switch {
+			case i > 0 && r.Sequence == arrived[i-1].Sequence:
+				twice = append(twice, r.Sequence)
+			case i > 0 && r.Sequence != arrived[i-1].Sequence+1:
+				t.Fatalf("frame %d arrived after frame %d", r.Sequence, arrived[i-1].Sequence)
+			}
+		}
+		if duplicates != nil && !slices.Equal(twice, duplicates) {
+			t.Error("two receivers got different frames twice: each is drawn once for all of them")
+		}
+		duplicates = twice
+	}
+	// The 99 % interval of the binomial distribution in its normal approximation; the seed is fixed.
+	if margin := 2.576 * math.Sqrt(frames*share*(1-share)); math.Abs(float64(len(duplicates))-frames*share) > margin {
+		t.Errorf("%d of %d frames arrived twice; want %.0f ± %.0f", len(duplicates), frames, frames*share, margin)
+	}
+	if s := b.network.Snapshot(false)[0]; s.Copies != uint64(len(duplicates)) || s.Released != frames+s.Copies {
+		t.Errorf("counters %+v; want %d copies, all released", s.Counters, len(duplicates))
+	}
+	b.conserved(t)
+}
+
+func TestABasesDownlinkIsTheLinkOfItsEgressAlone(t *testing.T) {
+	const length, frames = 1000, 4
+	b := newBed(t, 3, link.Config{Default: link.Parameters{RateBitsPerSecond: 200e3}, // 40 ms a frame up
+		Links: []link.Link{{From: "node-1", To: link.Everybody, Parameters: link.Parameters{RateBitsPerSecond: 800e3}}}}) // 10 ms down
+	for i := range frames { // to one and the other in turn, over one link
+		if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1+i%2].MAC, uint64(i), length)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var arrived []radiotest.Received
+	for _, n := range b.nodes[1:] {
+		half, err := n.ReceiveAll(300 * time.Millisecond)
+		if err != nil || len(half) != frames/2 {
+			t.Fatalf("node %d received %d frames, %v; want %d", n.NEM, len(half), err, frames/2)
+		}
+		arrived = append(arrived, half...)
+	}
+	// 40 ms over one link of the base; two would take 20 ms, and its uplink 160 ms.
+	if got := span(arrived); got < frames*10*time.Millisecond || got > frames*30*time.Millisecond {
+		t.Errorf("the last frame down took %v; want %v", got, frames*10*time.Millisecond)
+	}
+	if err := b.nodes[1].Send(b.nodes[1].Frame(b.nodes[0].MAC, 0, length)); err != nil {
+		t.Fatal(err)
+	}
+	r, ok, err := b.nodes[0].Receive(time.Second)
+	if want := 40 * time.Millisecond; err != nil || !ok || r.Delay() < want {
+		t.Errorf("the frame up took %v, %v, %v; want at least %v", r.Delay(), ok, err, want)
+	}
+	b.conserved(t)
+}
