@@ -1,4 +1,4 @@
-// link measures the link model through real TAPs: its delay, rate and loss against closed forms, what
+// link measures the link model through real TAPs: its delay, rate, loss, jitter and duplicates against closed forms, what
 // it carries, and what a frame costs beside a bare hub on the same TAPs. It needs root and a quiet
 // machine: other programs show in the tails.
 //
@@ -67,7 +67,7 @@ func (t table) row(format string, values ...any) { fmt.Fprintf(t.w, format+"\n",
 func (t table) end() { _ = t.w.Flush() }
 
 func bench(s scale) error {
-	for _, part := range []func(scale) error{benchAccuracy, benchThroughput, benchCost, benchAttach} {
+	for _, part := range []func(scale) error{benchAccuracy, benchSpread, benchThroughput, benchCost, benchAttach} {
 		if err := part(s); err != nil {
 			return err
 		}
