@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -207,7 +208,8 @@ func (r *captureRun) stream(ctx context.Context, out io.Writer) error {
 	content := newFollower(reading, r.cluster, r.uid, r.path(), 0, r.note)
 	defer content.Close()
 	copied := make(chan error, 1)
-	go func() { copied <- copyBlocks(out, content) }()
+	var written pcapng.Whole
+	go func() { copied <- copyBlocks(out, content, &written) }()
 	err := <-copied
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		r.note(fmt.Sprintf("the end of the capture did not arrive within %v; the archive has it: %s", drainPatience, r.saved()))
@@ -217,7 +219,7 @@ func (r *captureRun) stream(ctx context.Context, out io.Writer) error {
 		err = nil
 	}
 	r.end(reading)
-	return errors.Join(err, r.summary(reading))
+	return errors.Join(err, r.summary(reading, &written))
 }
 
 func (r *captureRun) note(text string) { fmt.Fprintln(r.notes, text) }
@@ -280,8 +282,8 @@ func (r *captureRun) end(ctx context.Context) {
 	}
 }
 
-// summary says how many frames the capture has and lacks, as radiod counted them.
-func (r *captureRun) summary(ctx context.Context) error {
+// summary says how many frames were written, and how many the capture lacks as radiod counted them.
+func (r *captureRun) summary(ctx context.Context, written *pcapng.Whole) error {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
 	var last *runapi.CaptureSample
@@ -303,15 +305,22 @@ func (r *captureRun) summary(ctx context.Context) error {
 		}
 		break
 	}
-	r.note(captureText(last) + " Archived: " + r.saved())
+	r.note(captureText(last, written) + " Archived: " + r.saved())
 	return nil
 }
 
-func captureText(s *runapi.CaptureSample) string {
-	if s == nil {
-		return "The radio did not say how many frames were captured."
+func captureText(s *runapi.CaptureSample, written *pcapng.Whole) string {
+	text := fmt.Sprintf("%d frames", written.Frames)
+	if written.Frames == 1 {
+		text = "1 frame"
 	}
-	text := fmt.Sprintf("%d frames, %s", s.Frames, size(int64(s.Bytes)))
+	if s != nil && s.Frames > written.Frames {
+		text += fmt.Sprintf(" of %d captured", s.Frames)
+	}
+	text += ", " + size(written.Bytes)
+	if s == nil {
+		return text + "; the radio did not say how many it dropped."
+	}
 	dropped := uint64(0)
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(s.Dropped)) {
@@ -366,4 +375,30 @@ func newestSample(log io.Reader, capture, node string) (newest *runapi.CaptureSa
 		}
 	})
 	return newest, err
+}
+
+// copyBlocks copies a capture as it comes, whole blocks at once, as whoever reads a pipe waits for the rest
+// of one that has begun. A last block that is not whole is left out.
+func copyBlocks(out io.Writer, in io.Reader, whole *pcapng.Whole) error {
+	piece, pending := make([]byte, 64<<10), []byte(nil)
+	for {
+		n, readErr := in.Read(piece)
+		before := whole.Bytes
+		_, err := whole.Write(piece[:n])
+		pending = append(pending, piece[:n]...)
+		if ready := whole.Bytes - before; ready > 0 {
+			if _, err := out.Write(pending[:ready]); err != nil {
+				return err
+			}
+			pending = slices.Clone(pending[ready:])
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("the archived capture is not as it should be: %w", err)
+		case errors.Is(readErr, io.EOF):
+			return nil
+		case readErr != nil:
+			return readErr
+		}
+	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -333,20 +333,10 @@ func TestCtrlCEndsFollowedLogs(t *testing.T) {
 }
 
 // section and packet are blocks of a pcapng file.
-func section() []byte {
-	b := binary.LittleEndian.AppendUint32(nil, sectionBlock)
-	b = binary.LittleEndian.AppendUint32(b, 28)
-	b = binary.LittleEndian.AppendUint32(b, byteOrder)
-	b = append(b, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255)
-	return binary.LittleEndian.AppendUint32(b, 28)
-}
+func section() []byte { return pcapng.AppendSection(nil, "wan", "hq") }
 
 func packet(length int) []byte {
-	whole := uint32(length + 32)
-	b := binary.LittleEndian.AppendUint32(nil, 6)
-	b = binary.LittleEndian.AppendUint32(b, whole)
-	b = append(b, make([]byte, length+20)...)
-	return binary.LittleEndian.AppendUint32(b, whole)
+	return pcapng.AppendPacket(nil, 1e9, true, length, make([]byte, length))
 }
 
 func TestCaptureEndsWithCtrlCAndKeepsWhatWasUnderWay(t *testing.T) {
@@ -375,7 +365,7 @@ func TestCaptureEndsWithCtrlCAndKeepsWhatWasUnderWay(t *testing.T) {
 	if got := out.String(); got != string(append(section(), packet(64)...)) {
 		t.Errorf("output of %d bytes; want what was shipped after Ctrl-C", len(got))
 	}
-	if want := "3 frames, 192 B, 2 dropped (ringFull 2)."; !strings.Contains(notes.String(), want) {
+	if want := "1 frame of 3 captured, 208 B, 2 dropped (ringFull 2)."; !strings.Contains(notes.String(), want) {
 		t.Errorf("notes:\n%s\nwant %q", notes.String(), want)
 	}
 	if err := p.kube.Get(t.Context(), client.ObjectKeyFromObject(&capture), &capture); !apierrors.IsNotFound(err) {
@@ -416,15 +406,16 @@ func (p *platform) frames(t *testing.T, where string, blocks []byte) {
 }
 
 func TestBlocksArriveWholeAndAtOnceHoweverTheyAreCut(t *testing.T) {
+	header, first, second := int(section()[4]), len(section()), len(section())+len(packet(64))
 	whole := append(append(section(), packet(64)...), packet(1400)...)
 	for name, reader := range map[string]io.Reader{"at once": bytes.NewReader(whole), "byte by byte": iotest.OneByteReader(bytes.NewReader(whole)), "in halves": iotest.HalfReader(bytes.NewReader(whole))} {
 		t.Run(name, func(t *testing.T) {
 			out := &cuts{}
-			if err := copyBlocks(out, reader); err != nil || !bytes.Equal(out.all, whole) {
+			if err := copyBlocks(out, reader, &pcapng.Whole{}); err != nil || !bytes.Equal(out.all, whole) {
 				t.Errorf("error %v, %d bytes; want all %d", err, len(out.all), len(whole))
 			}
 			for _, at := range out.at {
-				if at != 28 && at != 28+96 && at != len(whole) {
+				if at != header && at != first && at != second && at != len(whole) {
 					t.Errorf("flushed at byte %d, within a block", at)
 				}
 			}
@@ -432,7 +423,7 @@ func TestBlocksArriveWholeAndAtOnceHoweverTheyAreCut(t *testing.T) {
 	}
 	t.Run("torn", func(t *testing.T) {
 		out := &cuts{}
-		if err := copyBlocks(out, bytes.NewReader(whole[:len(whole)-5])); err != nil || len(out.all) != 28+96 {
+		if err := copyBlocks(out, bytes.NewReader(whole[:len(whole)-5]), &pcapng.Whole{}); err != nil || len(out.all) != second {
 			t.Errorf("error %v, %d bytes; want the whole blocks alone", err, len(out.all))
 		}
 	})
@@ -440,14 +431,14 @@ func TestBlocksArriveWholeAndAtOnceHoweverTheyAreCut(t *testing.T) {
 		in, feed := io.Pipe()
 		defer feed.Close()
 		out := newArriving()
-		go func() { _ = copyBlocks(out, in) }()
-		if _, err := feed.Write(whole[:28+96+7]); err != nil {
+		go func() { _ = copyBlocks(out, in, &pcapng.Whole{}) }()
+		if _, err := feed.Write(whole[:second+7]); err != nil {
 			t.Fatal(err)
 		}
-		out.waitFor(t, string(whole[:28+96]))
+		out.waitFor(t, string(whole[:second]))
 	})
 	t.Run("no capture", func(t *testing.T) {
-		if err := copyBlocks(&cuts{}, strings.NewReader("this is no capture at all")); err == nil || !strings.Contains(err.Error(), "no pcapng") {
+		if err := copyBlocks(&cuts{}, strings.NewReader("this is no capture at all"), &pcapng.Whole{}); err == nil || !strings.Contains(err.Error(), "not as it should be: block at offset 0") {
 			t.Errorf("error %v", err)
 		}
 	})
