@@ -22,12 +22,11 @@ const (
 	followClock = time.Second
 )
 
-// linkConfigAt is how a network carries frames at an offset from T0, and whether its radios are silent:
-// its waveform and links with all changes up to then.
-func linkConfigAt(spec *v1alpha1.RadioNetworkSpec, offset time.Duration) (config link.Config, silent bool) {
+// replayUntil folds a network's waveform, links and changes into what holds at a moment, Unix epoch in nanoseconds.
+func replayUntil(spec *v1alpha1.RadioNetworkSpec, now int64) *replay {
 	r := newReplay(spec)
-	r.advance(int64(offset))
-	return r.snapshot()
+	r.advance(now - r.t0)
+	return r
 }
 
 // replay carries out a network's changes one after the other.
@@ -188,8 +187,7 @@ func newlyOverdue(before, spec *v1alpha1.RadioNetworkSpec, now int64) (overdue [
 
 // startNetwork makes the network as it is by now, which will carry out the rest of its changes by itself.
 func (m *Manager) startNetwork(spec *v1alpha1.RadioNetworkSpec) (*radio.Network, error) {
-	r := newReplay(spec)
-	r.advance(clock.Realtime() - r.t0)
+	r := replayUntil(spec, clock.Realtime())
 	config, silent := r.snapshot()
 	running, err := m.Engine.NewNetwork(radio.NetworkOptions{Model: link.New(config), MTU: int(spec.MTU), Silent: silent})
 	if err == nil {
@@ -200,9 +198,8 @@ func (m *Manager) startNetwork(spec *v1alpha1.RadioNetworkSpec) (*radio.Network,
 
 // changeNetwork makes a running network what its object says by now. Frames in flight are not disturbed.
 func (m *Manager) changeNetwork(running *radio.Network, before, spec *v1alpha1.RadioNetworkSpec) error {
-	r := newReplay(spec)
 	now := clock.Realtime()
-	r.advance(now - r.t0)
+	r := replayUntil(spec, now)
 	config, silent := r.snapshot()
 	err := running.Configure(int(spec.MTU), silent, func(model radio.Model) { model.(*link.Model).Configure(config) })
 	if err != nil {

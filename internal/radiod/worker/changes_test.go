@@ -41,6 +41,15 @@ func loss(share v1alpha1.Percent) v1alpha1.LinkPatch { return v1alpha1.LinkPatch
 
 func delay(d v1alpha1.Duration) v1alpha1.LinkPatch { return v1alpha1.LinkPatch{Delay: &d} }
 
+// linkConfigAt is what holds at an offset from T0.
+func linkConfigAt(spec *v1alpha1.RadioNetworkSpec, offset time.Duration) (config link.Config, silent bool) {
+	now := int64(offset)
+	if spec.T0 != nil {
+		now += spec.T0.UnixNano()
+	}
+	return replayUntil(spec, now).snapshot()
+}
+
 // own and downlink are the links of changed, as the model has them.
 var (
 	own      = link.Parameters{RateBitsPerSecond: 9800, Delay: 100 * time.Millisecond, Loss: 0.01, Limit: 1000}
