@@ -191,6 +191,8 @@ type PortOptions struct {
 	// Ledger that the port counts in, going on with what it has; nil for one of its own. It must stay in
 	// memory as long as anything refers to the Port.
 	Ledger *Ledger
+	// Tap that watches the port from its first frame on; nil for none. See SetTap.
+	Tap Tap
 	// Gone is called once, on a goroutine of its own, when the kernel has removed the interface.
 	Gone func()
 }
@@ -231,7 +233,7 @@ func (p *Port) SetTap(t Tap) { p.network.loop.do(func() { p.tap = t }) }
 
 // Attach adds a port; frames flow at once. A second port with the same MAC is refused.
 func (n *Network) Attach(options PortOptions) (*Port, error) {
-	p := &Port{PortOptions: options, network: n, counters: options.Ledger}
+	p := &Port{PortOptions: options, network: n, tap: options.Tap, counters: options.Ledger}
 	if p.counters == nil {
 		p.counters = &Ledger{}
 	}

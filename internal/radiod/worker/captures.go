@@ -19,24 +19,25 @@ func (t portTap) Frame(direction radio.Direction, data []byte) {
 }
 
 func install(port *radio.Port) func(*capture.Tap) {
-	return func(t *capture.Tap) {
-		if t == nil {
-			port.SetTap(nil)
-			return
-		}
-		port.SetTap(portTap{t})
+	return func(t *capture.Tap) { port.SetTap(tapOf(t)) }
+}
+
+func tapOf(t *capture.Tap) radio.Tap {
+	if t == nil {
+		return nil
 	}
+	return portTap{t}
 }
 
 // capture makes what is captured at an attachment what its network says; the lock is held.
-func (m *Manager) capture(n *network, a *attachment) error {
+func (m *Manager) capture(n *network, a *attachment, install func(*capture.Tap)) error {
 	if m.Captures == nil {
 		return nil
 	}
 	spec := &n.object.Spec
 	place := capture.Place{RunUID: string(spec.Experiment.UID), NetworkUID: a.NetworkUID, Network: spec.Network, Node: a.Member.Node}
 	var err error
-	a.tap, err = m.Captures.Change(a.tap, place, spec.Captures, capture.EndStopped, install(a.port))
+	a.tap, err = m.Captures.Change(a.tap, place, spec.Captures, capture.EndStopped, install)
 	return err
 }
 
@@ -44,7 +45,7 @@ func (m *Manager) capture(n *network, a *attachment) error {
 func (m *Manager) captureAll(uid string, n *network) error {
 	for _, a := range m.attachments {
 		if a.NetworkUID == uid {
-			if err := m.capture(n, a); err != nil {
+			if err := m.capture(n, a, install(a.port)); err != nil {
 				return err // the others' would be the same
 			}
 		}

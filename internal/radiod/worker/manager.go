@@ -255,16 +255,17 @@ func (m *Manager) join(a *attachment) error {
 		}
 	}
 	key, containerID := a.key(), a.ContainerID
-	a.port, err = n.running.Attach(radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
-		Descriptor: a.fd, Ledger: &a.book.ledger, Gone: func() { m.interfaceGone(key, containerID) }})
+	options := radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
+		Descriptor: a.fd, Ledger: &a.book.ledger, Gone: func() { m.interfaceGone(key, containerID) }}
+	if err := m.capture(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
+		n.message = err.Error() // the node works all the same
+	}
+	a.port, err = n.running.Attach(options)
 	if err != nil {
 		return err
 	}
 	a.book.keepFor(a.port)
 	m.attachments[key] = a
-	if err := m.capture(n, a); err != nil {
-		n.message = err.Error() // the node works all the same
-	}
 	m.Changed(n.object)
 	return nil
 }
