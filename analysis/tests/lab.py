@@ -34,7 +34,7 @@ class Lab:
                 spec["publisher"] = {"protocol": app.get("protocol", "mqtt"), "period": "2s"} | ({"to": app["to"]} if "to" in app else {})
             if app.get("kind") == "image":
                 planned["subscriptions"] = app.get("topics")
-                spec |= {"image": "i", "command": ["x"], "subscribes": app.get("topics")}
+                spec |= {"image": "i", "command": ["x"], "subscribes": app.get("topics"), "protocol": app.get("protocol", "")}
             elif "topics" in app:
                 planned["subscriptions"] = app["topics"]
                 spec["subscriber"] = {"protocol": app.get("protocol", "mqtt"), "topics": app["topics"]} | ({"to": app["to"]} if "to" in app else {})

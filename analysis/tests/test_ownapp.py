@@ -31,6 +31,14 @@ def test_traffic_and_own_apps_hear_each_other_where_their_topics_meet(lab):
     assert results["messages"] == counts(2, 3, 3)
 
 
+def test_apps_of_different_protocols_are_not_expected_to_hear_each_other(lab):
+    lab.node("nor", BFT, SPEAKER | {"protocol": "own-udp"}).node("prt", PICTURE, LISTENER | {"topics": ["#"], "protocol": "own-udp"})
+    lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.5, "a", "/nor/bft")
+    lab.event("nor/speaker", "sent", 1.0, "b", "own/nor").event("prt/listener", "received", 1.7, "b", "own/nor")
+    results = analyse(lab.write()).results
+    assert results["messages"] == counts(2, 2, 2)
+
+
 def test_an_own_app_without_subscriptions_is_expected_to_receive_nothing(lab):
     lab.node("nor", BFT).node("prt", {"name": "tap", "kind": "image"})
     lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/tap", "received", 1.5, "a", "/nor/bft")

@@ -276,6 +276,7 @@ type Subscriber struct {
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.runAsUser)",message="runAsUser is for an app of your own, with image and command",fieldPath=".runAsUser",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.files)",message="files are for an app of your own, with image and command",fieldPath=".files",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.subscribes)",message="subscribes is for an app of your own, with image and command",fieldPath=".subscribes",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.protocol)",message="protocol of an app is for one of your own, with image and command; a publisher or subscriber has its own protocol",fieldPath=".protocol",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.messageLog)",message="messageLog is for an app of your own, with image and command",fieldPath=".messageLog",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || self.instances == 1",message="a node has room for one Mosquitto broker, as it takes port 1883",fieldPath=".instances"
 // +kubebuilder:validation:XValidation:rule="!has(self.publisher) || !has(self.subscriber) || self.publisher.protocol == self.subscriber.protocol && self.publisher.version == self.subscriber.version && has(self.publisher.to) == has(self.subscriber.to) && (!has(self.publisher.to) || self.publisher.to == self.subscriber.to) && has(self.publisher.network) == has(self.subscriber.network) && (!has(self.publisher.network) || self.publisher.network == self.subscriber.network)",message="publisher and subscriber of one app are one client: protocol, version, to and network must be the same in both, or make two apps"
@@ -350,6 +351,14 @@ type App struct {
 	// +optional
 	Subscribes []string `json:"subscribes,omitempty"`
 
+	// protocol that an app of your own speaks: mqtt, mqtt-udp, or a word for one of its own. Apps of different protocols are
+	// not expected to receive from each other. Without it, topics alone decide who is.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`
+	// +optional
+	Protocol string `json:"protocol,omitempty"`
+
 	// messageLog is where an app of your own writes its message events: File (the default), which VIGNETTE_MESSAGE_LOG
 	// names, or Stdout.
 	// +optional
@@ -367,7 +376,7 @@ type AppFile struct {
 	// path of the file in the app's container, absolute.
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.endsWith('/') && !self.matches('(^|/)[.][.]?(/|$)|//|[:cntrl:]')",message="must be the absolute path of a file, such as /etc/app/config.yaml, without . and .. in it"
+	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.endsWith('/') && !self.matches('(^|/)[.][.]?(/|$)|//|[[:cntrl:]]')",message="must be the absolute path of a file, such as /etc/app/config.yaml, without . and .. in it"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/vignette/') && !self.startsWith('/proc/') && !self.startsWith('/sys/') && !self.startsWith('/dev/')",message="must not lie in /vignette, /proc, /sys or /dev: they are the platform's and the kernel's"
 	Path string `json:"path"`
 
