@@ -24,8 +24,9 @@ def generate(directory: Path, events: int) -> Path:
         lab.node(node, UNIT | {"instances": INSTANCES // 4})
         names += [f"{node}/unit/{i + 1}" for i in range(INSTANCES // 4)]
     lab.sample("nor", -1.0, 0).sample("nor", 61.0, 10**6)
-    path = lab.write()
     each = max(1, events // (INSTANCES * (INSTANCES + 1)))
+    lab.plan["measureEndNanoseconds"] = (each + 30) * 2_000_000_000
+    path = lab.write()
     for receiver in names:
         node, app, number = receiver.split("/")
         with (path / f"logs/{node}/{app}/messages-{number}.jsonl").open("w") as log:

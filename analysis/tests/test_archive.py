@@ -20,7 +20,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, run: Path):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.run, self.put, self.failures, self.damage = run, {}, 0, ""
+        self.run, self.put, self.failures, self.damage, self.refused = run, {}, 0, "", ""
 
     @property
     def url(self) -> str:
@@ -50,8 +50,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_PUT(self):
         name = self._name()
         if name is not None:
-            self.server.put[name] = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if name == self.server.refused:
+                return self._answer(413, b'{"error":"no room"}')
+            self.server.put[name] = body
             self._answer(204, b"")
+        return None
 
     def _name(self):
         prefix = "/v1/runs/run-1/files"
@@ -102,6 +106,19 @@ def test_results_are_computed_from_the_server_and_handed_in(server, tmp_path, ca
 def test_results_are_handed_in_last(server, tmp_path):
     assert run(server, tmp_path) == 0
     assert list(server.put)[-1] == "results/results.json"
+
+
+def test_a_plot_that_the_server_does_not_take_is_a_gap(server, tmp_path):
+    server.refused = "results/plots/delays-over-time.svg"
+    assert run(server, tmp_path) == 0
+    gaps = json.loads(server.put["results/results.json"])["gaps"]
+    assert any(g["what"] == "plot delays-over-time.svg" and "no room" in g["reason"] for g in gaps)
+    assert "plot delays-over-time.svg" in server.put["results/tables.txt"].decode()
+
+
+def test_a_table_that_the_server_does_not_take_fails_the_analysis(server, tmp_path):
+    server.refused = "results/deliveries.csv"
+    assert run(server, tmp_path) == 1 and "results/results.json" not in server.put
 
 
 def test_a_damaged_log_is_never_analysed(server, tmp_path, capsys):

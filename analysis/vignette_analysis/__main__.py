@@ -5,8 +5,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import outputs
-from .analysis import analyse
+from . import outputs, plots
+from .analysis import Analysis, analyse
 from .archive import Archive
 from .run import RunError
 
@@ -45,15 +45,29 @@ def _analyse_archived(options: argparse.Namespace) -> None:
         run = Path(scratch) / "run"
         archive.fetch(run)
         out = options.out or Path(scratch) / "results"
-        for path in _analyse(run, out):
-            archive.put_result(path, path.relative_to(out).as_posix())
+        analysis, paths = _analyse(run, out)
+        for path in paths:
+            _hand_in(archive, analysis, path, out)
 
 
-def _analyse(run: Path, out: Path) -> list[Path]:
+def _hand_in(archive: Archive, analysis: Analysis, path: Path, out: Path) -> None:
+    """Hand in one file; a plot that the server does not take is a gap in the files that are handed in last."""
+    name = path.relative_to(out).as_posix()
+    try:
+        archive.put_result(path, name)
+    except RunError as error:
+        if not name.startswith(f"{plots.FOLDER}/"):
+            raise
+        gap = {"what": f"plot {path.name}", "reason": f"the server did not take it: {error}"}
+        analysis.results["gaps"] = [*(analysis.results["gaps"] or []), gap]
+        outputs.write_texts(analysis, out)
+
+
+def _analyse(run: Path, out: Path) -> tuple[Analysis, list[Path]]:
     analysis = analyse(run)
     paths = outputs.write(analysis, out)
     print(outputs.tables(analysis.results, analysis.run.plan), end="")
-    return paths
+    return analysis, paths
 
 
 if __name__ == "__main__":

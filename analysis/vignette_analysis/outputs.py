@@ -28,11 +28,16 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         paths.append(directory / f"{name}.csv")
         _flat(results[name], keys).write_csv(paths[-1])
     paths += plots.write(analysis, directory)
+    return paths + write_texts(analysis, directory)
+
+
+def write_texts(analysis: Analysis, directory: Path) -> list[Path]:
+    """Write the files that have the gaps in them, again where one was found late."""
+    results = analysis.results
     texts = {"tables.txt": tables(results, analysis.run.plan), "results.json": json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
     for name, text in texts.items():
-        paths.append(directory / name)
-        paths[-1].write_text(text)
-    return paths
+        (directory / name).write_text(text)
+    return [directory / name for name in texts]
 
 
 def _write_table(frame: pl.DataFrame, times: tuple[str, ...], stem: Path) -> list[Path]:
@@ -197,5 +202,5 @@ def _where(gap: dict) -> str:
     node = f" on {gap['node']}" if gap.get("node") else ""
     start, end = gap.get("fromSeconds"), gap.get("toSeconds")
     if start is None:
-        return node
+        return node + (f" up to {end:.3f} s" if end is not None else "")
     return f"{node} from {start:.3f} s" + (f" to {end:.3f} s" if end is not None else "")

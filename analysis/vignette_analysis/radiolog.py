@@ -67,7 +67,10 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         others = timed.filter(special).height
         if others:
             for record in _special(path):
-                if record.get("gap"):
+                if record.get("gap") == "spoolFull":
+                    reason = f"radiod had no room for {record.get('bytes', 0)} bytes of samples on host {path.stem} before this time"
+                    gaps.add("radio samples", reason, end=run.since_t0(record["ts"]))
+                elif record.get("gap"):
                     outage = _outage(path.stem, record)
                     # A gap that was written while it lasted is written again when it has ended.
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
