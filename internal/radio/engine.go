@@ -78,6 +78,7 @@ type Network struct {
 	maxFrame int
 	silent   bool
 	closed   bool
+	paused   bool
 	alarm    *Frame  // in the heap, with Schedule's function
 	ports    []*Port // never changed in place: frames in flight refer to it
 	byMAC    map[MAC]*Port
@@ -180,6 +181,23 @@ func (n *Network) Close() {
 	})
 }
 
+// Pause leaves frames in the interfaces of ports that are attached before Resume.
+func (n *Network) Pause() { n.loop.do(func() { n.paused = true }) }
+
+// Resume lets the frames of a paused network flow, those of all its ports from the same moment on.
+func (n *Network) Resume() error {
+	var err error
+	n.loop.do(func() {
+		n.paused = false
+		for _, p := range n.ports {
+			if !p.watched {
+				err = errors.Join(err, n.loop.watch(p))
+			}
+		}
+	})
+	return err
+}
+
 // PortOptions say whose attachment a port is.
 type PortOptions struct {
 	// Name of the node, Group it belongs to, NEM its emulation module id.
@@ -206,6 +224,7 @@ type Port struct {
 	network  *Network
 	index    int // in the loop's table
 	detached bool
+	watched  bool
 	bursts   bool  // hands in several frames at a time
 	latest   int64 // time of its newest frame
 	tap      Tap
@@ -243,8 +262,10 @@ func (n *Network) Attach(options PortOptions) (*Port, error) {
 			err = fmt.Errorf("mac %v of %s: already attached for %s", p.MAC, p.Name, other.Name)
 			return
 		}
-		if err = n.loop.watch(p); err != nil {
-			return
+		if !n.paused {
+			if err = n.loop.watch(p); err != nil {
+				return
+			}
 		}
 		n.byMAC[p.MAC] = p
 		n.setPorts(append(append([]*Port(nil), n.ports...), p))
@@ -265,7 +286,9 @@ func (p *Port) Detach() (last Counters) {
 			return
 		}
 		p.detached, removed = true, true
-		n.loop.unwatch(p)
+		if p.watched {
+			n.loop.unwatch(p)
+		}
 		delete(n.byMAC, p.MAC)
 		var rest []*Port
 		for _, other := range n.ports {

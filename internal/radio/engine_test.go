@@ -42,18 +42,23 @@ type station struct {
 func newStations(t testing.TB, n *Network, count int) (all []station) {
 	t.Helper()
 	for i := range count {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
-		p, err := n.Attach(PortOptions{Name: fmt.Sprint("n", i), NEM: i + 1, MAC: MAC(i + 1), Descriptor: fds[1]})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, station{fds[0], p})
+		all = append(all, newStation(t, n, i+1))
 	}
 	return all
+}
+
+func newStation(t testing.TB, n *Network, nem int) station {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
+	p, err := n.Attach(PortOptions{Name: fmt.Sprint("n", nem-1), NEM: nem, MAC: MAC(nem), Descriptor: fds[1]}) //nolint:gosec // positive
+	if err != nil {
+		t.Fatal(err)
+	}
+	return station{fds[0], p}
 }
 
 func (s station) send(t *testing.T, to MAC, payload string) {

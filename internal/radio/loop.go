@@ -230,6 +230,7 @@ func (l *loop) watch(p *Port) error {
 	}
 	l.vacant = l.vacant[:len(l.vacant)-1]
 	l.ports[p.index] = p
+	p.watched = true
 	return nil
 }
 

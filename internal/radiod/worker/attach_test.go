@@ -308,9 +308,7 @@ func TestAnotherWorkerGoesOnWithTheSameCarrier(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := two.listenUDP(t, "198.18.9.2:1883")
-	if !one.reachesUDP(t, "198.18.9.2:1883", at) {
-		t.Error("no traffic through the new worker")
-	}
+	eventually(t, "traffic flows through the new worker", func() bool { return one.reachesUDP(t, "198.18.9.2:1883", at) })
 	if after := one.link(t, "vhf").Attrs(); after.Index != changes.Index || after.RawFlags&unix.IFF_LOWER_UP == 0 {
 		t.Errorf("interface %+v; want index %d with carrier", after, changes.Index)
 	}
@@ -347,9 +345,8 @@ func TestAnotherParentAdoptsTheTAPs(t *testing.T) {
 		t.Errorf("interface %+v; want index %d with carrier", after, index)
 	}
 	at := two.listenUDP(t, "198.18.9.2:1883")
-	if !one.reachesUDP(t, "198.18.9.2:1883", at) {
-		t.Error("no traffic through the adopted TAPs")
-	}
+	// The kernel takes up to a second to notice the carrier.
+	eventually(t, "traffic flows through the adopted TAPs", func() bool { return one.reachesUDP(t, "198.18.9.2:1883", at) })
 	// An adopted descriptor keeps the namespace alive: it must go once the pod is gone.
 	one.end()
 	if err := next.SweepPinned(); err != nil {

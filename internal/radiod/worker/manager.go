@@ -80,6 +80,7 @@ type Manager struct {
 	networks    map[string]*network
 	members     map[memberKey]string // the network's UID
 	attachments map[memberKey]*attachment
+	restoring   bool // networks stay paused until all their ports are back
 	missing     map[memberKey]*missing
 	seen        int64         // when the worker before was last seen; set by Restore
 	leaving     []*attachment // detached, with frames under way
@@ -252,6 +253,9 @@ func (m *Manager) join(a *attachment) error {
 	if n.running == nil {
 		if n.running, err = m.startNetwork(&n.object.Spec); err != nil {
 			return err
+		}
+		if m.restoring {
+			n.running.Pause()
 		}
 	}
 	key, containerID := a.key(), a.ContainerID

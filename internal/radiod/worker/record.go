@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -85,10 +84,10 @@ func (m *Manager) recordNetworkEnd(uid string) error {
 	return nil
 }
 
-// recordGaps names the time since the last worker was seen, for every run that has attachments here, and
+// recordGaps names the time from when the last worker was seen to when this one carried frames, for every run that has attachments here, and
 // what went meanwhile. What could not be written is named by the next worker.
-func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error) (failed error) {
-	from, to := m.seen, clock.Realtime()
+func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error, to int64) (failed error) {
+	from := m.seen
 	if from == 0 {
 		from = to
 	}

@@ -45,13 +45,29 @@ func (m *Manager) Restore(held map[string]int) error {
 		all = append(all, a)
 	}
 	m.settle(all)
+	m.restoring = true
 	for _, a := range all {
 		err = errors.Join(err, m.rejoin(a, lost))
 	}
+	err = errors.Join(err, m.resume())
+	to := clock.Realtime()
 	for id, fd := range held {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
-	return errors.Join(err, m.recordGaps(all, lost), m.store.removeStrayBooks(all), removeTemporary())
+	return errors.Join(err, m.recordGaps(all, lost, to), m.store.removeStrayBooks(all), removeTemporary())
+}
+
+// resume lets frames flow when everybody is there: those of the first would find no receiver otherwise.
+func (m *Manager) resume() (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.restoring = false
+	for _, n := range m.networks {
+		if n.running != nil {
+			err = errors.Join(err, n.running.Resume())
+		}
+	}
+	return err
 }
 
 var errRebooted = fmt.Errorf("%w: the host was rebooted", netns.ErrGone)
