@@ -139,7 +139,7 @@ func TestNoFrameOvertakesAnotherAndAllAreAccountedForWhateverChangesUnderWay(t *
 		accounted(t, n)
 	}
 	received += drainAll(t, ends, latest)
-	if s := n.Snapshot(false)[0]; s.FramesSent != frames || s.Copies == 0 || s.Drops[radio.Loss] == 0 || received < frames/2 {
+	if s := n.Snapshot(false)[0]; s.FramesSent != frames || s.Copies == 0 || s.Drops[radio.Loss] == 0 || received < frames/10 {
 		t.Errorf("%d frames received, counters %+v: not the load that was meant", received, s.Counters)
 	}
 }
