@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,78 @@ func (l *reservations) release(uid types.UID) {
 	delete(l.pods, uid)
 }
 
+// refusals count how often the API server refused pods for which there seemed to be room: a scoped quota, or one
+// that a LimitRange's defaults use up, is its own to judge. Each time the next try comes later, until a
+// quota changes. After a restart the counting begins anew.
+type refusals struct {
+	mu sync.Mutex
+	by map[types.UID]refusal
+}
+
+type refusal struct {
+	times int
+	until time.Time
+	// quotas of the namespace at that time.
+	quotas string
+}
+
+// mostPatience between two tries.
+const mostPatience = 5 * time.Minute
+
+// note one more refusal; it tells how many there were, and how long to wait.
+func (l *refusals) note(uid types.UID, now time.Time, quotas string) (times int, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by = map[types.UID]refusal{}
+	}
+	times = l.by[uid].times + 1
+	wait = min(roomInterval<<min(times-1, 8), mostPatience)
+	l.by[uid] = refusal{times: times, until: now.Add(wait), quotas: quotas}
+	return times, wait
+}
+
+// wait is how long it is to the next try; 0 where it may be made now.
+func (l *refusals) wait(uid types.UID, now time.Time, quotas string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last, found := l.by[uid]
+	if !found || last.quotas != quotas {
+		return 0
+	}
+	return max(last.until.Sub(now), 0)
+}
+
+func (l *refusals) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.by, uid)
+}
+
+// quotasOf a namespace in words: what they allow, not what is used of it.
+func (r *Reconciler) quotasOf(ctx context.Context, e *v1alpha1.Experiment) (string, error) {
+	var quotas corev1.ResourceQuotaList
+	if err := r.Client.List(ctx, &quotas, client.InNamespace(e.Namespace)); err != nil {
+		return "", err
+	}
+	var words []string
+	for _, quota := range quotas.Items {
+		for name, hard := range quota.Spec.Hard {
+			words = append(words, fmt.Sprintf("%s %s %s %v", quota.UID, name, hard.String(), quota.Spec.Scopes))
+		}
+	}
+	slices.Sort(words)
+	return strings.Join(words, "\n"), nil
+}
+
+// ordinal of a number of times.
+func ordinal(times int) string {
+	if times == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", times)
+}
+
 // admit lets an experiment out of the queue once there is room for all of its nodes.
 func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseQueued {
@@ -42,6 +115,14 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 	if left, err := r.deleteChildren(ctx, s); err != nil || len(left) > 0 {
 		s.after(pollInterval) // it was in Provisioning before and could not stay there
 		return true, err
+	}
+	quotas, err := r.quotasOf(ctx, s.experiment)
+	if err != nil {
+		return true, err
+	}
+	if wait := r.refused.wait(s.experiment.UID, s.now, quotas); wait > 0 {
+		s.after(wait)
+		return true, nil
 	}
 	pods := render.Pods(s.input())
 	r.reserved.mu.Lock()

@@ -252,9 +252,9 @@ func TestOnARealAPIServer(t *testing.T) {
 		w.apply(unchanged)
 		e := w.wait("back in the queue", func(e *v1alpha1.Experiment) bool {
 			c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
-			return e.Status.Phase == v1alpha1.PhaseQueued && c != nil && c.Reason == "NoRoom"
+			return e.Status.Phase == v1alpha1.PhaseQueued && c != nil && c.Reason == "QuotaRefused"
 		})
-		if !strings.Contains(e.Status.Message, "exceeded quota: scoped") {
+		if !strings.Contains(e.Status.Message, "exceeded quota: scoped") || !strings.Contains(e.Status.Message, "refused once; next try in 15s") {
 			t.Errorf("message is %q", e.Status.Message)
 		}
 		w.wait("without pods", func(*v1alpha1.Experiment) bool { return len(w.pods()) == 0 })

@@ -86,6 +86,7 @@ type Reconciler struct {
 	Options  Options
 
 	reserved reservations
+	refused  refusals
 }
 
 // phaseFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.

@@ -29,6 +29,7 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	r.reserved.release(s.experiment.UID)
+	r.refused.forget(s.experiment.UID)
 	r.tellDeletion(ctx, s)
 	left, err := r.deleteEverything(ctx, s)
 	overdue := s.now.Sub(s.experiment.DeletionTimestamp.Time) > r.Options.CleanupDeadline

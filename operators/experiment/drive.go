@@ -397,10 +397,24 @@ func (r *Reconciler) workflow(ctx context.Context, s *scope) (*unstructured.Unst
 		return nil, r.createWorkflow(ctx, s)
 	}
 	if err == nil && !metav1.IsControlledBy(w, s.experiment) {
-		s.doom(ReasonWorkflowNameTaken, "there is a Workflow %s that belongs to somebody else", w.GetName())
-		return nil, nil
+		return nil, r.awaitName(s, w)
 	}
 	return w, err
+}
+
+// awaitName waits for a Workflow that has the run's name to go, where it will: it is being deleted, or belonged to an
+// experiment of this name that is gone. Another's stays, and the run fails.
+func (r *Reconciler) awaitName(s *scope, taken *unstructured.Unstructured) error {
+	owner := metav1.GetControllerOf(taken)
+	goes := !taken.GetDeletionTimestamp().IsZero() || owner != nil && owner.Kind == "Experiment" && owner.Name == s.experiment.Name
+	started := s.experiment.Status.StartTime
+	if !goes || started != nil && s.now.Sub(started.Time) > r.Options.ProvisioningDeadline+argoPatience {
+		s.doom(ReasonWorkflowNameTaken, "there is a Workflow %s that belongs to somebody else", taken.GetName())
+		return nil
+	}
+	s.experiment.Status.Message = fmt.Sprintf("waiting for the Workflow %s of an earlier experiment to go", taken.GetName())
+	s.after(2 * pollInterval)
+	return nil
 }
 
 func (r *Reconciler) createWorkflow(ctx context.Context, s *scope) error {

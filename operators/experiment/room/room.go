@@ -19,6 +19,8 @@ const (
 	ReasonClusterTooSmall = "ClusterTooSmall"
 	// ReasonNoRoom: it fits once something else has ended.
 	ReasonNoRoom = "NoRoom"
+	// ReasonQuotaRefused: there seemed to be room, and yet the API server refused a pod for a quota's sake.
+	ReasonQuotaRefused = "QuotaRefused"
 	// ReasonWaitingForTurn: an older experiment comes first.
 	ReasonWaitingForTurn = "WaitingForTurn"
 	// ReasonAdmitted: there is room.
