@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -155,14 +157,19 @@ func status(err error) int {
 
 func TestWhoMayDoWhat(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.Policy.AnonymousReads = false })
-	l.plan()
+	l.plan(captures(0))
 	ctx := context.Background()
 	deeds := []struct {
 		name string
 		do   func(c *client.Client) error
 		may  string
 	}{
-		{"write a plan", func(c *client.Client) error { _, err := c.PutPlan(ctx, aPlan()); return err }, "operator"},
+		{"write a plan", func(c *client.Client) error {
+			plan := aPlan()
+			captures(0)(&plan)
+			_, err := c.PutPlan(ctx, plan)
+			return err
+		}, "operator"},
 		{"write an incident", func(c *client.Client) error { return c.Incident(ctx, runUID, runapi.Incident{What: "X", Reason: "y"}) }, "operator"},
 		{"read the state", func(c *client.Client) error { _, err := c.State(ctx, runUID); return err }, "operator admin workflow"},
 		{"list files", func(c *client.Client) error { _, err := c.Files(ctx, runUID); return err }, "operator admin workflow"},
@@ -174,6 +181,17 @@ func TestWhoMayDoWhat(t *testing.T) {
 			_, err := c.AppendRadio(ctx, "host-a", runUID, 0, strings.NewReader(""))
 			return err
 		}, "radiod"},
+		{"write a capture", func(c *client.Client) error {
+			_, err := c.AppendCapture(ctx, "host-a", runUID, norCapture, 0, strings.NewReader(""))
+			return err
+		}, "radiod"},
+		{"follow a file", func(c *client.Client) error {
+			body, err := c.Follow(ctx, runUID, "logs/nor/bft/agent.jsonl", 0)
+			if err == nil {
+				_ = body.Close()
+			}
+			return err
+		}, "operator admin workflow"},
 		{"ask for nor's plan", func(c *client.Client) error { _, err := c.AgentPlan(ctx, "bft", 0); return err }, "nor"},
 		{"report for nor", func(c *client.Client) error {
 			return c.Report(ctx, runapi.AgentReport{App: "bft", Phase: runapi.AgentReady})
@@ -787,12 +805,15 @@ func FuzzRequests(f *testing.F) {
 		if method == http.MethodPost && strings.HasSuffix(request.URL.Path, "/seal") && len(body) > 17 {
 			return // waits as long as it is told
 		}
+		if strings.Contains(request.URL.RawQuery, "follow") {
+			return // goes on until the run is sealed
+		}
 		request.RemoteAddr = "192.0.2.1:1"
 		if token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
 		answer := httptest.NewRecorder()
-		server.limit = limiter{}
+		server.limit, server.reviews = limiter{perSecond: rate.Inf}, limiter{perSecond: rate.Inf}
 		server.ServeHTTP(answer, request)
 		if answer.Code >= 500 && answer.Code != http.StatusInsufficientStorage && token != "outage" {
 			t.Fatalf("%s %s as %q: %d %s", method, target, token, answer.Code, answer.Body)

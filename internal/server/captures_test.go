@@ -1,0 +1,471 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"vignette.dev/vignette/internal/pcapng"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+func captures(limit int64) func(*runapi.Plan) {
+	return func(p *runapi.Plan) {
+		p.Captures = []runapi.PlannedCapture{{Name: "run", Network: "vhf", Nodes: []string{"nor", "prt"}, LimitBytes: limit}}
+	}
+}
+
+var norCapture = client.Capture{Name: "run", Network: "vhf", Node: "nor"}
+
+// aCapture is a file with so many frames.
+func aCapture(frames int) []byte {
+	content := pcapng.AppendSection(nil, "vhf", "a test")
+	for i := range frames {
+		content = pcapng.AppendPacket(content, int64(i), true, 100, make([]byte, 100))
+	}
+	return content
+}
+
+func (l *lab) capture(which client.Capture, offset int64, content []byte) error {
+	_, err := l.as("radiod").AppendCapture(context.Background(), "host-a", runUID, which, offset, bytes.NewReader(content))
+	return err
+}
+
+func (l *lab) radioLog(host string, lines ...any) {
+	l.t.Helper()
+	var text []byte
+	for _, line := range lines {
+		one, err := json.Marshal(line)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		text = append(append(text, one...), '\n')
+	}
+	state, err := l.as("radiod").AppendRadio(context.Background(), host, runUID, 0, bytes.NewReader(nil))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := l.as("radiod").AppendRadio(context.Background(), host, runUID, state.Size, bytes.NewReader(text)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func TestOnlyRadiodWritesCapturesAndOnlyPlannedOnes(t *testing.T) {
+	l := newLab(t)
+	l.plan(captures(1000))
+	content := aCapture(3)
+	for _, token := range []string{"", "operator", "workflow", "nor", "admin", "nonsense"} {
+		_, err := l.as(token).AppendCapture(context.Background(), "host-a", runUID, norCapture, 0, bytes.NewReader(content))
+		if s := status(err); s != http.StatusUnauthorized && s != http.StatusForbidden {
+			t.Errorf("%q: %v, want it refused", token, err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		which  client.Capture
+		offset int64
+		want   int
+	}{
+		"a capture that is not planned": {client.Capture{Name: "x", Network: "vhf", Node: "nor"}, 0, http.StatusForbidden},
+		"a network that is not planned": {client.Capture{Name: "run", Network: "x", Node: "nor"}, 0, http.StatusForbidden},
+		"a node that is not planned":    {client.Capture{Name: "run", Network: "vhf", Node: "hq"}, 0, http.StatusForbidden},
+		"a name that leads elsewhere":   {client.Capture{Name: "..", Network: "vhf", Node: "nor"}, 0, http.StatusNotFound},
+		"an offset behind the end":      {norCapture, 5, http.StatusConflict},
+		"more than the plan allows":     {norCapture, captureSlack + 1000, http.StatusRequestEntityTooLarge},
+		"no such offset":                {norCapture, -1, http.StatusBadRequest},
+	} {
+		err := l.capture(tc.which, tc.offset, content)
+		if s := status(err); s != tc.want {
+			t.Errorf("%s: %v, want status %d", name, err, tc.want)
+		}
+	}
+	if err := l.capture(norCapture, 0, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.capture(norCapture, 0, content); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	if err := l.capture(norCapture, 0, []byte("other bytes")); status(err) != http.StatusConflict {
+		t.Errorf("other bytes: %v, want a conflict", err)
+	}
+	if err := l.capture(norCapture, int64(len(content)), make([]byte, maxCapturePiece+1)); status(err) != http.StatusRequestEntityTooLarge {
+		t.Errorf("a piece that is too large: %v", err)
+	}
+}
+
+func TestASealWaitsForCapturesAndNamesWhatIsMissing(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0, captures(0))
+	l.report("nor", "bft", runapi.AgentDone)
+	l.report("prt", "picture", runapi.AgentDone)
+	began := runapi.CaptureSample{TimeNanoseconds: 1, Capture: "run", Network: "vhf", Node: "nor", Frames: 1}
+	l.radioLog("host-a", began)
+	if err := l.capture(norCapture, 0, aCapture(1)); err != nil {
+		t.Fatal(err)
+	}
+	sealed := make(chan runapi.Manifest, 1)
+	go func() {
+		manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 60})
+		if err != nil {
+			t.Error(err)
+		}
+		sealed <- manifest
+	}()
+	select {
+	case <-sealed:
+		t.Fatal("sealed while captures go on")
+	case <-time.After(500 * time.Millisecond):
+	}
+	began.Frames, began.Ended, began.Dropped = 3, "detached", map[string]uint64{"spoolFull": 7}
+	other := runapi.CaptureSample{TimeNanoseconds: 1, Capture: "run", Network: "vhf", Node: "prt", Ended: "stopped"}
+	if err := l.capture(norCapture, 0, aCapture(3)); err != nil { // the tail
+		t.Fatal(err)
+	}
+	l.radioLog("host-a", began, other)
+	manifest := <-sealed
+	reasons := map[string]string{}
+	for _, gap := range manifest.Gaps {
+		if strings.HasPrefix(gap.What, "capture ") {
+			reasons[gap.Node] += gap.Reason
+		}
+	}
+	if len(reasons) != 2 || !strings.Contains(reasons["nor"], "spoolFull 7") || !strings.Contains(reasons["prt"], "all of it is archived") {
+		t.Errorf("gaps %q", reasons)
+	}
+	if err := l.capture(norCapture, int64(len(aCapture(3))), aCapture(1)); status(err) != http.StatusGone {
+		t.Errorf("after the seal: %v, want gone", err)
+	}
+	for _, file := range manifest.Files {
+		if file.Path == norCapture.Path() && (file.Bytes != int64(len(aCapture(3))) || file.SHA256 == "") {
+			t.Errorf("%+v", file)
+		}
+	}
+}
+
+func TestATornCaptureIsCutToWholeFramesAtTheSeal(t *testing.T) {
+	l := newLab(t)
+	l.plan(captures(0))
+	whole := aCapture(3)
+	if err := l.capture(norCapture, 0, aCapture(4)[:len(whole)+50]); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(fmt.Sprint(manifest.Gaps), "the last frame was not whole") {
+		t.Errorf("gaps %v", manifest.Gaps)
+	}
+	body, err := l.as("").File(context.Background(), runUID, norCapture.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	if content, err := io.ReadAll(body); err != nil || !bytes.Equal(content, whole) {
+		t.Errorf("%d bytes, want the %d whole ones: %v", len(content), len(whole), err)
+	}
+}
+
+func TestFollowersSeeALogGrowFromBeforeItIsThereToTheSeal(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	body, err := l.as("").Follow(context.Background(), runUID, "logs/nor/bft/stdout-1.log", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	lines := bufio.NewReader(body)
+	offset := int64(0)
+	for _, line := range []string{"oneone\n", "two\n", "three\n"} {
+		if _, err := l.as("nor").AppendLog(context.Background(), "bft", "stdout-1.log", offset, strings.NewReader(line)); err != nil {
+			t.Fatal(err)
+		}
+		want := line[max(3-offset, 0):]
+		if got, err := lines.ReadString('\n'); got != want || err != nil {
+			t.Fatalf("followed %q, %v; want %q", got, err, want)
+		}
+		offset += int64(len(line))
+	}
+	if _, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("after the seal %q, %v; want the end", rest, err)
+	}
+	again, err := l.as("").Follow(context.Background(), runUID, "logs/nor/bft/stdout-1.log", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if rest, err := io.ReadAll(again); string(rest) != "two\nthree\n" || err != nil {
+		t.Errorf("followed after the seal %q, %v", rest, err)
+	}
+	for path, want := range map[string]int{"logs/nor/bft/none.log": http.StatusNotFound, "results/x": http.StatusBadRequest, "logs/.x/y": http.StatusBadRequest} {
+		if _, err := l.as("").Follow(context.Background(), runUID, path, 0); status(err) != want {
+			t.Errorf("following %s: %v, want status %d", path, err, want)
+		}
+	}
+}
+
+func TestFollowersOfACaptureEndWithIt(t *testing.T) {
+	l := newLab(t)
+	l.plan(captures(0))
+	body, err := l.as("").Follow(context.Background(), runUID, norCapture.Path(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	content := aCapture(5)
+	if err := l.capture(norCapture, 0, content); err != nil {
+		t.Fatal(err)
+	}
+	l.radioLog("host-a", runapi.CaptureSample{TimeNanoseconds: 1, Capture: "run", Network: "vhf", Node: "nor", Frames: 5, Ended: "stopped"})
+	if got, err := io.ReadAll(body); !bytes.Equal(got, content) || err != nil {
+		t.Errorf("followed %d bytes of %d, %v", len(got), len(content), err)
+	}
+}
+
+func TestFollowersThatGoLeaveRoomForOthersAndADeletedRunEndsThem(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	follow := func(ctx context.Context) (io.ReadCloser, error) {
+		return l.as("").Follow(ctx, runUID, "logs/nor/bft/stdout-1.log", 0)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	for i := range maxFollowers {
+		if _, err := follow(ctx); err != nil {
+			t.Fatalf("follower %d: %v", i, err)
+		}
+	}
+	if _, err := follow(context.Background()); status(err) != http.StatusServiceUnavailable {
+		t.Errorf("one more: %v, want it refused", err)
+	}
+	cancel()
+	var last io.ReadCloser
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		var err error
+		if last, err = follow(context.Background()); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after 10 s those who went still take the room: %v", err)
+		}
+	}
+	defer last.Close()
+	if err := l.as("admin").Delete(context.Background(), runUID); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(last); len(rest) > 0 || err != nil {
+		t.Errorf("following a deleted run: %q, %v", rest, err)
+	}
+}
+
+func TestFilesAreReadFromAnOffset(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	l.log("nor", "bft", "stdout-1.log", "0123456789")
+	for query, want := range map[string]string{"?offset=4": "200 456789", "?offset=10": "200 ", "?offset=11": "416", "?offset=-1": "400", "?offset=x": "400", "?follow=x": "400"} {
+		response, err := l.http.Client().Get(l.http.URL + "/v1/runs/" + runUID + "/files/logs/nor/bft/stdout-1.log" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(response.Body)
+		response.Body.Close()
+		if got := fmt.Sprintf("%d %s", response.StatusCode, text); !strings.HasPrefix(got, want) || want[:3] == "200" && got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
+		}
+	}
+}
+
+func TestCapturesLeaveRoomInTheQuotaForLogs(t *testing.T) {
+	l := newLab(t, func(c *Config) { c.QuotaBytes = 4000 })
+	l.plan(captures(0))
+	if err := l.capture(norCapture, 0, aCapture(25)); status(err) != http.StatusInsufficientStorage {
+		t.Errorf("a capture of %d bytes in a quota of 4000: %v", len(aCapture(25)), err)
+	}
+	l.log("nor", "bft", "stdout-1.log", strings.Repeat("x", 3900))
+}
+
+func TestADamagedRecordKeepsNeitherTheServerNorItsRunFromWorking(t *testing.T) {
+	for _, record := range []string{runFile, stateFile} {
+		for name, content := range map[string]string{"torn": `{"schemaVersion": 1, "uid"`, "empty": "", "of other types": `{"schemaVersion": "x", "agents": 5, "nodes": 1}`} {
+			t.Run(record+" "+name, func(t *testing.T) {
+				l := newLab(t)
+				l.plan()
+				l.log("nor", "bft", "stdout-1.log", "kept")
+				l.report("nor", "bft", runapi.AgentReady)
+				l.stop()
+				path := filepath.Join(l.dir, "team-nor", "quickstart", runUID, record)
+				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				l.start()
+				runs, err := l.as("admin").Runs(context.Background(), "", "")
+				if err != nil || len(runs) != 1 || !strings.Contains(runs[0].Problem, record) {
+					t.Fatalf("runs %+v, %v: want one that names %s", runs, err, record)
+				}
+				if _, err := os.Stat(path + ".damaged"); err != nil {
+					t.Error(err)
+				}
+				l.plan() // the operator's next
+				if _, err := l.as("nor").AgentPlan(context.Background(), "bft", 0); err != nil {
+					t.Errorf("the agent's plan: %v", err)
+				}
+				if readAll(l.as("").File(context.Background(), runUID, "logs/nor/bft/stdout-1.log")) != nil {
+					t.Error("the log is lost")
+				}
+			})
+		}
+	}
+}
+
+// slowReviews counts questions, and answers when it is told to.
+type slowReviews struct {
+	asked  atomic.Int64
+	answer chan struct{}
+}
+
+func (s *slowReviews) Authenticate(context.Context, string) (Identity, error) {
+	s.asked.Add(1)
+	<-s.answer
+	return Identity{Username: "somebody"}, nil
+}
+
+func TestOneOfManyRequestsWithATokenAsksForItsReview(t *testing.T) {
+	reviews := &slowReviews{answer: make(chan struct{})}
+	cache := NewCache(reviews, time.Now)
+	var wait sync.WaitGroup
+	for range 20 {
+		wait.Go(func() {
+			if who, err := cache.Authenticate(context.Background(), "token"); err != nil || who.Username != "somebody" {
+				t.Errorf("%v, %v", who, err)
+			}
+		})
+	}
+	impatient, cancel := context.WithCancel(context.Background())
+	for reviews.asked.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if _, err := cache.Authenticate(impatient, "token"); err == nil {
+		t.Error("a request that was given up got an answer")
+	}
+	close(reviews.answer)
+	wait.Wait()
+	if asked := reviews.asked.Load(); asked != 1 {
+		t.Errorf("%d reviews, want 1", asked)
+	}
+}
+
+func TestAgentsAreFoundByTheirPodsAsPlansChange(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	ask := func(token string) int {
+		_, err := l.as(token).AgentPlan(context.Background(), "bft", 0)
+		return status(err)
+	}
+	if s := ask("nor"); s != 0 {
+		t.Errorf("nor: status %d", s)
+	}
+	l.plan(func(p *runapi.Plan) { p.Nodes[0].PodUID = "pod-other" })
+	if s, other := ask("nor"), ask("stranger"); s != http.StatusForbidden || other != 0 {
+		t.Errorf("after its pod was replaced: the old one %d, the new one %d", s, other)
+	}
+	l.stop()
+	l.start()
+	if s := ask("stranger"); s != 0 {
+		t.Errorf("after a restart: status %d", s)
+	}
+	if err := l.as("admin").Delete(context.Background(), runUID); err != nil {
+		t.Fatal(err)
+	}
+	if s := ask("stranger"); s != http.StatusForbidden {
+		t.Errorf("after the run's end: status %d", s)
+	}
+	if len(l.server.runs.pods)+len(l.server.runs.of) > 0 {
+		t.Errorf("left %v", l.server.runs.pods)
+	}
+}
+
+// FuzzCaptures writes whatever comes to wherever it is told, and holds the planned files against plain slices.
+func FuzzCaptures(f *testing.F) {
+	f.Add("run", "vhf", "nor", "0", []byte("abc"))
+	f.Add("run", "vhf", "nor", "2", []byte("cde"))
+	f.Add("run", "vhf", "nor", "99999999999999999999", []byte{})
+	f.Add("..", "..", "x", "-1", []byte{1})
+	server, err := New(Config{Dir: f.TempDir(), Authenticator: everybody, Policy: Policy{RadiodUser: radiodUser, AnonymousReads: true},
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		f.Fatal(err)
+	}
+	plan := aPlan()
+	captures(1000)(&plan)
+	run, err := server.runs.ensure(keyOf(plan))
+	if err == nil {
+		err = run.putPlan(plan)
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	model := map[string][]byte{}
+	f.Fuzz(func(t *testing.T, name, network, node, offset string, content []byte) {
+		path := "/v1/radio/host-a/" + runUID + "/captures/" + escape(name) + "/" + escape(network) + "/" + escape(node) + "?offset=" + escape(offset)
+		request, err := http.NewRequest(http.MethodPost, "http://server"+path, bytes.NewReader(content))
+		if err != nil {
+			return
+		}
+		request.RemoteAddr = "192.0.2.1:1"
+		request.Header.Set("Authorization", "Bearer radiod")
+		server.limit, server.reviews = limiter{perSecond: rate.Inf}, limiter{perSecond: rate.Inf}
+		answer := httptest.NewRecorder()
+		server.ServeHTTP(answer, request)
+		p := capturePath(name, network, node)
+		have := model[p]
+		at, err := strconv.ParseInt(offset, 10, 64)
+		if offset == "" {
+			at, err = 0, nil
+		}
+		planned := name == "run" && network == "vhf" && (node == "nor" || node == "prt")
+		good := planned && err == nil && at >= 0 && at <= int64(len(have)) && at+int64(len(content)) <= 1000+captureSlack &&
+			bytes.HasPrefix(content, have[at:min(int64(len(have)), at+int64(len(content)))])
+		if good != (answer.Code == http.StatusOK) || answer.Code >= 500 {
+			t.Fatalf("%s with %d bytes to %d there: %d %s; good %v", path, len(content), len(have), answer.Code, answer.Body, good)
+		}
+		if good {
+			model[p] = append(have[:at:at], append(bytes.Clone(content), have[min(int64(len(have)), at+int64(len(content))):]...)...)
+		}
+		files, err := run.files.Files()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasPrefix(file.Path, "captures/") && file.Size != int64(len(model[file.Path])) {
+				t.Fatalf("%s has %d bytes, want %d", file.Path, file.Size, len(model[file.Path]))
+			}
+		}
+	})
+}
+
+func escape(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, "%%%02X", s[i])
+	}
+	return b.String()
+}
