@@ -240,7 +240,7 @@ func TestAProgramThatTheKernelRefusesFailsTheAgentInPlainWords(t *testing.T) {
 	n.run()
 	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
 	n.waitPhase(runapi.AgentFailed)
-	if m := s.lastReport().Message; !strings.Contains(m, "exited with code 127") || !strings.Contains(m, "neither a program nor a script that begins with #!") {
+	if m := s.lastReport().Message; !strings.Contains(m, "exited with code 127") || !strings.Contains(m, "neither a program nor a script with #! at its beginning") {
 		t.Errorf("message %q; want code 127 and what is wrong with the file", m)
 	}
 }

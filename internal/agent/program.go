@@ -74,7 +74,7 @@ func explainStart(path string, err error) error {
 	}
 	program, openErr := elf.Open(path)
 	if openErr != nil {
-		return fmt.Errorf("%w: it is neither a program nor a script that begins with #!", err)
+		return fmt.Errorf("%w: it is neither a program nor a script with #! at its beginning", err)
 	}
 	defer program.Close()
 	return fmt.Errorf("%w: it is built for %s, and this host's architecture is %s: give an image for that", err, program.Machine, runtime.GOARCH)

@@ -107,6 +107,15 @@ func TestChangedContentsAreNamed(t *testing.T) {
 	}
 }
 
+func TestAContainerThatTheRuntimeCouldNotStartIsExplained(t *testing.T) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "own", State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `runc create failed: error mounting "/x/own/5" to rootfs at "/usr": not a directory`}}}}}}
+	reason, message := podTrouble(pod, start)
+	if want := "exit code 128 (StartError) (a file of the app is to be where its image has a folder"; reason != ReasonContainer || !strings.Contains(message, want) {
+		t.Errorf("%s: %s; want %q in it", reason, message, want)
+	}
+}
+
 func TestWhatKeepsAnAppsContainerFromStartingIsToldInPlainWords(t *testing.T) {
 	for name, c := range map[string]struct{ kubelet, said, reason, want string }{
 		"no Secret":         {"CreateContainerConfigError", `secret "keys" not found`, ReasonSecretNotFound, "takes a variable from Secret keys, which is not in this namespace"},

@@ -86,14 +86,18 @@ func startTrouble(app string, waiting *corev1.ContainerStateWaiting) (reason, me
 	if found := missingKey.FindStringSubmatch(waiting.Message); found != nil {
 		return ReasonKeyNotFound, fmt.Sprintf("app %s takes a variable from key %s of %s %s, which has no such key: %s", app, found[1], found[2], found[3], remedy)
 	}
-	hint := ""
+	return ReasonContainer, fmt.Sprintf("app %s does not start: %s%s: %s", app, waiting.Reason, hint(waiting.Message), waiting.Message)
+}
+
+// hint says in plain words what the container runtime means, where that is known.
+func hint(runtime string) string {
 	switch {
-	case strings.Contains(waiting.Message, "exec format error"):
-		hint = " (the platform's images are not built for this host's architecture)"
-	case strings.Contains(waiting.Message, "error mounting") || strings.Contains(waiting.Message, "to rootfs"):
-		hint = " (a file of the app is to be where its image has a folder, or in a folder that is a file there)"
+	case strings.Contains(runtime, "exec format error"):
+		return " (the platform's images are not built for this host's architecture)"
+	case strings.Contains(runtime, "error mounting"):
+		return " (a file of the app is to be where its image has a folder, or in a folder that is a file there)"
 	}
-	return ReasonContainer, fmt.Sprintf("app %s does not start: %s%s: %s", app, waiting.Reason, hint, waiting.Message)
+	return ""
 }
 
 func specImage(pod *corev1.Pod, container string) string {
@@ -111,7 +115,7 @@ func describeEnd(ended *corev1.ContainerStateTerminated) string {
 		text += " (" + ended.Reason + ")"
 	}
 	if ended.Message != "" {
-		text += ": " + ended.Message
+		text += hint(ended.Message) + ": " + ended.Message
 	}
 	return text
 }
