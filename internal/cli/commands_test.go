@@ -118,7 +118,8 @@ func TestWithoutResultsTheErrorSaysWhatToDo(t *testing.T) {
 	}{
 		"no run":      {archive{}, "", "the archive has no run of quickstart in namespace team-nor"},
 		"wrong uid":   {analysed(t), "nope", "want one of 5f0c, 0ld"},
-		"not yet":     {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Running"}}}, "", "has no results yet, it is Running"},
+		"not yet":     {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Running", Spec: v1alpha1.ExperimentSpec{Duration: "1m"}}}}, "", "has no results yet, it is Running"},
+		"live":        {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Running"}}}, "", "vignette stop -n team-nor quickstart ends and analyses it"},
 		"failed runs": {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Failed", Message: "bad image"}}}, "", "failed before it was analysed: bad image"},
 	} {
 		t.Run(name, func(t *testing.T) {

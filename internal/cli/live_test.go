@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/remotecommand"
 	utilexec "k8s.io/client-go/util/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -511,6 +512,17 @@ func TestSetRefusesWhatItCannotRead(t *testing.T) {
 	}
 }
 
+func TestWhatTheAPIServerRefusesOfAChangeIsSaidInTheWordsThatWereTyped(t *testing.T) {
+	refusal := apierrors.NewInvalid(schema.GroupKind{Group: "vignette.dev", Kind: "LiveChange"}, "x", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "changes").Index(0).Child("link", "loss"), "string", "must be a percentage"),
+		field.Invalid(field.NewPath("spec", "changes").Index(0).Child("link", "gilbertElliott", "badToGood"), "string", "must be one too"),
+	})
+	err := explainChange(refusal, []string{"loss=101%", "gilbertElliott=1%,2"})
+	if want := "loss=101%: must be a percentage\ngilbertElliott=1%,2: must be one too"; err.Error() != want {
+		t.Errorf("%v; want %s", err, want)
+	}
+}
+
 func TestSetWithoutKeysShowsWhatTheNetworkBeganWithAndItsChanges(t *testing.T) {
 	p := newPlatform()
 	p.state.Plan.LiveChanges = []runapi.PlannedLiveChange{{Name: "bft-live-x", AtNanoseconds: 5e9, Changes: []v1alpha1.RadioChange{{Network: "wan", Silent: ptr(true)}, {Network: "lan", Silent: ptr(true)}}}}
@@ -551,8 +563,8 @@ func TestAShellPassesTheExitCodeOnAndExplainsWhatAnImageLacks(t *testing.T) {
 		t.Errorf("exit code: %v; want 42", err)
 	}
 	missing := errors.New(`exec failed: unable to start container process: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown`)
-	if err := explainExec(missing, s, node, "bft", nil); !strings.Contains(err.Error(), "image of app bft has no shell: name another container of node hq with --app (bft, broker)") ||
-		!strings.Contains(err.Error(), "kubectl debug -n team-nor -it bft-live-hq --image=IMAGE --target=bft") {
+	if err := explainExec(missing, s, node, "bft", nil); !strings.Contains(err.Error(), "image of app bft has no shell: bring an image with one") ||
+		!strings.Contains(err.Error(), "(kubectl debug -n team-nor -it bft-live-hq --image=IMAGE --target=bft), or another container of node hq with --app (broker)") {
 		t.Errorf("without a shell: %v", err)
 	}
 	if err := explainExec(missing, s, node, "bft", []string{"/bin/sh"}); !strings.Contains(err.Error(), "image of app bft has no program /bin/sh") {

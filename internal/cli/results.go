@@ -157,6 +157,9 @@ func (c *cluster) withoutResults(ctx context.Context, name, uid string) error {
 		return fmt.Errorf("%s failed before it was analysed: %s; its logs: vignette results -n %s %s --save DIR",
 			name, state.Plan.Message, c.namespace, name)
 	}
+	if state.Plan.Phase == v1alpha1.PhaseRunning && state.Plan.Spec.Duration == "" {
+		return fmt.Errorf("%[2]s has no results yet, it is a live cluster that is up: vignette stop -n %[1]s %[2]s ends and analyses it", c.namespace, name)
+	}
 	return fmt.Errorf("%s has no results yet, it is %s: follow it with vignette status -n %s %s", name, state.Plan.Phase, c.namespace, name)
 }
 

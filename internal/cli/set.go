@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -199,7 +201,7 @@ func (c *cluster) set(ctx context.Context, experiment string, change v1alpha1.Ra
 	live := &v1alpha1.LiveChange{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: s.Name + "-"}}
 	live.Spec = v1alpha1.LiveChangeSpec{Experiment: s.Name, Changes: []v1alpha1.RadioChange{change}}
 	if err := c.kube.Create(ctx, live, client.FieldOwner(fieldManager)); err != nil {
-		return explain(err)
+		return explainChange(err, arguments)
 	}
 	err = c.await(ctx, live, "the change", func() ([]metav1.Condition, string) {
 		return live.Status.Conditions, v1alpha1.ConditionApplied
@@ -209,6 +211,29 @@ func (c *cluster) set(ctx context.Context, experiment string, change v1alpha1.Ra
 	}
 	_, err = fmt.Fprintf(out, "%s: %s%s\n", change.Network, strings.Join(describeChange(change), " "), holdsFrom(live.Status.AppliesAt, s.Status.T0))
 	return err
+}
+
+// explainChange puts what the API server refuses into the words that were typed.
+func explainChange(err error, arguments []string) error {
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return explain(err)
+	}
+	var refusals []error
+	for _, cause := range status.Status().Details.Causes {
+		// Such as spec.changes[0].link.loss: Invalid value: "string": must be a percentage
+		what, parts := cause.Field, strings.Split(cause.Field, ".")
+		for _, argument := range arguments {
+			if key, _, _ := strings.Cut(argument, "="); slices.Contains(parts, key) {
+				what = argument
+			}
+		}
+		refusals = append(refusals, fmt.Errorf("%s: %s", what, strings.TrimPrefix(cause.Message, `Invalid value: "string": `)))
+	}
+	if len(refusals) == 0 {
+		return explain(err)
+	}
+	return errors.Join(refusals...)
 }
 
 // holdsFrom says from when a change holds, by the clock and by the experiment's.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,12 +171,19 @@ func explainExec(err error, s *site, node topology.Node, app string, command []s
 	case !strings.Contains(err.Error(), "no such file or directory") && !strings.Contains(err.Error(), "executable file not found"):
 		return explain(err)
 	case len(command) > 0:
-		return fmt.Errorf("the image of app %s has no program %s: name another one, or with --app another container of node %s (%s)",
-			app, command[0], node.Name, some(containers(node)))
+		return fmt.Errorf("the image of app %s has no program %s: name another one%s", app, command[0], elsewhere(node, app))
 	}
-	return fmt.Errorf("the image of app %[1]s has no shell: name another container of node %[2]s with --app (%[3]s), or bring an image with one: "+
-		"kubectl debug -n %[4]s -it %[5]s --image=IMAGE --target=%[1]s",
-		app, node.Name, some(containers(node)), s.Namespace, render.PodName(s.Name, node.Name))
+	return fmt.Errorf("the image of app %[1]s has no shell: bring an image with one (kubectl debug -n %[2]s -it %[3]s --image=IMAGE --target=%[1]s)%[4]s",
+		app, s.Namespace, render.PodName(s.Name, node.Name), elsewhere(node, app))
+}
+
+// elsewhere names the other containers of a node, if it has any.
+func elsewhere(node topology.Node, app string) string {
+	others := slices.DeleteFunc(slices.Clone(containers(node)), func(name string) bool { return name == app })
+	if len(others) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", or another container of node %s with --app (%s)", node.Name, some(others))
 }
 
 // exec runs a command in a container, by WebSocket or, where the cluster or a proxy before it cannot, by SPDY.
