@@ -1,6 +1,7 @@
 // radiod emulates the radio networks of one Kubernetes node.
 //
-//	radiod [flags]               the parent: holds the TAPs and runs workers, with the same flags
+//	radiod [flags]               the parent: holds the TAPs and runs workers, with the same flags; it
+//	                             becomes the program `radio` beside this one, if there is one
 //	radiod worker [flags]        a worker; only a parent can start it
 //	radiod install-cni --to DIR  copies the CNI plugin `radio` into a folder of the host
 package main
@@ -11,9 +12,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"os/signal"
-	"runtime"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -40,25 +40,21 @@ func run(ctx context.Context, log *slog.Logger, arguments []string) error {
 			return installCNI(arguments[1:])
 		}
 	}
-	return runParent(ctx, log.With("part", "parent"), arguments)
+	return runParent(log.With("part", "parent"), arguments)
 }
 
-func runParent(ctx context.Context, log *slog.Logger, arguments []string) error {
+func runParent(log *slog.Logger, arguments []string) error {
 	if _, err := radiod.ParseOptions(arguments); err != nil {
 		return err // rather here than in a worker, again and again
 	}
-	runtime.GOMAXPROCS(1) // it only waits
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("own program: %w", err)
 	}
-	return new(holder.Holder).Supervise(ctx, log, func() *exec.Cmd {
-		command := exec.Command(self, append([]string{"worker"}, arguments...)...)
-		command.Stdout, command.Stderr = os.Stdout, os.Stderr
-		// A terminal's or runtime's signal to the group must not end a worker behind its parent's back.
-		command.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-		return command
-	})
+	// The plugin's program is a third of this one, which has a client of the API server in it.
+	err = holder.BecomeParent(filepath.Join(filepath.Dir(self), "radio"), self, arguments)
+	log.Warn("the parent takes more memory than it needs", "error", err)
+	return holder.RunParent(log, append([]string{self}, arguments...))
 }
 
 func installCNI(arguments []string) error {

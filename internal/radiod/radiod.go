@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,6 +95,9 @@ func (o *Options) check(rest []string) error {
 	return err
 }
 
+// gcPercent is low for the sake of memory: frames allocate nothing, and the rest has time.
+const gcPercent = 50
+
 // RunWorker takes over from the parent at descriptor holder.WorkerSocket and works until ctx ends or
 // something fails that only a new worker can mend.
 func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error {
@@ -104,6 +108,7 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	// The loops' threads must find a free P the moment they wake up, whatever the rest is doing; the
 	// kernel's scheduler then does what their priority says.
 	runtime.GOMAXPROCS(runtime.NumCPU() + o.Loops + 1)
+	debug.SetGCPercent(gcPercent)
 	socket := os.NewFile(holder.WorkerSocket, "parent")
 	ctx, orphaned := context.WithCancelCause(ctx)
 	defer orphaned(nil)

@@ -1,15 +1,27 @@
 // radio is the CNI plugin that attaches a pod to a radio network: it hands the pod's network
-// namespace to radiod, which does the work.
+// namespace to radiod, which does the work. As `radio hold PROGRAM [flags]` it is radiod's parent process.
 package main
 
 import (
+	"log/slog"
+	"os"
+
 	"github.com/containernetworking/cni/pkg/skel"
 	"github.com/containernetworking/cni/pkg/version"
 
+	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/plugin"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == holder.ParentCommand { // runtimes give plugins no arguments
+		log := slog.New(slog.NewJSONHandler(os.Stderr, nil)).With("part", "parent")
+		if err := holder.RunParent(log, os.Args[2:]); err != nil {
+			log.Error("radiod ends", "error", err)
+			os.Exit(1)
+		}
+		return
+	}
 	skel.PluginMainFuncs(skel.CNIFuncs{Add: plugin.Add, Del: plugin.Del, Check: plugin.Check, GC: plugin.GC, Status: plugin.Status},
 		version.PluginSupports("0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"), "CNI plugin radio: attaches pods to vignette's radio networks")
 }

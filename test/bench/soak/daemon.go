@@ -21,7 +21,7 @@ type daemon struct {
 }
 
 func build(directory string) (program string, err error) {
-	command := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", directory, "vignette.dev/vignette/images/radiod")
+	command := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", directory, "vignette.dev/vignette/images/radiod", "vignette.dev/vignette/images/radiod/radio")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build radiod: %w\n%s", err, output)

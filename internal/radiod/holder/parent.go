@@ -1,0 +1,47 @@
+package holder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+)
+
+// ParentCommand is the argument that makes a program the parent; the worker's program and radiod's flags follow.
+const ParentCommand = "hold"
+
+// parentGCPercent is low because the parent keeps next to nothing and is in no hurry.
+const parentGCPercent = 20
+
+// RunParent supervises workers, which are started as PROGRAM worker FLAGS, until the process is told to end.
+func RunParent(log *slog.Logger, arguments []string) error {
+	if len(arguments) == 0 {
+		return errors.New("want the worker's program, and radiod's flags")
+	}
+	program, flags := arguments[0], arguments[1:]
+	runtime.GOMAXPROCS(1) // it only waits
+	debug.SetGCPercent(parentGCPercent)
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
+	defer stop()
+	return new(Holder).Supervise(ctx, log, func() *exec.Cmd {
+		command := exec.Command(program, append([]string{"worker"}, flags...)...)
+		command.Stdout, command.Stderr = os.Stdout, os.Stderr
+		// A terminal's or runtime's signal to the group must not end a worker behind its parent's back.
+		command.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+		return command
+	})
+}
+
+// BecomeParent replaces this process with another program as the parent: one that is small, as the parent lives as
+// long as the nodes' radios. It returns only if that is not possible.
+func BecomeParent(parent, program string, flags []string) error {
+	err := unix.Exec(parent, append([]string{program, ParentCommand, program}, flags...), os.Environ())
+	return fmt.Errorf("%s as the parent: %w", parent, err)
+}
