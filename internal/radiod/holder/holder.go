@@ -66,11 +66,15 @@ func (h *Holder) obey(request message, fd int) {
 		_ = unix.Close(old)
 		delete(h.held, request.ID)
 	}
-	if request.Do == "hold" && fd >= 0 {
+	switch {
+	case fd < 0:
+	case request.Do == "hold":
 		if h.held == nil {
 			h.held = map[string]int{}
 		}
 		h.held[request.ID] = fd
+	default:
+		_ = unix.Close(fd)
 	}
 }
 
@@ -139,7 +143,13 @@ func receive(from *net.UnixConn) (m message, fd int, err error) {
 	if err != nil {
 		return m, -1, err
 	}
-	return m, fd, json.Unmarshal(text[:n], &m)
+	if err := json.Unmarshal(text[:n], &m); err != nil {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+		return m, -1, fmt.Errorf("packet of %d bytes: %w", n, err)
+	}
+	return m, fd, nil
 }
 
 // Descriptor gives the one descriptor in a packet's control data, or -1 where there is none.

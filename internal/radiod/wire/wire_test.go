@@ -1,14 +1,18 @@
 package wire
 
 import (
+	"encoding/json"
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radiod/holder"
 )
 
 func TestParseArgsTakesTheFirstOfEachKey(t *testing.T) {
@@ -44,6 +48,52 @@ func FuzzParseArgs(f *testing.F) {
 		pod, err := ParseArgs(args)
 		if err == nil && !strings.HasPrefix(args[strings.Index(args, "K8S_POD_UID="):], "K8S_POD_UID="+pod.UID) {
 			t.Errorf("ParseArgs(%q) = %+v: not the first UID", args, pod)
+		}
+	})
+}
+
+func FuzzReceive(f *testing.F) {
+	f.Add([]byte(`{"command":"ADD","containerID":"c","interface":"vhf","podUID":"u"}`), uint8(1))
+	f.Add([]byte(`{"command":5}`), uint8(0))
+	f.Add([]byte(`[`), uint8(3))
+	f.Fuzz(func(t *testing.T, text []byte, descriptors uint8) {
+		if len(text) == 0 || len(text) > MaxMessage {
+			return // no packet
+		}
+		server, file, err := holder.Pair()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		plugin, err := holder.Conn(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plugin.Close()
+		var rights []byte
+		if count := int(descriptors % 4); count > 0 {
+			rights = unix.UnixRights(make([]int, count)...) // standard input, several times
+		}
+		if _, _, err := plugin.WriteMsgUnix(text, rights, nil); err != nil {
+			t.Fatal(err)
+		}
+		request, namespace, err := Receive(server)
+		if (namespace != nil) != (rights != nil) {
+			t.Errorf("a descriptor was sent: %v, received: %v", rights != nil, namespace != nil)
+		}
+		if namespace != nil {
+			_ = namespace.Close()
+		}
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(request)
+		if err != nil {
+			t.Fatalf("%+v cannot be written: %v", request, err)
+		}
+		var same Request
+		if err := json.Unmarshal(again, &same); err != nil || !reflect.DeepEqual(same, request) {
+			t.Errorf("%+v became %+v, %v", request, same, err)
 		}
 	})
 }
