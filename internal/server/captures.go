@@ -1,16 +1,13 @@
 package server
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net/http"
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"vignette.dev/vignette/internal/archive"
@@ -150,51 +147,30 @@ func (r *run) captureOver(p string) bool {
 	return known && sample.Ended != ""
 }
 
-// captures finds those that are missing or not whole.
+// captures finds those that are missing or may lack their end. What they dropped, and which reached their limit, is in
+// the radio logs with its times, and the analysis names it.
 func (g *gapFinder) captures(sampleOf func(p string) (runapi.CaptureSample, bool)) {
 	for _, c := range g.plan.Captures {
 		for _, node := range c.Nodes {
 			p := capturePath(c.Name, c.Network, node)
 			sample, known := sampleOf(p)
-			g.capture(p, node, sample, known)
+			if reason := g.captureGap(p, node, sample.Ended != "", known); reason != "" {
+				g.add(runapi.Gap{What: "capture " + p, Node: node, Reason: reason})
+			}
 		}
 	}
 }
 
-func (g *gapFinder) capture(p, node string, sample runapi.CaptureSample, known bool) {
-	gap := runapi.Gap{What: "capture " + p, Node: node}
+func (g *gapFinder) captureGap(p, node string, ended, known bool) string {
 	incident, lost := g.gone[node]
 	_, archived := g.logs[p]
 	switch {
-	case known && sample.Ended == "limit":
-		gap.FromSeconds = g.since(time.Unix(0, sample.TimeNanoseconds))
-		gap.Reason = fmt.Sprintf("it reached its limit after %d frames", sample.Frames)
-	case known && sample.Ended != "" && archived:
-	case lost:
-		gap.Reason = fmt.Sprintf("%s: %s; what radiod had not shipped is lost", incident.What, incident.Reason)
-	case !known && !archived:
-		gap.Reason = "no radiod shipped anything of it"
-	default:
-		gap.Reason = "radiod did not report before the seal that all of it is archived"
-	}
-	if drops := describeDrops(sample.Dropped); drops != "" {
-		gap.Reason = strings.TrimPrefix(gap.Reason+"; "+drops, "; ")
-	}
-	if gap.Reason != "" {
-		g.add(gap)
-	}
-}
-
-// describeDrops names the frames that are not in a capture, by reason.
-func describeDrops(dropped map[string]uint64) string {
-	var parts []string
-	for _, reason := range slices.SortedFunc(maps.Keys(dropped), func(a, b string) int { return cmp.Compare(a, b) }) {
-		if dropped[reason] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", reason, dropped[reason]))
-		}
-	}
-	if len(parts) == 0 {
+	case ended && archived:
 		return ""
+	case lost:
+		return fmt.Sprintf("%s: %s; what radiod had not shipped is lost", incident.What, incident.Reason)
+	case !known && !archived:
+		return "no radiod shipped anything of it"
 	}
-	return "frames that are not in it: " + strings.Join(parts, ", ")
+	return "radiod did not report before the seal that all of it is archived"
 }
