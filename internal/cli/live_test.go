@@ -741,8 +741,10 @@ func TestWrongArgumentsSayWhatToType(t *testing.T) {
 
 func TestAForbiddenRequestSaysWhomToAsk(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "captures"}, "x", errors.New("no"))
-	if err := explain(forbidden); !strings.Contains(err.Error(), "ask whoever runs the cluster for the right") {
-		t.Errorf("forbidden: %v", err)
+	target := &target{platform: "vignette-system"}
+	err := target.explainArchive(fmt.Errorf("capture: %w", explain(forbidden)))
+	if n := strings.Count(err.Error(), "ask whoever runs the cluster for the right"); n != 1 || !apierrors.IsForbidden(err) {
+		t.Errorf("forbidden: %v; want that said once", err)
 	}
 }
 

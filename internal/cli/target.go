@@ -94,17 +94,22 @@ func proxyURL(config *rest.Config, platform string) (string, error) {
 	return host.JoinPath("api/v1/namespaces", url.PathEscape(platform), "services/http:vignette-server:http/proxy").String(), nil
 }
 
-// explain says what to do about an error of the API server.
+// explained is an error that says what to do already.
+type explained struct{ error }
+
+func (e explained) Unwrap() error { return e.error }
+
+// explain says what to do about an error of the API server, once.
 func explain(err error) error {
 	switch {
-	case err == nil:
-		return nil
+	case err == nil || errors.As(err, new(explained)):
+		return err
 	case meta.IsNoMatchError(err):
 		return errors.New("the cluster does not know vignette's objects: install the chart (docs/install.md)")
 	case errors.As(err, new(*url.Error)):
-		return fmt.Errorf("cannot reach the cluster: %w (is it up? the developer cluster: hack/cluster up)", err)
+		return explained{fmt.Errorf("cannot reach the cluster: %w (is it up? the developer cluster: hack/cluster up)", err)}
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: ask whoever runs the cluster for the right, or name another namespace with -n", err)
+		return explained{fmt.Errorf("%w: ask whoever runs the cluster for the right, or name another namespace with -n", err)}
 	}
 	return err
 }
