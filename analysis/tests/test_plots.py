@@ -56,7 +56,7 @@ def test_captions_define_what_is_drawn(pair):
     analysis = analyse(delivered(pair).write())
     boxes, points = texts(plots.by_publisher(analysis)), texts(plots.over_time(analysis))
     for text in (boxes, points):
-        flat = text.replace("\n", " ")
+        flat = text.replace("\n", " ").replace("\u00a0", " ")
         assert "quickstart: delay" in flat and "delay (s)" in flat and "3 of 4 expected deliveries arrived; 1 (25 %) were lost" in flat
     assert "Whiskers: 5th to 95th percentile" in boxes.replace("\n", " ") and "nor/bft" in boxes
     assert "after T0 (s)" in points and "cross: between groups" in points

@@ -6,6 +6,7 @@ from collections import defaultdict
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,8 @@ from lab import Lab, gap_names, torn
 
 from vignette_analysis import analyse, outputs
 
+# The end of the drain, after T0: among the arrivals that are drawn, about half come later and do not count.
+DRAINED = 500 * 10**9
 FILTERS = ["#", "/#", "/n0/+", "/n1/#", "/+/unit", "nothing/+"]
 
 
@@ -85,7 +88,7 @@ class Truth:
 
 def build(run: dict, directory: Path) -> tuple[Lab, dict[str, Truth]]:
     """Write a run's logs, shuffled, and the truth of every group and publisher."""
-    lab = Lab(directory)
+    lab = Lab(directory, plan={"measureEndNanoseconds": DRAINED})
     clients, truths, arrival = [], defaultdict(Truth), 0
     for node in run["nodes"]:
         app = {"name": f"unit-{node['name']}", "instances": node["count"]}
@@ -112,7 +115,8 @@ def build(run: dict, directory: Path) -> tuple[Lab, dict[str, Truth]]:
                     continue
                 if not any(covers(f, topic) for f in other["filters"]):
                     continue
-                times = run["arrivals"][arrival % len(run["arrivals"])]
+                arrivals = run["arrivals"][arrival % len(run["arrivals"])]
+                times = [delay for delay in arrivals if sent + delay <= DRAINED]
                 arrival += 1
                 names = ["all", node["group"], sender]
                 names += ["local"] if node is other else []
@@ -123,7 +127,7 @@ def build(run: dict, directory: Path) -> tuple[Lab, dict[str, Truth]]:
                     truth.expected += 1
                     truth.delays += [min(times)] if times else []
                     truth.duplicates += max(len(times) - 1, 0)
-                for delay in times:
+                for delay in arrivals:
                     lab.event(receiver, "received", sent + delay, id, topic)
     return lab, truths
 
@@ -161,7 +165,8 @@ def test_every_figure_is_exact_whatever_happened(run):
             assert (f"log {name}" in named) == (count > 0)
             assert count == 0 or named[f"log {name}"].startswith(f"{count} lines")
         assert not any("received events" in name or "ambiguous" in name for name in gap_names(results))
-        outputs.write(analysis, Path(scratch) / "out")
+        with mock.patch.object(outputs.plots, "write", return_value=[]):  # they take longer than all the rest
+            outputs.write(analysis, Path(scratch) / "out")
         rows = (Path(scratch) / "out" / "deliveries.csv").read_text().splitlines()
         assert len(rows) - 1 == results["messages"]["expected"]
         assert json.loads((Path(scratch) / "out" / "results.json").read_text()) == results

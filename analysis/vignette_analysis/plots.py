@@ -207,7 +207,7 @@ def _axes(analysis: Analysis, title: str, height: float, caption: str):
 
 
 def _counted(messages: dict) -> str:
-    lost = f"{messages['lost']} ({messages['lostPercent']:.3g} %) were lost"
+    lost = f"{messages['lost']} ({messages['lostPercent']:.3g}\u00a0%) were lost"
     return f"{messages['received']} of {messages['expected']} expected deliveries arrived; {lost}."
 
 
