@@ -16,8 +16,13 @@ import (
 
 func compile(t *testing.T, entries ...v1alpha1.TimelineEntry) (*Timeline, string) {
 	t.Helper()
+	return compileFor(t, "60s", entries...)
+}
+
+func compileFor(t *testing.T, duration v1alpha1.Duration, entries ...v1alpha1.TimelineEntry) (*Timeline, string) {
+	t.Helper()
 	spec := &v1alpha1.ExperimentSpec{
-		Duration: "60s", Timeline: entries,
+		Duration: duration, Timeline: entries,
 		Networks: []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24"}},
 		Apps: []v1alpha1.App{
 			{Name: "broker", Mosquitto: &v1alpha1.Mosquitto{}},
@@ -189,5 +194,42 @@ func TestWhenStepsEnd(t *testing.T) {
 				t.Errorf("the measuring window starts at %s, want %s", got, c.measured)
 			}
 		})
+	}
+}
+
+func TestALiveClusterHasNoEndOfItsOwn(t *testing.T) {
+	const lookAhead = 30 * time.Second
+	cases := map[string]struct {
+		entries []v1alpha1.TimelineEntry
+		want    []string
+		starts  time.Duration
+	}{
+		"without a timeline": {nil, []string{"0s start hq/broker hq/sub veh-1/bft veh-2/bft"}, 0},
+		"with entries": {[]v1alpha1.TimelineEntry{entry("5s", "bft", ""), entry("50s", "", "veh-1/bft")},
+			[]string{"0s start hq/broker hq/sub", "5s start veh-1/bft veh-2/bft", "50s stop veh-1/bft"}, 20 * time.Second},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			compiled, _ := compileFor(t, "", c.entries...)
+			if diff := cmp.Diff(c.want, words(compiled.Actions)); diff != "" {
+				t.Error(diff)
+			}
+			if !compiled.Live() || compiled.End(nil) != Never || compiled.StartsEnd(nil, lookAhead) != c.starts {
+				t.Errorf("live %v, ends at %s, starts end at %s", compiled.Live(), compiled.End(nil), compiled.StartsEnd(nil, lookAhead))
+			}
+			armed := compiled.StopEarly(compiled.Armed(nil, time.Hour, lookAhead), time.Hour)
+			if end := compiled.End(armed); end != time.Hour+EarlyStopLead {
+				t.Errorf("stopped after an hour it ends at %s", end)
+			}
+		})
+	}
+}
+
+func TestAStopComesAfterEveryStartThatIsArmed(t *testing.T) {
+	compiled, _ := compile(t, entry("1s", "bft", ""), entry("25s", "sub", "")) // sub is no publisher
+	armed := compiled.Armed(nil, 5*time.Second, 30*time.Second)
+	stopped := compiled.StopEarly(armed, 5*time.Second)
+	if got := words(stopped[len(armed):])[0]; got != "25s stop veh-1/bft veh-2/bft" {
+		t.Errorf("got %q, want the stop at 25 s, with the start of sub", got)
 	}
 }
