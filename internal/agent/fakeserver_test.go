@@ -202,8 +202,8 @@ func (n *node) waitExit() int {
 	select {
 	case code := <-n.exit:
 		return code
-	case <-time.After(20 * time.Second):
-		n.t.Fatal("the agent did not end within 20 s")
+	case <-time.After(time.Minute):
+		n.t.Fatal("the agent did not end within a minute")
 		return -1
 	}
 }
@@ -231,12 +231,12 @@ func (s *fakeServer) finish() { s.set(func(s *fakeServer) { s.plan.Finish = true
 
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("waited 15 s in vain for: %s", what)
+	t.Fatalf("waited a minute in vain for: %s", what)
 }
 
 // testWriter shows what the agent tells people when a test fails.

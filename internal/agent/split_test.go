@@ -110,7 +110,7 @@ func TestMessageEventsOnStandardOutputAreArchivedAsMessages(t *testing.T) {
 	n := newNode(t, s, `echo "log to ${VIGNETTE_MESSAGE_LOG-stdout}"; echo '{"ts":5,"status":"sent","id":"a"}'; printf '{"status":"received","id":"b"}'`)
 	n.config.MessagesOnStdout = true
 	n.run()
-	s.arm("a1", runapi.VerbStart, 800*time.Millisecond)
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
 	n.waitPhase(runapi.AgentStopped)
 	s.finish()
 	n.waitExit()
