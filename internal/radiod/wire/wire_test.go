@@ -45,9 +45,15 @@ func FuzzParseArgs(f *testing.F) {
 	f.Add("IgnoreUnknown=true;K8S_POD_UID=u;K8S_POD_UID=v")
 	f.Add("K8S_POD_UID")
 	f.Fuzz(func(t *testing.T, args string) {
-		pod, err := ParseArgs(args)
-		if err == nil && !strings.HasPrefix(args[strings.Index(args, "K8S_POD_UID="):], "K8S_POD_UID="+pod.UID) {
-			t.Errorf("ParseArgs(%q) = %+v: not the first UID", args, pod)
+		var first string
+		for _, pair := range strings.Split(args, ";") {
+			if uid, ok := strings.CutPrefix(pair, "K8S_POD_UID="); ok {
+				first = uid
+				break
+			}
+		}
+		if pod, err := ParseArgs(args); pod.UID != first || (err == nil) != (first != "") {
+			t.Errorf("ParseArgs(%q) = %+v, %v; want the first UID, %q, or an error where it is empty", args, pod, err, first)
 		}
 	})
 }

@@ -385,8 +385,10 @@ func (m *Manager) SweepPinned() error {
 	return m.removeWithoutNamespace(func(a *attachment) bool { return a.Pinned })
 }
 
-// Close lets the engine's ports go but leaves the interfaces as they are, for the next worker.
+// Close does what the end of the process would: it ends the engine with all that is under way, and lets descriptors go,
+// but leaves the interfaces as they are, for the next worker.
 func (m *Manager) Close() {
+	_ = m.Engine.Close() // never fails
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.attachments {
