@@ -345,14 +345,18 @@ func failedAgent(state runapi.State) *runapi.AgentState {
 	return nil
 }
 
-// readyNodes counts the nodes all of whose agents have reported, and names the agents that have not. What the
-// agent of an earlier pod of the node reported, before the run went back to the queue, counts for nothing.
+// readyNodes counts the nodes all of whose agents have reported, and names the agents that have not. An agent's report
+// counts for the pod that the server knows the node by, and only while that runs: an earlier pod of the node, from before
+// the run went back to the queue, may have reported too.
 func readyNodes(s *scope, state runapi.State) (ready int, waiting []string) {
+	runs := map[string]bool{}
+	for _, node := range state.Plan.Nodes {
+		pod := s.pods[node.Name]
+		runs[node.Name] = pod != nil && string(pod.UID) == node.PodUID && pod.Status.Phase == corev1.PodRunning
+	}
 	reported := map[runapi.Target]bool{}
 	for _, agent := range state.Agents {
-		if pod := s.pods[agent.Node]; pod != nil && !agent.ReportedAt.Before(pod.CreationTimestamp.Time) {
-			reported[runapi.Target{Node: agent.Node, App: agent.App}] = true
-		}
+		reported[runapi.Target{Node: agent.Node, App: agent.App}] = runs[agent.Node]
 	}
 	lacking := map[string]bool{}
 	for _, agent := range render.AgentsOf(s.topology) {

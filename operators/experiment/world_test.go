@@ -620,7 +620,7 @@ func (s *server) agent(state *runapi.State, node, app string, now time.Time) {
 	name := node + "/" + app
 	i := slices.IndexFunc(state.Agents, func(a runapi.AgentState) bool { return a.Node == node && a.App == app })
 	if i < 0 {
-		state.Agents = append(state.Agents, runapi.AgentState{Node: node, ReportedAt: now, AgentReport: runapi.AgentReport{App: app, Phase: runapi.AgentReady}})
+		state.Agents = append(state.Agents, runapi.AgentState{Node: node, AgentReport: runapi.AgentReport{App: app, Phase: runapi.AgentReady}})
 		i = len(state.Agents) - 1
 	}
 	agent := &state.Agents[i]
