@@ -242,6 +242,35 @@ func TestOnARealAPIServer(t *testing.T) {
 		})
 	}
 
+	t.Run("a live cluster takes changes and captures until it is stopped, and they go with it", func(t *testing.T) {
+		early := w.change("early", lossOf("wan", "2%"))
+		w.wait("told that there is none", func(*v1alpha1.Experiment) bool { return strings.HasPrefix(w.fate(early), "False ExperimentNotFound") })
+		e := w.apply(func(e *v1alpha1.Experiment) {
+			e.Spec.Duration = ""
+			e.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
+		})
+		film := w.capture("film", "wan")
+		w.wait("changed and capturing", func(*v1alpha1.Experiment) bool {
+			return strings.HasPrefix(w.fate(early), "True Applied") && strings.HasPrefix(w.fate(film), "True Capturing")
+		})
+		if radio := w.radio("wan"); len(radio.Changes) != 1 || len(radio.Captures) != 2 {
+			t.Errorf("the radios have changes %+v and captures %+v", radio.Changes, radio.Captures)
+		}
+		w.must(w.api.Delete(t.Context(), film))
+		w.wait("without the capture", func(*v1alpha1.Experiment) bool { return len(w.radio("wan").Captures) == 1 })
+		if owner := bound(early); owner == nil || owner.UID != e.UID {
+			t.Errorf("the change's owner is %+v", owner)
+		}
+		stopped := w.experiment()
+		before := stopped.DeepCopy()
+		stopped.Spec.Stop = true
+		w.must(w.api.Patch(t.Context(), stopped, client.MergeFrom(before)))
+		e = w.waitPhase(v1alpha1.PhaseSucceeded)
+		w.must(w.api.Delete(t.Context(), e))
+		w.wait("gone", gone)
+		w.must(w.api.Delete(t.Context(), early)) // no garbage collector runs here
+	})
+
 	t.Run("nodes that a quota refuses take the others back with them, and wait", func(t *testing.T) {
 		// A scoped quota is left to the API server's own judgement.
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "scoped", Namespace: w.key.Namespace}}
