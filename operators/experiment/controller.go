@@ -86,6 +86,7 @@ type Reconciler struct {
 	Options  Options
 
 	reserved reservations
+	latest   latest
 	refused  refusals
 }
 
@@ -95,7 +96,7 @@ type phaseFunc func(context.Context, *scope) (stop bool, err error)
 // Reconcile brings one experiment a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var e v1alpha1.Experiment
-	if err := r.Client.Get(ctx, request.NamespacedName, &e); apierrors.IsNotFound(err) {
+	if err := r.fetch(ctx, request.NamespacedName, &e); apierrors.IsNotFound(err) {
 		err := r.widow(ctx, request.NamespacedName)
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -105,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		return ctrl.Result{}, err
 	}
 	if e.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(&e, v1alpha1.Finalizer) {
-		return ctrl.Result{}, ignoreConflict(r.addFinalizer(ctx, &e))
+		return ctrl.Result{RequeueAfter: resyncInterval}, ignoreConflict(r.addFinalizer(ctx, &e))
 	}
 	s := &scope{experiment: &e, now: r.Clock.Now(), options: r.Options.Render}
 	before := e.DeepCopy()
@@ -121,6 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		err = nil
 		s.after(200 * time.Millisecond)
 	}
+	s.resync()
 	return ctrl.Result{RequeueAfter: s.wait}, err
 }
 
@@ -144,7 +146,11 @@ func (r *Reconciler) run(ctx context.Context, s *scope) error {
 func (r *Reconciler) addFinalizer(ctx context.Context, e *v1alpha1.Experiment) error {
 	before := e.DeepCopy()
 	controllerutil.AddFinalizer(e, v1alpha1.Finalizer)
-	return r.Client.Patch(ctx, e, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := r.Client.Patch(ctx, e, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		r.latest.note(e)
+	}
+	return err
 }
 
 // writeStatus writes what changed, if anything, and only then tells the events: a conflicting write is done over.
@@ -161,6 +167,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experimen
 		if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
 			return client.IgnoreNotFound(err)
 		}
+		r.latest.note(after)
 		log.FromContext(ctx).V(1).Info("status written", "phase", after.Status.Phase, "message", after.Status.Message)
 	}
 	for _, event := range s.events {

@@ -32,6 +32,9 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (bool, error) {
 	r.refused.forget(s.experiment.UID)
 	r.tellDeletion(ctx, s)
 	left, err := r.deleteEverything(ctx, s)
+	if err == nil && len(left) == 0 { // the caches may not show yet what was made a moment ago
+		left, err = r.pastCaches().deleteEverything(ctx, s)
+	}
 	overdue := s.now.Sub(s.experiment.DeletionTimestamp.Time) > r.Options.CleanupDeadline
 	if err != nil && !overdue {
 		return true, err

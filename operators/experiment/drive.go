@@ -291,6 +291,9 @@ func (r *Reconciler) checkRun(s *scope, state runapi.State, lost map[runapi.Targ
 // noteLosses records nodes and apps that are lost, each once, and gives the targets that do nothing any more.
 func (r *Reconciler) noteLosses(ctx context.Context, s *scope, state runapi.State) (map[runapi.Target]bool, error) {
 	lost := map[runapi.Target]bool{}
+	if err := r.findMissing(ctx, s, state.Incidents); err != nil {
+		return nil, err
+	}
 	for _, l := range losses(s.topology, s.pods) {
 		for _, agent := range render.AgentsOf(s.topology) {
 			if agent.Node == l.node && (l.app == "" || l.app == agent.App) {

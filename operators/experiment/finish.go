@@ -221,8 +221,10 @@ func (r *Reconciler) expire(ctx context.Context, s *scope) (bool, error) {
 		s.after(left)
 		return false, nil
 	}
-	err := r.Client.Delete(ctx, s.experiment, client.Preconditions{UID: &s.experiment.UID})
-	return true, client.IgnoreNotFound(err)
+	// Somebody may have prolonged it a moment ago: only what was looked at is deleted.
+	s.after(0) // the deletion goes next
+	seen := client.Preconditions{UID: &s.experiment.UID, ResourceVersion: &s.experiment.ResourceVersion}
+	return true, client.IgnoreNotFound(r.Client.Delete(ctx, s.experiment, seen))
 }
 
 // deleteChildren deletes pods first and, once they are gone, what their network teardown may still

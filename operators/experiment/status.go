@@ -107,6 +107,7 @@ func (s *scope) end(phase v1alpha1.ExperimentPhase, message string) {
 	status.Phase, status.Message, status.Step = phase, message, ""
 	now := metav1.NewTime(s.now)
 	status.CompletionTime = &now
+	s.after(0) // to remove its nodes
 	if phase == v1alpha1.PhaseSucceeded {
 		status.Progress = "100%"
 		s.normal(string(phase), "%s", message)

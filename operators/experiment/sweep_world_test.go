@@ -189,6 +189,16 @@ func (w *world) inServer() map[string]*unstructured.Unstructured {
 	return found
 }
 
+// collected tells that the garbage collector takes an object, as all of its owners are gone.
+func (w *world) collected(object client.Object) bool {
+	w.t.Helper()
+	owners := object.GetOwnerReferences()
+	return len(owners) > 0 && !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool {
+		e := w.experiment()
+		return o.Kind != "Experiment" || e != nil && e.UID == o.UID
+	})
+}
+
 // outcome is what must be the same wherever the operator was killed.
 type outcome struct {
 	// Objects by kind and name, without what differs from run to run.
@@ -215,6 +225,9 @@ func (w *world) outcome() outcome {
 	for name, object := range w.inServer() {
 		for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
 			unstructured.RemoveNestedField(object.Object, "metadata", field)
+		}
+		if object.GetKind() == "Pod" {
+			unstructured.RemoveNestedField(object.Object, "status", "conditions") // by the API server's clock
 		}
 		o.Objects[name] = w.text(object.Object)
 	}

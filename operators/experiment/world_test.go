@@ -66,6 +66,10 @@ type world struct {
 	began time.Time
 	// swerved is the write after which a course left that of a success.
 	swerved int
+	// atMoment is called before the operator's turn.
+	atMoment func()
+	// restAs replaces the operator's turn in sweeps.
+	restAs func()
 	// workflows that were made in all.
 	workflows int
 
@@ -245,7 +249,12 @@ func (w *world) reconcile() (ctrl.Result, error) {
 // step lets the operator reconcile once, everybody else act, and a second pass.
 func (w *world) step() {
 	w.t.Helper()
-	if w.mirror != nil {
+	if w.atMoment != nil {
+		w.atMoment()
+	}
+	if w.restAs != nil {
+		w.restAs()
+	} else if w.mirror != nil {
 		w.rest()
 	} else if !w.once() {
 		return

@@ -1,0 +1,130 @@
+package experiment
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+const (
+	// resyncInterval after which an experiment under way is looked at again where nothing else was to wake the
+	// operator: an event that never comes costs so much time, and not the run.
+	resyncInterval = 15 * time.Second
+	// finishedInterval is that of finished ones, of which there may be many.
+	finishedInterval = 10 * time.Minute
+)
+
+// resync sees to it that no experiment depends on an event.
+func (s *scope) resync() {
+	switch {
+	case s.gone:
+	case finished(s.phase()) && s.experiment.DeletionTimestamp.IsZero():
+		s.after(finishedInterval)
+	case s.wait == 0:
+		s.after(resyncInterval)
+	}
+}
+
+// latest holds the newest resource version of each experiment that this operator has read past its caches or written.
+// etcd's revisions only grow, so a lower one is an older state.
+type latest struct {
+	mu       sync.Mutex
+	versions map[types.NamespacedName]uint64
+}
+
+func (l *latest) note(e *v1alpha1.Experiment) {
+	version, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
+	if err != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.versions == nil {
+		l.versions = map[types.NamespacedName]uint64{}
+	}
+	key := client.ObjectKeyFromObject(e)
+	l.versions[key] = max(l.versions[key], version)
+}
+
+func (l *latest) forget(key types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.versions, key)
+}
+
+// covers tells that a state is as new as the newest that is known; never so before one is.
+func (l *latest) covers(e *v1alpha1.Experiment) bool {
+	version, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, found := l.versions[client.ObjectKeyFromObject(e)]
+	return err == nil && found && version >= known
+}
+
+// fetch an experiment, never in a state from before what this operator has done with it: one that believes itself
+// in an earlier phase would delete the pods of a run, or take back its plan. A cache may lag behind the operator's
+// own writes, and after a restart be filled by an API server that is itself behind.
+func (r *Reconciler) fetch(ctx context.Context, key types.NamespacedName, e *v1alpha1.Experiment) error {
+	err := r.Client.Get(ctx, key, e)
+	if err == nil && r.latest.covers(e) || err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	*e = v1alpha1.Experiment{}
+	if err := r.Live.Get(ctx, key, e); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.latest.forget(key)
+		}
+		return err
+	}
+	r.latest.note(e)
+	return nil
+}
+
+// findMissing looks past the cache for pods that it does not show, before they are called lost for good.
+func (r *Reconciler) findMissing(ctx context.Context, s *scope, incidents []runapi.Incident) error {
+	for _, node := range s.topology.Nodes {
+		if s.pods[node.Name] != nil || noted(incidents, loss{node: node.Name, what: whatNodeFailed}) {
+			continue
+		}
+		var pod corev1.Pod
+		key := types.NamespacedName{Namespace: s.experiment.Namespace, Name: render.PodName(s.experiment.Name, node.Name)}
+		err := r.Live.Get(ctx, key, &pod)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil && metav1.IsControlledBy(&pod, s.experiment) {
+			s.pods[node.Name] = &pod
+		}
+	}
+	return nil
+}
+
+// pastCaches reads what the API server has now, for what is done once and cannot be mended.
+func (r *Reconciler) pastCaches() *Reconciler {
+	return &Reconciler{Client: freshReads{Client: r.Client, live: r.Live}, Live: r.Live, Options: r.Options, Clock: r.Clock}
+}
+
+// freshReads writes as its Client does, and reads past the caches.
+type freshReads struct {
+	client.Client
+	live client.Reader
+}
+
+func (f freshReads) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return f.live.Get(ctx, key, into, options...)
+}
+
+func (f freshReads) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	return f.live.List(ctx, into, options...)
+}
