@@ -114,7 +114,11 @@ func (m *memory) add(d *daemon) {
 	if worker == 0 || d.command == nil {
 		return
 	}
-	m.parent, m.worker = resident(d.command.Process.Pid), resident(worker)
+	held, working := resident(d.command.Process.Pid), resident(worker)
+	if working == 0 {
+		return // it has just been killed
+	}
+	m.parent, m.worker = held, working
 	m.mostParent, m.mostWorker = max(m.mostParent, m.parent), max(m.mostWorker, m.worker)
 	if worker != m.pid {
 		m.pid, m.started = worker, time.Now()
