@@ -71,7 +71,10 @@ var courses = map[string]course{
 		live: func(w *world) {
 			w.until("with T0", w.afterT0(-time.Minute))
 			w.swerve()
-			w.until("2 s after T0", w.afterT0(2*time.Second))
+			w.until("1 s after T0", w.afterT0(time.Second))
+			w.change("worse", lossOf("wan", "9%"))
+			w.capture("trace", "wan")
+			w.until("4 s after T0", w.afterT0(4*time.Second))
 			w.edit(func(e *v1alpha1.Experiment) { e.Spec.Stop = true })
 			w.untilFinished()
 			w.settle()

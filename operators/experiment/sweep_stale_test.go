@@ -102,7 +102,7 @@ func (w *world) wantEnd(deleted bool) {
 	var left []string
 	for name, object := range w.inServer() {
 		shared := strings.HasSuffix(name, " vignette-workflow") // goes with its owners
-		kept := !deleted && (name == "Workflow quickstart" || name == "Experiment quickstart")
+		kept := !deleted && slices.Contains([]string{"Workflow quickstart", "Experiment quickstart", "LiveChange worse", "Capture trace"}, name)
 		if !shared && !kept && !w.collected(object) {
 			left = append(left, name)
 		}
