@@ -190,7 +190,9 @@ func (r *Reconciler) announce(ctx context.Context, s *scope, state runapi.State,
 		}
 	}
 	if over {
-		return r.tellRadios(ctx, st)
+		if err := r.tellRadios(ctx, st); err != nil {
+			return err
+		}
 	}
 	return st.tellPeople(ctx)
 }

@@ -200,7 +200,7 @@ func (s *scope) judgeCapture(c *v1alpha1.Capture) verdict {
 // judge whether it is too late, wrong, or too soon. Only a sound spec has a topology to check against.
 func (s *scope) judge(now bool, check func() field.ErrorList) verdict {
 	if s.failure() != nil || finished(s.phase()) || s.phase() == v1alpha1.PhaseCollecting || s.phase() == v1alpha1.PhaseAnalysing {
-		return verdict{metav1.ConditionFalse, ReasonExperimentFinished, "the run of experiment " + s.experiment.Name + " is over"}
+		return s.tooLate()
 	}
 	if s.topology != nil && len(s.findings) == 0 {
 		if errs := check(); len(errs) > 0 {
@@ -211,6 +211,10 @@ func (s *scope) judge(now bool, check func() field.ErrorList) verdict {
 		return verdict{metav1.ConditionUnknown, ReasonWaitingForStart, "waiting for experiment " + s.experiment.Name + " to run"}
 	}
 	return verdict{}
+}
+
+func (s *scope) tooLate() verdict {
+	return verdict{metav1.ConditionFalse, ReasonExperimentFinished, "the run of experiment " + s.experiment.Name + " is over"}
 }
 
 // running tells that the radios are there.

@@ -39,6 +39,9 @@ func (r *Reconciler) steer(ctx context.Context, s *scope, plan *runapi.Plan, ove
 			st.networks[i].Spec.Captures = nil
 		}
 	}
+	if over {
+		r.endCaptures(s, st)
+	}
 	if over || !s.running() {
 		return st, nil
 	}
@@ -47,6 +50,15 @@ func (r *Reconciler) steer(ctx context.Context, s *scope, plan *runapi.Plan, ove
 	}
 	r.steerCaptures(s, st, plan)
 	return st, nil
+}
+
+// endCaptures notes the end of all that are under way, once the radios have been told.
+func (r *Reconciler) endCaptures(s *scope, st *steering) {
+	for _, c := range s.live.captures {
+		if c.Status.StartedAt != nil && c.Status.EndedAt == nil {
+			st.afterwards(func(ctx context.Context) error { return r.tellCapture(ctx, c, s.tooLate()) })
+		}
+	}
 }
 
 func (st *steering) network(name string) *v1alpha1.RadioNetworkSpec {
