@@ -39,10 +39,12 @@ func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
 	step := flow.Current()
 	s.enter(step.Name)
 	s.after(runningPoll)
-	if step.Name == "" || step.Phase != argo.Running {
+	// An operator that was killed between a resume and its status finds the last suspended step over.
+	drained := step.Name == argo.StepDrain && step.Phase == argo.Succeeded
+	if !drained && (step.Name == "" || step.Phase != argo.Running) {
 		return s.awaitArgo(workflow, step), nil
 	}
-	if !step.Suspend {
+	if drained || !step.Suspend {
 		err = r.follow(ctx, s, step)
 		return !s.hopeless, err
 	}
@@ -61,7 +63,7 @@ func (r *Reconciler) follow(ctx context.Context, s *scope, step argo.Step) error
 		return err
 	}
 	if state.Plan.MeasureEndNanoseconds == nil {
-		s.doom(ReasonWorkflowFailed, "step %s of the workflow began before the run was over: somebody else resumed the steps before it", step.Name)
+		s.doom(ReasonWorkflowFailed, "the workflow came to step %s before the run was over: somebody else resumed it", step.Name)
 	}
 	s.experiment.Status.Phase = v1alpha1.PhaseCollecting
 	return nil

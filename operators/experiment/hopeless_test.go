@@ -92,7 +92,7 @@ func TestARunWhoseStepsSomebodyElseResumesIsNoSuccess(t *testing.T) {
 		w.must(w.api.Update(t.Context(), u))
 		w.argo()
 	}
-	w.wantFailed(ReasonWorkflowFailed, "step collect of the workflow began before the run was over")
+	w.wantFailed(ReasonWorkflowFailed, "the workflow came to step collect before the run was over")
 	if w.experiment().Status.Results == nil {
 		t.Error("what was measured is not analysed")
 	}
