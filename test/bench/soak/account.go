@@ -189,6 +189,9 @@ func (a account) verdict(memory error) error {
 	if lost := a.drops[restartDrops]; lost != a.framesLost {
 		err = errors.Join(err, fmt.Errorf("samples count %d frames as lost in restarts, gaps name %d", lost, a.framesLost))
 	}
+	if len(a.notCaptured) > 0 {
+		err = errors.Join(err, fmt.Errorf("frames were not captured: %s; want all, as radiod and archive keep up with this load", reasons(a.notCaptured)))
+	}
 	if ended := a.delivered + a.dropped() - a.drops[ringDrops] + a.underWay; a.carried != ended {
 		err = errors.Join(err, fmt.Errorf("radiod took %d frames and says of %d what became of them", a.carried, ended))
 	}

@@ -71,7 +71,7 @@ func (b *bed) open(o options) (err error) {
 	if b.directory, err = os.MkdirTemp("", "soak-*"); err != nil {
 		return err
 	}
-	if err := b.openArchive(); err != nil {
+	if err := b.openArchive(o); err != nil {
 		return err
 	}
 	b.daemon = &daemon{server: b.listener.URL}
@@ -92,7 +92,7 @@ func (b *bed) open(o options) (err error) {
 }
 
 // openArchive starts a server and tells it of the run, as the operator does.
-func (b *bed) openArchive() (err error) {
+func (b *bed) openArchive(o options) (err error) {
 	folder := filepath.Join(b.directory, "archive")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return err
@@ -105,19 +105,32 @@ func (b *bed) openArchive() (err error) {
 	b.listener = httptest.NewServer(b.archive)
 	asOperator := client.New(b.listener.URL, http.DefaultClient, func() (string, error) { return operatorUser, nil })
 	b.log = newRadioLog(b.listener.URL + "/v1/runs/" + runUID + "/files/radio/host.jsonl")
-	_, err = asOperator.PutPlan(context.Background(), runapi.Plan{Namespace: "team", Name: "soak", UID: runUID, Phase: v1alpha1.PhaseRunning})
+	plan := runapi.Plan{Namespace: "team", Name: "soak", UID: runUID, Phase: v1alpha1.PhaseRunning}
+	if o.captures {
+		capture := runapi.PlannedCapture{Name: "run", Network: "vhf", LimitBytes: captureLimit}
+		for i := range o.nodes {
+			capture.Nodes = append(capture.Nodes, nodeName(i))
+		}
+		plan.Captures = []runapi.PlannedCapture{capture}
+	}
+	_, err = asOperator.PutPlan(context.Background(), plan)
 	return err
 }
+
+// captureLimit of each node is never reached.
+const captureLimit = 1 << 40
+
+func nodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
 
 func (b *bed) writeState(o options) error {
 	n := v1alpha1.RadioNetwork{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "soak-vhf", UID: "net"}}
 	n.Spec = v1alpha1.RadioNetworkSpec{Experiment: v1alpha1.ExperimentReference{Namespace: "team", Name: "soak", UID: runUID}, Network: "vhf", MTU: 1500, Seed: 1,
 		Waveform: v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: "20ms", Jitter: "3ms", Loss: "2%", Limit: 1000}}}
 	if o.captures {
-		n.Spec.Captures = []v1alpha1.RadioCapture{{Name: "run", LimitBytes: 1 << 40}}
+		n.Spec.Captures = []v1alpha1.RadioCapture{{Name: "run", LimitBytes: captureLimit}}
 	}
 	for i := range o.nodes {
-		n.Spec.Members = append(n.Spec.Members, v1alpha1.Member{Node: fmt.Sprintf("n%d", i+1), Group: "all", NEM: int32(i + 1), //nolint:gosec // few
+		n.Spec.Members = append(n.Spec.Members, v1alpha1.Member{Node: nodeName(i), Group: "all", NEM: int32(i + 1), //nolint:gosec // few
 			MAC: macOf(i).String(), Address: fmt.Sprintf("198.18.9.%d/24", i+1), Interface: "vhf", PodUID: types.UID(podUID(i)), Primary: true})
 	}
 	network, err := json.Marshal(n)

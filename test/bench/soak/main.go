@@ -9,6 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -83,8 +85,12 @@ func (b *bed) run(o options, before totals) (memory *memory, err error) {
 	defer kill.Stop()
 	defer report.Stop()
 	defer sample.Stop()
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	for kills := 1; ; {
 		select {
+		case s := <-interrupted: // the bed is to be cleared away
+			return memory, fmt.Errorf("ended by %v, with %v to go", s, time.Until(end).Round(time.Second))
 		case <-time.After(time.Until(end)):
 			return memory, nil
 		case <-sample.C:
