@@ -35,7 +35,7 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 .PHONY: test
 test: ## Set up all that is needed, run every test (long runs: test-long)
 	@hack/pipeline test 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
-		'unit and integration tests' '$(MAKE) -s test-unit' 'analysis tests' '$(MAKE) -s test-analysis' \
+		'unit and integration tests' '$(MAKE) -s test-unit' 'sweeps over the operator' '$(MAKE) -s test-sweep' 'analysis tests' '$(MAKE) -s test-analysis' \
 		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e'
 
 .PHONY: install
@@ -49,6 +49,10 @@ build: ## Build the programs into bin/
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module, with the race detector
 	CGO_ENABLED=1 go test -race -count=1 -timeout 20m ./...
+
+.PHONY: test-sweep
+test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour)
+	go test -count=1 -timeout 60m -run 'KilledAfterAnyWrite|AnswerIsLost|CachesThatLag|EventsThatNever|WritesNothingAtAnyMoment' ./operators/experiment
 
 .PHONY: test-hack
 test-hack: ## Unit tests of the developer cluster's own module
