@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -360,4 +362,25 @@ func FuzzParseMAC(f *testing.F) {
 			t.Errorf("ParseMAC(%q) = %x: more than 48 bits", text, uint64(m))
 		}
 	})
+}
+
+func TestEveryThreadOfTheProcessCanBeRaised(t *testing.T) {
+	before, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = RaiseProcess(20 - before) }() // the kernel answers 20 - nice
+	if err := RaiseProcess(-3); err != nil {
+		t.Skipf("not allowed here: %v", err)
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		id, _ := strconv.Atoi(thread.Name())
+		if is, err := unix.Getpriority(unix.PRIO_PROCESS, id); err == nil && 20-is != -3 {
+			t.Errorf("thread %d has priority %d, want -3", id, 20-is)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"sync"
 	"unsafe"
 
@@ -264,6 +265,26 @@ func writeFrame(fd int, data []byte) Reason {
 	default:
 		return WriteFailed
 	}
+}
+
+// RaiseProcess gives every thread of this process, and those that they will start, the scheduling priority nice. The
+// loops' own threads have to wait for the others whenever Go's garbage collector stops all of them for a moment: one that
+// got no processor then would make frames late.
+func RaiseProcess(nice int) error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		id, convErr := strconv.Atoi(thread.Name())
+		if convErr != nil {
+			return convErr
+		}
+		if setErr := unix.Setpriority(unix.PRIO_PROCESS, id, nice); setErr != nil && setErr != unix.ESRCH { // it may have ended
+			err = errors.Join(err, os.NewSyscallError("setpriority", setErr))
+		}
+	}
+	return err
 }
 
 // slice in nanoseconds is the least that kernels since 6.12 take as a thread's own time slice. The

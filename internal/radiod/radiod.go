@@ -61,7 +61,7 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "for use outside a cluster")
 	flags.StringVar(&o.ResolvConf, "resolv-conf", "/etc/resolv.conf", "file with the cluster's nameservers")
 	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
-	flags.IntVar(&o.Nice, "nice", -15, "scheduling priority of the event loops, -20 to 19")
+	flags.IntVar(&o.Nice, "nice", -15, "scheduling priority of the process, -20 to 19")
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
 	spool := flags.String("capture-spool", "512Mi", "bytes that captures may take in the state folder while the archive has not got them; what has no room is dropped and counted")
 	if err := flags.Parse(arguments); err != nil {
@@ -124,6 +124,9 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	keeper, held, err := holder.Connect(parent)
 	if err != nil {
 		return err
+	}
+	if err := radio.RaiseProcess(o.Nice); err != nil {
+		log.Warn("radiod runs with a lower priority than wanted and may be late", "nice", o.Nice, "error", err)
 	}
 	engine, err := radio.New(radio.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
 	if err != nil {
