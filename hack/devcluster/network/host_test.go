@@ -8,6 +8,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 )
 
 // inNewNamespace gives the test a network namespace of its own, and nothing
@@ -43,7 +44,7 @@ func TestUpTwiceAndDownTwiceAreHarmless(t *testing.T) {
 		if err := h.Up(); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.Attach(1, os.Getpid()); err != nil {
+		if err := h.Attach(1, unix.Gettid()); err != nil {
 			t.Fatal(err)
 		}
 		if err := h.Route(1); err != nil {
@@ -66,7 +67,7 @@ func TestUpTwiceAndDownTwiceAreHarmless(t *testing.T) {
 func TestAnUplinkIsRemovedEvenIfTheBridgeIsGone(t *testing.T) {
 	inNewNamespace(t)
 	h := Host{Plan: Plan{Index: 3}, Owner: "vignette /x"}
-	if err := errors.Join(h.Up(), h.Attach(1, os.Getpid()), h.remove("vgn3"), h.Down()); err != nil {
+	if err := errors.Join(h.Up(), h.Attach(1, unix.Gettid()), h.remove("vgn3"), h.Down()); err != nil {
 		t.Fatal(err)
 	}
 	if linkNames(t)["vgn3n1"] {
