@@ -172,7 +172,8 @@ func newNode(t *testing.T, s *fakeServer, scripts ...string) *node {
 		options: Options{LogDir: filepath.Join(dir, "log"), TokenFile: filepath.Join(dir, "token"), CgroupDir: filepath.Join(dir, "cgroup"),
 			Stdout: io.Discard, Stderr: testWriter{t}}}
 	for i, script := range scripts {
-		n.config.Instances = append(n.config.Instances, agentconfig.Instance{Name: "nor/bft/" + strconv.Itoa(i+1), Command: []string{"sh", "-c", script}})
+		// Not sh: Debian's starts programs with vfork, in which signals to it can get lost.
+		n.config.Instances = append(n.config.Instances, agentconfig.Instance{Name: "nor/bft/" + strconv.Itoa(i+1), Command: []string{"bash", "-c", script}})
 	}
 	if err := os.WriteFile(n.options.TokenFile, []byte("first\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -3,10 +3,10 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
@@ -26,13 +27,8 @@ func TestABrokerAndItsClientsUnderAgentsLoseNothing(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
-	port := address[strings.LastIndexByte(address, ':')+1:]
+	port := strconv.Itoa(testport.Free(t))
+	address := "127.0.0.1:" + port
 
 	brokers, clients := newFakeServer(t), newFakeServer(t)
 	broker := newNode(t, brokers)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -31,7 +32,7 @@ type broker struct {
 
 func startBroker(t *testing.T) *broker {
 	t.Helper()
-	b := &broker{t: t, port: freePort(t), file: filepath.Join(t.TempDir(), "mosquitto.conf")}
+	b := &broker{t: t, port: testport.Free(t), file: filepath.Join(t.TempDir(), "mosquitto.conf")}
 	config := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\npersistence false\nuser root\n", b.port)
 	if err := os.WriteFile(b.file, []byte(config), 0o644); err != nil {
 		t.Fatal(err)
@@ -81,16 +82,6 @@ func (b *broker) kill() {
 }
 
 func (b *broker) address() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
 
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
@@ -350,7 +341,7 @@ func TestMetricsTellWhatHappensWhileItRuns(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
 	config := publisherOf(b.address(), "PRT-S001", "5", 0)
-	config.MetricsPort = freePort(t)
+	config.MetricsPort = testport.Free(t)
 	other := publisherOf(b.address(), "PRT-S002", "5", 0)
 	config.Subscribe = &trafficconfig.Subscribe{Topics: []string{"#"}}
 	r := run(t, config)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -54,7 +54,7 @@ func TestMosquittoTakesTheGoldenFiles(t *testing.T) {
 	}
 	for name, site := range sites() {
 		t.Run(name, func(t *testing.T) {
-			text := strings.Replace(Config(site), "listener 1883", fmt.Sprintf("listener %d 127.0.0.1", freePort(t)), 1)
+			text := strings.Replace(Config(site), "listener 1883", fmt.Sprintf("listener %d 127.0.0.1", testport.Free(t)), 1)
 			for _, peer := range site.BridgePeers { // nobody listens on port 9 of loopback
 				text = strings.ReplaceAll(text, "address "+peer+":1883", "address 127.0.0.1:9")
 			}
@@ -70,16 +70,6 @@ func TestMosquittoTakesTheGoldenFiles(t *testing.T) {
 			}
 		})
 	}
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 func TestTheBrokerRunsOnceAndReadsItsFile(t *testing.T) {
