@@ -1,8 +1,6 @@
 package experiment
 
 import (
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,7 +11,7 @@ import (
 )
 
 func TestReconcilingAgainWritesNothingAtAnyMomentOfAnyCourse(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(courses)) {
+	for _, name := range swept() {
 		t.Run(name, func(t *testing.T) {
 			w := (&cluster{}).world(t, courses[name].change)
 			w.restAs = func() {

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"errors"
-	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -68,7 +67,7 @@ func TestEventsThatNeverComeCostABoundedTimeOnly(t *testing.T) {
 			cases[kind] = []string{kind}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(courses)) {
+	for _, name := range swept() {
 		plain := c.world(t, courses[name].change)
 		courses[name].live(plain)
 		took := plain.clock.Since(plain.began)
