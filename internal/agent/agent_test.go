@@ -462,11 +462,11 @@ func TestAnAppThatDrainsGoesOnUntilTheRunIsFinished(t *testing.T) {
 func TestOtherSignalsGoOnToTheApp(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
-	n := newNode(t, s, `trap 'echo reload' HUP; echo up; while :; do sleep 0.05; done`)
+	n := newNode(t, s, `trap 'echo reload' USR2; echo up; while :; do sleep 0.05; done`)
 	n.run()
 	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
 	waitFor(t, "up", func() bool { return s.log("stdout-1.log") == "up\n" })
-	n.signals <- syscall.SIGHUP
+	n.signals <- syscall.SIGUSR2
 	waitFor(t, "reload", func() bool { return s.log("stdout-1.log") == "up\nreload\n" })
 }
 
