@@ -1,7 +1,6 @@
 package traffic
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,11 +11,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -96,34 +95,17 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 // runner is one instance under test.
 type runner struct {
 	t     *testing.T
-	log   *safeBuffer
-	told  *safeBuffer
+	log   *syncbuffer.Buffer
+	told  *syncbuffer.Buffer
 	quiet chan struct{}
 	end   context.CancelFunc
 	done  chan error
 }
 
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
 func run(t *testing.T, config trafficconfig.Config) *runner {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &runner{t: t, log: &safeBuffer{}, told: &safeBuffer{}, quiet: make(chan struct{}), end: cancel, done: make(chan error, 1)}
+	r := &runner{t: t, log: &syncbuffer.Buffer{}, told: &syncbuffer.Buffer{}, quiet: make(chan struct{}), end: cancel, done: make(chan error, 1)}
 	go func() {
 		r.done <- Run(ctx, config, messagelog.NewWriter(r.log), r.quiet, func(text string) { fmt.Fprintln(r.told, text) })
 	}()
@@ -309,7 +291,7 @@ func TestForeignClientsUnderstandUsAndWeThem(t *testing.T) {
 	b := startBroker(t)
 	sub, pub := needs(t, "mosquitto_sub"), needs(t, "mosquitto_pub")
 	listener := exec.Command(sub, "-p", fmt.Sprint(b.port), "-t", "/PRT/#", "-C", "3", "-W", "15", "-V", "5")
-	out := &safeBuffer{}
+	out := &syncbuffer.Buffer{}
 	listener.Stdout = out
 	if err := listener.Start(); err != nil {
 		t.Fatal(err)

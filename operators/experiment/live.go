@@ -132,29 +132,31 @@ func (r *Reconciler) bind(ctx context.Context, e *v1alpha1.Experiment, object cl
 	return err == nil, client.IgnoreNotFound(err)
 }
 
+// bindAll gives those of the objects that are the experiment's.
+func bindAll[T client.Object](ctx context.Context, r *Reconciler, e *v1alpha1.Experiment, objects []T) (ours []T, err error) {
+	for _, object := range objects {
+		is, err := r.bind(ctx, e, object)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			ours = append(ours, object)
+		}
+	}
+	return ours, nil
+}
+
 // tend finds what people do to the experiment and tells them what comes of it, as far as it does not run.
 func (r *Reconciler) tend(ctx context.Context, s *scope) (bool, error) {
 	found, err := r.listLive(ctx, client.ObjectKeyFromObject(s.experiment))
 	if err != nil {
 		return true, err
 	}
-	for _, c := range found.changes {
-		ours, err := r.bind(ctx, s.experiment, c)
-		if err != nil {
-			return true, err
-		}
-		if ours {
-			s.live.changes = append(s.live.changes, c)
-		}
+	if s.live.changes, err = bindAll(ctx, r, s.experiment, found.changes); err != nil {
+		return true, err
 	}
-	for _, c := range found.captures {
-		ours, err := r.bind(ctx, s.experiment, c)
-		if err != nil {
-			return true, err
-		}
-		if ours {
-			s.live.captures = append(s.live.captures, c)
-		}
+	if s.live.captures, err = bindAll(ctx, r, s.experiment, found.captures); err != nil {
+		return true, err
 	}
 	return false, r.tellWaiting(ctx, s)
 }

@@ -2,7 +2,6 @@
 package ownapp
 
 import (
-	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -10,38 +9,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/syncbuffer"
 )
 
-// output is what a program has printed so far.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
-
-func start(t *testing.T, instance string, env []string, command ...string) (*exec.Cmd, *output) {
+func start(t *testing.T, instance string, env []string, command ...string) (*exec.Cmd, *syncbuffer.Buffer) {
 	t.Helper()
 	if _, err := exec.LookPath(command[0]); err != nil {
 		t.Skipf("needs %s", command[0])
 	}
-	out := &output{}
+	out := &syncbuffer.Buffer{}
 	c := exec.Command(command[0], command[1:]...)
 	node, _, _ := strings.Cut(instance, "/")
 	c.Env = append(append(os.Environ(), "VIGNETTE_INSTANCE="+instance, "VIGNETTE_NODE="+node), env...)
@@ -55,7 +36,7 @@ func start(t *testing.T, instance string, env []string, command ...string) (*exe
 }
 
 // stop ends a program as the agent does.
-func stop(t *testing.T, c *exec.Cmd, out *output) {
+func stop(t *testing.T, c *exec.Cmd, out *syncbuffer.Buffer) {
 	t.Helper()
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

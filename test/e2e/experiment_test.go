@@ -4,8 +4,6 @@ package e2e
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -23,14 +20,7 @@ import (
 func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
-	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "quickstart", "experiment.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &v1alpha1.Experiment{}
-	if err := yaml.UnmarshalStrict(text, e); err != nil {
-		t.Fatal(err)
-	}
+	e := scenario(t, "quickstart/experiment.yaml")
 	e.Namespace = namespace
 	mustCreate(t, e)
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)

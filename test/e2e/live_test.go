@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/pcapng"
+	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -37,28 +38,10 @@ var buildVignette = sync.OnceValues(func() (string, error) {
 	return binary, nil
 })
 
-// output collects what a command writes while others read it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // call is a vignette command that runs.
 type call struct {
 	*exec.Cmd
-	out, err output
+	out, err syncbuffer.Buffer
 }
 
 func start(t *testing.T, namespace, stdin string, args ...string) *call {

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -29,14 +28,7 @@ func analysisImage(t *testing.T) string {
 // ownApps reads the example experiment for a namespace, with an image that every installation has.
 func ownApps(t *testing.T, namespace string) *v1alpha1.Experiment {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "own-app", "experiment.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &v1alpha1.Experiment{}
-	if err := yaml.UnmarshalStrict(text, e); err != nil {
-		t.Fatal(err)
-	}
+	e := scenario(t, "own-app/experiment.yaml")
 	e.Namespace = namespace
 	for i := range e.Spec.Apps {
 		e.Spec.Apps[i].Image = analysisImage(t)

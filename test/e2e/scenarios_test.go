@@ -48,8 +48,8 @@ func runScenario(t *testing.T, path string, timeout time.Duration) runapi.Result
 	return run.finish(t, timeout)
 }
 
-// startScenario applies a file of scenarios in a namespace of its own.
-func startScenario(t *testing.T, path string) plannedRun {
+// scenario reads a file of scenarios.
+func scenario(t *testing.T, path string) *v1alpha1.Experiment {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", path))
 	if err != nil {
@@ -59,6 +59,13 @@ func startScenario(t *testing.T, path string) plannedRun {
 	if err := yaml.UnmarshalStrict(text, e); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
+	return e
+}
+
+// startScenario applies a file of scenarios in a namespace of its own.
+func startScenario(t *testing.T, path string) plannedRun {
+	t.Helper()
+	e := scenario(t, path)
 	run := plannedRun{Experiment: e, link: e.Spec.Networks[0].Waveform}
 	run.count()
 	e.Namespace = newNamespace(t)

@@ -100,12 +100,8 @@ func (p *parser) expression(depth int) (predicate, error) {
 	var last *qualifiers
 	left, err := p.term(depth, &last)
 	for err == nil {
-		combine := and
-		switch {
-		case p.take("and", "&&"):
-		case p.take("or", "||"):
-			combine = or
-		default:
+		combine := p.connective()
+		if combine == nil {
 			return left, nil
 		}
 		var right predicate
@@ -119,6 +115,17 @@ func (p *parser) expression(depth int) (predicate, error) {
 		}
 	}
 	return nil, err
+}
+
+// connective takes and or or, if one is next; nil where none is.
+func (p *parser) connective() func(a, b predicate) predicate {
+	switch {
+	case p.take("and", "&&"):
+		return and
+	case p.take("or", "||"):
+		return or
+	}
+	return nil
 }
 
 func isID(token string) bool {
@@ -226,12 +233,8 @@ func (p *parser) direction() direction {
 func (p *parser) ids(q qualifiers) (predicate, error) {
 	left, err := q.match(p.next())
 	for err == nil && !p.take(")") {
-		combine := and
-		switch {
-		case p.take("and", "&&"):
-		case p.take("or", "||"):
-			combine = or
-		default:
+		combine := p.connective()
+		if combine == nil {
 			return nil, fmt.Errorf("%q: want and, or, or )", p.peek())
 		}
 		var right predicate
