@@ -1,0 +1,99 @@
+// Package propagation reckons the pathloss between two antennas from where they are.
+//
+// Every model is a function of the two positions, the frequency and its own parameters alone, is reciprocal, and may be
+// called by several goroutines at once. A pathloss that a model cannot know is NaN. docs/radio has the formulas and their limits.
+package propagation
+
+import (
+	"math"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/terrain"
+)
+
+// Model of the propagation between two antennas, whose gains it leaves out.
+type Model interface {
+	// Pathloss in dB at a frequency in Hz; never below zero. It is +Inf where nothing arrives and NaN where it is not known.
+	Pathloss(from, to geo.Position, frequencyHertz float64) float64
+}
+
+// SpeedOfLight in m/s.
+const SpeedOfLight = 299792458.0
+
+// FreeSpace is Friis's free-space loss, 20 log(4πdf/c), over the distance between the antennas (ITU-R P.525; EMANE's "freespace").
+type FreeSpace struct{}
+
+// Pathloss in dB.
+func (FreeSpace) Pathloss(from, to geo.Position, frequencyHertz float64) float64 {
+	return FreeSpaceLoss(geo.Distance(from, to), frequencyHertz)
+}
+
+// FreeSpaceLoss over a distance in metres, in dB; zero where the antennas are so close that the formula would turn negative.
+func FreeSpaceLoss(metres, frequencyHertz float64) float64 {
+	return max(0, 20*math.Log10(4*math.Pi*metres*frequencyHertz/SpeedOfLight))
+}
+
+// TwoRay is the loss of a direct ray and one that flat ground reflects, far from the antennas: 40 log d - 20 log(h1 h2).
+// The zero value is EMANE's "2ray": at every distance, with altitudes for heights.
+type TwoRay struct {
+	// FreeSpaceWhenNear takes free space where its loss is larger, which is below the crossover distance 4π h1 h2 f/c: there
+	// the far field's formula promises less loss than free space has.
+	FreeSpaceWhenNear bool
+	// Ground that the antennas' heights are reckoned above; nil is sea level.
+	Ground terrain.Surface
+}
+
+// Pathloss in dB; +Inf for an antenna that is not above the ground.
+func (m TwoRay) Pathloss(from, to geo.Position, frequencyHertz float64) float64 {
+	metres := geo.Distance(from, to)
+	if metres == 0 {
+		return 0
+	}
+	h1, h2 := m.height(from), m.height(to)
+	if math.IsNaN(h1) || math.IsNaN(h2) {
+		return math.NaN()
+	}
+	if h1 <= 0 || h2 <= 0 {
+		return math.Inf(1)
+	}
+	loss := max(0, 40*math.Log10(metres)-20*math.Log10(h1*h2))
+	if m.FreeSpaceWhenNear {
+		loss = max(loss, FreeSpaceLoss(metres, frequencyHertz))
+	}
+	return loss
+}
+
+func (m TwoRay) height(p geo.Position) float64 {
+	if m.Ground == nil {
+		return p.Altitude
+	}
+	ground, ok := m.Ground.Elevation(p.Latitude, p.Longitude)
+	if !ok {
+		return math.NaN()
+	}
+	return p.Altitude - ground
+}
+
+// CrossoverMetres is the distance from which the two-ray loss is larger than free space.
+func CrossoverMetres(height1, height2, frequencyHertz float64) float64 {
+	return 4 * math.Pi * height1 * height2 * frequencyHertz / SpeedOfLight
+}
+
+// LogDistance is free space up to 1 m, then 10 n log d (T. S. Rappaport, Wireless Communications, 2nd ed., 4.9), with an
+// optional log-normal shadowing.
+type LogDistance struct {
+	// Exponent n of the distance: 2 is free space.
+	Exponent float64
+	// Shadowing is left out when nil.
+	Shadowing *Shadowing
+}
+
+// Pathloss in dB.
+func (m LogDistance) Pathloss(from, to geo.Position, frequencyHertz float64) float64 {
+	metres := max(1, geo.Distance(from, to))
+	loss := 20*math.Log10(4*math.Pi*frequencyHertz/SpeedOfLight) + 10*m.Exponent*math.Log10(metres)
+	if m.Shadowing != nil {
+		loss += m.Shadowing.DB(from, to)
+	}
+	return max(0, loss)
+}
