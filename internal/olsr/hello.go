@@ -1,0 +1,539 @@
+package olsr
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr/internal/core"
+	"vignette.dev/vignette/internal/olsr/rfc5444"
+)
+
+// about is what a message says of one address; -1 and a metric of 0 are nothing.
+type about struct {
+	localIf, linkStatus, otherNeighb, mpr, nbrType, gateway int
+	inLink, outLink, inNeighbour, outNeighbour              uint32
+}
+
+func (a *about) read(t *rfc5444.AddressTLV, value []byte, metricExtension uint8) {
+	number := -1
+	if len(value) == 1 {
+		number = int(value[0])
+	}
+	switch {
+	case t.Type == addressLinkMetric && t.Extension == metricExtension:
+		kinds, metric, _ := rfc5444.ReadMetric(value)
+		for bit, to := range map[uint8]*uint32{
+			rfc5444.IncomingLink: &a.inLink, rfc5444.OutgoingLink: &a.outLink,
+			rfc5444.IncomingNeighbour: &a.inNeighbour, rfc5444.OutgoingNeighbour: &a.outNeighbour,
+		} {
+			if kinds&bit != 0 {
+				*to = metric
+			}
+		}
+	case t.Extension != 0:
+	case t.Type == addressLocalIf:
+		a.localIf = number
+	case t.Type == addressLinkStatus:
+		a.linkStatus = number
+	case t.Type == addressOtherNeighb:
+		a.otherNeighb = number
+	case t.Type == addressMPR:
+		a.mpr = number
+	case t.Type == addressNbrType:
+		a.nbrType = number
+	case t.Type == addressGateway:
+		a.gateway = number
+	}
+}
+
+// scan goes through a message's addresses.
+func (r *router) scan(m *rfc5444.Message, visit func(netip.Prefix, *about)) {
+	extension := r.metricExtension()
+	for b := range m.Blocks {
+		block := &m.Blocks[b]
+		for i, address := range block.Addresses {
+			a := about{localIf: -1, linkStatus: -1, otherNeighb: -1, mpr: -1, nbrType: -1, gateway: -1}
+			for t := range block.TLVs {
+				if value, covered := block.TLVs[t].At(i); covered {
+					a.read(&block.TLVs[t], value, extension)
+				}
+			}
+			if r.c.Metric == HopCount {
+				a.inLink, a.outLink, a.inNeighbour, a.outNeighbour = 1, 1, 1, 1
+			}
+			visit(address, &a)
+		}
+	}
+}
+
+// receiveHello processes a HELLO (RFC 6130 section 12, RFC 7181 section 15.3).
+func (r *router) receiveHello(now time.Duration, i *iface, from netip.Addr, m *rfc5444.Message) error {
+	if m.HasHopLimit && m.HopLimit != 1 {
+		return fmt.Errorf("HELLO of %v: hop limit %d is not 1", from, m.HopLimit)
+	}
+	validity, interval, err := times(m)
+	if err != nil {
+		return fmt.Errorf("HELLO of %v: %w", from, err)
+	}
+	var sending, others []netip.Addr
+	mine := false
+	r.scan(m, func(p netip.Prefix, a *about) {
+		switch {
+		case a.localIf < 0:
+		case r.own[p.Addr()]:
+			mine = true
+		case a.localIf == thisIf:
+			sending = append(sending, p.Addr())
+		default:
+			others = append(others, p.Addr())
+		}
+	})
+	if mine || r.own[m.Originator] || r.own[from] {
+		return nil // a packet of its own that came back
+	}
+	if len(sending) == 0 {
+		sending = append(sending, from)
+	}
+	n := r.neighbour(now, append(slices.Clone(sending), others...), m.Originator)
+	if n == nil {
+		return fmt.Errorf("HELLO of %v: there are %d neighbours already", from, len(r.neighbours))
+	}
+	n.willFlooding, n.willRouting = willingness(m, n, &r.mprDirty)
+	l := r.link(i, n, sending[0])
+	r.hear(now, l, m, validity, interval)
+	if l.symmetric {
+		r.learnTwoHops(now, l, m, validity)
+	}
+	return nil
+}
+
+// times of a message: how long it holds, and when the next is due (0 if it does not say).
+func times(m *rfc5444.Message) (validity, interval time.Duration, err error) {
+	value, there := m.TLV(rfc5444.ValidityTime, 0)
+	validity, ok := rfc5444.TimeAt(value, m.HopCount)
+	if !there || !ok {
+		return 0, 0, errors.New("no validity time")
+	}
+	if value, there := m.TLV(rfc5444.IntervalTime, 0); there {
+		interval, _ = rfc5444.TimeAt(value, m.HopCount)
+	}
+	return min(validity, maxInterval), min(interval, maxInterval), nil
+}
+
+// willingness of a neighbour (RFC 7181 section 13.2.1): flooding in the high four bits, routing in the low.
+func willingness(m *rfc5444.Message, n *neighbour, changed *bool) (flooding, routing int) {
+	flooding, routing = WillDefault, WillDefault
+	if value, there := m.TLV(messageMPRWilling, 0); there && len(value) == 1 {
+		flooding, routing = int(value[0]>>4), int(value[0]&0xf)
+	}
+	if flooding != n.willFlooding || routing != n.willRouting {
+		*changed = true
+	}
+	return flooding, routing
+}
+
+// neighbour with these addresses, made or brought up to date (RFC 6130 section 12.3); nil if there is no room.
+func (r *router) neighbour(now time.Duration, addresses []netip.Addr, origin netip.Addr) *neighbour {
+	slices.SortFunc(addresses, netip.Addr.Compare)
+	addresses = slices.Compact(addresses)
+	if !origin.IsValid() {
+		origin = addresses[0]
+	}
+	var n *neighbour
+	for _, a := range addresses {
+		switch known := r.neighbours[a]; {
+		case known == nil || known == n:
+		case n == nil:
+			n = known
+		default: // two that turn out to be one
+			r.forget(now, known)
+		}
+	}
+	if n == nil {
+		if len(r.neighbours)+len(addresses) > maxNeighbours {
+			r.counters.Overflows++
+			return nil
+		}
+		n = &neighbour{}
+	}
+	if n.origin == origin && slices.Equal(n.addresses, addresses) {
+		return n
+	}
+	for _, a := range n.addresses {
+		delete(r.neighbours, a)
+		if !slices.Contains(addresses, a) && n.symmetric {
+			r.lost[a] = now + lostHold
+		}
+	}
+	for _, l := range slices.Clone(n.links) {
+		if !slices.Contains(addresses, l.address) {
+			r.removeLink(now, l)
+		}
+	}
+	n.origin, n.addresses = origin, addresses
+	for _, a := range addresses {
+		r.neighbours[a] = n
+	}
+	r.dirty, r.mprDirty = true, true
+	return n
+}
+
+func (r *router) forget(now time.Duration, n *neighbour) {
+	for _, l := range slices.Clone(n.links) {
+		r.removeLink(now, l)
+	}
+	for _, a := range n.addresses {
+		delete(r.neighbours, a)
+	}
+	r.dirty, r.mprDirty = true, true
+}
+
+func (r *router) link(i *iface, n *neighbour, address netip.Addr) *link {
+	if l := i.links[address]; l != nil {
+		return l
+	}
+	l := &link{iface: i, address: address, neighbour: n, twoHops: map[netip.Addr]*twoHop{}}
+	i.links[address] = l
+	n.links = append(n.links, l)
+	return l
+}
+
+// hear updates a link by a HELLO of its neighbour (RFC 6130 section 12.5, RFC 7181 section 15.3.2).
+func (r *router) hear(now time.Duration, l *link, m *rfc5444.Message, validity, interval time.Duration) {
+	first := l.until == 0
+	l.quality.Heard(r.c.Hysteresis, now, interval, first)
+	n := l.neighbour
+	out := l.outMetric
+	listed := false
+	r.scan(m, func(p netip.Prefix, a *about) {
+		if p.Addr() != l.iface.Address || a.linkStatus < 0 {
+			return
+		}
+		listed = true
+		switch a.linkStatus {
+		case statusHeard, statusSymmetric:
+			l.symmetricUntil = now + validity
+		case statusLost:
+			l.symmetricUntil = min(l.symmetricUntil, now)
+		}
+		out = a.inLink
+		if a.linkStatus == statusSymmetric {
+			l.selector = a.mpr >= 0 && a.mpr&mprFlooding != 0
+			n.selector = a.mpr >= 0 && a.mpr&mprRouting != 0
+		}
+	})
+	l.heardUntil = max(now+validity, l.symmetricUntil)
+	l.until = max(l.until, l.heardUntil+r.c.HelloValidity)
+	if listed && out != l.outMetric {
+		l.outMetric = out
+		r.dirty, r.mprDirty = true, true
+	}
+	r.measure(l, now)
+	r.refresh(now, l)
+	r.expireBy(min(l.heardUntil, l.symmetricUntil))
+	if r.c.Hysteresis != nil {
+		r.expireBy(l.quality.Due)
+	}
+}
+
+// refresh brings what depends on a link's status into line with it.
+func (r *router) refresh(now time.Duration, l *link) {
+	n := l.neighbour
+	if symmetric := l.status(now) == Symmetric; symmetric != l.symmetric {
+		l.symmetric = symmetric
+		r.dirty, r.mprDirty = true, true
+		if !symmetric {
+			r.twoHops -= len(l.twoHops)
+			clear(l.twoHops)
+			l.selector, l.floodingMPR = false, false
+		}
+	}
+	was := n.symmetric
+	n.symmetric = false
+	in, out := n.inMetric, n.outMetric
+	n.inMetric, n.outMetric, n.best = 0, 0, nil
+	for _, l := range n.links {
+		n.symmetric = n.symmetric || l.symmetric
+		if !l.usable() {
+			continue
+		}
+		if n.inMetric == 0 || l.inMetric < n.inMetric {
+			n.inMetric = l.inMetric
+		}
+		if n.best == nil || l.outMetric < n.outMetric || l.outMetric == n.outMetric && l.iface.number < n.best.iface.number {
+			n.outMetric, n.best = l.outMetric, l
+		}
+	}
+	if in != n.inMetric || out != n.outMetric {
+		r.dirty, r.mprDirty = true, true
+	}
+	switch {
+	case was && !n.symmetric:
+		n.selector, n.routingMPR = false, false
+		for _, a := range n.addresses {
+			r.lost[a] = now + lostHold
+		}
+		r.expireBy(now + lostHold)
+	case n.symmetric && !was:
+		for _, a := range n.addresses {
+			delete(r.lost, a)
+		}
+	}
+}
+
+// removeLink and, with the last one, its neighbour.
+func (r *router) removeLink(now time.Duration, l *link) {
+	l.symmetricUntil, l.heardUntil = 0, 0
+	r.refresh(now, l)
+	n := l.neighbour
+	delete(l.iface.links, l.address)
+	n.links = slices.DeleteFunc(n.links, func(other *link) bool { return other == l })
+	if len(n.links) == 0 {
+		for _, a := range n.addresses {
+			delete(r.neighbours, a)
+		}
+	}
+}
+
+// learnTwoHops updates the 2-Hop Set by a HELLO over a symmetric link (RFC 6130 section 12.6, RFC 7181 section 15.3.3).
+func (r *router) learnTwoHops(now time.Duration, l *link, m *rfc5444.Message, validity time.Duration) {
+	r.scan(m, func(p netip.Prefix, a *about) {
+		address := p.Addr()
+		if a.localIf >= 0 || r.own[address] || a.linkStatus < 0 && a.otherNeighb < 0 || slices.Contains(l.neighbour.addresses, address) {
+			return
+		}
+		known := l.twoHops[address]
+		if a.linkStatus != statusSymmetric && a.otherNeighb != statusSymmetric {
+			if known != nil {
+				delete(l.twoHops, address)
+				r.twoHops--
+				r.dirty, r.mprDirty = true, true
+			}
+			return
+		}
+		if known == nil {
+			if r.twoHops >= maxTwoHops {
+				r.counters.Overflows++
+				return
+			}
+			known = &twoHop{}
+			l.twoHops[address] = known
+			r.twoHops++
+			r.dirty, r.mprDirty = true, true
+		}
+		known.until = now + validity
+		if known.inMetric != a.inNeighbour || known.outMetric != a.outNeighbour {
+			known.inMetric, known.outMetric = a.inNeighbour, a.outNeighbour
+			r.dirty, r.mprDirty = true, true
+		}
+	})
+	r.expireBy(now + validity)
+}
+
+// sendHello generates HELLOs for an interface (RFC 6130 section 11, RFC 7181 section 15.1): one, or as many as it takes to
+// stay within the MTU. Each address is in one of them, as RFC 6130 section 11 allows.
+func (r *router) sendHello(now time.Duration, i *iface) {
+	for _, l := range i.sortedLinks() {
+		r.measure(l, now)
+		r.refresh(now, l)
+	}
+	r.chooseMPRs(now)
+	local := []rfc5444.Entry{{Address: r.whole(i.Address), Attributes: []rfc5444.Attribute{{Type: addressLocalIf, Value: []byte{thisIf}}}}}
+	for _, other := range r.ifaces {
+		if other != i {
+			local = append(local, rfc5444.Entry{Address: r.whole(other.Address), Attributes: []rfc5444.Attribute{{Type: addressLocalIf, Value: []byte{otherIf}}}})
+		}
+	}
+	m := rfc5444.Message{
+		Header: rfc5444.Header{Type: messageHello, AddressLength: r.length, Originator: r.origin},
+		TLVs: []rfc5444.TLV{
+			{Type: rfc5444.ValidityTime, Value: []byte{rfc5444.TimeCode(r.c.HelloValidity)}},
+			{Type: rfc5444.IntervalTime, Value: []byte{rfc5444.TimeCode(r.c.Hello)}},
+			{Type: messageMPRWilling, Value: []byte{uint8(*r.c.FloodingWillingness<<4 | *r.c.RoutingWillingness)}},
+		},
+	}
+	for _, message := range r.fit(m, local, r.helloEntries(now, i), i.MTU) {
+		r.counters.HellosSent++
+		r.enqueue(i, now, message)
+	}
+}
+
+// fit makes messages of a header, entries that each must have, and entries shared out, none longer than an MTU allows.
+func (r *router) fit(m rfc5444.Message, each, shared []rfc5444.Entry, mtu int) [][]byte {
+	m.Blocks = rfc5444.Blocks(append(slices.Clone(each), shared...))
+	message, err := m.Append(nil)
+	if len(shared) < 2 || err == nil && len(message) <= mtu-packetHeader {
+		if err != nil {
+			// One entry with 4 to 16 bytes of address cannot be too long.
+			panic(err)
+		}
+		return [][]byte{message}
+	}
+	half := len(shared) / 2
+	return append(r.fit(m, each, shared[:half], mtu), r.fit(m, each, shared[half:], mtu)...)
+}
+
+// helloEntries are the addresses of neighbours, equal ones side by side so that they share TLVs.
+func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
+	var entries []rfc5444.Entry
+	for _, l := range i.sortedLinks() {
+		if attributes := r.linkAttributes(now, l); attributes != nil {
+			entries = append(entries, rfc5444.Entry{Address: r.whole(l.address), Attributes: attributes})
+		}
+	}
+	for _, a := range sortedAddresses(r.neighbours) {
+		if n := r.neighbours[a]; n.symmetric && i.links[a] == nil {
+			attributes := append([]rfc5444.Attribute{{Type: addressOtherNeighb, Value: []byte{statusSymmetric}}},
+				r.metrics(0, 0, n.inMetric, n.outMetric)...)
+			entries = append(entries, rfc5444.Entry{Address: r.whole(a), Attributes: attributes})
+		}
+	}
+	for _, a := range sortedAddresses(r.lost) {
+		if i.links[a] == nil {
+			entries = append(entries, rfc5444.Entry{Address: r.whole(a), Attributes: []rfc5444.Attribute{{Type: addressOtherNeighb, Value: []byte{statusLost}}}})
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b rfc5444.Entry) int {
+		return slices.CompareFunc(a.Attributes, b.Attributes, func(a, b rfc5444.Attribute) int {
+			return cmp.Or(cmp.Compare(a.Type, b.Type), slices.Compare(a.Value, b.Value))
+		})
+	})
+	return entries
+}
+
+func (r *router) linkAttributes(now time.Duration, l *link) []rfc5444.Attribute {
+	n := l.neighbour
+	status, known := map[LinkStatus]uint8{Heard: statusHeard, Symmetric: statusSymmetric, Lost: statusLost}[l.status(now)]
+	if !known {
+		return nil
+	}
+	attributes := []rfc5444.Attribute{{Type: addressLinkStatus, Value: []byte{status}}}
+	mpr := 0
+	if l.floodingMPR {
+		mpr |= mprFlooding
+	}
+	if n.routingMPR {
+		mpr |= mprRouting
+	}
+	if l.symmetric && mpr != 0 {
+		attributes = append(attributes, rfc5444.Attribute{Type: addressMPR, Value: []byte{uint8(mpr)}})
+	}
+	if !l.symmetric && n.symmetric {
+		attributes = append(attributes, rfc5444.Attribute{Type: addressOtherNeighb, Value: []byte{statusSymmetric}})
+	}
+	switch {
+	case status == statusHeard:
+		attributes = append(attributes, r.metrics(l.inMetric, 0, n.inMetric, n.outMetric)...)
+	case status == statusSymmetric:
+		attributes = append(attributes, r.metrics(l.inMetric, l.outMetric, n.inMetric, n.outMetric)...)
+	case n.symmetric:
+		attributes = append(attributes, r.metrics(0, 0, n.inMetric, n.outMetric)...)
+	}
+	return attributes
+}
+
+// metrics as LINK_METRIC attributes, one for each distinct value; 0 is unknown.
+func (r *router) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) []rfc5444.Attribute {
+	var attributes []rfc5444.Attribute
+	values := [4]uint32{inLink, outLink, inNeighbour, outNeighbour}
+	kinds := [4]uint8{rfc5444.IncomingLink, rfc5444.OutgoingLink, rfc5444.IncomingNeighbour, rfc5444.OutgoingNeighbour}
+	for i, value := range values {
+		if value == 0 || slices.Contains(values[:i], value) {
+			continue
+		}
+		all := uint8(0)
+		for j := i; j < len(values); j++ {
+			if values[j] == value {
+				all |= kinds[j]
+			}
+		}
+		attributes = append(attributes, rfc5444.Attribute{Type: addressLinkMetric, Extension: r.metricExtension(), Value: rfc5444.MetricValue(all, value)})
+	}
+	return attributes
+}
+
+// chooseMPRs anew if the neighbourhood has changed (RFC 7181 section 18). A choice takes effect with the next HELLO, so it is
+// made just before one.
+func (r *router) chooseMPRs(_ time.Duration) {
+	if !r.mprDirty {
+		return
+	}
+	r.mprDirty = false
+	for _, i := range r.ifaces {
+		r.chooseFlooding(i)
+	}
+	r.chooseRouting()
+}
+
+func (r *router) chooseFlooding(i *iface) {
+	var candidates []core.Candidate
+	targets := map[netip.Addr]*core.Target{}
+	links := slices.DeleteFunc(i.sortedLinks(), func(l *link) bool { return !l.usable() })
+	for at, l := range links {
+		candidates = append(candidates, core.Candidate{Willingness: l.neighbour.willFlooding, Distance: l.outMetric})
+		for z, two := range l.twoHops {
+			if two.outMetric != 0 {
+				target(targets, z).Reaches = append(target(targets, z).Reaches, core.Reach{Candidate: at, Distance: two.outMetric})
+			}
+		}
+	}
+	for z, t := range targets {
+		if l := i.links[z]; l != nil && l.usable() {
+			t.Direct = l.outMetric
+		}
+	}
+	for at, chosen := range core.Cover(candidates, ordered(targets), WillAlways) {
+		if links[at].floodingMPR != chosen {
+			links[at].floodingMPR = chosen
+			r.counters.MPRChanges++
+		}
+	}
+}
+
+func (r *router) chooseRouting() {
+	var candidates []core.Candidate
+	targets := map[netip.Addr]*core.Target{}
+	near := slices.DeleteFunc(r.sortedNeighbours(), func(n *neighbour) bool { return n.best == nil })
+	for at, n := range near {
+		candidates = append(candidates, core.Candidate{Willingness: n.willRouting, Distance: n.inMetric})
+		for _, l := range n.links {
+			for z, two := range l.twoHops {
+				if two.inMetric != 0 && l.usable() {
+					target(targets, z).Reaches = append(target(targets, z).Reaches, core.Reach{Candidate: at, Distance: two.inMetric})
+				}
+			}
+		}
+	}
+	for z, t := range targets {
+		if n := r.neighbours[z]; n != nil && n.best != nil {
+			t.Direct = n.inMetric
+		}
+	}
+	for at, chosen := range core.Cover(candidates, ordered(targets), WillAlways) {
+		if near[at].routingMPR != chosen {
+			near[at].routingMPR = chosen
+			r.counters.MPRChanges++
+		}
+	}
+}
+
+func target(targets map[netip.Addr]*core.Target, z netip.Addr) *core.Target {
+	t := targets[z]
+	if t == nil {
+		t = &core.Target{}
+		targets[z] = t
+	}
+	return t
+}
+
+func ordered(targets map[netip.Addr]*core.Target) []core.Target {
+	all := make([]core.Target, 0, len(targets))
+	for _, z := range sortedAddresses(targets) {
+		all = append(all, *targets[z])
+	}
+	return all
+}

@@ -1,0 +1,39 @@
+// Package core has what both versions of OLSR do alike: duplicates, jittered queues, the choice of MPRs, shortest paths.
+// Moments are times since a Router's own beginning.
+package core
+
+import "time"
+
+// windowSize is how many sequence numbers back are remembered one by one.
+const windowSize = 64
+
+// Window remembers which sequence numbers of one originator were seen, in constant memory. A number far from the last is
+// taken for that of a restarted originator, and begins a new window, as does any after a time without a message.
+type Window struct {
+	Last uint16
+	Seen uint64
+	At   time.Duration
+	Used bool
+}
+
+// Add records a number; fresh is false if it was there.
+func (w *Window) Add(sequence uint16, now, hold time.Duration) (fresh bool) {
+	ahead := int16(sequence - w.Last)
+	switch {
+	case !w.Used || now-w.At > hold || ahead >= windowSize || ahead <= -windowSize:
+		w.Seen, w.Last = 1, sequence
+	case ahead > 0:
+		w.Seen, w.Last = w.Seen<<ahead|1, sequence
+	default:
+		bit := uint64(1) << -ahead
+		if w.Seen&bit != 0 {
+			return false
+		}
+		w.Seen |= bit
+	}
+	w.Used, w.At = true, now
+	return true
+}
+
+// Newer says whether sequence number a follows b, with wrap-around (RFC 7181 section 21, RFC 3626 section 19).
+func Newer(a, b uint16) bool { return int16(a-b) > 0 }

@@ -1,0 +1,52 @@
+package olsr_test
+
+import (
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/olsr/olsrtest"
+)
+
+var standard = olsr.Config{Hello: 2 * time.Second, TC: 5 * time.Second}
+
+// topologies that are tried. The race detector makes each cost several times as much, and there is one goroutine only.
+func topologies() int {
+	if testing.Short() || raceDetector {
+		return 20
+	}
+	return 200
+}
+
+func TestRoutesAreShortestPathsOnRandomTopologies(t *testing.T) {
+	olsrtest.RandomTopologies(t, topologies(), standard, olsr.New)
+}
+
+func TestOverheadIsPrinted(t *testing.T) {
+	for _, n := range []int{24, 60} {
+		t.Log("HELLO 2 s, TC 5 s, ", olsrtest.OverheadOf(t, n, standard, olsr.New))
+		t.Log("HELLO 2 s, TC 8 s, ", olsrtest.OverheadOf(t, n, olsr.Config{HelloValidity: 20 * time.Second, TC: 8 * time.Second, TCValidity: 80 * time.Second}, olsr.New))
+	}
+}
+
+func TestLinksThatAreThereOneWayAreNotUsed(t *testing.T) {
+	olsrtest.AsymmetricLinks(t, standard, olsr.New)
+}
+
+func TestRoutesAreFoundInSpiteOfLoss(t *testing.T) {
+	olsrtest.Loss(t, olsr.Config{HelloValidity: 20 * time.Second, TCValidity: 40 * time.Second}, olsr.New)
+}
+
+func TestRoutesFollowTheTopology(t *testing.T) { olsrtest.Changes(t, standard, olsr.New) }
+
+func TestSequenceNumbersMayBeginAgain(t *testing.T) {
+	olsrtest.Wrap(t, standard, olsr.New, func(r olsr.Router) { olsr.SetNumbers(r, 65530, 65533) })
+}
+
+func TestARestartWithASnapshotDisturbsNobody(t *testing.T) { olsrtest.Restart(t, standard, olsr.New) }
+
+func TestASilentNodeListens(t *testing.T) { olsrtest.Silence(t, standard, olsr.New) }
+
+func TestSeveralInterfacesAreOneDomain(t *testing.T) {
+	olsrtest.SeveralInterfaces(t, standard, olsr.New)
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package olsr_test
+
+const raceDetector = false

@@ -1,0 +1,320 @@
+package olsr
+
+import (
+	"fmt"
+	"math/rand"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr/rfc5444"
+)
+
+var (
+	start = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	me    = netip.MustParseAddr("10.0.0.1")
+	peer  = netip.MustParseAddr("10.0.0.2")
+	far   = netip.MustParseAddr("10.0.0.3")
+)
+
+func one(t testing.TB, c Config) *router {
+	t.Helper()
+	if c.Interfaces == nil {
+		c.Interfaces = []Interface{{Name: "r0", Address: me}}
+	}
+	r, err := New(c, func(int, []byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.(*router)
+}
+
+func attribute(kind uint8, value ...byte) rfc5444.Attribute {
+	return rfc5444.Attribute{Type: kind, Value: value}
+}
+
+// said of an address.
+func said(a netip.Addr, attributes ...rfc5444.Attribute) rfc5444.Entry {
+	return rfc5444.Entry{Address: netip.PrefixFrom(a, a.BitLen()), Attributes: attributes}
+}
+
+// hello of peer that holds for six seconds.
+func hello(t testing.TB, entries ...rfc5444.Entry) []byte {
+	t.Helper()
+	m := rfc5444.Message{
+		Header: rfc5444.Header{Type: messageHello, AddressLength: 4, Originator: peer},
+		TLVs:   []rfc5444.TLV{{Type: rfc5444.ValidityTime, Value: []byte{100}}, {Type: rfc5444.IntervalTime, Value: []byte{88}}},
+		Blocks: rfc5444.Blocks(append([]rfc5444.Entry{said(peer, attribute(addressLocalIf, thisIf))}, entries...)),
+	}
+	b, err := m.Append(rfc5444.AppendPacketHeader(nil, 0, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// tc of an originator that advertises others.
+func tc(t testing.TB, origin netip.Addr, sequence, ansn uint16, kind uint8, to ...netip.Addr) []byte {
+	t.Helper()
+	var entries []rfc5444.Entry
+	for _, a := range to {
+		entries = append(entries, said(a, attribute(addressNbrType, nbrOriginator|nbrRoutable)))
+	}
+	m := rfc5444.Message{
+		Header: rfc5444.Header{Type: messageTC, AddressLength: 4, Originator: origin, HasHopLimit: true, HopLimit: 9, HasHopCount: true, HasSequence: true, Sequence: sequence},
+		TLVs: []rfc5444.TLV{
+			{Type: rfc5444.ValidityTime, Value: []byte{111}},
+			{Type: messageContSeqNum, Extension: kind, Value: []byte{byte(ansn >> 8), byte(ansn)}},
+		},
+		Blocks: rfc5444.Blocks(entries),
+	}
+	b, err := m.Append(rfc5444.AppendPacketHeader(nil, 0, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func hear(t testing.TB, r *router, at time.Duration, packet []byte) {
+	t.Helper()
+	if err := r.Receive(start.Add(at), 0, peer, packet); err != nil {
+		t.Fatal(err)
+	}
+	r.Tick(start.Add(at))
+}
+
+func TestALinkIsHeardThenSymmetricThenLostThenForgotten(t *testing.T) {
+	r := one(t, Config{})
+	status := func(at time.Duration) string {
+		r.Tick(start.Add(at))
+		var all []string
+		for _, l := range r.Tables().Links {
+			all = append(all, string(l.Status))
+		}
+		return fmt.Sprint(all, len(r.Routes()), len(r.Tables().TwoHops))
+	}
+	symmetric := attribute(addressLinkStatus, statusSymmetric)
+	hear(t, r, 0, hello(t))
+	if got := status(0); got != "[heard] 0 0" {
+		t.Errorf("after a HELLO that does not name this node: %s", got)
+	}
+	hear(t, r, time.Second, hello(t, said(me, attribute(addressLinkStatus, statusHeard)), said(far, symmetric)))
+	if got := status(time.Second); got != "[symmetric] 2 1" {
+		t.Errorf("after one that does: %s", got)
+	}
+	hear(t, r, 2*time.Second, hello(t, said(me, symmetric), said(far, attribute(addressLinkStatus, statusLost))))
+	if got := status(3 * time.Second); got != "[symmetric] 1 0" {
+		t.Errorf("after the neighbour has lost its other one: %s", got)
+	}
+	hear(t, r, 4*time.Second, hello(t, said(me, attribute(addressLinkStatus, statusLost))))
+	if got := status(4500 * time.Millisecond); got != "[heard] 0 0" {
+		t.Errorf("after the neighbour has lost this node: %s", got)
+	}
+	if got := status(10500 * time.Millisecond); got != "[lost] 0 0" {
+		t.Errorf("after six seconds without HELLO: %s", got)
+	}
+	if got := status(17 * time.Second); got != "[] 0 0" {
+		t.Errorf("after another six: %s", got)
+	}
+}
+
+func TestALaterANSNReplacesAndAnEarlierIsIgnored(t *testing.T) {
+	r := one(t, Config{})
+	a, b, c := netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8"), netip.MustParseAddr("10.0.0.9")
+	edges := func() string {
+		var all []string
+		for _, e := range r.Tables().Topology {
+			all = append(all, e.To.String())
+		}
+		return strings.Join(all, " ")
+	}
+	for _, step := range []struct {
+		name           string
+		sequence, ansn uint16
+		kind           uint8
+		to             []netip.Addr
+		want           string
+	}{
+		{"the first", 1, 65535, completeTC, []netip.Addr{a, b}, "10.0.0.7 10.0.0.8"},
+		{"a later one over the wrap", 2, 0, completeTC, []netip.Addr{b, c}, "10.0.0.8 10.0.0.9"},
+		{"an earlier one that was overtaken", 3, 65534, completeTC, []netip.Addr{a}, "10.0.0.8 10.0.0.9"},
+		{"a duplicate", 2, 1, completeTC, []netip.Addr{a}, "10.0.0.8 10.0.0.9"},
+		{"an incomplete one", 4, 1, incompleteTC, []netip.Addr{a}, "10.0.0.7 10.0.0.8 10.0.0.9"},
+		{"an empty one", 5, 2, completeTC, nil, ""},
+	} {
+		hear(t, r, time.Second, tc(t, far, step.sequence, step.ansn, step.kind, step.to...))
+		if got := edges(); got != step.want {
+			t.Errorf("%s leaves %q, not %q", step.name, got, step.want)
+		}
+	}
+	hear(t, r, time.Second, tc(t, far, 6, 3, completeTC, a))
+	r.Tick(start.Add(20 * time.Second))
+	if got := edges(); got != "" {
+		t.Errorf("after its validity: %q", got)
+	}
+}
+
+func TestOnlyMPRSelectorsAreForwardedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		mine      []rfc5444.Attribute
+		forwarded uint64
+	}{
+		"a neighbour that did not choose this node": {[]rfc5444.Attribute{attribute(addressLinkStatus, statusSymmetric)}, 0},
+		"one that chose it for routing":             {[]rfc5444.Attribute{attribute(addressLinkStatus, statusSymmetric), attribute(addressMPR, mprRouting)}, 0},
+		"one that chose it for flooding":            {[]rfc5444.Attribute{attribute(addressLinkStatus, statusSymmetric), attribute(addressMPR, mprFlooding)}, 1},
+		"one whose link is not symmetric":           {[]rfc5444.Attribute{attribute(addressLinkStatus, statusLost), attribute(addressMPR, mprFlooding)}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := one(t, Config{})
+			hear(t, r, 0, hello(t, said(me, c.mine...)))
+			for range 3 {
+				hear(t, r, time.Second, tc(t, far, 1, 1, completeTC, peer))
+			}
+			if got := r.Counters(); got.Forwarded != c.forwarded || got.Duplicates != 2 {
+				t.Errorf("%d forwarded, %d duplicates", got.Forwarded, got.Duplicates)
+			}
+		})
+	}
+}
+
+func TestHysteresisTakesUpALinkLateAndDropsItLate(t *testing.T) {
+	r := one(t, Config{Hysteresis: &Hysteresis{Scaling: 0.5, Accept: 0.8, Reject: 0.3}})
+	symmetric := said(me, attribute(addressLinkStatus, statusSymmetric))
+	var got []string
+	at := time.Duration(0)
+	for ; at <= 6*time.Second; at += 2 * time.Second {
+		hear(t, r, at, hello(t, symmetric))
+		got = append(got, string(r.Tables().Links[0].Status))
+	}
+	if want := []string{"pending", "pending", "symmetric", "symmetric"}; !slices.Equal(got, want) {
+		t.Errorf("with each HELLO the link is %v, not %v", got, want)
+	}
+	r.Tick(start.Add(9100 * time.Millisecond))
+	if got := r.Tables().Links[0]; got.Status != Symmetric || got.Quality > 0.5 {
+		t.Errorf("one HELLO missed: %+v", got)
+	}
+	r.Tick(start.Add(11200 * time.Millisecond))
+	if got := r.Tables().Links[0]; got.Status != Lost {
+		t.Errorf("two missed: %+v", got)
+	}
+}
+
+func TestDirectionalAirtimeIsLossAndRate(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate      float64
+		sequences []uint16
+		want      uint32
+	}{
+		"no loss at 1 kbit/s":         {1000, []uint16{1, 2, 3, 4}, 1 << 21},
+		"no loss at 1 Mbit/s":         {1e6, []uint16{65534, 65535, 0, 1}, 2097},
+		"half lost at 1 Mbit/s":       {1e6, []uint16{1, 3, 5, 7, 9, 11, 13, 15}, 2097 * 15 / 8},
+		"a sender that began again":   {1e6, []uint16{9000, 9001, 4, 5}, 2097},
+		"almost all lost is the most": {1e6, []uint16{1, 200}, 8 * 2097},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d loss
+			now := time.Hour
+			for _, s := range c.sequences {
+				now += time.Second
+				d.packet(s, now)
+			}
+			got := d.metric(now, &one(t, Config{}).probe().quality, c.rate)
+			if got < c.want-c.want/200 || got > c.want+c.want/200 {
+				t.Errorf("metric %d, not %d", got, c.want)
+			}
+			if later := d.metric(now+2*time.Minute, &one(t, Config{}).probe().quality, c.rate); c.rate == 1000 && later != rfc5444.MaximumMetric {
+				t.Errorf("metric %d when nothing was heard for longer than the memory", later)
+			}
+		})
+	}
+}
+
+func (r *router) probe() *link { return r.link(r.ifaces[0], &neighbour{}, peer) }
+
+func TestConfigurationsThatCannotBeAreRefused(t *testing.T) {
+	good := []Interface{{Address: me}}
+	for want, c := range map[string]Config{
+		"interfaces: there is none":                     {},
+		"interfaces[1]: address: 10.0.0.1 is that":      {Interfaces: []Interface{{Address: me}, {Address: me}}},
+		"interfaces[1]: address: fe80::1 is of another": {Interfaces: []Interface{{Address: me}, {Address: netip.MustParseAddr("fe80::1")}}},
+		"hello: -1s is not":                             {Interfaces: good, Hello: -time.Second},
+		"helloValidity: 1s is not between 2s":           {Interfaces: good, HelloValidity: time.Second},
+		"tcValidity: 1s is not between 5s":              {Interfaces: good, TCValidity: time.Second},
+		"routingWillingness: 16 is not":                 {Interfaces: good, RoutingWillingness: new(int)},
+		"attached[0].prefix: 10.0.0.1/8 is not":         {Interfaces: good, Attached: []Attached{{Prefix: netip.MustParsePrefix("10.0.0.1/8")}}},
+		"hysteresis: scaling 2":                         {Interfaces: good, Hysteresis: &Hysteresis{Scaling: 2, Accept: 1}},
+	} {
+		if c.RoutingWillingness != nil {
+			*c.RoutingWillingness = 16
+		}
+		if _, err := New(c, nil); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, not %s…", err, want)
+		}
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	f.Add(hello(f, said(me, attribute(addressLinkStatus, statusSymmetric)), said(far, attribute(addressLinkStatus, statusSymmetric))), int64(1))
+	f.Add(tc(f, far, 1, 1, completeTC, peer), int64(2))
+	f.Add(append(hello(f), tc(f, far, 2, 1, incompleteTC, peer)[1:]...), int64(3))
+	f.Fuzz(func(t *testing.T, packet []byte, seed int64) {
+		r := one(t, Config{Seed: seed, Metric: Metric(uint64(seed) % 2)})
+		random := rand.New(rand.NewSource(seed))
+		now := start
+		for range 20 {
+			now = now.Add(time.Duration(random.Intn(3000)) * time.Millisecond)
+			_ = r.Receive(now, 0, netip.AddrFrom4([4]byte{10, 0, 0, byte(2 + random.Intn(4))}), packet)
+			if next := r.Tick(now); !next.After(start.Add(-time.Hour)) {
+				t.Fatalf("next tick at %v", next)
+			}
+			if len(packet) > 0 {
+				packet = slices.Clone(packet)
+				packet[random.Intn(len(packet))] = byte(random.Intn(256))
+			}
+		}
+		r.Tables()
+		snapshot, err := r.Snapshot(now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := one(t, Config{Metric: r.c.Metric}).Restore(now, snapshot); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzRestore(f *testing.F) {
+	r := one(f, Config{})
+	_ = r.Receive(start, 0, peer, hello(f, said(me, attribute(addressLinkStatus, statusSymmetric)), said(far, attribute(addressLinkStatus, statusSymmetric))))
+	_ = r.Receive(start, 0, peer, tc(f, far, 1, 1, completeTC, peer))
+	s, _ := r.Snapshot(start)
+	f.Add(s)
+	f.Fuzz(func(t *testing.T, snapshot []byte) {
+		r := one(t, Config{})
+		_ = r.Restore(start, snapshot)
+		for i := range 10 {
+			r.Tick(start.Add(time.Duration(i) * time.Second))
+		}
+		r.Tables()
+	})
+}
+
+func TestGarbageDoesNotFillTheMemory(t *testing.T) {
+	r := one(t, Config{})
+	random := rand.New(rand.NewSource(1))
+	address := func() netip.Addr {
+		return netip.AddrFrom4([4]byte{11, byte(random.Intn(256)), byte(random.Intn(256)), byte(random.Intn(256))})
+	}
+	for i := range 4000 {
+		to := make([]netip.Addr, 20)
+		for k := range to {
+			to[k] = address()
+		}
+		hear(t, r, time.Second, tc(t, address(), uint16(i), 1, completeTC, to...))
+	}
+	if got := len(r.index.Addrs); got > 1<<14 || len(r.topology) > 1<<14 || r.Counters().Overflows == 0 {
+		t.Errorf("%d addresses, %d overflows", got, r.Counters().Overflows)
+	}
+}

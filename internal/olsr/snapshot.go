@@ -1,0 +1,267 @@
+package olsr
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr/internal/core"
+)
+
+// snapshot of a router. Times are what remained when it was taken.
+type snapshot struct {
+	Version  int
+	Taken    time.Time
+	Origin   netip.Addr
+	Metric   Metric
+	Sequence uint16
+	ANSN     uint16
+	Content  []byte `json:",omitempty"`
+
+	Interfaces []savedInterface
+	Neighbours []savedNeighbour
+	Lost       []savedLost   `json:",omitempty"`
+	Remotes    []savedRemote `json:",omitempty"`
+}
+
+type savedInterface struct {
+	Address        netip.Addr
+	PacketSequence uint16
+	Links          []savedLink
+}
+
+type savedLink struct {
+	Address                netip.Addr
+	Heard, Symmetric, Left time.Duration
+	In, Out                uint32
+	FloodingMPR, Selector  bool
+	TwoHops                []savedTwoHop `json:",omitempty"`
+	Quality                float64
+	Pending, Lost          bool
+	Interval               time.Duration
+	Loss                   *loss `json:",omitempty"`
+}
+
+type savedTwoHop struct {
+	Address netip.Addr
+	Left    time.Duration
+	In, Out uint32
+}
+
+type savedNeighbour struct {
+	Addresses            []netip.Addr
+	Origin               netip.Addr
+	Flooding, Routing    int
+	RoutingMPR, Selector bool
+}
+
+type savedLost struct {
+	Address netip.Addr
+	Left    time.Duration
+}
+
+type savedRemote struct {
+	Origin   netip.Addr
+	ANSN     uint16
+	Left     time.Duration
+	Sequence uint16               `json:",omitempty"`
+	Seen     uint64               `json:",omitempty"`
+	Edges    []savedEdge          `json:",omitempty"`
+	Networks []savedRemoteNetwork `json:",omitempty"`
+}
+
+type savedEdge struct {
+	To       netip.Addr
+	Metric   uint32
+	Routable bool
+	Left     time.Duration
+}
+
+type savedRemoteNetwork struct {
+	Prefix netip.Prefix
+	Hops   int
+	Metric uint32
+	Left   time.Duration
+}
+
+const snapshotVersion = 1
+
+func (r *router) Snapshot(at time.Time) ([]byte, error) {
+	now := r.moment(at)
+	s := snapshot{
+		Version: snapshotVersion, Taken: at, Origin: r.origin, Metric: r.c.Metric, Sequence: r.seq, ANSN: r.ansn, Content: r.advertised,
+	}
+	for _, i := range r.ifaces {
+		saved := savedInterface{Address: i.Address, PacketSequence: i.packetSeq}
+		for _, l := range i.sortedLinks() {
+			saved.Links = append(saved.Links, r.saveLink(now, l))
+		}
+		s.Interfaces = append(s.Interfaces, saved)
+	}
+	for _, n := range r.sortedNeighbours() {
+		s.Neighbours = append(s.Neighbours, savedNeighbour{
+			Addresses: n.addresses, Origin: n.origin, Flooding: n.willFlooding, Routing: n.willRouting, RoutingMPR: n.routingMPR, Selector: n.selector,
+		})
+	}
+	for _, a := range sortedAddresses(r.lost) {
+		s.Lost = append(s.Lost, savedLost{Address: a, Left: r.lost[a] - now})
+	}
+	for i, o := range r.topology {
+		if o != nil && (o.until > now || o.processed.Used) {
+			s.Remotes = append(s.Remotes, r.saveRemote(now, r.index.Addrs[i], o))
+		}
+	}
+	return json.Marshal(s)
+}
+
+func (r *router) saveLink(now time.Duration, l *link) savedLink {
+	saved := savedLink{
+		Address: l.address, Heard: l.heardUntil - now, Symmetric: max(l.symmetricUntil-now, 0), Left: l.until - now, In: l.inMetric, Out: l.outMetric,
+		FloodingMPR: l.floodingMPR, Selector: l.selector, Quality: l.quality.Value, Pending: l.quality.Pending, Lost: l.quality.Lost, Interval: l.quality.Interval,
+	}
+	for _, z := range sortedAddresses(l.twoHops) {
+		two := l.twoHops[z]
+		saved.TwoHops = append(saved.TwoHops, savedTwoHop{Address: z, Left: two.until - now, In: two.inMetric, Out: two.outMetric})
+	}
+	if r.c.Metric == DAT {
+		copied := l.loss
+		copied.At -= now
+		saved.Loss = &copied
+	}
+	return saved
+}
+
+func (r *router) saveRemote(now time.Duration, origin netip.Addr, o *remote) savedRemote {
+	saved := savedRemote{Origin: origin, ANSN: o.ansn, Left: o.until - now, Sequence: o.processed.Last, Seen: o.processed.Seen}
+	for _, e := range o.edges {
+		saved.Edges = append(saved.Edges, savedEdge{To: r.index.Addrs[e.To], Metric: e.Metric, Routable: e.routable, Left: e.until - now})
+	}
+	for _, n := range o.networks {
+		saved.Networks = append(saved.Networks, savedRemoteNetwork{Prefix: n.prefix, Hops: n.hops, Metric: n.metric, Left: n.until - now})
+	}
+	return saved
+}
+
+func (r *router) Restore(at time.Time, text []byte) error {
+	var s snapshot
+	if err := json.Unmarshal(text, &s); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	if err := r.fits(&s); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	age := max(at.Round(0).Sub(s.Taken), 0)
+	// What it held when it was taken holds for so much less now.
+	now := r.moment(at)
+	taken := now - age
+	r.start(now)
+	for _, n := range s.Neighbours {
+		r.restoreNeighbour(now, n)
+	}
+	for n, i := range s.Interfaces {
+		r.ifaces[n].packetSeq = i.PacketSequence
+		for _, l := range i.Links {
+			r.restoreLink(now, taken, r.ifaces[n], l)
+		}
+	}
+	for _, l := range s.Lost {
+		if taken+l.Left > now && r.neighbours[l.Address] == nil {
+			r.lost[l.Address] = taken + l.Left
+		}
+	}
+	for _, o := range s.Remotes {
+		r.restoreRemote(now, taken, o)
+	}
+	for _, n := range r.sortedNeighbours() {
+		if len(n.links) == 0 {
+			r.forget(now, n)
+		}
+	}
+	// What was sent between snapshot and now must not be sent again under the same numbers.
+	sent := uint16(min(age/r.c.TC, 1<<12)) + 1
+	r.seq, r.ansn, r.advertised = s.Sequence+2*sent, s.ANSN+sent, s.Content
+	r.expireBy(now + sweepInterval)
+	for _, i := range r.ifaces {
+		i.nextHello = now + core.Jitter(r.random, r.maxJitter())
+	}
+	r.nextTC = now + core.Jitter(r.random, r.c.TC)
+	return nil
+}
+
+func (r *router) fits(s *snapshot) error {
+	if s.Version != snapshotVersion {
+		return fmt.Errorf("version %d, not %d", s.Version, snapshotVersion)
+	}
+	if s.Origin != r.origin || s.Metric != r.c.Metric || len(s.Interfaces) != len(r.ifaces) {
+		return fmt.Errorf("of %v with metric %d and %d interfaces, not %v with %d and %d", s.Origin, s.Metric, len(s.Interfaces), r.origin, r.c.Metric, len(r.ifaces))
+	}
+	for n, i := range s.Interfaces {
+		if i.Address != r.ifaces[n].Address {
+			return fmt.Errorf("interface %d is %v, not %v", n, i.Address, r.ifaces[n].Address)
+		}
+	}
+	for _, n := range s.Neighbours {
+		if len(n.Addresses) == 0 || !slices.IsSortedFunc(n.Addresses, netip.Addr.Compare) {
+			return fmt.Errorf("neighbour %v: addresses %v are none or out of order", n.Origin, n.Addresses)
+		}
+	}
+	return nil
+}
+
+func (r *router) restoreNeighbour(now time.Duration, saved savedNeighbour) {
+	n := r.neighbour(now, saved.Addresses, saved.Origin)
+	if n == nil {
+		return
+	}
+	n.willFlooding, n.willRouting, n.routingMPR, n.selector = saved.Flooding, saved.Routing, saved.RoutingMPR, saved.Selector
+}
+
+func (r *router) restoreLink(now, taken time.Duration, i *iface, saved savedLink) {
+	n := r.neighbours[saved.Address]
+	if n == nil || taken+saved.Left <= now {
+		return
+	}
+	selector := n.selector
+	l := r.link(i, n, saved.Address)
+	l.heardUntil, l.symmetricUntil, l.until = taken+saved.Heard, taken+saved.Symmetric, taken+saved.Left
+	l.inMetric, l.outMetric = saved.In, saved.Out
+	l.quality = core.Quality{Value: saved.Quality, Pending: saved.Pending, Lost: saved.Lost, Interval: saved.Interval, Due: now + saved.Interval*3/2}
+	if saved.Loss != nil {
+		l.loss = *saved.Loss
+		l.loss.Bucket &= datMemory - 1
+		l.loss.At = now
+	}
+	r.refresh(now, l)
+	if !l.symmetric {
+		return
+	}
+	l.floodingMPR, l.selector, n.selector = saved.FloodingMPR, saved.Selector, selector
+	for _, two := range saved.TwoHops {
+		if taken+two.Left > now && l.twoHops[two.Address] == nil && r.twoHops < maxTwoHops {
+			l.twoHops[two.Address] = &twoHop{until: taken + two.Left, inMetric: two.In, outMetric: two.Out}
+			r.twoHops++
+		}
+	}
+}
+
+func (r *router) restoreRemote(now, taken time.Duration, saved savedRemote) {
+	r.reserve(len(saved.Edges) + 1)
+	o := r.at(r.index.Of(saved.Origin))
+	o.ansn = saved.ANSN
+	o.until = max(taken+saved.Left, 0)
+	o.processed = core.Window{Last: saved.Sequence, Seen: saved.Seen, At: now, Used: saved.Seen != 0}
+	for _, e := range saved.Edges {
+		if taken+e.Left > now && r.allEdges < maxAllEdges {
+			o.edges = append(o.edges, remoteEdge{Edge: core.Edge{To: r.index.Of(e.To), Metric: e.Metric}, routable: e.Routable, until: taken + e.Left})
+			r.allEdges++
+		}
+	}
+	for _, n := range saved.Networks {
+		if taken+n.Left > now && r.allEdges < maxAllEdges {
+			o.networks = append(o.networks, remoteNetwork{prefix: n.Prefix, hops: n.Hops, metric: n.Metric, until: taken + n.Left})
+			r.allEdges++
+		}
+	}
+}

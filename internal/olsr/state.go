@@ -1,0 +1,243 @@
+package olsr
+
+import (
+	"cmp"
+	"hash/maphash"
+	"math/rand"
+	"net/netip"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr/internal/core"
+	"vignette.dev/vignette/internal/olsr/rfc5444"
+)
+
+// Message types, and TLVs with their values (RFC 6130 section 15, RFC 7181 section 24).
+const (
+	messageHello = 0
+	messageTC    = 1
+
+	messageMPRWilling = 7
+	messageContSeqNum = 8
+	completeTC        = 0
+	incompleteTC      = 1
+
+	addressLocalIf     = 2
+	addressLinkStatus  = 3
+	addressOtherNeighb = 4
+	addressLinkMetric  = 7
+	addressMPR         = 8
+	addressNbrType     = 9
+	addressGateway     = 10
+
+	thisIf, otherIf = 0, 1
+
+	statusLost, statusSymmetric, statusHeard = 0, 1, 2
+
+	mprFlooding, mprRouting = 1, 2
+
+	nbrOriginator, nbrRoutable = 1, 2
+)
+
+// Hold times (RFC 7181 section 5.4) and bounds of the tables.
+const (
+	duplicateHold = 30 * time.Second
+	lostHold      = 6 * time.Second
+
+	maxNeighbours = 2048
+	maxTwoHops    = 1 << 13
+	maxEdges      = 4096
+)
+
+// router is the state of a node. Its parts are named as in RFC 6130 sections 7 and 8 and RFC 7181 sections 7 to 11, without
+// their prefixes.
+type router struct {
+	c          Config
+	send       Send
+	random     *rand.Rand
+	clock      core.Epoch
+	length     int // of an address in bytes
+	origin     netip.Addr
+	own        map[netip.Addr]bool
+	ifaces     []*iface
+	seq        uint16
+	ansn       uint16
+	advertised []byte // the encoded content of the last TC
+
+	neighbours map[netip.Addr]*neighbour // by each of its addresses
+	lost       map[netip.Addr]time.Duration
+	twoHops    int
+
+	index    core.Index
+	topology []*remote // by index; nil for an address that sends no TC
+	allEdges int
+	hash     maphash.Seed
+
+	last      time.Duration
+	nextTC    time.Duration
+	emptyTCs  time.Duration // until when TCs go out that advertise nothing
+	nextSweep time.Duration
+	nextRoute time.Duration
+	mprDirty  bool
+	dirty     bool // routes do not follow from the tables
+
+	paths      core.Paths
+	routes     []Route
+	unsorted   []Route
+	generation uint64
+	counters   Counters
+
+	// Memory kept between uses.
+	routable        []bool
+	scratchEdges    []remoteEdge
+	scratchNetworks []remoteNetwork
+	packet          rfc5444.Packet
+	message         rfc5444.Message
+}
+
+// iface is a local interface (RFC 6130 section 7), with the links on it.
+type iface struct {
+	Interface
+	number    int
+	links     map[netip.Addr]*link
+	silent    bool
+	nextHello time.Duration
+	queue     core.Queue
+	packetSeq uint16
+}
+
+// link is a Link Tuple (RFC 6130 section 7.1, RFC 7181 section 8.1), with its 2-Hop Tuples (7.2).
+type link struct {
+	iface   *iface
+	address netip.Addr
+	// heardUntil, symmetricUntil and until are L_HEARD_time, L_SYM_time and L_time.
+	heardUntil, symmetricUntil, until time.Duration
+	// symmetric is whether the rest of the state knows the link as symmetric.
+	symmetric bool
+	inMetric  uint32
+	outMetric uint32
+	// floodingMPR: chosen by this node; selector: chosen this node.
+	floodingMPR, selector bool
+	neighbour             *neighbour
+	twoHops               map[netip.Addr]*twoHop
+	quality               core.Quality
+	loss                  loss
+}
+
+// neighbour is a Neighbor Tuple (RFC 6130 section 8.1, RFC 7181 section 9.1).
+type neighbour struct {
+	addresses                 []netip.Addr
+	origin                    netip.Addr
+	willFlooding, willRouting int
+	routingMPR, selector      bool
+	links                     []*link
+	symmetric                 bool
+	inMetric, outMetric       uint32
+	best                      *link // the symmetric one of the least outMetric
+}
+
+// twoHop is a 2-Hop Tuple.
+type twoHop struct {
+	until               time.Duration
+	inMetric, outMetric uint32
+}
+
+// remote is what an originator's messages told: its Advertising Remote Router Tuple, Router Topology, Routable Address
+// Topology and Attached Network Tuples (RFC 7181 section 10), and the duplicates of section 11.
+type remote struct {
+	processed, forwarded core.Window
+	received             []core.Window // by interface
+	ansn                 uint16
+	until                time.Duration
+	validity             time.Duration
+	// told is a digest of the last complete TC.
+	told     uint64
+	edges    []remoteEdge
+	networks []remoteNetwork
+}
+
+type remoteEdge struct {
+	core.Edge
+	routable bool
+	until    time.Duration
+}
+
+type remoteNetwork struct {
+	prefix netip.Prefix
+	hops   int
+	metric uint32
+	until  time.Duration
+}
+
+func (l *link) status(now time.Duration) LinkStatus {
+	switch {
+	case l.quality.Pending:
+		return Pending
+	case l.quality.Lost:
+		return Lost
+	case l.symmetricUntil > now:
+		return Symmetric
+	case l.heardUntil > now:
+		return Heard
+	}
+	return Lost
+}
+
+// usable says whether routes may lead over the link: both directions' metrics have to be known (RFC 7181 section 6.1).
+func (l *link) usable() bool { return l.symmetric && l.outMetric != 0 && l.inMetric != 0 }
+
+func sortedAddresses[V any](m map[netip.Addr]V) []netip.Addr {
+	all := make([]netip.Addr, 0, len(m))
+	for a := range m {
+		all = append(all, a)
+	}
+	slices.SortFunc(all, netip.Addr.Compare)
+	return all
+}
+
+// sortedLinks of an interface; a link is there under one address only.
+func (i *iface) sortedLinks() []*link {
+	all := make([]*link, 0, len(i.links))
+	for _, l := range i.links {
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b *link) int { return a.address.Compare(b.address) })
+	return all
+}
+
+// sortedNeighbours by originator, each once.
+func (r *router) sortedNeighbours() []*neighbour {
+	all := make([]*neighbour, 0, len(r.neighbours))
+	for a, n := range r.neighbours {
+		if a == n.addresses[0] {
+			all = append(all, n)
+		}
+	}
+	slices.SortFunc(all, func(a, b *neighbour) int {
+		return cmp.Or(a.origin.Compare(b.origin), a.addresses[0].Compare(b.addresses[0]))
+	})
+	return all
+}
+
+func (r *router) whole(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }
+
+// at is the remote of an address's number, made if need be.
+func (r *router) at(i int32) *remote {
+	for int(i) >= len(r.topology) {
+		r.topology = append(r.topology, nil)
+	}
+	if r.topology[i] == nil {
+		r.topology[i] = &remote{}
+	}
+	return r.topology[i]
+}
+
+// reserve room for so many new addresses in the graph. So many addresses as that takes are not a network, but garbage: all
+// are forgotten, and what is real is told again within a TC interval.
+func (r *router) reserve(addresses int) {
+	if len(r.index.Addrs)+addresses <= core.MaxAddresses {
+		return
+	}
+	r.counters.Overflows += uint64(len(r.index.Addrs))
+	r.index, r.topology, r.allEdges, r.dirty = core.Index{}, nil, 0, true
+}

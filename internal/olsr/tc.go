@@ -1,0 +1,272 @@
+package olsr
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"net/netip"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr/internal/core"
+	"vignette.dev/vignette/internal/olsr/rfc5444"
+)
+
+const (
+	packetHeader = 3 // bytes of a packet header with a sequence number
+	hopLimit     = 255
+	maxAllEdges  = 1 << 18
+)
+
+// flooded handles a message that is flooded over the domain: whether it is new, what it says, and whether to forward it (RFC
+// 7181 section 14).
+func (r *router) flooded(now time.Duration, i *iface, from netip.Addr, raw *rfc5444.RawMessage) error {
+	switch {
+	case !raw.Originator.IsValid() || !raw.HasSequence:
+		return fmt.Errorf("message of type %d from %v has no originator or no sequence number", raw.Type, from)
+	case r.own[raw.Originator]:
+		return nil
+	}
+	r.reserve(min(len(raw.Body), maxEdges) + 1)
+	origin := r.at(r.index.Of(raw.Originator))
+	var err error
+	if origin.processed.Add(raw.Sequence, now, duplicateHold) {
+		if raw.Type == messageTC {
+			r.counters.TCsReceived++
+			err = r.receiveTC(now, origin, raw)
+		} else {
+			r.counters.OthersReceived++
+		}
+	} else {
+		r.counters.Duplicates++
+	}
+	if err == nil {
+		r.forward(now, i, origin, from, raw)
+	}
+	return err
+}
+
+// forward a message that an MPR selector sent (RFC 7181 section 14.3). The first copy over each interface decides.
+func (r *router) forward(now time.Duration, i *iface, origin *remote, from netip.Addr, raw *rfc5444.RawMessage) {
+	l := i.links[from]
+	if l == nil || !l.symmetric {
+		return
+	}
+	for len(origin.received) <= i.number {
+		origin.received = append(origin.received, core.Window{})
+	}
+	if !origin.received[i.number].Add(raw.Sequence, now, duplicateHold) || !l.selector {
+		return
+	}
+	if !raw.HasHopLimit || raw.HopLimit <= 1 || raw.HasHopCount && raw.HopCount == hopLimit {
+		return
+	}
+	if !origin.forwarded.Add(raw.Sequence, now, duplicateHold) {
+		return
+	}
+	message := raw.Forwarded()
+	due := now + core.Jitter(r.random, r.maxJitter())
+	r.counters.Forwarded++
+	for _, out := range r.ifaces {
+		r.enqueue(out, due, message)
+	}
+}
+
+// enqueue a message for an interface, unless it is silent.
+func (r *router) enqueue(i *iface, due time.Duration, message []byte) {
+	switch {
+	case i.silent:
+		r.counters.Silenced++
+	case !i.queue.Add(due, message):
+		r.counters.Overflows++
+	}
+}
+
+// receiveTC processes a TC (RFC 7181 section 16.3).
+func (r *router) receiveTC(now time.Duration, origin *remote, raw *rfc5444.RawMessage) error {
+	digest := maphash.Bytes(r.hash, raw.Body)
+	if digest == origin.told && origin.until > now {
+		origin.extend(now + origin.validity)
+		return nil
+	}
+	m := &r.message
+	if err := raw.Decode(m); err != nil {
+		return fmt.Errorf("TC of %v: %w", raw.Originator, err)
+	}
+	if raw.AddressLength != r.length {
+		return fmt.Errorf("TC of %v: addresses of %d bytes, not %d", raw.Originator, raw.AddressLength, r.length)
+	}
+	validity, _, err := times(m)
+	if err != nil {
+		return fmt.Errorf("TC of %v: %w", raw.Originator, err)
+	}
+	number, complete := m.TLV(messageContSeqNum, completeTC)
+	if !complete {
+		number, _ = m.TLV(messageContSeqNum, incompleteTC)
+	}
+	if len(number) != 2 {
+		return fmt.Errorf("TC of %v: no ANSN", raw.Originator)
+	}
+	ansn := binary.BigEndian.Uint16(number)
+	if origin.until > now && core.Newer(origin.ansn, ansn) {
+		return nil // overtaken by a later one
+	}
+	origin.ansn, origin.until, origin.validity = ansn, max(origin.until, now+validity), validity
+	origin.told = 0
+	if value, _ := m.TLV(rfc5444.ValidityTime, 0); complete && len(value) == 1 {
+		origin.told = digest
+	}
+	r.learnTopology(now+validity, origin, m, complete)
+	r.expireBy(now + validity)
+	return nil
+}
+
+// extend all that an originator advertises.
+func (o *remote) extend(until time.Duration) {
+	o.until = until
+	for e := range o.edges {
+		o.edges[e].until = until
+	}
+	for n := range o.networks {
+		o.networks[n].until = until
+	}
+}
+
+// learnTopology takes a TC's content. A complete one replaces what was there, an incomplete one adds to it; what is not
+// repeated then runs out (RFC 7181 sections 16.3.2 to 16.4).
+func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.Message, complete bool) {
+	edges, networks := r.scratchEdges[:0], r.scratchNetworks[:0]
+	r.scan(m, func(p netip.Prefix, a *about) {
+		switch {
+		case a.outNeighbour == 0 || len(edges) >= maxEdges:
+		case a.gateway >= 0:
+			networks = append(networks, remoteNetwork{prefix: p.Masked(), hops: a.gateway, metric: a.outNeighbour, until: until})
+		case a.nbrType > 0 && p.IsSingleIP() && !r.own[p.Addr()]:
+			e := core.Edge{To: r.index.Of(p.Addr()), Metric: a.outNeighbour}
+			edges = append(edges, remoteEdge{Edge: e, routable: a.nbrType&nbrRoutable != 0, until: until})
+		}
+	})
+	r.scratchEdges, r.scratchNetworks = edges, networks
+	if !complete {
+		for _, e := range origin.edges {
+			if !slices.ContainsFunc(edges, func(other remoteEdge) bool { return other.To == e.To }) {
+				edges = append(edges, e)
+			}
+		}
+		for _, n := range origin.networks {
+			if !slices.ContainsFunc(networks, func(other remoteNetwork) bool { return other.prefix == n.prefix }) {
+				networks = append(networks, n)
+			}
+		}
+	}
+	if len(edges)+len(networks) > maxEdges || r.allEdges+len(edges)+len(networks) > maxAllEdges {
+		r.counters.Overflows += uint64(len(edges) + len(networks))
+		return
+	}
+	same := slices.EqualFunc(edges, origin.edges, func(a, b remoteEdge) bool { return a.Edge == b.Edge && a.routable == b.routable }) &&
+		slices.EqualFunc(networks, origin.networks, func(a, b remoteNetwork) bool {
+			return a.prefix == b.prefix && a.hops == b.hops && a.metric == b.metric
+		})
+	r.allEdges += len(edges) + len(networks) - len(origin.edges) - len(origin.networks)
+	origin.edges = append(origin.edges[:0], edges...)
+	origin.networks = append(origin.networks[:0], networks...)
+	r.dirty = r.dirty || !same
+}
+
+// advertisement is what this node's TCs say: its routing MPR selectors and attached networks (RFC 7181 section 16.1).
+func (r *router) advertisement() []rfc5444.Entry {
+	var entries []rfc5444.Entry
+	add := func(kind uint8, p netip.Prefix, value uint8, metric uint32) {
+		entries = append(entries, rfc5444.Entry{Address: p, Attributes: append(
+			[]rfc5444.Attribute{{Type: kind, Value: []byte{value}}}, r.metrics(0, 0, 0, metric)...)})
+	}
+	near := r.sortedNeighbours()
+	for _, n := range near {
+		if n.selector && n.best != nil {
+			kind := uint8(nbrOriginator)
+			if slices.Contains(n.addresses, n.origin) {
+				kind |= nbrRoutable
+			}
+			add(addressNbrType, r.whole(n.origin), kind, n.outMetric)
+		}
+	}
+	for _, n := range near {
+		for _, a := range n.addresses {
+			if n.selector && n.best != nil && a != n.origin {
+				add(addressNbrType, r.whole(a), nbrRoutable, n.outMetric)
+			}
+		}
+	}
+	for _, a := range r.c.Attached {
+		add(addressGateway, a.Prefix, uint8(max(a.Hops, 1)), max(a.Metric, r.hopMetric()))
+	}
+	return entries
+}
+
+// hopMetric is that of one link without loss.
+func (r *router) hopMetric() uint32 {
+	if r.c.Metric == DAT {
+		return datConstant
+	}
+	return rfc5444.MinimumMetric
+}
+
+// sendTC generates TCs (RFC 7181 section 16.1): one, or several incomplete ones if it would not fit the smallest MTU. One
+// that no longer advertises anything is repeated until its last content has run out everywhere.
+func (r *router) sendTC(now time.Duration) {
+	entries := r.advertisement()
+	content := encodeEntries(entries, r.length)
+	if !bytes.Equal(content, r.advertised) {
+		r.ansn++
+		if len(entries) == 0 {
+			r.emptyTCs = now + r.c.TCValidity
+		}
+		r.advertised = content
+	}
+	if len(entries) == 0 && now >= r.emptyTCs {
+		return
+	}
+	mtu := r.ifaces[0].MTU
+	for _, i := range r.ifaces {
+		mtu = min(mtu, i.MTU)
+	}
+	m := r.tcHeader(completeTC)
+	messages := r.fit(m, nil, entries, mtu)
+	if len(messages) > 1 {
+		messages = r.fit(r.tcHeader(incompleteTC), nil, entries, mtu)
+	}
+	for _, message := range messages {
+		r.seq++
+		binary.BigEndian.PutUint16(message[4+r.length+2:], r.seq)
+		r.counters.TCsSent++
+		for _, i := range r.ifaces {
+			r.enqueue(i, now, message)
+		}
+	}
+}
+
+func (r *router) tcHeader(completeness uint8) rfc5444.Message {
+	return rfc5444.Message{
+		Header: rfc5444.Header{
+			Type: messageTC, AddressLength: r.length, Originator: r.origin,
+			HasHopLimit: true, HopLimit: hopLimit, HasHopCount: true, HasSequence: true,
+		},
+		TLVs: []rfc5444.TLV{
+			{Type: rfc5444.ValidityTime, Value: []byte{rfc5444.TimeCode(r.c.TCValidity)}},
+			{Type: rfc5444.IntervalTime, Value: []byte{rfc5444.TimeCode(r.c.TC)}},
+			{Type: messageContSeqNum, Extension: completeness, Value: binary.BigEndian.AppendUint16(nil, r.ansn)},
+		},
+	}
+}
+
+func encodeEntries(entries []rfc5444.Entry, length int) []byte {
+	m := rfc5444.Message{Header: rfc5444.Header{AddressLength: length}, Blocks: rfc5444.Blocks(entries)}
+	b, err := m.Append(nil)
+	if err != nil {
+		// Too much for one message: several will carry it, and each change still shows here.
+		half := len(entries) / 2
+		return append(encodeEntries(entries[:half], length), encodeEntries(entries[half:], length)...)
+	}
+	return b
+}

@@ -1,0 +1,52 @@
+package v1
+
+import (
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/olsr/olsrtest"
+)
+
+// e1 are the intervals of experiment E1.
+var (
+	e1       = olsr.Config{Hello: 2 * time.Second, HelloValidity: 20 * time.Second, TC: 8 * time.Second, TCValidity: 80 * time.Second}
+	standard = olsr.Config{Hello: 2 * time.Second, TC: 5 * time.Second}
+)
+
+// topologies that are tried. The race detector makes each cost several times as much, and there is one goroutine only.
+func topologies() int {
+	if testing.Short() || raceDetector {
+		return 20
+	}
+	return 200
+}
+
+func TestRoutesAreShortestPathsOnRandomTopologies(t *testing.T) {
+	olsrtest.RandomTopologies(t, topologies(), standard, New)
+}
+
+func TestOverheadIsPrinted(t *testing.T) {
+	for _, n := range []int{24, 60} {
+		t.Log("HELLO 2 s, TC 5 s, ", olsrtest.OverheadOf(t, n, standard, New))
+		t.Log("HELLO 2 s, TC 8 s, ", olsrtest.OverheadOf(t, n, e1, New))
+	}
+}
+
+func TestLinksThatAreThereOneWayAreNotUsed(t *testing.T) {
+	olsrtest.AsymmetricLinks(t, standard, New)
+}
+
+func TestRoutesAreFoundInSpiteOfLoss(t *testing.T) { olsrtest.Loss(t, e1, New) }
+
+func TestRoutesFollowTheTopology(t *testing.T) { olsrtest.Changes(t, standard, New) }
+
+func TestSequenceNumbersMayBeginAgain(t *testing.T) {
+	olsrtest.Wrap(t, standard, New, func(r olsr.Router) { r.(*router).Sequence, r.(*router).ANSN = 65530, 65533 })
+}
+
+func TestARestartWithASnapshotDisturbsNobody(t *testing.T) { olsrtest.Restart(t, standard, New) }
+
+func TestASilentNodeListens(t *testing.T) { olsrtest.Silence(t, standard, New) }
+
+func TestSeveralInterfacesAreOneDomain(t *testing.T) { olsrtest.SeveralInterfaces(t, standard, New) }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package v1
+
+const raceDetector = false

@@ -1,0 +1,131 @@
+package v1
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"reflect"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr"
+)
+
+var start = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func addresses(all ...string) (parsed []netip.Addr) {
+	for _, a := range all {
+		parsed = append(parsed, netip.MustParseAddr(a))
+	}
+	return parsed
+}
+
+func TestAMessageIsLaidOutAsTheStandardSays(t *testing.T) {
+	h := hello{Interval: 2 * time.Second, Willingness: 3, Groups: []group{
+		{Link: linkSymmetric, Neighbour: mprNeighbour, Addresses: addresses("10.0.0.2")},
+		{Link: linkAsymmetric, Neighbour: notNeighbour, Addresses: addresses("10.0.0.3", "10.0.0.4")},
+	}}
+	m := message{Type: typeHello, Validity: 6 * time.Second, Originator: netip.MustParseAddr("10.0.0.1"), TTL: 1, Sequence: 7, Body: h.append(nil)}
+	want := "01" + "86" + "0024" + "0a000001" + "01" + "00" + "0007" + // message header
+		"0000" + "05" + "03" + // HELLO
+		"0a" + "00" + "0008" + "0a000002" + "01" + "00" + "000c" + "0a0000030a000004"
+	if got := hex.EncodeToString(m.append(nil)); got != want {
+		t.Errorf("%s, not\n%s", got, want)
+	}
+	packet := append([]byte{0, 4 + 36, 0, 1}, m.append(nil)...)
+	read, err := split(packet, nil)
+	if err != nil || len(read) != 1 || read[0].Validity != 6*time.Second || read[0].Sequence != 7 {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	if got, err := readHello(read[0].Body); err != nil || !reflect.DeepEqual(got, h) {
+		t.Errorf("%+v, %v, not %+v", got, err, h)
+	}
+}
+
+func TestTimesAreThoseOfTheStandard(t *testing.T) {
+	// RFC 3626 section 18.3: 2 s is mantissa 0 exponent 5, 6 s is 8 and 6, 15 s is 14 and 7, 30 s is 14 and 8.
+	for code, want := range map[uint8]time.Duration{0x05: 2 * time.Second, 0x86: 6 * time.Second, 0xe7: 15 * time.Second, 0xe8: 30 * time.Second} {
+		if timeOf(code) != want || timeCode(want) != code {
+			t.Errorf("%#x is %v, %v is %#x", code, timeOf(code), want, timeCode(want))
+		}
+	}
+	for code := range 256 {
+		if got := timeCode(timeOf(uint8(code))); timeOf(got) != timeOf(uint8(code)) {
+			t.Errorf("%#x comes back as %#x", code, got)
+		}
+	}
+	if timeCode(0) != 0 || timeCode(24*time.Hour) != 0xff {
+		t.Error("too short and too long times are not the least and the greatest")
+	}
+}
+
+func TestNetworksAreReadAsTheyWereWritten(t *testing.T) {
+	want := []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("192.168.4.0/22"), netip.MustParsePrefix("10.0.0.1/32")}
+	if got, err := readHNA(appendHNA(nil, want)); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := readHNA([]byte{10, 0, 0, 0, 255, 0, 255, 0}); err == nil {
+		t.Error("a netmask with a gap is accepted")
+	}
+}
+
+func TestAGatewayIsFoundByAll(t *testing.T) {
+	r, err := New(olsr.Config{Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("10.0.0.1")}}}, func(int, []byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer := netip.MustParseAddr("10.0.0.2")
+	send := func(m message) {
+		m.Validity, m.Originator = 6*time.Second, peer
+		bytes := m.append([]byte{0, 0, 0, 1})
+		bytes[1] = byte(len(bytes))
+		if err := r.Receive(start, 0, peer, bytes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	network := netip.MustParsePrefix("192.168.0.0/16")
+	h := hello{Groups: []group{{Link: linkAsymmetric, Addresses: addresses("10.0.0.1")}}}
+	send(message{Type: typeHello, TTL: 1, Sequence: 1, Body: h.append(nil)})
+	send(message{Type: typeHNA, TTL: 9, Sequence: 2, Body: appendHNA(nil, []netip.Prefix{network})})
+	r.Tick(start)
+	routes := r.Routes()
+	if len(routes) != 2 || routes[1].Destination != network || routes[1].NextHop != peer || routes[1].Hops != 2 {
+		t.Errorf("%+v", routes)
+	}
+	r.Tick(start.Add(7 * time.Second))
+	if routes := r.Routes(); len(routes) != 0 {
+		t.Errorf("when it has run out: %+v", routes)
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	h := hello{Interval: time.Second, Groups: []group{{Link: linkSymmetric, Neighbour: mprNeighbour, Addresses: addresses("10.0.0.1")}}}
+	for _, m := range []message{
+		{Type: typeHello, TTL: 1, Body: h.append(nil)}, {Type: typeTC, TTL: 9, Body: appendTC(nil, 1, addresses("10.0.0.3"))},
+		{Type: typeMID, TTL: 9, Body: appendAddresses(nil, addresses("10.0.0.4"))}, {Type: typeHNA, TTL: 9, Body: appendHNA(nil, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})},
+	} {
+		m.Originator = netip.MustParseAddr("10.0.0.2")
+		b := m.append([]byte{0, 0, 0, 1})
+		b[1] = byte(len(b))
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, packet []byte) {
+		made, err := New(olsr.Config{Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("10.0.0.1")}}}, func(int, []byte) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 6 {
+			now := start.Add(time.Duration(i) * 1500 * time.Millisecond)
+			_ = made.Receive(now, 0, netip.MustParseAddr("10.0.0.2"), packet)
+			made.Tick(now)
+		}
+		made.Tables()
+		snapshot, err := made.Snapshot(start.Add(10 * time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, _ := New(olsr.Config{Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("10.0.0.1")}}}, func(int, []byte) {})
+		if err := again.Restore(start.Add(10*time.Second), snapshot); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,298 @@
+// Package v1 has the Optimized Link State Routing Protocol version 1 (RFC 3626) as a state machine with the same interface as
+// version 2: package olsr. IPv4 only.
+package v1
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand"
+	"net/netip"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/olsr/internal/core"
+)
+
+const sweepInterval = 100 * time.Millisecond
+
+// New returns a Router of OLSRv1 that sends by send.
+func New(c olsr.Config, send olsr.Send) (olsr.Router, error) {
+	c, err := c.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !c.Interfaces[0].Address.Is4():
+		return nil, fmt.Errorf("interfaces[0].address: %v: OLSRv1 is for IPv4", c.Interfaces[0].Address)
+	case len(c.Interfaces) > 64:
+		return nil, fmt.Errorf("interfaces: %d are more than 64", len(c.Interfaces))
+	case c.Metric != olsr.HopCount:
+		return nil, fmt.Errorf("metric: OLSRv1 knows hop count only")
+	}
+	r := &router{
+		c: c, send: send, random: rand.New(rand.NewSource(c.Seed)), origin: c.Interfaces[0].Address, own: map[netip.Addr]bool{},
+		tables: tables{
+			Links: map[linkKey]*link{}, Neighbours: map[netip.Addr]*neighbour{}, Mains: map[netip.Addr]*alias{}, Origins: map[netip.Addr]*origin{},
+		},
+		nextSweep: core.Forever, dirty: true,
+	}
+	r.Sequence, r.ANSN = uint16(r.random.Uint32()), uint16(r.random.Uint32())
+	for n, i := range c.Interfaces {
+		r.own[i.Address] = true
+		r.ifaces = append(r.ifaces, &iface{Interface: i, number: n, packetSeq: uint16(r.random.Uint32())})
+	}
+	return r, nil
+}
+
+// maxJitter is MAXJITTER (RFC 3626 section 18.3).
+func (r *router) maxJitter() time.Duration { return r.c.Hello / 4 }
+
+func (r *router) moment(at time.Time) time.Duration {
+	r.last = max(r.last, r.clock.Moment(at))
+	if r.nextTC == 0 {
+		for _, i := range r.ifaces {
+			i.nextHello = r.last + core.Jitter(r.random, r.c.Hello)
+		}
+		r.nextTC = r.last + r.c.Hello + core.Jitter(r.random, r.c.TC)
+		r.nextMID = r.last + core.Jitter(r.random, r.c.Hello)
+		r.nextHNA = r.nextTC
+	}
+	return r.last
+}
+
+func (r *router) Receive(at time.Time, number int, from netip.Addr, packet []byte) error {
+	now := r.moment(at)
+	if number < 0 || number >= len(r.ifaces) {
+		return fmt.Errorf("interface %d: there are %d", number, len(r.ifaces))
+	}
+	r.counters.PacketsReceived++
+	r.counters.BytesReceived += uint64(len(packet))
+	from = from.Unmap()
+	if r.own[from] || !from.Is4() {
+		return nil
+	}
+	var err error
+	r.messages, err = split(packet, r.messages[:0])
+	for i := range r.messages {
+		err = errors.Join(err, r.receive(now, r.ifaces[number], from, &r.messages[i]))
+	}
+	if err != nil {
+		r.counters.Refused++
+	}
+	return err
+}
+
+// receive a message (RFC 3626 section 3.4).
+func (r *router) receive(now time.Duration, i *iface, from netip.Addr, m *message) error {
+	if m.TTL == 0 || r.own[m.Originator] {
+		return nil
+	}
+	if m.Type == typeHello {
+		r.counters.HellosReceived++
+		return r.receiveHello(now, i, from, m)
+	}
+	l := r.Links[linkKey{i.number, from}]
+	if l == nil || l.status(now) != olsr.Symmetric {
+		// Not even a duplicate of a later copy (RFC 3626 sections 3.4.1, 5.4, 9.5 and 12.5).
+		return nil
+	}
+	o := r.Origins[m.Originator]
+	if o == nil {
+		if len(r.Origins) >= maxOrigins {
+			r.counters.Overflows++
+			return nil
+		}
+		o = &origin{}
+		r.Origins[m.Originator] = o
+		r.expireBy(now + duplicateHold)
+	}
+	var err error
+	switch {
+	case !o.Processed.Add(m.Sequence, now, duplicateHold):
+		r.counters.Duplicates++
+	case m.Type == typeTC:
+		r.counters.TCsReceived++
+		err = r.receiveTC(now, o, m)
+	case m.Type == typeMID:
+		r.counters.OthersReceived++
+		err = r.receiveMID(now, m)
+	case m.Type == typeHNA:
+		r.counters.OthersReceived++
+		err = r.receiveHNA(now, o, m)
+	default:
+		r.counters.OthersReceived++
+	}
+	if err == nil {
+		r.forward(now, i, o, from, m)
+	}
+	return err
+}
+
+// forward by the default algorithm (RFC 3626 section 3.4.1). The first copy over each interface decides.
+func (r *router) forward(now time.Duration, i *iface, o *origin, from netip.Addr, m *message) {
+	for len(o.Received) <= i.number {
+		o.Received = append(o.Received, core.Window{})
+	}
+	if !o.Received[i.number].Add(m.Sequence, now, duplicateHold) || m.TTL <= 1 {
+		return
+	}
+	n := r.Neighbours[r.main(from)]
+	if n == nil || n.Selector <= now || !o.Forwarded.Add(m.Sequence, now, duplicateHold) {
+		return
+	}
+	copied := slices.Clone(m.Bytes)
+	copied[8]--
+	copied[9]++
+	due := now + core.Jitter(r.random, r.maxJitter())
+	r.counters.Forwarded++
+	for _, out := range r.ifaces {
+		r.enqueue(out, due, copied)
+	}
+}
+
+func (r *router) enqueue(i *iface, due time.Duration, bytes []byte) {
+	switch {
+	case i.silent:
+		r.counters.Silenced++
+	case !i.queue.Add(due, bytes):
+		r.counters.Overflows++
+	}
+}
+
+func (r *router) Tick(at time.Time) time.Time {
+	now := r.moment(at)
+	if now >= r.nextSweep {
+		r.sweep(now)
+	}
+	r.generate(now)
+	for _, i := range r.ifaces {
+		if due, waiting := i.queue.Due(); waiting && due <= now {
+			i.queue.Flush(i.MTU-packetHeader, func(messages [][]byte) { r.transmit(i, messages) })
+		}
+	}
+	if r.dirty && now >= r.nextRoute {
+		r.calculate(now)
+		r.nextRoute = now + r.c.RouteInterval
+	}
+	return r.clock.Time(r.next())
+}
+
+// generate the messages that are due. MID is for nodes with several interfaces, HNA for gateways (RFC 3626 sections 5.2 and
+// 12.2), both at the interval of TC.
+func (r *router) generate(now time.Duration) {
+	after := func(due, interval time.Duration) time.Duration {
+		return max(now, due) + interval - core.Jitter(r.random, min(r.maxJitter(), interval/4))
+	}
+	for _, i := range r.ifaces {
+		if now >= i.nextHello {
+			i.nextHello = after(i.nextHello, r.c.Hello)
+			r.sendHello(now, i)
+		}
+	}
+	if now >= r.nextTC {
+		r.nextTC = after(r.nextTC, r.c.TC)
+		r.sendTC(now)
+	}
+	if now >= r.nextMID {
+		r.nextMID = after(r.nextMID, r.c.TC)
+		if len(r.ifaces) > 1 {
+			var others []netip.Addr
+			for _, i := range r.ifaces[1:] {
+				others = append(others, i.Address)
+			}
+			r.flood(now, typeMID, appendAddresses(nil, others))
+		}
+	}
+	if now >= r.nextHNA {
+		r.nextHNA = after(r.nextHNA, r.c.TC)
+		var networks []netip.Prefix
+		for _, a := range r.c.Attached {
+			networks = append(networks, a.Prefix)
+		}
+		for chunk := range slices.Chunk(networks, (r.leastMTU()-packetHeader-messageHeader)/(2*addressSize)) {
+			r.flood(now, typeHNA, appendHNA(nil, chunk))
+		}
+	}
+}
+
+// flood a message of this node over the domain.
+func (r *router) flood(now time.Duration, kind uint8, body []byte) {
+	if kind == typeTC {
+		r.counters.TCsSent++
+	} else {
+		r.counters.OthersSent++
+	}
+	r.Sequence++
+	m := message{Type: kind, Validity: r.c.TCValidity, Originator: r.origin, TTL: 255, Sequence: r.Sequence, Body: body}
+	bytes := m.append(nil)
+	for _, i := range r.ifaces {
+		r.enqueue(i, now, bytes)
+	}
+}
+
+func (r *router) leastMTU() int {
+	least := r.ifaces[0].MTU
+	for _, i := range r.ifaces {
+		least = min(least, i.MTU)
+	}
+	return least
+}
+
+func (r *router) transmit(i *iface, messages [][]byte) {
+	packet := make([]byte, packetHeader, packetHeader+len(messages[0]))
+	for _, m := range messages {
+		packet = append(packet, m...)
+	}
+	binary.BigEndian.PutUint16(packet, uint16(len(packet)))
+	i.packetSeq++
+	binary.BigEndian.PutUint16(packet[2:], i.packetSeq)
+	r.counters.PacketsSent++
+	r.counters.BytesSent += uint64(len(packet))
+	r.send(i.number, packet)
+}
+
+func (r *router) next() time.Duration {
+	next := min(r.nextTC, r.nextMID, r.nextHNA, r.nextSweep)
+	for _, i := range r.ifaces {
+		next = min(next, i.nextHello)
+		if due, waiting := i.queue.Due(); waiting {
+			next = min(next, due)
+		}
+	}
+	if r.dirty {
+		next = min(next, r.nextRoute)
+	}
+	return next
+}
+
+func (r *router) Transmit(at time.Time, number int, allowed bool) {
+	now := r.moment(at)
+	if number < 0 || number >= len(r.ifaces) || r.ifaces[number].silent == !allowed {
+		return
+	}
+	i := r.ifaces[number]
+	i.silent = !allowed
+	if allowed {
+		i.nextHello = now
+		return
+	}
+	r.counters.Silenced += uint64(i.queue.Clear())
+}
+
+func (r *router) Attach(at time.Time, attached []olsr.Attached) error {
+	r.moment(at)
+	c := r.c
+	c.Attached = slices.Clone(attached)
+	c, err := c.WithDefaults()
+	if err != nil {
+		return err
+	}
+	r.c.Attached, r.dirty = c.Attached, true
+	return nil
+}
+
+func (r *router) Routes() []olsr.Route    { return r.routes }
+func (r *router) Generation() uint64      { return r.generation }
+func (r *router) Counters() olsr.Counters { return r.counters }
