@@ -45,7 +45,7 @@ const (
 type server interface {
 	AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error)
 	Report(ctx context.Context, report runapi.AgentReport) error
-	AppendLog(ctx context.Context, app, file string, offset int64, content io.Reader) (runapi.LogPosition, error)
+	AppendLogs(ctx context.Context, app string, parts []client.LogPart) ([]client.Appended, error)
 }
 
 // Clock is how the agent tells and waits for the time.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bufio"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -29,6 +30,8 @@ type fakeServer struct {
 	refuse, tear, sealed bool
 	// full is a log that there is no room for.
 	full string
+	// requests with logs that were answered.
+	requests int
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -36,7 +39,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/agent/plan", s.servePlan)
 	mux.HandleFunc("POST /v1/agent/report", s.serveReport)
-	mux.HandleFunc("POST /v1/agent/logs/{app}/{file}", s.serveLog)
+	mux.HandleFunc("POST /v1/agent/logs/{app}", s.serveLogs)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		refuse := s.refuse
@@ -79,33 +82,52 @@ func (s *fakeServer) serveReport(w http.ResponseWriter, r *http.Request) {
 	s.reports = append(s.reports, report)
 }
 
-func (s *fakeServer) serveLog(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	offset, _ := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
-	name := r.PathValue("file")
+func (s *fakeServer) serveLogs(w http.ResponseWriter, r *http.Request) {
+	body := bufio.NewReader(r.Body)
+	answers := []runapi.LogAnswer{}
+	for {
+		header, err := body.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var part runapi.LogPart
+		if err := json.Unmarshal(header, &part); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		content := make([]byte, part.Bytes)
+		if _, err := io.ReadFull(body, content); err != nil {
+			return
+		}
+		answers = append(answers, s.appendLog(part, content))
+	}
+	s.mu.Lock()
+	s.requests++
+	s.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(answers)
+}
+
+func (s *fakeServer) appendLog(part runapi.LogPart, content []byte) runapi.LogAnswer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := int64(len(s.logs[name]))
+	size := int64(len(s.logs[part.File]))
 	switch {
 	case s.sealed:
-		w.WriteHeader(http.StatusGone)
-		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "the run is sealed"})
-	case strings.ContainsAny(name, ": "):
-		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "file name: want letters, digits, dots, hyphens and underscores"})
-	case s.full == name:
-		w.WriteHeader(http.StatusInsufficientStorage)
-	case offset != size:
-		w.WriteHeader(http.StatusConflict)
-		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "offset is not the size", Size: &size})
+		return runapi.LogAnswer{Status: http.StatusGone, Error: "the run is sealed"}
+	case strings.ContainsAny(part.File, ": "):
+		return runapi.LogAnswer{Status: http.StatusBadRequest, Error: "file name: want letters, digits, dots, hyphens and underscores"}
+	case s.full == part.File:
+		return runapi.LogAnswer{Status: http.StatusInsufficientStorage}
+	case part.Offset != size:
+		return runapi.LogAnswer{Status: http.StatusConflict, Error: "offset is not the size", Size: &size}
 	case s.tear:
 		s.tear = false
-		s.logs[name] = append(s.logs[name], body[:len(body)/2]...) // half arrives, and nobody says so
+		s.logs[part.File] = append(s.logs[part.File], content[:len(content)/2]...) // half arrives, and nobody says so
 		panic(http.ErrAbortHandler)
-	default:
-		s.logs[name] = append(s.logs[name], body...)
-		_ = json.NewEncoder(w).Encode(runapi.LogPosition{Size: size + int64(len(body))})
 	}
+	s.logs[part.File] = append(s.logs[part.File], content...)
+	size += part.Bytes
+	return runapi.LogAnswer{Status: http.StatusOK, Size: &size}
 }
 
 // set changes the server's plan and what else there is, under its lock; the plan gets a new revision.
@@ -120,6 +142,13 @@ func (s *fakeServer) log(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.logs[name])
+}
+
+// answered is the number of requests with logs that were.
+func (s *fakeServer) answered() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
 }
 
 func (s *fakeServer) lastReport() runapi.AgentReport {
@@ -263,7 +292,7 @@ func newHostileServer(t *testing.T, planStatus uint16, plan []byte, logStatus ui
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/agent/plan", answer(planStatus, plan))
 	mux.HandleFunc("POST /v1/agent/report", answer(planStatus, plan))
-	mux.HandleFunc("POST /v1/agent/logs/{app}/{file}", answer(logStatus, log))
+	mux.HandleFunc("POST /v1/agent/logs/{app}", answer(logStatus, log))
 	s := httptest.NewServer(mux)
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	return s.URL

@@ -225,6 +225,76 @@ func TestARoundShipsNoMoreThanItsBudget(t *testing.T) {
 	}
 }
 
+func writeLogs(t *testing.T, dir string, logs int, content string) {
+	t.Helper()
+	for i := range logs {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("log-%d.log", i)), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestARoundIsOneRequestAndNothingNewIsNone(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	writeLogs(t, dir, 8, "one\n")
+	for _, what := range []string{"new logs", "nothing new"} {
+		if whole, err := shipper.round(t.Context(), bytesPerRound, false); err != nil || !whole {
+			t.Fatalf("round with %s: whole %v, %v", what, whole, err)
+		}
+		if got := s.answered(); got != 1 {
+			t.Errorf("%d requests after a round with %s; want 1", got, what)
+		}
+	}
+	writeLogs(t, dir, 8, "one\ntwo\n")
+	writeLog(t, dir, "a line without end")
+	for range 2 {
+		if whole, err := shipper.round(t.Context(), bytesPerRound, false); err != nil || !whole {
+			t.Fatalf("round: whole %v, %v", whole, err)
+		}
+	}
+	if got := s.answered(); got != 2 {
+		t.Errorf("%d requests after more lines; want 2", got)
+	}
+	for i := range 8 {
+		if name := fmt.Sprintf("log-%d.log", i); s.log(name) != "one\ntwo\n" {
+			t.Errorf("archived %q of %s; want both lines", s.log(name), name)
+		}
+	}
+}
+
+func TestLogsThatDoNotFitOneRequestAreShippedWholeInOneRound(t *testing.T) {
+	t.Parallel()
+	lines := strings.Repeat(strings.Repeat("x", 99)+"\n", 2000) // 200 kB
+	for name, c := range map[string]struct {
+		logs    int
+		content string
+	}{
+		"many bytes":               {7, lines},
+		"lines as long as a chunk": {3, strings.Repeat("x", chunkBytes+10) + "\n"},
+		"many logs":                {runapi.MaxLogParts + 6, "x\n"},
+		"many empty logs":          {runapi.MaxLogParts + 6, ""},
+	} {
+		s := newFakeServer(t)
+		shipper, dir := newTestShipper(t, s)
+		writeLogs(t, dir, c.logs, c.content)
+		if whole, err := shipper.round(t.Context(), bytesPerRound, true); err != nil || !whole {
+			t.Fatalf("%s: whole %v, %v", name, whole, err)
+		}
+		s.mu.Lock()
+		for i := range c.logs {
+			if content, archived := s.logs[fmt.Sprintf("log-%d.log", i)]; !archived || string(content) != c.content {
+				t.Errorf("%s: archived %d bytes of log %d, %v; want %d", name, len(content), i, archived, len(c.content))
+			}
+		}
+		if s.requests < 2 {
+			t.Errorf("%s: %d requests; want more than one", name, s.requests)
+		}
+		s.mu.Unlock()
+	}
+}
+
 func TestASealedArchiveEndsShipping(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -128,6 +129,7 @@ func (a *Agent) execute(ctx context.Context) {
 	// One thread of its own: no other goroutine of this program can be in its way at the moment of an action.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	clock.RunInShortSlices()
 	defer a.releaseHeld()
 	for ctx.Err() == nil {
 		action, due, ok := a.schedule.next()

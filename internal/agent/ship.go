@@ -18,7 +18,7 @@ import (
 
 const (
 	shipPeriod = 500 * time.Millisecond
-	// chunkBytes bounds one request, and so the memory that shipping takes.
+	// chunkBytes of logs bound one request, and so the memory that shipping takes.
 	chunkBytes = 512 << 10
 	// bytesPerRound bounds the rate: 4 MiB/s, so that a backlog does not crowd out the experiment.
 	bytesPerRound = 2 << 20
@@ -40,10 +40,14 @@ var (
 // not this one, as a server that is never satisfied would be asked without a pause.
 var errResumed = errors.New("the archive has another part of this log")
 
+// errRequest tells that a request failed for all logs alike.
+var errRequest = errors.New("shipping logs")
+
 // patience with an archive without room, once everything else is shipped.
 const patience = 10 * time.Second
 
-// shipper copies the logs to the archive, each from where the archive's copy ends.
+// shipper copies the logs to the archive, each from where the archive's copy ends. One request carries what is new of all
+// of them: a run has hundreds of logs that grow all the time, and a request costs more than the bytes in it.
 type shipper struct {
 	dir, app  string
 	server    server
@@ -113,61 +117,91 @@ func (s *shipper) round(ctx context.Context, budget int64, last bool) (whole boo
 	if err != nil {
 		return false, err
 	}
-	whole = true
+	r := &round{shipper: s, budget: budget, last: last, whole: true, stopped: map[string]bool{}}
 	for _, entry := range entries {
 		name := entry.Name()
 		if !entry.Type().IsRegular() || strings.HasPrefix(name, ".") || s.unwanted[name] {
 			continue
 		}
-		shipped, end, failed := s.file(ctx, name, budget, last)
-		if errors.Is(failed, errUnwanted) {
-			s.unwanted[name] = true
-			s.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: failed.Error()})
-			failed, end = nil, false // the event is still to be shipped
+		info, failed := entry.Info()
+		if failed == nil && r.hasNews(name, info.Size()) {
+			failed = r.file(ctx, name)
 		}
-		if failed != nil && !errors.Is(failed, errNoRoom) {
-			return false, failed // of the server or the way to it: other logs would fare no better
+		if errors.Is(failed, errRequest) {
+			return false, errors.Join(err, failed) // of the server or the way to it: other logs would fare no better
 		}
 		err = errors.Join(err, failed)
-		budget -= shipped
-		whole = whole && end
 	}
-	return whole, err
+	err = errors.Join(err, r.send(ctx))
+	err = errors.Join(err, r.noRoom)
+	return r.whole && err == nil, err
 }
 
-// file ships what is new of one log and tells how much that was and whether it was all.
-func (s *shipper) file(ctx context.Context, name string, budget int64, last bool) (shipped int64, end bool, err error) {
-	f, err := os.Open(filepath.Join(s.dir, name))
+// round is what one round has shipped, and the request that it is about to send.
+type round struct {
+	*shipper
+	budget int64
+	last   bool
+	whole  bool
+	// parts of the next request, at most one of each log; their contents fill the first bytes of chunk.
+	parts []client.LogPart
+	bytes int
+	// stopped are logs of which the archive took no more in this round.
+	stopped map[string]bool
+	noRoom  error
+}
+
+// hasNews spares a log that has not grown from being opened.
+func (r *round) hasNews(name string, size int64) bool {
+	return size > r.positions[name] || (r.last && !r.created[name])
+}
+
+// file puts what is new of one log into requests, and sends those that are full.
+func (r *round) file(ctx context.Context, name string) error {
+	f, err := os.Open(filepath.Join(r.dir, name))
 	if err != nil {
-		return 0, false, err
+		return err
 	}
 	defer f.Close()
-	for {
-		if budget <= shipped {
-			return shipped, false, nil
+	for !r.stopped[name] {
+		more, err := r.take(f, name)
+		if err != nil || !more {
+			return err
 		}
-		room := min(int64(len(s.chunk)), budget-shipped)
-		n, err := f.ReadAt(s.chunk[:room], s.positions[name])
-		if err != nil && err != io.EOF {
-			return shipped, false, err
+		if err := r.send(ctx); err != nil {
+			return err
 		}
-		part := s.chunk[:n]
-		if !last {
-			part = wholeLines(part)
-		}
-		if len(part) == 0 && (!last || s.created[name]) {
-			cut := int64(n) == room // by the budget, in the middle of a line
-			return shipped, !cut, nil
-		}
-		err = s.send(ctx, f, name, part)
-		if errors.Is(err, errResumed) {
-			return shipped + int64(len(part)), false, nil
-		}
-		if err != nil {
-			return shipped, false, err
-		}
-		shipped += int64(len(part))
 	}
+	return nil
+}
+
+// take puts the next piece of a log into the request. More of it may follow once that is sent.
+func (r *round) take(f *os.File, name string) (more bool, err error) {
+	if r.budget <= 0 {
+		r.whole = false
+		return false, nil
+	}
+	free := r.chunk[r.bytes:]
+	room := min(int64(len(free)), r.budget)
+	n, err := f.ReadAt(free[:room], r.positions[name])
+	if err != nil && err != io.EOF {
+		return false, err
+	}
+	part, cut := free[:n], int64(n) == room // perhaps in the middle of a line
+	if !r.last {
+		part = wholeLines(part)
+	}
+	if len(part) == 0 && (!r.last || r.created[name] || room == 0) {
+		if cut && len(r.parts) > 0 {
+			return true, nil // for the want of room beside the other parts
+		}
+		r.whole = r.whole && !cut
+		return false, nil
+	}
+	r.parts = append(r.parts, client.LogPart{File: name, Offset: r.positions[name], Content: part})
+	r.bytes += len(part)
+	r.budget -= int64(len(part))
+	return cut || len(r.parts) == runapi.MaxLogParts, nil
 }
 
 // wholeLines leaves out a line that is still being written. A line as long as the chunk goes in pieces.
@@ -181,45 +215,92 @@ func wholeLines(part []byte) []byte {
 	return part
 }
 
-// send ships one piece. Where the archive has less or more than we thought, it goes on from there.
-func (s *shipper) send(ctx context.Context, f *os.File, name string, part []byte) error {
+// send ships the request, if there is anything to ship.
+func (r *round) send(ctx context.Context) error {
+	parts := r.parts
+	if len(parts) == 0 {
+		return nil
+	}
+	r.parts, r.bytes = r.parts[:0], 0
 	ctx, cancel := context.WithTimeout(ctx, shipTimeout)
 	defer cancel()
-	offset := s.positions[name]
-	position, err := s.server.AppendLog(ctx, s.app, name, offset, bytes.NewReader(part))
+	appended, err := r.server.AppendLogs(ctx, r.app, parts)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRequest, lasting(err))
+	}
+	var failed error
+	for i, part := range parts {
+		failed = errors.Join(failed, r.judge(part, appended[i]))
+	}
+	if failed != nil {
+		return fmt.Errorf("%w: %w", errRequest, failed)
+	}
+	return nil
+}
+
+// judge takes the answer to one part. An error tells that other logs would fare no better.
+func (r *round) judge(part client.LogPart, answer client.Appended) error {
+	err := r.settle(part, answer)
 	if err == nil {
-		s.positions[name], s.created[name] = offset+int64(len(part)), true
-		if position.Size != s.positions[name] {
-			return s.resume(f, name, position.Size)
+		return nil
+	}
+	r.whole, r.stopped[part.File] = false, true
+	switch {
+	case errors.Is(err, errResumed):
+		return nil
+	case errors.Is(err, errUnwanted):
+		r.unwanted[part.File] = true
+		r.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: err.Error()}) // it is still to be shipped
+		return nil
+	case errors.Is(err, errNoRoom):
+		r.noRoom = errors.Join(r.noRoom, err)
+		return nil
+	}
+	return err
+}
+
+// settle notes how far the archive has a log. Where that is less or more than was thought, it goes on from there.
+func (s *shipper) settle(part client.LogPart, answer client.Appended) error {
+	name := part.File
+	if answer.Err == nil {
+		s.positions[name], s.created[name] = part.Offset+int64(len(part.Content)), true
+		if answer.Size != s.positions[name] {
+			return s.resume(name, answer.Size)
 		}
 		return nil
 	}
-	return s.refused(f, name, err)
+	var refusal *client.Error
+	if !errors.As(answer.Err, &refusal) {
+		return answer.Err
+	}
+	switch {
+	case refusal.Size != nil:
+		return s.resume(name, *refusal.Size)
+	case refusal.Status == http.StatusBadRequest: // an app may call a file in the log folder whatever it likes
+		return fmt.Errorf("%w: %s: %w", errUnwanted, name, refusal)
+	}
+	return fmt.Errorf("log %s: %w", name, lasting(refusal))
 }
 
-// refused judges an append that failed.
-func (s *shipper) refused(f *os.File, name string, err error) error {
+// lasting tells which answers trying again does not mend.
+func lasting(err error) error {
 	var answer *client.Error
 	if !errors.As(err, &answer) {
 		return err
 	}
-	switch {
-	case answer.Size != nil:
-		return s.resume(f, name, *answer.Size)
-	case answer.Status == http.StatusGone, answer.Status == http.StatusConflict, answer.Status == http.StatusNotFound:
+	switch answer.Status {
+	case http.StatusGone, http.StatusConflict, http.StatusNotFound:
 		return fmt.Errorf("%w: %w", errSealed, err)
-	case answer.Status == http.StatusBadRequest: // an app may call a file in the log folder whatever it likes
-		return fmt.Errorf("%w: %s: %w", errUnwanted, name, err)
-	case answer.Status == http.StatusInsufficientStorage, answer.Status == http.StatusRequestEntityTooLarge:
-		return fmt.Errorf("%w for %s: %w", errNoRoom, name, err)
+	case http.StatusInsufficientStorage, http.StatusRequestEntityTooLarge:
+		return fmt.Errorf("%w: %w", errNoRoom, err)
 	}
 	return err
 }
 
 // resume has the next round go on at the archive's size.
-func (s *shipper) resume(f *os.File, name string, archived int64) error {
+func (s *shipper) resume(name string, archived int64) error {
 	before := s.positions[name]
-	info, err := f.Stat()
+	info, err := os.Stat(filepath.Join(s.dir, name))
 	if err != nil {
 		return err
 	}

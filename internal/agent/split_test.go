@@ -166,9 +166,10 @@ func FuzzSplitter(f *testing.F) {
 
 // FuzzAnswers has the agent work with what a broken or hostile server answers to its requests.
 func FuzzAnswers(f *testing.F) {
-	f.Add(uint16(200), []byte(`{"revision":1,"finish":true}`), uint16(409), []byte(`{"error":"offset","size":3}`))
-	f.Add(uint16(200), []byte(`{"t0":"2030-01-01T00:00:00Z","actions":[{"id":"a","verb":"start"}]}`), uint16(200), []byte(`{"size":9223372036854775807}`))
-	f.Add(uint16(410), []byte(`<html>`), uint16(409), []byte(`{"size":-1}`))
+	f.Add(uint16(200), []byte(`{"revision":1,"finish":true}`), uint16(200), []byte(`[{"status":409,"error":"offset","size":3}]`))
+	f.Add(uint16(200), []byte(`{"t0":"2030-01-01T00:00:00Z","actions":[{"id":"a","verb":"start"}]}`), uint16(200), []byte(`[{"status":200,"size":9223372036854775807}]`))
+	f.Add(uint16(410), []byte(`<html>`), uint16(200), []byte(`[{"status":409,"size":-1}]`))
+	f.Add(uint16(200), []byte(`{}`), uint16(409), []byte(`{"error":"offset","size":3}`))
 	f.Fuzz(func(t *testing.T, planStatus uint16, plan []byte, logStatus uint16, log []byte) {
 		hostile := newHostileServer(t, planStatus, plan, logStatus, log)
 		a, err := New(agentconfig.Config{Server: hostile, RunUID: "u", Node: "n", App: "b"},

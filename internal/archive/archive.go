@@ -79,6 +79,7 @@ const trashPrefix = ".deleted-"
 // Store is an archive in one folder.
 type Store struct {
 	root *os.Root
+	open *openLogs
 	// mu keeps the removal of empty folders apart from the making of new runs.
 	mu sync.Mutex
 }
@@ -89,7 +90,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	s := &Store{root: root}
+	s := &Store{root: root, open: newOpenLogs()}
 	entries, err := s.readDir(".")
 	if err != nil {
 		return nil, err
@@ -148,7 +149,7 @@ func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	r := &Run{key: key, root: root, quota: quota, maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
+	r := &Run{key: key, root: root, open: s.open, quota: quota, maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
 	if err := r.load(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,6 +66,7 @@ type Sealed struct {
 type Run struct {
 	key     Key
 	root    *os.Root
+	open    *openLogs
 	quota   int64
 	maxLogs int
 	// OnAppend, if set before the first append, is told every archived piece of a log in the log's order,
@@ -83,6 +86,9 @@ type logFile struct {
 	mu     sync.Mutex
 	size   int64
 	synced time.Time
+	// file is the log if it is kept open, since it last grew.
+	file  *os.File
+	grown time.Time
 }
 
 // Folders of logs, which grow and count against the quota.
@@ -270,18 +276,7 @@ const syncEvery = time.Second
 
 // write puts bytes at the end of a log that is locked. What fails halfway is cut off again.
 func (r *Run) write(p string, lf *logFile, fresh []byte) (int64, error) {
-	f, err := r.openForAppend(p)
-	if err == nil {
-		defer f.Close()
-		_, err = f.WriteAt(fresh, lf.size)
-		if err == nil && time.Since(lf.synced) > syncEvery {
-			err, lf.synced = f.Sync(), time.Now()
-		}
-		if err != nil {
-			err = errors.Join(err, f.Truncate(lf.size))
-		}
-	}
-	if err != nil {
+	if err := r.writeAt(p, lf, fresh); err != nil {
 		r.used.Add(-int64(len(fresh)))
 		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 			return lf.size, fmt.Errorf("%w: %w", ErrFull, err)
@@ -293,6 +288,28 @@ func (r *Run) write(p string, lf *logFile, fresh []byte) (int64, error) {
 		r.OnAppend(p, fresh)
 	}
 	return lf.size, nil
+}
+
+func (r *Run) writeAt(p string, lf *logFile, fresh []byte) error {
+	f := lf.file
+	if f == nil {
+		var err error
+		if f, err = r.openForAppend(p); err != nil {
+			return err
+		}
+		if !r.open.keep(lf, f) {
+			defer f.Close()
+		}
+	}
+	lf.grown = time.Now()
+	_, err := f.WriteAt(fresh, lf.size)
+	if err == nil && lf.grown.Sub(lf.synced) > syncEvery {
+		err, lf.synced = f.Sync(), time.Now()
+	}
+	if err != nil {
+		return errors.Join(err, f.Truncate(lf.size))
+	}
+	return nil
 }
 
 func (r *Run) openForAppend(p string) (*os.File, error) {
@@ -361,6 +378,7 @@ func (r *Run) sealFile(p string) (Sealed, error) {
 	}
 	lf.mu.Lock()
 	defer lf.mu.Unlock()
+	r.open.release(lf)
 	f, err := r.root.OpenFile(p, os.O_RDWR, 0)
 	if err != nil {
 		return Sealed{}, err
@@ -500,5 +518,20 @@ func (r *Run) ReadJSON(p string, value any) error {
 // Close refuses all further writes and releases the folder.
 func (r *Run) Close() error {
 	r.gone.Store(true)
-	return r.root.Close()
+	err := r.root.Close() // first, so that no append opens a log again
+	r.CloseLogs()
+	return err
+}
+
+// CloseLogs closes the logs that are kept open; the next append opens its log again. On network file systems
+// folders with open files cannot be deleted.
+func (r *Run) CloseLogs() {
+	r.mu.Lock()
+	logs := slices.Collect(maps.Values(r.files))
+	r.mu.Unlock()
+	for _, lf := range logs {
+		lf.mu.Lock()
+		r.open.release(lf)
+		lf.mu.Unlock()
+	}
 }

@@ -60,8 +60,8 @@ func (r Record) Validate() error {
 	return fmt.Errorf("status is %q: want triggered, sent, received or processed", r.Status)
 }
 
-// Writer appends records; safe for use by several goroutines. Every record is one write of one
-// whole line, so that a killed process leaves at most one torn line.
+// Writer appends records; safe for use by several goroutines. What is written together is one write
+// of whole lines, so that a killed process leaves at most one torn line.
 type Writer struct {
 	mu  sync.Mutex
 	out io.Writer
@@ -85,16 +85,19 @@ func Open() (*Writer, error) {
 	return NewWriter(f), nil
 }
 
-// Write appends one record.
-func (w *Writer) Write(r Record) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
+// Write appends records.
+func (w *Writer) Write(records ...Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.buf = append(append(w.buf[:0], line...), '\n')
-	_, err = w.out.Write(w.buf)
+	w.buf = w.buf[:0]
+	for _, r := range records {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		w.buf = append(append(w.buf, line...), '\n')
+	}
+	_, err := w.out.Write(w.buf)
 	return err
 }
 

@@ -25,6 +25,29 @@ func TestRecordsComeBackAsWritten(t *testing.T) {
 	}
 }
 
+// writes counts what reaches the file.
+type writes []string
+
+func (w *writes) Write(p []byte) (int, error) {
+	*w = append(*w, string(p))
+	return len(p), nil
+}
+
+func TestRecordsThatComeTogetherAreOneWriteOfWholeLines(t *testing.T) {
+	var out writes
+	w := NewWriter(&out)
+	for range 2 {
+		err := w.Write(Record{TimeNanoseconds: 1, Instance: "a/b", Status: Received, ID: "x"}, Record{TimeNanoseconds: 2, Instance: "a/b", Status: Processed, ID: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = `{"ts":1,"instance":"a/b","status":"received","id":"x"}` + "\n" + `{"ts":2,"instance":"a/b","status":"processed","id":"x"}` + "\n"
+	if len(out) != 2 || out[0] != want || out[1] != want {
+		t.Errorf("wrote %q; want twice %q", out, want)
+	}
+}
+
 func TestBadLinesAreCountedAndSkipped(t *testing.T) {
 	in := strings.Join([]string{
 		`{"ts":1,"instance":"a/b","status":"sent","id":"x"}`,

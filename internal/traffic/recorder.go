@@ -27,9 +27,12 @@ func newRecorder(instance, entity string, log *messagelog.Writer, m *metrics, wa
 	return &recorder{instance: instance, entity: entity, log: log, metrics: m, warn: warn, pending: map[string]struct{}{}}
 }
 
-func (r *recorder) write(at time.Time, status messagelog.Status, id, topic string, bytes int) {
-	err := r.log.Write(messagelog.Record{TimeNanoseconds: at.UnixNano(), Instance: r.instance, Status: status, ID: id, Topic: topic, Bytes: bytes})
-	if err != nil {
+func (r *recorder) record(at time.Time, status messagelog.Status, id, topic string, bytes int) messagelog.Record {
+	return messagelog.Record{TimeNanoseconds: at.UnixNano(), Instance: r.instance, Status: status, ID: id, Topic: topic, Bytes: bytes}
+}
+
+func (r *recorder) write(records ...messagelog.Record) {
+	if err := r.log.Write(records...); err != nil {
 		r.metrics.logErrors.Inc()
 		r.warn("message log: " + err.Error())
 	}
@@ -40,7 +43,7 @@ func (r *recorder) triggered(at time.Time, id, topic string, bytes int) {
 	r.mu.Lock()
 	r.pending[id] = struct{}{}
 	r.mu.Unlock()
-	r.write(at, messagelog.Triggered, id, topic, bytes)
+	r.write(r.record(at, messagelog.Triggered, id, topic, bytes))
 	r.metrics.triggered.Inc()
 }
 
@@ -63,7 +66,7 @@ func (r *recorder) sent(at time.Time, topic string, content []byte) {
 		r.metrics.repeated.Inc()
 		return
 	}
-	r.write(at, messagelog.Sent, id, topic, len(content))
+	r.write(r.record(at, messagelog.Sent, id, topic, len(content)))
 	r.metrics.sent.Inc()
 }
 
@@ -74,14 +77,16 @@ func (r *recorder) unsent() int {
 	return len(r.pending)
 }
 
-// received is a transport.Events.Received.
+// received is a transport.Events.Received. The message is processed once its id has been read; both events are one
+// write, as a subscriber is to take little of its node's processor time.
 func (r *recorder) received(at time.Time, topic string, content []byte) {
 	id, made := payload.Parse(content)
+	processed := time.Now()
 	if r.isOwn(id) {
 		r.metrics.own.Inc()
 		return
 	}
-	r.write(at, messagelog.Received, id, topic, len(content))
+	r.write(r.record(at, messagelog.Received, id, topic, len(content)), r.record(processed, messagelog.Processed, id, topic, len(content)))
 	r.metrics.received.Inc()
 	if strings.HasPrefix(id, payload.Unknown) {
 		r.metrics.unknown.Inc()
@@ -89,7 +94,6 @@ func (r *recorder) received(at time.Time, topic string, content []byte) {
 	if !made.IsZero() {
 		r.metrics.delay.Observe(max(0, at.Sub(made).Seconds()))
 	}
-	r.write(time.Now(), messagelog.Processed, id, topic, len(content))
 }
 
 // isOwn tells whether an id is one that this instance gives its messages.

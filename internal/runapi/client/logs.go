@@ -1,0 +1,114 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// LogPart is a piece of one of an app's logs.
+type LogPart struct {
+	File string
+	// Offset of Content in the log, bytes.
+	Offset  int64
+	Content []byte
+}
+
+// Appended tells what became of a LogPart.
+type Appended struct {
+	// Size is the archived size of the log, bytes, if there is no error.
+	Size int64
+	// Err of this part is an *Error, as if it had been a request of its own; where the offset is not the archived size,
+	// it is a conflict whose Size says it.
+	Err error
+}
+
+// AppendLogs archives parts of the calling pod's app's logs, up to runapi.MaxLogParts, and tells of each what became of
+// it, in their order. An error is that of all of them; the server may have archived some nevertheless. The contents are the
+// caller's again when it returns.
+func (c *Client) AppendLogs(ctx context.Context, app string, parts []LogPart) ([]Appended, error) {
+	body, err := newLogBody(parts)
+	if err != nil {
+		return nil, err
+	}
+	defer body.release()
+	response, err := c.do(ctx, http.MethodPost, "/v1/agent/logs/"+url.PathEscape(app), nil, body, "application/octet-stream")
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var answers []runapi.LogAnswer
+	if err := decode(response, &answers); err != nil {
+		return nil, err
+	}
+	if len(answers) != len(parts) {
+		return nil, fmt.Errorf("answer of %s: it is for %d parts, want %d", response.Request.URL.Path, len(answers), len(parts))
+	}
+	appended := make([]Appended, len(parts))
+	for i, answer := range answers {
+		switch {
+		case answer.Status != http.StatusOK:
+			appended[i].Err = &Error{Status: answer.Status, Message: answer.Error, Size: answer.Size}
+		case answer.Size == nil:
+			appended[i].Err = fmt.Errorf("answer of %s: log %s has no size", response.Request.URL.Path, parts[i].File)
+		default:
+			appended[i].Size = *answer.Size
+		}
+	}
+	return appended, nil
+}
+
+// logBody is parts as they go over the network; their contents are not copied.
+type logBody struct {
+	bytes int64
+
+	mu    sync.Mutex
+	parts io.Reader
+}
+
+func newLogBody(parts []LogPart) (*logBody, error) {
+	var readers []io.Reader
+	body := &logBody{}
+	for _, part := range parts {
+		header, err := json.Marshal(runapi.LogPart{File: part.File, Offset: part.Offset, Bytes: int64(len(part.Content))})
+		if err != nil {
+			return nil, err
+		}
+		header = append(header, '\n')
+		readers = append(readers, bytes.NewReader(header), bytes.NewReader(part.Content))
+		body.bytes += int64(len(header) + len(part.Content))
+	}
+	body.parts = io.MultiReader(readers...)
+	return body, nil
+}
+
+// Read fills p: each read becomes a packet.
+func (b *logBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, err := io.ReadFull(b.parts, p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return n, err
+}
+
+// release ends the use of the contents: after a failure the connection may go on reading for a while, and the caller
+// may have put other bytes there.
+func (b *logBody) release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.parts = released{}
+}
+
+type released struct{}
+
+func (released) Read([]byte) (int, error) { return 0, errors.New("the request is over") }

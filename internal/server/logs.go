@@ -1,0 +1,145 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"path"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// postLogs archives parts of an app's logs as they come.
+func (s *Server) postLogs(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, node, err := s.agentOf(who)
+	if err != nil {
+		return err
+	}
+	app := r.PathValue("app")
+	if _, known, _ := run.agentPlan(runapi.Target{Node: node, App: app}); !known {
+		return problem(http.StatusForbidden, "node %s of this run has no app %q", node, app)
+	}
+	run.touch()
+	body := &patientBody{body: http.MaxBytesReader(w, r.Body, maxAppendBytes), control: http.NewResponseController(w)}
+	size := int64(pieceBytes)
+	if r.ContentLength >= 0 {
+		size = min(size, max(r.ContentLength+bytes.MinRead, runapi.MaxLogPartHeaderBytes))
+	}
+	parts := &logParts{server: s, run: run, dir: path.Join(archive.LogsDir, node, app), in: bufio.NewReaderSize(body, int(size))}
+	answers, err := parts.archive()
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, answers)
+}
+
+// logParts is the body of one request; in's buffer is all that is held of it.
+type logParts struct {
+	server *Server
+	run    *run
+	dir    string
+	in     *bufio.Reader
+}
+
+// archive takes part after part. An error is that of the whole request; what came before it stays archived.
+func (p *logParts) archive() ([]runapi.LogAnswer, error) {
+	answers := []runapi.LogAnswer{}
+	for {
+		part, err := p.header(len(answers) + 1)
+		if err == io.EOF {
+			return answers, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(answers) == runapi.MaxLogParts {
+			return nil, problem(http.StatusBadRequest, "the request has more than %d parts", runapi.MaxLogParts)
+		}
+		answer, err := p.part(part)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, answer)
+	}
+}
+
+// header reads what is before the bytes of part number i; io.EOF is the end of the body.
+func (p *logParts) header(i int) (part runapi.LogPart, err error) {
+	line, err := p.in.ReadSlice('\n')
+	switch {
+	case err == io.EOF && len(line) == 0:
+		return part, err
+	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, bufio.ErrBufferFull), err == nil && len(line) > runapi.MaxLogPartHeaderBytes:
+		return part, problem(http.StatusBadRequest, "part %d does not begin with a line of up to %d bytes", i, runapi.MaxLogPartHeaderBytes)
+	case err != nil:
+		return part, fmt.Errorf("request: %w", err)
+	}
+	if err := json.Unmarshal(line, &part); err != nil {
+		return part, problem(http.StatusBadRequest, "part %d does not begin with the JSON that is wanted: %v", i, err)
+	}
+	if part.Offset < 0 || part.Offset > math.MaxInt64-maxAppendBytes {
+		return part, problem(http.StatusBadRequest, "part %d: offset is %d, want the number of bytes before the part's", i, part.Offset)
+	}
+	if part.Bytes < 0 || part.Bytes > maxAppendBytes {
+		return part, problem(http.StatusBadRequest, "part %d: bytes is %d, want 0 to %d", i, part.Bytes, maxAppendBytes)
+	}
+	return part, nil
+}
+
+// part archives one part piece by piece. One that is refused is read to its end, as others follow it; only a body that
+// breaks off is an error.
+func (p *logParts) part(part runapi.LogPart) (runapi.LogAnswer, error) {
+	var size int64
+	failed := p.validate(part)
+	for offset, rest := part.Offset, part.Bytes; ; {
+		piece, broken := p.in.Peek(int(min(rest, int64(p.in.Size()))))
+		if failed == nil {
+			size, failed = p.append(part.File, offset, piece)
+		}
+		n, _ := p.in.Discard(len(piece)) // they have been read
+		offset, rest = offset+int64(n), rest-int64(n)
+		if broken == io.EOF || errors.Is(broken, io.ErrUnexpectedEOF) {
+			return runapi.LogAnswer{}, problem(http.StatusBadRequest, "the body ends %d bytes before the end of a part of %s", rest, part.File)
+		}
+		if broken != nil {
+			return runapi.LogAnswer{}, fmt.Errorf("request: %w", broken)
+		}
+		if rest == 0 {
+			return p.answer(part, size, failed), nil
+		}
+	}
+}
+
+func (p *logParts) validate(part runapi.LogPart) error {
+	if err := archive.ValidateFile(part.File); err != nil {
+		return problem(http.StatusBadRequest, "%v", err)
+	}
+	return nil
+}
+
+func (p *logParts) append(file string, offset int64, piece []byte) (int64, error) {
+	log := p.dir + "/" + file
+	size, err := p.run.files.Append(log, offset, piece)
+	if err != nil {
+		return size, p.server.refuse(p.run, log, err)
+	}
+	p.server.metrics.bytes.WithLabelValues("log").Add(float64(len(piece)))
+	return size, nil
+}
+
+func (p *logParts) answer(part runapi.LogPart, size int64, failed error) runapi.LogAnswer {
+	if failed == nil {
+		return runapi.LogAnswer{Status: http.StatusOK, Size: &size}
+	}
+	why := classify(failed)
+	if why.status >= http.StatusInternalServerError {
+		p.server.config.Log.Error("a part of a log was not archived", "log", p.dir+"/"+part.File, "error", failed)
+	}
+	return runapi.LogAnswer{Status: why.status, Size: why.Size, Error: why.Problem.Error}
+}
