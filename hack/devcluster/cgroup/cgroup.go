@@ -118,6 +118,64 @@ func enableControllers(path string) error {
 	return nil
 }
 
+// cpu is the mount point of the hierarchy that has the cpu controller.
+func (h Hierarchies) cpu() string {
+	for _, mount := range h.Mounts {
+		if _, err := os.Stat(filepath.Join(mount, "cpu.shares")); err == nil {
+			return mount
+		}
+	}
+	return root
+}
+
+// Weigh sets the group's share of a busy processor: 100 is what any group has, 1 to 10000 as in cpu.weight of cgroup v2.
+func (h Hierarchies) Weigh(group string, weight int) error {
+	const sharesOfWeight100 = 1024
+	if h.Unified {
+		return os.WriteFile(filepath.Join(root, group, "cpu.weight"), []byte(strconv.Itoa(weight)), 0o644)
+	}
+	return os.WriteFile(filepath.Join(h.cpu(), group, "cpu.shares"), []byte(strconv.Itoa(weight*sharesOfWeight100/100)), 0o644)
+}
+
+// EnterCPU moves a process into the group for processor time only, which cgroup v1 can do.
+func (h Hierarchies) EnterCPU(group string, pid int) error {
+	file := filepath.Join(h.cpu(), group, "cgroup.procs")
+	if err := os.WriteFile(file, []byte(strconv.Itoa(pid)), 0o644); err != nil {
+		return fmt.Errorf("move process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Children lists the groups right below a group in the cpu controller's hierarchy; none of one that is gone.
+func (h Hierarchies) Children(group string) (children []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(h.cpu(), group))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+		return nil, err
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			children = append(children, filepath.Join(group, entry.Name()))
+		}
+	}
+	return children, nil
+}
+
+// Processes of a group; none of one that is gone.
+func (h Hierarchies) Processes(group string) (ids []int, err error) {
+	text, err := os.ReadFile(filepath.Join(h.cpu(), group, "cgroup.procs"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+		return nil, err
+	}
+	for field := range strings.FieldsSeq(string(text)) {
+		id, err := strconv.Atoi(field)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
 // Enter moves a process into the group.
 func (h Hierarchies) Enter(group string, pid int) error {
 	for _, mount := range h.Mounts {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"vignette.dev/vignette/hack/devcluster/cgroup"
 )
 
 const (
@@ -25,13 +27,14 @@ const (
 // PID 1, reaps every orphan of the node. It does without os/exec's waiting,
 // which would compete with the reaping.
 type supervisor struct {
-	logDir string
-	mu     sync.Mutex
-	ended  map[int]chan syscall.WaitStatus
+	logDir      string
+	hierarchies cgroup.Hierarchies
+	mu          sync.Mutex
+	ended       map[int]chan syscall.WaitStatus
 }
 
-func newSupervisor(logDir string) *supervisor {
-	s := &supervisor{logDir: logDir, ended: map[int]chan syscall.WaitStatus{}}
+func newSupervisor(logDir string, hierarchies cgroup.Hierarchies) *supervisor {
+	s := &supervisor{logDir: logDir, hierarchies: hierarchies, ended: map[int]chan syscall.WaitStatus{}}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGCHLD)
 	go func() {
@@ -62,8 +65,8 @@ func (s *supervisor) reap() {
 	}
 }
 
-// start starts a program with its output appended to its log.
-func (s *supervisor) start(name string, command []string) (<-chan syscall.WaitStatus, error) {
+// start starts a program in a control group with its output appended to its log.
+func (s *supervisor) start(name string, command []string, group string) (<-chan syscall.WaitStatus, error) {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
 		return nil, err
@@ -89,18 +92,21 @@ func (s *supervisor) start(name string, command []string) (<-chan syscall.WaitSt
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
+	if err := s.hierarchies.Enter(group, pid); err != nil {
+		log.Printf("%s: %v", name, err) // it may have ended already
+	}
 	ended := make(chan syscall.WaitStatus, 1)
 	s.ended[pid] = ended
 	return ended, nil
 }
 
-// keep keeps a program running. onShortLives is called when it ended soon
+// keep keeps a program running in a control group. onShortLives is called when it ended soon
 // after its start several times in a row, before it has ever lived longer.
-func (s *supervisor) keep(name string, command []string, onShortLives func()) {
+func (s *supervisor) keep(name string, command []string, group string, onShortLives func()) {
 	go func() {
 		for short := 0; ; {
 			began := time.Now()
-			ended, err := s.start(name, command)
+			ended, err := s.start(name, command, group)
 			if err != nil {
 				log.Printf("%s: %v", name, err)
 			} else {
