@@ -51,8 +51,9 @@ test-unit: ## Unit and integration tests of the Go module, with the race detecto
 	CGO_ENABLED=1 go test -race -count=1 -timeout 20m ./...
 
 .PHONY: test-sweep
-test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour)
+test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR
 	go test -count=1 -timeout 60m -run 'KilledAfterAnyWrite|AnswerIsLost|CachesThatLag|EventsThatNever|WritesNothingAtAnyMoment' ./operators/experiment
+	go test -count=1 -timeout 20m -run 'RandomTopologies' ./internal/olsr/...
 
 .PHONY: test-hack
 test-hack: ## Unit tests of the developer cluster's own module
@@ -74,6 +75,19 @@ test-long: ## The full-length scenarios and the developer cluster's destructive 
 .PHONY: bench
 bench: ## Measure the link model against its closed forms, its cost beside a bare hub, and how fast nodes are ready
 	@hack/pipeline bench 'link model' 'go run ./test/bench/link' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'
+
+.PHONY: bench-radio
+bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per delivered frame, lateness, memory
+	go run ./test/bench/radio
+
+.PHONY: test-emane
+test-emane: ## Test what is for EMANE against the EMANE installed here (on PATH, or VIGNETTE_EMANE=its prefix); without one say so and skip
+	@{ [ -n "$$VIGNETTE_EMANE" ] || command -v emane >/dev/null; } || echo "EMANE not installed"
+	go test -count=1 -v ./internal/emane
+
+.PHONY: bench-engines
+bench-engines: ## Hold the native radio models against the EMANE installed here: delay, delivery, throughput, CPU
+	go run ./test/bench/engines
 
 .PHONY: soak
 soak: ## Carry 2000 frames/s for an hour while radiod is killed every 5 minutes, and account for every frame

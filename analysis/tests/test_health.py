@@ -1,4 +1,7 @@
-from lab import gap, gap_names
+import json
+
+import pytest
+from lab import SECOND, T0, gap, gap_names
 
 from vignette_analysis import analyse
 
@@ -58,6 +61,47 @@ def test_many_slightly_late_frames_speak_against_the_emulation(pair):
         for second in range(-1, 62):
             pair.sample("nor", float(second), max(second, 0) * 100_000, worstLatenessSeconds=0.003, lateReleases=share if second > 0 else 0)
         assert analyse(pair.write()).results["verdict"]["keptUp"] is kept_up
+
+
+def test_missed_tdma_slots_speak_against_the_emulation(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    missed = {5: 2, 6: 5, 9: 6}
+    total = 0
+    for second in range(-1, 62):
+        total = missed.get(second, total)
+        pair.sample("nor", float(second), 0, slotsUsed=100, slotsMissed=total, worstSlotLatenessSeconds=0.004 if second in missed else 0.0001)
+    verdict = analyse(pair.write()).results["verdict"]
+    assert not verdict["keptUp"]
+    assert verdict["late"] == [
+        {"node": "nor", "fromSeconds": 4.0, "toSeconds": 6.0, "what": "5 tdma slots missed on wan", "worstSeconds": 0.004},
+        {"node": "nor", "fromSeconds": 8.0, "toSeconds": 9.0, "what": "1 tdma slots missed on wan", "worstSeconds": 0.004},
+    ]
+
+
+@pytest.mark.parametrize(("worst", "kept_up"), [(0.09, True), (0.11, False)])
+def test_steps_of_the_scenario_that_come_late_speak_against_the_emulation(pair, worst, kept_up):
+    for second in range(61):
+        line = {"ts": T0 + second * SECOND, "network": "wan", "steps": second + 1} | ({"worstStepLatenessSeconds": worst} if second == 7 else {})
+        pair.logs["radio/host-a.jsonl"].append(json.dumps(line))
+    verdict = analyse(pair.write()).results["verdict"]
+    assert verdict["keptUp"] is kept_up
+    if not kept_up:
+        assert [(entry["fromSeconds"], entry["toSeconds"], entry["worstSeconds"]) for entry in verdict["late"]] == [(6.0, 7.0, worst)]
+
+
+def test_positions_and_links_are_lines_of_the_log(pair):
+    pair.logs["radio/host-a.jsonl"] += [
+        json.dumps({"ts": T0, "network": "wan", "positions": {"nor": [58.1, 7.9, 3.0]}}),
+        json.dumps(
+            {
+                "ts": T0,
+                "network": "wan",
+                "receiver": "prt",
+                "from": [{"node": "nor", "sinrDB": 3.2, "pathlossDB": 101.0, "heard": 4, "missed": {"lowSINR": 1}}],
+            }
+        ),
+    ]
+    assert not gap_names(analyse(pair.write()).results)
 
 
 def test_drops_in_the_taps_ring_and_silent_radios_speak_against_the_emulation(pair):

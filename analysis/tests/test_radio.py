@@ -9,3 +9,25 @@ def test_a_node_that_no_radio_sampled_is_a_gap(pair):
     assert gap(analyse(pair.write()).results, "radio samples of prt on wan")["node"] == "prt"
     pair.sample("prt", -1.0, 0).sample("prt", 61.0, 0)
     assert gap_names(analyse(pair.write()).results) == set()
+
+
+def test_bytes_of_routing_are_averaged_over_the_measurement(pair):
+    for second, sent in ((-1.0, 0), (10.0, 1000), (20.0, 2000), (61.0, 2000)):
+        pair.sample("prt", second, 10 * sent, routingBytesSent=sent).sample("nor", second, 0)
+    results = analyse(pair.write()).results
+    assert round(results["networks"][0]["routingBytesPerSecond"], 6) == round((2000 - 1000 / 11) / 60, 6)
+    assert gap(results, "networks: byLayer, tcp")
+
+
+def test_a_radiod_that_began_to_count_anew_loses_no_bytes_of_routing(pair):
+    for second, sent in ((-1.0, 0), (0.0, 0), (10.0, 1000), (12.0, None), (20.0, 500), (60.0, 500)):
+        pair.sample("prt", second, 10000, **({} if sent is None else {"routingBytesSent": sent}))
+    assert round(analyse(pair.write()).results["networks"][0]["routingBytesPerSecond"], 6) == round(1500 / 60, 6)
+
+
+def test_lines_of_routes_are_no_broken_samples(pair):
+    pair.sample("prt", -1.0, 0).sample("prt", 61.0, 0)
+    pair.logs["radio/host-a.jsonl"].append(
+        '{"ts":1,"node":"prt","routing":"olsrv2","whole":true,"routes":[{"to":"198.18.9.2/32","network":"wan","hops":1,"metric":1}]}'
+    )
+    assert not [name for name in gap_names(analyse(pair.write()).results) if name.startswith("log ")]

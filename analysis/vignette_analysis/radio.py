@@ -5,7 +5,7 @@ import math
 
 import polars as pl
 
-from . import radiolog
+from . import hosts, radiolog
 from .agents import late_entry
 from .gaps import Gaps
 from .radiolog import Outage
@@ -15,6 +15,7 @@ from .run import Run
 LATE_RELEASE_SECONDS = 0.010
 LATE_RELEASE_SHARE = 0.01
 SILENCE_SECONDS = 5.0
+LATE_STEP_SECONDS = 0.100
 CLOCK_STEP_SECONDS = 0.001
 
 
@@ -27,8 +28,10 @@ def examine(run: Run, gaps: Gaps) -> tuple[list[dict], list[dict], bool]:
     networks = {n["name"]: 0.0 for n in run.plan.get("spec", {}).get("networks") or []}
     if samples.is_empty() and networks and not gaps.names("radio samples"):
         gaps.add("radio samples", "the archive has none: data volumes and the emulation's lateness are not known")
-    late = _silence(run, samples, log.outages)
+    late = _silence(run, samples, [o for o in log.outages if o.what != hosts.UNREACHABLE]) + _late_steps(run, log.steps)
+    late += hosts.examine(run, log.peers, log.outages, gaps)
     measured: set[str] = set()
+    routing: dict[str, float] = {}
     window = run.window
     for (network, node), series in samples.partition_by(["network", "node"], as_dict=True, maintain_order=True).items():
         rows = series.to_dicts()
@@ -37,13 +40,22 @@ def examine(run: Run, gaps: Gaps) -> tuple[list[dict], list[dict], bool]:
         if window:
             networks[network] = networks.get(network, 0.0) + _bytes(run, network, node, rows, window, gaps)
             measured.add(network)
-        late += _late(run, network, node, rows)
+            routed = [row for row in rows if row["routingBytesSent"] is not None]
+            if routed:
+                values = _counter(routed, "routingBytesSent")
+                routing[network] = routing.get(network, 0.0) + _at(values, window[1]) - _at(values, window[0])
+        late += _late(run, network, node, rows) + _missed_slots(run, network, node, rows)
         _in_flight(run, network, node, rows, gaps)
     whole = not samples.is_empty() and _all_sampled(run, samples, gaps)
     if window is None and networks:
         gaps.add("networks' bytesPerSecond", "the measuring window (first start of a publisher to end of the drain) is not known")
     seconds = (window[1] - window[0]) / 1e9 if window else 0.0
-    figures = [{"name": n} | ({"bytesPerSecond": total / seconds} if n in measured else {}) for n, total in networks.items()]
+    figures = [
+        {"name": n}
+        | ({"bytesPerSecond": total / seconds} if n in measured else {})
+        | ({"routingBytesPerSecond": routing[n] / seconds} if n in routing else {})
+        for n, total in networks.items()
+    ]
     return figures, late, whole
 
 
@@ -180,6 +192,38 @@ def _late(run: Run, network: str, node: str, rows: list[dict]) -> list[dict]:
             found.append(late_entry(node, *whole, f"{releases} of {frames} frames released over 2 ms late on {network}", worst))
         if rings:
             found.append(late_entry(node, *whole, f"{rings} frames dropped in the TAP's own ring on {network}", 0.0))
+    return found
+
+
+def _missed_slots(run: Run, network: str, node: str, rows: list[dict]) -> list[dict]:
+    """Times in which radiod was too late for time slots of a node: a slot that is missed carries nothing, so that each one counts."""
+    found: list[dict] = []
+    missed = 0
+    for before, after in _during(run, rows):
+        now, then = after["slotsMissed"] or 0, before["slotsMissed"] or 0
+        slots = now - then if now >= then else now
+        worst = after["worstSlotLatenessSeconds"] or 0.0
+        if not slots:
+            missed = 0
+            continue
+        start, end = run.since_t0(before["ts"]), run.since_t0(after["ts"])
+        if missed:
+            start, worst = found[-1]["fromSeconds"], max(worst, found[-1]["worstSeconds"])
+            found.pop()
+        missed += slots
+        found.append(late_entry(node, start, end, f"{missed} tdma slots missed on {network}", worst))
+    return found
+
+
+def _late_steps(run: Run, steps: pl.DataFrame) -> list[dict]:
+    """Times in which positions and pathloss came later than the scenario says."""
+    found: list[dict] = []
+    for (host, network), series in steps.partition_by(["host", "network"], as_dict=True, maintain_order=True).items():
+        for before, after in _during(run, series.sort("ts").to_dicts()):
+            worst = after["worstStepLatenessSeconds"] or 0.0
+            if worst > LATE_STEP_SECONDS:
+                what = f"positions and pathloss of {network} came late on host {host}"
+                found.append(late_entry("", run.since_t0(before["ts"]), run.since_t0(after["ts"]), what, worst))
     return found
 
 

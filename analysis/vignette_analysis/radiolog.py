@@ -1,5 +1,6 @@
 """radiod's logs, radio/HOST.jsonl: samples of radios, and told apart by one field of their own, headers (host),
-gaps (gap) and captures (capture)."""
+gaps (gap), captures (capture), positions (positions), what links heard (receiver), steps of scenarios (steps), nodes' routes (routing)
+and other hosts (peer)."""
 
 import json
 from dataclasses import dataclass
@@ -22,8 +23,28 @@ _SAMPLE = {
     "drops": pl.Struct({"inFlightAtEnd": pl.Int64, "tapRing": pl.Int64}),
     "worstLatenessSeconds": pl.Float64,
     "lateReleases": pl.Int64,
+    "slotsMissed": pl.Int64,
+    "worstSlotLatenessSeconds": pl.Float64,
+    "routingBytesSent": pl.Int64,
 }
-_SCHEMA = _SAMPLE | {"gap": pl.String, "capture": pl.String}
+_STEPS = {"ts": pl.Int64, "network": pl.String, "host": pl.String, "steps": pl.Int64, "lateSteps": pl.Int64, "worstStepLatenessSeconds": pl.Float64}
+_HOSTS = {
+    "ts": pl.Int64,
+    "peer": pl.String,
+    "host": pl.String,
+    "offsetSeconds": pl.Float64,
+    "uncertaintySeconds": pl.Float64,
+    "notSent": pl.Int64,
+    "missingDatagrams": pl.Int64,
+    "unusable": pl.Int64,
+}
+# Of positions only that there are some is of interest here: an empty struct takes any object.
+_SCHEMA = (
+    _SAMPLE
+    | _STEPS
+    | _HOSTS
+    | {"gap": pl.String, "capture": pl.String, "receiver": pl.String, "routing": pl.String, "positions": pl.Struct({"": pl.Null})}
+)
 
 
 @dataclass(frozen=True)
@@ -53,11 +74,16 @@ class RadioLog:
     outages: list[Outage]
     # Capture samples in the order of each file (runapi.CaptureSample).
     captures: list[dict]
+    # How networks kept up with their scenarios (runapi.RadioSteps).
+    steps: pl.DataFrame
+    # What each host knows of others (runapi.RadioHost).
+    peers: pl.DataFrame
 
 
 def read(run: Run, gaps: Gaps) -> RadioLog:
     """Read every host's log; lines that are nothing of all that are a gap."""
-    frames, outages, captures = [pl.DataFrame(schema=_SAMPLE)], {}, []
+    frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
+    peers = [pl.DataFrame(schema=_HOSTS)]
     for path in run.files("radio/*.jsonl"):
         raw, bad, torn = jsonlines.read(path, _SCHEMA)
         timed = raw.filter(pl.col("ts") > 0)
@@ -65,6 +91,9 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         good = timed.filter(~special & pl.all_horizontal(pl.col("network", "node", "framesSent", "bytesSent").is_not_null()))
         headers = timed.filter(~special & pl.col("host").is_not_null() & pl.col("network").is_null())
         others = timed.filter(special).height
+        scene = timed.filter(~special & pl.col("network").is_not_null() & pl.any_horizontal(pl.col("receiver", "positions", "steps").is_not_null()))
+        routes = timed.filter(~special & pl.all_horizontal(pl.col("node", "routing").is_not_null()) & pl.col("network").is_null())
+        known = timed.filter(~special & pl.col("peer").is_not_null())
         if others:
             for record in _special(path):
                 if record.get("gap") == "spoolFull":
@@ -76,12 +105,14 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - good.height - headers.height - others
+        bad += raw.height - good.height - headers.height - others - scene.height - routes.height - known.height
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
             gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
         frames.append(good.select(_SAMPLE.keys()).with_columns(host=pl.lit(path.stem)))
-    return RadioLog(pl.concat(frames), list(outages.values()), captures)
+        steps.append(scene.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
+        peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
+    return RadioLog(pl.concat(frames), list(outages.values()), captures, pl.concat(steps), pl.concat(peers))
 
 
 def _special(path: Path) -> list[dict]:

@@ -38,6 +38,7 @@ func main() {
 // options of `server serve`.
 type options struct {
 	listen, dir, quota, audience string
+	scenarioQuota                string
 	retention                    time.Duration
 	policy                       server.Policy
 }
@@ -54,12 +55,14 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&o.listen, "listen", ":8080", "address to listen on")
 	flags.StringVar(&o.dir, "archive", "/archive", "folder of the archive")
 	flags.StringVar(&o.quota, "quota", "2Gi", "bytes that the logs of one run may take, such as 2Gi; 0 is no bound")
+	flags.StringVar(&o.scenarioQuota, "scenario-quota", "2Gi", "bytes that all compiled scenarios together may take; 0 is no bound")
 	flags.StringVar(&o.audience, "audience", v1alpha1.TokenAudience, "audience that callers' tokens must be made for")
-	flags.DurationVar(&o.retention, "retention", 0, "delete a run to which nothing has happened for so long, such as 720h; 0 is never")
+	flags.DurationVar(&o.retention, "retention", 0, "delete a run to which nothing has happened, and a scenario that nobody has used, for so long, such as 720h; 0 is never")
 	flags.StringVar(&o.policy.OperatorUser, "operator-user", "system:serviceaccount:vignette-system:vignette-operator", "user name of the operator")
 	flags.StringVar(&o.policy.RadiodUser, "radiod-user", "system:serviceaccount:vignette-system:vignette-radiod", "user name of radiod")
 	flags.StringSliceVar(&o.policy.AdminUsers, "admin-user", nil, "user names that may delete runs")
 	flags.BoolVar(&o.policy.AnonymousReads, "anonymous-reads", true, "let anybody who reaches the server read, as the API server's service proxy strips users' tokens")
+	flags.BoolVar(&o.policy.AnonymousScenarios, "anonymous-scenarios", true, "let anybody who reaches the server store compiled scenarios, up to half of --scenario-quota, for the same reason")
 	return command
 }
 
@@ -67,6 +70,10 @@ func serve(ctx context.Context, o options) error {
 	quota, err := resource.ParseQuantity(o.quota)
 	if err != nil {
 		return fmt.Errorf("--quota %q: want bytes such as 2Gi: %w", o.quota, err)
+	}
+	scenarioQuota, err := resource.ParseQuantity(o.scenarioQuota)
+	if err != nil {
+		return fmt.Errorf("--scenario-quota %q: want bytes such as 2Gi: %w", o.scenarioQuota, err)
 	}
 	if o.policy.OperatorUser == "" || o.policy.RadiodUser == "" {
 		return errors.New("--operator-user and --radiod-user must not be empty")
@@ -82,7 +89,7 @@ func serve(ctx context.Context, o options) error {
 		return err
 	}
 	s, err := server.New(server.Config{
-		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), Retention: o.retention,
+		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), ScenarioQuotaBytes: scenarioQuota.Value(), Retention: o.retention,
 		Authenticator: server.TokenReviewer{Reviews: authentication.TokenReviews(), Audience: o.audience},
 	})
 	if err != nil {

@@ -79,13 +79,13 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 	complete(root, "context", cobra.NoFileCompletions)
 	complete(root, "platform-namespace", target.completeNamespace)
 	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target),
-		newShell(target), newLogs(target), newCapture(target), newSet(target), newVersion(version))
+		newShell(target), newLogs(target), newCapture(target), newSet(target), newScenario(target), newVersion(version))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		c.Example = cmp.Or(c.Example, librarysExamples[c.Name()])
 		for _, shell := range c.Commands() {
-			shell.Example = librarysExamples[shell.Name()]
+			shell.Example = cmp.Or(shell.Example, librarysExamples[shell.Name()])
 		}
 	}
 	return root

@@ -255,7 +255,30 @@ func (e Extent) networkRules() apiextensionsv1.ValidationRules {
 	for _, client := range []string{"publisher", "subscriber"} {
 		rules = append(rules, e.clientNetworkRule(client))
 	}
-	return rules
+	return append(rules, e.radioRules()...)
+}
+
+// radioRules are about the names in radios and static routes.
+func (e Extent) radioRules() apiextensionsv1.ValidationRules {
+	routes := "has(w.routing) && has(w.routing.routes)"
+	return apiextensionsv1.ValidationRules{
+		withGroups(e.refuseEach("radios are those of an unknown group", fmt.Sprintf(
+			"self.networks.map(w, has(w.radios), %s)",
+			each(at("networks", "w.name", ".radios")+"'there is no group or node in '", "w.radios", "l",
+				"l.nodes.exists(o, !"+isMember("o")+")", "l.nodes.join(', ')")))),
+		withNodes(e.refuseEach("a static route goes over an unknown node", fmt.Sprintf(
+			"self.networks.map(w, %s, %s)", routes,
+			each(at("networks", "w.name", ".routing.routes")+"'there is no node '", "w.routing.routes", "l", "!"+isOneNode("l.via"), "l.via + ' to go via'")))),
+		withNodes(e.refuseEach("a static route leads to an unknown node", fmt.Sprintf(
+			"self.networks.map(w, %s, %s)", routes,
+			each(at("networks", "w.name", ".routing.routes")+"'there is no node '", "w.routing.routes", "l",
+				"!l.to.contains('/') && !"+isOneNode("l.to"), "l.to + ' to go to; a subnet is written like 198.18.1.0/24'")))),
+	}
+}
+
+// isOneNode tells whether a name is that of a node, in a rule with withNodes.
+func isOneNode(name string) string {
+	return withName(name, "z in counts && counts[z] == 0 || b in counts && k > 0 && k <= counts[b]")
 }
 
 // clientNetworkRule is about the network that a publisher or subscriber of a brokerless protocol names.

@@ -49,7 +49,8 @@ type Counters struct {
 	Drops [reasons]uint64
 	// InFlight is the number of the node's frames that wait or are under way.
 	InFlight int
-	// Delay from being sent to being released, and Lateness of the release against the model's time.
+	// Delay from being sent to being released, and Lateness of the release against the model's time. Lateness, WorstLateness
+	// and LateReleases have also the frames that the port received from senders on other hosts.
 	Delay, Lateness Histogram
 	// WorstLateness in nanoseconds and LateReleases since the last snapshot that reset them.
 	WorstLateness int64
@@ -59,6 +60,10 @@ type Counters struct {
 func (c *Counters) released(sent, due, now int64) {
 	c.Released++
 	c.Delay.add(DelayBounds, now-sent)
+	c.late(due, now)
+}
+
+func (c *Counters) late(due, now int64) {
 	late := max(now-due, 0)
 	c.Lateness.add(LatenessBounds, late)
 	c.WorstLateness = max(c.WorstLateness, late)

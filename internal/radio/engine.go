@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Options of an Engine.
@@ -21,15 +22,16 @@ type Options struct {
 
 // Engine owns the event loops.
 type Engine struct {
-	loops []*loop
-	mu    sync.Mutex
-	load  []int // ports per loop
-	wait  sync.WaitGroup
+	options Options
+	loops   []*loop
+	mu      sync.Mutex
+	load    []int // ports per loop
+	wait    sync.WaitGroup
 }
 
 // New starts the event loops.
 func New(options Options) (*Engine, error) {
-	e := &Engine{}
+	e := &Engine{options: options}
 	for range max(options.Loops, 1) {
 		l, err := newLoop()
 		if err != nil {
@@ -42,12 +44,13 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// PriorityError tells why the loops do not have the priority that the options ask for, or nil.
-func (e *Engine) PriorityError() (err error) {
+// Raise gives the whole process the priority that the options ask for, and tells what the kernel has refused to it or to
+// the loops.
+func (e *Engine) Raise() (err error) {
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
-	return err
+	return errors.Join(err, RaiseProcess(e.options))
 }
 
 // Close ends the event loops. Descriptors of ports stay open: they are the callers'.
@@ -79,9 +82,16 @@ type Network struct {
 	silent   bool
 	closed   bool
 	paused   bool
-	alarm    *Frame  // in the heap, with Schedule's function
+	alarm    *Frame // in the heap, with Schedule's function
+	wake     *Frame // in the heap once for each time that WakeAt was given
+	wakeDue  int64  // the time that holds, while waking
+	waking   bool
 	ports    []*Port // never changed in place: frames in flight refer to it
 	byMAC    map[MAC]*Port
+	// hosts that serve the rest of the ports; elsewhere are those by NEM id.
+	hosts     []*hostPorts
+	elsewhere map[int]*Port
+	strangers atomic.Uint64
 }
 
 // NewNetwork adds an empty network.
@@ -125,6 +135,9 @@ func (e *Engine) addLoad(l *loop, ports int) {
 	}
 }
 
+// Do runs f on the thread of the network's loop, where the model may be asked and told, and returns when it has run.
+func (n *Network) Do(f func(n *Network, m Model)) { n.loop.do(func() { f(n, n.model) }) }
+
 // Configure runs change on the thread of the network's loop, where the model may be changed without
 // disturbing frames in flight, and sets the MTU and silence. What Schedule was given before is forgotten.
 func (n *Network) Configure(mtu int, silent bool, change func(Model)) error {
@@ -166,6 +179,27 @@ func (n *Network) setAlarm(due int64, alarm Alarm) {
 	n.loop.heap.push(due, n.alarm)
 }
 
+// WakeAt has the model, a Waker, called at the time due, nanoseconds of CLOCK_MONOTONIC, and takes the place of a time given
+// before. For models, on the loop's thread.
+func (n *Network) WakeAt(due int64) {
+	if n.wake == nil {
+		n.wake = &Frame{Context: n.wakeUp}
+	}
+	n.waking, n.wakeDue = true, due
+	n.loop.heap.push(due, n.wake)
+}
+
+// wakeUp is called at every time that WakeAt was given, also where another has taken its place.
+func (n *Network) wakeUp(now int64) {
+	if !n.waking || now < n.wakeDue || n.closed {
+		return
+	}
+	n.waking = false
+	if w, ok := n.model.(Waker); ok {
+		w.Wake(n, now)
+	}
+}
+
 // forgetAlarm leaves the frame in the heap until its time, but not what hangs on it.
 func (n *Network) forgetAlarm() {
 	if n.alarm != nil {
@@ -190,7 +224,7 @@ func (n *Network) Resume() error {
 	n.loop.do(func() {
 		n.paused = false
 		for _, p := range n.ports {
-			if !p.watched {
+			if !p.watched && p.Here() {
 				err = errors.Join(err, n.loop.watch(p))
 			}
 		}
@@ -206,6 +240,9 @@ type PortOptions struct {
 	MAC         MAC
 	// Descriptor of the TAP, non-blocking. It stays the caller's, who closes it after Detach.
 	Descriptor int
+	// Host that serves the port where it is not this one; it needs no descriptor then. The ports of a network on one host have
+	// the same Host.
+	Host Host
 	// Ledger that the port counts in, going on with what it has; nil for one of its own. It must stay in
 	// memory as long as anything refers to the Port.
 	Ledger *Ledger
@@ -250,7 +287,8 @@ type Tap interface {
 // SetTap puts a tap on the port, or takes it off with nil. When it returns, the tap before is not called any more.
 func (p *Port) SetTap(t Tap) { p.network.loop.do(func() { p.tap = t }) }
 
-// Attach adds a port; frames flow at once. A second port with the same MAC is refused.
+// Attach adds a port; frames flow at once. A second port with the same MAC is refused, but one that another host served takes
+// no place from one that is here.
 func (n *Network) Attach(options PortOptions) (*Port, error) {
 	p := &Port{PortOptions: options, network: n, tap: options.Tap, counters: options.Ledger}
 	if p.counters == nil {
@@ -258,19 +296,25 @@ func (n *Network) Attach(options PortOptions) (*Port, error) {
 	}
 	var err error
 	n.loop.do(func() {
-		if other := n.byMAC[p.MAC]; other != nil {
+		other := n.byMAC[p.MAC]
+		if other != nil && (other.Here() || !p.Here()) {
 			err = fmt.Errorf("mac %v of %s: already attached for %s", p.MAC, p.Name, other.Name)
 			return
 		}
-		if !n.paused {
+		if !n.paused && p.Here() {
 			if err = n.loop.watch(p); err != nil {
 				return
 			}
 		}
+		rest := append([]*Port(nil), n.ports...)
+		if other != nil {
+			other.detached = true
+			rest = n.without(other)
+		}
 		n.byMAC[p.MAC] = p
-		n.setPorts(append(append([]*Port(nil), n.ports...), p))
+		n.setPorts(append(rest, p))
 	})
-	if err == nil {
+	if err == nil && p.Here() {
 		n.engine.addLoad(n.loop, 1)
 	}
 	return p, err
@@ -285,18 +329,12 @@ func (p *Port) Detach() (last Counters) {
 		if p.detached {
 			return
 		}
-		p.detached, removed = true, true
+		p.detached, removed = true, p.Here()
 		if p.watched {
 			n.loop.unwatch(p)
 		}
 		delete(n.byMAC, p.MAC)
-		var rest []*Port
-		for _, other := range n.ports {
-			if other != p {
-				rest = append(rest, other)
-			}
-		}
-		n.setPorts(rest)
+		n.setPorts(n.without(p))
 	})
 	if removed {
 		n.engine.addLoad(n.loop, -1)
@@ -304,8 +342,19 @@ func (p *Port) Detach() (last Counters) {
 	return last
 }
 
+// without gives the ports but one, in a new slice.
+func (n *Network) without(p *Port) (rest []*Port) {
+	for _, other := range n.ports {
+		if other != p {
+			rest = append(rest, other)
+		}
+	}
+	return rest
+}
+
 func (n *Network) setPorts(ports []*Port) {
 	n.ports = ports
+	n.countHosts()
 	n.model.Members(ports)
 }
 
@@ -321,14 +370,17 @@ type Snapshot struct {
 	Counters
 }
 
-// Snapshot gives the counters of all ports at one instant. With reset, WorstLateness and
+// Snapshot gives the counters of all ports of this host at one instant. With reset, WorstLateness and
 // LateReleases start anew.
 func (n *Network) Snapshot(reset bool) []Snapshot {
 	var all []Snapshot
 	n.loop.do(func() {
-		all = make([]Snapshot, len(n.ports))
-		for i, p := range n.ports {
-			all[i] = Snapshot{p, p.counters.Counters}
+		all = make([]Snapshot, 0, len(n.ports))
+		for _, p := range n.ports {
+			if !p.Here() {
+				continue
+			}
+			all = append(all, Snapshot{p, p.counters.Counters})
 			if reset {
 				p.counters.WorstLateness, p.counters.LateReleases = 0, 0
 			}

@@ -365,7 +365,7 @@ func FuzzParseMAC(f *testing.F) {
 
 func TestThreadsOfTheProcessAreRaised(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test, and others set their own
-	if err := RaiseProcess(-3); err != nil {
+	if err := RaiseProcess(Options{Nice: -3}); err != nil {
 		t.Skipf("not allowed here: %v", err)
 	}
 	is, err := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())

@@ -267,10 +267,10 @@ func writeFrame(fd int, data []byte) Reason {
 	}
 }
 
-// RaiseProcess gives every thread of this process, and those that they will start, the scheduling priority nice. The
-// loops' own threads have to wait for the others whenever Go's garbage collector stops all of them for a moment: one that
-// got no processor then would make frames late.
-func RaiseProcess(nice int) error {
+// RaiseProcess gives every thread of this process, and those that they will start, the options' niceness and a short time slice,
+// or, where the loops are to be under SCHED_FIFO, its lowest priority. The loops' own threads have to wait for the others whenever Go's
+// garbage collector stops all of them for a moment: one that got no processor then would make frames late.
+func RaiseProcess(options Options) error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
 		return err
@@ -280,11 +280,23 @@ func RaiseProcess(nice int) error {
 		if convErr != nil {
 			return convErr
 		}
-		if setErr := unix.Setpriority(unix.PRIO_PROCESS, id, nice); setErr != nil && setErr != unix.ESRCH { // it may have ended
-			err = errors.Join(err, os.NewSyscallError("setpriority", setErr))
+		if setErr := raiseThread(id, options); setErr != nil && !errors.Is(setErr, unix.ESRCH) { // it may have ended
+			err = errors.Join(err, setErr)
 		}
 	}
 	return err
+}
+
+func raiseThread(id int, options Options) error {
+	has, err := unix.SchedGetAttr(id, 0)
+	if err != nil || has.Policy == unix.SCHED_FIFO { // a loop's
+		return os.NewSyscallError("sched_getattr", err)
+	}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: slice}
+	if options.Realtime > 0 {
+		attributes.Policy, attributes.Nice, attributes.Runtime, attributes.Priority = unix.SCHED_FIFO, 0, 0, 1
+	}
+	return os.NewSyscallError("sched_setattr", unix.SchedSetAttr(id, attributes, 0))
 }
 
 // slice in nanoseconds is the least that kernels since 6.12 take as a thread's own time slice. The

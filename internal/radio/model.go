@@ -16,6 +16,13 @@ type Model interface {
 	Due(n *Network, now int64, f *Frame)
 }
 
+// Waker is a Model with a clock of its own, such as that of time slots.
+type Waker interface {
+	Model
+	// Wake is called on the loop's thread at the time given to Network.WakeAt, or as soon after it as the loop could.
+	Wake(n *Network, now int64)
+}
+
 // Frame is one Ethernet frame on its way through a model.
 type Frame struct {
 	// Source is the port whose node sent the frame.
@@ -28,7 +35,8 @@ type Frame struct {
 	Sent int64
 	// Due is the time last given to Hold.
 	Due int64
-	// Receivers that Deliver hands the frame to. The slice is shared and must not be changed.
+	// Receivers that Deliver or Radiate hands the frame to. The slice may be shared and must not be changed while the
+	// frame is held.
 	Receivers []*Port
 	// Context belongs to the model; a pointer in it costs no allocation.
 	Context any
@@ -55,6 +63,12 @@ const (
 	Oversize
 	// InFlightAtEnd: the network went while the frame was under way.
 	InFlightAtEnd
+	// TooLarge: no time slot has room for the frame, which may not be fragmented.
+	TooLarge
+	// MissedSlot: the emulation was too late for the time slot, so that nothing was sent in it. Overload, not radio.
+	MissedSlot
+	// EmissionControl: the sender keeps radio silence.
+	EmissionControl
 	// Restarted: radiod was killed while the frame was under way.
 	Restarted
 	// NoReceiver: nobody with the destination's address is attached.
@@ -65,12 +79,25 @@ const (
 	InterfaceDown
 	// WriteFailed: the receiver's kernel refused the frame for another reason.
 	WriteFailed
+	// BelowSensitivity: the signal was weaker than the receiver can detect.
+	BelowSensitivity
+	// LowSINR: drawn by the packet completion rate at the receiver's SINR.
+	LowSINR
+	// Interfered: as LowSINR, where without other transmissions the same draw had been a success.
+	Interfered
+	// HalfDuplex: the receiver was sending.
+	HalfDuplex
+	// NotListening: the receiver's schedule had it on another frequency, idle, or sending.
+	NotListening
+	// FragmentTimeout: the receiver had given up a frame sent in parts, the next one of which came too late.
+	FragmentTimeout
 
 	reasons
 )
 
-var reasonNames = [reasons]string{"loss", "queueFull", "silent", "malformed", "oversize", "inFlightAtEnd", "radiodRestarted", "noReceiver",
-	"detached", "interfaceDown", "writeFailed"}
+var reasonNames = [reasons]string{"loss", "queueFull", "silent", "malformed", "oversize", "inFlightAtEnd", "tooLarge", "missedSlot",
+	"emissionControl", "radiodRestarted", "noReceiver",
+	"detached", "interfaceDown", "writeFailed", "belowSensitivity", "lowSINR", "interfered", "halfDuplex", "notListening", "fragmentTimeout"}
 
 // String is the reason's name in metrics and samples.
 func (r Reason) String() string { return reasonNames[r] }

@@ -13,6 +13,16 @@ func (n *Network) Hold(f *Frame, due int64) *Frame {
 	return h
 }
 
+// Keep takes f out of Transmit for the model to queue by itself. Like Hold's, f itself is only valid during Transmit: what
+// is kept is the returned frame, of which the model calls exactly one of Hold, Deliver, Radiate or Drop some time.
+func (n *Network) Keep(f *Frame) *Frame {
+	if f.held {
+		return f
+	}
+	f.Source.counters.InFlight++
+	return n.keep(f)
+}
+
 // Copy makes another transmission of f, which goes its own way through the model.
 func (n *Network) Copy(f *Frame) *Frame {
 	f.Source.counters.Copies++
@@ -28,13 +38,23 @@ func (n *Network) keep(f *Frame) *Frame {
 }
 
 // Deliver hands f to the interfaces of its receivers. Without receivers it is dropped as NoReceiver.
-func (n *Network) Deliver(now int64, f *Frame) {
+func (n *Network) Deliver(now int64, f *Frame) { n.release(now, f, false) }
+
+// Radiate hands f, which has been sent over the air and should have arrived at its time Due, or now if it was never held,
+// to the interfaces of its receivers. Who was in range and did not receive it is told by Miss; a frame that reached nobody
+// has been sent all the same.
+func (n *Network) Radiate(now int64, f *Frame) { n.release(now, f, true) }
+
+// Miss counts a frame that was in range of a port and did not reach it, at the receiver.
+func (n *Network) Miss(p *Port, reason Reason) { p.counters.Drops[reason]++ }
+
+func (n *Network) release(now int64, f *Frame, radiated bool) {
 	if n.silent {
 		n.Drop(f, Silent)
 		return
 	}
 	c := f.Source.counters
-	reached := false
+	reached := radiated
 	c.releasing = (c.Released + 1) << 1
 	for _, p := range f.Receivers {
 		if p != f.Source {
@@ -52,11 +72,15 @@ func (n *Network) Deliver(now int64, f *Frame) {
 		due = now
 	}
 	c.released(f.Sent, due, now)
+	if f.Source.Host != nil {
+		lateHere(f, due, now)
+	}
 	n.forget(f)
 }
 
 func (n *Network) give(p *Port, f *Frame) {
 	switch {
+	case p.Host != nil: // which has got it by Ship
 	case p.detached:
 		p.counters.Drops[Detached]++
 	default:

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +42,9 @@ type Options struct {
 	Loops, Nice, Realtime                                              int
 	// CaptureSpoolBytes that captures may have waiting for the archive.
 	CaptureSpoolBytes int64
+	// HostIP is the address at which other hosts reach this one, at PeerPort.
+	HostIP   string
+	PeerPort int
 }
 
 // ParseOptions reads the flags; the environment gives some defaults.
@@ -60,6 +62,8 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.StringVar(&o.MetricsAddress, "metrics-address", ":9600", "address of /metrics, /healthz and /readyz")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "for use outside a cluster")
 	flags.StringVar(&o.ResolvConf, "resolv-conf", "/etc/resolv.conf", "file with the cluster's nameservers")
+	flags.StringVar(&o.HostIP, "host-ip", os.Getenv("HOST_IP"), "address at which the other hosts reach this one; without it networks end at this host (default: $HOST_IP)")
+	flags.IntVar(&o.PeerPort, "peer-port", 9601, "UDP port for the other hosts' radiods")
 	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
 	flags.IntVar(&o.Nice, "nice", -15, "scheduling priority of the process, -20 to 19")
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
@@ -95,9 +99,6 @@ func (o *Options) check(rest []string) error {
 	return err
 }
 
-// gcPercent is low for the sake of memory: frames allocate nothing, and the rest has time.
-const gcPercent = 50
-
 // RunWorker takes over from the parent at descriptor holder.WorkerSocket and works until ctx ends or
 // something fails that only a new worker can mend.
 func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error {
@@ -108,7 +109,6 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	// The loops' threads must find a free P the moment they wake up, whatever the rest is doing; the
 	// kernel's scheduler then does what their priority says.
 	runtime.GOMAXPROCS(runtime.NumCPU() + o.Loops + 1)
-	debug.SetGCPercent(gcPercent)
 	socket := os.NewFile(holder.WorkerSocket, "parent")
 	ctx, orphaned := context.WithCancelCause(ctx)
 	defer orphaned(nil)
@@ -125,15 +125,12 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	if err := radio.RaiseProcess(o.Nice); err != nil {
-		log.Warn("radiod runs with a lower priority than wanted and may be late", "nice", o.Nice, "error", err)
-	}
 	engine, err := radio.New(radio.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
 	if err != nil {
 		return err
 	}
-	if err := engine.PriorityError(); err != nil {
-		log.Warn("the radio engine runs with a lower priority than wanted and may be late", "nice", o.Nice, "realtime", o.Realtime, "error", err)
+	if err := engine.Raise(); err != nil {
+		log.Warn("radiod runs with a lower priority than wanted and may be late", "nice", o.Nice, "realtime", o.Realtime, "error", err)
 	}
 	config, err := clusterConfig(o.Kubeconfig)
 	if err != nil {
@@ -162,12 +159,20 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	if err != nil {
 		return err
 	}
-	manager, err := worker.NewManager(worker.Options{StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
-		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: worker.ChangedBy(&cluster)})
+	options := worker.Options{StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
+		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: worker.ChangedBy(&cluster)}
+	if archive != nil {
+		options.Scenarios = archive
+	}
+	manager, err := worker.NewManager(options)
 	if err != nil {
 		return err
 	}
 	sampler.Manager, sampler.Captures = manager, captures
+	hosts, err := openHosts(o, manager)
+	if err != nil {
+		return err
+	}
 	// First of all: the nodes' radios have been deaf since the last worker ended.
 	if err := manager.Restore(held); err != nil {
 		log.Error("restore attachments", "error", err)
@@ -187,11 +192,18 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	loops := newHealth()
 	go loops.watch(ctx, engine.Answer) // may never return
 	parts.run(cancel, func() error { return manager.Beat(ctx) })
+	parts.run(cancel, func() error { return manager.FetchScenarios(ctx) })
+	parts.run(cancel, func() error { return manager.RunRouting(ctx) })
 	parts.run(cancel, func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
 	parts.run(cancel, func() error { return manager.Listen(ctx, o.Socket) })
 	parts.run(cancel, func() error { return sampler.Run(ctx) })
 	parts.run(cancel, func() error { return captures.Run(ctx) })
-	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, manager, loops, &ready) })
+	collect := []prometheus.Collector{manager}
+	if hosts != nil {
+		collect = append(collect, hosts)
+		parts.run(cancel, func() error { return hosts.Run(ctx, sampler) })
+	}
+	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, collect, loops, &ready) })
 	parts.run(cancel, func() error { return sweep(ctx, log, manager, &ready) })
 	<-ctx.Done()
 	parts.wait.Wait()
@@ -261,9 +273,9 @@ func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager, ready
 	}
 }
 
-func serveMetrics(ctx context.Context, address string, manager *worker.Manager, loops *health, ready *atomic.Bool) error {
+func serveMetrics(ctx context.Context, address string, collect []prometheus.Collector, loops *health, ready *atomic.Bool) error {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(manager, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(append(collect, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))...)
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {

@@ -18,13 +18,21 @@
 //
 //	GET  /v1/agent/plan?app=A&revision=R    agent: long poll (30 s) for an AgentPlan newer than R
 //	POST /v1/agent/report                   agent: an AgentReport
-//	POST /v1/agent/logs/APP/FILE?offset=N   agent: bytes of a log from offset N on; the answer is a LogPosition, with
-//	                                        status 409 where N is not the archived size
-//	POST /v1/radio/HOST/UID?offset=N        radiod: RadioSample lines of one run, as above
+//	POST /v1/agent/logs/APP                 agent: parts of any of the app's logs, one after the other, each a LogPart as
+//	                                        one line of JSON and then its bytes; the answer has a LogAnswer for each, in
+//	                                        the parts' order. Of a body that breaks off, what came before is archived
+//	POST /v1/radio/HOST/UID?offset=N        radiod: RadioSample lines of one run from offset N on; the answer is a
+//	                                        LogPosition, with status 409 where N is not the archived size
 //
 //	POST /v1/radio/HOST/UID/captures/CAPTURE/NETWORK/NODE?offset=N
 //	                                        radiod: bytes of a capture, as above, archived as
 //	                                        captures/CAPTURE/NETWORK/NODE.pcapng
+//
+//	PUT  /v1/scenarios/DIGEST               operator, users: a compiled scenario, which must have that digest (sha256: and 64
+//	                                        hexadecimal digits); idempotent. 422 where it has another one, 507 where there
+//	                                        is no room: users have half of it
+//	GET  /v1/scenarios/DIGEST               radiod, operator, users: that scenario; 404 where there is none. HEAD tells
+//	                                        whether there is one; either is a use of it, for the retention
 //
 //	GET  /healthz, /metrics                 anybody
 package runapi
@@ -126,6 +134,14 @@ type PlannedConfigMap struct {
 	SHA256 string `json:"sha256"`
 }
 
+// PlannedScenario is a Scenario object as it was compiled.
+type PlannedScenario struct {
+	Name string `json:"name"`
+	// Digest of the compiled scenario, sha256:…
+	Digest     string                      `json:"digest"`
+	Statistics v1alpha1.ScenarioStatistics `json:"statistics"`
+}
+
 // Plan is what the operator wants of a run. It grows: nodes first, then T0, then armed actions.
 type Plan struct {
 	Namespace string `json:"namespace"`
@@ -135,7 +151,9 @@ type Plan struct {
 	Spec v1alpha1.ExperimentSpec `json:"spec"`
 	// Waveforms that named references resolved to.
 	Waveforms map[string]v1alpha1.WaveformSpec `json:"waveforms,omitempty"`
-	Nodes     []PlannedNode                    `json:"nodes"`
+	// Scenario that moves the nodes, as it was when the run was admitted.
+	Scenario *PlannedScenario `json:"scenario,omitempty"`
+	Nodes    []PlannedNode    `json:"nodes"`
 	// ConfigMaps that apps take files and variables from. Every node has these contents; later changes do not reach it.
 	ConfigMaps []PlannedConfigMap `json:"configMaps,omitempty"`
 	// T0 once it is set.
@@ -245,6 +263,35 @@ type LogPosition struct {
 	Size int64 `json:"size"`
 }
 
+// Bounds of a request with parts of logs.
+const (
+	// MaxLogParts of one request.
+	MaxLogParts = 1024
+	// MaxLogPartHeaderBytes of a LogPart's line with its end: names of files have up to 255 bytes, six times that in JSON.
+	MaxLogPartHeaderBytes = 4096
+)
+
+// LogPart is the line before the bytes of one part of a log.
+type LogPart struct {
+	// File is the log's name: 1 to 128 letters, digits, dots, hyphens and underscores.
+	File string `json:"file"`
+	// Offset of the part in the log, bytes.
+	Offset int64 `json:"offset"`
+	// Bytes of the part; a log may have a part of 0, which archives it as an empty one.
+	Bytes int64 `json:"bytes"`
+}
+
+// LogAnswer tells what became of one LogPart, whatever became of the others.
+type LogAnswer struct {
+	// Status is an HTTP status: 200, 400 where the archive does not take a file of this name, 409 where the offset is
+	// not the archived size, 410 where the run is sealed, 507 where its quota or the volume is used up.
+	Status int `json:"status"`
+	// Size is the archived size of the log, bytes, with status 200 and 409.
+	Size *int64 `json:"size,omitempty"`
+	// Error says what was wrong with the part, and what would be right.
+	Error string `json:"error,omitempty"`
+}
+
 // Problem is the body of every answer that is not a success.
 type Problem struct {
 	// Error says what was wrong with the request, and what would be right.
@@ -346,10 +393,98 @@ type RadioSample struct {
 	// WorstLatenessSeconds of a frame's release since the last sample, and LateReleases over 2 ms in that time.
 	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
 	LateReleases         uint64  `json:"lateReleases"`
+	// SlotsUsed are the time slots of a TDMA radio in which it sent, SlotsMissed those that the emulation was too late for
+	// while something waited: overload, not radio. WorstSlotLatenessSeconds of a slot's start since the last sample.
+	SlotsUsed                uint64  `json:"slotsUsed,omitempty"`
+	SlotsMissed              uint64  `json:"slotsMissed,omitempty"`
+	WorstSlotLatenessSeconds float64 `json:"worstSlotLatenessSeconds,omitempty"`
+	// Routing… is what of all that the platform's routing protocol sent and received: packets, and bytes of their frames.
+	// Absent where a node does not route by olsrv2 or olsrv1.
+	RoutingPacketsSent     *uint64 `json:"routingPacketsSent,omitempty"`
+	RoutingBytesSent       *uint64 `json:"routingBytesSent,omitempty"`
+	RoutingPacketsReceived *uint64 `json:"routingPacketsReceived,omitempty"`
+	RoutingBytesReceived   *uint64 `json:"routingBytesReceived,omitempty"`
 }
 
 // The lines of a host's radio log, radio/HOST.jsonl, are RadioSamples and, told apart by their one
-// distinguishing field, RadioHeaders (host), RadioGaps (gap) and CaptureSamples (capture).
+// distinguishing field, RadioHeaders (host), RadioGaps (gap), CaptureSamples (capture), RadioPositions (positions),
+// RadioLinks (receiver), RadioSteps (steps), RadioRoutes (routing) and RadioHosts (peer).
+
+// RadioPositions are where a network's nodes on the host are, by its own reckoning at that time: about once a second those
+// that have moved since they were last written.
+type RadioPositions struct {
+	TimeNanoseconds int64  `json:"ts"`
+	Network         string `json:"network"`
+	// Positions by node: latitude and longitude in degrees, altitude in metres (WGS 84), rounded to 1e-6 degrees and 0.1 m.
+	Positions map[string][3]float64 `json:"positions"`
+}
+
+// MaxRadioRoutes is about how many routes of one run a second has in a host's log. Where more have changed, nodes take turns: the
+// later line has all changes since the earlier one.
+const MaxRadioRoutes = 4096
+
+// RadioRoutes are a node's routes that have changed since they were last written, about once a second.
+type RadioRoutes struct {
+	TimeNanoseconds int64  `json:"ts"`
+	Node            string `json:"node"`
+	// Routing is the protocol that found them.
+	Routing string `json:"routing"`
+	// Whole: these are all that there are, whatever was written before.
+	Whole  bool         `json:"whole,omitempty"`
+	Routes []RadioRoute `json:"routes,omitempty"`
+	// Gone are the destinations that there are no routes to any more.
+	Gone []string `json:"gone,omitempty"`
+}
+
+// RadioRoute of a node.
+type RadioRoute struct {
+	// To is the destination in CIDR form, Via the next node's address; absent where the destination is a neighbour.
+	To  string `json:"to"`
+	Via string `json:"via,omitempty"`
+	// Network that the route leads through.
+	Network string `json:"network"`
+	Hops    int    `json:"hops"`
+	Metric  uint32 `json:"metric"`
+}
+
+// MaxRadioLinks is how many links of one network a second has in a host's log. Where there are more, receivers take turns; none
+// is lost, as their counters go on.
+const MaxRadioLinks = 512
+
+// RadioLinks tell what one node's radio has heard of others: about once a second those links on which something was sent
+// since they were last written.
+type RadioLinks struct {
+	TimeNanoseconds int64  `json:"ts"`
+	Network         string `json:"network"`
+	// Receiver is the node that hears.
+	Receiver string      `json:"receiver"`
+	From     []RadioLink `json:"from"`
+}
+
+// RadioLink is what one radio has heard of another. Figures in dB are rounded to 0.01.
+type RadioLink struct {
+	// Node that sends.
+	Node string `json:"node"`
+	// SINRDecibels at the receiver, of the last transmission above its sensitivity; PathlossDecibels between the antennas.
+	// What is not known is absent.
+	SINRDecibels     *float64 `json:"sinrDB,omitempty"`
+	PathlossDecibels *float64 `json:"pathlossDB,omitempty"`
+	// Heard are the transmissions that were received since the attachment, Missed those that were not, by reason:
+	// belowSensitivity, lowSINR, interfered, halfDuplex, notListening …
+	Heard  uint64            `json:"heard"`
+	Missed map[string]uint64 `json:"missed,omitempty"`
+}
+
+// RadioSteps tell how a network's radios kept up with the scenario: about once a second while it has steps.
+type RadioSteps struct {
+	TimeNanoseconds int64  `json:"ts"`
+	Network         string `json:"network"`
+	// Steps of positions, pathloss or jammers prepared so far, LateSteps those over 2 ms after they should have held.
+	Steps     uint64 `json:"steps"`
+	LateSteps uint64 `json:"lateSteps,omitempty"`
+	// WorstStepLatenessSeconds since the last sample.
+	WorstStepLatenessSeconds float64 `json:"worstStepLatenessSeconds,omitempty"`
+}
 
 // RadioHeader is a line before samples: where and under which settings they were made.
 type RadioHeader struct {
@@ -368,7 +503,8 @@ type RadioHeader struct {
 type RadioGap struct {
 	// TimeNanoseconds is when the gap was written down.
 	TimeNanoseconds int64 `json:"ts"`
-	// Gap is what it was: radiodRestarted (frames under way were lost, and none was carried) or attachmentLost.
+	// Gap is what it was: radiodRestarted (frames under way were lost, and none was carried), attachmentLost, or
+	// hostUnreachable (nothing went between its nodes and those of another host).
 	Gap string `json:"gap"`
 	// Node that the gap is for; empty for all of the host's nodes of the run.
 	Node string `json:"node,omitempty"`

@@ -168,6 +168,8 @@ type Policy struct {
 	// AnonymousReads lets anybody who reaches the server read: users come through the API server's service proxy, which
 	// has checked them but strips their token.
 	AnonymousReads bool
+	// AnonymousScenarios lets anybody who reaches the server store scenarios, up to half of their quota, for the same reason.
+	AnonymousScenarios bool
 }
 
 // workflowAccount is the service account of the workflow's pods in a run's namespace.
@@ -185,6 +187,16 @@ func (p Policy) administrator(who Identity) bool {
 
 func (p Policy) workflow(who Identity, namespace string) bool {
 	return who.Username == "system:serviceaccount:"+namespace+":"+workflowAccount
+}
+
+// scenarioReader: radiod and the operator always, users as with runs. A digest tells nothing about what has it, and who
+// knows one has been told by who may read the Scenario.
+func (p Policy) scenarioReader(who Identity) bool {
+	return p.radiod(who) || p.reader(who, "")
+}
+
+func (p Policy) scenarioWriter(who Identity) bool {
+	return p.administrator(who) || (p.AnonymousScenarios && who.Anonymous())
 }
 
 func (p Policy) reader(who Identity, namespace string) bool {

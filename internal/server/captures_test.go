@@ -194,7 +194,7 @@ func TestFollowersSeeALogGrowFromBeforeItIsThereToTheSeal(t *testing.T) {
 	lines := bufio.NewReader(body)
 	offset := int64(0)
 	for _, line := range []string{"oneone\n", "two\n", "three\n"} {
-		if _, err := l.as("nor").AppendLog(context.Background(), "bft", "stdout-1.log", offset, strings.NewReader(line)); err != nil {
+		if _, err := appendLog(context.Background(), l.as("nor"), "bft", "stdout-1.log", offset, line); err != nil {
 			t.Fatal(err)
 		}
 		want := line[max(3-offset, 0):]

@@ -428,21 +428,6 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
-func (s *Server) postLog(w http.ResponseWriter, r *http.Request, who Identity) error {
-	run, node, err := s.agentOf(who)
-	if err != nil {
-		return err
-	}
-	app, file := r.PathValue("app"), r.PathValue("file")
-	if _, known, _ := run.agentPlan(runapi.Target{Node: node, App: app}); !known {
-		return problem(http.StatusForbidden, "node %s of this run has no app %q", node, app)
-	}
-	if err := archive.ValidateFile(file); err != nil {
-		return problem(http.StatusBadRequest, "%v", err)
-	}
-	return s.append(w, r, run, path.Join(archive.LogsDir, node, app, file), "log")
-}
-
 func (s *Server) postRadio(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.radiod(who) {
 		return denied(who, "writing radio samples")

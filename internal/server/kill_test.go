@@ -122,11 +122,11 @@ func TestNothingIsLostWhenTheServerIsKilledAgainAndAgain(t *testing.T) {
 func ship(ctx context.Context, c *client.Client, text []byte, offset int64) int64 {
 	for offset < int64(len(text)) {
 		end := min(offset+100_003, int64(len(text)))
-		position, err := c.AppendLog(ctx, "bft", "messages-1.jsonl", offset, bytes.NewReader(text[offset:end]))
+		size, err := appendLog(ctx, c, "bft", "messages-1.jsonl", offset, text[offset:end])
 		var answer *client.Error
 		switch {
 		case err == nil:
-			offset = position.Size
+			offset = size
 			_ = c.Report(ctx, runapi.AgentReport{App: "bft", Phase: runapi.AgentRunning, Restarts: int(offset)})
 		case errors.As(err, &answer) && answer.Size != nil:
 			offset = *answer.Size

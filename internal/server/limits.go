@@ -19,6 +19,8 @@ const (
 	maxReportBytes = 256 << 10
 	maxAppendBytes = 64 << 20
 	maxResultBytes = 4 << 30
+	// maxScenarioBytes of one compiled scenario: 243 platforms for 2 h take about a tenth of it.
+	maxScenarioBytes = 1 << 30
 	// maxCapturePiece is held in memory as a whole.
 	maxCapturePiece = 4 << 20
 

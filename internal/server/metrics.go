@@ -15,13 +15,13 @@ type metrics struct {
 	refused  *prometheus.CounterVec
 }
 
-func newMetrics(dir string, runs func() int) *metrics {
+func newMetrics(dir string, runs func() int, scenarios func() int64) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vignette_server_requests_total", Help: "Requests answered, by route and status."}, []string{"route", "status"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vignette_server_archived_bytes_total", Help: "Bytes archived since the start, by kind: log, radio or result."}, []string{"kind"}),
+			Name: "vignette_server_archived_bytes_total", Help: "Bytes archived since the start, by kind: log, radio, capture, result or scenario."}, []string{"kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vignette_server_refused_appends_total", Help: "Appends that the archive could not take, by reason: quota or full."}, []string{"reason"}),
 	}
@@ -29,6 +29,8 @@ func newMetrics(dir string, runs func() int) *metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "vignette_server_runs", Help: "Runs in the archive."}, func() float64 { return float64(runs()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "vignette_server_scenario_bytes", Help: "Bytes of all compiled scenarios."}, func() float64 { return float64(scenarios()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "vignette_server_volume_free_bytes", Help: "Free bytes of the archive's volume; -1 where that is not known."},
 			func() float64 { return freeBytes(dir) }))

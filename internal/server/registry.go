@@ -98,6 +98,7 @@ func (reg *registry) remove(r *run) error {
 	if reg.runs[key.UID] != r {
 		return nil
 	}
+	r.files.CloseLogs()
 	if err := reg.store.Delete(key); err != nil {
 		return err
 	}

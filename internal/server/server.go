@@ -32,7 +32,9 @@ type Config struct {
 	Policy        Policy
 	// QuotaBytes bounds the logs of each run; 0 is no bound.
 	QuotaBytes int64
-	// Retention after which a run to which nothing happens is deleted; 0 is never.
+	// ScenarioQuotaBytes bounds the compiled scenarios of everybody together; 0 is no bound.
+	ScenarioQuotaBytes int64
+	// Retention after which a run to which nothing happens, and a scenario that nobody uses, is deleted; 0 is never.
 	Retention time.Duration
 	// LongPoll is how long a question for a newer plan waits; 30 s if 0.
 	LongPoll time.Duration
@@ -44,10 +46,11 @@ type Config struct {
 
 // Server serves one archive.
 type Server struct {
-	config Config
-	store  *archive.Store
-	runs   *registry
-	auth   *Cache
+	config    Config
+	store     *archive.Store
+	scenarios *archive.Scenarios
+	runs      *registry
+	auth      *Cache
 	// limit is for all requests, reviews for those with a token that is not known.
 	limit, reviews limiter
 	metrics        *metrics
@@ -73,13 +76,17 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs, err := openRegistry(store, config.QuotaBytes, config.Now)
+	scenarios, err := store.Scenarios()
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	s := &Server{config: config, store: store, runs: runs, auth: NewCache(config.Authenticator, config.Now), mux: http.NewServeMux(),
+	runs, err := openRegistry(store, config.QuotaBytes, config.Now)
+	if err != nil {
+		return nil, errors.Join(err, scenarios.Close(), store.Close())
+	}
+	s := &Server{config: config, store: store, scenarios: scenarios, runs: runs, auth: NewCache(config.Authenticator, config.Now), mux: http.NewServeMux(),
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
-	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) })
+	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
 	s.followers = make(chan struct{}, maxFollowers)
 	s.logProblems()
 	s.routes()
@@ -105,13 +112,13 @@ func (s *Server) Close() error {
 			return err
 		}
 	}
-	return s.store.Close()
+	return errors.Join(s.scenarios.Close(), s.store.Close())
 }
 
 // expireEvery is how often old runs are looked for.
 const expireEvery = 10 * time.Minute
 
-// Expire deletes old runs until the context ends; it returns at once where runs are kept for ever.
+// Expire deletes old runs and scenarios until the context ends; it returns at once where they are kept for ever.
 func (s *Server) Expire(ctx context.Context) {
 	if s.config.Retention <= 0 {
 		return
@@ -126,6 +133,7 @@ func (s *Server) Expire(ctx context.Context) {
 		if err != nil {
 			s.config.Log.Error("old runs could not be deleted", "error", err)
 		}
+		s.expireScenarios()
 		select {
 		case <-ctx.Done():
 			return
@@ -150,9 +158,11 @@ func (s *Server) routes() {
 		"PUT /v1/runs/{uid}/files/results/{path...}": s.putResult,
 		"GET /v1/agent/plan":                         s.getAgentPlan,
 		"POST /v1/agent/report":                      s.postReport,
-		"POST /v1/agent/logs/{app}/{file}":           s.postLog,
+		"POST /v1/agent/logs/{app}":                  s.postLogs,
 		"POST /v1/radio/{host}/{uid}/captures/{capture}/{network}/{node}": s.postCapture,
 		"POST /v1/radio/{host}/{uid}":                                     s.postRadio,
+		"PUT /v1/scenarios/{digest}":                                      s.putScenario,
+		"GET /v1/scenarios/{digest}":                                      s.getScenario, // and HEAD
 	} {
 		s.mux.Handle(route, s.serve(route, handle))
 	}
@@ -270,7 +280,9 @@ func classify(err error) answerProblem {
 		status = http.StatusConflict
 	case errors.As(err, &large):
 		status = http.StatusRequestEntityTooLarge
-	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrFull):
+	case errors.Is(err, archive.ErrDigest):
+		status = http.StatusUnprocessableEntity
+	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrScenarioQuota), errors.Is(err, archive.ErrFull):
 		status = http.StatusInsufficientStorage
 	case errors.Is(err, archive.ErrSealed), errors.Is(err, archive.ErrGone):
 		status = http.StatusGone

@@ -110,9 +110,18 @@ func (l *lab) plan(change ...func(*runapi.Plan)) runapi.State {
 
 func (l *lab) log(token, app, file, text string) {
 	l.t.Helper()
-	if _, err := l.as(token).AppendLog(context.Background(), app, file, 0, strings.NewReader(text)); err != nil {
+	if _, err := appendLog(context.Background(), l.as(token), app, file, 0, text); err != nil {
 		l.t.Fatal(err)
 	}
+}
+
+// appendLog ships one part of one log.
+func appendLog[T string | []byte](ctx context.Context, c *client.Client, app, file string, offset int64, content T) (int64, error) {
+	appended, err := c.AppendLogs(ctx, app, []client.LogPart{{File: file, Offset: offset, Content: []byte(content)}})
+	if err != nil {
+		return 0, err
+	}
+	return appended[0].Size, appended[0].Err
 }
 
 func (l *lab) report(token, app string, phase runapi.AgentPhase) {
@@ -197,7 +206,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 			return c.Report(ctx, runapi.AgentReport{App: "bft", Phase: runapi.AgentReady})
 		}, "nor"},
 		{"write nor's log", func(c *client.Client) error {
-			_, err := c.AppendLog(ctx, "bft", "agent.jsonl", 0, strings.NewReader(""))
+			_, err := appendLog(ctx, c, "bft", "agent.jsonl", 0, "")
 			return err
 		}, "nor"},
 		{"seal", func(c *client.Client) error { _, err := c.Seal(ctx, runUID, runapi.SealRequest{}); return err }, "operator workflow"},
@@ -391,7 +400,7 @@ func TestCountersFollowTheLogsLineByLineAndSurviveARestart(t *testing.T) {
 	text := event("triggered", 1) + event("sent", 2) + "nonsense\n" + event("received", 9) + event("received", 7) + event("processed", 8)
 	torn := len(text) - 10
 	ctx := context.Background()
-	if _, err := l.as("nor").AppendLog(ctx, "bft", "messages-1.jsonl", 0, strings.NewReader(text[:torn])); err != nil {
+	if _, err := appendLog(ctx, l.as("nor"), "bft", "messages-1.jsonl", 0, text[:torn]); err != nil {
 		t.Fatal(err)
 	}
 	want := runapi.Counters{Triggered: 1, Sent: 1, Received: 2, LastReceivedNanoseconds: 9}
@@ -399,7 +408,7 @@ func TestCountersFollowTheLogsLineByLineAndSurviveARestart(t *testing.T) {
 	l.stop()
 	l.start()
 	l.wantCounters("a restart", want)
-	if _, err := l.as("nor").AppendLog(ctx, "bft", "messages-1.jsonl", int64(torn), strings.NewReader(text[torn:])); err != nil {
+	if _, err := appendLog(ctx, l.as("nor"), "bft", "messages-1.jsonl", int64(torn), text[torn:]); err != nil {
 		t.Fatal(err)
 	}
 	want.Processed = 1
@@ -420,7 +429,7 @@ func TestAnAppendAtTheWrongOffsetLearnsTheSize(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	l.log("nor", "bft", "stdout-1.log", "abc")
-	_, err := l.as("nor").AppendLog(context.Background(), "bft", "stdout-1.log", 7, strings.NewReader("x"))
+	_, err := appendLog(context.Background(), l.as("nor"), "bft", "stdout-1.log", 7, "x")
 	var answer *client.Error
 	if !errors.As(err, &answer) || answer.Status != http.StatusConflict || answer.Size == nil || *answer.Size != 3 {
 		t.Fatalf("%v: want 409 with size 3", err)
@@ -431,9 +440,9 @@ func TestALongAppendComesWholeThroughManyPieces(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	text := bytes.Repeat([]byte("0123456789abcde\n"), 100_000)
-	position, err := l.as("nor").AppendLog(context.Background(), "bft", "stdout-1.log", 0, bytes.NewReader(text))
-	if err != nil || position.Size != int64(len(text)) {
-		t.Fatalf("position %+v, %v; want %d", position, err, len(text))
+	size, err := appendLog(context.Background(), l.as("nor"), "bft", "stdout-1.log", 0, text)
+	if err != nil || size != int64(len(text)) {
+		t.Fatalf("archived %d, %v; want %d", size, err, len(text))
 	}
 	f, err := l.as("").File(context.Background(), runUID, "logs/nor/bft/stdout-1.log")
 	if err != nil {
@@ -448,7 +457,7 @@ func TestALongAppendComesWholeThroughManyPieces(t *testing.T) {
 func TestAFullQuotaIsSaidAndBecomesAGap(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.QuotaBytes = 4 })
 	l.plan()
-	_, err := l.as("nor").AppendLog(context.Background(), "bft", "stdout-1.log", 0, strings.NewReader("12345"))
+	_, err := appendLog(context.Background(), l.as("nor"), "bft", "stdout-1.log", 0, "12345")
 	if status(err) != http.StatusInsufficientStorage || !strings.Contains(err.Error(), "quota") {
 		t.Fatalf("%v: want 507 that speaks of the quota", err)
 	}
@@ -552,7 +561,7 @@ func TestTheSealWaitsForEveryAgent(t *testing.T) {
 	if err != nil || len(again.Files) < 4 {
 		t.Fatalf("sealed again: %+v, %v", again, err)
 	}
-	if _, err := l.as("nor").AppendLog(context.Background(), "bft", "new.log", 0, strings.NewReader("x")); status(err) != http.StatusGone {
+	if _, err := appendLog(context.Background(), l.as("nor"), "bft", "new.log", 0, "x"); status(err) != http.StatusGone {
 		t.Errorf("append after the seal: %v, want 410", err)
 	}
 }
@@ -780,7 +789,8 @@ func FuzzTally(f *testing.F) {
 func FuzzRequests(f *testing.F) {
 	f.Add("GET", "/v1/runs/run-1/files/../../x", "", "")
 	f.Add("PUT", "/v1/runs/run-1", `{"uid":"run-1","namespace":"a","name":"b"}`, "operator")
-	f.Add("POST", "/v1/agent/logs/bft/..?offset=-1", "x", "nor")
+	f.Add("POST", "/v1/agent/logs/bft", `{"file":"a.log","offset":0,"bytes":2}`+"\nx\n"+`{"file":"..","offset":-1,"bytes":1}`+"\nx", "nor")
+	f.Add("POST", "/v1/agent/logs/bft", `{"file":"messages-1.jsonl"}`+"\n"+`{"file":"b","bytes":9}`+"\nx", "nor")
 	f.Add("POST", "/v1/agent/report", `{"app":"bft","phase":"done"}`, "nor")
 	f.Add("POST", "/v1/radio/h/run-1?offset=0", "{}", "radiod")
 	f.Add("POST", "/v1/runs/run-1/seal", `{"waitSeconds":0}`, "workflow")
@@ -817,6 +827,9 @@ func FuzzRequests(f *testing.F) {
 		server.ServeHTTP(answer, request)
 		if answer.Code >= 500 && answer.Code != http.StatusInsufficientStorage && token != "outage" {
 			t.Fatalf("%s %s as %q: %d %s", method, target, token, answer.Code, answer.Body)
+		}
+		if strings.Contains(answer.Body.String(), `"status":500`) {
+			t.Fatalf("%s %s as %q: a part of %s", method, target, token, answer.Body)
 		}
 	})
 }

@@ -52,7 +52,10 @@ func problems(e *v1alpha1.Experiment, waveforms map[string]v1alpha1.WaveformSpec
 	_, timelineErrs := timeline.Compile(&e.Spec, t)
 	errs = append(t.CheckReferences(&e.Spec), timelineErrs...)
 	errs = append(errs, render.CheckRadio(&e.Spec, t)...)
-	if errs = append(errs, render.CheckBase(&e.Spec, waveformsOf(&e.Spec, waveforms))...); len(errs) > 0 {
+	known := waveformsOf(&e.Spec, waveforms)
+	errs = append(errs, render.CheckBase(&e.Spec, known)...)
+	// Nothing is known of the scenario: it is compiled in the cluster.
+	if errs = append(errs, render.CheckRadioModels(&e.Spec, t, known, nil)...); len(errs) > 0 {
 		return errs
 	}
 	return render.CheckSize(render.Pods(render.Input{Experiment: e, Topology: t}), &e.Spec)
@@ -62,7 +65,9 @@ func problems(e *v1alpha1.Experiment, waveforms map[string]v1alpha1.WaveformSpec
 func waveformsOf(spec *v1alpha1.ExperimentSpec, known map[string]v1alpha1.WaveformSpec) map[string]v1alpha1.WaveformSpec {
 	found := map[string]v1alpha1.WaveformSpec{}
 	for _, network := range spec.Networks {
-		if waveform, ok := known[network.Waveform]; ok {
+		if waveform, ok := render.InPlace(network); ok {
+			found[network.Name] = waveform
+		} else if waveform, ok := known[network.Waveform]; ok {
 			found[network.Name] = waveform
 		}
 	}

@@ -104,8 +104,10 @@ func serverAccepts(t *testing.T, c client.Client) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Create(t.Context(), parseObject(t, string(text)), client.DryRunAll, client.FieldValidation("Strict")); err != nil {
-				t.Errorf("%s: %v", file, err)
+			for _, document := range strings.Split(string(text), "\n---\n") {
+				if err := c.Create(t.Context(), parseObject(t, document), client.DryRunAll, client.FieldValidation("Strict")); err != nil {
+					t.Errorf("%s: %v", file, err)
+				}
 			}
 		}
 	}

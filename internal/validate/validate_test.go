@@ -120,20 +120,20 @@ spec:
 
 func TestWhatIsNotAnObjectIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"text":                 {"hello", "standard input:1: is not an object"},
-		"broken YAML":          {"a: [1\nb: }", "is not YAML"},
-		"nothing":              {"", "holds no object"},
-		"no kind":              {"metadata: {name: a}", "needs apiVersion"},
-		"tabs":                 {"spec:\n\ta: 1\n", "standard input:2: is not YAML: found character that cannot start any token (YAML is indented with spaces"},
-		"no API group":         {"apiVersion: v1\nkind: Experiment", "vignette's has apiVersion: vignette.dev/v1alpha1"},
-		"an unknown kind":      {"apiVersion: vignette.dev/v1alpha1\nkind: Experimnt", "kind: Experimnt is no kind of vignette"},
-		"an old version":       {"apiVersion: vignette.dev/v1\nkind: Experiment", "vignette.dev/v1 is not served"},
-		"another's object":     {"apiVersion: v1\nkind: ConfigMap", "warning: kind: ConfigMap of v1 is not an object of vignette"},
-		"a key given twice":    {sound + "  duration: 5s\n", "spec.duration: is given twice, first in line 7"},
-		"an empty experiment":  {"apiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata: {name: a}", "spec: is required"},
-		"metadata of no kind":  {"apiVersion: vignette.dev/v1alpha1\nkind: Waveform\nmetadata: 7\nspec: {link: {}}", "metadata"},
-		"a Scenario of no eel": {"apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a}\nspec: {format: gpx, source: {configMap: a, key: b}}", `supported values: "eel"`},
-		"an endless alias":     {"a: &a [*a]", "standard input"},
+		"text":                          {"hello", "standard input:1: is not an object"},
+		"broken YAML":                   {"a: [1\nb: }", "is not YAML"},
+		"nothing":                       {"", "holds no object"},
+		"no kind":                       {"metadata: {name: a}", "needs apiVersion"},
+		"tabs":                          {"spec:\n\ta: 1\n", "standard input:2: is not YAML: found character that cannot start any token (YAML is indented with spaces"},
+		"no API group":                  {"apiVersion: v1\nkind: Experiment", "vignette's has apiVersion: vignette.dev/v1alpha1"},
+		"an unknown kind":               {"apiVersion: vignette.dev/v1alpha1\nkind: Experimnt", "kind: Experimnt is no kind of vignette"},
+		"an old version":                {"apiVersion: vignette.dev/v1\nkind: Experiment", "vignette.dev/v1 is not served"},
+		"another's object":              {"apiVersion: v1\nkind: ConfigMap", "warning: kind: ConfigMap of v1 is not an object of vignette"},
+		"a key given twice":             {sound + "  duration: 5s\n", "spec.duration: is given twice, first in line 7"},
+		"an empty experiment":           {"apiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata: {name: a}", "spec: is required"},
+		"metadata of no kind":           {"apiVersion: vignette.dev/v1alpha1\nkind: Waveform\nmetadata: 7\nspec: {link: {}}", "metadata"},
+		"a Scenario of no known format": {"apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a}\nspec: {format: kml, source: {configMap: a, key: b}}", `supported values: "eel", "anglova-csv"`},
+		"an endless alias":              {"a: &a [*a]", "standard input"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := join(judgeText(t, c.text)); !strings.Contains(got, c.want) {
@@ -149,6 +149,7 @@ func TestAWrongTypeIsAnsweredWithWhatTheFieldHolds(t *testing.T) {
 		{"a delay that is a number", []string{"delay: 5ms, loss", "delay: 5, loss"}, "spec.networks[1].link.delay", "not integer: it must be a duration"},
 		{"a network that is no list", []string{"networks: [wan], apps: [hub", "networks: wan, apps: [hub"}, "spec.nodes[0].networks", "must be a list such as [a, b]"},
 		{"an empty list", []string{"stop: [bft]", "stop: []"}, "spec.timeline[1].stop", "needs more entries: at least 1"},
+		{"a power without a unit", []string{"    waveform: baseline\n", "    waveform: baseline\n    radios: [{nodes: [veh], transmitPower: '500'}]\n"}, "spec.networks[0].radios[0].transmitPower", "such as 37dBm or 5W"},
 		{"a name with an underscore", []string{"name: sound", "name: so_und"}, "metadata.name", `"so_und" must be lower-case letters, digits and hyphens`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -208,8 +209,8 @@ func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
 	if len(report.Findings) != 0 {
 		t.Errorf("findings:\n%s\nwant none", join(report.Findings))
 	}
-	if len(report.Objects) != len(files) {
-		t.Errorf("%d objects in %d files; want one in each", len(report.Objects), len(files))
+	if len(report.Objects) < len(files) {
+		t.Errorf("%d objects in %d files; want one in each at least", len(report.Objects), len(files))
 	}
 }
 

@@ -31,6 +31,9 @@ const (
 	ReasonScenarioNotReady  = "ScenarioNotReady"
 	ReasonSubnetOverlap     = "SubnetOverlap"
 	ReasonBaseMismatch      = "BaseMismatch"
+	ReasonScenarioChanged   = "ScenarioChanged"
+	ReasonRadioMismatch     = "RadioMismatch"
+	ReasonEngineMissing     = "EngineNotInstalled"
 )
 
 // finding is something that keeps an experiment from being accepted.
@@ -67,7 +70,7 @@ func (r *Reconciler) expand(_ context.Context, s *scope) (bool, error) {
 }
 
 // refer resolves what the experiment refers to outside itself. Once its radio networks exist they
-// hold the waveforms, and a later change of a Waveform does not reach the run.
+// hold the waveforms and the scenario's digest, and a later change of a Waveform does not reach the run.
 func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != "" && s.phase() != v1alpha1.PhaseQueued && s.phase() != v1alpha1.PhaseProvisioning {
 		return false, nil
@@ -82,15 +85,90 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 	if err := r.resolveConfigMaps(ctx, s); err != nil {
 		return true, err
 	}
-	for _, err := range render.CheckBase(&s.experiment.Spec, s.waveforms) {
-		s.find(ReasonBaseMismatch, err)
+	if err := r.resolveScenario(ctx, s); err != nil {
+		return true, err
 	}
+	s.checkRadios()
 	return false, nil
 }
 
+// checkRadios finds what does not fit the waveforms, the scenario and the engines that the cluster has.
+func (s *scope) checkRadios() {
+	spec := &s.experiment.Spec
+	for _, err := range render.CheckEngine(spec, s.options) {
+		s.find(ReasonEngineMissing, err)
+	}
+	for _, err := range render.CheckBase(spec, s.waveforms) {
+		s.find(ReasonBaseMismatch, err)
+	}
+	for _, err := range render.CheckRadioModels(spec, s.topology, s.waveforms, s.scenario) {
+		s.find(ReasonRadioMismatch, err)
+	}
+}
+
+// resolveScenario finds the experiment's scenario as it was compiled.
+func (r *Reconciler) resolveScenario(ctx context.Context, s *scope) error {
+	reference := s.experiment.Spec.Scenario
+	if reference == nil {
+		return nil
+	}
+	path := field.NewPath("spec", "scenario", "ref")
+	var scenario v1alpha1.Scenario
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.experiment.Namespace, Name: reference.Ref}, &scenario)
+	if apierrors.IsNotFound(err) {
+		s.find(ReasonScenarioNotFound, field.NotFound(path, reference.Ref))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if why := notReady(&scenario); why != "" {
+		s.find(ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
+		return nil
+	}
+	s.scenario = &render.Scenario{Name: reference.Ref, Digest: scenario.Status.Digest}
+	if scenario.Status.Statistics != nil {
+		s.scenario.Statistics = *scenario.Status.Statistics
+	}
+	return r.checkPinned(ctx, s, path)
+}
+
+// notReady says why a scenario cannot be used, if it cannot. What its status says of an earlier spec does not count.
+func notReady(scenario *v1alpha1.Scenario) string {
+	ready := meta.FindStatusCondition(scenario.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.ObservedGeneration != scenario.Generation:
+		return "it has not been compiled yet"
+	case ready.Status != metav1.ConditionTrue || scenario.Status.Digest == "":
+		return ready.Message
+	}
+	return ""
+}
+
+// checkPinned finds that the scenario changed after the radio networks were made: half of the nodes would move by the one,
+// half by the other.
+func (r *Reconciler) checkPinned(ctx context.Context, s *scope, path *field.Path) error {
+	for _, network := range s.experiment.Spec.Networks {
+		var existing v1alpha1.RadioNetwork
+		key := types.NamespacedName{Namespace: r.Options.Render.Namespace, Name: render.RadioNetworkName(s.experiment, network.Name)}
+		if err := r.Client.Get(ctx, key, &existing); err != nil {
+			if client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			continue
+		}
+		if digest := existing.Spec.Scenario; digest != "" && digest != s.scenario.Digest {
+			s.find(ReasonScenarioChanged, field.Invalid(path, s.scenario.Name,
+				fmt.Sprintf("the scenario changed while the nodes were being made: it was %s and is %s", digest, s.scenario.Digest)))
+			return nil
+		}
+	}
+	return nil
+}
+
 func (r *Reconciler) resolveWaveform(ctx context.Context, s *scope, network v1alpha1.Network, path *field.Path) error {
-	if network.Waveform == "" {
-		s.waveforms[network.Name] = v1alpha1.WaveformSpec{Link: network.Link}
+	if inPlace, ok := render.InPlace(network); ok {
+		s.waveforms[network.Name] = inPlace
 		return nil
 	}
 	var existing v1alpha1.RadioNetwork
@@ -138,9 +216,6 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	default:
 		return false, nil
 	}
-	if err := r.checkScenario(ctx, s); err != nil {
-		return true, err
-	}
 	if err := r.checkSubnets(ctx, s); err != nil {
 		return true, err
 	}
@@ -166,28 +241,6 @@ func describe(findings []finding) string {
 		messages[i] = f.message
 	}
 	return shorten(strings.Join(messages, "; "))
-}
-
-func (r *Reconciler) checkScenario(ctx context.Context, s *scope) error {
-	reference := s.experiment.Spec.Scenario
-	if reference == nil {
-		return nil
-	}
-	path := field.NewPath("spec", "scenario", "ref")
-	var scenario v1alpha1.Scenario
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.experiment.Namespace, Name: reference.Ref}, &scenario)
-	if apierrors.IsNotFound(err) {
-		s.find(ReasonScenarioNotFound, field.NotFound(path, reference.Ref))
-		return nil
-	}
-	if err == nil && !meta.IsStatusConditionTrue(scenario.Status.Conditions, v1alpha1.ConditionReady) {
-		why := "it has not been read yet"
-		if c := meta.FindStatusCondition(scenario.Status.Conditions, v1alpha1.ConditionReady); c != nil {
-			why = c.Message
-		}
-		s.find(ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
-	}
-	return err
 }
 
 func (r *Reconciler) checkSubnets(ctx context.Context, s *scope) error {

@@ -57,7 +57,7 @@ type Options struct {
 	LookAhead time.Duration
 	// ChangeLead from a change made by hand to the moment from which it holds: every radio has to hear of it before.
 	ChangeLead time.Duration
-	// ProvisioningDeadline from admission to "every agent is ready".
+	// ProvisioningDeadline from admission to "every agent is ready", of up to 50 nodes; each further one has 3 s more.
 	ProvisioningDeadline time.Duration
 	// CleanupDeadline after which a deletion goes on without what it could not remove.
 	CleanupDeadline time.Duration

@@ -158,7 +158,23 @@ func (r *Reconciler) tend(ctx context.Context, s *scope) (bool, error) {
 	if s.live.captures, err = bindAll(ctx, r, s.experiment, found.captures); err != nil {
 		return true, err
 	}
+	if err := r.loadRadios(ctx, s); err != nil {
+		return true, err
+	}
 	return false, r.tellWaiting(ctx, s)
+}
+
+// loadRadios finds what changes made by hand would change, where there are any.
+func (r *Reconciler) loadRadios(ctx context.Context, s *scope) error {
+	if len(s.live.changes) == 0 {
+		return nil
+	}
+	networks, err := r.radioNetworks(ctx, s)
+	s.radios = map[string]*v1alpha1.RadioNetworkSpec{}
+	for i := range networks {
+		s.radios[networks[i].Spec.Network] = &networks[i].Spec
+	}
+	return err
 }
 
 // tellWaiting tells what waits for the run, or came too late for it.
@@ -189,7 +205,12 @@ type verdict struct {
 func (s *scope) judgeChange(c *v1alpha1.LiveChange) verdict {
 	return s.judge(s.changeable(), func() (errs field.ErrorList) {
 		for i, change := range c.Spec.Changes {
-			errs = append(errs, render.CheckChange(s.topology, change, field.NewPath("spec", "changes").Index(i))...)
+			path := field.NewPath("spec", "changes").Index(i)
+			wrong := render.CheckChange(s.topology, change, path)
+			if radio := s.radios[change.Network]; radio != nil && len(wrong) == 0 {
+				wrong = render.AsChanged(radio).Change(change, path)
+			}
+			errs = append(errs, wrong...)
 		}
 		return errs
 	})

@@ -54,6 +54,12 @@ func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
 	return false, err
 }
 
+// A host of two processors that is busy otherwise starts some nodesInTime pods within the deadline, and a further one in perFurtherNode.
+const (
+	nodesInTime    = 50
+	perFurtherNode = 3 * time.Second
+)
+
 // checkProvisioning ends what cannot become ready.
 func (r *Reconciler) checkProvisioning(_ context.Context, s *scope) (bool, error) {
 	status := s.experiment.Status
@@ -65,9 +71,10 @@ func (r *Reconciler) checkProvisioning(_ context.Context, s *scope) (bool, error
 			s.doom(reason, "node %s: %s", name, message)
 		}
 	}
-	if status.StartTime != nil && s.now.Sub(status.StartTime.Time) > r.Options.ProvisioningDeadline {
+	deadline := r.Options.ProvisioningDeadline + perFurtherNode*time.Duration(max(0, len(s.topology.Nodes)-nodesInTime))
+	if status.StartTime != nil && s.now.Sub(status.StartTime.Time) > deadline {
 		s.doom(ReasonProvisioningTimeout, "not ready %s after admission, with %d of %d pods running; last: %s",
-			r.Options.ProvisioningDeadline, running(s.pods), len(s.topology.Nodes), status.Message)
+			deadline, running(s.pods), len(s.topology.Nodes), status.Message)
 	}
 	return false, nil
 }

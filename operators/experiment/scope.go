@@ -21,12 +21,16 @@ type scope struct {
 	timeline   *timeline.Timeline
 	// waveforms by the network's name.
 	waveforms map[string]v1alpha1.WaveformSpec
+	// scenario that moves the nodes, once it is compiled; nil where the experiment has none.
+	scenario *render.Scenario
 	// configMaps that apps take content from, as they are now.
 	configMaps []runapi.PlannedConfigMap
 	// pods of the experiment by the node's name, once a phase has loaded them.
 	pods map[string]*corev1.Pod
 	// live is what people do to the experiment beside its spec.
 	live live
+	// radios are the radio networks as they are, where changes made by hand are to be judged.
+	radios map[string]*v1alpha1.RadioNetworkSpec
 	// findings of the spec and of what it refers to; none in a good experiment.
 	findings []finding
 
@@ -67,7 +71,7 @@ func (s *scope) warn(reason, format string, args ...any) {
 func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
 
 func (s *scope) input() render.Input {
-	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options}
+	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario}
 }
 
 // elapsed since T0; negative before it. T0 must be set.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -400,7 +401,7 @@ func (w *world) radiod() {
 				status.Attached++
 			}
 		}
-		if hosts := []v1alpha1.RadioNetworkHost{status}; !slices.Equal(n.Status.Hosts, hosts) {
+		if hosts := []v1alpha1.RadioNetworkHost{status}; !reflect.DeepEqual(n.Status.Hosts, hosts) {
 			n.Status.Hosts = hosts
 			w.tolerate(w.api.Status().Update(w.t.Context(), n))
 		}

@@ -1,11 +1,15 @@
-// Package scenario is the controller of Scenarios: it reads the source once, says what it found and
-// by which digest, and so lets experiments that refer to it start.
+// Package scenario is the controller of Scenarios: it compiles each of them once, puts the result into the server's store by
+// its digest, says what it found, and so lets experiments that refer to it start.
 package scenario
 
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"io"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -27,74 +33,190 @@ import (
 
 // Reasons of Ready.
 const (
-	ReasonRead              = "Read"
+	ReasonCompiled          = "Compiled"
+	ReasonCompiling         = "Compiling"
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
 	ReasonKeyNotFound       = "KeyNotFound"
-	ReasonEmpty             = "Empty"
+	ReasonMalformed         = "Malformed"
+	ReasonInvalid           = "Invalid"
+	ReasonTooLarge          = "TooLarge"
+	ReasonNotInStore        = "NotInStore"
+	ReasonStoreUnavailable  = "StoreUnavailable"
 )
 
-// Reconciler reads scenarios.
-type Reconciler struct {
-	Client client.Client
-	// Live reads ConfigMaps, whose contents are not worth a cache.
-	Live client.Reader
+// recheck is how often the store is asked whether it still has a scenario, which also tells it that the scenario is used.
+const recheck = 10 * time.Minute
+
+// missingRecheck is how soon a scenario that somebody else is to push is looked for again.
+const missingRecheck = 15 * time.Second
+
+// Store is the server's store of compiled scenarios.
+type Store interface {
+	HasScenario(ctx context.Context, digest string) (bool, error)
+	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
+	PutScenario(ctx context.Context, digest string, content io.Reader) error
 }
 
-// Reconcile brings one scenario's status up to date.
+// Reconciler compiles scenarios.
+type Reconciler struct {
+	Client client.Client
+	// Live reads ConfigMaps, whose contents are not worth a cache; Metadata has what is watched of them.
+	Live, Metadata client.Reader
+	Store          Store
+	// Now is the clock; time.Now if nil.
+	Now func() time.Time
+
+	jobs jobs
+}
+
+// Reconcile brings one scenario's status up to date. Compiling takes its time elsewhere: see jobs.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var s v1alpha1.Scenario
 	if err := r.Client.Get(ctx, request.NamespacedName, &s); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.jobs.forget(request.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	source := s.Spec.Source
-	var configMap *corev1.ConfigMap
-	found := &corev1.ConfigMap{}
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: source.ConfigMap}, found)
-	if err == nil {
-		configMap = found
-	} else if !apierrors.IsNotFound(err) {
+	from, err := r.stateOf(ctx, &s)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	before := s.DeepCopy()
-	digest, ready := Read(s.Spec, configMap)
-	s.Status.Digest, s.Status.ObservedGeneration, ready.ObservedGeneration = digest, s.Generation, s.Generation
-	meta.SetStatusCondition(&s.Status.Conditions, ready)
-	if equality.Semantic.DeepEqual(before.Status, s.Status) {
-		return ctrl.Result{}, nil
+	if s.Status.CompiledFrom == from {
+		lost, err := r.lost(ctx, &s)
+		if err != nil || !lost {
+			return ctrl.Result{RequeueAfter: r.nextLook(&s)}, err
+		}
+		r.jobs.forget(request.NamespacedName)
 	}
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	return ctrl.Result{}, client.IgnoreNotFound(r.Client.Status().Patch(ctx, &s, patch))
+	out, finished := r.jobs.result(request.NamespacedName, from)
+	if !finished {
+		spec, namespace := *s.Spec.DeepCopy(), s.Namespace
+		r.jobs.start(request.NamespacedName, from, func(ctx context.Context) outcome { return r.compile(ctx, namespace, spec) })
+		return ctrl.Result{}, r.write(ctx, &s, v1alpha1.ScenarioStatus{}, condition(metav1.ConditionUnknown, ReasonCompiling, "its sources are being read"))
+	}
+	if out.retry != nil {
+		r.jobs.forget(request.NamespacedName)
+		err := r.write(ctx, &s, v1alpha1.ScenarioStatus{}, condition(metav1.ConditionUnknown, ReasonStoreUnavailable, out.retry.Error()))
+		if err == nil {
+			err = out.retry
+		}
+		return ctrl.Result{}, err
+	}
+	status := v1alpha1.ScenarioStatus{Digest: out.digest, Statistics: out.statistics, CompiledFrom: from}
+	if err := r.write(ctx, &s, status, out.ready); err != nil {
+		return ctrl.Result{}, err
+	}
+	// The job stays until another state comes, lest a stale read begins it anew.
+	r.jobs.looked(s.UID, r.now())
+	return ctrl.Result{RequeueAfter: r.nextLook(&s)}, nil
 }
 
-// Read the source: its digest, and the condition Ready in words.
-func Read(spec v1alpha1.ScenarioSpec, configMap *corev1.ConfigMap) (digest string, ready metav1.Condition) {
-	ready = metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse}
-	if configMap == nil {
-		ready.Reason, ready.Message = ReasonConfigMapNotFound, fmt.Sprintf("spec.source.configMap: there is no ConfigMap %q in this namespace", spec.Source.ConfigMap)
-		return "", ready
+func (r *Reconciler) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
 	}
-	content, found := []byte(configMap.Data[spec.Source.Key]), true
-	if _, inText := configMap.Data[spec.Source.Key]; !inText {
-		content, found = configMap.BinaryData[spec.Source.Key]
+	return r.Now()
+}
+
+// nextLook is how soon the store is to be asked again.
+func (r *Reconciler) nextLook(s *v1alpha1.Scenario) time.Duration {
+	if s.Spec.Compiled != "" && !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) {
+		return missingRecheck
 	}
-	switch {
-	case !found:
-		ready.Reason, ready.Message = ReasonKeyNotFound, fmt.Sprintf("spec.source.key: ConfigMap %q has no key %q", configMap.Name, spec.Source.Key)
-		return "", ready
-	case len(content) == 0:
-		ready.Reason, ready.Message = ReasonEmpty, fmt.Sprintf("key %q of ConfigMap %q is empty", spec.Source.Key, configMap.Name)
-		return "", ready
+	return recheck
+}
+
+// lost tells that the store no longer has what was compiled, or has by now what it had not.
+func (r *Reconciler) lost(ctx context.Context, s *v1alpha1.Scenario) (bool, error) {
+	ready := meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady)
+	if !ready && s.Spec.Compiled == "" {
+		return false, nil // what is wrong is in the sources
 	}
-	ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, ReasonRead, fmt.Sprintf("%d bytes of %s", len(content), spec.Format)
-	return fmt.Sprintf("sha256:%x", sha256.Sum256(content)), ready
+	if r.now().Sub(r.jobs.lookedAt(s.UID)) < r.nextLook(s) {
+		return false, nil
+	}
+	digest := s.Status.Digest
+	if s.Spec.Compiled != "" {
+		digest = s.Spec.Compiled
+	}
+	has, err := r.Store.HasScenario(ctx, digest)
+	if err == nil {
+		r.jobs.looked(s.UID, r.now())
+	}
+	return has != ready, err
+}
+
+// write the status, if it says anything new.
+func (r *Reconciler) write(ctx context.Context, s *v1alpha1.Scenario, status v1alpha1.ScenarioStatus, ready metav1.Condition) error {
+	before := s.DeepCopy()
+	status.Conditions, status.ObservedGeneration, ready.ObservedGeneration = s.Status.Conditions, s.Generation, s.Generation
+	s.Status = status
+	meta.SetStatusCondition(&s.Status.Conditions, ready)
+	if equality.Semantic.DeepEqual(before.Status, s.Status) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, s, patch))
+}
+
+func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
+	const longest = 4096
+	if len(message) > longest {
+		message = message[:longest] + " …"
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}
+}
+
+// stateOf a scenario's spec and of the ConfigMaps that it names: another one needs compiling.
+func (r *Reconciler) stateOf(ctx context.Context, s *v1alpha1.Scenario) (string, error) {
+	spec := s.Spec.DeepCopy()
+	spec.Description = ""
+	versions := map[string]string{}
+	for _, file := range filesOf(spec) {
+		if _, known := versions[file.ConfigMap]; known {
+			continue
+		}
+		configMap := &metav1.PartialObjectMetadata{}
+		configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		err := r.Metadata.Get(ctx, types.NamespacedName{Namespace: s.Namespace, Name: file.ConfigMap}, configMap)
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+		versions[file.ConfigMap] = configMap.ResourceVersion // none where there is no such ConfigMap
+	}
+	text, err := json.Marshal(struct {
+		Spec     *v1alpha1.ScenarioSpec
+		Versions map[string]string
+	}{spec, versions})
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), err
+}
+
+// filesOf a scenario: its sources, and the terrain.
+func filesOf(spec *v1alpha1.ScenarioSpec) []v1alpha1.ScenarioSource {
+	files := spec.Files()
+	if spec.Propagation != nil && spec.Propagation.Terrain != nil {
+		files = append(files[:len(files):len(files)], *spec.Propagation.Terrain)
+	}
+	return files
 }
 
 // SetupWithManager registers the controller. Of ConfigMaps only metadata is watched.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
+	done := make(chan event.GenericEvent, 1)
+	if err := manager.Add(&r.jobs); err != nil {
+		return err
+	}
+	r.jobs.done = func(name types.NamespacedName) {
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+		done <- event.GenericEvent{Object: object}
+	}
 	return ctrl.NewControllerManagedBy(manager).
 		Named("scenario").
 		For(&v1alpha1.Scenario{}).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf)).
+		WatchesRawSource(source.Channel(done, &handler.EnqueueRequestForObject{})).
 		Complete(r)
 }
 
@@ -103,10 +225,21 @@ func (r *Reconciler) usersOf(ctx context.Context, configMap client.Object) (requ
 	if err := r.Client.List(ctx, &list, client.InNamespace(configMap.GetNamespace())); err != nil {
 		return nil
 	}
-	for _, s := range list.Items {
-		if s.Spec.Source.ConfigMap == configMap.GetName() {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&s)})
+	for i := range list.Items {
+		for _, file := range filesOf(&list.Items[i].Spec) {
+			if file.ConfigMap == configMap.GetName() {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+				break
+			}
 		}
 	}
 	return requests
+}
+
+func ready(statistics *v1alpha1.ScenarioStatistics, warnings []string) metav1.Condition {
+	message := fmt.Sprintf("%d platforms for %s", statistics.Platforms, statistics.Duration)
+	for _, warning := range warnings {
+		message += "; " + warning
+	}
+	return condition(metav1.ConditionTrue, ReasonCompiled, message)
 }

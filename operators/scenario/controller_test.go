@@ -1,12 +1,22 @@
 package scenario
 
 import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -15,52 +25,296 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
+// memory is a store.
+type memory struct {
+	mu   sync.Mutex
+	has  map[string][]byte
+	puts int
+	down error
+}
+
+func (m *memory) HasScenario(_ context.Context, digest string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, found := m.has[digest]
+	return found, m.down
+}
+
+func (m *memory) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return io.NopCloser(bytes.NewReader(m.has[digest])), m.down
+}
+
+func (m *memory) PutScenario(_ context.Context, digest string, content io.Reader) error {
+	text, err := io.ReadAll(content)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down != nil {
+		return m.down
+	}
+	if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(text)); sum != digest {
+		return fmt.Errorf("%s is %s", digest, sum)
+	}
+	m.puts++
+	m.has[digest] = text
+	return err
+}
+
+// lab has one Scenario, company1, and its controller.
+type lab struct {
+	*testing.T
+	client     client.Client
+	store      *memory
+	reconciler *Reconciler
+	now        time.Time
+	done       chan types.NamespacedName
+}
+
+func newLab(t *testing.T, spec v1alpha1.ScenarioSpec, configMaps ...client.Object) *lab {
+	s := &v1alpha1.Scenario{ObjectMeta: metav1.ObjectMeta{Name: "company1", Namespace: "team", Generation: 3, UID: "uid-1"}, Spec: spec}
+	l := &lab{T: t, store: &memory{has: map[string][]byte{}}, now: time.Unix(1_800_000_000, 0), done: make(chan types.NamespacedName, 8),
+		client: fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(configMaps, s)...).WithStatusSubresource(s).Build()}
+	l.restart()
+	return l
+}
+
+// restart the operator.
+func (l *lab) restart() {
+	l.reconciler = &Reconciler{Client: l.client, Live: l.client, Metadata: l.client, Store: l.store, Now: func() time.Time { return l.now }}
+	l.reconciler.jobs.done = func(name types.NamespacedName) { l.done <- name }
+}
+
+func (l *lab) reconcile() (ctrl.Result, error) {
+	return l.reconciler.Reconcile(l.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "company1"}})
+}
+
+// settle reconciles, waits for the job that it begins, and reconciles again.
+func (l *lab) settle() *v1alpha1.Scenario {
+	l.Helper()
+	if _, err := l.reconcile(); err != nil {
+		l.Fatal(err)
+	}
+	if s := l.scenario(); readyOf(s).Reason != ReasonCompiling {
+		l.Fatalf("Ready is %+v: want it to be compiling", readyOf(s))
+	}
+	select {
+	case <-l.done:
+	case <-time.After(time.Minute):
+		l.Fatal("compiling does not end")
+	}
+	if _, err := l.reconcile(); err != nil && l.store.down == nil {
+		l.Fatal(err)
+	}
+	return l.scenario()
+}
+
+// isIdle checks that reconciling does nothing at all.
+func (l *lab) isIdle() {
+	l.Helper()
+	before := l.scenario()
+	for range 2 {
+		if _, err := l.reconcile(); err != nil {
+			l.Fatal(err)
+		}
+	}
+	if after := l.scenario(); after.ResourceVersion != before.ResourceVersion {
+		l.Errorf("the status was written again: %+v", after.Status)
+	}
+	select {
+	case <-l.done:
+		l.Error("it was compiled again")
+	default:
+	}
+}
+
+func (l *lab) scenario() *v1alpha1.Scenario {
+	l.Helper()
+	s := &v1alpha1.Scenario{}
+	if err := l.client.Get(l.Context(), types.NamespacedName{Namespace: "team", Name: "company1"}, s); err != nil {
+		l.Fatal(err)
+	}
+	return s
+}
+
+func readyOf(s *v1alpha1.Scenario) metav1.Condition {
+	if c := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
 func configMap(text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, Data: map[string]string{"run.eel": text}}
 }
 
-func TestAScenarioIsReadyOnceItsSourceCanBeRead(t *testing.T) {
+func packed(t *testing.T, content io.Reader) *corev1.ConfigMap {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := io.Copy(w, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, BinaryData: map[string][]byte{"run.eel.gz": b.Bytes()}}
+}
+
+func eelFrom(key string) v1alpha1.ScenarioSpec {
+	return v1alpha1.ScenarioSpec{Format: "eel", Source: &v1alpha1.ScenarioSource{ConfigMap: "data", Key: key}}
+}
+
+// hills is a sound event log of three platforms.
+const hills = "0.0 nem:1 location gps 58.1,7.9,3\n0.0 nem:1 pathloss nem:2,90.0 nem:4,95.0\n5.0 nem:1 moonphase full\n60.0 nem:1 pathloss nem:2,99.0\n"
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestAScenarioIsCompiledAndWhatIsWrongWithItIsNamed(t *testing.T) {
 	cases := map[string]struct {
-		key    string
-		source *corev1.ConfigMap
+		spec   v1alpha1.ScenarioSpec
+		source client.Object
 		reason string
 		says   string
 	}{
-		"no such ConfigMap": {"run.eel", nil, ReasonConfigMapNotFound, `spec.source.configMap: there is no ConfigMap "data"`},
-		"no such key":       {"x.eel", configMap("1"), ReasonKeyNotFound, `spec.source.key: ConfigMap "data" has no key "x.eel"`},
-		"nothing in it":     {"run.eel", configMap(""), ReasonEmpty, "is empty"},
-		"good":              {"run.eel", configMap("0.0 nem:1 location gps 1,2,3\n"), ReasonRead, "29 bytes of eel"},
+		"no such ConfigMap": {eelFrom("run.eel"), packed(t, strings.NewReader("")), ReasonKeyNotFound, `ConfigMap "data" has no key "run.eel"`},
+		"a slip":            {eelFrom("run.eel"), configMap(hills + "61.0 nem:1 pathloss nem:2,loud\n"), ReasonMalformed, "data/run.eel:5: "},
+		"nothing in it":     {eelFrom("run.eel"), configMap(""), ReasonInvalid, "no platforms"},
+		"no such thing":     {eelFrom("run.eel"), nil, ReasonConfigMapNotFound, `there is no ConfigMap "data"`},
+		"good":              {eelFrom("run.eel"), configMap(hills), ReasonCompiled, "3 platforms for 1m"},
+		"packed":            {eelFrom("run.eel.gz"), packed(t, strings.NewReader(hills)), ReasonCompiled, "3 platforms for 1m"},
+		"not packed":        {eelFrom("run.eel.gz"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, Data: map[string]string{"run.eel.gz": "x"}}, ReasonInvalid, "cannot be unpacked"},
+		"made up":           {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "Line", Platforms: 4, Duration: "1m", Seed: 1, Spacing: "500m"}}, nil, ReasonCompiled, "4 platforms"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			spec := v1alpha1.ScenarioSpec{Format: "eel", Source: v1alpha1.ScenarioSource{ConfigMap: "data", Key: c.key}}
-			digest, ready := Read(spec, c.source)
-			if ready.Reason != c.reason || !strings.Contains(ready.Message, c.says) || (digest != "") != (c.reason == ReasonRead) {
-				t.Errorf("digest %q, Ready %+v", digest, ready)
+			var objects []client.Object
+			if c.source != nil {
+				objects = append(objects, c.source)
 			}
+			l := newLab(t, c.spec, objects...)
+			s := l.settle()
+			if got := readyOf(s); got.Reason != c.reason || !strings.Contains(got.Message, c.says) || got.ObservedGeneration != 3 {
+				t.Errorf("Ready %+v; want %s: …%s…", got, c.reason, c.says)
+			}
+			_, stored := l.store.has[s.Status.Digest]
+			if good := c.reason == ReasonCompiled; stored != good || (s.Status.Statistics != nil) != good || (s.Status.Digest != "") != good {
+				t.Errorf("stored: %t, status %+v", stored, s.Status)
+			}
+			l.isIdle()
 		})
 	}
 }
 
-func TestASettledScenarioIsNotWrittenTo(t *testing.T) {
-	s := &v1alpha1.Scenario{ObjectMeta: metav1.ObjectMeta{Name: "company1", Namespace: "team", Generation: 3}}
-	s.Spec = v1alpha1.ScenarioSpec{Format: "eel", Source: v1alpha1.ScenarioSource{ConfigMap: "data", Key: "run.eel"}}
-	c := fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(s, configMap("x")).WithStatusSubresource(s).Build()
-	r := &Reconciler{Client: c, Live: c}
-	var versions []string
-	for range 2 {
-		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s)}); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
-			t.Fatal(err)
-		}
-		versions = append(versions, s.ResourceVersion)
+func TestSourcesThatWouldTakeTheOperatorsMemoryAreRefusedBeforeTheyAreUnpacked(t *testing.T) {
+	bomb := packed(t, io.LimitReader(zeros{}, 1<<20+1))
+	s := &sources{live: fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(bomb).Build(), namespace: "team", most: 1 << 20}
+	_, err := s.open(t.Context(), v1alpha1.ScenarioSource{ConfigMap: "data", Key: "run.eel.gz"})
+	var found *problem
+	if !errors.As(err, &found) || found.reason != ReasonTooLarge || !strings.Contains(err.Error(), "vignette scenario push") {
+		t.Errorf("a megabyte and one byte: %v", err)
 	}
-	if versions[0] != versions[1] {
-		t.Errorf("resource versions are %v", versions)
+}
+
+func TestAScenariosStatusHasItsStatistics(t *testing.T) {
+	s := newLab(t, eelFrom("run.eel"), configMap(hills)).settle().Status.Statistics
+	if s == nil || s.Platforms != 3 || s.PlatformNumbers != "1-2,4" || !s.Pathloss || !s.Positions || s.Duration.Std() != time.Minute {
+		t.Fatalf("statistics %+v", s)
 	}
-	if !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) || s.Status.ObservedGeneration != 3 || !strings.HasPrefix(s.Status.Digest, "sha256:") {
-		t.Errorf("status is %+v", s.Status)
+	if len(s.UnknownSentences) != 1 || !strings.Contains(s.UnknownSentences[0], "moonphase") {
+		t.Errorf("unknown sentences %v; want moonphase", s.UnknownSentences)
+	}
+}
+
+func TestASettledScenarioIsNeitherWrittenNorCompiledAgain(t *testing.T) {
+	l := newLab(t, eelFrom("run.eel"), configMap(hills))
+	l.settle()
+	l.isIdle()
+	l.restart()
+	l.isIdle()
+	l.now = l.now.Add(2 * recheck)
+	l.isIdle()
+	if l.store.puts != 1 {
+		t.Errorf("stored %d times", l.store.puts)
+	}
+}
+
+func TestAScenarioFollowsItsConfigMap(t *testing.T) {
+	l := newLab(t, eelFrom("run.eel"))
+	if s := l.settle(); readyOf(s).Reason != ReasonConfigMapNotFound {
+		t.Fatalf("Ready %+v", readyOf(s))
+	}
+	data := configMap(hills)
+	if err := l.client.Create(t.Context(), data); err != nil {
+		t.Fatal(err)
+	}
+	first := l.settle()
+	data.Data["run.eel"] += "90.0 nem:1 pathloss nem:2,91.0\n"
+	if err := l.client.Update(t.Context(), data); err != nil {
+		t.Fatal(err)
+	}
+	second := l.settle()
+	if first.Status.Digest == "" || second.Status.Digest == "" || first.Status.Digest == second.Status.Digest {
+		t.Errorf("digests %q and %q", first.Status.Digest, second.Status.Digest)
+	}
+	if names := l.reconciler.usersOf(t.Context(), data); len(names) != 1 {
+		t.Errorf("a change of the ConfigMap wakes %v", names)
+	}
+}
+
+func TestAScenarioThatTheStoreLostIsCompiledAgain(t *testing.T) {
+	l := newLab(t, eelFrom("run.eel"), configMap(hills))
+	digest := l.settle().Status.Digest
+	clear(l.store.has)
+	l.isIdle()
+	l.now = l.now.Add(recheck)
+	if s := l.settle(); s.Status.Digest != digest || len(l.store.has) != 1 {
+		t.Errorf("status %+v, %d in the store", s.Status, len(l.store.has))
+	}
+}
+
+func TestAScenarioWaitsForTheStore(t *testing.T) {
+	l := newLab(t, eelFrom("run.eel"), configMap(hills))
+	l.store.down = errors.New("the server is away")
+	if s := l.settle(); readyOf(s).Reason != ReasonStoreUnavailable || !strings.Contains(readyOf(s).Message, "is away") {
+		t.Errorf("Ready %+v", readyOf(s))
+	}
+	l.store.down = nil
+	if s := l.settle(); readyOf(s).Reason != ReasonCompiled {
+		t.Errorf("Ready %+v", readyOf(s))
+	}
+}
+
+func TestAScenarioThatWasPushedIsReadyOnceTheStoreHasIt(t *testing.T) {
+	compiled := newLab(t, eelFrom("run.eel"), configMap(hills))
+	digest := compiled.settle().Status.Digest
+	l := newLab(t, v1alpha1.ScenarioSpec{Format: "eel", Compiled: digest})
+	if s := l.settle(); readyOf(s).Reason != ReasonNotInStore || s.Status.Digest != "" {
+		t.Fatalf("Ready %+v", readyOf(s))
+	}
+	l.isIdle()
+	l.store.has = compiled.store.has
+	l.now = l.now.Add(missingRecheck)
+	s := l.settle()
+	if readyOf(s).Reason != ReasonCompiled || s.Status.Digest != digest || s.Status.Statistics.PlatformNumbers != "1-2,4" {
+		t.Errorf("status %+v", s.Status)
+	}
+	l.isIdle()
+}
+
+func TestANewerStateEndsTheCompilationOfTheOlder(t *testing.T) {
+	var j jobs
+	name := types.NamespacedName{Name: "a"}
+	began, ended := make(chan struct{}), make(chan error, 1)
+	j.start(name, "old", func(ctx context.Context) outcome { close(began); <-ctx.Done(); ended <- ctx.Err(); return outcome{} })
+	<-began // one that has not begun is not begun any more
+	j.start(name, "new", func(context.Context) outcome { return outcome{digest: "sha256:1"} })
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the older ended with %v", err)
+	}
+	if _, finished := j.result(name, "old"); finished {
+		t.Error("the older has a result")
 	}
 }

@@ -25,6 +25,14 @@ func TestLongFormsOfE3(t *testing.T) {
 	}
 }
 
+func TestLongFormOfE1(t *testing.T) {
+	longForms(t, "e1/*.yaml", 1, 50*time.Minute)
+}
+
+func TestLongFormsOfE2(t *testing.T) {
+	longForms(t, "e2/*.yaml", 3, 50*time.Minute)
+}
+
 // longForms starts all files of a pattern below scenarios at once, and checks each run's results.
 func longForms(t *testing.T, pattern string, count int, wallTime time.Duration) []plannedRun {
 	t.Helper()
@@ -56,6 +64,9 @@ func checkLongForm(t *testing.T, run plannedRun) {
 	results := run.finish(t, time.Hour)
 	if results.Verdict == nil || !results.Verdict.KeptUp {
 		t.Errorf("%s: verdict %+v; want that the emulation kept up", run.Name, results.Verdict)
+	}
+	if run.link == "" {
+		return // A vehicle that its radio leaves without a connection sends nothing.
 	}
 	if results.Messages.Sent != run.messages {
 		t.Errorf("%s: %d messages sent; want %d", run.Name, results.Messages.Sent, run.messages)

@@ -48,27 +48,50 @@ func runScenario(t *testing.T, path string, timeout time.Duration) runapi.Result
 	return run.finish(t, timeout)
 }
 
-// scenario reads a file of scenarios.
+// scenario reads a file of scenarios that has an experiment alone.
 func scenario(t *testing.T, path string) *v1alpha1.Experiment {
+	t.Helper()
+	e, movement := scenarioWithMovement(t, path)
+	if movement != nil {
+		t.Fatalf("%s has a movement beside its experiment", path)
+	}
+	return e
+}
+
+// scenarioWithMovement reads a file of scenarios: an experiment, and before it the movement that it replays, if any.
+func scenarioWithMovement(t *testing.T, path string) (*v1alpha1.Experiment, *v1alpha1.Scenario) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", path))
 	if err != nil {
 		t.Fatal(err)
 	}
+	documents := strings.Split(string(text), "\n---\n")
+	last := len(documents) - 1
 	e := &v1alpha1.Experiment{}
-	if err := yaml.UnmarshalStrict(text, e); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(documents[last]), e); err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	return e
+	if last == 0 {
+		return e, nil
+	}
+	movement := &v1alpha1.Scenario{}
+	if err := yaml.UnmarshalStrict([]byte(documents[0]), movement); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return e, movement
 }
 
 // startScenario applies a file of scenarios in a namespace of its own.
 func startScenario(t *testing.T, path string) plannedRun {
 	t.Helper()
-	e := scenario(t, path)
+	e, movement := scenarioWithMovement(t, path)
 	run := plannedRun{Experiment: e, link: e.Spec.Networks[0].Waveform}
 	run.count()
 	e.Namespace = newNamespace(t)
+	if movement != nil {
+		movement.Namespace = e.Namespace
+		mustCreate(t, movement)
+	}
 	mustCreate(t, e)
 	return run
 }
@@ -81,10 +104,15 @@ func (run *plannedRun) count() {
 	}
 	publishing := run.Spec.Timeline[1].At.Std() - run.Spec.Timeline[0].At.Std()
 	for _, node := range run.Spec.Nodes {
+		nodes := int64(1)
+		if node.Count != nil {
+			nodes = int64(*node.Count)
+		}
 		for _, name := range node.Apps {
 			if app := apps[name]; app.Publisher != nil {
-				run.publishers += int64(app.Instances)
-				run.messages += int64(app.Instances) * int64((publishing-app.Publisher.Lead.Std())/app.Publisher.Period.Std())
+				publishers := nodes * max(1, int64(app.Instances))
+				run.publishers += publishers
+				run.messages += publishers * int64((publishing-app.Publisher.Lead.Std())/app.Publisher.Period.Std())
 			}
 		}
 	}

@@ -36,6 +36,10 @@ type Model struct {
 	config  Config
 	ports   []*radio.Port
 	senders map[*radio.Port]*sender
+	// here are the ports that this host serves.
+	here     []*radio.Port
+	byNEM    map[int]*radio.Port
+	shipment radio.Shipment // scratch
 }
 
 // sender is what one port's frames go through.
@@ -77,6 +81,7 @@ func (m *Model) Members(ports []*radio.Port) {
 		p.Slot = slot
 	}
 	m.ports = ports
+	m.findHere()
 	m.rebuild(before)
 }
 
@@ -236,27 +241,27 @@ func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
 		return
 	}
 	for _, q := range s.broadcast[1:] {
-		offer(n, now, n.Copy(f), q, q.to)
+		m.offer(n, now, n.Copy(f), q, q.to)
 	}
-	offer(n, now, f, s.broadcast[0], s.broadcast[0].to)
+	m.offer(n, now, f, s.broadcast[0], s.broadcast[0].to)
 }
 
 // unicast sends to one port. A frame that nobody can receive occupies the sender's link all the same.
 func (m *Model) unicast(n *radio.Network, now int64, f *radio.Frame, s *sender) {
 	to := n.Find(f.Destination)
 	if to == nil {
-		offer(n, now, f, s.egress, nil)
+		m.offer(n, now, f, s.egress, nil)
 		return
 	}
 	q := s.egress
 	if s.routes != nil {
 		q = s.routes[to.Slot]
 	}
-	offer(n, now, f, q, m.senders[to].self)
+	m.offer(n, now, f, q, m.senders[to].self)
 }
 
 // offer sends a frame to the receivers through a queue, and again if it is duplicated.
-func offer(n *radio.Network, now int64, f *radio.Frame, q *Queue, receivers []*radio.Port) {
+func (m *Model) offer(n *radio.Network, now int64, f *radio.Frame, q *Queue, receivers []*radio.Port) {
 	length := len(f.Data)
 	arrival, reason, accepted := q.Offer(now, length)
 	if !accepted {
@@ -265,19 +270,22 @@ func offer(n *radio.Network, now int64, f *radio.Frame, q *Queue, receivers []*r
 	}
 	f.Receivers, f.Context = receivers, q
 	if !q.Duplicated() {
-		pass(n, now, f, arrival)
+		m.pass(n, now, f, arrival)
 		return
 	}
 	second := n.Copy(f)
-	pass(n, now, f, arrival)
+	m.pass(n, now, f, arrival)
 	if arrival, reason, accepted = q.OfferDuplicate(now, length); !accepted {
 		n.Drop(second, reason)
 		return
 	}
-	pass(n, now, second, arrival)
+	m.pass(n, now, second, arrival)
 }
 
-func pass(n *radio.Network, now int64, f *radio.Frame, arrival int64) {
+func (m *Model) pass(n *radio.Network, now int64, f *radio.Frame, arrival int64) {
+	if n.Distributed() {
+		m.ship(n, now, f, arrival)
+	}
 	if arrival > now {
 		n.Hold(f, arrival)
 		return
@@ -289,6 +297,8 @@ func pass(n *radio.Network, now int64, f *radio.Frame, arrival int64) {
 func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) { arrived(n, now, f) }
 
 func arrived(n *radio.Network, now int64, f *radio.Frame) {
-	f.Context.(*Queue).Arrived(len(f.Data))
+	if q, sentHere := f.Context.(*Queue); sentHere {
+		q.Arrived(len(f.Data))
+	}
 	n.Deliver(now, f)
 }

@@ -191,9 +191,10 @@ func TestEndingsRemoveInterfaceFileAndDescriptor(t *testing.T) {
 			if p.namespace != nil && p.has(t, "vhf") {
 				t.Error("the interface is still there")
 			}
-			if files, _ := filepath.Glob(filepath.Join(directory, attachmentFiles, "*")); len(files) != 0 {
-				t.Errorf("state is left: %v", files)
-			}
+			eventually(t, "no state is left", func() bool {
+				files, _ := filepath.Glob(filepath.Join(directory, attachmentFiles, "*"))
+				return len(files) == 0
+			})
 			eventually(t, "the parent holds nothing", func() bool { return parent.Held() == 0 })
 			if all := m.Counters(false); len(all) != 0 {
 				t.Errorf("counters are left: %+v", all)

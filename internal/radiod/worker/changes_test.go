@@ -47,7 +47,16 @@ func linkConfigAt(spec *v1alpha1.RadioNetworkSpec, offset time.Duration) (config
 	if spec.T0 != nil {
 		now += spec.T0.UnixNano()
 	}
-	return replayUntil(spec, now).snapshot()
+	r, err := replayUntil(spec, nil, now)
+	if err != nil {
+		panic(err) // links cannot be wrong
+	}
+	return configOf(r)
+}
+
+func configOf(r *replay) (link.Config, bool) {
+	s, silent := r.snapshot()
+	return s.(linkSettings).Config, silent
 }
 
 // own and downlink are the links of changed, as the model has them.
@@ -142,11 +151,14 @@ func TestStepByStepComesToTheSameAsAtOnce(t *testing.T) {
 		}
 		spec := changed(changes...)
 		before := spec.DeepCopy()
-		r := newReplay(spec)
+		r, err := newReplay(spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for offset := range time.Duration(10) {
-			held, _ := r.snapshot()
+			held, _ := configOf(r)
 			r.advance(int64(offset))
-			got, _ := r.snapshot()
+			got, _ := configOf(r)
 			if want, _ := linkConfigAt(spec, offset); !reflect.DeepEqual(got, want) {
 				t.Fatalf("at %d: step by step %+v, at once %+v", offset, got, want)
 			}
@@ -206,7 +218,7 @@ func newOnAir(t *testing.T, spec *v1alpha1.RadioNetworkSpec) *onAir {
 	object.UID, object.Generation = "run", 1
 	set(t, o.Manager, object)
 	o.network = o.networks["run"]
-	if o.network.running, err = o.startNetwork(&object.Spec); err != nil {
+	if err := o.startNetwork(o.network); err != nil {
 		t.Fatal(err)
 	}
 	o.one, o.two = o.attachSockets(t, 1), o.attachSockets(t, 2)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,6 +61,9 @@ type Cluster struct {
 type hostStatus struct {
 	attached int
 	message  string
+	// nems are the attached members', as text, and peer is how others reach this host.
+	nems string
+	peer v1alpha1.RadioPeer
 }
 
 // NewCluster connects to the API server's caches; Run starts them.
@@ -300,7 +305,8 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 	if !known {
 		return nil
 	}
-	status := hostStatus{attached, message}
+	status := hostStatus{attached: attached, message: message}
+	c.manager.describeHost(uid, &status)
 	c.mu.Lock()
 	written, was := c.written[uid]
 	c.mu.Unlock()
@@ -342,6 +348,17 @@ func (c *Cluster) inStatus(ctx context.Context, name types.NamespacedName) bool 
 
 func hostEntry(host string, s hostStatus) map[string]any {
 	entry := map[string]any{"host": host, "attached": int64(s.attached)}
+	if s.nems != "" {
+		var nems []any
+		for _, nem := range strings.Fields(s.nems) {
+			n, _ := strconv.ParseInt(nem, 10, 64) // as describeHost wrote it
+			nems = append(nems, n)
+		}
+		entry["nems"] = nems
+	}
+	if s.peer.Key != "" {
+		entry["peer"] = map[string]any{"address": s.peer.Address, "key": s.peer.Key}
+	}
 	if s.message != "" {
 		entry["message"] = s.message
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -62,7 +63,7 @@ func TestTheStatusIsWrittenOnChangeOnly(t *testing.T) {
 	if err := c.client.Get(t.Context(), name, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Status.Hosts) != 1 || got.Status.Hosts[0] != (v1alpha1.RadioNetworkHost{Host: "n1", Attached: 1}) {
+	if len(got.Status.Hosts) != 1 || !reflect.DeepEqual(got.Status.Hosts[0], v1alpha1.RadioNetworkHost{Host: "n1", Attached: 1}) {
 		t.Errorf("status %+v; want one attached on n1", got.Status)
 	}
 	if len(got.Spec.Members) != 2 {

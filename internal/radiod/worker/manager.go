@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +37,8 @@ type Options struct {
 	Keeper         Keeper
 	Finder         netns.Finder
 	Log            *slog.Logger
+	// Scenarios to fetch compiled scenarios from; nil where there is no server.
+	Scenarios ScenarioStore
 	// Captures records frames at the attachments' radios; nil for no captures.
 	Captures *capture.Recorder
 	// Recorder takes what the results must know of an attachment's end or a time without radio; nil for none.
@@ -51,7 +54,18 @@ type memberKey struct{ podUID, interfaceName string }
 type network struct {
 	object  *v1alpha1.RadioNetwork
 	running *radio.Network
+	began   settings // of the model when it was made
+	air     *air
+	outlook *outlook // nil for waveforms without a physical layer, and where something is missing for it
+	steps   stepCounters
+	turn    int // of the receivers whose links are sampled
 	message string
+	// trouble keeps its radios silent, or makes them other than wanted.
+	trouble error
+	// failing is why what is to come cannot be prepared.
+	failing error
+	// muted radios, for the routers.
+	muted atomic.Pointer[muted]
 }
 
 // attachment is one member's radio on this host.
@@ -61,6 +75,8 @@ type attachment struct {
 	port *radio.Port
 	tap  *capture.Tap
 	book *book
+	// slots of the radio when it was detached; its model has forgotten them then.
+	slots SlotCounters
 	// taken are the interface indexes that the pod's namespace had before.
 	taken []int
 }
@@ -69,10 +85,12 @@ type attachment struct {
 type Manager struct {
 	Options
 	store    store
+	library  *library
 	instance string // of the state folder
 	attach   attachTimes
 	changes  changeCounters
 	refused  refusals
+	routers  routers
 	hashSeed maphash.Seed
 	pods     [64]sync.Mutex // by hash of the pod's UID: what is done to a pod is done in turn
 
@@ -85,6 +103,7 @@ type Manager struct {
 	seen        int64         // when the worker before was last seen; set by Restore
 	leaving     []*attachment // detached, with frames under way
 	allowed     podnet.Allowed
+	hosts       atomic.Pointer[Hosts]
 	// rulesBehind: some pod's rules could not be changed to what is allowed now.
 	rulesBehind bool
 }
@@ -99,15 +118,22 @@ func NewManager(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	library, err := newLibrary(options.StateDirectory)
+	if err != nil {
+		return nil, err
+	}
 	if options.Changed == nil {
 		options.Changed = func(*v1alpha1.RadioNetwork) {}
 	}
 	if options.Recorder == nil {
 		options.Recorder = noRecorder{}
 	}
-	return &Manager{Options: options, store: s, instance: instance, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
-		members: map[memberKey]string{}, attachments: map[memberKey]*attachment{},
-		missing: map[memberKey]*missing{}}, nil
+	m := &Manager{Options: options, store: s, library: library, instance: instance, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
+		members: map[memberKey]string{}, attachments: map[memberKey]*attachment{}, missing: map[memberKey]*missing{},
+		routers: routers{wake: make(chan struct{}, 1), domains: map[domainKey]*domain{}}}
+	changed := options.Changed
+	m.Changed = func(n *v1alpha1.RadioNetwork) { poke(m.routers.wake); changed(n) }
+	return m, nil
 }
 
 // owner of a pod's radios. Another radiod may run on the same kernel, as in a cluster of containers, and
@@ -132,6 +158,7 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 		m.networks[uid] = n
 	} else if object.Generation != 0 && n.object.Generation == object.Generation {
 		n.object = object // only its status has changed
+		m.connect(uid, n)
 		return nil
 	} else {
 		m.forgetMembers(uid, n.object)
@@ -143,9 +170,11 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 	}
 	err := m.store.put(networkFiles, uid, object)
 	if n.running != nil {
-		err = errors.Join(err, m.changeNetwork(n.running, before, &object.Spec))
+		err = errors.Join(err, m.changeNetwork(n, before))
 	}
 	err = errors.Join(err, m.captureAll(uid, n))
+	m.connect(uid, n)
+	poke(m.routers.wake)
 	n.message = ""
 	if err != nil {
 		n.message = err.Error()
@@ -171,8 +200,12 @@ func (m *Manager) RemoveNetwork(uid string) error {
 		return nil
 	}
 	delete(m.networks, uid)
+	m.connect(uid, nil)
 	m.forgetMembers(uid, n.object)
 	keys := m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })
+	for _, key := range keys {
+		n.readSlots(m.attachments[key])
+	}
 	m.mu.Unlock()
 	err := m.store.remove(networkFiles, uid)
 	for _, key := range keys {
@@ -181,7 +214,8 @@ func (m *Manager) RemoveNetwork(uid string) error {
 	if n.running != nil {
 		n.running.Close()
 	}
-	return errors.Join(err, m.recordNetworkEnd(uid))
+	n.forgetOutlook()
+	return errors.Join(err, m.recordNetworkEnd(uid), m.keepScenarios())
 }
 
 // Prune removes networks that the API server does not have, and attachments of none and of former members.
@@ -198,7 +232,7 @@ func (m *Manager) Prune(existing map[string]bool) error {
 	for _, uid := range gone {
 		err = errors.Join(err, m.RemoveNetwork(uid))
 	}
-	return errors.Join(err, m.RemoveFormer())
+	return errors.Join(err, m.RemoveFormer(), m.keepScenarios())
 }
 
 // RemoveFormer removes attachments that no RadioNetwork lists any more.
@@ -251,7 +285,7 @@ func (m *Manager) join(a *attachment) error {
 		return fmt.Errorf("pod %s on %s: its network was removed meanwhile, or lists it no longer", a.PodUID, a.Interface)
 	}
 	if n.running == nil {
-		if n.running, err = m.startNetwork(&n.object.Spec); err != nil {
+		if err = m.startNetwork(n); err != nil {
 			return err
 		}
 		if m.restoring {
@@ -270,6 +304,7 @@ func (m *Manager) join(a *attachment) error {
 	}
 	a.book.keepFor(a.port)
 	m.attachments[key] = a
+	m.connect(a.NetworkUID, n)
 	m.Changed(n.object)
 	return nil
 }
@@ -299,6 +334,7 @@ func (m *Manager) removeIf(key memberKey, meant func(*attachment) bool) error {
 func (m *Manager) remove(a *attachment) error {
 	m.readRingAtEnd(a)
 	if a.port != nil {
+		m.readSlotsAtEnd(a)
 		a.port.Detach()
 	}
 	m.mu.Lock()
@@ -306,6 +342,7 @@ func (m *Manager) remove(a *attachment) error {
 		delete(m.attachments, a.key())
 	}
 	n := m.networks[a.NetworkUID]
+	m.connect(a.NetworkUID, n)
 	m.mu.Unlock()
 	m.endCaptures(a)
 	// The last counters are written down before their memory goes.
@@ -382,12 +419,13 @@ func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 
 // SweepPinned lets go of namespaces that only our descriptors keep alive, every few seconds.
 func (m *Manager) SweepPinned() error {
-	return m.removeWithoutNamespace(func(a *attachment) bool { return a.Pinned })
+	return m.removeWithoutNamespace(func(a *attachment) bool { return a.Pinned || m.routes(a.PodUID) })
 }
 
 // Close does what the end of the process would: it ends the engine with all that is under way, and lets descriptors go,
 // but leaves the interfaces as they are, for the next worker.
 func (m *Manager) Close() {
+	m.leaveRouting()
 	_ = m.Engine.Close() // never fails
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -396,6 +434,9 @@ func (m *Manager) Close() {
 		_ = unix.Close(a.fd)
 	}
 	m.attachments = map[memberKey]*attachment{}
+	for _, n := range m.networks {
+		n.forgetOutlook()
+	}
 }
 
 // attachTimes is a histogram of how long attachments took.

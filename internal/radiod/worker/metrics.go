@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +16,13 @@ func nodeMetric(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc("vignette_radio_"+name, help, append(append([]string(nil), nodeLabels...), more...), nil)
 }
 
+// maxLinkSeries bounds the metrics of a network's links: 50 nodes that all hear each other have as many.
+const maxLinkSeries = 2500
+
+func networkMetric(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("vignette_radio_"+name, help, nodeLabels[:3], nil)
+}
+
 var (
 	framesSent      = nodeMetric("frames_sent_total", "Frames that the node handed to its radio.")
 	bytesSent       = nodeMetric("bytes_sent_total", "Bytes of the frames that the node handed to its radio, Ethernet header included.")
@@ -23,13 +32,28 @@ var (
 	queueFrames     = nodeMetric("queue_frames", "Frames of the node that wait or are under way.")
 	delaySeconds    = nodeMetric("delay_seconds", "Time from a frame being sent to its arrival at its receivers.")
 	latenessSeconds = nodeMetric("release_lateness_seconds", "How much later than the model said frames were handed to their receivers.")
+	queueClass      = nodeMetric("queue_class_frames", "Frames that wait at a TDMA radio, by class of service.", "class")
+	slotsUsed       = nodeMetric("slots_used_total", "Time slots in which a TDMA radio sent.")
+	slotsMissed     = nodeMetric("slots_missed_total", "Time slots that the emulation was too late for while something waited to be sent in them.")
+	slotLateness    = nodeMetric("slot_lateness_seconds", "How much later than it began a time slot was served.")
+	linkSINR        = nodeMetric("link_sinr_decibels", "SINR of the last transmission above the sensitivity that a node got from another.", "from")
+	linkPathloss    = nodeMetric("link_pathloss_decibels", "Pathloss to a node from another.", "from")
+	linkHeard       = nodeMetric("link_heard_total", "Transmissions that a node received from another.", "from")
+	linkMissed      = nodeMetric("link_missed_total", "Transmissions that a node did not receive from another, by reason.", "from", "reason")
+	linksHeard      = networkMetric("links", "Links on which something was sent within reach; each has metrics of its own while there are no more than 2500 of them.")
+	stepsTotal      = networkMetric("scenario_steps_total", "Steps of positions, pathloss and jammers that were prepared.")
+	stepsLate       = networkMetric("scenario_steps_late_total", "Steps of positions, pathloss and jammers that came more than 2 ms late.")
 	attachSeconds   = prometheus.NewDesc("vignette_radio_attach_seconds", "Time to attach a pod to a radio network.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m *Manager) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{framesSent, bytesSent, framesReceived, bytesReceived, drops, queueFrames,
-		delaySeconds, latenessSeconds, attachSeconds, changesTotal, changesLate} {
+		delaySeconds, latenessSeconds, queueClass, slotsUsed, slotsMissed, slotLateness, linkSINR, linkPathloss, linkHeard, linkMissed,
+		linksHeard, stepsTotal, stepsLate, attachSeconds, changesTotal, changesLate} {
+		to <- d
+	}
+	for _, d := range routingMetrics {
 		to <- d
 	}
 }
@@ -39,6 +63,9 @@ func (m *Manager) Collect(to chan<- prometheus.Metric) {
 	for _, n := range m.Counters(false) {
 		for i := range n.Nodes {
 			collectNode(to, &n.Nodes[i], n.Experiment.Namespace, n.Experiment.Name, n.Network, n.Nodes[i].Node)
+		}
+		if n.Physical {
+			collectRadios(to, &n, n.Experiment.Namespace, n.Experiment.Name, n.Network)
 		}
 	}
 	m.attach.collect(to)
@@ -56,6 +83,36 @@ func collectNode(to chan<- prometheus.Metric, n *NodeCounters, labels ...string)
 	to <- prometheus.MustNewConstMetric(queueFrames, prometheus.GaugeValue, float64(n.InFlight), labels...)
 	to <- histogramMetric(delaySeconds, &n.Delay, radio.DelayBounds, labels)
 	to <- histogramMetric(latenessSeconds, &n.Lateness, radio.LatenessBounds, labels)
+	n.Routing.collect(to, labels)
+	if n.Classes == nil {
+		return
+	}
+	for class, frames := range n.Classes {
+		to <- prometheus.MustNewConstMetric(queueClass, prometheus.GaugeValue, float64(frames), append(labels[:len(labels):len(labels)], strconv.Itoa(class))...)
+	}
+	to <- prometheus.MustNewConstMetric(slotsUsed, prometheus.CounterValue, float64(n.Slots.Used), labels...)
+	to <- prometheus.MustNewConstMetric(slotsMissed, prometheus.CounterValue, float64(n.Slots.Missed), labels...)
+	to <- histogramMetric(slotLateness, &n.Slots.Lateness, radio.LatenessBounds, labels)
+}
+
+// collectRadios gives what is of networks with a physical layer.
+func collectRadios(to chan<- prometheus.Metric, n *NetworkCounters, labels ...string) {
+	to <- prometheus.MustNewConstMetric(stepsTotal, prometheus.CounterValue, float64(n.Steps), labels...)
+	to <- prometheus.MustNewConstMetric(stepsLate, prometheus.CounterValue, float64(n.LateSteps), labels...)
+	to <- prometheus.MustNewConstMetric(linksHeard, prometheus.GaugeValue, float64(n.LinksHeard), labels...)
+	for i := range n.Links {
+		l := &n.Links[i]
+		link := append(labels[:len(labels):len(labels)], l.Receiver, l.From)
+		to <- prometheus.MustNewConstMetric(linkHeard, prometheus.CounterValue, float64(l.Heard), link...)
+		for desc, value := range map[*prometheus.Desc]float64{linkSINR: l.SINRDB, linkPathloss: l.PathlossDB} {
+			if !math.IsNaN(value) {
+				to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, link...)
+			}
+		}
+		for reason, transmissions := range l.Missed() {
+			to <- prometheus.MustNewConstMetric(linkMissed, prometheus.CounterValue, float64(transmissions), append(link[:len(link):len(link)], reason)...)
+		}
+	}
 }
 
 func histogramMetric(desc *prometheus.Desc, h *radio.Histogram, bounds []int64, labels []string) prometheus.Metric {

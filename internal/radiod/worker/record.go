@@ -26,7 +26,26 @@ const (
 
 func (a *attachment) lastCounters(counters radio.Counters) []NetworkCounters {
 	return []NetworkCounters{{UID: a.NetworkUID, Network: a.Network,
-		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: a.book.ringDrops, Settings: a.Settings}}}}
+		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: a.book.ringDrops, Settings: a.Settings, Slots: a.slots}}}}
+}
+
+// readSlotsAtEnd asks the model for an attachment's slots while it knows its port: slots missed in the last second count too.
+func (m *Manager) readSlotsAtEnd(a *attachment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.networks[a.NetworkUID]; n != nil {
+		n.readSlots(a)
+	}
+}
+
+// readSlots of an attachment that is about to be detached; the manager's lock is held.
+func (n *network) readSlots(a *attachment) {
+	if n.running == nil || a.port == nil || phyOf(&n.object.Spec.Waveform) == nil {
+		return
+	}
+	n.running.Do(func(_ *radio.Network, model radio.Model) {
+		a.slots = n.began.statistics(model, a.port, nil, true).slots
+	})
 }
 
 // recordEnd writes down the last counters of an attachment, which has been detached.

@@ -49,6 +49,8 @@ type run struct {
 	spool *spool
 	// described are the nodes, by network and node, whose settings are written down.
 	described map[string]bool
+	scenes    map[string]*scene // by network
+	routes    routeLog
 	finished  time.Time // zero while there are attachments
 	// capturesOver: all captures have ended, and the log says so.
 	capturesOver bool
@@ -85,6 +87,9 @@ func (s *Sampler) Run(ctx context.Context) error {
 			if err := s.sampleCaptures(clock.Realtime()); err != nil {
 				s.Log.Error("write samples of captures", "error", err)
 			}
+			if err := s.sampleRoutes(clock.Realtime()); err != nil {
+				s.Log.Error("write nodes' routes", "error", err)
+			}
 		}
 	}
 }
@@ -112,7 +117,7 @@ func (s *Sampler) run(uid string) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{spool: sp, described: map[string]bool{}, finished: time.Now()}
+	r := &run{spool: sp, described: map[string]bool{}, scenes: map[string]*scene{}, finished: time.Now()}
 	s.runs[uid] = r
 	return r, nil
 }
@@ -190,7 +195,16 @@ func (s *Sampler) sampleRun(now int64, r *run, networks []NetworkCounters) error
 	for _, header := range s.headers(now, r, networks) {
 		failed = errors.Join(failed, encoder.Encode(header))
 	}
-	return errors.Join(failed, encodeSamples(encoder, now, networks), r.spool.append(now, lines.Bytes()))
+	failed = errors.Join(failed, encodeSamples(encoder, now, networks))
+	for i := range networks {
+		c := r.scenes[networks[i].Network]
+		if c == nil {
+			c = &scene{}
+			r.scenes[networks[i].Network] = c
+		}
+		failed = errors.Join(failed, c.sample(encoder, now, &networks[i]))
+	}
+	return errors.Join(failed, r.spool.append(now, lines.Bytes()))
 }
 
 func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters) (failed error) {
@@ -218,13 +232,18 @@ func (s *Sampler) markFinished(active map[string]*run) {
 func sampleOf(now int64, network string, n *NodeCounters) runapi.RadioSample {
 	sample := runapi.RadioSample{TimeNanoseconds: now, Network: network, Node: n.Node,
 		FramesSent: n.FramesSent, BytesSent: n.BytesSent, FramesReceived: n.FramesReceived, BytesReceived: n.BytesReceived,
-		QueueDepth: n.InFlight, WorstLatenessSeconds: time.Duration(n.WorstLateness).Seconds(), LateReleases: n.LateReleases}
+		QueueDepth: n.InFlight, WorstLatenessSeconds: time.Duration(n.WorstLateness).Seconds(), LateReleases: n.LateReleases,
+		SlotsUsed: n.Slots.Used, SlotsMissed: n.Slots.Missed, WorstSlotLatenessSeconds: time.Duration(n.Slots.WorstLateness).Seconds()}
 	n.eachDrop(func(reason string, frames uint64) {
 		if sample.Drops == nil {
 			sample.Drops = map[string]uint64{}
 		}
 		sample.Drops[reason] = frames
 	})
+	if r := n.Routing; r != nil {
+		sample.RoutingPacketsSent, sample.RoutingBytesSent = &r.PacketsSent, &r.BytesSent
+		sample.RoutingPacketsReceived, sample.RoutingBytesReceived = &r.PacketsReceived, &r.BytesReceived
+	}
 	return sample
 }
 

@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -19,6 +20,30 @@ type NodeCounters struct {
 	RingDrops uint64
 	// Settings of the kernel in the node's namespace.
 	Settings map[string]string
+	// Slots of a TDMA radio.
+	Slots SlotCounters
+	// Classes are the frames that wait at a TDMA radio by class of service.
+	Classes []int
+	// Routing of the node on the network; nil where it does not route.
+	Routing *RoutingCounters
+}
+
+// SlotCounters tell whether the emulation kept up with a TDMA radio's time slots.
+type SlotCounters struct {
+	// Used are slots in which the node sent, Missed those that had passed when the loop came to them.
+	Used, Missed uint64
+	// Lateness of the starts of slots, by radio.LatenessBounds, and the worst in nanoseconds since the last reset.
+	Lateness      radio.Histogram
+	WorstLateness int64
+}
+
+// LinkCounters are what one node's radio has heard of another's.
+type LinkCounters struct {
+	Receiver, From string
+	// SINRDB of the last transmission above the sensitivity, PathlossDB now; NaN is unknown.
+	SINRDB, PathlossDB float64
+	Heard              uint64
+	missed             [radio.NotListening - radio.BelowSensitivity + 1]uint64
 }
 
 // NetworkCounters is one network with its nodes, sorted by name.
@@ -27,6 +52,16 @@ type NetworkCounters struct {
 	Experiment v1alpha1.ExperimentReference
 	Network    string
 	Nodes      []NodeCounters
+	// Physical networks have a physical layer; the rest is theirs. LinksHeard is on how many links something was sent. Links has them
+	// all, or none where they are more than 2500; with reset, those of as many receivers in turn as a sample has room for.
+	Physical   bool
+	LinksHeard int
+	Links      []LinkCounters
+	// Positions of attached nodes, as far as they are known: latitude, longitude in degrees, altitude in metres.
+	Positions map[string][3]float64
+	// Steps of the surroundings, those that were late, and the worst lateness since the last reset.
+	Steps, LateSteps  uint64
+	WorstStepLateness time.Duration
 }
 
 // Counters of all networks with attachments here, sorted. With reset, what is counted since the last
@@ -39,19 +74,23 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 		byPort[a.port] = a
 	}
 	var all []NetworkCounters
+	routed := m.countRouting()
 	for uid, n := range m.networks {
 		if n.running == nil {
 			continue
 		}
 		spec := &n.object.Spec
 		counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network}
+		var ports []*radio.Port
 		for _, s := range n.running.Snapshot(reset) {
+			ports = append(ports, s.Port)
 			node := NodeCounters{Node: s.Port.Name, Counters: s.Counters}
 			if a := byPort[s.Port]; a != nil {
-				node.RingDrops, node.Settings = a.book.ringDrops, a.Settings
+				node.RingDrops, node.Settings, node.Routing = a.book.ringDrops, a.Settings, routed[a.key()]
 			}
 			counted.Nodes = append(counted.Nodes, node)
 		}
+		n.countRadios(&counted, ports, reset)
 		counted.Nodes = append(counted.Nodes, m.stillUnderWay(uid, counted.Nodes)...)
 		if len(counted.Nodes) > 0 {
 			slices.SortFunc(counted.Nodes, func(a, b NodeCounters) int { return strings.Compare(a.Node, b.Node) })
@@ -71,6 +110,11 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 		return 0, "", false
 	}
 	message = n.message
+	for _, err := range []error{n.trouble, n.failing, m.routingTrouble(uid)} {
+		if err != nil {
+			message = strings.TrimPrefix(message+"; "+err.Error(), "; ")
+		}
+	}
 	for _, x := range m.missing {
 		if x.NetworkUID == uid {
 			message = strings.TrimPrefix(message+"; "+x.String(), "; ")

@@ -167,13 +167,8 @@ func (c *Client) Report(ctx context.Context, report runapi.AgentReport) error {
 	return c.json(ctx, http.MethodPost, "/v1/agent/report", nil, report, nil)
 }
 
-// AppendLog archives content as the bytes of the calling pod's app's log from offset on. Where offset is not
+// AppendRadio archives content, RadioSample lines of one run from radiod on host, from offset on. Where offset is not
 // the archived size the error is a conflict whose Size says it.
-func (c *Client) AppendLog(ctx context.Context, app, file string, offset int64, content io.Reader) (runapi.LogPosition, error) {
-	return c.append(ctx, "/v1/agent/logs/"+url.PathEscape(app)+"/"+url.PathEscape(file), offset, content)
-}
-
-// AppendRadio archives RadioSample lines of one run from radiod on host, as AppendLog does.
 func (c *Client) AppendRadio(ctx context.Context, host, uid string, offset int64, content io.Reader) (runapi.LogPosition, error) {
 	return c.append(ctx, "/v1/radio/"+url.PathEscape(host)+"/"+url.PathEscape(uid), offset, content)
 }
@@ -200,7 +195,7 @@ func (c Capture) Path() string {
 	return "captures/" + c.Name + "/" + c.Network + "/" + c.Node + ".pcapng"
 }
 
-// AppendCapture archives bytes of a capture from offset on, for radiod of a host; see AppendLog. Nothing at offset 0
+// AppendCapture archives bytes of a capture from offset on, for radiod of a host; see AppendRadio. Nothing at offset 0
 // asks for the size.
 func (c *Client) AppendCapture(ctx context.Context, host, uid string, which Capture, offset int64, content io.Reader) (runapi.LogPosition, error) {
 	path := "/v1/radio/" + url.PathEscape(host) + "/" + url.PathEscape(uid) + "/captures/" +
@@ -269,6 +264,9 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", contentType)
+	}
+	if sized, ok := body.(*logBody); ok {
+		request.ContentLength = sized.bytes
 	}
 	token, err := c.token()
 	if err != nil {

@@ -9,8 +9,12 @@ import (
 // Network is one radio network of an experiment. Its name is also the interface's name inside
 // every node attached to it. It takes either a waveform by name or a model in place.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.waveform) || has(self.link)",message="a network needs waveform (the name of a Waveform) or link (a model in place)"
-// +kubebuilder:validation:XValidation:rule="!(has(self.waveform) && has(self.link))",message="a network takes either waveform or link, not both"
+// +kubebuilder:validation:XValidation:rule="[has(self.waveform), has(self.link), has(self.rfpipe), has(self.tdma)].filter(model, model).size() == 1",message="a network needs one of waveform (the name of a Waveform), link, rfpipe or tdma (a model in place)"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'emane' || !has(self.link)",message="engine emane is for radio models; the link model is radiod's own",fieldPath=".engine"
+// +kubebuilder:validation:XValidation:rule="!has(self.links) || !has(self.rfpipe) && !has(self.tdma)",message="links are for the link model",fieldPath=".links",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.radios) || !has(self.link)",message="radios are for rfpipe and tdma: the link model knows no transmit power",fieldPath=".radios",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.engine != 'emane' || !has(self.rfpipe) || !(has(self.rfpipe.halfDuplex) && self.rfpipe.halfDuplex) && self.rfpipe.interference != 'All'",message="EMANE's RF Pipe is full duplex and knows no interference of its own waveform: leave out halfDuplex and interference All, or take engine native",fieldPath=".engine"
+// +kubebuilder:validation:XValidation:rule="self.engine != 'emane' || !has(self.tdma) || !has(self.tdma.adaptiveRates)",message="adaptiveRates are for engine native",fieldPath=".engine"
 // +kubebuilder:validation:XValidation:rule="!has(self.base) || has(self.waveform)",message="base is for a waveform with a downlink; beside a link in place write links from the base to *",fieldPath=".base",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.links) || self.links.all(a, self.links.exists_one(b, a.from == b.from && a.to == b.to))",message="two links go from the same group to the same group",fieldPath=".links"
 type Network struct {
@@ -30,6 +34,29 @@ type Network struct {
 	// link is a link model in place, instead of a named waveform.
 	// +optional
 	Link *LinkModel `json:"link,omitempty"`
+
+	// rfpipe is a radio without channel access in place, instead of a named waveform.
+	// +optional
+	RFPipe *RFPipeModel `json:"rfpipe,omitempty"`
+
+	// tdma is a radio with time slots in place, instead of a named waveform.
+	// +optional
+	TDMA *TDMAModel `json:"tdma,omitempty"`
+
+	// engine that carries the frames of rfpipe and tdma: native is radiod itself; emane is EMANE, where it is installed.
+	// +kubebuilder:default=native
+	// +optional
+	Engine Engine `json:"engine,omitempty"`
+
+	// radios say how those of some nodes differ, for rfpipe and tdma.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Radios []Radio `json:"radios,omitempty"`
+
+	// routing sets the routes of the nodes.
+	// +optional
+	Routing *Routing `json:"routing,omitempty"`
 
 	// base names the nodes or groups at the base of an asymmetric network, such as a cellular base station: their frames
 	// take the waveform's downlink, those of all others its link.
@@ -458,6 +485,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.platforms) || has(self.count)",message="platforms needs count; for one node write platform",fieldPath=".platforms"
 // +kubebuilder:validation:XValidation:rule="!has(self.platform) || !has(self.count)",message="platform is for one node; with count write platforms, such as 2-24",fieldPath=".platform"
 // +kubebuilder:validation:XValidation:rule="!has(self.platforms) || !has(self.count) || !self.platforms.matches('^[0-9]{1,6}-[0-9]{1,6}$') || int(self.platforms.split('-')[1]) - int(self.platforms.split('-')[0]) + 1 == self.count",message="count and platforms disagree",messageExpression="self.platforms + ' is not a range of as many platforms as count says'",fieldPath=".platforms"
+// +kubebuilder:validation:XValidation:rule="!has(self.position) || !has(self.platform) && !has(self.platforms)",message="a node that a platform carries has the platform's position: leave out one of the two",fieldPath=".position"
 // +kubebuilder:validation:XValidation:rule="!has(self.nem) || self.nem + (has(self.count) ? self.count : 1) - 1 <= 65534",message="the NEM ids of count nodes must end by 65534",fieldPath=".nem"
 // +kubebuilder:validation:XValidation:rule="!has(self.networks) || self.networks.all(a, self.networks.exists_one(b, a == b))",message="a network is named twice",fieldPath=".networks"
 // +kubebuilder:validation:XValidation:rule="!has(self.apps) || self.apps.all(a, self.apps.exists_one(b, a == b))",message="an app is named twice: use the app's instances to run it several times",fieldPath=".apps"
@@ -501,6 +529,10 @@ type Node struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]{1,6}-[0-9]{1,6}$`
 	// +optional
 	Platforms string `json:"platforms,omitempty"`
+
+	// position of a node that stands still, instead of a platform. Scenarios with pathloss of their own know nothing of it.
+	// +optional
+	Position *Position `json:"position,omitempty"`
 
 	// networks that the node is attached to. The first one takes its multicast and limited broadcast.
 	// +kubebuilder:validation:MaxItems=8

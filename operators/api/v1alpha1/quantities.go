@@ -35,3 +35,63 @@ type Percent string
 
 // Fraction converts to a fraction from 0 to 1; what the API server has admitted always converts.
 func (p Percent) Fraction() float64 { v, _ := units.ParsePercent(string(p)); return v }
+
+// Frequency is a frequency or bandwidth with its unit, such as 300MHz or 250kHz.
+//
+// +kubebuilder:validation:MinLength=3
+// +kubebuilder:validation:MaxLength=24
+// +kubebuilder:validation:Pattern=`^[0-9]{1,12}([.][0-9]{1,9})?(Hz|kHz|MHz|GHz)$`
+type Frequency string
+
+// Hertz converts to Hz; what the API server has admitted always converts.
+func (f Frequency) Hertz() float64 { v, _ := units.ParseFrequency(string(f)); return v }
+
+// Power is a transmit power with its unit, such as 37dBm, 5W or 100mW.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=24
+// +kubebuilder:validation:Pattern=`^(-?[0-9]{1,3}([.][0-9]{1,6})?dBm|[0-9]{1,6}([.][0-9]{1,6})?(mW|W|kW))$`
+type Power string
+
+// DBm converts to dBm; what the API server has admitted always converts.
+func (p Power) DBm() float64 { v, _ := units.ParsePower(string(p)); return v }
+
+// Gain of an antenna with its unit, such as 2dBi.
+//
+// +kubebuilder:validation:MinLength=4
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:Pattern=`^-?[0-9]{1,3}([.][0-9]{1,6})?dBi$`
+type Gain string
+
+// DBi converts to dBi; what the API server has admitted always converts.
+func (g Gain) DBi() float64 { v, _ := units.ParseGain(string(g)); return v }
+
+// Decibel is a ratio with its unit, such as 4dB.
+//
+// +kubebuilder:validation:MinLength=3
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:Pattern=`^-?[0-9]{1,3}([.][0-9]{1,6})?dB$`
+type Decibel string
+
+// DB converts to dB; what the API server has admitted always converts.
+func (d Decibel) DB() float64 { v, _ := units.ParseDecibel(string(d)); return v }
+
+// Degrees of latitude or longitude, such as 58.19.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=24
+// +kubebuilder:validation:Pattern=`^-?[0-9]{1,3}([.][0-9]{1,12})?$`
+type Degrees string
+
+// Float converts to degrees; what the API server has admitted always converts.
+func (d Degrees) Float() float64 { v, _ := units.ParseDegrees(string(d)); return v }
+
+// Metres is a height or distance with its unit, such as 120m or 1.5km.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=24
+// +kubebuilder:validation:Pattern=`^-?[0-9]{1,9}([.][0-9]{1,6})?(m|km)$`
+type Metres string
+
+// Float converts to metres; what the API server has admitted always converts.
+func (m Metres) Float() float64 { v, _ := units.ParseMetres(string(m)); return v }

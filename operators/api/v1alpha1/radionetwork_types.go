@@ -31,12 +31,29 @@ type Member struct {
 	Interface string `json:"interface"`
 	// podUID of the pod that may attach.
 	PodUID types.UID `json:"podUID"`
+	// platform of the scenario that carries the node; absent for one that no scenario moves.
+	// +optional
+	Platform *int32 `json:"platform,omitempty"`
+	// position of a node that stands still.
+	// +optional
+	Position *Position `json:"position,omitempty"`
+	// routes of the node on this network, for static routing.
+	// +optional
+	Routes []MemberRoute `json:"routes,omitempty"`
 	// openManagement leaves eth0 of the pod without the rules that keep traffic on the radio.
 	// +optional
 	OpenManagement bool `json:"openManagement,omitempty"`
 	// primary marks the network that takes the pod's multicast and limited broadcast.
 	// +optional
 	Primary bool `json:"primary,omitempty"`
+}
+
+// MemberRoute is a static route by addresses.
+type MemberRoute struct {
+	// to is the destination in CIDR form.
+	To string `json:"to"`
+	// via is the address of the forwarding node.
+	Via string `json:"via"`
 }
 
 // GroupLink is a link model for frames from one group of nodes to another.
@@ -65,6 +82,18 @@ type RadioNetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=80
 	// +optional
 	Links []GroupLink `json:"links,omitempty"`
+	// engine that carries the frames; native where absent.
+	// +optional
+	Engine Engine `json:"engine,omitempty"`
+	// radios say how those of some nodes differ from the waveform's, by the members' names and groups.
+	// +optional
+	Radios []Radio `json:"radios,omitempty"`
+	// routing of the members.
+	// +optional
+	Routing *Routing `json:"routing,omitempty"`
+	// scenario is the digest, sha256:…, of the compiled scenario that moves the members; the server hands it out.
+	// +optional
+	Scenario string `json:"scenario,omitempty"`
 	// mtu of the radio interfaces, bytes.
 	MTU int32 `json:"mtu"`
 	// seed of the network's random streams.
@@ -120,9 +149,28 @@ type RadioNetworkHost struct {
 	Host string `json:"host"`
 	// attached is the number of members attached on this host.
 	Attached int32 `json:"attached"`
+	// nems are the attached members' NEM ids, in ascending order.
+	// +kubebuilder:validation:MaxItems=65534
+	// +listType=atomic
+	// +optional
+	NEMs []int32 `json:"nems,omitempty"`
+	// peer says where the other hosts reach this one with frames for its members.
+	// +optional
+	Peer *RadioPeer `json:"peer,omitempty"`
 	// message tells what is wrong on this host, if anything.
 	// +optional
 	Message string `json:"message,omitempty"`
+}
+
+// RadioPeer is how one host's radiod is reached by others. Whoever may write it decides who takes part in the network, so that
+// only radiod has the right to.
+type RadioPeer struct {
+	// address for UDP datagrams, such as 192.0.2.7:9601.
+	// +kubebuilder:validation:MaxLength=64
+	Address string `json:"address"`
+	// key is the X25519 public key, base64.
+	// +kubebuilder:validation:MaxLength=44
+	Key string `json:"key"`
 }
 
 // RadioNetworkStatus sums up what the hosts report.

@@ -2,32 +2,177 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ScenarioSource names where the movement of the platforms is read from.
+// ScenarioSource names a file that the movement of the platforms is read from.
 type ScenarioSource struct {
 	// configMap in the scenario's namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMap string `json:"configMap"`
 
-	// key of the configMap that holds the file.
+	// key of the configMap that holds the file; one that ends in .gz is unpacked.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key"`
+
+	// platform that the file is of, for formats with one file for each platform (gpx, csv without a column of platforms).
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65534
+	// +optional
+	Platform *int32 `json:"platform,omitempty"`
+}
+
+// ScenarioFormat of the source.
+//
+// +kubebuilder:validation:Enum=eel;anglova-csv;gpx;csv;synthetic
+type ScenarioFormat string
+
+// The formats: an EMANE event log; rows of pairs with pathloss (ts,d,i_nem_id,i_lat,i_lon,i_alt,j_nem_id,j_lat,j_lon,j_alt,
+// pathloss); GPX tracks; rows of positions (time, platform, latitude, longitude, altitude); and the seeded generator.
+const (
+	ScenarioEEL        ScenarioFormat = "eel"
+	ScenarioAnglovaCSV ScenarioFormat = "anglova-csv"
+	ScenarioGPX        ScenarioFormat = "gpx"
+	ScenarioCSV        ScenarioFormat = "csv"
+	ScenarioSynthetic  ScenarioFormat = "synthetic"
+)
+
+// PropagationModel reckons pathloss from positions.
+//
+// +kubebuilder:validation:Enum=FreeSpace;TwoRay;LogDistance;Diffraction
+type PropagationModel string
+
+// The propagation models.
+const (
+	PropagationFreeSpace   PropagationModel = "FreeSpace"
+	PropagationTwoRay      PropagationModel = "TwoRay"
+	PropagationLogDistance PropagationModel = "LogDistance"
+	PropagationDiffraction PropagationModel = "Diffraction"
+)
+
+// Propagation reckons a scenario's pathloss from its positions, once, when the scenario is compiled.
+type Propagation struct {
+	// model of the propagation.
+	Model PropagationModel `json:"model"`
+	// frequency that the pathloss holds for.
+	Frequency Frequency `json:"frequency"`
+	// exponent of LogDistance: 2 is free space.
+	// +kubebuilder:default="3"
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^[0-9]([.][0-9]{1,4})?$`
+	// +optional
+	Exponent string `json:"exponent,omitempty"`
+	// shadowing is the standard deviation of LogDistance's log-normal shadowing, correlated over shadowingDistance.
+	// +kubebuilder:default="0dB"
+	// +optional
+	Shadowing Decibel `json:"shadowing,omitempty"`
+	// shadowingDistance that a pair moves until its shadowing has changed to 1/e of its correlation.
+	// +kubebuilder:default="50m"
+	// +optional
+	ShadowingDistance Metres `json:"shadowingDistance,omitempty"`
+	// antennaHeight above the ground that positions without altitude have.
+	// +kubebuilder:default="3m"
+	// +optional
+	AntennaHeight Metres `json:"antennaHeight,omitempty"`
+	// terrain is the elevation model for Diffraction: an ESRI ASCII grid (latitude and longitude in degrees).
+	// +optional
+	Terrain *ScenarioSource `json:"terrain,omitempty"`
+	// syntheticTerrain is the seed of generated hills instead of terrain.
+	// +optional
+	SyntheticTerrain *int64 `json:"syntheticTerrain,omitempty"`
+}
+
+// SyntheticMovement generates a company of vehicles. It is made up: no real movement is behind it.
+type SyntheticMovement struct {
+	// pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with
+	// several, Grid and Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
+	// +kubebuilder:validation:Enum=AnglovaLike;AnglovaLikeModified;Grid;Line;RandomWaypoint
+	Pattern string `json:"pattern"`
+	// platforms, numbered from 1.
+	// +kubebuilder:default=24
+	// +kubebuilder:validation:Minimum=2
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	Platforms int32 `json:"platforms,omitempty"`
+	// duration of the movement.
+	// +kubebuilder:default="2h"
+	// +optional
+	Duration Duration `json:"duration,omitempty"`
+	// seed of the generator.
+	// +kubebuilder:default=1
+	// +optional
+	Seed int64 `json:"seed,omitempty"`
+	// spacing of Grid and Line, and half the side of RandomWaypoint's square.
+	// +kubebuilder:default="500m"
+	// +optional
+	Spacing Metres `json:"spacing,omitempty"`
 }
 
 // ScenarioSpec describes how platforms move and what lies between them.
+//
+// +kubebuilder:validation:XValidation:rule="(self.format == 'synthetic') == has(self.synthetic)",message="format synthetic and the field synthetic go together",fieldPath=".synthetic"
+// +kubebuilder:validation:XValidation:rule="self.format == 'synthetic' || has(self.compiled) || has(self.source) || has(self.sources)",message="a scenario needs source, sources or compiled, unless it is synthetic",fieldPath=".source"
+// +kubebuilder:validation:XValidation:rule="!has(self.propagation) || !(self.format in ['anglova-csv'])",message="anglova-csv has its own pathloss: leave propagation out",fieldPath=".propagation"
 type ScenarioSpec struct {
 	// description for people.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// format of the source: eel (EMANE event log).
-	// +kubebuilder:validation:Enum=eel
-	Format string `json:"format"`
+	// format of the source: eel, anglova-csv, gpx, csv or synthetic.
+	Format ScenarioFormat `json:"format"`
 
 	// source of the scenario's data.
-	Source ScenarioSource `json:"source"`
+	// +optional
+	Source *ScenarioSource `json:"source,omitempty"`
+
+	// sources are several files, read one after the other, such as locations and pathloss, or one track of each platform.
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=atomic
+	// +optional
+	Sources []ScenarioSource `json:"sources,omitempty"`
+
+	// compiled is the digest, sha256:…, of a scenario that was compiled and put into the archive by
+	// "vignette scenario push", for files too large for ConfigMaps.
+	// +kubebuilder:validation:MaxLength=71
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +optional
+	Compiled string `json:"compiled,omitempty"`
+
+	// synthetic generates the movement.
+	// +optional
+	Synthetic *SyntheticMovement `json:"synthetic,omitempty"`
+
+	// propagation reckons the pathloss from positions. Without it the pathloss of the source holds, if it has any.
+	// +optional
+	Propagation *Propagation `json:"propagation,omitempty"`
+}
+
+// Files of the scenario in the order in which they are read.
+func (s *ScenarioSpec) Files() []ScenarioSource {
+	if s.Source == nil {
+		return s.Sources
+	}
+	return append([]ScenarioSource{*s.Source}, s.Sources...)
+}
+
+// ScenarioStatistics sum up a compiled scenario.
+type ScenarioStatistics struct {
+	// platforms of the scenario.
+	Platforms int32 `json:"platforms"`
+	// platformNumbers are the platforms' numbers, ascending, as ranges: 1-24,101.
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	PlatformNumbers string `json:"platformNumbers,omitempty"`
+	// duration from its first moment to its last.
+	Duration Duration `json:"duration"`
+	// pathloss says whether the scenario has pathloss between platforms.
+	Pathloss bool `json:"pathloss"`
+	// positions says whether the scenario has positions of platforms.
+	Positions bool `json:"positions"`
+	// unknownSentences are the kinds of sentences that were passed over, with their number.
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	UnknownSentences []string `json:"unknownSentences,omitempty"`
 }
 
 // ScenarioStatus tells what was found in the source.
@@ -36,9 +181,18 @@ type ScenarioStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// digest of the source's bytes, sha256:…
+	// digest of the compiled scenario, sha256:…
 	// +optional
 	Digest string `json:"digest,omitempty"`
+
+	// compiledFrom tells one state of the spec and of the ConfigMaps that it names from another: what was compiled from the
+	// same is not compiled again.
+	// +optional
+	CompiledFrom string `json:"compiledFrom,omitempty"`
+
+	// statistics of the compiled scenario.
+	// +optional
+	Statistics *ScenarioStatistics `json:"statistics,omitempty"`
 
 	// conditions: Ready.
 	// +listType=map

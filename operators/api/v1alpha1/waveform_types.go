@@ -137,8 +137,11 @@ type LinkPatch struct {
 // RadioChange changes how a network carries frames from one moment on. Frames under way keep the
 // times they were given.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.link) || has(self.silent)",message="a change of a network needs link or silent"
+// +kubebuilder:validation:XValidation:rule="has(self.link) || has(self.silent) || has(self.radio) || has(self.schedule) || has(self.jammer)",message="a change of a network needs link, silent, radio, schedule or jammer"
+// +kubebuilder:validation:XValidation:rule="!has(self.to) || has(self.link) || !(has(self.radio) || has(self.schedule) || has(self.jammer))",message="to is for a change of the link: leave it out",fieldPath=".to"
+// +kubebuilder:validation:XValidation:rule="!has(self.from) || has(self.link) || has(self.radio) || !(has(self.schedule) || has(self.jammer))",message="a schedule and a jammer are for the whole network: leave out from",fieldPath=".from"
 // +kubebuilder:validation:XValidation:rule="!has(self.silent) || !has(self.from) && !has(self.to)",message="silent is for the whole network: leave out from and to",fieldPath=".silent"
+// +kubebuilder:validation:XValidation:rule="!has(self.link) || !(has(self.radio) || has(self.schedule) || has(self.jammer))",message="link is for networks of the link model, radio, schedule and jammer are for rfpipe and tdma: no network takes both",fieldPath=".link"
 type RadioChange struct {
 	// network that changes.
 	// +kubebuilder:validation:MinLength=1
@@ -163,14 +166,29 @@ type RadioChange struct {
 	// +optional
 	Link *LinkPatch `json:"link,omitempty"`
 
-	// silent radios send and receive nothing, until another change says false.
+	// silent radios send and receive nothing, all of the network's, until another change says false.
 	// +optional
 	Silent *bool `json:"silent,omitempty"`
+
+	// radio has what changes of the radios of from, or of all; only for networks whose model is rfpipe or tdma.
+	// +optional
+	Radio *RadioPatch `json:"radio,omitempty"`
+
+	// schedule is an EMANE TDMA schedule file that holds from the next multiframe on; only for networks whose model is tdma.
+	// One without structure updates the schedule that holds.
+	// +kubebuilder:validation:MaxLength=65536
+	// +optional
+	Schedule string `json:"schedule,omitempty"`
+
+	// jammer begins, changes or ends a source of noise; only for networks whose model is rfpipe or tdma.
+	// +optional
+	Jammer *Jammer `json:"jammer,omitempty"`
 }
 
 // WaveformSpec says how a network carries frames. Exactly one model is given.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.link)",message="a waveform needs a model: link"
+// +kubebuilder:validation:XValidation:rule="[has(self.link), has(self.rfpipe), has(self.tdma)].filter(model, model).size() == 1",message="a waveform needs one model: link, rfpipe or tdma"
+// +kubebuilder:validation:XValidation:rule="!has(self.downlink) || has(self.link)",message="downlink is for the model link",fieldPath=".downlink",reason=FieldValueForbidden
 type WaveformSpec struct {
 	// description for people: what the waveform stands for and where its figures come from.
 	// +kubebuilder:validation:MaxLength=1024
@@ -185,6 +203,14 @@ type WaveformSpec struct {
 	// cellular network: link is then the uplink of all others. Networks with such a waveform must name their base.
 	// +optional
 	Downlink *LinkModel `json:"downlink,omitempty"`
+
+	// rfpipe is a radio without channel access at a fixed rate, over pathloss.
+	// +optional
+	RFPipe *RFPipeModel `json:"rfpipe,omitempty"`
+
+	// tdma is a radio with time slots on a shared channel, over pathloss.
+	// +optional
+	TDMA *TDMAModel `json:"tdma,omitempty"`
 }
 
 // Waveform is a named radio or link model that any experiment of any team may use.

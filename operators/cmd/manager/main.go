@@ -68,6 +68,7 @@ func parseFlags() *config {
 	flag.StringVar(&r.Apps.Mosquitto, "mosquitto-image", "", "image of Mosquitto")
 	flag.StringVar(&r.ServerImage, "server-image", "", "image of the server, which the step collect runs")
 	flag.StringVar(&r.AnalysisImage, "analysis-image", "", "image of the analysis")
+	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
 	flag.DurationVar(&o.LookAhead, "look-ahead", o.LookAhead, "how far ahead of their time actions are armed")
@@ -171,7 +172,12 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := experiments.SetupWithManager(manager, c.concurrent); err != nil {
 		return err
 	}
-	if err := (&scenario.Reconciler{Client: manager.GetClient(), Live: manager.GetAPIReader()}).SetupWithManager(manager); err != nil {
+	scenarios := &scenario.Reconciler{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Metadata: manager.GetCache(),
+		// Bodies may be large: what takes long is ended by the time that a compilation has.
+		Store: runs.New(c.options.Render.ServerURL, &http.Client{}, token),
+	}
+	if err := scenarios.SetupWithManager(manager); err != nil {
 		return err
 	}
 	sweeper := &experiment.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute}

@@ -46,12 +46,16 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Experiment: v1alpha1.ExperimentReference{Namespace: e.Namespace, Name: e.Name, UID: e.UID},
 				Network:    network.Name,
 				Waveform:   waveforms[network.Name],
+				Engine:     engineOf(network, waveforms[network.Name]),
+				Radios:     network.Radios,
+				Routing:    routingOf(network),
+				Scenario:   scenarioOf(in, waveforms[network.Name]),
 				Links:      links(network, waveforms[network.Name]),
 				MTU:        mtu(network),
 				Seed:       apps.Seed(e.Spec.Seed, "network", network.Name),
 				Changes:    changes(e, network.Name),
 				Captures:   captures(in, network.Name),
-				Members:    members(in, network.Name, pods),
+				Members:    members(in, network, waveforms[network.Name], pods),
 			},
 		}
 		networks[i].SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RadioNetwork"))
@@ -66,17 +70,22 @@ func mtu(network v1alpha1.Network) int32 {
 	return network.MTU
 }
 
-func members(in Input, network string, pods map[string]types.UID) []v1alpha1.Member {
+func members(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec, pods map[string]types.UID) []v1alpha1.Member {
 	found := []v1alpha1.Member{}
+	routes := staticRoutes(in.Topology, network)
 	for _, node := range in.Topology.Nodes {
 		for i, a := range node.Attachments {
-			if a.Network != network {
+			if a.Network != network.Name {
 				continue
 			}
-			found = append(found, v1alpha1.Member{
-				Node: node.Name, Group: node.Group, NEM: node.NEM, MAC: a.MAC, Address: a.Address.String(), Interface: network,
-				PodUID: pods[node.Name], OpenManagement: node.OpenManagement, Primary: i == 0,
-			})
+			member := v1alpha1.Member{
+				Node: node.Name, Group: node.Group, NEM: node.NEM, MAC: a.MAC, Address: a.Address.String(), Interface: network.Name,
+				PodUID: pods[node.Name], OpenManagement: node.OpenManagement, Primary: i == 0, Routes: routes[node.Name],
+			}
+			if phyOf(&waveform) != nil {
+				member.Platform, member.Position = in.Scenario.platformOf(node), node.Position
+			}
+			found = append(found, member)
 		}
 	}
 	return found

@@ -26,6 +26,8 @@ type Options struct {
 	AgentImage, ServerImage, AnalysisImage string
 	// Apps has the images of the platform's own apps.
 	Apps apps.Images
+	// EMANEImage is the image of the engine emane; empty where EMANE is not installed.
+	EMANEImage string
 	// PullPolicy of the platform's images.
 	PullPolicy corev1.PullPolicy
 }
@@ -50,6 +52,8 @@ type Input struct {
 	Experiment *v1alpha1.Experiment
 	Topology   *topology.Topology
 	Options    Options
+	// Scenario that moves the nodes, or nil.
+	Scenario *Scenario
 }
 
 // Check says what of an experiment cannot be rendered although the topology is good.

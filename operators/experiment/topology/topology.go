@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -36,6 +37,10 @@ type Node struct {
 	// Apps by name, in the node's order.
 	Apps           []string
 	OpenManagement bool
+	// Platform of a scenario that is to carry the node, as the spec names it; empty where it names none.
+	Platform string
+	// Position of a node that stands still, or nil.
+	Position *v1alpha1.Position
 }
 
 // Address of the node on a network.
@@ -224,7 +229,7 @@ func countOf(spec v1alpha1.Node) int32 {
 func expandOne(spec v1alpha1.Node, i, position int32) Node {
 	node := Node{
 		Name: spec.Name, Template: spec.Name, Group: spec.Group, NEM: position, Apps: spec.Apps,
-		OpenManagement: spec.ManagementNetwork == v1alpha1.ManagementOpen,
+		OpenManagement: spec.ManagementNetwork == v1alpha1.ManagementOpen, Platform: platformOf(spec, i), Position: spec.Position,
 	}
 	if node.Group == "" {
 		node.Group = spec.Name
@@ -236,6 +241,15 @@ func expandOne(spec v1alpha1.Node, i, position int32) Node {
 		node.NEM = *spec.NEM + i
 	}
 	return node
+}
+
+// platformOf the i-th node of an entry.
+func platformOf(spec v1alpha1.Node, i int32) string {
+	first, _, isRange := strings.Cut(spec.Platforms, "-")
+	if number, err := strconv.Atoi(first); isRange && err == nil {
+		return strconv.Itoa(number + int(i))
+	}
+	return spec.Platform
 }
 
 func (t *Topology) attach(node Node, network string) (Attachment, error) {

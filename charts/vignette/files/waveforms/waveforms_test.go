@@ -1,12 +1,14 @@
 package waveforms
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -34,6 +36,55 @@ var published = map[string]struct{ link, downlink figures }{
 	"nbwf":               {link: figures{16e3, 500 * time.Millisecond, 0}},
 }
 
+// radio is what the experiments publish of a radio; 0 for what they do not.
+type radio struct {
+	hertz, bandwidthHertz, bitsPerSecond float64
+	frames, slots                        int32
+	slot, overhead                       time.Duration
+	rates                                []float64
+}
+
+var publishedRadios = map[string]radio{
+	"rfpipe-wideband": {hertz: 300e6, bandwidthHertz: 250e3, bitsPerSecond: 175e3},
+	"tdma-wideband": {hertz: 300e6, bandwidthHertz: 250e3, bitsPerSecond: 1e6, frames: 8, slots: 24, slot: 5 * time.Millisecond, overhead: 3 * time.Microsecond,
+		rates: []float64{1e6, 500e3, 380e3}},
+	"group-net":  {bandwidthHertz: 1e6, bitsPerSecond: 1e6, rates: []float64{1e6, 500e3, 380e3}},
+	"leader-net": {bandwidthHertz: 25e3, bitsPerSecond: 15e3},
+}
+
+// compareRadio holds a radio against what is published of it, and its curve against the rates that it has.
+func compareRadio(t *testing.T, w *v1alpha1.WaveformSpec, want radio) {
+	t.Helper()
+	got, pcr := radio{}, ""
+	if m := w.RFPipe; m != nil {
+		got, pcr = radio{hertz: m.PHY.Frequency.Hertz(), bandwidthHertz: m.PHY.Bandwidth.Hertz(), bitsPerSecond: m.Rate.BitsPerSecond()}, m.PCR
+	}
+	if m := w.TDMA; m != nil {
+		got, pcr = radio{hertz: m.PHY.Frequency.Hertz(), bandwidthHertz: m.PHY.Bandwidth.Hertz(), bitsPerSecond: m.Rate.BitsPerSecond()}, m.PCR
+		if want.slot != 0 {
+			got.frames, got.slots, got.slot, got.overhead = m.Structure.Frames, *m.Structure.Slots, m.Structure.SlotDuration.Std(), m.Structure.SlotOverhead.Std()
+		}
+		for _, rate := range m.AdaptiveRates {
+			got.rates = append(got.rates, rate.Rate.BitsPerSecond())
+		}
+	}
+	if want.hertz == 0 {
+		got.hertz = 0
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("it is %+v; want %+v", got, want)
+	}
+	curve, err := phy.ParsePCR([]byte(pcr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rate := range append(got.rates, got.bitsPerSecond) {
+		if far, near := curve.Completion(-1, 900, rate), curve.Completion(18, 900, rate); far != 0 || near != 1 {
+			t.Errorf("at %v bit/s %v of the frames arrive at -1 dB and %v at 18 dB; want none and all", rate, far, near)
+		}
+	}
+}
+
 func TestTheLibraryHasThePublishedLinkProfiles(t *testing.T) {
 	entries, err := Files.ReadDir(".")
 	if err != nil {
@@ -50,6 +101,10 @@ func TestTheLibraryHasThePublishedLinkProfiles(t *testing.T) {
 			if err := yaml.UnmarshalStrict(text, &w); err != nil {
 				t.Fatal(err)
 			}
+			if want, ok := publishedRadios[name]; ok {
+				compareRadio(t, &w.Spec, want)
+				return
+			}
 			want, ok := published[name]
 			if !ok || w.Name != name || w.Kind != "Waveform" {
 				t.Fatalf("%s is %s %s; want a Waveform of the file's name and among the published profiles", entry.Name(), w.Kind, w.Name)
@@ -58,8 +113,8 @@ func TestTheLibraryHasThePublishedLinkProfiles(t *testing.T) {
 			compare(t, "downlink", w.Spec.Downlink, want.downlink)
 		})
 	}
-	if len(entries) != len(published) {
-		t.Errorf("%d waveforms; want the %d published profiles", len(entries), len(published))
+	if want := len(published) + len(publishedRadios); len(entries) != want {
+		t.Errorf("%d waveforms; want the %d published profiles", len(entries), want)
 	}
 }
 

@@ -1,0 +1,34 @@
+// plots draws the pictures of docs/radio with the code that they show: `go run ./hack/plots` writes all of them. Its test
+// fails where a committed picture is not what the code draws.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"vignette.dev/vignette/hack/plots/chart"
+)
+
+// directory of the pictures, from the repository's root.
+const directory = "docs/radio"
+
+// plots by the names of their files without .svg. Each file of this package adds its own.
+var plots = map[string]func() (*chart.Chart, error){}
+
+func main() {
+	for name, plot := range plots {
+		if err := write(name, plot); err != nil {
+			fmt.Fprintf(os.Stderr, "plots: %s: %v\n", name, err)
+			os.Exit(1)
+		}
+	}
+}
+
+func write(name string, plot func() (*chart.Chart, error)) error {
+	c, err := plot()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(directory, name+".svg"), []byte(c.SVG()), 0o644) //nolint:gosec // public
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/hack/plots/chart"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radio/tdma"
+)
+
+func init() {
+	plots["tdma-delay"] = plotSlotDelay
+	plots["tdma-capacity"] = plotSlotCapacity
+}
+
+// slots is a network of four nodes with one slot of 10 ms each at 1 Mbit/s, as EMANE was measured with. Its time is what
+// the picture's code says.
+type slots struct {
+	model   *tdma.Model
+	ports   []*radio.Port
+	now     int64
+	wakeAt  int64
+	delays  []float64 // of frames received, ms
+	bytes   int
+	waiting int
+}
+
+func newSlots() (*slots, error) {
+	schedule, err := tdma.Generate(tdma.Structure{Frames: 1, Slots: 4, SlotDuration: 10 * time.Millisecond, BandwidthHertz: 1e6},
+		[]int{1, 2, 3, 4}, 1e6, 2.4e9, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &slots{wakeAt: math.MaxInt64}
+	s.model = tdma.New(tdma.Config{Seed: 1, Radio: func(*radio.Port) phy.Radio { return emaneRadio }, Environment: losses{70, 70, 70},
+		Interference: phy.All, Schedule: schedule, Queue: tdma.DefaultQueue(),
+		EpochOffset: func() int64 { return 0 }, Now: func() int64 { return s.now }})
+	for nem := 1; nem <= 4; nem++ {
+		s.ports = append(s.ports, &radio.Port{PortOptions: radio.PortOptions{NEM: nem, MAC: radio.MAC(nem)}})
+	}
+	s.model.Members(s.ports)
+	s.until(int64(time.Second))
+	return s, nil
+}
+
+func (s *slots) Keep(f *radio.Frame) *radio.Frame {
+	kept := *f
+	s.waiting++
+	return &kept
+}
+
+func (s *slots) Drop(*radio.Frame, radio.Reason) { s.waiting-- }
+
+func (s *slots) Deliver(now int64, f *radio.Frame) { s.Radiate(now, f) }
+
+func (s *slots) Radiate(now int64, f *radio.Frame) {
+	s.waiting--
+	s.delays = append(s.delays, float64(now-f.Sent)/1e6)
+	s.bytes += len(f.Data)
+}
+
+func (s *slots) Miss(*radio.Port, radio.Reason) {}
+
+func (s *slots) Find(to radio.MAC) *radio.Port { return s.ports[to-1] }
+
+func (s *slots) WakeAt(due int64) { s.wakeAt = due }
+
+func (s *slots) until(now int64) {
+	for s.wakeAt <= now {
+		s.now, s.wakeAt = s.wakeAt, math.MaxInt64
+		s.model.Continue(s, s.now)
+	}
+	s.now = now
+}
+
+// send has node 2 send a frame to node 1.
+func (s *slots) send(length int) {
+	s.model.Offer(s, s.now, &radio.Frame{Source: s.ports[1], Destination: 1, Data: make([]byte, length), Sent: s.now})
+}
+
+// headers of Ethernet, IPv4 and UDP, bytes.
+const headers = 14 + 20 + 8
+
+func plotSlotDelay() (*chart.Chart, error) {
+	s, err := newSlots()
+	if err != nil {
+		return nil, err
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	const frames = 2000
+	for range frames {
+		s.send(900 + headers)
+		s.until(s.now + int64(100*time.Millisecond) + random.Int64N(int64(40*time.Millisecond)))
+	}
+	slices.Sort(s.delays)
+	drawn := chart.Series{Name: "the model, 2000 frames", Marks: true}
+	for share := 0.0; share < 1.01; share += 0.05 {
+		drawn.X, drawn.Y = append(drawn.X, s.delays[min(int(share*frames), frames-1)]), append(drawn.Y, 100*share)
+	}
+	return &chart.Chart{
+		Title: "Delay of a frame that comes at a random time: 4 nodes, slots of 10 ms",
+		X:     chart.Axis{Label: "one-way delay in ms", Min: 0, Max: 60, Step: 10}, Y: chart.Axis{Label: "frames that took no longer, in %", Min: 0, Max: 100, Step: 20},
+		Series: []chart.Series{
+			chart.Sampled("closed form: even from 10 ms to 50 ms", 0, 60, 240, func(ms float64) float64 { return 100 * min(max((ms-10)/40, 0), 1) }),
+			drawn,
+			{Name: "EMANE 1.5.3, measured: least and most", X: []float64{10, 50}, Y: []float64{0, 100}, Marks: true},
+		},
+	}, nil
+}
+
+func plotSlotCapacity() (*chart.Chart, error) {
+	drawn := chart.Series{Name: "the model", Marks: true}
+	const payload, seconds = 900, 20
+	for offered := 20.0; offered <= 400; offered += 20 {
+		s, err := newSlots()
+		if err != nil {
+			return nil, err
+		}
+		interval := int64(payload * 8e6 / offered)
+		for end := s.now + seconds*1e9; s.now < end; s.until(s.now + interval) {
+			s.send(payload + headers)
+		}
+		received := float64(s.bytes) * payload / (payload + headers) * 8 / seconds / 1e3
+		drawn.X, drawn.Y = append(drawn.X, offered), append(drawn.Y, received)
+	}
+	const most = 250.0 * payload / (payload + headers)
+	return &chart.Chart{
+		Title: "UDP payload that a node gets through: a slot of 10 ms at 1 Mbit/s every 40 ms, 900 bytes a packet",
+		X:     chart.Axis{Label: "offered in kbit/s", Min: 0, Max: 400, Step: 50}, Y: chart.Axis{Label: "received in kbit/s", Min: 0, Max: 300, Step: 50},
+		Series: []chart.Series{
+			chart.Sampled("closed form: slot payload / frame time", 0, 400, 400, func(offered float64) float64 { return min(offered, most) }),
+			drawn,
+			{Name: "EMANE 1.5.3, measured: saturated", X: []float64{400}, Y: []float64{237}, Marks: true},
+		},
+	}, nil
+}

@@ -1,0 +1,234 @@
+package archive
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// scenariosDir holds compiled scenarios by the hexadecimal digits of their digests. Its name begins with a dot, so it is
+// no namespace of runs.
+const scenariosDir = ".scenarios"
+
+// digestPrefix begins every digest.
+const digestPrefix = "sha256:"
+
+var digestPattern = regexp.MustCompile(`^` + digestPrefix + `[0-9a-f]{64}$`)
+
+// Errors of scenarios.
+var (
+	// ErrDigest tells that a scenario's bytes do not have the digest that it was to be stored by.
+	ErrDigest = errors.New("the scenario has another digest")
+	// ErrScenarioQuota tells that there is no room for one more scenario.
+	ErrScenarioQuota = errors.New("the room for scenarios is used up")
+)
+
+// ValidateDigest checks the digest of a scenario.
+func ValidateDigest(digest string) error {
+	if !digestPattern.MatchString(digest) {
+		return fmt.Errorf("digest %q: want sha256: and 64 hexadecimal digits in lower case", digest)
+	}
+	return nil
+}
+
+// Scenarios are the compiled scenarios of an archive. Each is written once and never changes, as its name is its digest.
+type Scenarios struct {
+	root *os.Root
+	mu   sync.Mutex
+	// used bytes of all that are there and that are being written.
+	used int64
+}
+
+// Scenarios opens the archive's scenarios, and removes what a Put left that was killed. There must be one at a time.
+func (s *Store) Scenarios() (*Scenarios, error) {
+	if err := s.root.MkdirAll(scenariosDir, 0o750); err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	root, err := s.root.OpenRoot(scenariosDir)
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	found := &Scenarios{root: root}
+	return found, found.each(func(name string, info fs.FileInfo) error {
+		if strings.HasPrefix(name, newPrefix) {
+			return root.Remove(name)
+		}
+		found.used += info.Size()
+		return nil
+	})
+}
+
+// Close releases the folder.
+func (s *Scenarios) Close() error { return s.root.Close() }
+
+// Used is the number of bytes of all scenarios.
+func (s *Scenarios) Used() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used
+}
+
+func (s *Scenarios) each(do func(name string, info fs.FileInfo) error) error {
+	entries, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && info.Mode().IsRegular() {
+			err = do(entry.Name(), info)
+		}
+		if err != nil {
+			return fmt.Errorf("archive: scenario %s: %w", entry.Name(), err)
+		}
+	}
+	return nil
+}
+
+// Put stores the scenario with a digest; one that is there already is left as it is, and its content is only checked. quota
+// bounds the bytes of all scenarios together; 0 is no bound. A restart at any moment finds all of the scenario or nothing.
+func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int64, err error) {
+	if err := ValidateDigest(digest); err != nil {
+		return 0, err
+	}
+	sum := sha256.New()
+	content = io.TeeReader(content, sum)
+	if s.Has(digest) {
+		if _, err := io.Copy(io.Discard, content); err != nil {
+			return 0, err
+		}
+		return 0, sameDigest(digest, sum.Sum(nil))
+	}
+	temporary := newPrefix + rand.Text()
+	room := &reservation{of: s, quota: quota}
+	err = s.write(temporary, io.TeeReader(content, room))
+	if err == nil {
+		err = sameDigest(digest, sum.Sum(nil))
+	}
+	if err == nil {
+		err = s.adopt(temporary, digest, room.bytes)
+	}
+	if err == nil {
+		return room.bytes, nil
+	}
+	room.release()
+	_ = s.root.Remove(temporary)
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return 0, fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return 0, err
+}
+
+func sameDigest(want string, sum []byte) error {
+	if has := digestPrefix + hex.EncodeToString(sum); has != want {
+		return fmt.Errorf("%w: it is %s, not %s", ErrDigest, has, want)
+	}
+	return nil
+}
+
+func (s *Scenarios) write(name string, content io.Reader) error {
+	f, err := s.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	_, err = io.Copy(f, content)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// adopt gives a file that was written its name. Of two at once the second replaces equal bytes, which count once.
+func (s *Scenarios) adopt(temporary, digest string, size int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.root.Lstat(fileOf(digest)); err == nil {
+		s.used -= size
+	}
+	if err := s.root.Rename(temporary, fileOf(digest)); err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	d, err := s.root.Open(".")
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func fileOf(digest string) string { return path.Base(strings.TrimPrefix(digest, digestPrefix)) }
+
+// reservation counts what is written against the quota before it is written.
+type reservation struct {
+	of    *Scenarios
+	quota int64
+	bytes int64
+}
+
+func (r *reservation) Write(p []byte) (int, error) {
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	n := int64(len(p))
+	if r.quota > 0 && r.of.used+n > r.quota {
+		return 0, fmt.Errorf("%w: %d bytes are allowed for all of them, %d are taken", ErrScenarioQuota, r.quota, r.of.used)
+	}
+	r.of.used += n
+	r.bytes += n
+	return len(p), nil
+}
+
+func (r *reservation) release() {
+	r.of.mu.Lock()
+	defer r.of.mu.Unlock()
+	r.of.used -= r.bytes
+}
+
+// Has tells whether the scenario with a digest is there, and counts as a use of it.
+func (s *Scenarios) Has(digest string) bool {
+	if ValidateDigest(digest) != nil {
+		return false
+	}
+	now := time.Now()
+	return s.root.Chtimes(fileOf(digest), now, now) == nil
+}
+
+// Open opens the scenario with a digest, which counts as a use of it; the error is fs.ErrNotExist where there is none.
+func (s *Scenarios) Open(digest string) (*os.File, error) {
+	if err := ValidateDigest(digest); err != nil {
+		return nil, err
+	}
+	s.Has(digest)
+	return s.root.Open(fileOf(digest))
+}
+
+// Expire deletes the scenarios that nobody has used since a moment, and names their digests. Who still needs one stores
+// it again: it is made from its sources at any time.
+func (s *Scenarios) Expire(since time.Time) (deleted []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.each(func(name string, info fs.FileInfo) error {
+		if strings.HasPrefix(name, newPrefix) || !info.ModTime().Before(since) {
+			return nil
+		}
+		if err := s.root.Remove(name); err != nil {
+			return err
+		}
+		s.used -= info.Size()
+		deleted = append(deleted, digestPrefix+name)
+		return nil
+	})
+	return deleted, err
+}

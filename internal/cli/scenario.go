@@ -1,0 +1,324 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/compile"
+	"vignette.dev/vignette/internal/scenario/picture"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func newScenario(t *target) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "scenario",
+		Short: "Look into scenarios, and store those that are too large for ConfigMaps",
+		Long: "scenario reads what moves platforms: event logs of EMANE, rows of pairs with pathloss, GPX tracks, rows of positions,\n" +
+			"and manifests of Scenarios, whose files lie beside them.",
+		Example: "  vignette scenario inspect company1.eel\n" +
+			"  vignette scenario push company1.eel",
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newInspect(), newPush(t))
+	return cmd
+}
+
+// formats of files by the endings of their names; .gz may follow.
+var formats = map[string]v1alpha1.ScenarioFormat{".eel": v1alpha1.ScenarioEEL, ".gpx": v1alpha1.ScenarioGPX, ".csv": v1alpha1.ScenarioCSV}
+
+func completeScenario(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"eel", "csv", "gpx", "gz", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+func completeFormat(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{"eel", "anglova-csv", "gpx", "csv"}, cobra.ShellCompDirectiveNoFileComp
+}
+
+func someFiles(cmd *cobra.Command, files []string) error {
+	if len(files) == 0 {
+		return fmt.Errorf("%s needs at least one FILE", cmd.CommandPath())
+	}
+	return nil
+}
+
+type inspectOptions struct {
+	format, picture string
+	limitDB         float64
+	every, at       time.Duration
+}
+
+func newInspect() *cobra.Command {
+	var o inspectOptions
+	cmd := &cobra.Command{
+		Use:   "inspect FILE...",
+		Short: "Say what a scenario holds: platforms, duration, hops over time, a picture",
+		Long: "inspect compiles a scenario and says what it holds: platforms, duration, how many hops lie between them over time, and\n" +
+			"how well they are connected. Several files make one scenario, such as locations and pathloss. What is malformed is\n" +
+			"named by file and line. Two platforms are neighbours where the pathloss between them is no more than --limit.",
+		Example: "  vignette scenario inspect company1.eel\n" +
+			"  vignette scenario inspect --format anglova-csv --limit 110 pairs.csv.gz\n" +
+			"  vignette scenario inspect scenarios/anglova-like/scenario.yaml -o anglova-like.svg --at 30m",
+		Args:              someFiles,
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return withScenario(cmd.Context(), files, o.format, func(c *compiledScenario) error { return o.inspect(cmd.OutOrStdout(), c) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.format, "format", "", "`format` of the files: eel, anglova-csv, gpx or csv (default: by their names)")
+	flags.Float64Var(&o.limitDB, "limit", scenario.DefaultPathlossLimitDB, "pathloss in `dB` up to which two platforms are neighbours")
+	flags.DurationVar(&o.every, "every", 0, "`time` between two lines of the table (default: a tenth of the duration)")
+	flags.StringVarP(&o.picture, "output", "o", "", "draw the scenario into this `file`, as SVG")
+	flags.DurationVar(&o.at, "at", 0, "`moment` of the picture's map")
+	complete(cmd, "format", completeFormat)
+	for _, flag := range []string{"limit", "every", "at"} {
+		complete(cmd, flag, cobra.NoFileCompletions)
+	}
+	complete(cmd, "output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"svg"}, cobra.ShellCompDirectiveFilterFileExt
+	})
+	return cmd
+}
+
+func (o *inspectOptions) inspect(out io.Writer, c *compiledScenario) error {
+	if o.picture != "" && filepath.Ext(o.picture) != ".svg" {
+		return fmt.Errorf("--output %s: pictures are SVG: give the file a name that ends in .svg", o.picture)
+	}
+	s := c.scenario
+	fmt.Fprintf(out, "platforms  %d: %s\n", len(s.Platforms()), v1alpha1.PlatformRanges(s.Platforms()))
+	fmt.Fprintf(out, "duration   %s\n", s.Duration())
+	fmt.Fprintf(out, "positions  %s\n", yesNo(s.HasPositions()))
+	fmt.Fprintf(out, "pathloss   %s\n", yesNo(s.HasPathloss()))
+	fmt.Fprintf(out, "digest     %s\n", c.digest)
+	for _, kind := range c.unknown {
+		fmt.Fprintf(out, "passed over: %s\n", kind)
+	}
+	for _, warning := range c.warnings {
+		fmt.Fprintf(out, "warning: %s\n", warning)
+	}
+	if s.HasPathloss() {
+		if err := o.table(out, s); err != nil {
+			return err
+		}
+	}
+	if o.picture == "" {
+		return nil
+	}
+	return o.draw(s)
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+// columns of hops in the table; what is farther counts in the last.
+const columns = 6
+
+// table of the hops between ordered pairs over time, in percent.
+func (o *inspectOptions) table(out io.Writer, s *scenario.Scenario) error {
+	every := o.every
+	if every <= 0 {
+		every = max(s.Duration()/10, time.Second)
+	}
+	line, err := s.Timeline(every, o.limitDB)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\npairs by hops over links of up to %g dB:\n%10s", o.limitDB, "at")
+	for hops := 1; hops < columns; hops++ {
+		fmt.Fprintf(out, "%8d", hops)
+	}
+	fmt.Fprintf(out, "%7d+%8s%8s%8s\n", columns, "none", "mean", "parts")
+	for _, at := range line {
+		o.row(out, at.At.Truncate(time.Second).String(), at.Connectivity, fmt.Sprint(len(at.Components)))
+	}
+	o.row(out, "all", scenario.Total(line), "")
+	return nil
+}
+
+func (o *inspectOptions) row(out io.Writer, name string, c scenario.Connectivity, parts string) {
+	pairs, counts := 0, make([]int, columns+1)
+	for hops, n := range c.Hops {
+		pairs += n
+		counts[min(hops, columns)] += n
+	}
+	fmt.Fprintf(out, "%10s", name)
+	for hops := 1; hops <= columns; hops++ {
+		fmt.Fprintf(out, "%8s", share(counts[hops], pairs))
+	}
+	fmt.Fprintf(out, "%8s%8.2f%8s\n", share(counts[0], pairs), c.MeanHops(), parts)
+}
+
+func share(n, of int) string {
+	if of == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(of))
+}
+
+func (o *inspectOptions) draw(s *scenario.Scenario) (err error) {
+	f, err := os.Create(o.picture)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return picture.Write(f, s, picture.Options{At: o.at, LimitDB: o.limitDB})
+}
+
+func newPush(t *target) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "push FILE...",
+		Short: "Compile a scenario and store it in the archive",
+		Long: "push compiles a scenario and stores it in the archive by its digest, for files that are too large for ConfigMaps, and prints\n" +
+			"what to write into a Scenario: format and compiled. What the archive has already is not sent again.",
+		Example: "  vignette scenario push company1.eel\n" +
+			"  vignette scenario push --format anglova-csv pairs.csv.gz\n" +
+			"  vignette scenario push locations.eel pathloss.eel",
+		Args:              someFiles,
+		ValidArgsFunction: completeScenario,
+		RunE: func(cmd *cobra.Command, files []string) error {
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return withScenario(cmd.Context(), files, format, func(compiled *compiledScenario) error {
+				return t.explainPush(c.push(cmd.Context(), compiled, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "", "`format` of the files: eel, anglova-csv, gpx or csv (default: by their names)")
+	complete(cmd, "format", completeFormat)
+	return cmd
+}
+
+// push a compiled scenario, unless the archive has it.
+func (c *cluster) push(ctx context.Context, compiled *compiledScenario, out, notes io.Writer) error {
+	has, err := c.archive.HasScenario(ctx, compiled.digest)
+	if err != nil {
+		return err
+	}
+	if has {
+		fmt.Fprintln(notes, "the archive has it already")
+	} else {
+		if _, err := compiled.file.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if err := c.archive.PutScenario(ctx, compiled.digest, io.NopCloser(compiled.file)); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "format: %s\ncompiled: %s\n", compiled.format, compiled.digest)
+	return nil
+}
+
+// explainPush says what to do about an error of the archive.
+func (t *target) explainPush(err error) error {
+	if e := asServerError(err); e != nil && e.Status == http.StatusForbidden {
+		return fmt.Errorf("%w: you need the right to get and update services/proxy in namespace %s", err, t.platform)
+	}
+	return t.explainArchive(err)
+}
+
+// compiledScenario is a scenario in a file without a name.
+type compiledScenario struct {
+	scenario          *scenario.Scenario
+	file              *os.File
+	digest            string
+	format            v1alpha1.ScenarioFormat
+	unknown, warnings []string
+}
+
+// withScenario compiles files, or opens one that is compiled, and does something with it.
+func withScenario(ctx context.Context, files []string, format string, do func(*compiledScenario) error) error {
+	spec, open, err := scenarioOf(files, v1alpha1.ScenarioFormat(format))
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp("", "scenario-*")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := os.Remove(file.Name()); err != nil {
+		return err
+	}
+	result, err := compile.Compile(ctx, spec, open, file)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	s, err := scenario.Open(file, info.Size())
+	if err != nil {
+		return err
+	}
+	return do(&compiledScenario{scenario: s, file: file, digest: result.Digest, format: spec.Format,
+		unknown: result.Statistics.UnknownSentences, warnings: result.Warnings})
+}
+
+// scenarioOf files: the spec that they make, and where its sources are.
+func scenarioOf(files []string, format v1alpha1.ScenarioFormat) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
+	if ext := filepath.Ext(files[0]); ext == ".yaml" || ext == ".yml" {
+		return manifest(files, format)
+	}
+	spec.Format = format
+	for _, name := range files {
+		found, known := formats[filepath.Ext(strings.TrimSuffix(name, ".gz"))]
+		if !known && format == "" {
+			return spec, nil, fmt.Errorf("%s: what is in it? Say --format eel, anglova-csv, gpx or csv", name)
+		}
+		if spec.Format == "" {
+			spec.Format = found
+		}
+		if format == "" && found != spec.Format {
+			return spec, nil, fmt.Errorf("%s is %s and %s is %s: files of one format make a scenario", files[0], spec.Format, name, found)
+		}
+		spec.Sources = append(spec.Sources, v1alpha1.ScenarioSource{ConfigMap: filepath.Dir(name), Key: filepath.Base(name)})
+	}
+	if spec.Format == v1alpha1.ScenarioGPX && len(files) > 1 {
+		for i := range spec.Sources {
+			number := int32(i + 1) // one track of each platform, in the order of the files
+			spec.Sources[i].Platform = &number
+		}
+	}
+	return spec, func(s v1alpha1.ScenarioSource) ([]byte, error) { return os.ReadFile(filepath.Join(s.ConfigMap, s.Key)) }, nil
+}
+
+// manifest of a Scenario; the files of its sources lie beside it, each called as its key.
+func manifest(files []string, format v1alpha1.ScenarioFormat) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
+	if len(files) > 1 || format != "" {
+		return spec, nil, fmt.Errorf("%s is a manifest, which says all: give it alone, without --format", files[0])
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		return spec, nil, err
+	}
+	var object v1alpha1.Scenario
+	if err := yaml.UnmarshalStrict(text, &object); err != nil {
+		return spec, nil, fmt.Errorf("%s: %w", files[0], err)
+	}
+	if object.Kind != "Scenario" {
+		return spec, nil, fmt.Errorf("%s is a %s: want the manifest of a Scenario", files[0], object.Kind)
+	}
+	return object.Spec, func(s v1alpha1.ScenarioSource) ([]byte, error) {
+		return os.ReadFile(filepath.Join(filepath.Dir(files[0]), filepath.Base(s.Key)))
+	}, nil
+}

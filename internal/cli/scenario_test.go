@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	runclient "vignette.dev/vignette/internal/runapi/client"
+)
+
+// chain is an event log in which 1 hears 2, and 2 hears 3, until the last one goes out of reach.
+const chain = `0.0 nem:1 location gps 58.10,7.90,3
+0.0 nem:1 pathloss nem:2,90.0,90.0 nem:3,150.0,150.0
+0.0 nem:2 pathloss nem:3,100.0,100.0
+60.0 nem:2 pathloss nem:3,130.0,130.0
+`
+
+func chainFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "chain.eel")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func vignette(args ...string) (code int, out, errs string) {
+	var stdout, stderr bytes.Buffer
+	code = Main("test", append([]string{"vignette"}, args...), strings.NewReader(""), &stdout, &stderr)
+	return code, stdout.String(), stderr.String()
+}
+
+func TestInspectSaysWhatAScenarioHoldsAndDrawsIt(t *testing.T) {
+	name := chainFile(t, chain)
+	svg := filepath.Join(t.TempDir(), "chain.svg")
+	code, out, errs := vignette("scenario", "inspect", name, "--every", "1m", "-o", svg)
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	// At first four of six ordered pairs have one hop and two have two; in the end two have one and four have no way.
+	for _, want := range []string{"platforms  3: 1-3\n", "duration   1m0s\n", "positions  yes\n", "pathloss   yes\n", "up to 121 dB",
+		"        0s   66.7%   33.3%    0.0%    0.0%    0.0%    0.0%    0.0%    1.33       1\n",
+		"      1m0s   33.3%    0.0%    0.0%    0.0%    0.0%    0.0%   66.7%    1.00       2\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it says\n%s\nwant %q", out, want)
+		}
+	}
+	if drawn, err := os.ReadFile(svg); err != nil || !bytes.Contains(drawn, []byte("<svg")) {
+		t.Errorf("the picture is %.40q, %v", drawn, err)
+	}
+}
+
+func TestInspectNamesWhatIsWrong(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a slip in a line":       {[]string{chainFile(t, chain+"61.0 nem:1 pathloss nem:2,loud\n")}, "chain.eel:5: "},
+		"a file of no kind":      {[]string{"chain.dat"}, "Say --format eel"},
+		"two formats":            {[]string{"a.eel", "b.csv"}, "files of one format"},
+		"a manifest beside more": {[]string{"a.yaml", "b.eel"}, "give it alone"},
+		"a picture that is none": {[]string{chainFile(t, chain), "-o", "x.png"}, "ends in .svg"},
+		"no file at all":         {nil, "needs at least one FILE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if code, _, errs := vignette(append([]string{"scenario", "inspect"}, c.args...)...); code != 1 || !strings.Contains(errs, c.want) {
+				t.Errorf("exit code %d, %q; want …%s…", code, errs, c.want)
+			}
+		})
+	}
+}
+
+func TestPushStoresAScenarioOnceAndSaysWhatToWrite(t *testing.T) {
+	stored, puts := map[string][]byte{}, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, has := stored[r.URL.Path]
+		switch {
+		case r.Method == http.MethodPut:
+			stored[r.URL.Path], _ = io.ReadAll(r.Body)
+			puts++
+		case !has:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	c := &cluster{archive: runclient.New(server.URL, nil, nil)}
+	for range 2 {
+		err := withScenario(t.Context(), []string{chainFile(t, chain)}, "", func(compiled *compiledScenario) error {
+			var out bytes.Buffer
+			if err := c.push(t.Context(), compiled, &out, io.Discard); err != nil {
+				return err
+			}
+			if want := "format: eel\ncompiled: " + compiled.digest + "\n"; out.String() != want {
+				t.Errorf("it says %q, want %q", out.String(), want)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if puts != 1 || len(stored) != 1 {
+		t.Errorf("stored %d scenarios by %d requests; want one by one", len(stored), puts)
+	}
+}

@@ -1,0 +1,325 @@
+package emane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+const ownPCR = `<?xml version="1.0"?>
+<!DOCTYPE pcr SYSTEM "file:///elsewhere/rfpipepcr.dtd">
+<pcr><!-- measured --><table pktsize="900"><row sinr="0" por="0"/><row sinr="12.5" por="100"/></table></pcr>`
+
+func members(count int) (all []v1alpha1.Member) {
+	for nem := int32(1); nem <= int32(count); nem++ {
+		all = append(all, v1alpha1.Member{Node: fmt.Sprintf("veh-%d", nem), Group: "veh", NEM: nem, Platform: &nem, Address: fmt.Sprintf("198.18.0.%d/24", nem)})
+	}
+	return all
+}
+
+func power(p v1alpha1.Power) *v1alpha1.Power { return &p }
+
+func pipe() *v1alpha1.RadioNetworkSpec {
+	return &v1alpha1.RadioNetworkSpec{Members: members(3), Radios: []v1alpha1.Radio{{Nodes: []string{"veh-1"}, TransmitPower: power("5W")}},
+		Waveform: v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "9.8kbit", Delay: "100ms", Jitter: "2.5ms", PCR: ownPCR, Interference: v1alpha1.InterferenceOutOfBand,
+			PHY: v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "250kHz", TransmitPower: "37dBm", AntennaGain: "2dBi", NoiseFigure: "4.5dB", Pathloss: v1alpha1.PathlossTwoRay, SubID: 9}}}}
+}
+
+func slotted() *v1alpha1.RadioNetworkSpec {
+	no := false
+	return &v1alpha1.RadioNetworkSpec{Members: members(3), Radios: []v1alpha1.Radio{{Nodes: []string{"veh-3"}, TransmitPower: power("30dBm")}},
+		Waveform: v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit", Queue: v1alpha1.TDMAQueue{Fragmentation: &no, AggregationThreshold: "75%"},
+			Structure: v1alpha1.TDMAStructure{Frames: 2, SlotDuration: "5ms", SlotOverhead: "3us"}}}}
+}
+
+func process() Process {
+	return Process{Directory: "/run/emane/1", Device: "ota0", Interface: "radio0"}
+}
+
+func TestFilesOfAProcessAreAsAccepted(t *testing.T) {
+	raw := process()
+	raw.Raw, raw.OTAMTU, raw.EventGroup = true, 1400, netip.MustParseAddrPort("224.1.2.9:45703")
+	for _, c := range []struct {
+		name    string
+		spec    *v1alpha1.RadioNetworkSpec
+		process Process
+	}{{"rfpipe", pipe(), process()}, {"tdma", slotted(), raw}} {
+		t.Run(c.name, func(t *testing.T) {
+			files, err := Render(c.spec, &c.spec.Members[0], c.process)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all bytes.Buffer
+			for _, f := range files {
+				fmt.Fprintf(&all, "== %s\n%s", f.Name, f.Text)
+			}
+			golden.Check(t, c.name+".txt", all.String())
+		})
+	}
+}
+
+// prefix of an installation of EMANE, or a skip.
+func prefix(t *testing.T) string {
+	t.Helper()
+	if p := os.Getenv("VIGNETTE_EMANE"); p != "" {
+		return p
+	}
+	if _, err := exec.LookPath("emane"); err != nil {
+		t.Skip("EMANE not installed: no emane on PATH, and VIGNETTE_EMANE does not say where it is")
+	}
+	return "/usr"
+}
+
+func TestFilesAreValidByEMANEsDocumentTypes(t *testing.T) {
+	dtds := filepath.Join(prefix(t), "share", "emane", "dtd")
+	if _, err := exec.LookPath("xmllint"); err != nil {
+		t.Skip("xmllint not installed")
+	}
+	for name, spec := range map[string]*v1alpha1.RadioNetworkSpec{"rfpipe": pipe(), "tdma": slotted()} {
+		directory := t.TempDir()
+		p := process()
+		p.DTDs = dtds
+		files, err := Render(spec, &spec.Members[0], p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			path := filepath.Join(directory, f.Name)
+			if err := os.WriteFile(path, f.Text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			arguments := []string{"--noout", "--nonet", path}
+			if bytes.Contains(f.Text, []byte("<!DOCTYPE")) {
+				arguments = append([]string{"--valid"}, arguments...)
+			}
+			if out, err := exec.Command("xmllint", arguments...).CombinedOutput(); err != nil {
+				t.Errorf("%s: %s: %v\n%s", name, f.Name, err, out)
+			}
+		}
+	}
+}
+
+func TestWhatEMANECannotDoIsRefusedByItsField(t *testing.T) {
+	for _, c := range []struct {
+		name, field string
+		change      func(pipe, slotted *v1alpha1.RadioNetworkSpec)
+	}{
+		{"half duplex", "waveform.rfpipe.halfDuplex", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.HalfDuplex = true }},
+		{"interference of its own", "waveform.rfpipe.interference", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.Interference = v1alpha1.InterferenceAll }},
+		{"another queue", "waveform.rfpipe.queueDepth", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.QueueDepth = 10 }},
+		{"half a bit per second", "waveform.rfpipe.rate", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.Rate = "9.5bit" }},
+		{"TDMA's curve in an RF pipe", "waveform.rfpipe.pcr", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.PCR = everythingTDMA }},
+		{"adaptive rates", "waveform.tdma.adaptiveRates", func(_, s *v1alpha1.RadioNetworkSpec) {
+			s.Waveform.TDMA.AdaptiveRates = []v1alpha1.TDMARate{{Rate: "1Mbit", SINR: "10dB"}}
+		}},
+		{"a slot of no time", "waveform.tdma.structure", func(_, s *v1alpha1.RadioNetworkSpec) { s.Waveform.TDMA.Structure.SlotOverhead = "1s" }},
+		{"everybody's NEM id", "members[1].nem", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Members[1].NEM = 65535 }},
+		{"a NEM id twice", "members[1].nem", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Members[1].NEM = 1 }},
+		{"links", "links", func(_, s *v1alpha1.RadioNetworkSpec) { s.Links = make([]v1alpha1.GroupLink, 1) }},
+		{"an address of no subnet", "members", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Members[0].Address = "198.18.0.1" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, s := pipe(), slotted()
+			c.change(p, s)
+			var all []string
+			for _, spec := range []*v1alpha1.RadioNetworkSpec{p, s} {
+				if _, err := Render(spec, &spec.Members[0], process()); err != nil {
+					all = append(all, err.Error())
+				}
+			}
+			if len(all) != 1 || !strings.Contains(all[0], c.field) {
+				t.Errorf("refused as %q: want one that names %s", all, c.field)
+			}
+		})
+	}
+}
+
+func compiled(t *testing.T) *scenario.Scenario {
+	t.Helper()
+	b := scenario.NewBuilder(scenario.Options{})
+	for _, err := range []error{b.Pathloss(0, 1, 2, 70), b.Pathloss(0, 2, 1, 90), b.Pathloss(time.Second, 1, 2, 75), b.Pathloss(time.Second, 3, 1, 101),
+		b.Position(0, 1, geo.Position{Latitude: 58.5, Longitude: 7.5, Altitude: 100}), b.Velocity(0, 1, geo.Velocity{Azimuth: 90, Speed: 5})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var file bytes.Buffer
+	if _, err := b.Write(&file); err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func pathlosses(t *testing.T, events []Event) map[int][]Pathloss {
+	t.Helper()
+	all := map[int][]Pathloss{}
+	for _, e := range events {
+		if e.ID != PathlossEvent {
+			continue
+		}
+		here, err := ParsePathloss(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[e.NEM] = append(all[e.NEM], here...)
+	}
+	return all
+}
+
+func TestTheFeedTellsReceiversWhatChangesAndLateOnesEverything(t *testing.T) {
+	feed, err := NewFeed(slotted(), compiled(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, next, more, err := feed.Changes(0)
+	if err != nil || next != time.Second || !more || len(events) != 3 || events[0].ID != LocationEvent {
+		t.Fatalf("at first %d events, next at %v %v, %v: want a location and two pathlosses, next at 1s", len(events), next, more, err)
+	}
+	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 70, 90}}, 1: {{2, 90, 70}}}, pathlosses(t, events)); diff != "" {
+		t.Error("at first:", diff)
+	}
+	events, _, more, err = feed.Changes(time.Second)
+	if err != nil || more {
+		t.Fatal(more, err)
+	}
+	if diff := cmp.Diff(map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{3, 101, forgottenDB}}}, pathlosses(t, events)); diff != "" {
+		t.Error("after a second:", diff)
+	}
+	if events, _, _, _ = feed.Changes(2 * time.Second); len(events) != 0 {
+		t.Errorf("%d events where nothing changes", len(events))
+	}
+	want := map[int][]Pathloss{2: {{1, 75, 90}}, 1: {{2, 90, 75}, {3, 101, forgottenDB}}}
+	if diff := cmp.Diff(want, pathlosses(t, feed.Everything())); diff != "" {
+		t.Error("for late ones:", diff)
+	}
+}
+
+func TestAFeedForAPlatformThatIsNotThereNamesIt(t *testing.T) {
+	spec := slotted()
+	other := int32(9)
+	spec.Members[2].Platform = &other
+	if _, err := NewFeed(spec, compiled(t)); err == nil || !strings.Contains(err.Error(), "platform 9 of veh-3") {
+		t.Error(err)
+	}
+}
+
+func TestDatagramsHaveAllEventsInOrderAndNoneIsCut(t *testing.T) {
+	var want []Event
+	for nem := 1; nem <= 60; nem++ {
+		want = append(want, PathlossAt(nem, []Pathloss{{1, 70, 71}, {2, 80.5, 81}, {3, 90, 91}}))
+	}
+	source := Source{ID: [16]byte{1, 2, 3}}
+	datagrams, err := source.Datagrams(want)
+	if err != nil || len(datagrams) < 2 {
+		t.Fatal(len(datagrams), err)
+	}
+	var got []Event
+	for i, d := range datagrams {
+		id, sequence, events, err := ParseDatagram(d)
+		if err != nil || id != source.ID || sequence != uint64(i+1) || len(d) > 1400 {
+			t.Fatalf("datagram %d of %d bytes, number %d, source %v: %v", i, len(d), sequence, id, err)
+		}
+		got = append(got, events...)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAScheduleThatNoDatagramHoldsIsRefused(t *testing.T) {
+	if _, err := (&Source{}).Datagrams([]Event{{1, ScheduleEvent, make([]byte, 65500)}}); err == nil || !strings.Contains(err.Error(), "NEM 1") {
+		t.Error(err)
+	}
+}
+
+func TestEventsReachAGroup(t *testing.T) {
+	listener, err := net.ListenMulticastUDP("udp4", loopback(t), net.UDPAddrFromAddrPort(DefaultEventGroup))
+	if err != nil {
+		t.Skip("multicast on the loopback: ", err)
+	}
+	defer listener.Close()
+	publisher, err := NewPublisher(context.Background(), DefaultEventGroup, "lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	schedule, err := Schedule(slotted())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := publisher.PublishSchedule(schedule, []int{3}); err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, 65536)
+	n, _, err := listener.ReadFrom(buffer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, events, err := ParseDatagram(buffer[:n])
+	if err != nil || len(events) != 1 || events[0].NEM != 3 || events[0].ID != ScheduleEvent {
+		t.Error(events, err)
+	}
+}
+
+func loopback(t *testing.T) *net.Interface {
+	t.Helper()
+	i, err := net.InterfaceByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func FuzzParseDatagram(f *testing.F) {
+	datagrams, err := (&Source{}).Datagrams([]Event{PathlossAt(1, []Pathloss{{2, 70, 71}}), Locations([]Location{{NEM: 1}})})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(datagrams[0])
+	f.Fuzz(func(t *testing.T, datagram []byte) {
+		id, _, events, err := ParseDatagram(datagram)
+		if err != nil {
+			return
+		}
+		again, err := (&Source{ID: id}).Datagrams(events)
+		if err != nil {
+			return // longer than a datagram
+		}
+		var back []Event
+		for _, d := range again {
+			_, _, some, err := ParseDatagram(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back = append(back, some...)
+		}
+		if len(back) != len(events) {
+			t.Fatalf("%d events of %d after being written and read again", len(back), len(events))
+		}
+		for _, e := range events {
+			_, _ = ParsePathloss(e)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package emane
+
+import (
+	"fmt"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// forgottenDB takes the place of a pathloss that was known and is not any more: EMANE cannot be told to forget one.
+const forgottenDB = 1000
+
+// Feed makes the events that give EMANE what lies between a network's members as the scenario has it. A Feed is for one goroutine.
+type Feed struct {
+	cursor    *scenario.Cursor
+	members   []fed
+	byPath    bool // pathloss is the scenario's, and not reckoned from positions
+	frequency uint64
+	told      map[[2]int]float64 // by the indexes of sender and receiver
+	positions map[int]Location
+}
+
+// fed is one member of the network.
+type fed struct {
+	nem   int
+	index int // in the scenario, -1 for one that it does not move
+	fixed *geo.Position
+}
+
+// NewFeed of a network's members from a scenario, which may be nil where all members stand still.
+func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, error) {
+	f := &Feed{told: map[[2]int]float64{}, positions: map[int]Location{}}
+	if s != nil {
+		f.cursor = s.NewCursor()
+	}
+	for i := range spec.Members {
+		m := &spec.Members[i]
+		one := fed{nem: int(m.NEM), index: -1}
+		if m.Position != nil {
+			one.fixed = &geo.Position{Latitude: m.Position.Latitude.Float(), Longitude: m.Position.Longitude.Float(), Altitude: m.Position.Altitude.Float()}
+		}
+		if m.Platform != nil {
+			ok := false
+			if s != nil {
+				one.index, ok = s.Index(int(*m.Platform))
+			}
+			if !ok {
+				return nil, fmt.Errorf("platform %d of %s: the scenario has none of this number", *m.Platform, m.Node)
+			}
+		}
+		f.members = append(f.members, one)
+	}
+	p := phyOf(spec, &v1alpha1.Member{})
+	f.byPath, f.frequency = propagation(p.Pathloss) == "precomputed", uint64(p.Frequency.Hertz())
+	return f, nil
+}
+
+// Changes at a moment of the scenario since the one asked about before, and the next moment at which there will be others.
+func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, more bool, err error) {
+	if f.cursor != nil {
+		if err := f.cursor.Seek(t); err != nil {
+			return nil, 0, false, err
+		}
+		next, more = f.cursor.Next()
+	}
+	return f.events(false), next, more, nil
+}
+
+// Everything that was last told by Changes, for those who have come since: EMANE's event channel delivers what there is to hear once.
+func (f *Feed) Everything() []Event { return f.events(true) }
+
+func (f *Feed) events(all bool) []Event {
+	events := f.locations(all)
+	if !f.byPath {
+		return events
+	}
+	for to := range f.members {
+		var here []Pathloss
+		for from := range f.members {
+			if p, changed := f.pathloss(from, to, all); changed {
+				here = append(here, p)
+			}
+		}
+		for ; len(here) > mostEntries; here = here[mostEntries:] {
+			events = append(events, PathlossAt(f.members[to].nem, here[:mostEntries]))
+		}
+		if len(here) > 0 {
+			events = append(events, PathlossAt(f.members[to].nem, here))
+		}
+	}
+	return events
+}
+
+// mostEntries of an event, so that its datagram is not cut on its way.
+const mostEntries = 16
+
+// pathloss from one member to another, and whether it is to be told.
+func (f *Feed) pathloss(from, to int, all bool) (p Pathloss, tell bool) {
+	there, ok := f.known(from, to)
+	back, backOK := f.known(to, from)
+	key := [2]int{from, to}
+	before, told := f.told[key]
+	if !ok {
+		there = forgottenDB
+	}
+	if !backOK {
+		back = forgottenDB
+	}
+	if from == to || !ok && !told || told && there == before && !all {
+		return p, false
+	}
+	f.told[key] = there
+	return Pathloss{From: f.members[from].nem, DB: there, Reverse: back}, true
+}
+
+func (f *Feed) known(from, to int) (dB float64, known bool) {
+	a, b := f.members[from].index, f.members[to].index
+	if from == to || a < 0 || b < 0 || a == b {
+		return 0, false
+	}
+	return f.cursor.PathlossAt(a, b, f.frequency)
+}
+
+func (f *Feed) locations(all bool) (events []Event) {
+	var moved []Location
+	for i, m := range f.members {
+		l, known := f.location(m)
+		if before, told := f.positions[i]; known && (all || !told || !same(before, l)) {
+			f.positions[i] = l
+			moved = append(moved, l)
+		}
+	}
+	for ; len(moved) > mostEntries/2; moved = moved[mostEntries/2:] {
+		events = append(events, Locations(moved[:mostEntries/2]))
+	}
+	if len(moved) > 0 {
+		events = append(events, Locations(moved))
+	}
+	return events
+}
+
+func (f *Feed) location(m fed) (l Location, known bool) {
+	l.NEM = m.nem
+	if m.index < 0 {
+		if m.fixed != nil {
+			l.Position = *m.fixed
+		}
+		return l, m.fixed != nil
+	}
+	if l.Position, known = f.cursor.Position(m.index); !known {
+		return l, false
+	}
+	if v, ok := f.cursor.Velocity(m.index); ok {
+		l.Velocity = &v
+	}
+	if o, ok := f.cursor.Orientation(m.index); ok {
+		l.Orientation = &o
+	}
+	return l, true
+}
+
+func same(a, b Location) bool {
+	return a.Position == b.Position && equal(a.Velocity, b.Velocity) && equal(a.Orientation, b.Orientation)
+}
+
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }

@@ -1,0 +1,141 @@
+// Package emane has what the engine emane needs of EMANE 1.5, without any of its code: the files of its processes, the events
+// on its event channel, and its control port. All of it is of EMANE's published formats; README.md has which.
+package emane
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// queueDepth of EMANE's RF Pipe, which no parameter changes.
+const queueDepth = 255
+
+// Check says what of a network EMANE cannot do, by the fields of its spec.
+func Check(spec *v1alpha1.RadioNetworkSpec) field.ErrorList {
+	path := field.NewPath("waveform")
+	var errs field.ErrorList
+	switch w := &spec.Waveform; {
+	case w.RFPipe != nil:
+		errs = checkRFPipe(w.RFPipe, path.Child("rfpipe"))
+	case w.TDMA != nil:
+		if len(w.TDMA.AdaptiveRates) > 0 {
+			errs = append(errs, field.Forbidden(path.Child("tdma", "adaptiveRates"), "EMANE's TDMA has the rates of its schedule: leave it out, or take engine native"))
+		}
+	default:
+		return field.ErrorList{field.Required(path, "engine emane is for rfpipe and tdma")}
+	}
+	if len(spec.Links) > 0 {
+		errs = append(errs, field.Forbidden(field.NewPath("links"), "links are of radiod's own: leave them out, or take engine native"))
+	}
+	return append(errs, checkMembers(spec)...)
+}
+
+func checkRFPipe(w *v1alpha1.RFPipeModel, path *field.Path) (errs field.ErrorList) {
+	if w.HalfDuplex {
+		errs = append(errs, field.Invalid(path.Child("halfDuplex"), w.HalfDuplex, "EMANE's RF Pipe is full duplex: want false, or engine native"))
+	}
+	if w.Interference == v1alpha1.InterferenceAll {
+		errs = append(errs, field.Invalid(path.Child("interference"), w.Interference, "EMANE's RF Pipe knows no interference of its own waveform: want None or OutOfBand, or engine native"))
+	}
+	if w.QueueDepth != 0 && w.QueueDepth != queueDepth {
+		errs = append(errs, field.Invalid(path.Child("queueDepth"), w.QueueDepth, fmt.Sprintf("EMANE's RF Pipe has a queue of %d frames: want that, or engine native", queueDepth)))
+	}
+	if rate := w.Rate.BitsPerSecond(); rate < 1 || rate != math.Trunc(rate) {
+		errs = append(errs, field.Invalid(path.Child("rate"), w.Rate, "EMANE has rates in whole bits per second, from 1 on"))
+	}
+	return errs
+}
+
+func checkMembers(spec *v1alpha1.RadioNetworkSpec) (errs field.ErrorList) {
+	taken := map[int32]string{}
+	for i := range spec.Members {
+		member, path := &spec.Members[i], field.NewPath("members").Index(i).Child("nem")
+		// EMANE starts with the ids 0 and 65535, too, and then works wrongly.
+		if member.NEM < 1 || member.NEM > tdma.MostNEM {
+			errs = append(errs, field.Invalid(path, member.NEM, fmt.Sprintf("want a NEM id from 1 to %d", tdma.MostNEM)))
+		}
+		if taken[member.NEM] != "" {
+			errs = append(errs, field.Duplicate(path, member.NEM))
+		}
+		taken[member.NEM] = member.Node
+	}
+	return errs
+}
+
+// physical layer of one member's radio.
+type physical struct {
+	v1alpha1.PHY
+	powerDBm, gainDBi, noiseFigureDB float64
+}
+
+func phyOf(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) physical {
+	p := physical{}
+	if spec.Waveform.TDMA != nil {
+		p.PHY = spec.Waveform.TDMA.PHY
+	} else {
+		p.PHY = spec.Waveform.RFPipe.PHY
+	}
+	p.Frequency = cmp.Or(p.Frequency, "2347MHz")
+	p.Bandwidth = cmp.Or(p.Bandwidth, "1MHz")
+	p.powerDBm, p.gainDBi, p.noiseFigureDB = cmp.Or(p.TransmitPower, "0dBm").DBm(), p.AntennaGain.DBi(), cmp.Or(p.NoiseFigure, "4dB").DB()
+	for _, r := range spec.Radios {
+		for _, name := range r.Nodes {
+			if name == member.Node || name == member.Group || name == "*" {
+				p.patch(&r)
+			}
+		}
+	}
+	return p
+}
+
+func (p *physical) patch(r *v1alpha1.Radio) {
+	if r.TransmitPower != nil {
+		p.powerDBm = r.TransmitPower.DBm()
+	}
+	if r.AntennaGain != nil {
+		p.gainDBi = r.AntennaGain.DBi()
+	}
+	if r.NoiseFigure != nil {
+		p.noiseFigureDB = r.NoiseFigure.DB()
+	}
+}
+
+// Schedule of a TDMA network: its own, or the one that is generated for its members, with the transmit power of each.
+func Schedule(spec *v1alpha1.RadioNetworkSpec) (*tdma.Schedule, error) {
+	w := spec.Waveform.TDMA
+	if w == nil {
+		return nil, errors.New("waveform.tdma: missing")
+	}
+	if w.Schedule != "" {
+		schedule, err := tdma.ParseSchedule([]byte(w.Schedule), nil)
+		if err != nil {
+			return nil, fmt.Errorf("waveform.tdma.schedule: %w", err)
+		}
+		return schedule, nil
+	}
+	structure := tdma.Structure{Frames: cmp.Or(int(w.Structure.Frames), 1), Slots: len(spec.Members),
+		SlotDuration: cmp.Or(w.Structure.SlotDuration.Std(), 5*time.Millisecond), SlotOverhead: w.Structure.SlotOverhead.Std(),
+		BandwidthHertz: uint64(cmp.Or(w.PHY.Bandwidth, "1MHz").Hertz())}
+	if w.Structure.Slots != nil {
+		structure.Slots = int(*w.Structure.Slots)
+	}
+	nems, power := make([]int, len(spec.Members)), map[int]float64{}
+	for i := range spec.Members {
+		nems[i] = int(spec.Members[i].NEM)
+		power[nems[i]] = phyOf(spec, &spec.Members[i]).powerDBm
+	}
+	schedule, err := tdma.Generate(structure, nems, uint64(cmp.Or(w.Rate, "1Mbit").BitsPerSecond()),
+		uint64(cmp.Or(w.PHY.Frequency, "2347MHz").Hertz()), func(nem int) float64 { return power[nem] })
+	if err != nil {
+		return nil, fmt.Errorf("waveform.tdma.structure: %w", err)
+	}
+	return schedule, nil
+}

@@ -1,0 +1,85 @@
+package emane
+
+import (
+	"bytes"
+	"encoding/xml"
+	"fmt"
+	"io"
+
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Curves of a network that has none: whatever is above the sensitivity is received. EMANE wants a curve.
+const (
+	everythingRFPipe = `<pcr><table pktsize="0"><row sinr="-255" por="0"/><row sinr="-254" por="100"/></table></pcr>`
+	everythingTDMA   = `<tdmabasemodel-pcr packetsize="0"><datarate bps="1M"><entry sinr="-255" por="0"/><entry sinr="-254" por="100"/></datarate></tdmabasemodel-pcr>`
+)
+
+// The names of PCR files' root elements.
+const (
+	rfpipeRoot = "pcr"
+	tdmaRoot   = "tdmabasemodel-pcr"
+)
+
+// pcr is the file of the packet completion rate curve. That of the RF Pipe needs a document type, that of TDMA must not have one.
+func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
+	text, want, fieldName := everythingTDMA, tdmaRoot, "waveform.tdma.pcr"
+	given := ""
+	if w.TDMA != nil {
+		given = w.TDMA.PCR
+	} else {
+		text, want, fieldName, given = everythingRFPipe, rfpipeRoot, "waveform.rfpipe.pcr", w.RFPipe.PCR
+	}
+	if given != "" {
+		if _, err := phy.ParsePCR([]byte(given)); err != nil {
+			return nil, fmt.Errorf("%s: %w", fieldName, err)
+		}
+		text = given
+	}
+	elements, root, err := onlyElements(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", fieldName, err)
+	}
+	if root != want {
+		return nil, fmt.Errorf("%s: root element %s, want %s: EMANE takes a curve for the model's own", fieldName, root, want)
+	}
+	var b bytes.Buffer
+	b.WriteString(xml.Header)
+	if root == rfpipeRoot {
+		b.WriteString(p.doctype(rfpipeRoot, "rfpipepcr") + "\n")
+	}
+	b.Write(elements)
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// onlyElements leaves out all but the elements of a document, whose DOCTYPE may be for another installation.
+func onlyElements(text string) (elements []byte, root string, err error) {
+	var b bytes.Buffer
+	in, out := xml.NewDecoder(bytes.NewReader([]byte(text))), xml.NewEncoder(&b)
+	out.Indent("", "  ")
+	for {
+		token, err := in.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		switch t := token.(type) {
+		case xml.StartElement:
+			if root == "" {
+				root = t.Name.Local
+			}
+			err = out.EncodeToken(t.Copy())
+		case xml.EndElement:
+			err = out.EncodeToken(t)
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	err = out.Close()
+	return b.Bytes(), root, err
+}

@@ -1,0 +1,265 @@
+package emane
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"net/netip"
+	"path"
+	"strconv"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// DefaultDTDs is where EMANE's packages put their document type definitions, without which it reads no file.
+const DefaultDTDs = "/usr/share/emane/dtd"
+
+// Default groups of EMANE's channels, and its control port.
+var (
+	DefaultOTAGroup   = netip.MustParseAddrPort("224.1.2.8:45702")
+	DefaultEventGroup = netip.MustParseAddrPort("224.1.2.8:45703")
+	DefaultControl    = netip.MustParseAddrPort("127.0.0.1:47000")
+)
+
+// Process is where one NEM's EMANE process runs, and what it is to use there.
+type Process struct {
+	// Directory of its files, absolute: EMANE looks for PCR files where it was started, not where its other files are.
+	Directory string
+	// DTDs is the folder of EMANE's document type definitions; empty for DefaultDTDs.
+	DTDs string
+	// Device of the over-the-air and event channels.
+	Device string
+	// Groups of the channels, and the address of the control port, which anybody who reaches it may change everything by;
+	// zero for the defaults.
+	OTAGroup, EventGroup, Control netip.AddrPort
+	// Loopback has processes of one namespace hear each other over the air.
+	Loopback bool
+	// OTAMTU in bytes above which EMANE cuts its messages, which are about 123 bytes longer than the frame; 0 leaves that to IP.
+	OTAMTU int
+	// Interface of the node: a TAP that EMANE makes, or with Raw an interface that is there already, such as an end of a veth.
+	Interface string
+	Raw       bool
+}
+
+// File of an EMANE process.
+type File struct {
+	Name string
+	Text []byte
+}
+
+// Platform is the name of the file that an EMANE process is started with, PCR that of the curve, which is the one that is looked
+// for in Directory.
+const (
+	Platform = "platform.xml"
+	PCR      = "pcr.xml"
+)
+
+// Render makes the files of the EMANE process of one member; each NEM has a process of its own, as EMANE's guide advises.
+func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Process) ([]File, error) {
+	if err := Check(spec).ToAggregate(); err != nil {
+		return nil, err
+	}
+	process = process.withDefaults()
+	address, err := netip.ParsePrefix(member.Address)
+	if err != nil || !address.Addr().Is4() {
+		return nil, fmt.Errorf("members: address %q of %s: want an IPv4 address with its prefix length", member.Address, member.Node)
+	}
+	phy := phyOf(spec, member)
+	files := []File{
+		{Platform, process.platform(int(member.NEM), address)},
+		{"nem.xml", process.nem()},
+		{"transport.xml", process.component("transport", process.transportLibrary(), nil)},
+		{"phy.xml", process.component("phy", "", phyParameters(spec, &phy))},
+	}
+	mac, curve := process.rfpipe, spec.Waveform
+	if spec.Waveform.TDMA != nil {
+		mac = process.tdma
+	}
+	files = append(files, File{"mac.xml", mac(&curve)})
+	pcr, err := process.pcr(&spec.Waveform)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, File{PCR, pcr})
+	if spec.Waveform.TDMA != nil {
+		schedule, err := Schedule(spec)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, File{"schedule.xml", schedule.XML()})
+	}
+	return files, nil
+}
+
+func (p Process) withDefaults() Process {
+	p.DTDs = cmp.Or(p.DTDs, DefaultDTDs)
+	p.OTAGroup = cmp.Or(p.OTAGroup, DefaultOTAGroup)
+	p.EventGroup = cmp.Or(p.EventGroup, DefaultEventGroup)
+	p.Control = cmp.Or(p.Control, DefaultControl)
+	return p
+}
+
+// parameter of an EMANE component.
+type parameter struct{ name, value string }
+
+func (p *Process) platform(nem int, address netip.Prefix) []byte {
+	d := p.document("platform", "platform")
+	d.parameters(1, []parameter{
+		{"otamanagerchannelenable", "on"}, {"otamanagerdevice", p.Device}, {"otamanagergroup", p.OTAGroup.String()},
+		{"otamanagerloopback", onOff(p.Loopback)}, {"otamanagermtu", strconv.Itoa(p.OTAMTU)}, {"eventservicegroup", p.EventGroup.String()}, {"eventservicedevice", p.Device},
+		{"controlportendpoint", p.Control.String()}})
+	d.line(1, "<nem id=\"%d\" definition=\"nem.xml\">", nem)
+	d.line(2, "<transport definition=\"transport.xml\">")
+	transport := []parameter{{"device", p.Interface}}
+	if !p.Raw {
+		transport = append(transport, parameter{"address", address.Addr().String()}, parameter{"mask", mask(address)})
+	}
+	d.parameters(3, transport)
+	d.line(2, "</transport>")
+	d.line(1, "</nem>")
+	return d.end("platform")
+}
+
+func mask(p netip.Prefix) string {
+	bits := ^uint32(0) << (32 - p.Bits())
+	return netip.AddrFrom4([4]byte{byte(bits >> 24), byte(bits >> 16), byte(bits >> 8), byte(bits)}).String()
+}
+
+func (p *Process) nem() []byte {
+	d := p.document("nem", "nem")
+	for _, component := range []string{"transport", "mac", "phy"} {
+		d.line(1, "<%s definition=\"%s.xml\"/>", component, component)
+	}
+	return d.end("nem")
+}
+
+func (p *Process) transportLibrary() string {
+	if p.Raw {
+		return "transraw"
+	}
+	return "transvirtual"
+}
+
+// component is the file of a layer; the physical layer is EMANE's own and has no library.
+func (p *Process) component(kind, library string, parameters []parameter) []byte {
+	root := kind
+	if library != "" {
+		root = fmt.Sprintf("%s library=%q", kind, library)
+	}
+	d := p.document(kind, root)
+	if kind == "transport" {
+		parameters = []parameter{{"bitrate", "0"}}
+	}
+	d.parameters(1, parameters)
+	return d.end(kind)
+}
+
+func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical) []parameter {
+	parameters := []parameter{
+		{"fixedantennagain", decimal(p.gainDBi)}, {"fixedantennagainenable", "on"}, {"bandwidth", whole(p.Bandwidth.Hertz())},
+		{"propagationmodel", propagation(p.Pathloss)}, {"systemnoisefigure", decimal(p.noiseFigureDB)},
+		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1))}, {"txpower", decimal(p.powerDBm)}}
+	if spec.Waveform.TDMA != nil {
+		return append(parameters, parameter{"noisemode", noise(cmp.Or(spec.Waveform.TDMA.Interference, v1alpha1.InterferenceAll))})
+	}
+	frequency := whole(p.Frequency.Hertz())
+	return append(parameters, parameter{"frequency", frequency}, parameter{"frequencyofinterest", frequency},
+		parameter{"noisemode", noise(spec.Waveform.RFPipe.Interference)})
+}
+
+func propagation(p v1alpha1.PathlossSource) string {
+	switch p {
+	case v1alpha1.PathlossFreeSpace:
+		return "freespace"
+	case v1alpha1.PathlossTwoRay:
+		return "2ray"
+	default:
+		return "precomputed"
+	}
+}
+
+func noise(i v1alpha1.Interference) string {
+	switch i {
+	case v1alpha1.InterferenceAll:
+		return "all"
+	case v1alpha1.InterferenceOutOfBand:
+		return "outofband"
+	default:
+		return "none"
+	}
+}
+
+func (p *Process) rfpipe(w *v1alpha1.WaveformSpec) []byte {
+	return p.component("mac", "rfpipemaclayer", []parameter{
+		{"datarate", whole(cmp.Or(w.RFPipe.Rate, "1Mbit").BitsPerSecond())}, {"delay", decimal(w.RFPipe.Delay.Std().Seconds())},
+		{"jitter", decimal(w.RFPipe.Jitter.Std().Seconds())}, {"enablepromiscuousmode", "off"}, {"flowcontrolenable", "off"},
+		{"pcrcurveuri", p.pcrURI()}})
+}
+
+func (p *Process) tdma(w *v1alpha1.WaveformSpec) []byte {
+	q := &w.TDMA.Queue
+	return p.component("mac", "tdmaeventschedulerradiomodel", []parameter{
+		{"enablepromiscuousmode", "off"}, {"flowcontrolenable", "off"},
+		{"queue.aggregationenable", onByDefault(q.Aggregation)},
+		{"queue.aggregationslotthreshold", decimal(100 * cmp.Or(q.AggregationThreshold, "90%").Fraction())},
+		{"queue.depth", strconv.Itoa(cmp.Or(int(q.Depth), 256))},
+		{"queue.fragmentationenable", onByDefault(q.Fragmentation)}, {"queue.strictdequeueenable", onOff(q.StrictDequeue)},
+		{"pcrcurveuri", p.pcrURI()}})
+}
+
+func (p *Process) pcrURI() string { return "file://" + path.Join(p.Directory, PCR) }
+
+func onByDefault(b *bool) string { return onOff(b == nil || *b) }
+
+func onOff(b bool) string {
+	if b {
+		return "on"
+	}
+	return "off"
+}
+
+// decimal and whole write numbers without exponents, which EMANE does not read.
+func decimal(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+func whole(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }
+
+// document that is being written.
+type document struct{ bytes.Buffer }
+
+// document of a kind, which names its document type definition, and its root element with attributes.
+func (p *Process) document(kind, root string) *document {
+	d := &document{}
+	d.line(0, `<?xml version="1.0" encoding="UTF-8"?>`)
+	d.line(0, "%s", p.doctype(kind, kind))
+	d.line(0, "<%s>", root)
+	return d
+}
+
+func (p *Process) doctype(root, definition string) string {
+	return fmt.Sprintf("<!DOCTYPE %s SYSTEM \"file://%s\">", root, escaped(path.Join(p.DTDs, definition+".dtd")))
+}
+
+func (d *document) line(depth int, format string, values ...any) {
+	for range depth {
+		d.WriteString("  ")
+	}
+	fmt.Fprintf(d, format+"\n", values...)
+}
+
+func (d *document) parameters(depth int, all []parameter) {
+	for _, p := range all {
+		d.line(depth, "<param name=\"%s\" value=\"%s\"/>", p.name, escaped(p.value))
+	}
+}
+
+func (d *document) end(root string) []byte {
+	d.line(0, "</%s>", root)
+	return d.Bytes()
+}
+
+func escaped(text string) string {
+	var b bytes.Buffer
+	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes everything
+	return b.String()
+}

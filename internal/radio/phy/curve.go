@@ -1,0 +1,82 @@
+package phy
+
+import (
+	"math"
+	"slices"
+)
+
+// Curve is a packet completion rate (PCR) curve: with which probability a frame arrives, by its SINR, size and rate. A nil
+// Curve is a step at 0 dB.
+type Curve struct {
+	// sizeBytes of the frames that the points are for; 0 for frames of any size.
+	sizeBytes float64
+	rates     []rateCurve // the first one holds for rates that are not among them
+}
+
+// rateCurve is the curve of one rate, or of all.
+type rateCurve struct {
+	bitsPerSecond float64
+	points        []point // by ascending SINR, at least one
+}
+
+type point struct{ sinrDB, completion float64 }
+
+// Completion is the probability from 0 to 1 that a frame of that size, sent at that rate, arrives at that SINR: linear
+// between two points of the curve, and completion^(size/curve's size) where the curve has a size. Left of the curve it is
+// 0 and right of it 1, whatever its last point says, as in EMANE.
+func (c *Curve) Completion(sinrDB float64, sizeBytes int, rateBitsPerSecond float64) float64 {
+	if c == nil {
+		if sinrDB >= 0 {
+			return 1
+		}
+		return 0
+	}
+	completion, inside := c.of(rateBitsPerSecond).at(sinrDB)
+	if !inside || c.sizeBytes == 0 || completion == 0 || completion == 1 {
+		return completion
+	}
+	return math.Pow(completion, float64(sizeBytes)/c.sizeBytes)
+}
+
+func (c *Curve) of(bitsPerSecond float64) *rateCurve {
+	for i := range c.rates {
+		if c.rates[i].bitsPerSecond == bitsPerSecond {
+			return &c.rates[i]
+		}
+	}
+	return &c.rates[0]
+}
+
+func (r *rateCurve) at(sinrDB float64) (completion float64, inside bool) {
+	last := len(r.points) - 1
+	switch {
+	case !(sinrDB >= r.points[0].sinrDB): // NaN as well
+		return 0, false
+	case sinrDB > r.points[last].sinrDB:
+		return 1, false
+	}
+	above, exact := slices.BinarySearchFunc(r.points, sinrDB, func(p point, sinrDB float64) int {
+		switch {
+		case p.sinrDB < sinrDB:
+			return -1
+		case p.sinrDB > sinrDB:
+			return 1
+		}
+		return 0
+	})
+	if exact {
+		return r.points[above].completion, true
+	}
+	low, high := r.points[above-1], r.points[above]
+	return low.completion + (high.completion-low.completion)*(sinrDB-low.sinrDB)/(high.sinrDB-low.sinrDB), true
+}
+
+// RatesBitsPerSecond that the curve has points for; none where they hold for every rate.
+func (c *Curve) RatesBitsPerSecond() (rates []float64) {
+	for _, r := range c.rates {
+		if r.bitsPerSecond > 0 {
+			rates = append(rates, r.bitsPerSecond)
+		}
+	}
+	return rates
+}

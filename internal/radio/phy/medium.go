@@ -1,0 +1,216 @@
+package phy
+
+import (
+	"slices"
+
+	"vignette.dev/vignette/internal/radio"
+)
+
+// MarginDB below its sensitivity at which a receiver is taken to be out of reach. Signals in between are counted as
+// radio.BelowSensitivity, weaker ones not at all, so that a frame costs nothing at radios that are far away.
+const MarginDB = 10
+
+// Config of a network's medium.
+type Config struct {
+	// Seed of the draws.
+	Seed int64
+	// Radio of a port as it is now. It is called by Members and Configure only.
+	Radio       func(p *radio.Port) Radio
+	Environment Environment
+	// Interference that counts as noise.
+	Interference Interference
+	// HalfDuplex radios receive nothing while they send.
+	HalfDuplex bool
+	// PCR curve; nil for a step: what is not below the noise is received.
+	PCR *Curve
+}
+
+// Transmission is one burst over the air.
+type Transmission struct {
+	Source *radio.Port
+	// Index of the transmission among those of its source, for the draws.
+	Index uint64
+	// Start and End on the air, nanoseconds of CLOCK_MONOTONIC.
+	Start, End int64
+	// FrequencyHertz and PowerDBm at the antenna's connector.
+	FrequencyHertz, PowerDBm float64
+	// RateBitsPerSecond and Bytes, for the PCR curve.
+	RateBitsPerSecond float64
+	Bytes             int
+
+	// What Begin fills in from the source's radio.
+	bandwidthHertz float64
+	subID          int
+	milliwatts     float64
+}
+
+// Neighbour is a receiver of which a sender is within reach, or nearly.
+type Neighbour struct {
+	Port *radio.Port
+	// GainDB from the sender's to the receiver's connector: both antennas' gains - pathloss.
+	GainDB float64
+
+	ratio float64 // GainDB as a ratio of powers
+}
+
+// member is an attached port.
+type member struct {
+	port  *radio.Port
+	radio Radio
+	// thermalDBm is the noise of the receiver and its sensitivity.
+	thermalDBm, thermal, antenna float64 // the last two as a power in milliwatts and a ratio
+	// neighbours as of a version of the environment, for powers up to reachDBm.
+	neighbours []Neighbour
+	surveyed   bool
+	version    uint64
+	reachDBm   float64
+	links      []link // what was heard, by the sender's slot
+}
+
+// Medium is what the radios of one network share. It belongs to the thread of the network's loop; nothing it does per
+// transmission allocates.
+type Medium struct {
+	config    Config
+	versioned Versioned // the environment, where it is one
+	members   []*member
+	draws     draws
+	air       air
+}
+
+// NewMedium makes a medium without members.
+func NewMedium(config Config) *Medium {
+	m := &Medium{}
+	m.Configure(config)
+	return m
+}
+
+// Configure changes the medium: receptions that end from now on meet what holds now.
+func (m *Medium) Configure(config Config) {
+	m.config = config
+	m.versioned, _ = config.Environment.(Versioned)
+	m.draws = newDraws(config.Seed)
+	m.readRadios()
+}
+
+// Members tells who is attached, for a Model's Members. It sets the ports' Slot to their place in the list.
+func (m *Medium) Members(ports []*radio.Port) {
+	known := make(map[*radio.Port]*member, len(m.members))
+	before := make(map[*radio.Port]int, len(m.members))
+	for slot, r := range m.members {
+		known[r.port], before[r.port] = r, slot
+	}
+	members, from := make([]*member, len(ports)), make([]int, len(ports))
+	for slot, p := range ports {
+		members[slot], from[slot] = known[p], -1
+		if members[slot] == nil {
+			members[slot] = &member{port: p}
+		} else {
+			from[slot] = before[p]
+		}
+		p.Slot = slot
+	}
+	for _, r := range members {
+		r.moveLinks(from)
+	}
+	m.members = members
+	m.readRadios()
+}
+
+// readRadios takes every radio as it is now; who reaches whom is reckoned anew when it is asked for.
+func (m *Medium) readRadios() {
+	m.air.prepared = nil
+	for _, r := range m.members {
+		r.radio = m.config.Radio(r.port)
+		r.thermalDBm = r.radio.SensitivityDBm()
+		r.thermal, r.antenna = Milliwatts(r.thermalDBm), Milliwatts(r.radio.AntennaGainDBi)
+		r.surveyed = false
+	}
+}
+
+// member that a port is, or nil where it is not attached any more.
+func (m *Medium) member(p *radio.Port) *member {
+	if p.Slot >= len(m.members) || m.members[p.Slot].port != p {
+		return nil
+	}
+	return m.members[p.Slot]
+}
+
+// Radio of an attached port, as Config gave it last; nil for one that is not attached any more.
+func (m *Medium) Radio(p *radio.Port) *Radio {
+	r := m.member(p)
+	if r == nil {
+		return nil
+	}
+	return &r.radio
+}
+
+// Begin notes a transmission that starts, whoever may hear it, as interference to others and for HalfDuplex. It must be
+// called before Receive for it and for what overlaps with it. A source's transmissions do not overlap.
+func (m *Medium) Begin(t *Transmission) {
+	t.milliwatts = Milliwatts(t.PowerDBm)
+	if s := m.member(t.Source); s != nil {
+		t.bandwidthHertz, t.subID = s.radio.BandwidthHertz, s.radio.SubID
+	}
+	if m.config.Interference != None || m.config.HalfDuplex {
+		m.air.note(t)
+	}
+}
+
+// Neighbours of a source that sends with at most the given power, in the order of Members: all receivers but those at
+// which it is more than MarginDB below the sensitivity, at the highest power that has been asked for or that the source's
+// radio has. The slice must not be changed, and is valid until the next call for the same source, or of Members or Configure.
+func (m *Medium) Neighbours(now int64, source *radio.Port, powerDBm float64) []Neighbour {
+	s := m.member(source)
+	if s == nil {
+		return nil
+	}
+	return m.neighbours(now, s, powerDBm)
+}
+
+func (m *Medium) neighbours(now int64, s *member, powerDBm float64) []Neighbour {
+	version := uint64(now) //nolint:gosec // any mapping does that tells times apart
+	if m.versioned != nil {
+		version = m.versioned.Version(now)
+	}
+	if !s.surveyed {
+		s.reachDBm = s.radio.TransmitPowerDBm
+	}
+	if !s.surveyed || s.version != version || powerDBm > s.reachDBm {
+		s.surveyed, s.version, s.reachDBm = true, version, max(s.reachDBm, powerDBm)
+		m.survey(now, s)
+	}
+	return s.neighbours
+}
+
+// survey finds who is within reach of a sender.
+func (m *Medium) survey(now int64, s *member) {
+	s.neighbours = s.neighbours[:0]
+	for _, r := range m.members {
+		if r == s {
+			continue
+		}
+		loss, known := m.config.Environment.Pathloss(s.port, r.port, now)
+		if !known {
+			continue
+		}
+		gain := s.radio.AntennaGainDBi + r.radio.AntennaGainDBi - loss
+		if s.reachDBm+gain >= r.thermalDBm-MarginDB {
+			s.neighbours = append(s.neighbours, Neighbour{Port: r.port, GainDB: gain, ratio: Milliwatts(gain)})
+		}
+	}
+}
+
+// Neighbour that a port is of a source, for a frame to that port alone; nil where the source is far out of its reach.
+func (m *Medium) Neighbour(now int64, source, to *radio.Port, powerDBm float64) *Neighbour {
+	all := m.Neighbours(now, source, powerDBm)
+	i, found := find(all, to)
+	if !found {
+		return nil
+	}
+	return &all[i]
+}
+
+func find(all []Neighbour, to *radio.Port) (i int, found bool) {
+	i, found = slices.BinarySearchFunc(all, to.Slot, func(n Neighbour, slot int) int { return n.Port.Slot - slot })
+	return i, found && all[i].Port == to
+}

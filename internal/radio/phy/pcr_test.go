@@ -1,0 +1,146 @@
+package phy
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func curveOf(t *testing.T, text string) *Curve {
+	t.Helper()
+	c, err := ParsePCR([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const rfPipePCR = `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE pcr SYSTEM "file:///usr/share/emane/dtd/rfpipepcr.dtd">
+<pcr>
+  <!-- points -->
+  <table pktsize="128">
+    <row sinr="-3.5" por="10.0"/>
+    <row sinr="0"    por="50"/>
+    <row sinr="10.0" por="90.0"/>
+  </table>
+</pcr>`
+
+const tdmaPCR = `<tdmabasemodel-pcr packetsize="0">
+  <datarate bps="1M"><entry sinr="5.0" por="100"/><entry sinr="0.0" por="20"/></datarate>
+  <datarate bps="2.5M"><entry sinr="10" por="0.0"/><entry sinr="12" por="100.0"/></datarate>
+</tdmabasemodel-pcr>`
+
+func TestCompletionIsLinearBetweenThePointsOfTheCurve(t *testing.T) {
+	pipe, tdma := curveOf(t, rfPipePCR), curveOf(t, tdmaPCR)
+	for name, c := range map[string]struct {
+		curve *Curve
+		sinr  float64
+		bytes int
+		rate  float64
+		want  float64
+	}{
+		"left of the curve":          {pipe, -3.51, 128, 1e6, 0},
+		"first point":                {pipe, -3.5, 128, 1e6, 0.1},
+		"between":                    {pipe, 5, 128, 1e6, 0.7},
+		"last point":                 {pipe, 10, 128, 1e6, 0.9},
+		"right of the curve":         {pipe, 10.01, 128, 1e6, 1},
+		"right of it, large frame":   {pipe, 10.01, 1500, 1e6, 1},
+		"twice the size":             {pipe, 5, 256, 1e6, 0.49},
+		"half the size":              {pipe, 0, 64, 1e6, math.Sqrt(0.5)},
+		"rate of the first curve":    {tdma, 2.5, 9999, 1e6, 0.6},
+		"rate of the second curve":   {tdma, 11, 1, 2.5e6, 0.5},
+		"rate without a curve":       {tdma, 2.5, 1, 7e6, 0.6},
+		"no curve, at the noise":     {nil, 0, 1, 1, 1},
+		"no curve, below the noise":  {nil, -1e-9, 1, 1, 0},
+		"not a number is not heard":  {pipe, math.NaN(), 1, 1, 0},
+		"infinite is always heard":   {pipe, math.Inf(1), 1, 1, 1},
+		"minus infinity never heard": {pipe, math.Inf(-1), 1, 1, 0},
+	} {
+		if got := c.curve.Completion(c.sinr, c.bytes, c.rate); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: %v; want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestRatesOfACurve(t *testing.T) {
+	if rates := curveOf(t, tdmaPCR).RatesBitsPerSecond(); len(rates) != 2 || rates[0] != 1e6 || rates[1] != 2.5e6 {
+		t.Errorf("rates %v", rates)
+	}
+	if rates := curveOf(t, rfPipePCR).RatesBitsPerSecond(); rates != nil {
+		t.Errorf("rates %v of a curve for every rate", rates)
+	}
+}
+
+func TestAnAscendingCurveGivesAscendingCompletion(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 200 {
+		c := &Curve{sizeBytes: float64(random.IntN(3) * 100), rates: make([]rateCurve, 1)}
+		sinr, completion := -20*random.Float64(), 0.0
+		for range 1 + random.IntN(12) {
+			c.rates[0].points = append(c.rates[0].points, point{sinr, completion})
+			sinr += 0.01 + 3*random.Float64()
+			completion += (1 - completion) * random.Float64()
+		}
+		before := 0.0
+		for x := -25.0; x < 40; x += 0.1 {
+			now := c.Completion(x, 1000, 1e6)
+			if now < before || now < 0 || now > 1 {
+				t.Fatalf("%v at %v dB after %v", now, x, before)
+			}
+			before = now
+		}
+	}
+}
+
+func TestWrongPCRFilesAreRefusedWithTheirLineAndReason(t *testing.T) {
+	table := func(rows string) string { return "<pcr>\n<table pktsize=\"0\">\n" + rows + "\n</table>\n</pcr>" }
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":                {"", "pcr: no curve: want a table or a datarate with at least one point"},
+		"no XML":               {"sinr,por", `line 1: text "sinr,por": want elements only`},
+		"another root":         {"<emane/>", "line 1: element emane: want pcr with table and row"},
+		"cut off":              {"<pcr><table pktsize='0'>", "line 1: XML syntax error"},
+		"no table":             {"<pcr></pcr>", "no curve"},
+		"no rows":              {table(""), "curve without points"},
+		"two tables":           {"<pcr><table pktsize='0'/>\n<table pktsize='0'/></pcr>", "line 2: second table: want one"},
+		"two roots":            {"<pcr/>\n<pcr/>", "line 2: second root element"},
+		"no sinr":              {table("<row por='1'/>"), "line 3: sinr of row: missing"},
+		"sinr no number":       {table("<row sinr='x' por='1'/>"), `line 3: sinr of row: "x", want a number from -255 to 255`},
+		"sinr not finite":      {table("<row sinr='NaN' por='1'/>"), `"NaN", want a number`},
+		"sinr hexadecimal":     {table("<row sinr='0x1p2' por='1'/>"), `"0x1p2", want a number`},
+		"por too large":        {table("<row sinr='1' por='100.5'/>"), `por of row: "100.5", want a number from 0 to 100`},
+		"por negative":         {table("<row sinr='1' por='-1'/>"), `por of row: "-1"`},
+		"rows not in order":    {table("<row sinr='1' por='1'/>\n<row sinr='0' por='2'/>"), "line 4: sinr of row: 0 after 1, want ascending values"},
+		"rows twice":           {table("<row sinr='1' por='1'/>\n<row sinr='1' por='2'/>"), "line 4: sinr of row: 1 after 1"},
+		"no size":              {"<pcr><table><row sinr='1' por='1'/></table></pcr>", "pktsize of table: missing"},
+		"part of a byte":       {"<pcr><table pktsize='1.5'/></pcr>", "pktsize of table: 1.5, want whole bytes"},
+		"no rate":              {"<tdmabasemodel-pcr packetsize='0'><datarate/></tdmabasemodel-pcr>", "bps of datarate: missing"},
+		"rate twice":           {"<tdmabasemodel-pcr packetsize='0'><datarate bps='1M'/><datarate bps='1000K'/></tdmabasemodel-pcr>", "second curve for 1e+06 bit/s"},
+		"entry twice":          {"<tdmabasemodel-pcr packetsize='0'><datarate bps='1M'><entry sinr='1' por='1'/><entry sinr='1' por='1'/></datarate></tdmabasemodel-pcr>", "sinr 1: given twice"},
+		"TDMA size too large":  {"<tdmabasemodel-pcr packetsize='65536'/>", "want a number from 0 to 65535"},
+		"elements mixed":       {"<pcr><datarate bps='1'/></pcr>", "element pcr/datarate: want"},
+		"text between entries": {table("<row sinr='1' por='1'/> hello"), `text "hello"`},
+	} {
+		if _, err := ParsePCR([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v; want %q", name, err, c.want)
+		}
+	}
+}
+
+func FuzzParsePCR(f *testing.F) {
+	for _, seed := range []string{rfPipePCR, tdmaPCR, "<pcr><table pktsize='1K'><row sinr='-1' por='0'/></table></pcr>"} {
+		f.Add([]byte(seed), 1.5, 900)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, sinr float64, size int) {
+		c, err := ParsePCR(text)
+		if err != nil {
+			return
+		}
+		for _, rate := range append(c.RatesBitsPerSecond(), 0) {
+			if p := c.Completion(sinr, max(size, 0), rate); !(p >= 0 && p <= 1) {
+				t.Errorf("completion %v at %v dB and %d bytes", p, sinr, size)
+			}
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package phy
+
+import (
+	"vignette.dev/vignette/internal/radio"
+)
+
+// PortStatistics are what a radio model tells of one port.
+type PortStatistics struct {
+	Port *radio.Port
+	// QueueDepth is the number of frames that wait to be sent.
+	QueueDepth int
+	// Transmissions over the air since the port was attached.
+	Transmissions uint64
+	// SlotsUsed and SlotsMissed since the port was attached, of models with time slots.
+	SlotsUsed, SlotsMissed uint64
+	// Links to those who were heard by the port, or nearly.
+	Links []LinkStatistics
+}
+
+// LinkStatistics are what a port has of another one's transmissions, those that it did not receive included. Frames to others
+// alone are not among them.
+type LinkStatistics struct {
+	From *radio.Port
+	// Last is the time of the last one, nanoseconds of CLOCK_MONOTONIC, and PowerDBm, NoiseDBm and SINRDB are its own.
+	Last                       int64
+	PowerDBm, NoiseDBm, SINRDB float64
+	// Received counts those that arrived, Missed those that did not by radio.Reason - radio.BelowSensitivity.
+	Received uint64
+	Missed   [radio.NotListening - radio.BelowSensitivity + 1]uint64
+}
+
+// link is the bounded form of LinkStatistics: a network has one for every ordered pair of members.
+type link struct {
+	last                int64
+	power, noise, ratio float32
+	missed              [radio.NotListening - radio.BelowSensitivity + 1]uint32
+	received            uint64
+}
+
+func (l *link) add(now int64, c *Reception) {
+	l.last, l.power, l.noise, l.ratio = now, float32(c.PowerDBm), float32(c.NoiseDBm), float32(c.SINRDB)
+	if c.Received {
+		l.received++
+	} else {
+		l.missed[c.Reason-radio.BelowSensitivity]++
+	}
+}
+
+// moveLinks puts what was heard into the slots that senders have from now on; from has their slots until now, -1 for new ones.
+func (r *member) moveLinks(from []int) {
+	if len(from) == len(r.links)+1 && from[len(r.links)] == -1 && inOrder(from[:len(r.links)]) {
+		r.links = append(r.links, link{})
+		return
+	}
+	moved := make([]link, len(from))
+	for slot, before := range from {
+		if before >= 0 && before < len(r.links) {
+			moved[slot] = r.links[before]
+		}
+	}
+	r.links = moved
+}
+
+func inOrder(from []int) bool {
+	for slot, before := range from {
+		if before != slot {
+			return false
+		}
+	}
+	return true
+}
+
+// Links of a port to those of which it has heard anything.
+func (m *Medium) Links(to *radio.Port) []LinkStatistics { return m.AppendLinks(nil, to) }
+
+// AppendLinks appends Links to a slice, for callers that must not have the loop wait for memory.
+func (m *Medium) AppendLinks(all []LinkStatistics, to *radio.Port) []LinkStatistics {
+	r := m.member(to)
+	if r == nil {
+		return all
+	}
+	for slot := range r.links {
+		l := &r.links[slot]
+		if l.last == 0 {
+			continue
+		}
+		s := LinkStatistics{From: m.members[slot].port, Last: l.last, Received: l.received,
+			PowerDBm: float64(l.power), NoiseDBm: float64(l.noise), SINRDB: float64(l.ratio)}
+		for i, n := range l.missed {
+			s.Missed[i] = uint64(n)
+		}
+		all = append(all, s)
+	}
+	return all
+}

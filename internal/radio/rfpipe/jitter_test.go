@@ -1,0 +1,50 @@
+package rfpipe
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/radio"
+)
+
+func TestJitterIsUniformOverItsWidth(t *testing.T) {
+	const delay, jitter, frames = 50 * time.Millisecond, 20 * time.Millisecond, 20_000
+	var statistic float64
+	for range 3 { // three independent rejections at 1 %, one in a million, fail the test
+		m := Model{config: Config{Seed: rand.Int64(), Delay: delay, Jitter: jitter}}
+		s := &sender{port: &radio.Port{PortOptions: radio.PortOptions{NEM: 3}}}
+		values := make([]float64, frames)
+		for i := range values {
+			b := burst{sender: s}
+			b.Index = uint64(i)
+			values[i] = float64(m.delay(&b)-int64(delay))/float64(jitter) + 0.5
+		}
+		slices.Sort(values)
+		if values[0] < 0 || values[frames-1] > 1 {
+			t.Fatalf("jitter from %v to %v of its width; want 0 to 1", values[0], values[frames-1])
+		}
+		distance := 0.0
+		for i, v := range values {
+			distance = max(distance, v-float64(i)/frames, float64(i+1)/frames-v)
+		}
+		if statistic = distance * math.Sqrt(frames); statistic < 1.628 {
+			return
+		}
+	}
+	t.Errorf("Kolmogorov-Smirnov statistic %.2f; want at most 1.628", statistic)
+}
+
+func TestTimeOnAirIsThatOfTheEthernetFrame(t *testing.T) {
+	for _, c := range []struct {
+		bytes int
+		rate  float64
+		want  int64
+	}{{942, 1e6, 7_536_000}, {100, 9.8e3, 81_632_653}, {1514, 0, 0}, {1514, 1e-300, farFuture}} {
+		if got := timeOnAir(c.bytes, c.rate); got != c.want {
+			t.Errorf("%d bytes at %v bit/s: %d ns; want %d", c.bytes, c.rate, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+// Package rfpipe is a radio that sends each frame at once at a fixed rate, without channel access, to the semantics that EMANE
+// publishes for its RF Pipe model. docs/radio/rfpipe.md has the model in full.
+package rfpipe
+
+import (
+	"math"
+	"time"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
+)
+
+// DefaultQueueDepth is EMANE's.
+const DefaultQueueDepth = 255
+
+// Config of a network's radios.
+type Config struct {
+	// Seed of the draws and of the jitter.
+	Seed int64
+	// Radio of a port, and RateBitsPerSecond at which it sends, 0 for a time on air of nothing; called by Members and Configure
+	// only.
+	Radio             func(p *radio.Port) phy.Radio
+	RateBitsPerSecond func(p *radio.Port) float64
+	Environment       phy.Environment
+	// Delay of every frame before it is queued to be sent. Jitter spreads it evenly from -Jitter/2 to +Jitter/2; what were
+	// negative is no delay.
+	Delay, Jitter time.Duration
+	// QueueDepth is the most frames that wait at a node behind the one that goes next; beyond it the oldest of them is
+	// dropped. 0 means DefaultQueueDepth.
+	QueueDepth   int
+	Interference phy.Interference
+	HalfDuplex   bool
+	// PCR curve; nil for none: what is above the sensitivity is received.
+	PCR *phy.Curve
+}
+
+// Model is the RF pipe of one network.
+type Model struct {
+	config  Config
+	medium  *phy.Medium
+	senders []*sender // by slot
+	bursts  bursts
+	// Scratch.
+	reached  []*radio.Port
+	shipment radio.Shipment
+}
+
+// New makes a model without members.
+func New(config Config) *Model {
+	return &Model{config: config, medium: phy.NewMedium(config.medium())}
+}
+
+func (c *Config) medium() phy.Config {
+	return phy.Config{Seed: c.Seed, Radio: c.Radio, Environment: c.Environment,
+		Interference: c.Interference, HalfDuplex: c.HalfDuplex, PCR: c.PCR}
+}
+
+// Configure changes the radios. Frames keep the times that they were given: those on the air their end, those that wait
+// their time on air.
+func (m *Model) Configure(config Config) {
+	m.config = config
+	m.medium.Configure(config.medium())
+	for _, s := range m.senders {
+		s.rate = config.RateBitsPerSecond(s.port)
+	}
+}
+
+// Members implements radio.Model.
+func (m *Model) Members(ports []*radio.Port) {
+	known := make(map[*radio.Port]*sender, len(m.senders))
+	for _, s := range m.senders {
+		known[s.port] = s
+	}
+	m.medium.Members(ports)
+	m.senders = make([]*sender, len(ports))
+	for slot, p := range ports {
+		m.senders[slot] = known[p]
+		if m.senders[slot] == nil {
+			m.senders[slot] = &sender{port: p}
+		}
+		m.senders[slot].rate = m.config.RateBitsPerSecond(p)
+	}
+}
+
+// Transmit implements radio.Model.
+func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
+	s := m.senders[f.Source.Slot]
+	b := m.bursts.get()
+	b.sender, b.Index, b.Bytes, b.RateBitsPerSecond = s, s.offered, len(f.Data), s.rate
+	s.offered++
+	f.Context = b
+	if delay := m.delay(b); delay > 0 {
+		n.Hold(f, now+delay)
+		return
+	}
+	m.enqueue(n, now, b, f)
+}
+
+// purposeJitter tells the stream of jitter from others.
+const purposeJitter = 1
+
+func (m *Model) delay(b *burst) int64 {
+	delay := int64(m.config.Delay)
+	if m.config.Jitter > 0 {
+		u := phy.Uniform(m.config.Seed, purposeJitter, b.sender.port.NEM, b.Index)
+		delay += int64(math.Round((u - 0.5) * float64(m.config.Jitter)))
+	}
+	return delay
+}
+
+// Due implements radio.Model: a frame has waited for its delay, or is at the end of its time on air.
+func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) {
+	b := f.Context.(*burst)
+	if !b.sending {
+		m.enqueue(n, f.Due, b, f)
+		return
+	}
+	if !b.heard {
+		b.sender.sending = false
+		m.startNext(n, f.Due, b.sender)
+	}
+	m.arrive(n, now, b, f)
+	m.bursts.put(b)
+}
+
+// enqueue sends a frame, or has it wait for those before it.
+func (m *Model) enqueue(n *radio.Network, at int64, b *burst, f *radio.Frame) {
+	s := b.sender
+	if !s.sending {
+		m.start(n, at, b, f)
+		return
+	}
+	depth := m.config.QueueDepth
+	if depth <= 0 {
+		depth = DefaultQueueDepth
+	}
+	b.frame = n.Keep(f)
+	for s.next != nil && s.queue.length >= depth {
+		m.drop(n, s.queue.pop(), radio.QueueFull)
+	}
+	if s.next == nil {
+		s.next = b
+	} else {
+		s.queue.push(b)
+	}
+}
+
+func (m *Model) startNext(n *radio.Network, at int64, s *sender) {
+	for s.next != nil && !s.sending {
+		b := s.next
+		s.next = s.queue.pop()
+		m.start(n, at, b, b.frame)
+	}
+}
+
+// start puts a frame on the air, unless its radio keeps silence.
+func (m *Model) start(n *radio.Network, at int64, b *burst, f *radio.Frame) {
+	r := m.medium.Radio(b.sender.port)
+	if r != nil {
+		if !r.Transmit {
+			b.frame = f
+			m.drop(n, b, radio.EmissionControl)
+			return
+		}
+		b.FrequencyHertz, b.PowerDBm = r.FrequencyHertz, r.TransmitPowerDBm
+	}
+	b.Source, b.Start, b.End = b.sender.port, at, at+timeOnAir(b.Bytes, b.RateBitsPerSecond)
+	m.medium.Begin(&b.Transmission)
+	b.sending, b.sender.sending = true, true
+	b.sender.transmissions++
+	if n.Distributed() {
+		m.ship(n, b, f)
+	}
+	n.Hold(f, b.End)
+}
+
+// farFuture in nanoseconds caps times so that absurdly low rates cannot overflow them.
+const farFuture = 1 << 60
+
+// timeOnAir of a frame in nanoseconds. As in EMANE it is that of the Ethernet frame, without any header of the radio's own.
+func timeOnAir(lengthBytes int, bitsPerSecond float64) int64 {
+	if bitsPerSecond <= 0 {
+		return 0
+	}
+	return int64(math.Round(min(8e9*float64(lengthBytes)/bitsPerSecond, farFuture)))
+}
+
+// arrive gives a frame to those who receive it: the addressee, or everybody in range.
+func (m *Model) arrive(n *radio.Network, now int64, b *burst, f *radio.Frame) {
+	m.reached = m.reached[:0]
+	if f.Destination.IsMulticast() {
+		all := m.medium.Neighbours(now, b.Source, b.PowerDBm)
+		for i := range all {
+			if all[i].Port.Here() {
+				m.receive(n, now, b, &all[i])
+			}
+		}
+	} else if to := n.Find(f.Destination); to == nil {
+		n.Drop(f, radio.NoReceiver)
+		return
+	} else if to != b.Source && to.Here() && m.medium.Radio(b.Source) != nil {
+		m.address(n, now, b, to)
+	}
+	f.Receivers = m.reached
+	n.Radiate(now, f)
+}
+
+// address receives a frame at its addressee, who misses it however far away it is.
+func (m *Model) address(n *radio.Network, now int64, b *burst, to *radio.Port) {
+	if neighbour := m.medium.Neighbour(now, b.Source, to, b.PowerDBm); neighbour != nil {
+		m.receive(n, now, b, neighbour)
+	} else {
+		n.Miss(to, radio.BelowSensitivity)
+	}
+}
+
+func (m *Model) receive(n *radio.Network, now int64, b *burst, to *phy.Neighbour) {
+	r := m.medium.Receive(now, &b.Transmission, to, m.medium.Radio(to.Port).FrequencyHertz)
+	if r.Received {
+		m.reached = append(m.reached, to.Port)
+	} else {
+		n.Miss(to.Port, r.Reason)
+	}
+}
+
+func (m *Model) drop(n *radio.Network, b *burst, reason radio.Reason) {
+	n.Drop(b.frame, reason)
+	m.bursts.put(b)
+}
+
+// Statistics of all ports. To be called by Network.Do.
+func (m *Model) Statistics() []phy.PortStatistics {
+	all := make([]phy.PortStatistics, 0, len(m.senders))
+	for _, s := range m.senders {
+		one, _ := m.StatisticsOf(s.port, nil)
+		all = append(all, one)
+	}
+	return all
+}
+
+// StatisticsOf one attached port, whose Links are appended to links: a large network's are better asked for port by port, so
+// that no frame waits for them. To be called by Network.Do.
+func (m *Model) StatisticsOf(p *radio.Port, links []phy.LinkStatistics) (statistics phy.PortStatistics, attached bool) {
+	if p.Slot >= len(m.senders) || m.senders[p.Slot].port != p {
+		return phy.PortStatistics{Links: links}, false
+	}
+	s := m.senders[p.Slot]
+	return phy.PortStatistics{Port: p, QueueDepth: s.depth(), Transmissions: s.transmissions, Links: m.medium.AppendLinks(links, p)}, true
+}

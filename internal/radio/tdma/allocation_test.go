@@ -1,0 +1,92 @@
+package tdma
+
+import (
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/radio"
+)
+
+// carrier is a network that costs nothing, so that what is measured is the model.
+type carrier struct {
+	*simulation
+	free     []*radio.Frame
+	arrivals int
+}
+
+func (c *carrier) Keep(f *radio.Frame) *radio.Frame {
+	if len(c.free) == 0 {
+		c.free = append(c.free, &radio.Frame{})
+	}
+	kept := c.free[len(c.free)-1]
+	c.free = c.free[:len(c.free)-1]
+	*kept = *f
+	return kept
+}
+
+func (c *carrier) Drop(f *radio.Frame, _ radio.Reason) { c.free = append(c.free, f) }
+
+func (c *carrier) Radiate(_ int64, f *radio.Frame) {
+	c.arrivals += len(f.Receivers)
+	c.free = append(c.free, f)
+}
+
+func (c *carrier) pass(d time.Duration) {
+	for end := c.now + int64(d); c.wakeAt != never && c.wakeAt <= end; {
+		c.now, c.wakeAt = c.wakeAt, never
+		c.model.Continue(c, c.now)
+	}
+	c.now += int64(d)
+}
+
+// round has every node send a frame, and waits until all have arrived.
+func (c *carrier) round(frame *radio.Frame) {
+	for _, p := range c.ports {
+		frame.Source, frame.Sent = p, c.now
+		c.model.Offer(c, c.now, frame)
+	}
+	c.pass(2 * time.Second)
+}
+
+func newCarrier(b testing.TB, nodes, length int) (*carrier, *radio.Frame) {
+	s := newSimulation(b, nodes, func(c *Config) { c.Schedule = schedule(b, nodes, milliseconds(nodes, 5*time.Millisecond), 1e6) })
+	return &carrier{simulation: s}, &radio.Frame{Destination: everybody, Data: make([]byte, length)}
+}
+
+func TestFramesAreSentWithoutAllocations(t *testing.T) {
+	for _, length := range []int{500, 1500} { // whole, and in parts
+		c, frame := newCarrier(t, 24, length)
+		c.round(frame)
+		if n := testing.AllocsPerRun(20, func() { c.round(frame) }); n > 0 {
+			t.Errorf("%g allocations for 24 broadcasts of %d bytes; want none", n, length)
+		}
+		if c.arrivals != 23*24*22 {
+			t.Errorf("%d deliveries; want all", c.arrivals)
+		}
+	}
+}
+
+func BenchmarkBroadcast(b *testing.B) {
+	for _, nodes := range []int{24, 243} {
+		b.Run(map[int]string{24: "24 nodes", 243: "243 nodes"}[nodes], func(b *testing.B) {
+			c, frame := newCarrier(b, nodes, 500)
+			c.round(frame)
+			c.arrivals = 0
+			b.ReportAllocs()
+			for b.Loop() {
+				c.round(frame)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(c.arrivals), "ns/delivery")
+		})
+	}
+}
+
+func BenchmarkParseSchedule(b *testing.B) {
+	text := schedule(b, 24, Structure{8, 24, 5 * time.Millisecond, 3 * time.Microsecond, 250e3}, 1e6).XML()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := ParseSchedule(text, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,272 @@
+// Package tdma gives each node of a network time slots of its own on a shared channel, to the published semantics of
+// EMANE's TDMA event scheduler radio model. docs/radio/tdma.md has the model in full.
+package tdma
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// MostNEM is the highest NEM id; the one above it is everybody's.
+const (
+	MostNEM      = 65534
+	BroadcastNEM = 65535
+)
+
+// Classes of service have a queue each; the last one is EMANE's for messages of schedulers and takes no frames of nodes.
+const Classes = 5
+
+// The most slots that a schedule may define, summed over its nodes, and the most frames and slots of a frame (EMANE's).
+const (
+	mostCells  = 1 << 22
+	mostFrames = 65535
+	mostSlots  = 65535
+)
+
+// Structure divides time into multiframes of frames of slots. Multiframes are aligned to the Unix epoch.
+type Structure struct {
+	// Frames of a multiframe, Slots of a frame.
+	Frames, Slots int
+	// SlotDuration and SlotOverhead, the part of it that carries no data, in whole microseconds.
+	SlotDuration, SlotOverhead time.Duration
+	// BandwidthHertz of every receiver.
+	BandwidthHertz uint64
+}
+
+// Check returns an error that names the value that cannot be, or nil.
+func (s Structure) Check() error {
+	switch {
+	case s.Frames < 1 || s.Frames > mostFrames:
+		return fmt.Errorf("frames %d: want 1 to %d", s.Frames, mostFrames)
+	case s.Slots < 1 || s.Slots > mostSlots:
+		return fmt.Errorf("slots %d: want 1 to %d", s.Slots, mostSlots)
+	case s.SlotDuration < time.Microsecond || s.SlotDuration > mostSlotDuration || s.SlotDuration%time.Microsecond != 0:
+		return fmt.Errorf("slotduration %v: want whole microseconds up to %v", s.SlotDuration, mostSlotDuration)
+	case s.SlotOverhead < 0 || s.SlotOverhead >= s.SlotDuration || s.SlotOverhead%time.Microsecond != 0:
+		return fmt.Errorf("slotoverhead %v: want whole microseconds, less than slotduration %v", s.SlotOverhead, s.SlotDuration)
+	case s.BandwidthHertz == 0:
+		return fmt.Errorf("bandwidth 0: want more than 0 Hz")
+	}
+	return nil
+}
+
+// mostSlotDuration keeps the capacity of a slot within 64 bits at any rate that can be written.
+const mostSlotDuration = time.Hour
+
+// mostRate and mostFrequency that a schedule may have.
+const (
+	mostRate      = 1e12
+	mostFrequency = 1e12
+)
+
+// Capacity is how many bytes of frames a slot at a rate carries: (duration - overhead) · rate / 8. EMANE counts the frames
+// from their Ethernet headers on, and not the headers of its own messages.
+func (s Structure) Capacity(rateBitsPerSecond uint64) int {
+	microseconds := uint64((s.SlotDuration - s.SlotOverhead) / time.Microsecond)
+	return int(float64(microseconds) * float64(rateBitsPerSecond) / 8e6)
+}
+
+// Kind of a slot, for one node.
+type Kind uint8
+
+// The kinds: the radio is off, listens, or may send.
+const (
+	Idle Kind = iota
+	Receive
+	Transmit
+)
+
+// Slot is what a node does in a time slot.
+type Slot struct {
+	Kind Kind
+	// FrequencyHertz to receive or transmit on.
+	FrequencyHertz uint64
+	// RateBitsPerSecond, PowerDBm and Class, whose queue goes first, are for Transmit. OwnPower has the radio send at the
+	// transmit power of its own instead, as in generated schedules.
+	RateBitsPerSecond uint64
+	PowerDBm          float64
+	OwnPower          bool
+	Class             int
+	// Destination is the NEM id whose frames alone are sent, BroadcastNEM for broadcasts and multicasts alone, 0 for all.
+	Destination int
+}
+
+// cell is a slot of one node: an index into its schedule's distinct slots, of which the first is idle.
+type cell uint16
+
+// frame of one node: its slots, and the indexes of those in which it may send.
+type frame struct {
+	cells []cell
+	sends []int32
+}
+
+// plan of a node: its frames, where equal ones share their memory.
+type plan []*frame
+
+// Schedule tells each node named in it what it does in each slot. It is never changed once made.
+type Schedule struct {
+	structure Structure
+	slots     []Slot
+	plans     map[int]plan
+	// directed tells that some slots are for one destination.
+	directed bool
+}
+
+// Structure of the schedule.
+func (s *Schedule) Structure() Structure { return s.structure }
+
+// NEMs lists the nodes that the schedule names, ascending. All others neither send nor receive.
+func (s *Schedule) NEMs() []int {
+	nems := make([]int, 0, len(s.plans))
+	for nem := range s.plans {
+		nems = append(nems, nem)
+	}
+	slices.Sort(nems)
+	return nems
+}
+
+// Slot of a node by the indexes of frame and slot; idle for nodes that the schedule does not name.
+func (s *Schedule) Slot(nem, frame, slot int) Slot {
+	p := s.plans[nem]
+	if p == nil {
+		return Slot{}
+	}
+	return s.slots[p[frame].cells[slot]]
+}
+
+// OwnPower tells that radios send at the transmit power of their own, as in generated schedules.
+func (s *Schedule) OwnPower() bool {
+	return slices.ContainsFunc(s.slots, func(slot Slot) bool { return slot.OwnPower })
+}
+
+// Mute lists those of the given nodes that have no slot to send in.
+func (s *Schedule) Mute(nems []int) (mute []int) {
+	for _, nem := range nems {
+		if !s.sends(nem) {
+			mute = append(mute, nem)
+		}
+	}
+	return mute
+}
+
+func (s *Schedule) sends(nem int) bool {
+	return slices.ContainsFunc(s.plans[nem], func(f *frame) bool { return len(f.sends) > 0 })
+}
+
+// Generate makes the schedule that hands the slots of a multiframe round robin to the given nodes, in the order of their NEM
+// ids. Every other node listens in a slot, which is said explicitly: EMANE takes a node's radio for off in frames that
+// say nothing of it. Radios send at their own power; powerDBm (nil for 0 dBm) tells it for XML.
+func Generate(structure Structure, nems []int, rateBitsPerSecond, frequencyHertz uint64, powerDBm func(nem int) float64) (*Schedule, error) {
+	nems = slices.Compact(slices.Sorted(slices.Values(nems)))
+	if err := checkGenerate(structure, nems, rateBitsPerSecond, frequencyHertz); err != nil {
+		return nil, err
+	}
+	b := newBuilder(structure)
+	listen, err := b.cell(Slot{Kind: Receive, FrequencyHertz: frequencyHertz})
+	if err != nil {
+		return nil, err
+	}
+	for turn, nem := range nems {
+		slot := Slot{Kind: Transmit, FrequencyHertz: frequencyHertz, RateBitsPerSecond: rateBitsPerSecond, OwnPower: true}
+		if powerDBm != nil {
+			slot.PowerDBm = powerDBm(nem)
+		}
+		send, err := b.cell(slot)
+		if err != nil {
+			return nil, err
+		}
+		b.schedule.plans[nem] = b.turns(turn, len(nems), send, listen)
+	}
+	return b.schedule, nil
+}
+
+func checkGenerate(structure Structure, nems []int, rate, frequency uint64) error {
+	if err := structure.Check(); err != nil {
+		return err
+	}
+	if rate == 0 || rate > mostRate {
+		return fmt.Errorf("rate %d: want 1 to %.0f bit/s", rate, float64(mostRate))
+	}
+	if frequency == 0 || frequency > mostFrequency {
+		return fmt.Errorf("frequency %d: want 1 to %.0f Hz", frequency, float64(mostFrequency))
+	}
+	for _, nem := range nems {
+		if nem < 1 || nem > MostNEM {
+			return fmt.Errorf("NEM id %d: want 1 to %d", nem, MostNEM)
+		}
+	}
+	if distinct := min(structure.Frames, max(len(nems), 1)); len(nems)*(structure.Frames+distinct*structure.Slots) > mostCells {
+		return fmt.Errorf("slots %d for %d nodes: more than %d slots in all", structure.Slots, len(nems), mostCells)
+	}
+	return nil
+}
+
+// turns is the plan of the node whose turn is the given one of so many.
+func (b *builder) turns(turn, of int, send, listen cell) plan {
+	p := make(plan, b.schedule.structure.Frames)
+	begun := map[int]*frame{} // by the turn of a frame's first slot
+	for i := range p {
+		first := i * b.schedule.structure.Slots % of
+		if begun[first] == nil {
+			cells := make([]cell, b.schedule.structure.Slots)
+			for slot := range cells {
+				cells[slot] = listen
+				if (first+slot)%of == turn {
+					cells[slot] = send
+				}
+			}
+			begun[first] = b.frame(cells)
+		}
+		p[i] = begun[first]
+	}
+	return p
+}
+
+// builder makes a schedule; equal slots get the same cell, and equal frames the same memory.
+type builder struct {
+	schedule *Schedule
+	cells    map[Slot]cell
+	frames   map[string]*frame
+}
+
+func newBuilder(structure Structure) *builder {
+	return &builder{&Schedule{structure: structure, slots: []Slot{{}}, plans: map[int]plan{}}, map[Slot]cell{{}: 0}, map[string]*frame{}}
+}
+
+func (b *builder) cell(s Slot) (cell, error) {
+	if c, ok := b.cells[s]; ok {
+		return c, nil
+	}
+	structure := b.schedule.structure
+	if s.Kind == Transmit && structure.Capacity(s.RateBitsPerSecond) < 1 {
+		return 0, fmt.Errorf("datarate %d bit/s: a slot of %v less %v carries no byte at it", s.RateBitsPerSecond, structure.SlotDuration, structure.SlotOverhead)
+	}
+	if len(b.schedule.slots) > int(^cell(0)) {
+		return 0, fmt.Errorf("more than %d different kinds of slots", int(^cell(0)))
+	}
+	c := cell(len(b.schedule.slots))
+	b.schedule.slots = append(b.schedule.slots, s)
+	b.schedule.directed = b.schedule.directed || s.Destination != 0
+	b.cells[s] = c
+	return c, nil
+}
+
+// frame of the given slots, which must not change any more.
+func (b *builder) frame(cells []cell) *frame {
+	key := make([]byte, 0, 2*len(cells))
+	for _, c := range cells {
+		key = append(key, byte(c), byte(c>>8))
+	}
+	if f, ok := b.frames[string(key)]; ok {
+		return f
+	}
+	f := &frame{cells: cells}
+	for slot, c := range cells {
+		if b.schedule.slots[c].Kind == Transmit {
+			f.sends = append(f.sends, int32(slot))
+		}
+	}
+	b.frames[string(key)] = f
+	return f
+}

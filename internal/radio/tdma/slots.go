@@ -1,0 +1,212 @@
+package tdma
+
+import (
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
+)
+
+// offsetInterval in nanoseconds, after which the clocks are compared again.
+const offsetInterval = 1e9
+
+// Continue is Wake for any Carrier: it ends the slot that goes on and begins the one that now lies in.
+func (m *Model) Continue(n Carrier, now int64) {
+	m.network, m.wakeAt = n, never
+	if len(m.active) > 0 && now >= m.ends {
+		m.finish(now)
+	}
+	if m.followClock(now) {
+		return
+	}
+	if slot := m.time.at(now); len(m.active) == 0 && m.nextSlot <= slot {
+		m.begin(now, slot)
+	}
+	m.arm()
+}
+
+// followClock compares the clocks once a second. A step of CLOCK_REALTIME by a slot or more has everything begin anew: no
+// slot has been missed for that.
+func (m *Model) followClock(now int64) (stepped bool) {
+	if now < m.compareAt {
+		return false
+	}
+	m.compareAt = now + offsetInterval
+	before := m.time.offset
+	m.time.offset = m.config.EpochOffset()
+	if step := m.time.offset - before; step < m.time.duration && -step < m.time.duration {
+		return false
+	}
+	resume := m.time.multiframe(now)
+	for _, s := range m.stations {
+		s.resume, s.next = min(s.resume, resume), never
+	}
+	m.plan(now)
+	return true
+}
+
+// begin has all stations send whose slot it is.
+func (m *Model) begin(now, slot int64) {
+	m.ends = m.time.start(slot + 1)
+	m.listen(slot)
+	m.nextSlot = never
+	for _, s := range m.stations {
+		for s.next < slot {
+			s.missed(now - m.time.start(s.next))
+			s.next = m.useful(s, s.next+1)
+		}
+		if s.next == slot {
+			if m.send(s, slot, now) {
+				m.active = append(m.active, s)
+			}
+			s.next = m.useful(s, slot+1)
+		}
+		m.nextSlot = min(m.nextSlot, s.next)
+	}
+}
+
+func (s *station) missed(lateness int64) {
+	s.slots.Missed++
+	s.slots.late(lateness)
+}
+
+// late counts how late the loop came to a slot.
+func (c *SlotStatistics) late(lateness int64) {
+	lateness = max(lateness, 0)
+	i := 0
+	for i < len(radio.LatenessBounds) && lateness > radio.LatenessBounds[i] {
+		i++
+	}
+	c.Lateness.Buckets[i]++
+	c.Lateness.Count++
+	c.Lateness.Sum += lateness
+	c.WorstLateness = max(c.WorstLateness, lateness)
+}
+
+// listen notes who listens on what in a slot.
+func (m *Model) listen(slot int64) {
+	frame, index := m.time.place(slot)
+	for _, s := range m.stations {
+		s.listens = 0
+		if s.plan == nil {
+			continue
+		}
+		if is := m.slot(s, frame, index); is.Kind == Receive {
+			s.listens = float64(is.FrequencyHertz)
+		}
+	}
+}
+
+// send fills a station's slot and begins to send it. It tells whether anything is sent.
+func (m *Model) send(s *station, slot, now int64) bool {
+	frame, index := m.time.place(slot)
+	is := m.slot(s, frame, index)
+	structure := &m.config.Schedule.structure
+	power := is.PowerDBm
+	if is.OwnPower {
+		power = m.medium.Radio(s.port).TransmitPowerDBm
+	}
+	s.air = phy.Transmission{Source: s.port, Start: m.time.start(slot), FrequencyHertz: float64(is.FrequencyHertz), PowerDBm: power}
+	s.filling.reset()
+	s.destination = is.Destination
+	rate := is.RateBitsPerSecond
+	for {
+		if len(m.rates) > 0 {
+			e := s.head(&m.config.Queue, is.Class, is.Destination)
+			if e == nil {
+				break
+			}
+			s.air.RateBitsPerSecond = m.rateFor(s, e)
+			rate = uint64(s.air.RateBitsPerSecond)
+		}
+		s.room = structure.Capacity(rate)
+		s.fill(&s.filling, is.Class)
+		// Where only frames went that no slot holds, the next one may need another rate.
+		if !m.dropTooLarge(s) || s.bytes > 0 {
+			break
+		}
+	}
+	if s.bytes == 0 {
+		return false
+	}
+	if !m.medium.Radio(s.port).Transmit {
+		m.silence(s)
+		return false
+	}
+	s.slots.late(now - m.time.start(slot))
+	s.slots.Used++
+	s.slots.FrameBytes += uint64(s.bytes)
+	s.slots.Capacity += uint64(s.room)
+	s.air.Index = s.index
+	s.index++
+	s.air.RateBitsPerSecond = float64(rate)
+	s.air.Bytes = messageBytes(slot, rate, s.parts)
+	s.air.End = min(s.air.Start+int64(float64(s.bytes)*8e9/float64(rate)), m.ends-1)
+	m.medium.Begin(&s.air)
+	return true
+}
+
+func (m *Model) dropTooLarge(s *station) (any bool) {
+	any = len(s.tooLarge) > 0
+	for _, e := range s.tooLarge {
+		m.drop(e, radio.TooLarge)
+	}
+	clear(s.tooLarge)
+	s.tooLarge = s.tooLarge[:0]
+	return any
+}
+
+// silence ends what a radio under radio silence would have sent.
+func (m *Model) silence(s *station) {
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.silenced = true
+		if p.last {
+			m.drop(p.entry, radio.EmissionControl)
+		}
+	}
+	s.filling.reset()
+}
+
+// rateFor is the adaptive rate for a frame: the highest whose threshold is reached at its addressee, or at the worst receiver
+// in range of a broadcast; the lowest where there is none.
+func (m *Model) rateFor(s *station, e *entry) float64 {
+	lowest, worst := float64(m.rates[0].BitsPerSecond), 0.0
+	found := false
+	if e.nem != BroadcastNEM {
+		if to := m.network.Find(e.frame.Destination); to != nil {
+			if n := m.medium.Neighbour(s.air.Start, s.port, to, s.air.PowerDBm); n != nil {
+				worst, found = m.sinr(s, n)
+			}
+		}
+	} else {
+		all := m.medium.Neighbours(s.air.Start, s.port, s.air.PowerDBm)
+		for i := range all {
+			if sinr, hears := m.sinr(s, &all[i]); hears && (!found || sinr < worst) {
+				worst, found = sinr, true
+			}
+		}
+	}
+	if !found {
+		return lowest
+	}
+	for i := len(m.rates) - 1; i > 0; i-- {
+		if worst >= m.rates[i].SINRDB {
+			return float64(m.rates[i].BitsPerSecond)
+		}
+	}
+	return lowest
+}
+
+// sinr at a receiver that listens, over thermal noise and jammers: who else will send in the slot no sender knows.
+func (m *Model) sinr(s *station, to *phy.Neighbour) (dB float64, hears bool) {
+	r := m.medium.Radio(to.Port)
+	power, noise := s.air.PowerDBm+to.GainDB, r.SensitivityDBm()
+	if power < noise || m.stations[to.Port.Slot].listens != s.air.FrequencyHertz {
+		return 0, false
+	}
+	if m.config.Interference != phy.None {
+		if jamming := m.config.Environment.Jamming(to.Port, s.air.Start, s.air.FrequencyHertz, r.BandwidthHertz); jamming > 0 {
+			noise = max(noise, phy.DBm(jamming)+r.AntennaGainDBi)
+		}
+	}
+	return power - noise, true
+}

@@ -1,0 +1,212 @@
+package tdma_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radio/tdma"
+)
+
+// field has all radios at 70 dB from each other.
+type field struct{}
+
+func (field) Pathloss(_, _ *radio.Port, _ int64) (float64, bool)   { return 70, true }
+func (field) Jamming(*radio.Port, int64, float64, float64) float64 { return 0 }
+func (field) Version(int64) uint64                                 { return 1 }
+func radioOf(*radio.Port) phy.Radio                                { return phy.Radio{NoiseFigureDB: 4, SubID: 1, Transmit: true} }
+func model(schedule *tdma.Schedule) *tdma.Model {
+	return tdma.New(tdma.Config{Seed: 1, Radio: radioOf, Environment: field{}, Interference: phy.All, Schedule: schedule, Queue: tdma.DefaultQueue()})
+}
+
+// bed is a network of real TAPs in namespaces.
+type bed struct {
+	engine  *radio.Engine
+	network *radio.Network
+	nodes   []*radiotest.Node
+	ports   []*radio.Port
+}
+
+func newBed(t testing.TB, nodes int, slot time.Duration) *bed {
+	t.Helper()
+	if err := radiotest.Missing(); err != nil {
+		t.Skip(err)
+	}
+	var nems []int
+	for i := range nodes {
+		nems = append(nems, i+1)
+	}
+	schedule, err := tdma.Generate(tdma.Structure{Frames: 1, Slots: nodes, SlotDuration: slot, BandwidthHertz: 1e6}, nems, 1e6, 2.4e9, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bed{}
+	if b.engine, err = radio.New(radio.Options{Nice: -15}); err != nil {
+		t.Fatal(err)
+	}
+	if b.network, err = b.engine.NewNetwork(radio.NetworkOptions{Model: model(schedule), MTU: 1500}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.close(t) })
+	for _, nem := range nems {
+		n, err := radiotest.NewNode(nem, 1500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.nodes = append(b.nodes, n)
+	}
+	if b.ports, err = radiotest.Join(b.network, b.nodes...); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *bed) close(t testing.TB) {
+	for _, p := range b.ports {
+		p.Detach()
+	}
+	b.network.Close()
+	if err := b.engine.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, n := range b.nodes {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// slots of all nodes together.
+func (b *bed) slots() (all tdma.SlotStatistics) {
+	b.network.Do(func(_ *radio.Network, m radio.Model) {
+		for _, p := range m.(*tdma.Model).Statistics(false) {
+			all.Used += p.Slots.Used
+			all.Missed += p.Slots.Missed
+			all.WorstLateness = max(all.WorstLateness, p.Slots.WorstLateness)
+			for i, n := range p.Slots.Lateness.Buckets {
+				all.Lateness.Buckets[i] += n
+			}
+			all.Lateness.Count += p.Slots.Lateness.Count
+		}
+	})
+	return all
+}
+
+// The figures are those of the schedule that EMANE was measured with: a one-way delay from 10 to 50 ms, 30 ms on average.
+// What the loop was late is in its own counters, and added to what may be.
+func TestDelayThroughTAPsIsThatOfTheSchedule(t *testing.T) {
+	const frames, slot, frameTime = 60, 10 * time.Millisecond, 40 * time.Millisecond
+	b := newBed(t, 4, slot)
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := range frames {
+		from := b.nodes[i%4]
+		if err := from.Send(from.Frame(radiotest.Broadcast, uint64(i), 900)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(frameTime))))
+	}
+	var delays []float64
+	for i, n := range b.nodes {
+		all, err := n.ReceiveAll(time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) != frames*3/4 {
+			t.Errorf("node %d received %d frames; want %d", i+1, len(all), frames*3/4)
+		}
+		for _, r := range all {
+			delays = append(delays, float64(r.Delay())/1e6)
+			if r.Delay() < slot {
+				t.Errorf("frame %d took %v; want no less than a slot", r.Sequence, r.Delay())
+			}
+		}
+	}
+	slots := b.slots()
+	if slots.Used+slots.Missed < frames*3/4 {
+		t.Errorf("%d slots used and %d missed for %d frames", slots.Used, slots.Missed, frames)
+	}
+	for _, s := range b.network.Snapshot(false) {
+		most := slot + frameTime*time.Duration(1+slots.Missed) + time.Duration(s.WorstLateness)
+		if average := time.Duration(s.Delay.Sum / int64(s.Delay.Count)); average < slot || average > most || s.InFlight != 0 {
+			t.Errorf("%s: frames took %v on average, %d are under way; want %v to %v, and none", s.Port.Name, average, s.InFlight, slot, most)
+		}
+	}
+	lowest, highest, sum := delays[0], delays[0], 0.0
+	for _, d := range delays {
+		lowest, highest, sum = min(lowest, d), max(highest, d), sum+d
+	}
+	t.Logf("one-way delay from %.1f to %.1f ms, %.1f on average; %d slots used, %d missed", lowest, highest, sum/float64(len(delays)), slots.Used, slots.Missed)
+}
+
+// processTime that this process has used, all threads together.
+func processTime(b *testing.B) time.Duration {
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// BenchmarkIdle is the processor time of 24 nodes with slots of 5 ms that have nothing to send.
+func BenchmarkIdle(b *testing.B) {
+	newBed(b, 24, 5*time.Millisecond)
+	before, start := processTime(b), time.Now()
+	for b.Loop() {
+		time.Sleep(time.Second)
+	}
+	b.ReportMetric(100*float64(processTime(b)-before)/float64(time.Since(start)), "%CPU")
+}
+
+// BenchmarkLoad has 24 nodes with slots of 5 ms send in every one of their slots while more and more programs want the
+// processors, and tells how late the loop comes to slots: where the emulation ceases to keep up.
+func BenchmarkLoad(b *testing.B) {
+	for _, hogs := range []int{0, 1, 2, 4, 8, 16} {
+		b.Run(fmt.Sprintf("%d hogs", hogs), func(b *testing.B) { benchmarkLoad(b, hogs) })
+	}
+}
+
+func benchmarkLoad(b *testing.B, hogs int) {
+	bed := newBed(b, 24, 5*time.Millisecond)
+	for range hogs {
+		hog := exec.Command("sh", "-c", "while :; do :; done")
+		if err := hog.Start(); err != nil {
+			b.Fatal(err)
+		}
+		defer func() {
+			_ = hog.Process.Kill()
+			_ = hog.Wait() // it was killed
+		}()
+	}
+	for b.Loop() {
+		for _, n := range bed.nodes {
+			if err := n.Send(n.Frame(radiotest.Broadcast, 0, 600)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		time.Sleep(120 * time.Millisecond)
+	}
+	slots := bed.slots()
+	b.ReportMetric(100*float64(slots.Missed)/float64(max(slots.Used+slots.Missed, 1)), "%missed")
+	b.ReportMetric(float64(quantile(&slots.Lateness, 0.5))/1e3, "p50-µs")
+	b.ReportMetric(float64(quantile(&slots.Lateness, 0.99))/1e3, "p99-µs")
+	b.ReportMetric(float64(slots.WorstLateness)/1e3, "worst-µs")
+}
+
+// quantile of a histogram of lateness: the bound that so many are below.
+func quantile(h *radio.Histogram, share float64) int64 {
+	below := uint64(0)
+	for i, n := range h.Buckets {
+		if below += n; float64(below) >= share*float64(h.Count) && i < len(radio.LatenessBounds) {
+			return radio.LatenessBounds[i]
+		}
+	}
+	return math.MaxInt64
+}

@@ -1,0 +1,160 @@
+package tdma
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"vignette.dev/vignette/internal/clock"
+)
+
+// timing translates between CLOCK_MONOTONIC in nanoseconds and the absolute indexes of slots, which count from the Unix epoch.
+type timing struct {
+	// offset from CLOCK_MONOTONIC to CLOCK_REALTIME, and duration of a slot, nanoseconds.
+	offset, duration int64
+	// slots of a frame and frames of a multiframe.
+	slots, frames int64
+}
+
+func newTiming(s Structure, offset int64) timing {
+	return timing{offset, int64(s.SlotDuration), int64(s.Slots), int64(s.Frames)}
+}
+
+// at is the slot that a time lies in.
+func (t *timing) at(now int64) int64 { return (now + t.offset) / t.duration }
+
+// after is the first slot that begins then or later.
+func (t *timing) after(now int64) int64 { return (now + t.offset + t.duration - 1) / t.duration }
+
+// start of a slot.
+func (t *timing) start(slot int64) int64 { return slot*t.duration - t.offset }
+
+// multiframe is the first slot of the first multiframe that begins then or later.
+func (t *timing) multiframe(now int64) int64 {
+	length := t.slots * t.frames
+	return (t.after(now) + length - 1) / length * length
+}
+
+// place of a slot in its multiframe.
+func (t *timing) place(slot int64) (frame, index int64) {
+	index = slot % t.slots
+	return slot / t.slots % t.frames, index
+}
+
+// epochOffset of this machine. It is read between two looks at the other clock, and again where those lie far apart.
+func epochOffset() int64 {
+	best, offset := int64(math.MaxInt64), int64(0)
+	for range 5 {
+		before := clock.Monotonic()
+		realtime := clock.Realtime()
+		after := clock.Monotonic()
+		if after-before < best {
+			best, offset = after-before, realtime-before-(after-before)/2
+		}
+		if best < 1000 {
+			break
+		}
+	}
+	return offset
+}
+
+// sameness tells whose schedules stay as they are.
+type sameness struct {
+	before, after *Schedule
+	frames        map[[2]*frame]bool
+}
+
+func (c *sameness) of(nem int) bool {
+	if c.before == c.after {
+		return true
+	}
+	before, after := c.before.plans[nem], c.after.plans[nem]
+	return c.before.structure == c.after.structure && (before == nil) == (after == nil) &&
+		slices.EqualFunc(before, after, c.sameFrame)
+}
+
+func (c *sameness) sameFrame(before, after *frame) bool {
+	key := [2]*frame{before, after}
+	same, known := c.frames[key]
+	if !known {
+		same = slices.EqualFunc(before.cells, after.cells, func(b, a cell) bool {
+			was, is := c.before.slots[b], c.after.slots[a]
+			if was.OwnPower && is.OwnPower {
+				was.PowerDBm = is.PowerDBm
+			}
+			return was == is
+		})
+		c.frames[key] = same
+	}
+	return same
+}
+
+// selective tells that slots are not for every frame.
+func (m *Model) selective() bool {
+	return m.config.Queue.StrictDequeue || m.config.Schedule.directed
+}
+
+// useful is the first slot, from one on, in which a station has something to send, or never.
+func (m *Model) useful(s *station, from int64) int64 {
+	if s.plan == nil || s.count == 0 {
+		return never
+	}
+	from = max(from, s.resume)
+	frame, index := m.time.place(from)
+	begin := from - index
+	// The frame that the search begins in comes twice: its end now, and its beginning a multiframe later.
+	for range m.time.frames + 1 {
+		sends := s.plan[frame].sends
+		i := 0
+		if begin < from {
+			i = sort.Search(len(sends), func(i int) bool { return begin+int64(sends[i]) >= from })
+		}
+		for ; i < len(sends); i++ {
+			if m.serves(s, frame, sends[i]) {
+				return begin + int64(sends[i])
+			}
+		}
+		begin += m.time.slots
+		frame = (frame + 1) % m.time.frames
+	}
+	return never
+}
+
+func (m *Model) serves(s *station, frame int64, index int32) bool {
+	if !m.selective() {
+		return true
+	}
+	slot := m.slot(s, frame, int64(index))
+	return s.head(&m.config.Queue, slot.Class, slot.Destination) != nil
+}
+
+func (m *Model) slot(s *station, frame, index int64) *Slot {
+	return &m.config.Schedule.slots[s.plan[frame].cells[index]]
+}
+
+// plan finds the next slots of stations that have none.
+func (m *Model) plan(now int64) {
+	m.nextSlot = never
+	for _, s := range m.stations {
+		if s.next == never {
+			s.next = m.useful(s, m.time.after(now))
+		}
+		m.nextSlot = min(m.nextSlot, s.next)
+	}
+	m.arm()
+}
+
+// arm has the model woken when the slot that goes on ends, or the next one with something to send begins.
+func (m *Model) arm() {
+	at := int64(never)
+	switch {
+	case len(m.active) > 0:
+		at = m.ends
+	case m.nextSlot != never:
+		at = m.time.start(m.nextSlot)
+	}
+	if at != m.wakeAt && at != never && m.network != nil {
+		m.wakeAt = at
+		m.network.WakeAt(at)
+	}
+}

@@ -1,0 +1,51 @@
+package radiod
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/radiod/worker"
+)
+
+// openHosts begins to listen to the radiods of other hosts; nil where this host's address is not known, so that its networks
+// reach no others.
+func openHosts(o Options, manager *worker.Manager) (*worker.Hosts, error) {
+	if o.HostIP == "" {
+		return nil, nil
+	}
+	key, err := hostKey(filepath.Join(o.StateDirectory, "peer-key"))
+	if err != nil {
+		return nil, err
+	}
+	port := strconv.Itoa(o.PeerPort)
+	conn, err := peers.Listen(":" + port)
+	if err != nil {
+		return nil, err
+	}
+	return worker.NewHosts(worker.HostsOptions{Host: o.Host, Address: net.JoinHostPort(o.HostIP, port), Key: key, Conn: conn, Manager: manager}), nil
+}
+
+// hostKey is this host's until it is booted, so that a new worker is taken for the one before.
+func hostKey(path string) (peers.PrivateKey, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		if key, err := peers.ParsePrivateKey(text); err == nil {
+			return key, nil
+		}
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return peers.PrivateKey{}, fmt.Errorf("key for other hosts: %w", err)
+	}
+	key, err := peers.NewPrivateKey()
+	if err != nil {
+		return key, err
+	}
+	if err := os.WriteFile(path+".new", key.Bytes(), 0o600); err != nil {
+		return key, fmt.Errorf("key for other hosts: %w", err)
+	}
+	return key, os.Rename(path+".new", path)
+}

@@ -1,0 +1,502 @@
+package peers
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// exchangeInterval of time stamps with each peer.
+	exchangeInterval = 50 * time.Millisecond
+	// LostAfter nothing authentic has come from a peer for that long it is lost; one that has never been there has longer, as
+	// it may have to learn of us first.
+	LostAfter  = time.Second
+	firstAfter = 5 * time.Second
+	// retryAfter nothing has come for that long a session is made anew, as the peer may have been restarted.
+	retryAfter = 300 * time.Millisecond
+	// rekeyAfter that time a session is replaced; superseded ones are kept for what is still under way.
+	rekeyAfter   = 20 * time.Minute
+	keepSession  = 10 * time.Second
+	queueLength  = 1024
+	minimumMTU   = 576
+	handshakeMax = 50 // per second, from all hosts together
+	// ipOverhead of a datagram: UDP's header and IPv6's, the longer one.
+	ipOverhead = 8 + 40
+)
+
+// The kinds of plaintexts.
+const (
+	plainPart    = 1
+	plainRequest = 2
+	plainAnswer  = 3
+)
+
+// Conn carries datagrams; a *net.UDPConn is one.
+type Conn interface {
+	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+	Close() error
+}
+
+// Options of Peers.
+type Options struct {
+	// Host is this host's name.
+	Host string
+	Key  PrivateKey
+	Conn Conn
+	// Now reads the clock that peers are told the time by, Realtime CLOCK_REALTIME, in nanoseconds.
+	Now, Realtime func() int64
+	// MTU of the path to a peer; nil asks the kernel.
+	MTU func(to netip.AddrPort) int
+	// Receive takes a peer's message on the reader's goroutine; message is only valid until it returns.
+	Receive func(from string, message []byte)
+	// Changed tells that a peer is lost or there again, on the ticker's goroutine; heard is when it was last heard, by
+	// CLOCK_REALTIME, 0 for never.
+	Changed func(host string, reachable bool, heard int64)
+	Log     *slog.Logger
+}
+
+// Address of a peer, and the public key that it has.
+type Address struct {
+	netip.AddrPort
+	Key Key
+}
+
+// Peers of this host.
+type Peers struct {
+	Options
+	handshakes *rate.Limiter
+	rejected   atomic.Uint64
+
+	mu       sync.Mutex
+	peers    map[string]*Peer
+	byKey    map[Key]*Peer
+	sessions map[uint32]*session
+}
+
+// Peer is another host's radiod.
+type Peer struct {
+	host      string
+	owner     *Peers
+	initiator bool // we begin handshakes
+	queue     chan []byte
+	free      chan []byte
+	gone      chan struct{}
+	sent      atomic.Uint64
+	lost      atomic.Uint64
+	torn      atomic.Uint64
+	missed    atomic.Int64
+	room      atomic.Int64 // for a part in a datagram
+
+	// The rest is protected by the owner's lock.
+	address netip.AddrPort
+	key     Key
+	current *session
+	begun   *initiation
+	filter  clockFilter
+	heard   int64 // by Now
+	heardAt int64 // by Realtime
+	since   int64
+	isLost  bool
+}
+
+// New takes over a connection; Run begins to use it.
+func New(options Options) *Peers {
+	if options.MTU == nil {
+		options.MTU = pathMTU
+	}
+	return &Peers{Options: options, handshakes: rate.NewLimiter(handshakeMax, handshakeMax), peers: map[string]*Peer{}, byKey: map[Key]*Peer{}, sessions: map[uint32]*session{}}
+}
+
+// Listen opens the connection for an address.
+func Listen(address string) (*net.UDPConn, error) {
+	local, err := net.ResolveUDPAddr("udp", address)
+	if err != nil {
+		return nil, fmt.Errorf("peers at %s: %w", address, err)
+	}
+	conn, err := net.ListenUDP("udp", local)
+	if err != nil {
+		return nil, fmt.Errorf("peers at %s: %w", address, err)
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	err = raw.Control(func(fd uintptr) {
+		// Without them only bursts are lost and counted, and a wrong MTU costs fragments.
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20)
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 8<<20)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+	})
+	return conn, err
+}
+
+// pathMTU to an address as the kernel knows it.
+func pathMTU(to netip.AddrPort) int {
+	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return 0
+	}
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	mtu := 0
+	_ = raw.Control(func(fd uintptr) {
+		level, option := unix.IPPROTO_IP, unix.IP_MTU
+		if to.Addr().Is6() && !to.Addr().Is4In6() {
+			level, option = unix.IPPROTO_IPV6, unix.IPV6_MTU
+		}
+		mtu, _ = unix.GetsockoptInt(int(fd), level, option)
+	})
+	return mtu
+}
+
+// Set tells all peers that there are, by host. Those that are new or changed are greeted at once.
+func (p *Peers) Set(all map[string]Address) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for host, peer := range p.peers {
+		if a, ok := all[host]; !ok || a.Key != peer.key || a.AddrPort != peer.address {
+			p.drop(peer, !ok)
+		}
+	}
+	for host, a := range all {
+		peer := p.peers[host]
+		if peer == nil {
+			peer = &Peer{host: host, owner: p, initiator: p.Host < host, queue: make(chan []byte, queueLength),
+				free: make(chan []byte, queueLength), gone: make(chan struct{})}
+			p.peers[host] = peer
+			go peer.run()
+		}
+		if peer.since == 0 {
+			peer.address, peer.key, peer.since = a.AddrPort, a.Key, p.Now()
+			p.byKey[a.Key] = peer
+			p.measure(peer)
+			p.tend(peer, peer.since)
+		}
+	}
+}
+
+// drop forgets what was agreed on with a peer; the lock is held.
+func (p *Peers) drop(peer *Peer, entirely bool) {
+	for index, s := range p.sessions {
+		if s.peer == peer {
+			delete(p.sessions, index)
+		}
+	}
+	if p.byKey[peer.key] == peer {
+		delete(p.byKey, peer.key)
+	}
+	peer.current, peer.begun, peer.since, peer.filter = nil, nil, 0, clockFilter{} // after a boot its clock is another one
+	if entirely {
+		delete(p.peers, peer.host)
+		close(peer.gone)
+	}
+}
+
+// measure finds out how much a datagram to a peer may hold.
+func (p *Peers) measure(peer *Peer) {
+	mtu := max(p.MTU(peer.address), minimumMTU)
+	peer.room.Store(int64(min(mtu, 65535) - ipOverhead - dataHeader - tagLength - 1 - partHeader))
+}
+
+// Peer of a host, or nil.
+func (p *Peers) Peer(host string) *Peer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.peers[host]
+}
+
+// Run works until ctx ends.
+func (p *Peers) Run(ctx context.Context) error {
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	stop := context.AfterFunc(ctx, func() { _ = p.Conn.Close() })
+	defer stop()
+	wait.Go(func() { p.tick(ctx) })
+	buffer, plain := make([]byte, 65536), make([]byte, 65536)
+	for {
+		n, from, err := p.Conn.ReadFromUDPAddrPort(buffer)
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			p.Set(nil)
+			return nil
+		}
+		if err != nil {
+			continue // such as an ICMP message that nobody listens there: the peer is lost then
+		}
+		if err := p.take(buffer[:n], plain, p.Now()); err != nil {
+			p.rejected.Add(1)
+			p.Log.Debug("datagram rejected", "from", from, "error", err)
+		}
+	}
+}
+
+var errShort = errors.New("datagram: it is too short")
+
+func (p *Peers) take(datagram, plain []byte, now int64) error {
+	switch {
+	case len(datagram) < 5:
+		return errShort
+	case datagram[0] == datagramInitiation:
+		return p.respond(datagram, now)
+	case datagram[0] == datagramResponse:
+		return p.complete(datagram, now)
+	case datagram[0] != datagramData || len(datagram) < dataHeader+tagLength+1:
+		return errShort
+	}
+	p.mu.Lock()
+	s := p.sessions[binary.BigEndian.Uint32(datagram[1:])]
+	p.mu.Unlock()
+	if s == nil {
+		return errors.New("datagram: its session is not known")
+	}
+	plaintext, err := s.open(plain, datagram)
+	if err != nil {
+		return err
+	}
+	p.confirm(s, now)
+	return p.handle(s, plaintext, now)
+}
+
+// confirm notes that a peer has used a session.
+func (p *Peers) confirm(s *session, now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.peer.heard, s.peer.heardAt = now, p.Realtime()
+	if !s.confirmed {
+		s.confirmed, s.peer.current = true, s
+	}
+}
+
+func (p *Peers) handle(s *session, plaintext []byte, now int64) error {
+	peer, body := s.peer, plaintext[1:]
+	switch plaintext[0] {
+	case plainPart:
+		if message, ok := s.assembly.add(body); ok {
+			p.Receive(peer.host, message)
+		}
+		return nil
+	case plainRequest:
+		if len(body) < 8 {
+			return errShort
+		}
+		p.answer(peer, body[:8], now)
+		return nil
+	case plainAnswer:
+		if len(body) < 32 {
+			return errShort
+		}
+		at := func(i int) int64 { return int64(binary.BigEndian.Uint64(body[8*i:])) } //nolint:gosec // as it was written
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		peer.filter.add(exchange{sent: at(0), peerReceived: at(1), peerSent: at(2), received: now, realtime: at(3)})
+		return nil
+	default:
+		return fmt.Errorf("plaintext of kind %d: want %d to %d", plaintext[0], plainPart, plainAnswer)
+	}
+}
+
+func (p *Peers) request(peer *Peer) {
+	p.sendSmall(peer, binary.BigEndian.AppendUint64([]byte{plainRequest}, uint64(p.Now()))) //nolint:gosec // any mapping does
+}
+
+func (p *Peers) answer(peer *Peer, sent []byte, received int64) {
+	b := append([]byte{plainAnswer}, sent...)
+	now := p.Now()
+	for _, t := range []int64{received, now, p.Realtime() - now} {
+		b = binary.BigEndian.AppendUint64(b, uint64(t)) //nolint:gosec // any mapping does
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sendSmall(peer, b)
+}
+
+// sendSmall sends a plaintext in one datagram; the lock is held.
+func (p *Peers) sendSmall(peer *Peer, plaintext []byte) {
+	if peer.current != nil {
+		p.write(peer, peer.current.seal(nil, plaintext))
+	}
+}
+
+// write a datagram. What does not arrive, for whatever reason, is noticed by the receiver's silence.
+func (p *Peers) write(peer *Peer, datagram []byte) {
+	_, _ = p.Conn.WriteToUDPAddrPort(datagram, peer.address)
+}
+
+func (p *Peers) tick(ctx context.Context) {
+	ticker := time.NewTicker(exchangeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		for _, change := range p.tendAll() {
+			p.Changed(change.host, change.reachable, change.heard)
+		}
+	}
+}
+
+type change struct {
+	host      string
+	reachable bool
+	heard     int64
+}
+
+func (p *Peers) tendAll() (changes []change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Now()
+	for index, s := range p.sessions {
+		if s != s.peer.current && now-s.born > int64(keepSession+rekeyAfter) || !s.confirmed && now-s.born > int64(keepSession) {
+			delete(p.sessions, index)
+		}
+	}
+	for _, peer := range p.peers {
+		p.tend(peer, now)
+		if lost := peer.missing(now); lost != peer.isLost {
+			peer.isLost = lost
+			changes = append(changes, change{peer.host, !lost, peer.heardAt})
+		}
+	}
+	return changes
+}
+
+// missing tells that nothing has come for too long.
+func (peer *Peer) missing(now int64) bool {
+	if peer.heard == 0 {
+		return now-peer.since > int64(firstAfter)
+	}
+	return now-peer.heard > int64(LostAfter)
+}
+
+// tend begins a handshake where one is due, and asks for the time; the lock is held.
+func (p *Peers) tend(peer *Peer, now int64) {
+	s := peer.current
+	stale := s == nil || now-s.born > int64(rekeyAfter) || now-max(peer.heard, s.born) > int64(retryAfter)
+	if peer.initiator && stale && (peer.begun == nil || now-peer.begun.begun > int64(retryAfter)) {
+		if err := p.initiate(peer, now); err != nil {
+			p.Log.Error("handshake", "host", peer.host, "error", err)
+		}
+	}
+	p.request(peer)
+}
+
+// Buffer to make a message in. It neither blocks nor, once as many are about as are needed, allocates.
+func (peer *Peer) Buffer() []byte {
+	select {
+	case b := <-peer.free:
+		return b[:0]
+	default:
+		return make([]byte, 0, 2048)
+	}
+}
+
+// Send hands over a message, whose memory is no longer the caller's. It does not block; what the peer cannot be sent is
+// counted as lost.
+func (peer *Peer) Send(message []byte) {
+	select {
+	case peer.queue <- message:
+	default:
+		peer.lost.Add(1)
+	}
+}
+
+// run sends what is queued.
+func (peer *Peer) run() {
+	var number uint32
+	plain, datagram := make([]byte, 0, 65536), make([]byte, 0, 65536)
+	for {
+		select {
+		case <-peer.gone:
+			return
+		case message := <-peer.queue:
+			if peer.transmit(message, number, plain, datagram) {
+				peer.sent.Add(1)
+			} else {
+				peer.lost.Add(1)
+			}
+			number++
+			select {
+			case peer.free <- message:
+			default:
+			}
+		}
+	}
+}
+
+// transmit a message in as many datagrams as it takes.
+func (peer *Peer) transmit(message []byte, number uint32, plain, datagram []byte) bool {
+	p := peer.owner
+	p.mu.Lock()
+	s, address, lost := peer.current, peer.address, peer.isLost
+	p.mu.Unlock()
+	room := int(peer.room.Load())
+	parts := partsOf(len(message), room)
+	if s == nil || lost || parts > maxParts {
+		return false
+	}
+	for part := range parts {
+		body := message[part*room : min((part+1)*room, len(message))]
+		plain = append(putPartHeader(append(plain[:0], plainPart), number, part, parts), body...)
+		if _, err := p.Conn.WriteToUDPAddrPort(s.seal(datagram, plain), address); err != nil {
+			if errors.Is(err, unix.EMSGSIZE) {
+				p.measure(peer) // the path has become narrower
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// State of a peer.
+type State struct {
+	Host string
+	// Reachable: something authentic has come lately; Heard is when it last did, by CLOCK_REALTIME, 0 for never.
+	Reachable bool
+	Heard     int64
+	Clock     Clock
+	// Sent messages, and those that could not be: no session, a lost peer, a full queue, or a refusal of the kernel's.
+	Sent, Lost uint64
+	// Torn messages of which parts did not come, and datagrams of the peer's that are Missing.
+	Torn, Missing uint64
+}
+
+// States of all peers.
+func (p *Peers) States() (all []State) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now, realtime := p.Now(), p.Realtime()
+	for _, peer := range p.peers {
+		all = append(all, State{Host: peer.host, Reachable: peer.heard != 0 && !peer.isLost, Heard: peer.heardAt,
+			Clock: peer.filter.at(now, realtime-now), Sent: peer.sent.Load(), Lost: peer.lost.Load(), Torn: peer.torn.Load(), Missing: uint64(max(peer.missed.Load(), 0))})
+	}
+	return all
+}
+
+// Clock of a peer as it is reckoned now.
+func (peer *Peer) Clock() Clock {
+	p := peer.owner
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Now()
+	return peer.filter.at(now, p.Realtime()-now)
+}
+
+// Rejected datagrams: not authentic, replayed, or of no known session.
+func (p *Peers) Rejected() uint64 { return p.rejected.Load() }

@@ -1,0 +1,508 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// shelf has compiled scenarios, as the server would.
+type shelf struct {
+	mu        sync.Mutex
+	scenarios map[string][]byte
+	err       error
+	asked     int
+}
+
+func (s *shelf) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	if s.err != nil {
+		return nil, s.err
+	}
+	content, ok := s.scenarios[digest]
+	if !ok {
+		return nil, errors.New("no such scenario")
+	}
+	return io.NopCloser(bytes.NewReader(content)), nil
+}
+
+func (s *shelf) set(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// compile makes a scenario.
+func compile(t *testing.T, build func(b *scenario.Builder) error) (digest string, content []byte) {
+	t.Helper()
+	b := scenario.NewBuilder(scenario.Options{})
+	defer b.Close()
+	var text bytes.Buffer
+	err := build(b)
+	if err == nil {
+		digest, err = b.Write(&text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest, text.Bytes()
+}
+
+// loss is the pathloss of a pair of platforms, both ways, from a time on.
+type loss3 struct {
+	at   time.Duration
+	a, b int
+	dB   float64
+}
+
+// losses makes a scenario of pathloss alone.
+func losses(t *testing.T, all ...loss3) (digest string, content []byte) {
+	t.Helper()
+	return compile(t, func(b *scenario.Builder) error {
+		for _, l := range all {
+			if err := errors.Join(b.Pathloss(l.at, l.a, l.b, l.dB), b.Pathloss(l.at, l.b, l.a, l.dB)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// airBed is a network with a physical layer: real pods, a server of scenarios, and workers that come and go.
+type airBed struct {
+	radiodBed
+	*Manager
+	server shelf
+	object *v1alpha1.RadioNetwork
+	pods   []*pod
+	sent   map[int]uint64 // by node
+}
+
+// rfpipe gives nodes 1 Mbit/s at 0 dBm: with 1 MHz and a noise figure of 4 dB, more than 110 dB of pathloss is too much.
+func rfpipeOf() v1alpha1.WaveformSpec {
+	return v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{PHY: phyLayer(), Rate: "1Mbit", QueueDepth: 255}}
+}
+
+func phyLayer() v1alpha1.PHY {
+	return v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "1MHz", TransmitPower: "0dBm", AntennaGain: "0dBi", NoiseFigure: "4dB",
+		Pathloss: v1alpha1.PathlossScenario, SubID: 1}
+}
+
+// newAirBed has a network of n nodes on platforms 1 to n, without T0.
+func newAirBed(t *testing.T, n int, waveform v1alpha1.WaveformSpec) *airBed {
+	t.Helper()
+	b := &airBed{radiodBed: newRadiod(t), sent: map[int]uint64{}, server: shelf{scenarios: map[string][]byte{}}}
+	var uids []string
+	for i := range n {
+		b.pods = append(b.pods, newPod(t, fmt.Sprintf("pod-%d", i+1)))
+		uids = append(uids, b.pods[i].uid)
+	}
+	b.object = networkOf("run", "vhf", uids...)
+	b.object.Generation = 1
+	b.object.Spec.Waveform = waveform
+	for i := range b.object.Spec.Members {
+		b.object.Spec.Members[i].Platform = ptr.To(int32(i + 1))
+	}
+	return b
+}
+
+// begin starts a worker, and attaches all pods the first time.
+func (b *airBed) begin(t *testing.T) {
+	t.Helper()
+	first := b.Manager == nil
+	b.Manager, _ = b.worker(t)
+	b.Scenarios = &b.server
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	m := b.Manager
+	go func() { _ = m.FetchScenarios(ctx) }()
+	if !first {
+		return
+	}
+	set(t, b.Manager, b.object)
+	for _, p := range b.pods {
+		p.attach(t, b.Manager, "vhf")
+	}
+}
+
+// with a scenario that the server has.
+func (b *airBed) play(digest string, content []byte) {
+	b.server.scenarios[digest] = content
+	b.object.Spec.Scenario = digest
+}
+
+// change gives the worker the object as change leaves it.
+func (b *airBed) change(t *testing.T, change func(spec *v1alpha1.RadioNetworkSpec)) {
+	t.Helper()
+	b.object = b.object.DeepCopy()
+	b.object.Generation++
+	change(&b.object.Spec)
+	set(t, b.Manager, b.object)
+}
+
+// now carries out a change at once, as one made by hand.
+func (b *airBed) now(t *testing.T, change v1alpha1.RadioChange) {
+	t.Helper()
+	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) {
+		if spec.T0 == nil {
+			spec.T0 = &metav1.MicroTime{Time: time.Now().Add(-time.Minute)}
+		}
+		at := clock.Realtime() - spec.T0.UnixNano()
+		spec.Changes = append(spec.Changes, v1alpha1.TimedRadioChange{AtNanoseconds: at, RadioChange: change})
+	})
+}
+
+// broadcast of a node: the moments before it was sent and after it was over, and what each node heard of it.
+func (b *airBed) broadcast(t *testing.T, node int) (heard heardBy, before, after int64) {
+	t.Helper()
+	earlier := b.counters()
+	before = clock.Realtime()
+	b.pods[node-1].sendBroadcasts(t, 1)
+	name := fmt.Sprintf("node-%d", node)
+	sent := earlier[name].FramesSent + 1
+	var now map[string]NodeCounters
+	eventually(t, name+" has sent its frame", func() bool {
+		now = b.counters()
+		return now[name].FramesSent == sent && now[name].InFlight == 0
+	})
+	after = clock.Realtime()
+	heard = heardBy{}
+	for other, c := range now {
+		heard[other] = int(c.FramesReceived - earlier[other].FramesReceived)
+	}
+	return heard, before, after
+}
+
+type heardBy map[string]int
+
+func (b *airBed) counters() map[string]NodeCounters {
+	all := map[string]NodeCounters{}
+	for _, n := range b.Counters(false) {
+		for i := range n.Nodes {
+			all[n.Nodes[i].Node] = n.Nodes[i]
+		}
+	}
+	return all
+}
+
+// hears checks who hears a broadcast of a node.
+func (b *airBed) hears(t *testing.T, when string, from int, want ...int) {
+	t.Helper()
+	heard, _, _ := b.broadcast(t, from)
+	for i := range b.pods {
+		expected := 0
+		for _, w := range want {
+			if w == i+1 {
+				expected = 1
+			}
+		}
+		if got := heard[fmt.Sprintf("node-%d", i+1)]; got != expected {
+			t.Errorf("%s: node-%d heard %d frames of node-%d; want %d", when, i+1, got, from, expected)
+		}
+	}
+}
+
+// ready waits until the radios work.
+func (b *airBed) ready(t *testing.T) {
+	t.Helper()
+	eventually(t, "the network has nothing to complain of", func() bool {
+		_, message, _ := b.Status(string(b.object.UID))
+		return message == ""
+	})
+}
+
+// everybodyNear is a scenario in which platforms 1 to 3 hear each other well.
+func everybodyNear(t *testing.T) (digest string, content []byte) {
+	return losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80})
+}
+
+func TestANodeThatLeavesRangeIsHeardNoMore(t *testing.T) {
+	b := newAirBed(t, 3, rfpipeOf())
+	b.play(losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80},
+		loss3{time.Second, 1, 3, 200}, loss3{time.Second, 2, 3, 200}))
+	b.begin(t)
+	b.ready(t)
+	b.hears(t, "before T0 the state at t = 0", 1, 2, 3)
+	t0 := time.Now().Add(1500 * time.Millisecond)
+	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) { spec.T0 = &metav1.MicroTime{Time: t0} })
+	eventually(t, "the step is prepared", func() bool { return b.Counters(false)[0].Steps == 1 })
+	if time.Now().After(t0.Add(900 * time.Millisecond)) {
+		t.Skip("the machine is too busy")
+	}
+	leaves := t0.Add(time.Second).UnixNano()
+	near, far := 0, 0
+	for time.Since(t0) < 1500*time.Millisecond {
+		heard, before, after := b.broadcast(t, 1)
+		switch {
+		case after < leaves:
+			near++
+			if heard["node-3"] != 1 {
+				t.Errorf("node-3 did not hear a frame sent %v before it left", time.Duration(leaves-before))
+			}
+		case before > leaves:
+			far++
+			if heard["node-3"] != 0 {
+				t.Errorf("node-3 heard a frame sent %v after it left", time.Duration(before-leaves))
+			}
+		}
+		if heard["node-2"] != 1 {
+			t.Error("node-2 missed a frame, although it is near all the time")
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	if near == 0 || far == 0 {
+		t.Errorf("%d frames were sent in range, %d after: want some of both", near, far)
+	}
+	t.Logf("%d frames in range, %d after; %d of %d steps late", near, far, b.Counters(false)[0].LateSteps, b.Counters(false)[0].Steps)
+}
+
+func TestAnotherWorkerIsRightAtOnceInTheMiddleOfAScenario(t *testing.T) {
+	b := newAirBed(t, 3, rfpipeOf())
+	b.play(losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80},
+		loss3{time.Second, 1, 3, 200}, loss3{time.Second, 2, 3, 200}))
+	b.object.Spec.T0 = &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}
+	b.begin(t)
+	b.ready(t)
+	b.hears(t, "before the restart", 1, 2)
+	b.Close() // as if it had died
+	b.server.set(errors.New("the server is away"))
+	b.begin(t)
+	if _, message, _ := b.Status(string(b.object.UID)); message != "" {
+		t.Errorf("message %q; want none: the scenario is in the state folder", message)
+	}
+	b.hears(t, "after the restart", 1, 2)
+	b.hears(t, "after the restart", 3)
+}
+
+func TestAJammerMakesAReceiverDeafWhileItIsOn(t *testing.T) {
+	w := rfpipeOf()
+	w.RFPipe.Interference = v1alpha1.InterferenceOutOfBand
+	b := newAirBed(t, 3, w)
+	b.play(everybodyNear(t))
+	b.begin(t)
+	b.ready(t)
+	b.hears(t, "without a jammer", 1, 2, 3)
+	power := v1alpha1.Power("10dBm")
+	jammer := v1alpha1.Jammer{Name: "red", Pathloss: ptr.To(v1alpha1.Decibel("60dB")), Power: &power}
+	b.now(t, v1alpha1.RadioChange{Jammer: &jammer})
+	b.hears(t, "with a jammer 30 dB above the signal", 1)
+	if c := b.counters()["node-2"]; c.Drops[radio.LowSINR]+c.Drops[radio.Interfered] != 1 {
+		t.Errorf("drops of node-2: %v; want one for the noise", c.Drops)
+	}
+	weak := jammer
+	weak.Power = ptr.To(v1alpha1.Power("-60dBm"))
+	b.now(t, v1alpha1.RadioChange{Jammer: &weak})
+	b.hears(t, "with the jammer turned down", 1, 2, 3)
+	b.now(t, v1alpha1.RadioChange{Jammer: &jammer})
+	b.hears(t, "with the jammer turned up", 1)
+	elsewhere := jammer
+	elsewhere.Frequency, elsewhere.Bandwidth = ptr.To(v1alpha1.Frequency("310MHz")), ptr.To(v1alpha1.Frequency("1MHz"))
+	b.now(t, v1alpha1.RadioChange{Jammer: &elsewhere})
+	b.hears(t, "with the jammer on another frequency", 1, 2, 3)
+	b.now(t, v1alpha1.RadioChange{Jammer: &jammer})
+	b.hears(t, "with the jammer back", 1)
+	b.now(t, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "red", Off: true}})
+	b.hears(t, "with the jammer off", 1, 2, 3)
+}
+
+func TestANodeUnderRadioSilenceHearsAndSendsNothing(t *testing.T) {
+	b := newAirBed(t, 3, rfpipeOf())
+	b.play(everybodyNear(t))
+	b.begin(t)
+	b.ready(t)
+	b.now(t, v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{Transmit: ptr.To(false)}})
+	b.hears(t, "under radio silence", 1)
+	b.hears(t, "while another is under radio silence", 2, 1, 3)
+	if c := b.counters()["node-1"]; c.Drops[radio.EmissionControl] != 1 {
+		t.Errorf("drops of node-1: %v; want one for emission control", c.Drops)
+	}
+	b.now(t, v1alpha1.RadioChange{From: "all", Radio: &v1alpha1.RadioPatch{Transmit: ptr.To(true)}})
+	b.hears(t, "after the silence", 1, 2, 3)
+}
+
+func TestPowerAndNoiseFigureChangeWhileTheNetworkRuns(t *testing.T) {
+	b := newAirBed(t, 3, rfpipeOf())
+	b.play(losses(t, loss3{0, 1, 2, 105}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 105}))
+	b.object.Spec.Radios = []v1alpha1.Radio{{Nodes: []string{"node-3"}, TransmitPower: ptr.To(v1alpha1.Power("-40dBm"))}}
+	b.begin(t)
+	b.ready(t)
+	b.hears(t, "5 dB above the sensitivity", 1, 2, 3)
+	b.hears(t, "with less power than the others", 3)
+	b.now(t, v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{TransmitPower: ptr.To(v1alpha1.Power("-6dBm"))}})
+	b.hears(t, "1 dB below the sensitivity", 1, 3)
+	if c := b.counters()["node-2"]; c.Drops[radio.BelowSensitivity] == 0 {
+		t.Errorf("drops of node-2: %v; want one below the sensitivity", c.Drops)
+	}
+	b.now(t, v1alpha1.RadioChange{From: "node-2", Radio: &v1alpha1.RadioPatch{NoiseFigure: ptr.To(v1alpha1.Decibel("2dB"))}})
+	b.hears(t, "with a better receiver", 1, 2, 3)
+	b.now(t, v1alpha1.RadioChange{From: "node-2", Radio: &v1alpha1.RadioPatch{Frequency: ptr.To(v1alpha1.Frequency("400MHz"))}})
+	b.hears(t, "with one on another frequency", 1, 3)
+}
+
+func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
+	b := newAirBed(t, 3, rfpipeOf())
+	digest, content := everybodyNear(t)
+	b.object.Spec.Scenario = digest
+	b.server.set(errors.New("connection refused"))
+	b.begin(t)
+	if attached, message, _ := b.Status(string(b.object.UID)); attached != 3 || message == "" {
+		t.Errorf("%d attached, message %q; want 3, and one that says what is missing", attached, message)
+	}
+	eventually(t, "the message says why", func() bool {
+		_, message, _ := b.Status(string(b.object.UID))
+		return bytes.Contains([]byte(message), []byte("connection refused")) && bytes.Contains([]byte(message), []byte(digest))
+	})
+	b.hears(t, "without a scenario", 1)
+	if c := b.counters()["node-1"]; c.Drops[radio.Silent] != 1 {
+		t.Errorf("drops %v; want one by a silent radio", c.Drops)
+	}
+	b.server.set(nil)
+	b.server.mu.Lock()
+	b.server.scenarios[digest] = content
+	b.server.mu.Unlock()
+	b.ready(t)
+	b.hears(t, "with the scenario", 1, 2, 3)
+}
+
+func TestWhatLinksHeardIsCountedWithTheirPathloss(t *testing.T) {
+	b := newAirBed(t, 3, rfpipeOf())
+	b.play(losses(t, loss3{0, 1, 2, 105}, loss3{0, 1, 3, 112}, loss3{0, 2, 3, 80}))
+	b.begin(t)
+	b.ready(t)
+	b.hears(t, "in range", 1, 2)
+	links := b.Counters(false)[0].Links
+	if len(links) != 2 {
+		t.Fatalf("links %+v; want those of node-2 and node-3 from node-1", links)
+	}
+	if l := links[0]; l.Receiver != "node-2" || l.From != "node-1" || l.Heard != 1 || l.Missed() != nil || l.PathlossDB != 105 || math.Abs(l.SINRDB-5) > 0.01 {
+		t.Errorf("link %+v; want one frame heard by node-2, 5 dB above the noise over 105 dB", l)
+	}
+	if l := links[1]; l.Receiver != "node-3" || l.Heard != 0 || l.Missed()["belowSensitivity"] != 1 || l.PathlossDB != 112 {
+		t.Errorf("link %+v; want one frame missed by node-3 below its sensitivity", l)
+	}
+}
+
+func tdmaOf() v1alpha1.WaveformSpec {
+	return v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{PHY: phyLayer(), Rate: "1Mbit",
+		Structure: v1alpha1.TDMAStructure{Frames: 1, SlotDuration: "20ms", SlotOverhead: "0ms"}}}
+}
+
+// schedule of one frame of 20 ms slots, one for each of the given NEM ids. Node 1 listens in the first if it has none.
+func schedule(senders ...int) string {
+	text := fmt.Sprintf(`<emane-tdma-schedule><structure frames="1" slots="%d" slotoverhead="0" slotduration="20000" bandwidth="1M"/>`+
+		`<multiframe frequency="300M" power="0" class="0" datarate="1M"><frame index="0">`, len(senders))
+	for slot, nem := range senders {
+		text += fmt.Sprintf(`<slot index="%d" nodes="%d"/>`, slot, nem)
+	}
+	if !slices.Contains(senders, 1) {
+		text += `<slot index="0" nodes="1"><rx/></slot>`
+	}
+	return text + `</frame></multiframe></emane-tdma-schedule>`
+}
+
+func TestATDMANetworkFollowsItsSchedules(t *testing.T) {
+	b := newAirBed(t, 3, tdmaOf())
+	b.play(everybodyNear(t))
+	b.begin(t)
+	b.ready(t)
+	b.hears(t, "with a generated schedule", 1, 2, 3)
+	b.hears(t, "with a generated schedule", 3, 1, 2)
+	b.now(t, v1alpha1.RadioChange{Schedule: schedule(2, 3, 2)})
+	b.hears(t, "by a schedule of its own", 2, 1, 3)
+	// Node 1 has no slot: its frame waits until it has one again.
+	b.pods[0].sendBroadcasts(t, 1)
+	eventually(t, "node-1's frame is in its queue", func() bool { return b.counters()["node-1"].InFlight == 1 })
+	b.hears(t, "while node-1 must wait", 3, 1, 2)
+	if c := b.counters()["node-1"]; c.InFlight != 1 || c.Classes[0] != 1 {
+		t.Errorf("node-1 has %d frames under way, by class %v; want one in class 0", c.InFlight, c.Classes)
+	}
+	before := b.counters()["node-2"].FramesReceived
+	b.now(t, v1alpha1.RadioChange{Schedule: schedule(1, 2, 3)})
+	eventually(t, "node-1's frame reaches node-2", func() bool { return b.counters()["node-2"].FramesReceived == before+1 })
+	if c := b.counters()["node-1"]; c.Slots.Used+c.Slots.Missed < 2 {
+		t.Errorf("node-1 used %d slots; want at least 2", c.Slots.Used)
+	}
+	t.Logf("slots of node-1: %+v", b.counters()["node-1"].Slots)
+}
+
+func TestAScheduleThatCannotBeIsNamedAndLeftOut(t *testing.T) {
+	b := newAirBed(t, 3, tdmaOf())
+	b.play(everybodyNear(t))
+	b.begin(t)
+	b.ready(t)
+	b.now(t, v1alpha1.RadioChange{Schedule: "<nonsense/>"})
+	if _, message, _ := b.Status(string(b.object.UID)); !strings.Contains(message, "change at 1m0") || !strings.Contains(message, "schedule") {
+		t.Errorf("message %q; want the change and its schedule named", message)
+	}
+	b.hears(t, "with the schedule before", 1, 2, 3)
+}
+
+func TestChangesOfTheTimelineComeAtTheirMoments(t *testing.T) {
+	const step = 300 * time.Millisecond
+	for name, c := range map[string]struct{ deaf, again v1alpha1.RadioChange }{
+		"jammer": {v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "red", Pathloss: ptr.To(v1alpha1.Decibel("60dB")), Power: ptr.To(v1alpha1.Power("10dBm"))}},
+			v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "red", Off: true}}},
+		"power": {v1alpha1.RadioChange{From: "all", Radio: &v1alpha1.RadioPatch{TransmitPower: ptr.To(v1alpha1.Power("-50dBm"))}},
+			v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: ptr.To(v1alpha1.Power("0dBm"))}}},
+		"radio silence": {v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{Transmit: ptr.To(false)}},
+			v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{Transmit: ptr.To(true)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := rfpipeOf()
+			w.RFPipe.Interference = v1alpha1.InterferenceOutOfBand
+			b := newAirBed(t, 3, w)
+			b.play(everybodyNear(t))
+			t0 := time.Now().Add(time.Second)
+			b.object.Spec.T0 = &metav1.MicroTime{Time: t0}
+			b.object.Spec.Changes = []v1alpha1.TimedRadioChange{{AtNanoseconds: int64(step), RadioChange: c.deaf}, {AtNanoseconds: int64(2 * step), RadioChange: c.again}}
+			b.begin(t)
+			b.ready(t)
+			if c.deaf.Jammer != nil {
+				eventually(t, "both steps are prepared", func() bool { return b.Counters(false)[0].Steps == 2 })
+				if late := b.Counters(false)[0].LateSteps; late > 0 {
+					t.Skipf("the machine is too busy: %d steps were late", late)
+				}
+			}
+			kinds := map[bool]int{}
+			for time.Since(t0) < 3*step {
+				already := b.changes.carriedOut.Load()
+				heard, before, after := b.broadcast(t, 1)
+				first, last := (before-t0.UnixNano())/int64(step), (after-t0.UnixNano())/int64(step)
+				if before < t0.UnixNano() {
+					first = 0
+				}
+				if first != last || already != uint64(first) || b.changes.carriedOut.Load() != already {
+					continue // a change fell due meanwhile, or was late
+				}
+				want := 1
+				if first == 1 {
+					want = 0
+				}
+				kinds[want == 1]++
+				if heard["node-2"] != want {
+					t.Errorf("after %d changes node-2 heard %d frames; want %d", first, heard["node-2"], want)
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+			t.Logf("%d frames had to be heard, %d not; %d changes late, %d steps late", kinds[true], kinds[false], b.changes.late.Load(), b.Counters(false)[0].LateSteps)
+		})
+	}
+}

@@ -1,0 +1,417 @@
+package worker
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Hosts joins the networks' ports on this host with those on others.
+type Hosts struct {
+	HostsOptions
+	peers *peers.Peers
+
+	// wiring protects what connects networks; the manager's lock may be held when it is taken, not the other way round.
+	wiring  sync.RWMutex
+	spreads map[string]*spread // by the network's UID
+	byID    map[networkID]*spread
+	known   map[string]peers.Address // by host
+	lost    map[string]lostHost
+	counted map[string]*hostCounters
+	// leaving are hosts that share no network with this one any more, by when that was.
+	leaving map[string]time.Time
+}
+
+// lingering is how long a host that shares no network any more is still answered: it may learn of that later, and is not to
+// take this one for lost.
+const lingering = 10 * time.Second
+
+// HostsOptions of Hosts.
+type HostsOptions struct {
+	// Host is this host's name, Address where the others reach its Conn.
+	Host, Address string
+	Key           peers.PrivateKey
+	Conn          peers.Conn
+	Manager       *Manager
+	// Told gives the time that other hosts are told for one of CLOCK_MONOTONIC; nil for that itself. Tests skew it.
+	Told func(monotonic int64) int64
+	// MTU of the path to another host; nil asks the kernel.
+	MTU func(to netip.AddrPort) int
+}
+
+// spread is a network with ports here and elsewhere.
+type spread struct {
+	id      networkID
+	runUID  string
+	object  *v1alpha1.RadioNetwork
+	running *radio.Network
+	hosts   map[string]*farHost
+	ports   map[int]*farPort // by NEM id
+	// apart are hosts with members that this network's waveform cannot reach.
+	apart []string
+}
+
+type farPort struct {
+	host *farHost
+	port *radio.Port
+}
+
+// farHost takes a network's transmissions to another host. It implements radio.Host.
+type farHost struct {
+	id   networkID
+	name string
+	peer *peers.Peer
+	told func(int64) int64
+}
+
+// Ship implements radio.Host.
+func (f *farHost) Ship(s *radio.Shipment) {
+	f.peer.Send(appendShipment(f.peer.Buffer(), f.id, s, f.told))
+}
+
+// lostHost is a host that nothing comes from.
+type lostHost struct {
+	since   int64 // Unix epoch in nanoseconds
+	notSent uint64
+}
+
+// hostCounters count the transmissions of another host.
+type hostCounters struct {
+	received, late, unusable atomic.Uint64
+	worst                    atomic.Int64 // since the last sample
+}
+
+// NewHosts begins to listen to other hosts once its Run is called; the manager knows of it from now on.
+func NewHosts(o HostsOptions) *Hosts {
+	if o.Told == nil {
+		o.Told = func(monotonic int64) int64 { return monotonic }
+	}
+	h := &Hosts{HostsOptions: o, spreads: map[string]*spread{}, byID: map[networkID]*spread{}, known: map[string]peers.Address{},
+		lost: map[string]lostHost{}, counted: map[string]*hostCounters{}, leaving: map[string]time.Time{}}
+	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.Told(clock.Monotonic()) },
+		Realtime: clock.Realtime, Receive: h.receive, Changed: h.changed, Log: o.Manager.Log})
+	o.Manager.hosts.Store(h)
+	return h
+}
+
+// connect gives a network the ports that other hosts serve, and takes those away that they do not serve any more; the
+// manager's lock is held.
+func (m *Manager) connect(uid string, n *network) {
+	h := m.hosts.Load()
+	if h == nil {
+		return
+	}
+	h.wiring.Lock()
+	defer h.wiring.Unlock()
+	s := h.spreads[uid]
+	if n == nil || n.running == nil || len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })) == 0 {
+		if s != nil {
+			delete(h.spreads, uid)
+			delete(h.byID, s.id)
+			for _, p := range s.ports {
+				p.port.Detach()
+			}
+			h.tellPeers()
+		}
+		return
+	}
+	if s == nil {
+		s = &spread{id: networkIDOf(uid), hosts: map[string]*farHost{}, ports: map[int]*farPort{}}
+		h.spreads[uid], h.byID[s.id] = s, s
+	}
+	s.object, s.running, s.runUID = n.object, n.running, string(n.object.Spec.Experiment.UID)
+	wanted := h.wanted(n.object)
+	if !crossesHosts(&n.object.Spec.Waveform) {
+		h.keepApart(s, wanted)
+		return
+	}
+	for name := range s.hosts {
+		if !slices.Contains(slices.Collect(maps.Values(wanted)), name) {
+			delete(s.hosts, name)
+		}
+	}
+	for _, name := range wanted {
+		if s.hosts[name] == nil {
+			s.hosts[name] = &farHost{id: s.id, name: name, told: h.Told}
+		}
+	}
+	h.tellPeers()
+	h.place(s, wanted)
+}
+
+// crossesHosts tells that a waveform's model is a radio.Hearer.
+func crossesHosts(w *v1alpha1.WaveformSpec) bool { return w.TDMA == nil }
+
+// keepApart says where members are that cannot be reached, in the status and in the results; the lock is held.
+func (h *Hosts) keepApart(s *spread, wanted map[int]string) {
+	before := s.apart
+	s.apart = slices.Compact(slices.Sorted(maps.Values(wanted)))
+	if len(s.apart) == 0 || slices.Equal(s.apart, before) {
+		return
+	}
+	gap := runapi.RadioGap{TimeNanoseconds: clock.Realtime(), FromNanoseconds: clock.Realtime(), Gap: gapUnreachable, Reason: s.apartness(h.Host)}
+	uid := s.runUID
+	go func() { // a Recorder may take long, and the manager waits
+		if err := h.Manager.Recorder.Record(uid, []runapi.RadioGap{gap}, nil); err != nil {
+			h.Manager.Log.Error("record hosts that are apart", "run", uid, "error", err)
+		}
+	}()
+	h.Manager.Changed(s.object)
+}
+
+func (s *spread) apartness(host string) string {
+	return fmt.Sprintf("network %s has nodes on hosts %s and %s: tdma does not carry frames between hosts: have all its nodes on one",
+		s.object.Spec.Network, host, strings.Join(s.apart, ", "))
+}
+
+// wanted are a network's members on other hosts by NEM id, where they can be reached.
+func (h *Hosts) wanted(object *v1alpha1.RadioNetwork) map[int]string {
+	wanted := map[int]string{}
+	for i := range object.Status.Hosts {
+		entry := &object.Status.Hosts[i]
+		if entry.Host == h.Host || len(entry.NEMs) == 0 || entry.Peer == nil {
+			continue
+		}
+		address, err := parsePeer(entry.Peer)
+		if err != nil {
+			h.Manager.Log.Error("another host's entry in a RadioNetwork's status", "network", object.Name, "host", entry.Host, "error", err)
+			continue
+		}
+		h.known[entry.Host] = address
+		for _, nem := range entry.NEMs {
+			wanted[int(nem)] = entry.Host
+		}
+	}
+	return wanted
+}
+
+func parsePeer(p *v1alpha1.RadioPeer) (a peers.Address, err error) {
+	key, err := base64.StdEncoding.DecodeString(p.Key)
+	if err != nil || len(key) != peers.KeyLength {
+		return a, fmt.Errorf("peer.key %q: want %d bytes in base64", p.Key, peers.KeyLength)
+	}
+	if a.AddrPort, err = netip.ParseAddrPort(p.Address); err != nil {
+		return a, fmt.Errorf("peer.address %q: want an address and a port such as 192.0.2.7:9601: %w", p.Address, err)
+	}
+	a.Key = peers.Key(key)
+	return a, nil
+}
+
+// tellPeers which hosts to talk to: those that share a network with this one. The lock is held.
+func (h *Hosts) tellPeers() {
+	all := map[string]peers.Address{}
+	for _, s := range h.spreads {
+		for name := range s.hosts {
+			all[name] = h.known[name]
+			if h.counted[name] == nil {
+				h.counted[name] = &hostCounters{}
+			}
+		}
+	}
+	h.linger(all)
+	h.peers.Set(all)
+	for name := range h.lost {
+		if _, ok := all[name]; !ok {
+			delete(h.lost, name)
+		}
+	}
+	for _, s := range h.spreads {
+		for name, far := range s.hosts {
+			if far.peer == nil {
+				far.peer = h.peers.Peer(name)
+			}
+		}
+	}
+}
+
+// linger adds the hosts that have been let go lately; the lock is held.
+func (h *Hosts) linger(all map[string]peers.Address) {
+	now := time.Now()
+	for name := range h.known {
+		if _, needed := all[name]; needed {
+			delete(h.leaving, name)
+			continue
+		}
+		if h.leaving[name].IsZero() {
+			h.leaving[name] = now
+		}
+		if now.Sub(h.leaving[name]) < lingering {
+			all[name] = h.known[name]
+		} else {
+			delete(h.known, name)
+			delete(h.leaving, name)
+		}
+	}
+}
+
+// place makes the network's ports elsewhere those that are wanted; the lock is held.
+func (h *Hosts) place(s *spread, wanted map[int]string) {
+	for nem, p := range s.ports {
+		if far := s.hosts[wanted[nem]]; far == nil || far != p.host {
+			p.port.Detach()
+			delete(s.ports, nem)
+		}
+	}
+	members := s.object.Spec.Members
+	for i := range members {
+		member := &members[i]
+		far := s.hosts[wanted[int(member.NEM)]]
+		if far == nil || s.ports[int(member.NEM)] != nil {
+			continue
+		}
+		mac, err := radio.ParseMAC(member.MAC)
+		if err != nil {
+			continue // its own host says so
+		}
+		port, err := s.running.Attach(radio.PortOptions{Name: member.Node, Group: member.Group, NEM: int(member.NEM), MAC: mac, Host: far})
+		if err != nil {
+			continue // it is here by now, and its host's entry is old
+		}
+		s.ports[int(member.NEM)] = &farPort{far, port}
+	}
+}
+
+// receive takes a transmission from another host.
+func (h *Hosts) receive(from string, message []byte) {
+	h.wiring.RLock()
+	counted := h.counted[from]
+	h.wiring.RUnlock()
+	if counted == nil {
+		return // it is none of ours any more
+	}
+	counted.received.Add(1)
+	id, shipment, err := parseShipment(message)
+	if err != nil {
+		counted.unusable.Add(1)
+		h.Manager.Log.Debug("transmission of another host", "host", from, "error", err)
+		return
+	}
+	peer := h.peers.Peer(from)
+	h.wiring.RLock()
+	s := h.byID[id]
+	known := s != nil && s.ports[shipment.Source] != nil && s.ports[shipment.Source].host.name == from
+	h.wiring.RUnlock()
+	if !known || peer == nil {
+		counted.unusable.Add(1)
+		return
+	}
+	there := peer.Clock()
+	if !there.Known {
+		counted.unusable.Add(1)
+		return
+	}
+	now := clock.Monotonic()
+	difference := now - h.Told(now) - int64(there.Offset)
+	shipment.Sent, shipment.Start, shipment.Due = shipment.Sent+difference, shipment.Start+difference, shipment.Due+difference
+	if late := now - shipment.Due; late > 0 {
+		counted.late.Add(1)
+		for worst := counted.worst.Load(); late > worst && !counted.worst.CompareAndSwap(worst, late); worst = counted.worst.Load() {
+			continue
+		}
+	}
+	s.running.Hear(shipment)
+}
+
+// describeHost adds to this host's entry in a network's status what other hosts need, and what is wrong with them.
+func (m *Manager) describeHost(uid string, status *hostStatus) {
+	h := m.hosts.Load()
+	if h == nil {
+		return
+	}
+	m.mu.Lock()
+	var nems []int
+	for _, a := range m.attachments {
+		if a.NetworkUID == uid {
+			nems = append(nems, int(a.Member.NEM))
+		}
+	}
+	m.mu.Unlock()
+	if len(nems) == 0 {
+		return
+	}
+	slices.Sort(nems)
+	var text []string
+	for _, nem := range nems {
+		text = append(text, strconv.Itoa(nem))
+	}
+	public := h.Key.Public()
+	status.nems, status.peer = strings.Join(text, " "), v1alpha1.RadioPeer{Address: h.Address, Key: base64.StdEncoding.EncodeToString(public[:])}
+	if trouble := h.trouble(uid); trouble != "" {
+		status.message = strings.TrimPrefix(status.message+"; "+trouble, "; ")
+	}
+}
+
+// trouble of a network with other hosts.
+func (h *Hosts) trouble(uid string) string {
+	h.wiring.RLock()
+	defer h.wiring.RUnlock()
+	s := h.spreads[uid]
+	if s == nil {
+		return ""
+	}
+	var all []string
+	if len(s.apart) > 0 {
+		all = append(all, s.apartness(h.Host))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
+		if l, ok := h.lost[name]; ok {
+			all = append(all, fmt.Sprintf("host %s: not reachable since %s", name, time.Unix(0, l.since).UTC().Format(time.RFC3339Nano)))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// gapUnreachable is the kind of RadioGap of a host that is lost.
+const gapUnreachable = "hostUnreachable"
+
+// changed takes the news that a host is lost or there again.
+func (h *Hosts) changed(host string, reachable bool, heard int64) {
+	now := clock.Realtime()
+	var notSent uint64
+	for _, state := range h.peers.States() {
+		if state.Host == host {
+			notSent = state.Lost
+		}
+	}
+	h.wiring.Lock()
+	gap := runapi.RadioGap{TimeNanoseconds: now, Gap: gapUnreachable}
+	if reachable {
+		gap.FromNanoseconds, gap.ToNanoseconds, gap.FramesLost = h.lost[host].since, now, notSent-h.lost[host].notSent
+		delete(h.lost, host)
+	} else {
+		if heard == 0 {
+			heard = now
+		}
+		h.lost[host] = lostHost{heard, notSent}
+		gap.FromNanoseconds = heard
+	}
+	runs := map[string][]string{} // the networks by run
+	for _, s := range h.spreads {
+		if s.hosts[host] != nil {
+			runs[s.runUID] = append(runs[s.runUID], s.object.Spec.Network)
+			h.Manager.Changed(s.object)
+		}
+	}
+	h.wiring.Unlock()
+	h.Manager.Log.Warn("another host of a network", "host", host, "reachable", reachable)
+	for uid, networks := range runs {
+		slices.Sort(networks)
+		gap.Reason = fmt.Sprintf("host %s of network %s was not reachable from %s: nothing went between its nodes and this host's", host, strings.Join(networks, ", "), h.Host)
+		if err := h.Manager.Recorder.Record(uid, []runapi.RadioGap{gap}, nil); err != nil {
+			h.Manager.Log.Error("record a lost host", "run", uid, "error", err)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package worker
+
+import (
+	"math"
+	"time"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// linksAtOnce is about how many links the loop is asked for at a time: it takes less than a tenth of a millisecond.
+const linksAtOnce = 2048
+
+// countRadios adds what the model and the surroundings know to the nodes, which are those of the ports in their order; the
+// manager's lock is held. With reset, as for samples, receivers take turns with their links where a second has no room for all.
+func (n *network) countRadios(counted *NetworkCounters, ports []*radio.Port, reset bool) {
+	if counted.Physical = phyOf(&n.object.Spec.Waveform) != nil; !counted.Physical || len(ports) == 0 {
+		return
+	}
+	room, turn := maxLinkSeries, 0
+	if reset {
+		room, turn = runapi.MaxRadioLinks, n.turn%len(ports)
+		n.turn = 0
+	}
+	now, full := clock.Monotonic(), false
+	n.eachReceiver(counted, ports, turn, reset, func(receiver int, links []phy.LinkStatistics) {
+		counted.LinksHeard += len(links)
+		if full = full || len(counted.Links) > 0 && len(counted.Links)+len(links) > room; !full {
+			n.countLinks(counted, ports[receiver], links, now)
+		} else if reset && n.turn == 0 {
+			n.turn = receiver
+		}
+	})
+	if full && !reset {
+		counted.Links = nil
+	}
+	n.countSurroundings(counted, now, reset)
+}
+
+// eachReceiver asks the loop for all ports' statistics, a few at a time, beginning with a turn, and gives their links.
+func (n *network) eachReceiver(counted *NetworkCounters, ports []*radio.Port, turn int, reset bool, give func(receiver int, links []phy.LinkStatistics)) {
+	size := max(linksAtOnce/len(ports), 1)
+	links, ends := make([]phy.LinkStatistics, 0, size*len(ports)), make([]int, 0, size)
+	for first := 0; first < len(ports); first += size {
+		links, ends = links[:0], ends[:0]
+		n.running.Do(func(_ *radio.Network, model radio.Model) {
+			for i := first; i < min(first+size, len(ports)); i++ {
+				receiver := (turn + i) % len(ports)
+				s, node := n.began.statistics(model, ports[receiver], links, reset), &counted.Nodes[receiver]
+				node.Slots, node.Classes, links = s.slots, s.classes, s.links
+				ends = append(ends, len(links))
+			}
+		})
+		begin := 0
+		for i, end := range ends {
+			give((turn+first+i)%len(ports), links[begin:end])
+			begin = end
+		}
+	}
+}
+
+func (n *network) countLinks(counted *NetworkCounters, receiver *radio.Port, links []phy.LinkStatistics, now int64) {
+	for i := range links {
+		l := &links[i]
+		link := LinkCounters{Receiver: receiver.Name, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: math.NaN(), Heard: l.Received, missed: l.Missed}
+		if loss, known := n.air.Pathloss(l.From, receiver, now); known {
+			link.PathlossDB = loss
+		}
+		counted.Links = append(counted.Links, link)
+	}
+}
+
+// Missed transmissions by reason; nil for none.
+func (l *LinkCounters) Missed() (byReason map[string]uint64) {
+	for i, transmissions := range l.missed {
+		if transmissions == 0 {
+			continue
+		}
+		if byReason == nil {
+			byReason = map[string]uint64{}
+		}
+		byReason[(radio.BelowSensitivity + radio.Reason(i)).String()] = transmissions
+	}
+	return byReason
+}
+
+// transmissions heard and missed.
+func (l *LinkCounters) transmissions() uint64 {
+	all := l.Heard
+	for _, missed := range l.missed {
+		all += missed
+	}
+	return all
+}
+
+func (n *network) countSurroundings(counted *NetworkCounters, now int64, reset bool) {
+	if n.outlook == nil {
+		return
+	}
+	steps := n.steps.snapshot(reset)
+	counted.Steps, counted.LateSteps, counted.WorstStepLateness = steps.steps, steps.late, time.Duration(steps.worst)
+	attached := make(map[string]bool, len(counted.Nodes))
+	for i := range counted.Nodes {
+		attached[counted.Nodes[i].Node] = true
+	}
+	m := n.outlook.at(now)
+	for i, member := range n.outlook.preparer.members {
+		if p := m.positions[i]; m.placed[i] && attached[member.Node] {
+			if counted.Positions == nil {
+				counted.Positions = map[string][3]float64{}
+			}
+			counted.Positions[member.Node] = [3]float64{round(p.Latitude, 1e6), round(p.Longitude, 1e6), round(p.Altitude, 10)}
+		}
+	}
+}
+
+// round to a part of the unit.
+func round(value, parts float64) float64 { return math.Round(value*parts) / parts }

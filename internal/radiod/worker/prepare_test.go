@@ -1,0 +1,228 @@
+package worker
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/propagation"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// physical is a network of three nodes on platforms 1 to 3, with T0 at 1000 s.
+func physical(source v1alpha1.PathlossSource, changes ...v1alpha1.TimedRadioChange) *v1alpha1.RadioNetworkSpec {
+	n := networkOf("run", "vhf", "pod-1", "pod-2", "pod-3")
+	n.Spec.Waveform = rfpipeOf()
+	n.Spec.Waveform.RFPipe.PHY.Pathloss = source
+	n.Spec.T0 = &metav1.MicroTime{Time: time.Unix(1000, 0)}
+	n.Spec.Changes = changes
+	for i := range n.Spec.Members {
+		n.Spec.Members[i].Platform = ptr.To(int32(i + 1))
+	}
+	return &n.Spec
+}
+
+func opened(t *testing.T, content []byte) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Open(bytes.NewReader(content), int64(len(content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func lossesScenario(t *testing.T, all ...loss3) *scenario.Scenario {
+	_, content := losses(t, all...)
+	return opened(t, content)
+}
+
+// prepared gives the moment at an offset, and how it was come to: at once, or step by step from before T0.
+func prepared(t *testing.T, spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario, at time.Duration, steps bool) *moment {
+	t.Helper()
+	p := newPreparer(surroundingsOf(spec, compiled))
+	next, more := int64(at), false
+	if steps {
+		next = math.MinInt64 / 2
+	}
+	for {
+		m, err := p.moment(next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next, more = p.following(m.at); !more || next > int64(at) {
+			return m
+		}
+	}
+}
+
+func (m *moment) between(i, j int) float64 { return float64(m.pathloss[3*i+j]) }
+
+func TestPathlossIsThatOfTheScenarioAtItsTime(t *testing.T) {
+	s := lossesScenario(t, loss3{0, 1, 2, 80}, loss3{time.Second, 1, 2, 90}, loss3{time.Second, 2, 3, 70}, loss3{2 * time.Second, 1, 2, 100})
+	spec := physical(v1alpha1.PathlossScenario)
+	for at, want := range map[time.Duration][2]float64{
+		-time.Hour: {80, math.NaN()}, 0: {80, math.NaN()}, time.Second - 1: {80, math.NaN()}, time.Second: {90, 70},
+		2 * time.Second: {100, 70}, time.Hour: {100, 70},
+	} {
+		for _, steps := range []bool{false, true} {
+			m := prepared(t, spec, s, at, steps)
+			got := [2]float64{m.between(0, 1), m.between(2, 1)}
+			if got[0] != want[0] || got[1] != want[1] && !(math.IsNaN(got[1]) && math.IsNaN(want[1])) {
+				t.Errorf("at %v, steps %v: pathloss %v; want %v", at, steps, got, want)
+			}
+			if !math.IsNaN(m.between(0, 2)) {
+				t.Errorf("at %v: pathloss %v of a pair that the scenario does not know; want none", at, m.between(0, 2))
+			}
+		}
+	}
+}
+
+func TestPathlossIsReckonedFromPositionsOfPlatformsAndOfNodesThatStandStill(t *testing.T) {
+	here, there, later := geo.Position{Latitude: 58, Longitude: 8, Altitude: 3}, geo.Position{Latitude: 58.01, Longitude: 8, Altitude: 3}, geo.Position{Latitude: 58.1, Longitude: 8, Altitude: 3}
+	_, content := compile(t, func(b *scenario.Builder) error {
+		return errors.Join(b.Position(0, 1, here), b.Position(time.Second, 1, later))
+	})
+	for source, model := range map[v1alpha1.PathlossSource]propagation.Model{v1alpha1.PathlossFreeSpace: propagation.FreeSpace{}, v1alpha1.PathlossTwoRay: propagation.TwoRay{}} {
+		retune := v1alpha1.TimedRadioChange{AtNanoseconds: int64(2 * time.Second), RadioChange: v1alpha1.RadioChange{From: "node-2",
+			Radio: &v1alpha1.RadioPatch{Frequency: ptr.To(v1alpha1.Frequency("600MHz"))}}}
+		spec := physical(source, retune)
+		spec.Members[1].Platform, spec.Members[1].Position = nil, &v1alpha1.Position{Latitude: "58.01", Longitude: "8", Altitude: "3m"}
+		for at, from := range map[time.Duration]geo.Position{0: here, time.Second: later, 2 * time.Second: later} {
+			for _, steps := range []bool{false, true} {
+				m := prepared(t, spec, opened(t, content), at, steps)
+				back := 300e6
+				if at == 2*time.Second {
+					back = 600e6
+				}
+				for pair, want := range map[[2]int]float64{{0, 1}: model.Pathloss(from, there, 300e6), {1, 0}: model.Pathloss(there, from, back)} {
+					if got := m.between(pair[0], pair[1]); math.Abs(got-want) > 0.01 {
+						t.Errorf("%s at %v, steps %v: pathloss of %v %.3f dB; want %.3f", source, at, steps, pair, got, want)
+					}
+				}
+				if m.placed[2] || !math.IsNaN(m.between(0, 2)) {
+					t.Errorf("%s at %v: a node without a position has a pathloss", source, at)
+				}
+			}
+		}
+	}
+}
+
+func jam(at time.Duration, j v1alpha1.Jammer) v1alpha1.TimedRadioChange {
+	return v1alpha1.TimedRadioChange{AtNanoseconds: int64(at), RadioChange: v1alpha1.RadioChange{Jammer: &j}}
+}
+
+func TestJammersAddUpAndAreReplacedByName(t *testing.T) {
+	power := func(p v1alpha1.Power) *v1alpha1.Power { return &p }
+	loss := ptr.To(v1alpha1.Decibel("60dB"))
+	band, elsewhere := ptr.To(v1alpha1.Frequency("4MHz")), ptr.To(v1alpha1.Frequency("302MHz"))
+	spec := physical(v1alpha1.PathlossScenario,
+		jam(1, v1alpha1.Jammer{Name: "a", Power: power("0dBm"), Pathloss: loss}),
+		jam(2, v1alpha1.Jammer{Name: "b", Power: power("0dBm"), Pathloss: loss, Bandwidth: band}),
+		jam(3, v1alpha1.Jammer{Name: "a", Power: power("-10dBm"), Pathloss: loss}),
+		jam(4, v1alpha1.Jammer{Name: "b", Power: power("0dBm"), Pathloss: loss, Bandwidth: band, Frequency: elsewhere}),
+		jam(5, v1alpha1.Jammer{Name: "b", Off: true}))
+	s := lossesScenario(t, loss3{0, 1, 2, 80})
+	// -60 dBm is 1e-6 mW; of b a quarter falls into the receiver's band of 1 MHz, or half of that at the edge of its own.
+	for at, want := range map[time.Duration]float64{0: 0, 1: 1e-6, 2: 1.25e-6, 3: 0.35e-6, 4: 0.1e-6 + 0.125e-6, 5: 0.1e-6} {
+		for _, steps := range []bool{false, true} {
+			a := airAt(prepared(t, spec, s, at, steps))
+			if got := a.Jamming(&radio.Port{PortOptions: radio.PortOptions{NEM: 2}}, 0, 300e6, 1e6); math.Abs(got-want) > 1e-12 {
+				t.Errorf("at %d, steps %v: %g mW; want %g", at, steps, got, want)
+			}
+		}
+	}
+}
+
+// airAt is an air in which that moment holds for ever.
+func airAt(m *moment) *air {
+	a := &air{}
+	a.track.Store(newTrack([]int{1, 2, 3}, m))
+	return a
+}
+
+func TestAJammerSomewhereIsWeakerFartherAway(t *testing.T) {
+	_, content := compile(t, func(b *scenario.Builder) error {
+		return errors.Join(b.Pathloss(0, 1, 2, 80), b.Position(0, 1, geo.Position{Latitude: 58, Longitude: 8}), b.Position(0, 2, geo.Position{Latitude: 58.1, Longitude: 8}))
+	})
+	spec := physical(v1alpha1.PathlossScenario, jam(0, v1alpha1.Jammer{Name: "a", Power: ptr.To(v1alpha1.Power("40dBm")),
+		Position: &v1alpha1.Position{Latitude: "58.001", Longitude: "8"}}))
+	a := airAt(prepared(t, spec, opened(t, content), 0, false))
+	at := func(nem int) float64 {
+		return a.Jamming(&radio.Port{PortOptions: radio.PortOptions{NEM: nem}}, 0, 300e6, 1e6)
+	}
+	jammer := geo.Position{Latitude: 58.001, Longitude: 8}
+	want := 40 - propagation.FreeSpaceLoss(geo.Distance(jammer, geo.Position{Latitude: 58, Longitude: 8}), 300e6)
+	if got := 10 * math.Log10(at(1)); math.Abs(got-want) > 0.01 {
+		t.Errorf("%.2f dBm near the jammer; want %.2f", got, want)
+	}
+	if near, far := at(1), at(2); far <= 0 || near < 1000*far || at(3) != 0 {
+		t.Errorf("%g mW near, %g far, %g at a node without a position; want a thousandth and less far away, and none", near, far, at(3))
+	}
+}
+
+func TestPathlossThatStaysKeepsItsVersion(t *testing.T) {
+	s := lossesScenario(t, loss3{0, 1, 2, 80}, loss3{time.Second, 1, 2, 90})
+	p := newPreparer(surroundingsOf(physical(v1alpha1.PathlossScenario, jam(10, v1alpha1.Jammer{Name: "a", Off: true})), s))
+	var moments []*moment
+	for _, at := range []int64{0, 10, int64(time.Second)} {
+		m, err := p.moment(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moments = append(moments, m)
+	}
+	if moments[0].version != moments[1].version || moments[1].version == moments[2].version {
+		t.Errorf("versions %d, %d, %d; want a new one only where the pathloss changed", moments[0].version, moments[1].version, moments[2].version)
+	}
+}
+
+func TestStepsThatAreCloserThanTheHostCanTakeComeTogether(t *testing.T) {
+	s := lossesScenario(t, loss3{0, 1, 2, 80}, loss3{time.Second, 1, 2, 90}, loss3{time.Second + 3*time.Microsecond, 1, 2, 91}, loss3{time.Second + time.Millisecond, 1, 2, 92})
+	p := newPreparer(surroundingsOf(physical(v1alpha1.PathlossScenario), s))
+	at, got := int64(0), []int64(nil)
+	for more := true; more; at, more = p.following(at) {
+		if _, err := p.moment(at); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, at)
+	}
+	want := []int64{0, 1e9, 1e9 + 9e3, 1e9 + 1e6} // 9 pairs, a microsecond each
+	if len(got) != len(want) || got[1] != want[1] || got[2] != want[2] || got[3] != want[3] {
+		t.Errorf("steps at %v; want %v", got, want)
+	}
+}
+
+func TestWhatIsPastIsLetGoOfThoughNobodyAsks(t *testing.T) {
+	var all []loss3
+	for i := range 400 {
+		all = append(all, loss3{time.Duration(i) * 10 * time.Millisecond, 1, 2, float64(80 + i%7)})
+	}
+	spec := physical(v1alpha1.PathlossScenario)
+	spec.T0 = &metav1.MicroTime{Time: time.Now()}
+	o, err := newOutlook(surroundingsOf(spec, lossesScenario(t, all...)), &stepCounters{}, func(err error) { t.Errorf("preparation: %v", err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.stop()
+	first := o.current.Load()
+	eventually(t, "the outlook moves on by itself", func() bool { return o.current.Load().at > first.at+int64(500*time.Millisecond) })
+	length := 0
+	for m := o.current.Load(); m != nil; m = m.next.Load() {
+		length++
+	}
+	if most := maxAhead + 150; length > most { // what became due while it waited up to a second
+		t.Errorf("%d moments are kept; want up to %d", length, most)
+	}
+	eventually(t, "the end of the scenario is reached", func() bool {
+		return o.at(clock.Monotonic()).between(0, 1) == all[len(all)-1].dB && o.current.Load().at >= int64(all[len(all)-1].at)
+	})
+}

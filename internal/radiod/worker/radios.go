@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"cmp"
+	"slices"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// means tells that a node's or group's name in a spec means the member.
+func means(name string, member *v1alpha1.Member) bool {
+	return isForAll(name) || name == member.Node || name == member.Group
+}
+
+// isForAll tells that a name means everybody.
+func isForAll(name string) bool { return name == "" || name == link.Everybody }
+
+// nodeRadio is one node's radio as it is now.
+type nodeRadio struct {
+	phy.Radio
+	rateBitsPerSecond float64
+}
+
+// radios are those of a network's members.
+type radios struct {
+	members []v1alpha1.Member
+	byNEM   map[int]int // index of the member
+	own     []nodeRadio
+	common  nodeRadio // of the waveform
+}
+
+func newRadios(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate) *radios {
+	p := phyOf(&spec.Waveform)
+	common := nodeRadio{phy.Radio{FrequencyHertz: p.Frequency.Hertz(), BandwidthHertz: p.Bandwidth.Hertz(), TransmitPowerDBm: p.TransmitPower.DBm(),
+		AntennaGainDBi: p.AntennaGain.DBi(), NoiseFigureDB: p.NoiseFigure.DB(), SubID: cmp.Or(int(p.SubID), 1), Transmit: true}, rate.BitsPerSecond()}
+	r := &radios{members: spec.Members, byNEM: make(map[int]int, len(spec.Members)), own: make([]nodeRadio, len(spec.Members)), common: common}
+	for i := range spec.Members {
+		r.byNEM[int(spec.Members[i].NEM)] = i
+		r.own[i] = common
+	}
+	for i := range spec.Radios {
+		o := &spec.Radios[i]
+		for _, name := range o.Nodes {
+			r.patch(name, &v1alpha1.RadioPatch{TransmitPower: o.TransmitPower, AntennaGain: o.AntennaGain, NoiseFigure: o.NoiseFigure})
+		}
+	}
+	return r
+}
+
+// patch the radios that a name means with what is given. A jammer's and a schedule's changes are none of a radio's.
+func (r *radios) patch(name string, p *v1alpha1.RadioPatch) {
+	for i := range r.members {
+		if means(name, &r.members[i]) {
+			r.own[i].patch(p)
+		}
+	}
+}
+
+func (r *nodeRadio) patch(p *v1alpha1.RadioPatch) {
+	if p.TransmitPower != nil {
+		r.TransmitPowerDBm = p.TransmitPower.DBm()
+	}
+	if p.AntennaGain != nil {
+		r.AntennaGainDBi = p.AntennaGain.DBi()
+	}
+	if p.NoiseFigure != nil {
+		r.NoiseFigureDB = p.NoiseFigure.DB()
+	}
+	if p.Frequency != nil {
+		r.FrequencyHertz = p.Frequency.Hertz()
+	}
+	if p.Transmit != nil {
+		r.Transmit = *p.Transmit
+	}
+	if p.Rate != nil {
+		r.rateBitsPerSecond = p.Rate.BitsPerSecond()
+	}
+}
+
+// snapshot is of what holds now; later patches do not reach it.
+func (r *radios) snapshot() *radios {
+	return &radios{members: r.members, byNEM: r.byNEM, own: slices.Clone(r.own), common: r.common}
+}
+
+// of a port. One that is no member any more does not send.
+func (r *radios) of(p *radio.Port) phy.Radio { return r.radio(p).Radio }
+
+func (r *radios) rate(p *radio.Port) float64 { return r.radio(p).rateBitsPerSecond }
+
+func (r *radios) radio(p *radio.Port) nodeRadio {
+	i, ok := r.byNEM[p.NEM]
+	if !ok {
+		stranger := r.common
+		stranger.Transmit = false
+		return stranger
+	}
+	return r.own[i]
+}

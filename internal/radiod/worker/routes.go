@@ -1,0 +1,201 @@
+package worker
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// RoutingCounters are what a node's routing did on one network.
+type RoutingCounters struct {
+	routing.Counters
+	// Routes that lead through the network, and Neighbours on it that routes lead to.
+	Routes, Neighbours int
+}
+
+// countRouting of all attachments that route.
+func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	all := map[memberKey]*RoutingCounters{}
+	for key, d := range m.routers.domains {
+		if d.instance == nil || !key.finds() {
+			continue
+		}
+		for i, a := range d.attachments {
+			all[a.key()] = &RoutingCounters{Counters: d.instance.Counters(i)}
+		}
+		for _, r := range d.instance.Routes() {
+			c := all[d.attachments[r.Interface].key()]
+			c.Routes++
+			if r.Hops == 1 && r.Destination.Addr() == r.NextHop {
+				c.Neighbours++
+			}
+		}
+	}
+	return all
+}
+
+// finds tells that radiod itself finds the domain's routes, and so knows them and counts packets.
+func (k domainKey) finds() bool {
+	return k.protocol == v1alpha1.RoutingOLSRv2 || k.protocol == v1alpha1.RoutingOLSRv1
+}
+
+var (
+	routingPacketsSent     = nodeMetric("routing_packets_sent_total", "Packets that the routing protocol sent.")
+	routingBytesSent       = nodeMetric("routing_bytes_sent_total", "Bytes of the frames that the routing protocol sent, Ethernet header included.")
+	routingPacketsReceived = nodeMetric("routing_packets_received_total", "Packets that the routing protocol received.")
+	routingBytesReceived   = nodeMetric("routing_bytes_received_total", "Bytes of the frames that the routing protocol received, Ethernet header included.")
+	routingSendErrors      = nodeMetric("routing_send_errors_total", "Packets of the routing protocol that the node's kernel did not take.")
+	routingRoutes          = nodeMetric("routing_routes", "Routes of the node that lead through the network.")
+	routingNeighbours      = nodeMetric("routing_neighbours", "Neighbours on the network that the node has routes to.")
+	routingMetrics         = []*prometheus.Desc{routingPacketsSent, routingBytesSent, routingPacketsReceived, routingBytesReceived, routingSendErrors,
+		routingRoutes, routingNeighbours}
+)
+
+func (c *RoutingCounters) collect(to chan<- prometheus.Metric, labels []string) {
+	if c == nil {
+		return
+	}
+	for desc, value := range map[*prometheus.Desc]uint64{routingPacketsSent: c.PacketsSent, routingBytesSent: c.BytesSent,
+		routingPacketsReceived: c.PacketsReceived, routingBytesReceived: c.BytesReceived, routingSendErrors: c.SendErrors} {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), labels...)
+	}
+	to <- prometheus.MustNewConstMetric(routingRoutes, prometheus.GaugeValue, float64(c.Routes), labels...)
+	to <- prometheus.MustNewConstMetric(routingNeighbours, prometheus.GaugeValue, float64(c.Neighbours), labels...)
+}
+
+// NodeRoutes are the routes of one node's domain.
+type NodeRoutes struct {
+	RunUID, Node, Protocol string
+	key                    domainKey
+	networks               []string // by interface
+	routes                 []olsr.Route
+}
+
+// Routes of all nodes whose routing protocol finds them, sorted by node.
+func (m *Manager) Routes() (all []NodeRoutes) {
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	for key, d := range m.routers.domains {
+		if d.instance == nil || !key.finds() {
+			continue
+		}
+		n := NodeRoutes{RunUID: d.attachments[0].RunUID, Node: d.attachments[0].Member.Node, Protocol: string(key.protocol), key: key, routes: d.instance.Routes()}
+		for _, a := range d.attachments {
+			n.networks = append(n.networks, a.Network)
+		}
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b NodeRoutes) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Protocol, b.Protocol))
+	})
+	return all
+}
+
+// entries of the node's table, by destination.
+func (n *NodeRoutes) entries() map[string]runapi.RadioRoute {
+	entries := make(map[string]runapi.RadioRoute, len(n.routes))
+	for _, r := range n.routes {
+		e := runapi.RadioRoute{To: r.Destination.String(), Network: n.networks[r.Interface], Hops: r.Hops, Metric: r.Metric}
+		if r.NextHop != r.Destination.Addr() {
+			e.Via = r.NextHop.String()
+		}
+		entries[e.To] = e
+	}
+	return entries
+}
+
+// routeLog is what has been written of nodes' routes.
+type routeLog struct {
+	written map[domainKey]writtenRoutes
+	turn    int
+}
+
+type writtenRoutes struct {
+	routes  []olsr.Route // as they were
+	entries map[string]runapi.RadioRoute
+}
+
+// lines with what is new of nodes' routes, up to runapi.MaxRadioRoutes: nodes take turns.
+func (l *routeLog) lines(now int64, nodes []NodeRoutes) (lines []runapi.RadioRoutes) {
+	if l.written == nil {
+		l.written = map[domainKey]writtenRoutes{}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	first, room := l.turn%len(nodes), runapi.MaxRadioRoutes
+	for k := range nodes {
+		n := &nodes[(first+k)%len(nodes)]
+		if room <= 0 {
+			l.turn = (first + k) % len(nodes)
+			return lines
+		}
+		if line := l.line(now, n); line != nil {
+			room -= len(line.Routes) + len(line.Gone)
+			lines = append(lines, *line)
+		}
+	}
+	return lines
+}
+
+// line with what is new of one node's routes, or nil.
+func (l *routeLog) line(now int64, n *NodeRoutes) *runapi.RadioRoutes {
+	before, known := l.written[n.key]
+	if known && len(before.routes) == len(n.routes) && (len(n.routes) == 0 || &before.routes[0] == &n.routes[0]) {
+		return nil // the very same
+	}
+	entries := n.entries()
+	line := &runapi.RadioRoutes{TimeNanoseconds: now, Node: n.Node, Routing: n.Protocol, Whole: !known}
+	for to, e := range entries {
+		if before.entries[to] != e {
+			line.Routes = append(line.Routes, e)
+		}
+	}
+	for to := range before.entries {
+		if _, there := entries[to]; !there {
+			line.Gone = append(line.Gone, to)
+		}
+	}
+	l.written[n.key] = writtenRoutes{n.routes, entries}
+	slices.SortFunc(line.Routes, func(a, b runapi.RadioRoute) int { return cmp.Compare(a.To, b.To) })
+	slices.Sort(line.Gone)
+	if known && len(line.Routes)+len(line.Gone) == 0 {
+		return nil
+	}
+	return line
+}
+
+// sampleRoutes writes what is new of nodes' routes into their runs' logs.
+func (s *Sampler) sampleRoutes(now int64) (failed error) {
+	byRun := map[string][]NodeRoutes{}
+	for _, n := range s.Manager.Routes() {
+		byRun[n.RunUID] = append(byRun[n.RunUID], n)
+	}
+	for uid, nodes := range byRun {
+		r, err := s.run(uid)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		var lines bytes.Buffer
+		encoder := json.NewEncoder(&lines)
+		for _, line := range r.routes.lines(now, nodes) {
+			failed = errors.Join(failed, encoder.Encode(line))
+		}
+		if lines.Len() > 0 {
+			failed = errors.Join(failed, r.spool.append(now, lines.Bytes()))
+		}
+	}
+	return failed
+}

@@ -1,0 +1,466 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// domainKey names a node's part in a routing domain: all its networks with that protocol.
+type domainKey struct {
+	podUID   string
+	protocol v1alpha1.RoutingProtocol
+}
+
+func (k domainKey) id() string { return k.podUID + "_" + string(k.protocol) }
+
+// wantedDomain is what RadioNetworks and attachments say of a node's domain.
+type wantedDomain struct {
+	config      routing.Config
+	attachments []*attachment // by interface
+	silent      []bool        // by interface: the radio may not transmit
+}
+
+// domain is one that runs, or should.
+type domain struct {
+	wantedDomain
+	instance *routing.Instance // nil where it could not be started
+	err      error
+	next     time.Time // of another try
+	saved    int64     // when its state was, by CLOCK_REALTIME
+}
+
+// savedDomain outlives the worker.
+type savedDomain struct {
+	PodUID          string                   `json:"podUID"`
+	Protocol        v1alpha1.RoutingProtocol `json:"protocol"`
+	TimeNanoseconds int64                    `json:"ts"`
+	State           routing.State            `json:"state"`
+}
+
+const (
+	// domainFiles have the states of routers.
+	domainFiles = "routing"
+	// settleRouting is how long changes are waited for: a node's networks come one after the other.
+	settleRouting = 50 * time.Millisecond
+	retryRouting  = time.Second
+	// keepSaved is how long the state of an attachment that cannot be taken up yet is kept.
+	keepSaved = 5 * time.Minute
+)
+
+// routers has the nodes' routing.
+type routers struct {
+	wake chan struct{}
+
+	turn  sync.Mutex // one reconciles at a time
+	host  *routing.Host
+	saved map[domainKey]savedDomain // of earlier workers; nil before the first turn
+	until time.Time                 // then they are let go of
+
+	mu      sync.Mutex // protects the rest; taken after Manager.mu
+	domains map[domainKey]*domain
+}
+
+// muted tells which radios of a network may not transmit.
+type muted struct {
+	all   bool
+	radio func(*radio.Port) phy.Radio // nil for models without radio silence of single nodes
+}
+
+func (q *muted) has(nem int32) bool {
+	if q == nil {
+		return false
+	}
+	return q.all || q.radio != nil && !q.radio(&radio.Port{PortOptions: radio.PortOptions{NEM: int(nem)}}).Transmit
+}
+
+// noteSilence keeps for the routers what holds from now on. It must not block: the network's loop calls it.
+func (m *Manager) noteSilence(n *network, s settings, silent bool) {
+	q := &muted{all: silent}
+	switch s := s.(type) {
+	case pipeSettings:
+		q.radio = s.Radio
+	case slotSettings:
+		q.radio = s.Radio
+	}
+	n.muted.Store(q)
+	poke(m.routers.wake)
+}
+
+// RunRouting has nodes route until ctx ends; then their routes stay, and what the next worker needs is written down.
+func (m *Manager) RunRouting(ctx context.Context) error {
+	again := time.NewTicker(retryRouting)
+	defer again.Stop()
+	saving := time.NewTimer(saveInterval)
+	defer saving.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			m.leaveRouting()
+			return nil
+		case <-m.routers.wake:
+			pause(ctx, settleRouting)
+			m.reconcileRouting()
+		case <-again.C:
+			m.reconcileRouting()
+		case <-saving.C:
+			saving.Reset(m.saveNext())
+		}
+	}
+}
+
+// reconcileRouting starts, changes and stops routing so that it is as wanted.
+func (m *Manager) reconcileRouting() {
+	m.routers.turn.Lock()
+	defer m.routers.turn.Unlock()
+	wanted := m.wantedDomains()
+	if !m.openRouting(len(wanted) > 0) {
+		return
+	}
+	m.routers.mu.Lock()
+	running := maps.Clone(m.routers.domains)
+	m.routers.mu.Unlock()
+	for key, d := range running {
+		if wanted[key] == nil {
+			m.stopDomain(key, d)
+		}
+	}
+	for key, w := range wanted {
+		d := running[key]
+		switch {
+		case d != nil && d.instance != nil && reflect.DeepEqual(d.config, w.config):
+			m.updateDomain(d, w)
+		case d == nil || d.instance != nil || !time.Now().Before(d.next):
+			m.startDomain(key, d, w)
+		}
+	}
+	m.dropSaved()
+}
+
+// openRouting gets ready; there is nothing to do before the first node routes.
+func (m *Manager) openRouting(needed bool) bool {
+	if m.routers.host != nil {
+		return true
+	}
+	if !needed {
+		return false
+	}
+	host, err := routing.NewHost(m.Log)
+	if err == nil {
+		m.routers.host = host
+		err = m.loadSaved()
+	}
+	if err != nil {
+		m.Log.Error("routing", "error", err)
+	}
+	return m.routers.host != nil
+}
+
+func (m *Manager) loadSaved() error {
+	m.routers.saved, m.routers.until = map[domainKey]savedDomain{}, time.Now().Add(keepSaved)
+	if err := os.MkdirAll(filepath.Join(m.StateDirectory, domainFiles), 0o700); err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	all, err := load[savedDomain](m.store, domainFiles)
+	for _, s := range all {
+		m.routers.saved[domainKey{s.PodUID, s.Protocol}] = s
+	}
+	return err
+}
+
+func (m *Manager) dropSaved() {
+	if len(m.routers.saved) == 0 || time.Now().Before(m.routers.until) {
+		return
+	}
+	for key := range m.routers.saved {
+		if err := m.store.remove(domainFiles, key.id()); err != nil {
+			m.Log.Error("routing", "error", err)
+		}
+	}
+	clear(m.routers.saved)
+}
+
+// wantedDomains by the RadioNetworks and attachments that there are.
+func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[domainKey]*wantedDomain{}
+	for _, a := range m.attachments {
+		n := m.networks[a.NetworkUID]
+		if n == nil || n.object.Spec.Routing == nil {
+			continue
+		}
+		protocol := n.object.Spec.Routing.Protocol
+		if protocol == "" || protocol == v1alpha1.RoutingNone {
+			continue
+		}
+		key := domainKey{a.PodUID, protocol}
+		if all[key] == nil {
+			all[key] = &wantedDomain{}
+		}
+		all[key].attachments = append(all[key].attachments, a)
+	}
+	for key, w := range all {
+		slices.SortFunc(w.attachments, func(a, b *attachment) int {
+			if a.Member.Primary != b.Member.Primary {
+				return map[bool]int{true: -1, false: 1}[a.Member.Primary]
+			}
+			return cmp.Compare(a.Interface, b.Interface)
+		})
+		m.configure(key, w)
+	}
+	return all
+}
+
+// configure a domain. The intervals and the metric are those of its first network: a router has one of each.
+func (m *Manager) configure(key domainKey, w *wantedDomain) {
+	first := m.networks[w.attachments[0].NetworkUID].object
+	r := first.Spec.Routing
+	std := func(d *v1alpha1.Duration) time.Duration {
+		if d == nil {
+			return 0
+		}
+		return d.Std()
+	}
+	w.config = routing.Config{Protocol: key.protocol, Hello: std(r.Hello), HelloValidity: std(r.HelloValidity), TC: std(r.TC), TCValidity: std(r.TCValidity),
+		Seed: first.Spec.Seed ^ int64(w.attachments[0].Member.NEM)<<32}
+	if r.Metric == v1alpha1.MetricDAT {
+		w.config.Metric = olsr.DAT
+	}
+	for _, a := range w.attachments {
+		n := m.networks[a.NetworkUID]
+		_, member := m.member(a.key())
+		if member == nil {
+			member = &a.Member
+		}
+		// What is not as it should be, the router names.
+		address, _ := netip.ParsePrefix(member.Address)
+		i := routing.Interface{Name: a.Interface, Index: a.Index, Address: address, MTU: int(n.object.Spec.MTU),
+			RateBitsPerSecond: rateOf(&n.object.Spec.Waveform)}
+		for _, route := range member.Routes {
+			to, toErr := netip.ParsePrefix(route.To)
+			via, viaErr := netip.ParseAddr(route.Via)
+			if toErr == nil && viaErr == nil {
+				i.Routes = append(i.Routes, routing.StaticRoute{To: to.Masked(), Via: via})
+			}
+		}
+		w.config.Interfaces = append(w.config.Interfaces, i)
+		w.silent = append(w.silent, n.muted.Load().has(member.NEM))
+	}
+}
+
+// rateOf a waveform as it begins; 0 is unknown.
+func rateOf(w *v1alpha1.WaveformSpec) float64 {
+	switch {
+	case w.RFPipe != nil:
+		return w.RFPipe.Rate.BitsPerSecond()
+	case w.TDMA != nil:
+		return w.TDMA.Rate.BitsPerSecond()
+	case w.Link != nil && w.Link.Rate != nil:
+		return w.Link.Rate.BitsPerSecond()
+	}
+	return 0
+}
+
+// startDomain starts routing, or starts it again with another configuration or after a failure.
+func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
+	var state routing.State
+	var absent time.Duration
+	if old != nil && old.instance != nil {
+		var err error
+		if state, err = old.instance.State(); err != nil {
+			m.Log.Warn("routing begins anew", "pod", key.podUID, "error", err)
+		}
+		if err := old.instance.Leave(); err != nil {
+			m.Log.Warn("routing", "pod", key.podUID, "error", err)
+		}
+	} else if saved, ok := m.routers.saved[key]; ok {
+		// The routers stood still from when the worker was last seen.
+		state, absent = saved.State, time.Duration(max(clock.Realtime()-max(m.seen, saved.TimeNanoseconds), 0))
+		state.Counters = nil // older than the last sample: a counter that began anew is understood, one that went back is not
+	}
+	d := &domain{wantedDomain: *w}
+	d.silent = make([]bool, len(w.silent))
+	d.instance, d.err = m.startInstance(w, state, absent)
+	if d.err != nil {
+		d.instance, d.next = nil, time.Now().Add(retryRouting)
+		m.Log.Warn("routing", "pod", key.podUID, "protocol", key.protocol, "error", d.err)
+	} else {
+		delete(m.routers.saved, key)
+	}
+	m.routers.mu.Lock()
+	m.routers.domains[key] = d
+	m.routers.mu.Unlock()
+	if d.err == nil {
+		m.updateDomain(d, w)
+		m.save(key, d)
+	}
+	m.changed(d)
+}
+
+func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (*routing.Instance, error) {
+	namespace, err := m.Finder.Find(w.attachments[0].NamespacePath, w.attachments[0].Namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer namespace.Close()
+	return m.routers.host.Adopt(namespace, w.config, s, absent)
+}
+
+// updateDomain tells a router which of its radios may transmit.
+func (m *Manager) updateDomain(d *domain, w *wantedDomain) {
+	for i, silent := range w.silent {
+		if d.silent[i] != silent {
+			d.silent[i] = silent
+			d.instance.Transmit(i, !silent)
+		}
+	}
+	m.routers.mu.Lock()
+	d.attachments = w.attachments
+	err := d.instance.Err()
+	news := fmt.Sprint(err) != fmt.Sprint(d.err)
+	d.err = err
+	m.routers.mu.Unlock()
+	if news {
+		m.changed(d)
+	}
+}
+
+// changed tells that the status of a domain's networks may be another.
+func (m *Manager) changed(d *domain) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range d.attachments {
+		if n := m.networks[a.NetworkUID]; n != nil {
+			m.Options.Changed(n.object)
+		}
+	}
+}
+
+func (m *Manager) stopDomain(key domainKey, d *domain) {
+	m.routers.mu.Lock()
+	delete(m.routers.domains, key)
+	m.routers.mu.Unlock()
+	var err error
+	if d.instance != nil {
+		err = d.instance.Stop()
+	}
+	if err = errors.Join(err, m.store.remove(domainFiles, key.id())); err != nil {
+		m.Log.Warn("end of routing", "pod", key.podUID, "protocol", key.protocol, "error", err)
+	}
+}
+
+// leaveRouting lets go of all routers for the next worker.
+func (m *Manager) leaveRouting() {
+	m.routers.turn.Lock()
+	defer m.routers.turn.Unlock()
+	m.routers.mu.Lock()
+	domains := m.routers.domains
+	m.routers.domains = map[domainKey]*domain{}
+	m.routers.mu.Unlock()
+	for key, d := range domains {
+		if d.instance == nil {
+			continue
+		}
+		m.save(key, d)
+		if err := d.instance.Leave(); err != nil {
+			m.Log.Warn("routing", "pod", key.podUID, "error", err)
+		}
+	}
+	if m.routers.host != nil {
+		if err := m.routers.host.Close(); err != nil {
+			m.Log.Warn("routing", "error", err)
+		}
+		m.routers.host = nil
+	}
+}
+
+const (
+	// saveInterval is how often each router's state is saved, unless that took more than a saveShare of a processor.
+	saveInterval = time.Second
+	saveShare    = 50
+)
+
+// saveNext saves the state that is oldest, and tells when to come again.
+func (m *Manager) saveNext() time.Duration {
+	m.routers.turn.Lock()
+	defer m.routers.turn.Unlock()
+	m.routers.mu.Lock()
+	count, oldest := len(m.routers.domains), domainKey{}
+	var next *domain
+	for key, d := range m.routers.domains {
+		if d.instance != nil && (next == nil || d.saved < next.saved) {
+			oldest, next = key, d
+		}
+	}
+	m.routers.mu.Unlock()
+	if next == nil {
+		return saveInterval
+	}
+	began := time.Now()
+	m.save(oldest, next)
+	return max(saveShare*time.Since(began), saveInterval/time.Duration(count))
+}
+
+// save a router's state for the next worker.
+func (m *Manager) save(key domainKey, d *domain) {
+	now := clock.Realtime()
+	d.saved = now
+	state, err := d.instance.State()
+	if err == nil {
+		err = m.store.put(domainFiles, key.id(), savedDomain{key.podUID, key.protocol, now, state})
+	}
+	if err != nil {
+		m.Log.Warn("save the state of routing", "pod", key.podUID, "error", err)
+	}
+}
+
+// routes tells that a node routes, and its namespace is kept by the sockets for it.
+func (m *Manager) routes(podUID string) bool {
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	for key := range m.routers.domains {
+		if key.podUID == podUID {
+			return true
+		}
+	}
+	return false
+}
+
+// routingTrouble of a network's nodes, or nil.
+func (m *Manager) routingTrouble(networkUID string) error {
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	var failed []string
+	for _, d := range m.routers.domains {
+		for _, a := range d.attachments {
+			if d.err != nil && a.NetworkUID == networkUID {
+				failed = append(failed, fmt.Sprintf("%s: %v", a.Member.Node, d.err))
+			}
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	slices.Sort(failed)
+	if rest := len(failed) - 1; rest > 0 {
+		return fmt.Errorf("%s, and %d more", failed[0], rest)
+	}
+	return errors.New(failed[0])
+}

@@ -1,0 +1,415 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/vishvananda/netlink"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// chain is a network in which each node hears the next one only.
+func chain(protocol v1alpha1.RoutingProtocol, pods ...string) *v1alpha1.RadioNetwork {
+	n := networkOf("run", "vhf", pods...)
+	n.Spec.Waveform.Link.Loss = "100%"
+	for i := 1; i < len(pods); i++ {
+		setLink(n, i, i+1, "0%")
+	}
+	setRouting(n, protocol)
+	return n
+}
+
+// setLink between two nodes, both ways.
+func setLink(n *v1alpha1.RadioNetwork, a, b int, loss v1alpha1.Percent) {
+	name := func(i int) string { return fmt.Sprintf("node-%d", i) }
+	for _, ends := range [][2]string{{name(a), name(b)}, {name(b), name(a)}} {
+		l := v1alpha1.GroupLink{From: ends[0], To: ends[1], LinkModel: v1alpha1.LinkModel{Delay: "1ms", Loss: loss, Limit: 1000}}
+		n.Spec.Links = append(slices.DeleteFunc(slices.Clone(n.Spec.Links), func(o v1alpha1.GroupLink) bool { return o.From == l.From && o.To == l.To }), l)
+	}
+}
+
+func setRouting(n *v1alpha1.RadioNetwork, protocol v1alpha1.RoutingProtocol) {
+	hello, validity, tc, tcValidity := v1alpha1.Duration("200ms"), v1alpha1.Duration("3s"), v1alpha1.Duration("400ms"), v1alpha1.Duration("20s")
+	n.Spec.Routing = &v1alpha1.Routing{Protocol: protocol, Hello: &hello, HelloValidity: &validity, TC: &tc, TCValidity: &tcValidity}
+}
+
+// route has a manager's nodes route until stop is called.
+func route(t *testing.T, m *Manager) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- m.RunRouting(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// bed attaches as many pods to the network.
+func attachAll(t *testing.T, m *Manager, n *v1alpha1.RadioNetwork, pods ...string) (all []*pod) {
+	t.Helper()
+	set(t, m, n)
+	for _, uid := range pods {
+		p := newPod(t, uid)
+		p.attach(t, m, n.Spec.Network)
+		all = append(all, p)
+	}
+	return all
+}
+
+// within a minute: routing takes its time on a busy machine.
+func within(t *testing.T, what string, condition func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !condition() {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("after a minute still not: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// kernelRoutes of the platform in the pod: next hops by destination.
+func (p *pod) kernelRoutes(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	p.do(t, func() error {
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routing.RouteProtocol}, netlink.RT_FILTER_PROTOCOL)
+		for _, r := range routes {
+			via := "direct"
+			if r.Gw != nil {
+				via = r.Gw.String()
+			}
+			found[r.Dst.String()] = via
+		}
+		return err
+	})
+	return found
+}
+
+// alter sends the manager a changed copy of the network.
+func alter(t *testing.T, m *Manager, n *v1alpha1.RadioNetwork, change func(*v1alpha1.RadioNetwork)) *v1alpha1.RadioNetwork {
+	t.Helper()
+	n = n.DeepCopy()
+	n.Generation++
+	change(n)
+	set(t, m, n)
+	return n
+}
+
+var four = []string{"pod-1", "pod-2", "pod-3", "pod-4"}
+
+func TestNodesOutOfRangeReachEachOtherOverOthers(t *testing.T) {
+	for _, protocol := range []v1alpha1.RoutingProtocol{v1alpha1.RoutingOLSRv2, v1alpha1.RoutingOLSRv1} {
+		t.Run(string(protocol), func(t *testing.T) {
+			m := newManager(t)
+			route(t, m)
+			n := chain(protocol, four...)
+			pods := attachAll(t, m, n, four...)
+			took := within(t, "node-1 has a route to node-4 by node-2", func() bool { return pods[0].kernelRoutes(t)["198.18.9.4/32"] == "198.18.9.2" })
+			t.Logf("converged after %v with HELLOs of 200 ms and TCs of 400 ms", took)
+			at := pods[3].listenUDP(t, "198.18.9.4:7000")
+			within(t, "a datagram arrives over three hops", func() bool { return pods[0].reachesUDP(t, "198.18.9.4:7000", at) })
+
+			// Node 2 goes out of node 1's range, node 3 comes into it.
+			alter(t, m, n, func(n *v1alpha1.RadioNetwork) { setLink(n, 1, 2, "100%"); setLink(n, 1, 3, "0%") })
+			took = within(t, "node-1 reaches node-4 by node-3", func() bool { return pods[0].kernelRoutes(t)["198.18.9.4/32"] == "198.18.9.3" })
+			t.Logf("rerouted after %v", took)
+			within(t, "a datagram arrives over two hops", func() bool { return pods[0].reachesUDP(t, "198.18.9.4:7000", at) })
+			within(t, "node-1 reaches node-2 by node-3", func() bool { return pods[0].kernelRoutes(t)["198.18.9.2/32"] == "198.18.9.3" })
+
+			if answer := m.Serve(pods[3].request("DEL", "vhf"), nil); answer.Error != "" {
+				t.Fatal(answer.Error)
+			}
+			within(t, "the routes to a node that went are gone", func() bool { return pods[2].kernelRoutes(t)["198.18.9.4/32"] == "" })
+		})
+	}
+}
+
+func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
+	r := newRadiod(t)
+	m, _ := r.worker(t)
+	stop := route(t, m)
+	pods := attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, four...), four...)
+	within(t, "the ends of the chain have routes to each other", func() bool {
+		return pods[0].kernelRoutes(t)["198.18.9.4/32"] != "" && pods[3].kernelRoutes(t)["198.18.9.1/32"] != ""
+	})
+	at := pods[3].listenUDP(t, "198.18.9.4:7000")
+	within(t, "a datagram arrives", func() bool { return pods[0].reachesUDP(t, "198.18.9.4:7000", at) })
+	before := pods[0].kernelRoutes(t)
+	r.seen(t, m)
+	stop()
+	m.Close()
+	// Longer than a HELLO holds.
+	time.Sleep(3500 * time.Millisecond)
+	if now := pods[0].kernelRoutes(t); fmt.Sprint(now) != fmt.Sprint(before) {
+		t.Fatalf("without a worker the routes are %v; want %v", now, before)
+	}
+	next, _ := r.worker(t)
+	route(t, next)
+	watchRoutes(t, pods[0], before, 4*time.Second)
+	if !pods[0].reachesUDP(t, "198.18.9.4:7000", at) {
+		t.Error("after the gap a datagram did not arrive")
+	}
+	within(t, "the next worker's router sends and receives", func() bool {
+		c := counted(next, "node-1")
+		return c.Routing != nil && c.Routing.Routes == 3 && c.Routing.Neighbours == 1 && c.Routing.PacketsSent > 2 && c.Routing.PacketsReceived > 2
+	})
+}
+
+// watchRoutes fails if the pod's routes are ever others for some time.
+func watchRoutes(t *testing.T, p *pod, want map[string]string, how time.Duration) {
+	t.Helper()
+	for began := time.Now(); time.Since(began) < how; time.Sleep(20 * time.Millisecond) {
+		if now := p.kernelRoutes(t); fmt.Sprint(now) != fmt.Sprint(want) {
+			t.Fatalf("%v after the next worker began the routes are %v; want %v all the time", time.Since(began), now, want)
+		}
+	}
+}
+
+func TestASilentRadioHasItsRouterSilent(t *testing.T) {
+	m := newManager(t)
+	route(t, m)
+	n := rfNetwork(four[:2]...)
+	pods := attachAll(t, m, n, four[:2]...)
+	sent := func() uint64 { return counted(m, "node-1").Routing.PacketsSent }
+	within(t, "the nodes have routes to each other", func() bool { return len(pods[0].kernelRoutes(t)) == 1 && len(pods[1].kernelRoutes(t)) == 1 })
+	change := func(at time.Duration, transmit bool) v1alpha1.TimedRadioChange {
+		return v1alpha1.TimedRadioChange{AtNanoseconds: int64(at), RadioChange: v1alpha1.RadioChange{From: "node-1", Radio: &v1alpha1.RadioPatch{Transmit: &transmit}}}
+	}
+	t0 := time.Now()
+	n = alter(t, m, n, func(n *v1alpha1.RadioNetwork) {
+		n.Spec.T0 = &metav1.MicroTime{Time: t0}
+		// The first one is carried out by the network's loop.
+		n.Spec.Changes = []v1alpha1.TimedRadioChange{change(300*time.Millisecond, false)}
+	})
+	within(t, "the silent node has no routes any more", func() bool { return len(pods[0].kernelRoutes(t)) == 0 && len(pods[1].kernelRoutes(t)) == 0 })
+	before := sent()
+	time.Sleep(time.Second)
+	if now := sent(); now != before {
+		t.Errorf("a silent node sent %d packets", now-before)
+	}
+	alter(t, m, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Changes = append(n.Spec.Changes, change(time.Since(t0), true)) })
+	within(t, "the nodes have routes again", func() bool { return len(pods[0].kernelRoutes(t)) == 1 && len(pods[1].kernelRoutes(t)) == 1 })
+}
+
+// rfNetwork is an RF pipe whose nodes stand side by side.
+func rfNetwork(pods ...string) *v1alpha1.RadioNetwork {
+	n := networkOf("run", "vhf", pods...)
+	n.Spec.Waveform = rfpipeOf()
+	n.Spec.Waveform.RFPipe.PHY.Pathloss = v1alpha1.PathlossFreeSpace
+	for i := range n.Spec.Members {
+		n.Spec.Members[i].Position = &v1alpha1.Position{Latitude: "50", Longitude: "8", Altitude: "100"}
+	}
+	setRouting(n, v1alpha1.RoutingOLSRv2)
+	return n
+}
+
+func TestANodeOfTwoNetworksForwardsBetweenThem(t *testing.T) {
+	m := newManager(t)
+	route(t, m)
+	vhf := networkOf("run", "vhf", "pod-1", "pod-2")
+	uhf := networkOf("run", "uhf", "pod-3", "pod-2")
+	for i := range uhf.Spec.Members {
+		uhf.Spec.Members[i].Address, uhf.Spec.Members[i].Primary = fmt.Sprintf("198.18.10.%d/24", i+1), i == 0
+	}
+	uhf.Spec.Members[0].Node, uhf.Spec.Members[1].Node = "node-3", "node-2"
+	for _, n := range []*v1alpha1.RadioNetwork{vhf, uhf} {
+		setRouting(n, v1alpha1.RoutingOLSRv2)
+		set(t, m, n)
+	}
+	pods := map[string]*pod{}
+	for _, uid := range four[:3] {
+		pods[uid] = newPod(t, uid)
+	}
+	pods["pod-1"].attach(t, m, "vhf")
+	pods["pod-2"].attach(t, m, "vhf")
+	within(t, "the first network routes before the second is there", func() bool { return pods["pod-1"].kernelRoutes(t)["198.18.9.2/32"] == "direct" })
+	pods["pod-2"].attach(t, m, "uhf")
+	pods["pod-3"].attach(t, m, "uhf")
+	within(t, "there is a way from one network into the other", func() bool {
+		return pods["pod-1"].kernelRoutes(t)["198.18.10.1/32"] == "198.18.9.2" && pods["pod-3"].kernelRoutes(t)["198.18.9.1/32"] == "198.18.10.2"
+	})
+	at := pods["pod-3"].listenUDP(t, "198.18.10.1:7000")
+	within(t, "a datagram arrives", func() bool { return pods["pod-1"].reachesUDP(t, "198.18.10.1:7000", at) })
+}
+
+func TestTroubleOfARouterIsInTheStatus(t *testing.T) {
+	m := newManager(t)
+	n := chain(v1alpha1.RoutingOLSRv2, "pod-1")
+	set(t, m, n)
+	p := newPod(t, "pod-1")
+	taken := p.listenUDP(t, "0.0.0.0:269")
+	p.attach(t, m, "vhf")
+	route(t, m)
+	message := func() string { _, text, _ := m.Status("runvhf"); return text }
+	within(t, "the status names the node and the port", func() bool {
+		return strings.Contains(message(), "node-1: routing on vhf, UDP port 269") && strings.Contains(message(), "address already in use")
+	})
+	if err := taken.Close(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "it routes once the port is free", func() bool { return message() == "" && counted(m, "node-1").Routing != nil })
+}
+
+func TestStaticRoutesAreSetAndFollowTheSpec(t *testing.T) {
+	m := newManager(t)
+	route(t, m)
+	n := chain(v1alpha1.RoutingStatic, four[:3]...)
+	n.Spec.Members[0].Routes = []v1alpha1.MemberRoute{{To: "198.18.9.3/32", Via: "198.18.9.2"}, {To: "10.7.0.0/16", Via: "198.18.9.2"}}
+	n.Spec.Members[2].Routes = []v1alpha1.MemberRoute{{To: "198.18.9.1/32", Via: "198.18.9.2"}}
+	pods := attachAll(t, m, n, four[:3]...)
+	within(t, "the routes are there", func() bool { return len(pods[0].kernelRoutes(t)) == 2 && len(pods[2].kernelRoutes(t)) == 1 })
+	at := pods[2].listenUDP(t, "198.18.9.3:7000")
+	within(t, "a datagram arrives", func() bool { return pods[0].reachesUDP(t, "198.18.9.3:7000", at) })
+	n = alter(t, m, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Members[0].Routes = n.Spec.Members[0].Routes[:1] })
+	within(t, "one of them is gone", func() bool { return fmt.Sprint(pods[0].kernelRoutes(t)) == "map[198.18.9.3/32:198.18.9.2]" })
+	alter(t, m, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Routing.Protocol = v1alpha1.RoutingNone })
+	within(t, "without routing there are none", func() bool { return len(pods[0].kernelRoutes(t))+len(pods[2].kernelRoutes(t)) == 0 })
+}
+
+func TestRoutesAndBytesOfRoutingAreInTheRadioLog(t *testing.T) {
+	m := newManager(t)
+	route(t, m)
+	pods := attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, four[:3]...), four[:3]...)
+	s := &Sampler{Manager: m, Host: "host", Directory: t.TempDir(), Log: m.Log}
+	if err := s.Open(); err != nil {
+		t.Fatal(err)
+	}
+	within(t, "node-1 has all routes", func() bool { return len(pods[0].kernelRoutes(t)) == 2 })
+	sample := func() string {
+		before, err := os.ReadFile(s.Directory + "/run.0.jsonl")
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		for _, write := range []func() error{func() error { return s.sample(clock.Realtime(), m.Counters(true)) }, func() error { return s.sampleRoutes(clock.Realtime()) }} {
+			if err := write(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		after, err := os.ReadFile(s.Directory + "/run.0.jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(after[len(before):])
+	}
+	first := sample()
+	if want := `"node":"node-1","routing":"olsrv2","whole":true,"routes":[{"to":"198.18.9.2/32","network":"vhf","hops":1,"metric":1},{"to":"198.18.9.3/32","via":"198.18.9.2","network":"vhf","hops":2,"metric":2}]`; !strings.Contains(first, want) {
+		t.Errorf("log:\n%s\nwant a line with %s", first, want)
+	}
+	for _, line := range strings.Split(first, "\n") {
+		var radio struct{ FramesSent, BytesSent, RoutingPacketsSent, RoutingBytesSent uint64 }
+		if !strings.Contains(line, `"framesSent"`) {
+			continue
+		}
+		if err := json.Unmarshal([]byte(line), &radio); err != nil {
+			t.Fatal(err)
+		}
+		// Nothing but the routing protocol has sent anything. A packet may be under way to the radio.
+		if radio.RoutingPacketsSent == 0 || radio.RoutingPacketsSent-radio.FramesSent > 1 || radio.FramesSent == radio.RoutingPacketsSent && radio.BytesSent != radio.RoutingBytesSent {
+			t.Errorf("sample %s: want as many frames and bytes as the routing protocol sent", line)
+		}
+	}
+	if second := sample(); strings.Contains(second, `"node":"node-1","routing"`) {
+		t.Errorf("routes that have not changed are written again:\n%s", second)
+	}
+	want := `# HELP vignette_radio_routing_routes Routes of the node that lead through the network.
+# TYPE vignette_radio_routing_routes gauge
+vignette_radio_routing_routes{experiment="exp",experiment_namespace="team",network="vhf",node="node-1"} 2
+vignette_radio_routing_routes{experiment="exp",experiment_namespace="team",network="vhf",node="node-2"} 2
+vignette_radio_routing_routes{experiment="exp",experiment_namespace="team",network="vhf",node="node-3"} 2
+`
+	within(t, "all have all routes", func() bool { return len(pods[1].kernelRoutes(t)) == 2 && len(pods[2].kernelRoutes(t)) == 2 })
+	if err := testutil.CollectAndCompare(m, strings.NewReader(want), "vignette_radio_routing_routes"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBabelRoutesWhereItIsInstalled(t *testing.T) {
+	if _, err := exec.LookPath("babeld"); err != nil {
+		t.Skip("babeld is not installed (Debian's package of that name)")
+	}
+	r := newRadiod(t)
+	m, _ := r.worker(t)
+	stop := route(t, m)
+	n := chain(v1alpha1.RoutingBabel, four[:3]...)
+	pods := attachAll(t, m, n, four[:3]...)
+	reaches := func() bool { return pods[0].routeVia(t, "198.18.9.3") == "198.18.9.2" }
+	took := within(t, "babeld has a route over two hops", reaches)
+	t.Logf("babeld converged after %v", took)
+	at := pods[2].listenUDP(t, "198.18.9.3:7000")
+	within(t, "a datagram arrives", func() bool { return pods[0].reachesUDP(t, "198.18.9.3:7000", at) })
+	processes := babelds(t, m)
+	stop()
+	m.Close()
+	next, _ := r.worker(t)
+	route(t, next)
+	within(t, "the next worker has taken up the daemons", func() bool { return len(babelds(t, next)) == 3 })
+	if again := babelds(t, next); !slices.Equal(again, processes) {
+		t.Errorf("babeld processes %v; want those of before, %v", again, processes)
+	}
+	if !reaches() {
+		t.Error("the route is gone with the worker")
+	}
+	alter(t, next, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Routing.Protocol = v1alpha1.RoutingNone })
+	within(t, "the daemons' routes are gone", func() bool { return pods[0].routeVia(t, "198.18.9.3") == "" })
+}
+
+// babelds lists the daemons' process ids.
+func babelds(t *testing.T, m *Manager) (pids []int) {
+	t.Helper()
+	m.routers.turn.Lock()
+	defer m.routers.turn.Unlock()
+	for _, d := range m.routers.domains {
+		if d.instance == nil {
+			continue
+		}
+		s, err := d.instance.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Process != 0 {
+			pids = append(pids, s.Process)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// routeVia gives the next hop that the kernel has for a node's own route, whoever set it.
+func (p *pod) routeVia(t *testing.T, to string) (via string) {
+	t.Helper()
+	p.do(t, func() error {
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Dst: &net.IPNet{IP: netip.MustParseAddr(to).AsSlice(), Mask: net.CIDRMask(32, 32)}}, netlink.RT_FILTER_DST)
+		for _, r := range routes {
+			if r.Gw != nil {
+				via = r.Gw.String()
+			}
+		}
+		return err
+	})
+	return via
+}

@@ -1,0 +1,217 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/scenario"
+)
+
+// ScenarioStore has compiled scenarios by digest; a *client.Client is one.
+type ScenarioStore interface {
+	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
+}
+
+const (
+	// maxScenarioBytes of a compiled scenario: the state folder lies in memory.
+	maxScenarioBytes = 256 << 20
+	scenarioFiles    = "scenarios"
+	fetching         = "fetching-*" // files that are not whole yet
+	// fetchTimeout of one attempt.
+	fetchTimeout = 5 * time.Minute
+	firstFetch   = 500 * time.Millisecond
+	longestFetch = 30 * time.Second
+)
+
+var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// library keeps compiled scenarios in the state folder as long as a network needs them.
+type library struct {
+	directory string
+	wake      chan struct{}
+
+	mu      sync.Mutex
+	open    map[string]*volume
+	missing map[string]*absence
+}
+
+// volume is a scenario that is here. What still plays it after it was put away goes on to have its file.
+type volume struct {
+	*scenario.Scenario
+	file *os.File
+}
+
+// absence of a scenario, which is fetched.
+type absence struct {
+	err   error
+	next  time.Time
+	pause time.Duration
+}
+
+func newLibrary(directory string) (*library, error) {
+	l := &library{directory: filepath.Join(directory, scenarioFiles), wake: make(chan struct{}, 1), open: map[string]*volume{}, missing: map[string]*absence{}}
+	if err := os.MkdirAll(l.directory, 0o700); err != nil {
+		return nil, fmt.Errorf("scenarios: %w", err)
+	}
+	halves, err := filepath.Glob(filepath.Join(l.directory, fetching))
+	for _, half := range halves {
+		err = errors.Join(err, os.Remove(half)) // the worker died while it fetched
+	}
+	return l, err
+}
+
+// get opens a scenario, or has it fetched and tells why it is not here.
+func (l *library) get(digest string) (*scenario.Scenario, error) {
+	if !digestPattern.MatchString(digest) {
+		return nil, fmt.Errorf("scenario %q: want sha256: and 64 hexadecimal digits", digest)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v := l.open[digest]; v != nil {
+		return v.Scenario, nil
+	}
+	v, err := openVolume(l.path(digest))
+	if err == nil {
+		l.open[digest] = v
+		delete(l.missing, digest)
+		return v.Scenario, nil
+	}
+	a := l.missing[digest]
+	if a == nil {
+		a = &absence{pause: firstFetch}
+		l.missing[digest] = a
+		poke(l.wake)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		a.err = errors.Join(err, os.Remove(l.path(digest))) // it is of no use
+	}
+	if a.err != nil {
+		return nil, fmt.Errorf("scenario %s is not here yet, and is fetched again: %w", digest, a.err)
+	}
+	return nil, fmt.Errorf("scenario %s is not here yet", digest)
+}
+
+func (l *library) path(digest string) string {
+	return filepath.Join(l.directory, digest[len("sha256:"):])
+}
+
+func openVolume(path string) (*volume, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	information, err := file.Stat()
+	if err == nil {
+		var s *scenario.Scenario
+		if s, err = scenario.Open(file, information.Size()); err == nil {
+			return &volume{s, file}, nil
+		}
+	}
+	return nil, errors.Join(err, file.Close())
+}
+
+// keep removes the scenarios that are not among those used. Files are closed by the garbage collector, as moments may still be
+// prepared from them.
+func (l *library) keep(used map[string]bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for digest := range l.open {
+		if !used[digest] {
+			delete(l.open, digest)
+		}
+	}
+	for digest := range l.missing {
+		if !used[digest] {
+			delete(l.missing, digest)
+		}
+	}
+	entries, err := os.ReadDir(l.directory)
+	if err != nil {
+		return fmt.Errorf("scenarios: %w", err)
+	}
+	for _, entry := range entries {
+		if digest := "sha256:" + entry.Name(); digestPattern.MatchString(digest) && !used[digest] {
+			err = errors.Join(err, os.Remove(filepath.Join(l.directory, entry.Name())))
+		}
+	}
+	return err
+}
+
+// fetch gets the scenarios that are missing until ctx ends, and calls arrived after each.
+func (l *library) fetch(ctx context.Context, store ScenarioStore, arrived func(digest string)) {
+	timer := time.NewTicker(firstFetch)
+	defer timer.Stop()
+	for {
+		for _, digest := range l.due(time.Now()) {
+			err := l.download(ctx, store, digest)
+			l.note(digest, err)
+			arrived(digest)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+func (l *library) due(now time.Time) (digests []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for digest, a := range l.missing {
+		if !now.Before(a.next) {
+			digests = append(digests, digest)
+		}
+	}
+	return digests
+}
+
+func (l *library) note(digest string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if a := l.missing[digest]; a != nil {
+		a.err, a.next = err, time.Now().Add(a.pause)
+		a.pause = min(2*a.pause, longestFetch)
+	}
+}
+
+// download puts a scenario into the folder in one step, if it is what its digest says.
+func (l *library) download(ctx context.Context, store ScenarioStore, digest string) error {
+	if store == nil {
+		return errors.New("radiod has no server to fetch it from: --token-file is not set")
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	content, err := store.Scenario(ctx, digest)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	file, err := os.CreateTemp(l.directory, fetching)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(file.Name()) }() // it has another name where all went well
+	hash := sha256.New()
+	size, err := io.Copy(io.MultiWriter(file, hash), io.LimitReader(content, maxScenarioBytes+1))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if size > maxScenarioBytes {
+		return fmt.Errorf("it has more than %d bytes", int64(maxScenarioBytes))
+	}
+	if got := "sha256:" + hex.EncodeToString(hash.Sum(nil)); got != digest {
+		return fmt.Errorf("what the server gave has the digest %s", got)
+	}
+	return os.Rename(file.Name(), l.path(digest))
+}

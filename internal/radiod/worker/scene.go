@@ -1,0 +1,77 @@
+package worker
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// scene is what has been written of a network's surroundings and links.
+type scene struct {
+	positions map[string][3]float64
+	links     map[[2]string]uint64 // transmissions heard and missed, by receiver and sender
+	steps     uint64
+}
+
+// sampleScene writes what is new of a network's positions, links and steps.
+func (c *scene) sample(encoder *json.Encoder, now int64, n *NetworkCounters) error {
+	var failed error
+	if moved := c.moved(n.Positions); len(moved) > 0 {
+		failed = encoder.Encode(runapi.RadioPositions{TimeNanoseconds: now, Network: n.Network, Positions: moved})
+	}
+	if n.Steps != c.steps {
+		c.steps = n.Steps
+		failed = errors.Join(failed, encoder.Encode(runapi.RadioSteps{TimeNanoseconds: now, Network: n.Network, Steps: n.Steps, LateSteps: n.LateSteps,
+			WorstStepLatenessSeconds: n.WorstStepLateness.Seconds()}))
+	}
+	for _, links := range c.heard(now, n) {
+		failed = errors.Join(failed, encoder.Encode(links))
+	}
+	return failed
+}
+
+// moved gives the positions that are not written yet, and notes them.
+func (c *scene) moved(positions map[string][3]float64) map[string][3]float64 {
+	moved := map[string][3]float64{}
+	for node, position := range positions {
+		if before, written := c.positions[node]; !written || before != position {
+			moved[node] = position
+		}
+	}
+	c.positions = positions
+	return moved
+}
+
+// heard lists the links with news.
+func (c *scene) heard(now int64, n *NetworkCounters) (lines []*runapi.RadioLinks) {
+	if c.links == nil {
+		c.links = map[[2]string]uint64{}
+	}
+	var line *runapi.RadioLinks
+	for i := range n.Links {
+		l := &n.Links[i]
+		key, count := [2]string{l.Receiver, l.From}, l.transmissions()
+		if c.links[key] == count {
+			continue
+		}
+		c.links[key] = count
+		if line == nil || line.Receiver != l.Receiver {
+			line = &runapi.RadioLinks{TimeNanoseconds: now, Network: n.Network, Receiver: l.Receiver}
+			lines = append(lines, line)
+		}
+		line.From = append(line.From, runapi.RadioLink{Node: l.From, SINRDecibels: hundredths(l.SINRDB), PathlossDecibels: hundredths(l.PathlossDB),
+			Heard: l.Heard, Missed: l.Missed()})
+	}
+	return lines
+}
+
+// hundredths of a figure for JSON, which has neither NaN nor infinity.
+func hundredths(value float64) *float64 {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return nil
+	}
+	value = round(value, 100)
+	return &value
+}

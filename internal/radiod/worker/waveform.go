@@ -1,0 +1,49 @@
+package worker
+
+import (
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// waveform folds a network's spec and changes into the settings of its radio model.
+type waveform interface {
+	// apply carries out one change.
+	apply(change *v1alpha1.RadioChange)
+	// snapshot is what holds now; later changes do not reach it.
+	snapshot() settings
+}
+
+// settings of a radio model as they hold from some moment on.
+type settings interface {
+	// model with these settings, for a new network.
+	model() radio.Model
+	// configure changes a model of the same waveform, on the thread of its loop, without disturbing frames in flight.
+	configure(model radio.Model)
+	// statistics of a port in a model of the same waveform, on the thread of its loop, with its links appended to links. With
+	// reset, what is the worst since the last reset starts anew.
+	statistics(model radio.Model, p *radio.Port, links []phy.LinkStatistics, reset bool) nodeStatistics
+}
+
+// nodeStatistics are what a model knows of one port besides what the engine counts.
+type nodeStatistics struct {
+	slots SlotCounters
+	// classes are the frames that wait by class of service; nil for models without.
+	classes []int
+	// links on which the port has heard or missed something.
+	links []phy.LinkStatistics
+}
+
+// newWaveform makes a network's waveform as it is before its changes, which are given so that all that takes long can be done
+// beforehand: apply runs on the thread of the network's loop. Without a waveform the error says why the network cannot work;
+// with one, what of the changes is left out.
+func newWaveform(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, air *air) (waveform, error) {
+	switch {
+	case spec.Waveform.RFPipe != nil:
+		return newRFPipe(spec, changes, air)
+	case spec.Waveform.TDMA != nil:
+		return newTDMA(spec, changes, air)
+	default:
+		return newLinks(spec), nil
+	}
+}

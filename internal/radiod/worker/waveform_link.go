@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"cmp"
+	"slices"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// links is the waveform link.
+type links struct{ config link.Config }
+
+func newLinks(spec *v1alpha1.RadioNetworkSpec) *links {
+	w := &links{link.Config{Seed: spec.Seed}}
+	if spec.Waveform.Link != nil {
+		w.config.Default = linkParameters(spec.Waveform.Link)
+	}
+	for i := range spec.Links {
+		l := &spec.Links[i]
+		w.config.Links = append(w.config.Links, link.Link{From: l.From, To: l.To, Parameters: linkParameters(&l.LinkModel)})
+	}
+	return w
+}
+
+func (w *links) apply(change *v1alpha1.RadioChange) {
+	if change.Link != nil {
+		patch(w.link(cmp.Or(change.From, link.Everybody), cmp.Or(change.To, link.Everybody)), change.Link)
+	}
+}
+
+// link that a change is for. One that is not there yet begins as the network's own.
+func (w *links) link(from, to string) *link.Parameters {
+	i := slices.IndexFunc(w.config.Links, func(l link.Link) bool { return l.From == from && l.To == to })
+	switch {
+	case i >= 0:
+	case from == link.Everybody && to == link.Everybody:
+		return &w.config.Default
+	default:
+		i = len(w.config.Links)
+		w.config.Links = append(w.config.Links, link.Link{From: from, To: to, Parameters: w.config.Default})
+	}
+	return &w.config.Links[i].Parameters
+}
+
+func (w *links) snapshot() settings {
+	config := w.config
+	config.Links = slices.Clone(config.Links)
+	return linkSettings{config}
+}
+
+type linkSettings struct{ link.Config }
+
+func (s linkSettings) model() radio.Model          { return link.New(s.Config) }
+func (s linkSettings) configure(model radio.Model) { model.(*link.Model).Configure(s.Config) }
+
+// statistics: the engine counts all that there is of links.
+func (s linkSettings) statistics(radio.Model, *radio.Port, []phy.LinkStatistics, bool) (none nodeStatistics) {
+	return none
+}
+
+// linkParameters of a link as the API has it.
+func linkParameters(l *v1alpha1.LinkModel) link.Parameters {
+	p := link.Parameters{Delay: l.Delay.Std(), Jitter: l.Jitter.Std(), NormalJitter: l.JitterDistribution == v1alpha1.JitterNormal,
+		Reorder: l.Reorder, Loss: l.Loss.Fraction(), Duplicate: l.Duplicate.Fraction(), Limit: int(l.Limit)}
+	if l.Rate != nil {
+		p.RateBitsPerSecond = l.Rate.BitsPerSecond()
+	}
+	if l.GilbertElliott != nil {
+		p.GilbertElliott = gilbertElliott(l.GilbertElliott)
+	}
+	if l.LimitBytes != nil {
+		p.LimitBytes = *l.LimitBytes
+	}
+	return p
+}
+
+func gilbertElliott(g *v1alpha1.GilbertElliott) *link.GilbertElliott {
+	return &link.GilbertElliott{GoodToBad: g.GoodToBad.Fraction(), BadToGood: g.BadToGood.Fraction(),
+		LossInGood: g.LossInGood.Fraction(), LossInBad: cmp.Or(g.LossInBad, "100%").Fraction()}
+}
+
+// patch replaces what the patch gives.
+func patch(p *link.Parameters, l *v1alpha1.LinkPatch) {
+	if l.Rate != nil {
+		p.RateBitsPerSecond = l.Rate.BitsPerSecond()
+	}
+	if l.Delay != nil {
+		p.Delay = l.Delay.Std()
+	}
+	if l.Jitter != nil {
+		p.Jitter = l.Jitter.Std()
+	}
+	if l.JitterDistribution != nil {
+		p.NormalJitter = *l.JitterDistribution == v1alpha1.JitterNormal
+	}
+	if l.Reorder != nil {
+		p.Reorder = *l.Reorder
+	}
+	if l.Loss != nil {
+		p.Loss, p.GilbertElliott = l.Loss.Fraction(), nil
+	}
+	if l.GilbertElliott != nil {
+		p.Loss, p.GilbertElliott = 0, gilbertElliott(l.GilbertElliott)
+	}
+	if l.Duplicate != nil {
+		p.Duplicate = l.Duplicate.Fraction()
+	}
+	if l.Limit != nil {
+		p.Limit = int(*l.Limit)
+	}
+	if l.LimitBytes != nil {
+		p.LimitBytes = *l.LimitBytes
+	}
+}

@@ -1,0 +1,253 @@
+package routing
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/olsr"
+)
+
+// Host runs the routing of all nodes of this machine: their routers on one thread, and another goroutine that writes routes.
+type Host struct {
+	log    *slog.Logger
+	epoll  int
+	wake   int // eventfd: there are jobs
+	ended  chan struct{}
+	writer *writer
+
+	mu     sync.Mutex // protects jobs and closed
+	jobs   []func()
+	closed bool
+
+	// The rest belongs to the thread.
+	ports   map[int32]*port
+	due     dueHeap
+	touched []*Instance
+	events  []unix.EpollEvent
+	buffer  []byte
+}
+
+// NewHost starts the thread, which sleeps until there is something to do.
+func NewHost(log *slog.Logger) (*Host, error) {
+	h := &Host{log: log, ended: make(chan struct{}), writer: newWriter(), ports: map[int32]*port{},
+		events: make([]unix.EpollEvent, 64), buffer: make([]byte, 1<<16)}
+	var err error
+	if h.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	if h.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, errors.Join(fmt.Errorf("eventfd: %w", err), unix.Close(h.epoll))
+	}
+	if err := h.add(h.wake); err != nil {
+		return nil, errors.Join(err, unix.Close(h.wake), unix.Close(h.epoll))
+	}
+	go h.run()
+	return h, nil
+}
+
+func (h *Host) add(fd int) error {
+	err := unix.EpollCtl(h.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+	if err != nil {
+		return fmt.Errorf("epoll: %w", err)
+	}
+	return nil
+}
+
+// Close ends the thread; instances must have been left or stopped before.
+func (h *Host) Close() error {
+	h.do(func() {
+		h.mu.Lock()
+		h.closed = true
+		h.mu.Unlock()
+	})
+	<-h.ended
+	h.writer.close()
+	return errors.Join(unix.Close(h.wake), unix.Close(h.epoll))
+}
+
+// do runs f on the thread and waits for it.
+func (h *Host) do(f func()) {
+	done := make(chan struct{})
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return
+	}
+	h.jobs = append(h.jobs, func() { f(); close(done) })
+	h.mu.Unlock()
+	one := [8]byte{1} // whatever the byte order, it is not 0
+	_, _ = unix.Write(h.wake, one[:])
+	select {
+	case <-done:
+	case <-h.ended:
+	}
+}
+
+func (h *Host) run() {
+	runtime.LockOSThread()
+	defer close(h.ended)
+	for !h.over() {
+		n, err := unix.EpollWait(h.epoll, h.events, h.timeout())
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			h.log.Error("routing ends: epoll", "error", err)
+			return
+		}
+		for k := range max(n, 0) {
+			if fd := h.events[k].Fd; fd == int32(h.wake) {
+				h.work()
+			} else if p := h.ports[fd]; p != nil {
+				h.receive(p)
+			}
+		}
+		now := time.Now()
+		for _, i := range h.touched {
+			if i.touched { // else it has been forgotten since
+				i.touched = false
+				h.tick(i, now)
+			}
+		}
+		h.touched = h.touched[:0]
+		for len(h.due) > 0 && !h.due[0].due.After(now) {
+			h.tick(h.due[0], now)
+		}
+	}
+}
+
+func (h *Host) over() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// timeout until the next router has to be called, milliseconds, rounded up; -1 for none.
+func (h *Host) timeout() int {
+	if len(h.due) == 0 {
+		return -1
+	}
+	return int(max(time.Until(h.due[0].due)+time.Millisecond-1, 0) / time.Millisecond)
+}
+
+func (h *Host) work() {
+	var count [8]byte
+	_, _ = unix.Read(h.wake, count[:])
+	h.mu.Lock()
+	jobs := h.jobs
+	h.jobs = nil
+	h.mu.Unlock()
+	for _, job := range jobs {
+		job()
+	}
+}
+
+// batch of packets that one socket may hand in before others have their turn.
+const batch = 16
+
+func (h *Host) receive(p *port) {
+	i := p.instance
+	now := i.time(time.Now())
+	for range batch {
+		from, n, err := p.read(h.buffer)
+		if err != nil {
+			return // nothing more, or the interface is about to go
+		}
+		// What is refused, the router counts.
+		_ = i.router.Receive(now, p.number, from, h.buffer[:n])
+		if !i.touched {
+			i.touched = true
+			h.touched = append(h.touched, i)
+		}
+	}
+}
+
+// tick has a router do what is due, and notes when to come back.
+func (h *Host) tick(i *Instance, now time.Time) {
+	// An interval that the router thinks to be over already would keep the thread busy.
+	next := i.router.Tick(i.time(now)).Add(i.absent)
+	i.due = later(next, now.Add(time.Millisecond))
+	if i.place < 0 {
+		heap.Push(&h.due, i)
+	} else {
+		heap.Fix(&h.due, i.place)
+	}
+	if g := i.router.Generation(); g != i.generation {
+		i.generation = g
+		routes := i.router.Routes()
+		i.routes.Store(&routes)
+		i.kernel.want(i.hops(routes))
+		h.writer.add(i.kernel)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// hops that the kernel is to have.
+func (i *Instance) hops(routes []olsr.Route) map[route]hop {
+	hops := make(map[route]hop, len(routes))
+	for _, r := range routes {
+		next := hop{index: i.config.Interfaces[r.Interface].Index}
+		if !r.Destination.IsSingleIP() || r.Destination.Addr() != r.NextHop {
+			next.via = r.NextHop
+		}
+		hops[r.Destination] = next
+	}
+	return hops
+}
+
+// watch a socket on the thread.
+func (h *Host) watch(p *port) error {
+	if err := h.add(p.fd); err != nil {
+		return err
+	}
+	h.ports[int32(p.fd)] = p
+	return nil
+}
+
+// forget an instance on the thread, and close its sockets.
+func (h *Host) forget(i *Instance) (err error) {
+	for _, p := range i.ports {
+		delete(h.ports, int32(p.fd))
+		err = errors.Join(err, unix.Close(p.fd)) // which takes it out of the epoll, too
+	}
+	i.touched = false
+	if i.place >= 0 {
+		heap.Remove(&h.due, i.place)
+	}
+	return err
+}
+
+// dueHeap has the instances by when they have to be called.
+type dueHeap []*Instance
+
+func (d dueHeap) Len() int           { return len(d) }
+func (d dueHeap) Less(a, b int) bool { return d[a].due.Before(d[b].due) }
+func (d dueHeap) Swap(a, b int) {
+	d[a], d[b] = d[b], d[a]
+	d[a].place, d[b].place = a, b
+}
+
+// Push implements heap.Interface.
+func (d *dueHeap) Push(x any) {
+	i := x.(*Instance)
+	i.place = len(*d)
+	*d = append(*d, i)
+}
+
+// Pop implements heap.Interface.
+func (d *dueHeap) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	last.place = -1
+	return last
+}

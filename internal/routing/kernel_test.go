@@ -1,0 +1,117 @@
+package routing
+
+import (
+	"net/netip"
+	"os"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// node is a namespace with a radio.
+func node(t *testing.T, nem int) *radiotest.Node {
+	t.Helper()
+	if err := radiotest.Missing(); err != nil {
+		t.Skip(err)
+	}
+	n, err := radiotest.NewNode(nem, 1400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+func configOf(n *radiotest.Node, protocol v1alpha1.RoutingProtocol) *Config {
+	return &Config{Protocol: protocol, Interfaces: []Interface{{Name: n.Name, Index: n.Index, Address: netip.MustParsePrefix("198.18.0.1/16"), MTU: 1400}}}
+}
+
+// inKernel lists the node's routes of a metric.
+func inKernel(t *testing.T, namespace *os.File, metric int) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := netns.Do(namespace, func() error {
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{}, 0)
+		for _, r := range routes {
+			if r.Priority == metric {
+				found[r.Dst.String()] = r.Gw.String()
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func opened(t *testing.T, n *radiotest.Node, c *Config) *kernel {
+	t.Helper()
+	k, err := openKernel(n.Namespace, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.close() })
+	return k
+}
+
+func write(t *testing.T, k *kernel, wanted map[route]hop) {
+	t.Helper()
+	k.want(wanted)
+	if err := k.write(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASuccessorKnowsTheRoutesAndTouchesNoOthers(t *testing.T) {
+	n := node(t, 1)
+	c := configOf(n, v1alpha1.RoutingOLSRv2)
+	two, three, four := netip.MustParsePrefix("198.18.0.2/32"), netip.MustParsePrefix("198.18.0.3/32"), netip.MustParsePrefix("198.18.0.4/32")
+	direct, over := hop{index: n.Index}, hop{index: n.Index, via: two.Addr()}
+	first := opened(t, n, c)
+	write(t, first, map[route]hop{two: direct, three: over})
+	err := netns.Do(n.Namespace, func() error { // the node's own, which comes first
+		return netlink.RouteAdd(&netlink.Route{Dst: first.route(four, over).Dst, Gw: two.Addr().AsSlice(), LinkIndex: n.Index})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := opened(t, n, c)
+	if len(next.written) != 2 || next.written[two] != direct || next.written[three] != over {
+		t.Fatalf("the successor knows %v; want the way to the neighbour and the one over it", next.written)
+	}
+	write(t, next, map[route]hop{two: direct, four: over})
+	if got := inKernel(t, n.Namespace, 30); len(got) != 2 || got["198.18.0.4/32"] != "198.18.0.2" || got["198.18.0.2/32"] != "<nil>" {
+		t.Errorf("routes of metric 30: %v; want those that are wanted", got)
+	}
+	if got := inKernel(t, n.Namespace, 0); got["198.18.0.4/32"] != "198.18.0.2" {
+		t.Errorf("the node's own routes: %v; want that to 198.18.0.4 untouched", got)
+	}
+	// Another protocol on the same interface has no use for them.
+	opened(t, n, configOf(n, v1alpha1.RoutingStatic))
+	if got := inKernel(t, n.Namespace, 30); len(got) != 0 {
+		t.Errorf("routes of the protocol before: %v; want none", got)
+	}
+}
+
+func TestARouteThatTheKernelRefusesIsNamedAndTriedAgain(t *testing.T) {
+	n := node(t, 1)
+	k := opened(t, n, configOf(n, v1alpha1.RoutingStatic))
+	to := netip.MustParsePrefix("10.7.0.0/16")
+	k.want(map[route]hop{to: {index: n.Index + 999, via: netip.MustParseAddr("198.18.0.2")}})
+	if err := k.write(); err == nil || k.trouble() == nil {
+		t.Fatal("a route through an interface that is not there was taken")
+	}
+	write(t, k, map[route]hop{to: {index: n.Index, via: netip.MustParseAddr("198.18.0.2")}})
+	if got := inKernel(t, n.Namespace, 20); k.trouble() != nil || len(got) != 1 {
+		t.Errorf("trouble %v, routes %v; want none and one", k.trouble(), got)
+	}
+}

@@ -1,0 +1,119 @@
+package routing
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radiod/netns"
+)
+
+const (
+	// headersInIP are those of IPv4 and UDP, headersOnAir Ethernet's as well: bytes.
+	headersInIP  = 20 + 8
+	headersOnAir = headersInIP + 14
+	// networkControl is the class selector CS6 (RFC 2474 section 4.2.2, RFC 4594 section 3.2) in the IP header's TOS octet.
+	networkControl = 48 << 2
+)
+
+// port is a node's socket for a routing protocol on one interface.
+type port struct {
+	fd       int
+	to       unix.SockaddrInet4
+	instance *Instance
+	number   int // of the interface
+	// Counters since the node was attached.
+	packetsSent, bytesSent, packetsReceived, bytesReceived, sendErrors atomic.Uint64
+}
+
+// openPort makes the socket in the namespace, where it stays.
+func openPort(namespace *os.File, n *Interface, number uint16, to netip.Addr) (*port, error) {
+	p := &port{fd: -1, to: unix.SockaddrInet4{Port: int(number), Addr: to.As4()}}
+	err := netns.Do(namespace, func() (err error) {
+		p.fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
+		return os.NewSyscallError("socket", err)
+	})
+	if err == nil {
+		if err = p.set(n, to); err != nil {
+			err = errors.Join(err, unix.Close(p.fd))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("routing on %s, UDP port %d: %w", n.Name, number, err)
+	}
+	return p, nil
+}
+
+func (p *port) set(n *Interface, to netip.Addr) error {
+	// Bound to its device before the port, so that the sockets of a node's interfaces do not get into each other's way.
+	if err := unix.SetsockoptString(p.fd, unix.SOL_SOCKET, unix.SO_BINDTODEVICE, n.Name); err != nil {
+		return os.NewSyscallError("SO_BINDTODEVICE", err)
+	}
+	options := []struct {
+		name                   string
+		level, option, content int
+	}{
+		{"IP_TOS", unix.IPPROTO_IP, unix.IP_TOS, networkControl},
+		{"IP_TTL", unix.IPPROTO_IP, unix.IP_TTL, 1},
+		{"IP_MULTICAST_TTL", unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, 1},
+		{"IP_MULTICAST_LOOP", unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP, 0},
+		{"SO_BROADCAST", unix.SOL_SOCKET, unix.SO_BROADCAST, 1},
+	}
+	for _, o := range options {
+		if err := unix.SetsockoptInt(p.fd, o.level, o.option, o.content); err != nil {
+			return os.NewSyscallError(o.name, err)
+		}
+	}
+	if to.IsMulticast() {
+		group := &unix.IPMreqn{Multiaddr: to.As4(), Address: n.Address.Addr().As4(), Ifindex: int32(n.Index)}
+		if err := unix.SetsockoptIPMreqn(p.fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF, group); err != nil {
+			return os.NewSyscallError("IP_MULTICAST_IF", err)
+		}
+		if err := unix.SetsockoptIPMreqn(p.fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP, group); err != nil {
+			return os.NewSyscallError("IP_ADD_MEMBERSHIP", err)
+		}
+	}
+	return os.NewSyscallError("bind", unix.Bind(p.fd, &unix.SockaddrInet4{Port: p.to.Port}))
+}
+
+// read one packet.
+func (p *port) read(buffer []byte) (from netip.Addr, n int, err error) {
+	n, address, err := unix.Recvfrom(p.fd, buffer, 0)
+	if err != nil {
+		return from, 0, err
+	}
+	if a, ok := address.(*unix.SockaddrInet4); ok {
+		from = netip.AddrFrom4(a.Addr)
+	}
+	p.packetsReceived.Add(1)
+	p.bytesReceived.Add(uint64(n) + headersOnAir)
+	return from, n, nil
+}
+
+// send is the router's.
+func (i *Instance) send(number int, packet []byte) {
+	p := i.ports[number]
+	if err := unix.Sendto(p.fd, packet, 0, &p.to); err != nil {
+		p.sendErrors.Add(1) // as if the air had lost it
+		return
+	}
+	p.packetsSent.Add(1)
+	p.bytesSent.Add(uint64(len(packet)) + headersOnAir)
+}
+
+func (p *port) begin(c Counters) {
+	p.packetsSent.Store(c.PacketsSent)
+	p.bytesSent.Store(c.BytesSent)
+	p.packetsReceived.Store(c.PacketsReceived)
+	p.bytesReceived.Store(c.BytesReceived)
+	p.sendErrors.Store(c.SendErrors)
+}
+
+func (p *port) counters() Counters {
+	return Counters{PacketsSent: p.packetsSent.Load(), BytesSent: p.bytesSent.Load(), PacketsReceived: p.packetsReceived.Load(),
+		BytesReceived: p.bytesReceived.Load(), SendErrors: p.sendErrors.Load()}
+}

@@ -1,0 +1,266 @@
+// Package routing has nodes route: it runs the OLSR routers of package olsr in the nodes' network namespaces, on one thread
+// for all nodes, sets static routes, and supervises babeld. The kernel's routes are written by netlink, and only those that
+// have changed.
+package routing
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr"
+	v1 "vignette.dev/vignette/internal/olsr/v1"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Config of one routing domain at one node. Zero durations are the protocol's own.
+type Config struct {
+	Protocol   v1alpha1.RoutingProtocol
+	Interfaces []Interface
+	// Hello, HelloValidity, TC and TCValidity as in olsr.Config; babel has Hello only.
+	Hello, HelloValidity, TC, TCValidity time.Duration
+	// Metric of OLSRv2.
+	Metric olsr.Metric
+	// Seed of jitter and of the first sequence numbers.
+	Seed int64
+}
+
+// Interface of the node in the domain.
+type Interface struct {
+	Name  string
+	Index int
+	// Address with the network's prefix length.
+	Address netip.Prefix
+	// MTU in bytes.
+	MTU int
+	// RateBitsPerSecond of a link, for the metric DAT; 0 is unknown.
+	RateBitsPerSecond float64
+	// Routes of protocol static.
+	Routes []StaticRoute
+}
+
+// StaticRoute to a network or node.
+type StaticRoute struct {
+	To  netip.Prefix
+	Via netip.Addr
+}
+
+// State of an Instance that a successor goes on from.
+type State struct {
+	Router []byte `json:"router,omitempty"`
+	// Counters by interface name.
+	Counters map[string]Counters `json:"counters,omitempty"`
+	// Process is babeld's id; 0 for none.
+	Process int `json:"process,omitempty"`
+}
+
+// Counters of control packets at one interface since the node was attached. Bytes are as long as the frames that radios
+// count: with UDP, IP and Ethernet headers.
+type Counters struct {
+	PacketsSent     uint64 `json:"packetsSent"`
+	BytesSent       uint64 `json:"bytesSent"`
+	PacketsReceived uint64 `json:"packetsReceived"`
+	BytesReceived   uint64 `json:"bytesReceived"`
+	// SendErrors are packets that the kernel did not take.
+	SendErrors uint64 `json:"sendErrors,omitempty"`
+}
+
+// Instance is a node's part in one routing domain.
+type Instance struct {
+	config Config
+	host   *Host
+	kernel *kernel
+	routes atomic.Pointer[[]olsr.Route]
+	babel  *babel
+	// What follows is for OLSR, and belongs to the host's thread but for ports' counters.
+	router     olsr.Router
+	ports      []*port
+	absent     time.Duration
+	generation uint64
+	due        time.Time
+	place      int // in the host's heap, -1 for none
+	touched    bool
+}
+
+// Start routes in a namespace. Routes of an earlier instance with the same interfaces are replaced once this one knows better.
+func (h *Host) Start(namespace *os.File, c Config) (*Instance, error) {
+	return h.Adopt(namespace, c, State{}, 0)
+}
+
+// Adopt goes on where an instance with that State was left, which has been absent for some time: as no radio of this host
+// worked meanwhile, nothing runs out because of it. A State that does not fit is left out.
+func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration) (i *Instance, err error) {
+	i = &Instance{config: c, host: h, place: -1, absent: absent}
+	i.routes.Store(&[]olsr.Route{})
+	if i.kernel, err = openKernel(namespace, &c); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, i.Leave())
+		}
+	}()
+	switch c.Protocol {
+	case v1alpha1.RoutingStatic:
+		i.kernel.want(staticRoutes(&c))
+		h.writer.add(i.kernel)
+		return i, nil
+	case v1alpha1.RoutingBabel:
+		i.babel, err = startBabel(namespace, &c, s.Process, h.log)
+		return i, err
+	case v1alpha1.RoutingOLSRv1, v1alpha1.RoutingOLSRv2:
+		return i, i.startRouter(namespace, s)
+	}
+	return i, fmt.Errorf("routing.protocol %q: want static, olsrv2, olsrv1 or babel", c.Protocol)
+}
+
+func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
+	create, port, to := olsr.New, uint16(olsr.Port), func(*Interface) netip.Addr { return olsr.Group }
+	if i.config.Protocol == v1alpha1.RoutingOLSRv1 {
+		create, port, to = v1.New, olsr.PortV1, func(n *Interface) netip.Addr { return broadcastOf(n.Address) }
+	}
+	if i.router, err = create(i.config.olsr(), i.send); err != nil {
+		return err
+	}
+	for n := range i.config.Interfaces {
+		if a := i.config.Interfaces[n].Address; !a.Addr().Is4() {
+			return fmt.Errorf("interface %s: address %v: want IPv4", i.config.Interfaces[n].Name, a)
+		}
+		p, err := openPort(namespace, &i.config.Interfaces[n], port, to(&i.config.Interfaces[n]))
+		if err != nil {
+			return err
+		}
+		p.instance, p.number = i, n
+		p.begin(s.Counters[i.config.Interfaces[n].Name])
+		i.ports = append(i.ports, p)
+	}
+	c, err := i.config.olsr().WithDefaults()
+	if err != nil {
+		return err
+	}
+	// What the kernel has of an earlier instance goes when the domain has had the time to tell of itself.
+	i.kernel.keepUntil = time.Now().Add(2*c.Hello + c.TC)
+	i.host.do(func() { err = i.begin(s.Router) })
+	return err
+}
+
+// begin on the host's thread.
+func (i *Instance) begin(snapshot []byte) error {
+	now := time.Now()
+	if len(snapshot) > 0 {
+		if err := i.router.Restore(i.time(now), snapshot); err != nil {
+			i.host.log.Info("routing begins anew", "interface", i.config.Interfaces[0].Name, "address", i.config.Interfaces[0].Address, "error", err)
+		}
+	}
+	for _, p := range i.ports {
+		if err := i.host.watch(p); err != nil {
+			return err
+		}
+	}
+	i.host.tick(i, now)
+	return nil
+}
+
+func (c *Config) olsr() olsr.Config {
+	o := olsr.Config{Hello: c.Hello, HelloValidity: c.HelloValidity, TC: c.TC, TCValidity: c.TCValidity, Metric: c.Metric, Seed: c.Seed}
+	for k := range c.Interfaces {
+		n := &c.Interfaces[k]
+		o.Interfaces = append(o.Interfaces, olsr.Interface{Name: n.Name, Address: n.Address.Addr(), Prefix: n.Address.Masked(),
+			MTU: n.MTU - headersInIP, RateBitsPerSecond: n.RateBitsPerSecond})
+	}
+	return o
+}
+
+// time of the router, for which the time of its absence has not been.
+func (i *Instance) time(now time.Time) time.Time { return now.Add(-i.absent) }
+
+// Stop ends routing and removes the node's routes.
+func (i *Instance) Stop() error {
+	err := i.end(true)
+	i.kernel.want(nil)
+	i.kernel.keepUntil = time.Time{}
+	return errors.Join(err, i.kernel.write(), i.kernel.close())
+}
+
+// Leave ends this instance for a successor: the routes stay, and babeld goes on.
+func (i *Instance) Leave() error { return errors.Join(i.end(false), i.kernel.close()) }
+
+func (i *Instance) end(stop bool) (err error) {
+	if i.babel != nil {
+		err = i.babel.end(stop)
+	}
+	if len(i.ports) > 0 {
+		i.host.do(func() { err = errors.Join(err, i.host.forget(i)) })
+	}
+	return err
+}
+
+// Transmit says whether the node may transmit on the interface of that index in Config; see olsr.Router.
+func (i *Instance) Transmit(number int, allowed bool) {
+	if i.router == nil {
+		return
+	}
+	i.host.do(func() {
+		now := time.Now()
+		i.router.Transmit(i.time(now), number, allowed)
+		i.host.tick(i, now)
+	})
+}
+
+// Config that the instance was started with.
+func (i *Instance) Config() Config { return i.config }
+
+// Routes that the instance has found, which are in the kernel or on their way there. The slice is never changed. Of protocols
+// static and babel there are none.
+func (i *Instance) Routes() []olsr.Route { return *i.routes.Load() }
+
+// Tables of the router; none for static and babel.
+func (i *Instance) Tables() (t olsr.Tables) {
+	if i.router != nil {
+		i.host.do(func() { t = i.router.Tables() })
+	}
+	return t
+}
+
+// Counters of the interface of that index in Config.
+func (i *Instance) Counters(number int) Counters {
+	if number >= len(i.ports) {
+		return Counters{}
+	}
+	return i.ports[number].counters()
+}
+
+// Err is what is wrong now, or nil.
+func (i *Instance) Err() error {
+	err := i.kernel.trouble()
+	if i.babel != nil {
+		err = errors.Join(err, i.babel.trouble())
+	}
+	return err
+}
+
+// State for a successor.
+func (i *Instance) State() (s State, err error) {
+	if i.babel != nil {
+		s.Process = i.babel.process()
+	}
+	if i.router != nil {
+		i.host.do(func() { s.Router, err = i.router.Snapshot(i.time(time.Now())) })
+	}
+	s.Counters = map[string]Counters{}
+	for n, p := range i.ports {
+		s.Counters[i.config.Interfaces[n].Name] = p.counters()
+	}
+	return s, err
+}
+
+func broadcastOf(p netip.Prefix) netip.Addr {
+	a := p.Addr().As4()
+	for bit := p.Bits(); bit < 32; bit++ {
+		a[bit/8] |= 0x80 >> (bit % 8)
+	}
+	return netip.AddrFrom4(a)
+}

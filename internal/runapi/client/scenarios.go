@@ -1,0 +1,43 @@
+package client
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+)
+
+// Scenario opens the compiled scenario with a digest, sha256:…; IsNotFound tells that the server has none. What is read
+// must be checked against the digest. The caller closes it.
+func (c *Client) Scenario(ctx context.Context, digest string) (io.ReadCloser, error) {
+	response, err := c.do(ctx, http.MethodGet, scenarioPath(digest), nil, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
+// HasScenario tells whether the server has the compiled scenario with a digest. It counts as a use of it, so that it is
+// not deleted for its age.
+func (c *Client) HasScenario(ctx context.Context, digest string) (bool, error) {
+	response, err := c.do(ctx, http.MethodHead, scenarioPath(digest), nil, nil, "")
+	if IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, response.Body.Close()
+}
+
+// PutScenario stores the compiled scenario with that digest, which the server checks; idempotent. Who asks HasScenario
+// first need not send what the server has.
+func (c *Client) PutScenario(ctx context.Context, digest string, content io.Reader) error {
+	response, err := c.do(ctx, http.MethodPut, scenarioPath(digest), nil, content, "application/octet-stream")
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+func scenarioPath(digest string) string { return "/v1/scenarios/" + url.PathEscape(digest) }

@@ -1,0 +1,27 @@
+package runapi
+
+// RadioHost is a line of a host's radio log, told apart by its field peer: what its radiod knows of another host's, about once
+// a second while both have nodes of one network.
+type RadioHost struct {
+	TimeNanoseconds int64 `json:"ts"`
+	// Peer is the other Kubernetes node's name.
+	Peer string `json:"peer"`
+	// Reachable: something has come from it within the last second.
+	Reachable bool `json:"reachable"`
+	// OffsetSeconds is its real-time clock less this host's, and differs from what it really is by no more than
+	// UncertaintySeconds; RoundTripSeconds is that of the exchange it was measured by. They are absent where nothing was measured yet.
+	OffsetSeconds      *float64 `json:"offsetSeconds,omitempty"`
+	UncertaintySeconds *float64 `json:"uncertaintySeconds,omitempty"`
+	RoundTripSeconds   *float64 `json:"roundTripSeconds,omitempty"`
+	// Transmissions sent to it since radiod began, and those that could not be: it was not reachable, or they came too fast.
+	Sent    uint64 `json:"sent"`
+	NotSent uint64 `json:"notSent,omitempty"`
+	// Received transmissions of it; Late are those that came after the time at which they were due, by at most WorstLateSeconds.
+	Received         uint64  `json:"received"`
+	Late             uint64  `json:"late,omitempty"`
+	WorstLateSeconds float64 `json:"worstLateSeconds,omitempty"`
+	// MissingDatagrams of its were lost on the way; Unusable transmissions had a source or network that was not known here (yet), or came
+	// before its clock was known.
+	MissingDatagrams uint64 `json:"missingDatagrams,omitempty"`
+	Unusable         uint64 `json:"unusable,omitempty"`
+}

@@ -1,0 +1,192 @@
+// Package anglovacsv reads the rows of pairs known from analyses of the Anglova scenario:
+//
+//	ts,d,i_nem_id,i_lat,i_lon,i_alt,j_nem_id,j_lat,j_lon,j_alt,pathloss
+//
+// with ts in seconds, d the distance in metres (not used), degrees, metres and dB. There is one row for each unordered pair and
+// time, and its pathloss holds both ways. The first line may name the columns, in another order then.
+package anglovacsv
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/internal/reading"
+)
+
+// Options of reading.
+type Options struct {
+	// AbsoluteTimes takes ts as it is. Otherwise the time of the first row is the scenario's 0.
+	AbsoluteTimes bool
+}
+
+// columns in their usual order.
+var columns = []string{"ts", "d", "i_nem_id", "i_lat", "i_lon", "i_alt", "j_nem_id", "j_lat", "j_lon", "j_alt", "pathloss"}
+
+// Read a file whose name is for errors into a builder. Errors about the file are *scenario.SyntaxError.
+func Read(r io.Reader, name string, b *scenario.Builder, options Options) (scenario.Report, error) {
+	p := parser{builder: b, options: options, name: name, seen: map[[2]int]seen{}, places: map[int]place{}}
+	rows := csv.NewReader(r)
+	rows.ReuseRecord, rows.FieldsPerRecord, rows.TrimLeadingSpace, rows.Comment = true, -1, true, '#'
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			return p.tally.Report(), nil
+		}
+		var syntax *csv.ParseError
+		switch {
+		case errors.As(err, &syntax):
+			return scenario.Report{}, p.errorAt(syntax.Line, syntax.Err)
+		case err != nil:
+			return scenario.Report{}, fmt.Errorf("%s: %w", name, err)
+		}
+		if err := p.row(row); err != nil {
+			line, _ := rows.FieldPos(0)
+			return scenario.Report{}, p.errorAt(line, err)
+		}
+	}
+}
+
+type parser struct {
+	builder *scenario.Builder
+	options Options
+	name    string
+	tally   reading.Tally
+	// column of each of columns in the file; nil until the first row.
+	column map[string]int
+	width  int
+	origin float64
+	begun  bool
+	// seen has the last row of each pair, places the last position of each platform.
+	seen   map[[2]int]seen
+	places map[int]place
+}
+
+type seen struct {
+	at time.Duration
+	dB float64
+}
+
+type place struct {
+	at       time.Duration
+	position geo.Position
+}
+
+func (p *parser) errorAt(line int, err error) error {
+	return &scenario.SyntaxError{File: p.name, Line: line, Reason: err.Error()}
+}
+
+// header says whether the first row names the columns.
+func (p *parser) header(row []string) (bool, error) {
+	p.column, p.width = map[string]int{}, len(row)
+	first := strings.ToLower(strings.TrimPrefix(row[0], "\ufeff"))
+	if _, err := reading.Float([]byte(first), ""); err == nil {
+		if len(row) != len(columns) {
+			return false, fmt.Errorf("the row has %d columns: want %s", len(row), strings.Join(columns, ","))
+		}
+		for i, name := range columns {
+			p.column[name] = i
+		}
+		return false, nil
+	}
+	for i, name := range row {
+		p.column[strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))] = i
+	}
+	for _, name := range columns {
+		if _, ok := p.column[name]; !ok && name != "d" {
+			return false, fmt.Errorf("there is no column %s: want %s", name, strings.Join(columns, ","))
+		}
+	}
+	return true, nil
+}
+
+func (p *parser) row(row []string) error {
+	if p.column == nil {
+		if header, err := p.header(row); header || err != nil {
+			return err
+		}
+	}
+	if len(row) != p.width {
+		return fmt.Errorf("the row has %d columns: want %d", len(row), p.width)
+	}
+	at, err := p.time(row)
+	if err != nil {
+		return err
+	}
+	i, err := p.end(row, "i", at)
+	if err != nil {
+		return err
+	}
+	j, err := p.end(row, "j", at)
+	if err != nil {
+		return err
+	}
+	dB, err := p.float(row, "pathloss")
+	if err != nil {
+		return err
+	}
+	if err := p.pair(at, i, j, dB); err != nil {
+		return err
+	}
+	p.tally.Sentence(at)
+	return nil
+}
+
+func (p *parser) time(row []string) (time.Duration, error) {
+	seconds, err := p.float(row, "ts")
+	if err != nil {
+		return 0, err
+	}
+	if !p.begun && !p.options.AbsoluteTimes {
+		p.origin = seconds
+		p.tally.OriginSeconds(seconds)
+	}
+	p.begun = true
+	return reading.Duration(seconds - p.origin)
+}
+
+// end of the pair: a platform and where it is.
+func (p *parser) end(row []string, which string, at time.Duration) (int, error) {
+	platform, err := reading.Platform([]byte(row[p.column[which+"_nem_id"]]))
+	if err != nil {
+		return 0, fmt.Errorf("%s_nem_id: %w", which, err)
+	}
+	var v [3]float64
+	for i, name := range []string{"_lat", "_lon", "_alt"} {
+		if v[i], err = p.float(row, which+name); err != nil {
+			return 0, err
+		}
+	}
+	position := geo.Position{Latitude: v[0], Longitude: v[1], Altitude: v[2]}
+	last, known := p.places[platform]
+	if known && last.at == at {
+		if last.position != position {
+			return 0, fmt.Errorf("platform %d is at %v and at %v at %g s", platform, last.position, position, at.Seconds())
+		}
+		return platform, nil
+	}
+	p.places[platform] = place{at, position}
+	p.tally.Platform(platform)
+	return platform, p.builder.Position(at, platform, position)
+}
+
+func (p *parser) pair(at time.Duration, i, j int, dB float64) error {
+	key := [2]int{min(i, j), max(i, j)}
+	if last, known := p.seen[key]; known && last.at == at && last.dB != dB {
+		return fmt.Errorf("the pathloss of %d and %d is %v dB and %v dB at %g s: want one row for each pair and time", i, j, last.dB, dB, at.Seconds())
+	}
+	p.seen[key] = seen{at, dB}
+	if err := p.builder.Pathloss(at, i, j, dB); err != nil {
+		return err
+	}
+	return p.builder.Pathloss(at, j, i, dB)
+}
+
+func (p *parser) float(row []string, column string) (float64, error) {
+	return reading.Float([]byte(strings.TrimSpace(strings.TrimPrefix(row[p.column[column]], "\ufeff"))), column)
+}

@@ -1,0 +1,216 @@
+package scenario
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+)
+
+// Options of a Builder.
+type Options struct {
+	// Sorted promises that events come in the order of their times, which saves sorting them.
+	Sorted bool
+	// TemporaryFolder for what does not fit into memory; that of the system if empty. Files in it have no name: nothing is left
+	// behind however the program ends.
+	TemporaryFolder string
+	// eventsInMemory until they are sorted into the temporary folder.
+	eventsInMemory int
+}
+
+// Builder compiles a scenario from events, in bounded memory. Of two events that set the same thing at the same time the later
+// one holds. Times before 0 count as 0, so that EMANE's initial conditions are there from the start. Which events a
+// scenario is made of decides its bytes, not the order in which they come. A Builder is for one goroutine.
+type Builder struct {
+	options Options
+	moments *momentWriter
+	// unsorted has the events until Write; nil if they come sorted.
+	unsorted *sorter
+	last     time.Duration
+	written  bool
+}
+
+// NewBuilder of a scenario.
+func NewBuilder(options Options) *Builder {
+	if options.eventsInMemory == 0 {
+		options.eventsInMemory = 1 << 20
+	}
+	b := &Builder{options: options, moments: newMomentWriter(options.TemporaryFolder)}
+	if !options.Sorted {
+		b.unsorted = &sorter{folder: options.TemporaryFolder, limit: options.eventsInMemory}
+	}
+	return b
+}
+
+// Position of a platform from t on.
+func (b *Builder) Position(t time.Duration, platform int, p geo.Position) error {
+	if err := p.Validate(); err != nil {
+		return fmt.Errorf("platform %d: %w", platform, err)
+	}
+	if math.Abs(p.Longitude) > 180 {
+		p.Longitude = math.Remainder(p.Longitude, 360)
+	}
+	return b.platformEvent(t, position, platform, p.Latitude, p.Longitude, p.Altitude)
+}
+
+// Velocity of a platform from t on.
+func (b *Builder) Velocity(t time.Duration, platform int, v geo.Velocity) error {
+	return b.platformEvent(t, velocity, platform, v.Azimuth, v.Elevation, v.Speed)
+}
+
+// Orientation of a platform from t on.
+func (b *Builder) Orientation(t time.Duration, platform int, o geo.Orientation) error {
+	return b.platformEvent(t, orientation, platform, o.Pitch, o.Roll, o.Yaw)
+}
+
+// AntennaProfile of a platform from t on.
+func (b *Builder) AntennaProfile(t time.Duration, platform int, a AntennaProfile) error {
+	if a.ID < 0 || a.ID > math.MaxUint16 {
+		return fmt.Errorf("platform %d: antenna profile is %d: want 0 to 65535", platform, a.ID)
+	}
+	return b.platformEvent(t, antennaProfile, platform, float64(a.ID), a.Azimuth, a.Elevation)
+}
+
+// Pathloss in dB from t on of what from transmits and to receives.
+func (b *Builder) Pathloss(t time.Duration, from, to int, dB float64) error {
+	return b.loss(t, class{kind: pathloss}, from, to, dB)
+}
+
+// PathlossAt is Pathloss for one transmit frequency; that at 0 Hz holds for all frequencies that have none of their own.
+func (b *Builder) PathlossAt(t time.Duration, from, to int, frequencyHertz uint64, dB float64) error {
+	return b.loss(t, class{pathlossAt, frequencyHertz}, from, to, dB)
+}
+
+func (b *Builder) loss(t time.Duration, c class, from, to int, dB float64) error {
+	if !(math.Abs(dB) <= maxPathlossDB) {
+		return fmt.Errorf("pathloss from %d to %d is %v dB: want a number of at most %d", from, to, dB, maxPathlossDB)
+	}
+	return b.pairEvent(t, c, from, to, [maxWidth]int64{int64(math.Round(dB * scales[pathloss][0]))})
+}
+
+// CommEffect from t on of what from transmits and to receives.
+func (b *Builder) CommEffect(t time.Duration, from, to int, e CommEffect) error {
+	switch {
+	case e.Latency < 0 || e.Jitter < 0:
+		return fmt.Errorf("comm effect from %d to %d has latency %s and jitter %s: want none below 0", from, to, e.Latency, e.Jitter)
+	case !(e.LossPercent >= 0 && e.LossPercent <= 100):
+		return fmt.Errorf("comm effect from %d to %d has loss %v %%: want 0 to 100", from, to, e.LossPercent)
+	case !(e.DuplicationPercent >= 0 && e.DuplicationPercent <= 100):
+		return fmt.Errorf("comm effect from %d to %d has duplication %v %%: want 0 to 100", from, to, e.DuplicationPercent)
+	}
+	scale := scales[commEffect]
+	return b.pairEvent(t, class{kind: commEffect}, from, to, [maxWidth]int64{
+		int64(e.Latency), int64(e.Jitter),
+		int64(math.Round(e.LossPercent * scale[2])), int64(math.Round(e.DuplicationPercent * scale[3])),
+		int64(e.UnicastBitsPerSecond), int64(e.BroadcastBitsPerSecond),
+	})
+}
+
+// FadingSelection from t on of what from transmits and to receives.
+func (b *Builder) FadingSelection(t time.Duration, from, to int, f Fading) error {
+	if f < 0 || f >= fadings {
+		return fmt.Errorf("fading from %d to %d is %s: want none, nakagami or lognormal", from, to, f)
+	}
+	return b.pairEvent(t, class{kind: fadingSelection}, from, to, [maxWidth]int64{int64(f)})
+}
+
+// Extend the scenario's duration to at least t, though nothing changes then.
+func (b *Builder) Extend(t time.Duration) error {
+	if t > MaxDuration {
+		return timeError(t)
+	}
+	b.last = max(b.last, t)
+	return nil
+}
+
+func timeError(t time.Duration) error {
+	return fmt.Errorf("time is %g s: want seconds since the scenario's start, at most a year", t.Seconds())
+}
+
+func (b *Builder) platformEvent(t time.Duration, k kind, platform int, x, y, z float64) error {
+	var values [maxWidth]int64
+	for i, v := range [...]float64{x, y, z} {
+		if !(math.Abs(v) <= 1e9) {
+			return fmt.Errorf("platform %d has a value of %v: want a number", platform, v)
+		}
+		values[i] = int64(math.Round(v * scales[k][i]))
+	}
+	if err := checkPlatform(platform); err != nil {
+		return err
+	}
+	return b.event(t, class{kind: k}, uint16(platform), 0, &values)
+}
+
+func (b *Builder) pairEvent(t time.Duration, c class, from, to int, values [maxWidth]int64) error {
+	if err := cmp.Or(checkPlatform(from), checkPlatform(to)); err != nil {
+		return err
+	}
+	if from == to {
+		return fmt.Errorf("platform %d is given a link to itself", from)
+	}
+	return b.event(t, c, uint16(from), uint16(to), &values)
+}
+
+func checkPlatform(platform int) error {
+	if platform < MinPlatform || platform > MaxPlatform {
+		return fmt.Errorf("platform is %d: want %d to %d", platform, MinPlatform, MaxPlatform)
+	}
+	return nil
+}
+
+func (b *Builder) event(t time.Duration, c class, from, to uint16, values *[maxWidth]int64) error {
+	switch {
+	case b.written:
+		return errors.New("the scenario is written already")
+	case t > MaxDuration:
+		return timeError(t)
+	}
+	t = max(t, 0)
+	if b.unsorted != nil {
+		b.last = max(b.last, t)
+		return b.unsorted.add(event{at: int64(t), class: c, from: from, to: to, values: *values})
+	}
+	if t < b.last && int64(t) < b.moments.at {
+		return fmt.Errorf("event at %g s comes after one at %g s: this builder was promised sorted events", t.Seconds(), time.Duration(b.moments.at).Seconds())
+	}
+	b.last = max(b.last, t)
+	return b.moments.add(int64(t), c, from, to, values)
+}
+
+// Write the compiled form, once; digest is "sha256:…" of its bytes.
+func (b *Builder) Write(w io.Writer) (digest string, err error) {
+	if b.written {
+		return "", errors.New("the scenario is written already")
+	}
+	b.written = true
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if b.unsorted != nil {
+		if err := b.unsorted.each(func(e *event) error { return b.moments.add(e.at, e.class, e.from, e.to, &e.values) }); err != nil {
+			return "", err
+		}
+	}
+	if err := b.moments.finish(); err != nil {
+		return "", err
+	}
+	hash := sha256.New()
+	if err := b.moments.copyTo(io.MultiWriter(w, hash), b.last); err != nil {
+		return "", fmt.Errorf("write the compiled scenario: %w", err)
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// Close gives up what the builder has in temporary files. Write does so too.
+func (b *Builder) Close() error {
+	b.written = true
+	err := b.moments.close()
+	if b.unsorted != nil {
+		err = errors.Join(err, b.unsorted.close())
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+// Package compile makes a compiled scenario of what a Scenario object describes: files, or a generated movement, and the
+// pathloss that a propagation model reckons from positions.
+package compile
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/anglovacsv"
+	"vignette.dev/vignette/internal/scenario/eel"
+	"vignette.dev/vignette/internal/scenario/gpx"
+	"vignette.dev/vignette/internal/scenario/positioncsv"
+	"vignette.dev/vignette/internal/scenario/synthetic"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// maxUnpacked is the size up to which a file that ends in .gz is unpacked.
+const maxUnpacked = 1 << 30
+
+// maxUnknownKinds that a Scenario's status lists.
+const maxUnknownKinds = 16
+
+// Result of a compilation.
+type Result struct {
+	// Digest "sha256:…" of the compiled scenario's bytes.
+	Digest string
+	// Statistics as a Scenario's status has them.
+	Statistics v1alpha1.ScenarioStatistics
+	// Warnings for people: what of the source does not show in the compiled scenario, and why.
+	Warnings []string
+}
+
+// Open gives the bytes of a source, unpacked or not.
+type Open func(v1alpha1.ScenarioSource) ([]byte, error)
+
+// Compile writes the compiled scenario that spec describes. Equal specs and sources give equal bytes. Errors are the author's to
+// put right, unless ctx has ended or w fails; those about a file name it and the line. A scenario that is compiled already, as the
+// field compiled says, is not for Compile.
+func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Writer) (Result, error) {
+	c := &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}}
+	if spec.Compiled != "" {
+		return Result{}, fmt.Errorf("the scenario is compiled already, as %s: there is nothing to compile", spec.Compiled)
+	}
+	b := scenario.NewBuilder(scenario.Options{Sorted: spec.Format == v1alpha1.ScenarioSynthetic})
+	defer b.Close()
+	if err := c.read(b); err != nil {
+		return Result{}, err
+	}
+	if spec.Propagation == nil {
+		return c.finish(b, w)
+	}
+	return c.propagate(b, w)
+}
+
+type compilation struct {
+	ctx      context.Context
+	spec     v1alpha1.ScenarioSpec
+	open     Open
+	unknown  map[string]int64
+	warnings []string
+}
+
+func (c *compilation) read(b *scenario.Builder) error {
+	if c.spec.Format == v1alpha1.ScenarioSynthetic {
+		if c.spec.Synthetic == nil {
+			return errors.New("format synthetic needs the field synthetic")
+		}
+		return synthetic.Generate(*c.spec.Synthetic, b)
+	}
+	files := c.spec.Files()
+	if len(files) == 0 {
+		return fmt.Errorf("format %s needs source or sources", c.spec.Format)
+	}
+	var texts [][]byte
+	for _, source := range files {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		text, err := c.fetch(source)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, text)
+	}
+	origin, err := c.origin(files, texts)
+	if err != nil {
+		return err
+	}
+	for i, source := range files {
+		report, err := c.reader(source, texts[i], origin, b)
+		if err != nil {
+			return err
+		}
+		texts[i] = nil
+		for kind, n := range report.Unknown {
+			c.unknown[kind] += n
+		}
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name of a source, for errors.
+func name(s v1alpha1.ScenarioSource) string { return s.ConfigMap + "/" + s.Key }
+
+func (c *compilation) fetch(source v1alpha1.ScenarioSource) ([]byte, error) {
+	text, err := c.open(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name(source), err)
+	}
+	if !strings.HasSuffix(source.Key, ".gz") {
+		return text, nil
+	}
+	packed, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: its name ends in .gz, but it cannot be unpacked: %w", name(source), err)
+	}
+	text, err = io.ReadAll(io.LimitReader(packed, maxUnpacked+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: cannot be unpacked: %w", name(source), err)
+	}
+	if len(text) > maxUnpacked {
+		return nil, fmt.Errorf("%s: has more than %d bytes when unpacked: compile it with \"vignette scenario push\"", name(source), maxUnpacked)
+	}
+	return text, nil
+}
+
+func (c *compilation) reader(source v1alpha1.ScenarioSource, text []byte, origin time.Time, b *scenario.Builder) (scenario.Report, error) {
+	platform := 0
+	if source.Platform != nil {
+		platform = int(*source.Platform)
+	}
+	r := bytes.NewReader(text)
+	switch c.spec.Format {
+	case v1alpha1.ScenarioEEL:
+		return eel.Read(r, name(source), b, eel.Options{})
+	case v1alpha1.ScenarioAnglovaCSV:
+		return anglovacsv.Read(r, name(source), b, anglovacsv.Options{})
+	case v1alpha1.ScenarioGPX:
+		return gpx.Read(r, name(source), b, gpx.Options{Platform: platform, Origin: origin})
+	case v1alpha1.ScenarioCSV:
+		return positioncsv.Read(r, name(source), b, positioncsv.Options{Platform: platform, Origin: origin, Step: time.Second})
+	}
+	return scenario.Report{}, fmt.Errorf("format is %q: must be eel, anglova-csv, gpx, csv or synthetic", c.spec.Format)
+}
+
+// finish writes what the builder has, and sums it up.
+func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
+	file, err := temporary()
+	if err != nil {
+		return Result{}, err
+	}
+	defer file.Close()
+	digest, err := b.Write(io.MultiWriter(w, file))
+	if err != nil {
+		return Result{}, err
+	}
+	s, err := opened(file)
+	if err != nil {
+		return Result{}, err
+	}
+	st := s.Statistics()
+	statistics := v1alpha1.ScenarioStatistics{Platforms: int32(st.Platforms), Duration: apiDuration(st.Duration), Pathloss: st.Pathloss, Positions: st.Positions}
+	kinds := scenario.Report{Unknown: c.unknown}.UnknownSentences()
+	if len(kinds) > maxUnknownKinds {
+		c.warnings = append(c.warnings, fmt.Sprintf("%d more kinds of sentences are not known", len(kinds)-maxUnknownKinds))
+		kinds = kinds[:maxUnknownKinds]
+	}
+	statistics.UnknownSentences = kinds
+	if st.Platforms == 0 {
+		return Result{}, errors.New("the scenario has no platforms: its sources say nothing that is understood")
+	}
+	if !st.Pathloss {
+		c.warnings = append(c.warnings, "the scenario has no pathloss: give propagation, or use networks that reckon it from positions")
+	}
+	if names := s.Beyond(); len(names) > 0 {
+		c.warnings = append(c.warnings, fmt.Sprintf("the scenario keeps the source's %s, but no radio model heeds them", strings.Join(names, " and ")))
+	}
+	return Result{Digest: digest, Statistics: statistics, Warnings: slices.Clip(c.warnings)}, nil
+}
+
+// apiDuration in a form that the API takes: rounded to milliseconds, without a zero part.
+func apiDuration(d time.Duration) v1alpha1.Duration {
+	if d == 0 {
+		return "0s"
+	}
+	text := d.Round(time.Millisecond).String()
+	text = strings.TrimSuffix(text, "m0s")
+	if text != d.Round(time.Millisecond).String() {
+		text += "m"
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return v1alpha1.Duration(text)
+}
+
+// temporary file that has no name: nothing is left behind however the program ends.
+func temporary() (*os.File, error) {
+	file, err := os.CreateTemp("", "scenario-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func opened(file *os.File) (*scenario.Scenario, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return scenario.Open(file, info.Size())
+}

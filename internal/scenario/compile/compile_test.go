@@ -1,0 +1,272 @@
+package compile
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// files by their keys.
+type files map[string]string
+
+func (f files) open(s v1alpha1.ScenarioSource) ([]byte, error) {
+	text, ok := f[s.Key]
+	if !ok {
+		return nil, fmt.Errorf("no key %q", s.Key)
+	}
+	return []byte(text), nil
+}
+
+func from(key string) *v1alpha1.ScenarioSource {
+	return &v1alpha1.ScenarioSource{ConfigMap: "files", Key: key}
+}
+
+func compiled(t *testing.T, spec v1alpha1.ScenarioSpec, f files) (*scenario.Scenario, Result) {
+	t.Helper()
+	var out bytes.Buffer
+	result, err := Compile(context.Background(), spec, f.open, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Open(bytes.NewReader(out.Bytes()), int64(out.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, result
+}
+
+func loss(t *testing.T, s *scenario.Scenario, at time.Duration, i, j int) (dB float64, known bool) {
+	t.Helper()
+	c := s.NewCursor()
+	if err := c.Seek(at); err != nil {
+		t.Fatal(err)
+	}
+	return c.Pathloss(i, j)
+}
+
+const rows = "time,platform,latitude,longitude,altitude\n0,1,58.19,7.97,0\n0,2,58.20,7.97,0\n5,3,58.19,7.98,0\n100,2,58.21,7.97,0\n"
+
+const grid = "ncols 2\nnrows 2\nxllcorner 7.9\nyllcorner 58.1\ncellsize 0.05\n100 100\n100 100\n"
+
+func TestPathlossIsReckonedFromPositionsAsTimeGoesOn(t *testing.T) {
+	for model, propagation := range map[string]struct {
+		spec v1alpha1.Propagation
+		want float64
+	}{
+		"FreeSpace":   {v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}, 82.92},
+		"LogDistance": {v1alpha1.Propagation{Model: "LogDistance", Frequency: "300MHz", Exponent: "4"}, 143.86},
+		"TwoRay":      {v1alpha1.Propagation{Model: "TwoRay", Frequency: "300MHz", AntennaHeight: "10m"}, 81.87 + 1.05},
+	} {
+		propagation.spec.AntennaHeight = "10m"
+		s, result := compiled(t, v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &propagation.spec}, files{"p": rows})
+		if !result.Statistics.Pathloss || !result.Statistics.Positions || result.Statistics.Platforms != 3 {
+			t.Errorf("%s: %+v", model, result.Statistics)
+		}
+		there, _ := loss(t, s, 0, 0, 1)
+		back, _ := loss(t, s, 0, 1, 0)
+		if there != back || math.Abs(there-propagation.want) > 0.06 {
+			t.Errorf("%s: 1113.9 m have %v dB there, %v back; want %v", model, there, back, propagation.want)
+		}
+		if later, known := loss(t, s, 100*time.Second, 0, 1); !known || later < there+5 {
+			t.Errorf("%s: twice as far there are %v dB", model, later)
+		}
+		if half, known := loss(t, s, 50*time.Second, 0, 1); !known || half <= there+1 || half >= there+11 {
+			t.Errorf("%s: half-way there are %v dB", model, half)
+		}
+		if dB, known := loss(t, s, 4*time.Second, 0, 2); known {
+			t.Errorf("%s: platform 3 is not there yet, but has %v dB", model, dB)
+		}
+	}
+}
+
+func TestDiffractionStandsAntennasOnTheTerrain(t *testing.T) {
+	spec := v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"),
+		Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "300MHz", AntennaHeight: "3m", Terrain: from("g")}}
+	s, result := compiled(t, spec, files{"p": "0,1,58.15,7.92,0\n0,2,58.16,7.92,0\n0,3,58.17,7.92,130\n0,4,59,7.92,0\n", "g": grid})
+	c := s.NewCursor()
+	if err := c.Seek(0); err != nil {
+		t.Fatal(err)
+	}
+	if p, _ := c.Position(0); p.Altitude != 103 {
+		t.Errorf("without altitude: %v m", p.Altitude)
+	}
+	if p, _ := c.Position(2); p.Altitude != 130 {
+		t.Errorf("with altitude: %v m", p.Altitude)
+	}
+	if dB, known := c.Pathloss(0, 3); !known || dB != UnreachableDB {
+		t.Errorf("outside the terrain: %v dB", dB)
+	}
+	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "platform 4 is where the terrain is not known at 0s") {
+		t.Errorf("warnings: %q", result.Warnings)
+	}
+}
+
+func TestFilesMayBePacked(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write([]byte("0.0 nem:1 pathloss nem:2,70,80\n3.0 nem:1 nonsense x\n"))
+	_ = z.Close()
+	s, result := compiled(t, v1alpha1.ScenarioSpec{Format: "eel", Source: from("e.gz")}, files{"e.gz": packed.String()})
+	if dB, known := loss(t, s, 0, 0, 1); !known || dB != 70 {
+		t.Errorf("got %v, %v", dB, known)
+	}
+	if got := result.Statistics.UnknownSentences; len(got) != 1 || !strings.Contains(got[0], "nonsense") {
+		t.Errorf("unknown sentences: %q", got)
+	}
+}
+
+func TestMistakesNameTheirFileAndField(t *testing.T) {
+	free := &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}
+	seed := int64(1)
+	for name, c := range map[string]struct {
+		spec v1alpha1.ScenarioSpec
+		want string
+	}{
+		"no such key":         {v1alpha1.ScenarioSpec{Format: "eel", Source: from("x")}, `files/x: no key "x"`},
+		"not packed":          {v1alpha1.ScenarioSpec{Format: "eel", Source: from("p.gz")}, "files/p.gz: its name ends in .gz"},
+		"syntax":              {v1alpha1.ScenarioSpec{Format: "eel", Source: from("bad")}, "files/bad:1: "},
+		"no positions":        {v1alpha1.ScenarioSpec{Format: "eel", Source: from("e"), Propagation: free}, "propagation needs positions"},
+		"compiled":            {v1alpha1.ScenarioSpec{Format: "eel", Compiled: "sha256:0"}, "nothing to compile"},
+		"two terrains":        {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "3MHz", Terrain: from("g"), SyntheticTerrain: &seed}}, "exclude each other"},
+		"terrain":             {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "3MHz", Terrain: from("p")}}, "files/p:2: "},
+		"no source":           {v1alpha1.ScenarioSpec{Format: "gpx"}, "needs source"},
+		"synthetic, no field": {v1alpha1.ScenarioSpec{Format: "synthetic"}, "needs the field synthetic"},
+	} {
+		_, err := Compile(context.Background(), c.spec, files{"p": rows, "p.gz": rows, "g": grid, "bad": "0.0 nem:x pathloss nem:2,7\n", "e": "0.0 nem:1 pathloss nem:2,7\n"}.open, new(bytes.Buffer))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v; want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestEqualSpecsGiveEqualBytes(t *testing.T) {
+	seed := int64(3)
+	spec := v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Platforms: 6, Duration: "1m", Seed: 3},
+		Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "300MHz", SyntheticTerrain: &seed}}
+	s, first := compiled(t, spec, nil)
+	_, again := compiled(t, spec, nil)
+	if first.Digest != again.Digest || !strings.HasPrefix(first.Digest, "sha256:") {
+		t.Errorf("%s, then %s", first.Digest, again.Digest)
+	}
+	if first.Statistics.Duration != "1m" || s.Duration() != time.Minute {
+		t.Errorf("duration %s, %v", first.Statistics.Duration, s.Duration())
+	}
+}
+
+func TestACompilationEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	spec := v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "Line"},
+		Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}}
+	if _, err := Compile(ctx, spec, files{}.open, new(bytes.Buffer)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestDurationsAreAsTheAPITakesThem(t *testing.T) {
+	for want, d := range map[v1alpha1.Duration]time.Duration{"0s": 0, "2h": 2 * time.Hour, "1h30m": 90 * time.Minute, "1h0m5s": time.Hour + 5*time.Second,
+		"20m": 20 * time.Minute, "1.5s": 1500 * time.Millisecond, "10m30s": 630 * time.Second} {
+		if got := apiDuration(d); got != want || got.Std() != d {
+			t.Errorf("%v: got %q; want %q", d, got, want)
+		}
+	}
+}
+
+// shape that is asked for of a scenario in the folder scenarios.
+var shapes = []struct {
+	name             string
+	limitDB          float64
+	mean, tolerance  float64
+	most             int
+	leastEverywhere  float64 // share of moments in which all are connected
+	shareOfOneHopMin float64
+}{
+	{"anglova-like", 121, 1.5, 0.15, 4, 0.9, 0.5},
+	{"anglova-like-modified", 133, 2.5, 0.25, 7, 0.8, 0},
+}
+
+// TestTheStandInsHaveTheHopsOfTheAnglovaScenario for the first 20 minutes of the committed scenarios, and with VIGNETTE_SEEDS
+// given, such as 1,2,3, over both hours with these seeds.
+func TestTheStandInsHaveTheHopsOfTheAnglovaScenario(t *testing.T) {
+	seeds, duration := "1", v1alpha1.Duration("20m")
+	if given := os.Getenv("VIGNETTE_SEEDS"); given != "" {
+		seeds, duration = given, "2h"
+	}
+	for _, want := range shapes {
+		for text := range strings.SplitSeq(seeds, ",") {
+			t.Run(want.name+" seed "+text, func(t *testing.T) {
+				spec := manifest(t, want.name)
+				var seed int64
+				if _, err := fmt.Sscan(text, &seed); err != nil {
+					t.Fatal(err)
+				}
+				spec.Synthetic.Seed, spec.Synthetic.Duration, spec.Propagation.SyntheticTerrain = seed, duration, &seed
+				s, _ := compiled(t, spec, nil)
+				hops, err := Survey(s, want.limitDB, time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Log(hops)
+				tolerance := want.tolerance
+				if duration != "2h" {
+					tolerance *= 2 // the average is over both hours
+				}
+				if math.Abs(hops.Mean()-want.mean) > tolerance || hops.Max() > want.most || hops.Share(1) < want.shareOfOneHopMin ||
+					float64(hops.Connected) < want.leastEverywhere*float64(hops.Moments) {
+					t.Errorf("want a mean of %g ± %g hops, at most %d", want.mean, tolerance, want.most)
+				}
+			})
+		}
+	}
+}
+
+func manifest(t *testing.T, name string) v1alpha1.ScenarioSpec {
+	t.Helper()
+	text, err := os.ReadFile("../../../scenarios/" + name + "/scenario.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object v1alpha1.Scenario
+	if err := yaml.UnmarshalStrict(text, &object); err != nil {
+		t.Fatal(err)
+	}
+	return object.Spec
+}
+
+func TestTheLimitsOfTheStandInsAreThoseOfTheirRadios(t *testing.T) {
+	noise := -174 + 10*math.Log10(250e3) + 4
+	if got := 37 - noise - 20; math.Abs(got-133) > 0.05 {
+		t.Errorf("5 W leave %v dB", got)
+	}
+}
+
+func TestWhatNoRadioHeedsIsSaid(t *testing.T) {
+	const events = "0 nem:1 location gps 58.19,7.97,10\n0 nem:2 location gps 58.20,7.97,10\n0 nem:1 pathloss nem:2,90\n" +
+		"0 nem:1 antennaprofile 1,0,270\n0 nem:1 commeffect nem:2,0.05,0.001,10,2,45,54\n0 nem:1 fadingselection nem:2,nakagami\n"
+	const names = "comm effects and fading selections and antenna profiles"
+	for name, c := range map[string]struct {
+		propagation *v1alpha1.Propagation
+		want        string
+	}{
+		"as it is":         {nil, "the scenario keeps the source's " + names + ", but no radio model heeds them"},
+		"with propagation": {&v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}, "the source's " + names + " are left out, as propagation is given"},
+	} {
+		_, result := compiled(t, v1alpha1.ScenarioSpec{Format: "eel", Source: from("e"), Propagation: c.propagation}, files{"e": events})
+		if !slices.Contains(result.Warnings, c.want) {
+			t.Errorf("%s: warnings %q; want %q among them", name, result.Warnings, c.want)
+		}
+	}
+}

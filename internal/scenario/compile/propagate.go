@@ -1,0 +1,349 @@
+package compile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/propagation"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/terrain"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+const (
+	// Step between the moments at which pathloss is reckoned.
+	Step = time.Second
+	// ResolutionDB by which a pathloss must have changed to be noted again.
+	ResolutionDB = 0.05
+	// UnreachableDB stands for a pathloss that a model does not know, or that is infinite: no radio reaches over it.
+	UnreachableDB = 999.0
+	// cellMetres of synthetic terrain, unless the area is so large that they would be too many, and the margin around positions.
+	cellMetres, marginMetres = 50.0, 500.0
+)
+
+// propagate writes the positions that the builder has, with the pathloss between them.
+func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error) {
+	file, err := temporary()
+	if err != nil {
+		return Result{}, err
+	}
+	defer file.Close()
+	if _, err := b.Write(file); err != nil {
+		return Result{}, err
+	}
+	movement, err := opened(file)
+	if err != nil {
+		return Result{}, err
+	}
+	if !movement.HasPositions() {
+		return Result{}, errors.New("propagation needs positions, but the sources have none")
+	}
+	if movement.HasPathloss() {
+		c.warnings = append(c.warnings, "the source's pathloss is left out, as propagation is given")
+	}
+	if names := movement.Beyond(); len(names) > 0 {
+		c.warnings = append(c.warnings, fmt.Sprintf("the source's %s are left out, as propagation is given", strings.Join(names, " and ")))
+	}
+	p, err := c.propagator(movement)
+	if err != nil {
+		return Result{}, err
+	}
+	out := scenario.NewBuilder(scenario.Options{Sorted: true})
+	defer out.Close()
+	if err := p.run(c, out); err != nil {
+		return Result{}, err
+	}
+	if p.outside > 0 {
+		c.warnings = append(c.warnings, fmt.Sprintf("platform %d is where the terrain is not known at %s, one of %d such positions: they are out of reach",
+			p.outsidePlatform, p.outsideAt, p.outside))
+	}
+	return c.finish(out, w)
+}
+
+// propagator walks through a movement.
+type propagator struct {
+	movement      *scenario.Scenario
+	platforms     []int
+	model         propagation.Model
+	ground        terrain.Surface
+	hertz         float64
+	antennaMetres float64
+
+	places []place
+	// written is the pathloss in dB that was last noted, and fresh the one reckoned now, of each pair i > j at i(i-1)/2+j.
+	written, fresh []float32
+
+	outside, outsidePlatform int
+	outsideAt                time.Duration
+}
+
+// place of a platform now.
+type place struct {
+	position       geo.Position
+	known, reached bool
+	moved          bool
+}
+
+func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, error) {
+	spec := c.spec.Propagation
+	p := &propagator{movement: movement, platforms: movement.Platforms(), hertz: spec.Frequency.Hertz(), antennaMetres: 3}
+	if !(p.hertz > 0) {
+		return nil, fmt.Errorf("propagation: frequency is %q: must be above zero, such as 300MHz", spec.Frequency)
+	}
+	if spec.AntennaHeight != "" {
+		p.antennaMetres = spec.AntennaHeight.Float()
+	}
+	var err error
+	if p.ground, err = c.terrain(movement); err != nil {
+		return nil, err
+	}
+	if p.model, err = c.model(p.ground); err != nil {
+		return nil, err
+	}
+	n := len(p.platforms)
+	p.places = make([]place, n)
+	p.written, p.fresh = make([]float32, n*(n-1)/2), make([]float32, n*(n-1)/2)
+	for i := range p.written {
+		p.written[i] = float32(math.Inf(-1))
+	}
+	return p, nil
+}
+
+// model of the spec over a ground, which may be nil.
+func (c *compilation) model(ground terrain.Surface) (propagation.Model, error) {
+	spec := c.spec.Propagation
+	switch spec.Model {
+	case v1alpha1.PropagationFreeSpace:
+		return propagation.FreeSpace{}, nil
+	case v1alpha1.PropagationTwoRay:
+		return propagation.TwoRay{FreeSpaceWhenNear: true, Ground: ground}, nil
+	case v1alpha1.PropagationDiffraction:
+		if ground == nil {
+			c.warnings = append(c.warnings, "Diffraction without terrain or syntheticTerrain is that over a smooth Earth")
+		}
+		return propagation.Diffraction{Terrain: ground}, nil
+	case v1alpha1.PropagationLogDistance:
+		m := propagation.LogDistance{Exponent: 3}
+		if spec.Exponent != "" {
+			var err error
+			if m.Exponent, err = strconv.ParseFloat(spec.Exponent, 64); err != nil {
+				return nil, fmt.Errorf("propagation: exponent is %q: must be a number, such as 3.2", spec.Exponent)
+			}
+		}
+		distance := 50.0
+		if spec.ShadowingDistance != "" {
+			distance = spec.ShadowingDistance.Float()
+		}
+		if deviation := spec.Shadowing.DB(); deviation != 0 {
+			if !(deviation > 0 && distance > 0) {
+				return nil, fmt.Errorf("propagation: shadowing %s over %s: must not be negative, over a distance above zero", spec.Shadowing, spec.ShadowingDistance)
+			}
+			m.Shadowing = propagation.NewShadowing(c.seed(), deviation, distance)
+		}
+		return m, nil
+	}
+	return nil, fmt.Errorf("propagation: model is %q: must be FreeSpace, TwoRay, LogDistance or Diffraction", spec.Model)
+}
+
+// seed of the shadowing: the movement's, or 1.
+func (c *compilation) seed() int64 {
+	if c.spec.Synthetic != nil {
+		return c.spec.Synthetic.Seed
+	}
+	return 1
+}
+
+// terrain of the spec; nil if it has none.
+func (c *compilation) terrain(movement *scenario.Scenario) (terrain.Surface, error) {
+	spec := c.spec.Propagation
+	switch {
+	case spec.Terrain != nil && spec.SyntheticTerrain != nil:
+		return nil, errors.New("propagation: terrain and syntheticTerrain exclude each other")
+	case spec.Terrain != nil:
+		text, err := c.fetch(*spec.Terrain)
+		if err != nil {
+			return nil, err
+		}
+		grid, err := terrain.ReadESRI(bytes.NewReader(text), name(*spec.Terrain))
+		if err != nil {
+			return nil, err
+		}
+		if missing := grid.Missing(); missing > 0 {
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: %d cells of the terrain have no data: nothing is received over them", name(*spec.Terrain), missing))
+		}
+		return grid, nil
+	case spec.SyntheticTerrain != nil:
+		southWest, northEast, err := c.area(movement)
+		if err != nil {
+			return nil, err
+		}
+		cell := max(cellMetres, math.Sqrt(square(southWest, northEast)/(terrain.MaxCells/2)))
+		return terrain.Raster(terrain.Synthetic(*spec.SyntheticTerrain), southWest, northEast, cell)
+	}
+	return nil, nil
+}
+
+// square is the area in m² between two corners.
+func square(southWest, northEast terrain.Place) float64 {
+	middle := (southWest.Latitude + northEast.Latitude) / 2 * math.Pi / 180
+	const degree = 111_195.0
+	return (northEast.Latitude - southWest.Latitude) * degree * (northEast.Longitude - southWest.Longitude) * degree * math.Cos(middle)
+}
+
+// area that the platforms are ever in, and a margin.
+func (c *compilation) area(movement *scenario.Scenario) (southWest, northEast terrain.Place, err error) {
+	southWest, northEast = terrain.Place{Latitude: 91, Longitude: 361}, terrain.Place{Latitude: -91, Longitude: -361}
+	err = moments(movement, func(_ time.Duration, cursor *scenario.Cursor) error {
+		for i := range movement.Platforms() {
+			if p, known := cursor.Position(i); known {
+				southWest.Latitude, northEast.Latitude = min(southWest.Latitude, p.Latitude), max(northEast.Latitude, p.Latitude)
+				southWest.Longitude, northEast.Longitude = min(southWest.Longitude, p.Longitude), max(northEast.Longitude, p.Longitude)
+			}
+		}
+		return c.ctx.Err()
+	})
+	north := marginMetres / 111_000
+	east := north / max(0.01, math.Cos(northEast.Latitude*math.Pi/180))
+	return terrain.Place{Latitude: southWest.Latitude - north, Longitude: southWest.Longitude - east},
+		terrain.Place{Latitude: northEast.Latitude + north, Longitude: northEast.Longitude + east}, err
+}
+
+// moments calls do at whole steps: at the start, and after each one in which something changed.
+func moments(s *scenario.Scenario, do func(t time.Duration, cursor *scenario.Cursor) error) error {
+	cursor := s.NewCursor()
+	for t := time.Duration(0); ; {
+		if err := cursor.Seek(t); err != nil {
+			return err
+		}
+		if err := do(t, cursor); err != nil {
+			return err
+		}
+		next, more := cursor.Next()
+		if !more {
+			return nil
+		}
+		t = max(t+Step, (next+Step-1)/Step*Step)
+	}
+}
+
+func (p *propagator) run(c *compilation, out *scenario.Builder) error {
+	err := moments(p.movement, func(t time.Duration, cursor *scenario.Cursor) error {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+		if err := p.move(t, cursor, out); err != nil {
+			return err
+		}
+		p.reckon()
+		return p.note(t, out)
+	})
+	return errors.Join(err, out.Extend(p.movement.Duration()))
+}
+
+// move the platforms to where they are at t.
+func (p *propagator) move(t time.Duration, cursor *scenario.Cursor, out *scenario.Builder) error {
+	for i, platform := range p.platforms {
+		now, known := cursor.Position(i)
+		at := &p.places[i]
+		now, reached := p.stand(now, known)
+		at.moved = known && (!at.known || at.position != now)
+		at.position, at.known, at.reached = now, known, reached
+		if !at.moved {
+			continue
+		}
+		if !reached {
+			if p.outside == 0 {
+				p.outsidePlatform, p.outsideAt = platform, t
+			}
+			p.outside++
+		}
+		if err := out.Position(t, platform, now); err != nil {
+			return err
+		}
+		if v, ok := cursor.Velocity(i); ok {
+			if err := out.Velocity(t, platform, v); err != nil {
+				return err
+			}
+		}
+		if o, ok := cursor.Orientation(i); ok {
+			if err := out.Orientation(t, platform, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stand an antenna on the ground where a position has no altitude, which is one of 0. It is not reached where the ground is not known.
+func (p *propagator) stand(at geo.Position, known bool) (geo.Position, bool) {
+	if !known {
+		return at, false
+	}
+	ground, ok := 0.0, true
+	if p.ground != nil {
+		ground, ok = p.ground.Elevation(at.Latitude, at.Longitude)
+	}
+	if ok && at.Altitude == 0 {
+		at.Altitude = ground + p.antennaMetres
+	}
+	return at, ok
+}
+
+// reckon the pathloss of all pairs of which one has moved, on all processors.
+func (p *propagator) reckon() {
+	var group sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), len(p.places))
+	for worker := range workers {
+		group.Go(func() {
+			for i := worker; i < len(p.places); i += workers {
+				p.reckonRow(i)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func (p *propagator) reckonRow(i int) {
+	for j := range i {
+		a, b := &p.places[i], &p.places[j]
+		if !a.known || !b.known || (!a.moved && !b.moved) {
+			continue
+		}
+		loss := math.NaN()
+		if a.reached && b.reached {
+			loss = p.model.Pathloss(a.position, b.position, p.hertz)
+		}
+		if !(loss < UnreachableDB) {
+			loss = UnreachableDB
+		}
+		p.fresh[i*(i-1)/2+j] = float32(loss)
+	}
+}
+
+// note each pathloss that has changed by the resolution.
+func (p *propagator) note(t time.Duration, out *scenario.Builder) error {
+	for i := range p.places {
+		for j := range i {
+			a, b := &p.places[i], &p.places[j]
+			k := i*(i-1)/2 + j
+			if !a.known || !b.known || (!a.moved && !b.moved) || math.Abs(float64(p.fresh[k]-p.written[k])) < ResolutionDB {
+				continue
+			}
+			p.written[k] = p.fresh[k]
+			loss := float64(p.fresh[k])
+			if err := errors.Join(out.Pathloss(t, p.platforms[i], p.platforms[j], loss), out.Pathloss(t, p.platforms[j], p.platforms[i], loss)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

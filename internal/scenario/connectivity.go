@@ -1,0 +1,200 @@
+package scenario
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// DefaultPathlossLimitDB up to which two platforms count as connected: what analyses of the Anglova scenario use.
+const DefaultPathlossLimitDB = 121
+
+// Connectivity of a scenario at a moment, by a limit of the pathloss.
+type Connectivity struct {
+	// Hops[h] is the number of ordered pairs of platforms whose shortest way has h hops, from 1; Hops[0] is the number of pairs
+	// with no way at all.
+	Hops []int
+	// Links is the number of ordered pairs with pathloss up to the limit.
+	Links int
+	// Components in which all platforms reach each other over links that hold both ways, the largest first: their sizes.
+	Components []int
+}
+
+// MeanHops over the ordered pairs that have a way; 0 if none has.
+func (c Connectivity) MeanHops() float64 {
+	pairs, hops := 0, 0
+	for h := 1; h < len(c.Hops); h++ {
+		pairs += c.Hops[h]
+		hops += h * c.Hops[h]
+	}
+	if pairs == 0 {
+		return 0
+	}
+	return float64(hops) / float64(pairs)
+}
+
+// MaxHops is the longest of the shortest ways; 0 if there is none.
+func (c Connectivity) MaxHops() int { return max(len(c.Hops)-1, 0) }
+
+// Connected is the share of the ordered pairs that have a way, from 0 to 1; 1 if there are no pairs.
+func (c Connectivity) Connected() float64 {
+	pairs := 0
+	for _, n := range c.Hops {
+		pairs += n
+	}
+	if pairs == 0 {
+		return 1
+	}
+	return 1 - float64(c.Hops[0])/float64(pairs)
+}
+
+// bitset of platforms' indexes.
+type bitset []uint64
+
+func (b bitset) set(i int)      { b[i/64] |= 1 << (i % 64) }
+func (b bitset) has(i int) bool { return b[i/64]>>(i%64)&1 == 1 }
+
+// each index in the set.
+func (b bitset) each(do func(i int)) {
+	for word, w := range b {
+		for ; w != 0; w &= w - 1 {
+			do(word*64 + bits.TrailingZeros64(w))
+		}
+	}
+}
+
+func newBitsets(n int) []bitset {
+	words := (n + 63) / 64
+	all := make(bitset, n*words)
+	sets := make([]bitset, n)
+	for i := range sets {
+		sets[i] = all[i*words : (i+1)*words]
+	}
+	return sets
+}
+
+// Connectivity at the sought moment: a link holds from one platform to another if its pathloss is known and at most limitDB.
+func (c *Cursor) Connectivity(limitDB float64) Connectivity {
+	n := len(c.scenario.platforms)
+	links := newBitsets(n)
+	result := Connectivity{Hops: []int{0}}
+	for i := range n {
+		for j := range n {
+			if dB, known := c.Pathloss(i, j); known && dB <= limitDB {
+				links[i].set(j)
+				result.Links++
+			}
+		}
+	}
+	for i := range n {
+		result.countHops(links, i)
+	}
+	result.Components = components(links)
+	return result
+}
+
+// countHops from one platform to all others, breadth first.
+func (c *Connectivity) countHops(links []bitset, from int) {
+	n := len(links)
+	words := len(links[from])
+	sets := make(bitset, 3*words)
+	seen, front, next := sets[:words], sets[words:2*words], sets[2*words:]
+	seen.set(from)
+	front.set(from)
+	reached := 1
+	for hops := 1; ; hops++ {
+		clear(next)
+		front.each(func(i int) {
+			for w := range next {
+				next[w] |= links[i][w]
+			}
+		})
+		found := 0
+		for w := range next {
+			next[w] &^= seen[w]
+			seen[w] |= next[w]
+			found += bits.OnesCount64(next[w])
+		}
+		if found == 0 {
+			break
+		}
+		for len(c.Hops) <= hops {
+			c.Hops = append(c.Hops, 0)
+		}
+		c.Hops[hops] += found
+		reached += found
+		front, next = next, front
+	}
+	c.Hops[0] += n - reached
+}
+
+// components over links that hold both ways: their sizes, the largest first.
+func components(links []bitset) []int {
+	var sizes []int
+	seen := make([]bool, len(links))
+	for start := range links {
+		if seen[start] {
+			continue
+		}
+		seen[start] = true
+		group := []int{start}
+		for done := 0; done < len(group); done++ {
+			i := group[done]
+			links[i].each(func(j int) {
+				if !seen[j] && links[j].has(i) {
+					seen[j] = true
+					group = append(group, j)
+				}
+			})
+		}
+		sizes = append(sizes, len(group))
+	}
+	slices.SortFunc(sizes, func(a, b int) int { return b - a })
+	return sizes
+}
+
+// Connectivity at t.
+func (s *Scenario) Connectivity(t time.Duration, limitDB float64) (Connectivity, error) {
+	c := s.NewCursor()
+	if err := c.Seek(t); err != nil {
+		return Connectivity{}, err
+	}
+	return c.Connectivity(limitDB), nil
+}
+
+// ConnectivityAt a time.
+type ConnectivityAt struct {
+	At time.Duration
+	Connectivity
+}
+
+// Timeline of the connectivity from 0 to the scenario's end, every step (and at the end).
+func (s *Scenario) Timeline(step time.Duration, limitDB float64) ([]ConnectivityAt, error) {
+	c := s.NewCursor()
+	var line []ConnectivityAt
+	for t := time.Duration(0); ; t += step {
+		t = min(t, s.Duration())
+		if err := c.Seek(t); err != nil {
+			return nil, err
+		}
+		line = append(line, ConnectivityAt{t, c.Connectivity(limitDB)})
+		if t >= s.Duration() || step <= 0 {
+			return line, nil
+		}
+	}
+}
+
+// Total of the hops and links over a timeline: the histogram of all pairs at all its times.
+func Total(line []ConnectivityAt) Connectivity {
+	total := Connectivity{Hops: []int{0}}
+	for _, at := range line {
+		for len(total.Hops) < len(at.Hops) {
+			total.Hops = append(total.Hops, 0)
+		}
+		for h, n := range at.Hops {
+			total.Hops[h] += n
+		}
+		total.Links += at.Links
+	}
+	return total
+}

@@ -1,0 +1,54 @@
+package scenario
+
+import (
+	"bytes"
+	"hash/crc32"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// InMemory are the options of a builder that keeps so many events in memory.
+func InMemory(events int) Options { return Options{eventsInMemory: events} }
+
+var (
+	packer, _   = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	unpacker, _ = newDecompressor()
+)
+
+// Contents of a compiled scenario with one chunk: its index and the chunk.
+func Contents(file []byte) (index, first []byte) {
+	f, err := decodeFooter(file[len(file)-footerLength:], int64(len(file)))
+	if err != nil {
+		panic(err)
+	}
+	if index, err = unpacker.DecodeAll(file[f.offset:f.offset+int64(f.length)], nil); err != nil {
+		panic(err)
+	}
+	if first, err = unpacker.DecodeAll(file[headerLength:f.offset], nil); err != nil {
+		panic(err)
+	}
+	return index, first
+}
+
+// Container of an index and a chunk with right checksums.
+func Container(index, chunk []byte) []byte {
+	file := bytes.NewBuffer(header())
+	file.Write(packer.EncodeAll(chunk, nil))
+	packed := packer.EncodeAll(index, nil)
+	foot := footer{offset: int64(file.Len()), length: len(packed), raw: len(index), checksum: crc32.Checksum(packed, castagnoli)}
+	file.Write(packed)
+	file.Write(foot.encode())
+	return file.Bytes()
+}
+
+// ContainerOfChunk has a proper index for four platforms and all kinds.
+func ContainerOfChunk(raw []byte) []byte {
+	packed := packer.EncodeAll(raw, nil)
+	x := index{platforms: []int{4, 1, 3, 2}, duration: 1 << 40, chunks: []chunk{
+		{length: len(packed), raw: len(raw), checksum: crc32.Checksum(packed, castagnoli), first: 0, last: 4_000_000_000},
+	}}
+	for k := position; k < kinds; k++ {
+		x.classes = append(x.classes, class{kind: k})
+	}
+	return Container(x.encode(), raw)
+}

@@ -1,0 +1,86 @@
+// Package readertest is what the tests of the readers of scenario files share.
+package readertest
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/scenario"
+)
+
+// Read is a reader with its options.
+type Read func(file []byte, b *scenario.Builder) (scenario.Report, error)
+
+// Compile what a file has, and fail if the reader refuses it.
+func Compile(t testing.TB, file string, read Read) (*scenario.Scenario, scenario.Report) {
+	t.Helper()
+	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})
+	report, err := read([]byte(file), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Open(t, b), report
+}
+
+// Open what a builder has.
+func Open(t testing.TB, b *scenario.Builder) *scenario.Scenario {
+	t.Helper()
+	var compiled bytes.Buffer
+	if _, err := b.Write(&compiled); err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Open(bytes.NewReader(compiled.Bytes()), int64(compiled.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// At is a cursor at t.
+func At(t testing.TB, s *scenario.Scenario, at time.Duration) *scenario.Cursor {
+	t.Helper()
+	c := s.NewCursor()
+	if err := c.Seek(at); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Refusal of a file: the error that says where and why.
+func Refusal(t testing.TB, file string, read Read) *scenario.SyntaxError {
+	t.Helper()
+	_, err := read([]byte(file), scenario.NewBuilder(scenario.Options{}))
+	var syntax *scenario.SyntaxError
+	if !errors.As(err, &syntax) {
+		t.Fatalf("error is %v: want one that says where the file is wrong", err)
+	}
+	return syntax
+}
+
+// Fuzz a reader: whatever it accepts compiles and opens, and all it refuses it refuses with a line.
+func Fuzz(f *testing.F, read Read) {
+	f.Fuzz(func(t *testing.T, file []byte) {
+		b := scenario.NewBuilder(scenario.Options{})
+		defer b.Close()
+		if _, err := read(file, b); err != nil {
+			var syntax *scenario.SyntaxError
+			if !errors.As(err, &syntax) || syntax.Line < 1 || syntax.Reason == "" {
+				t.Fatalf("error is %#v: want one with a line and a reason", err)
+			}
+			return
+		}
+		s := Open(t, b)
+		c := s.NewCursor()
+		for range 100 {
+			at, more := c.Next()
+			if !more {
+				break
+			}
+			if err := c.Seek(at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

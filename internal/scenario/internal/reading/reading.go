@@ -1,0 +1,161 @@
+// Package reading is what the readers of scenario files share: numbered lines, numbers, and the report on what they found.
+package reading
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/scenario"
+)
+
+// MaxLineLength in bytes: a sentence on all links of 1024 platforms has about 30 000.
+const MaxLineLength = 1 << 20
+
+const (
+	// maxKinds of unknown sentences that are told apart.
+	maxKinds = 32
+	// maxKindLength of the name of an unknown kind.
+	maxKindLength = 40
+)
+
+// Lines of a file, with their numbers.
+type Lines struct {
+	scanner *bufio.Scanner
+	name    string
+	number  int
+}
+
+// NewLines of a file with this name.
+func NewLines(r io.Reader, name string) *Lines {
+	scanner := bufio.NewScanner(r)
+	scanner.Buffer(make([]byte, 64<<10), MaxLineLength)
+	return &Lines{scanner: scanner, name: name}
+}
+
+// Next line; the caller must not keep it. It is io.EOF after the last one.
+func (l *Lines) Next() ([]byte, error) {
+	if !l.scanner.Scan() {
+		switch err := l.scanner.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			l.number++
+			return nil, l.Errorf("the line is longer than %d bytes", MaxLineLength)
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", l.name, err)
+		}
+		return nil, io.EOF
+	}
+	l.number++
+	line := l.scanner.Bytes()
+	if l.number == 1 {
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+	}
+	return line, nil
+}
+
+// Errorf is an error about the current line.
+func (l *Lines) Errorf(format string, args ...any) error {
+	return &scenario.SyntaxError{File: l.name, Line: l.number, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Float that is finite.
+func Float(text []byte, what string) (float64, error) {
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		return 0, fmt.Errorf("%s is %q: want a number", what, Short(text))
+	}
+	return v, nil
+}
+
+// Seconds as a duration.
+func Seconds(text []byte) (time.Duration, error) {
+	v, err := Float(text, "time")
+	if err != nil {
+		return 0, err
+	}
+	return Duration(v)
+}
+
+// Duration of a number of seconds.
+func Duration(seconds float64) (time.Duration, error) {
+	if math.Abs(seconds) > scenario.MaxDuration.Seconds() {
+		return 0, fmt.Errorf("time is %g s: want seconds since the scenario's start, at most a year", seconds)
+	}
+	return time.Duration(math.Round(seconds * 1e9)), nil
+}
+
+// Platform is a platform's number.
+func Platform(text []byte) (int, error) {
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < scenario.MinPlatform || n > scenario.MaxPlatform {
+		return 0, fmt.Errorf("platform is %q: want a number from %d to %d", Short(text), scenario.MinPlatform, scenario.MaxPlatform)
+	}
+	return n, nil
+}
+
+// Short form of a text for an error.
+func Short(text []byte) string {
+	if len(text) > maxKindLength {
+		return strings.ToValidUTF8(string(text[:maxKindLength]), "?") + "…"
+	}
+	return string(text)
+}
+
+// Tally makes the report on a file.
+type Tally struct {
+	report    scenario.Report
+	platforms [scenario.MaxPlatform + 1]bool
+}
+
+// Sentence that was understood.
+func (t *Tally) Sentence(at time.Duration) {
+	t.report.Sentences++
+	t.report.Last = max(t.report.Last, at)
+}
+
+// Platform that the file speaks of.
+func (t *Tally) Platform(platform int) { t.platforms[platform] = true }
+
+// Unknown sentence of a kind.
+func (t *Tally) Unknown(kind string) {
+	if t.report.Unknown == nil {
+		t.report.Unknown = map[string]int64{}
+	}
+	kind = strings.ToValidUTF8(Short([]byte(kind)), "?")
+	if _, known := t.report.Unknown[kind]; !known && len(t.report.Unknown) >= maxKinds {
+		kind = "other kinds"
+	}
+	t.report.Unknown[kind]++
+}
+
+// Warn once of something.
+func (t *Tally) Warn(warning string) {
+	if !slices.Contains(t.report.Warnings, warning) {
+		t.report.Warnings = append(t.report.Warnings, warning)
+	}
+}
+
+// Origin of absolute times.
+func (t *Tally) Origin(origin time.Time) { t.report.Origin = origin }
+
+// OriginSeconds that were subtracted.
+func (t *Tally) OriginSeconds(seconds float64) { t.report.OriginSeconds = seconds }
+
+// Report on the file.
+func (t *Tally) Report() scenario.Report {
+	r := t.report
+	r.Platforms = nil
+	for platform, met := range t.platforms {
+		if met {
+			r.Platforms = append(r.Platforms, platform)
+		}
+	}
+	return r
+}

@@ -1,0 +1,360 @@
+package scenario
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// minChunkLength keeps the snapshots that chunks begin with rare in small scenarios.
+	minChunkLength = 256 << 10
+	// snapshotShare: a chunk is full when it is this many times as long as its snapshot, which bounds both what snapshots add to
+	// the file and what there is to decode for a moment.
+	snapshotShare = 16
+	// fullChunkLength at which a chunk is full in any case.
+	fullChunkLength = 32 << 20
+)
+
+// momentWriter turns events in the order of their times into chunks in a temporary file.
+type momentWriter struct {
+	folder string
+	file   *os.File
+	offset int64
+	zstd   *zstd.Encoder
+	packed []byte
+
+	index   index
+	slots   [MaxPlatform + 1]int32 // slot + 1 of a platform, 0 if it has none yet
+	classes map[class]*staging
+	// pathloss is the staging that nearly all events go to.
+	pathloss *staging
+
+	// at is the moment whose events are staged.
+	at     int64
+	staged bool
+
+	chunk       encoder
+	first, last int64
+	snapshot    int
+}
+
+// staging of a class: its state, and the events of the moment that has not been encoded yet.
+type staging struct {
+	state
+	number int // in the index, -1 until used
+	pairs  []uint32
+	staged []int64
+	next   []int64
+	marks  []bool
+	keys   []int
+}
+
+func newMomentWriter(folder string) *momentWriter {
+	return &momentWriter{folder: folder, classes: map[class]*staging{}, at: -1}
+}
+
+// add an event whose time is not before those that were added before.
+func (m *momentWriter) add(at int64, c class, from, to uint16, values *[maxWidth]int64) error {
+	if at != m.at {
+		if err := m.flush(); err != nil {
+			return err
+		}
+		m.at = at
+	}
+	m.staged = true
+	s, err := m.staging(c)
+	if err != nil {
+		return err
+	}
+	s.pairs = append(s.pairs, uint32(from)<<16|uint32(to))
+	s.staged = append(s.staged, values[:s.kind.width()]...)
+	return nil
+}
+
+func (m *momentWriter) staging(c class) (*staging, error) {
+	if c.kind == pathloss && m.pathloss != nil {
+		return m.pathloss, nil
+	}
+	s := m.classes[c]
+	if s == nil {
+		if len(m.classes) >= int(kinds)+maxFrequencies {
+			return nil, fmt.Errorf("pathloss at %d Hz: want at most %d frequencies", c.frequencyHertz, maxFrequencies)
+		}
+		s = &staging{state: state{class: c}, number: -1}
+		m.classes[c] = s
+		if c.kind == pathloss {
+			m.pathloss = s
+		}
+	}
+	return s, nil
+}
+
+// flush encodes the moment that is staged.
+func (m *momentWriter) flush() error {
+	if !m.staged {
+		return nil
+	}
+	m.staged = false
+	if err := m.assignSlots(); err != nil {
+		return err
+	}
+	m.assignNumbers()
+	changes := 0
+	for _, c := range m.index.classes {
+		changes += m.classes[c].stage(&m.slots, len(m.index.platforms))
+	}
+	if changes == 0 {
+		return nil
+	}
+	m.index.moments++
+	m.index.changes += int64(changes)
+	if full := len(m.chunk.raw); full >= fullChunkLength || full >= max(minChunkLength, snapshotShare*m.snapshot) {
+		if err := m.finishChunk(); err != nil {
+			return err
+		}
+	}
+	m.encode()
+	return nil
+}
+
+// assignSlots to platforms that are met for the first time, in the order of their numbers.
+func (m *momentWriter) assignSlots() error {
+	var fresh []int
+	meet := func(platform uint32) {
+		if platform != 0 && m.slots[platform] == 0 {
+			m.slots[platform] = -1
+			fresh = append(fresh, int(platform))
+		}
+	}
+	for _, s := range m.classes {
+		for _, pair := range s.pairs {
+			meet(pair >> 16)
+			meet(pair & 0xffff)
+		}
+	}
+	slices.Sort(fresh)
+	for _, platform := range fresh {
+		m.index.platforms = append(m.index.platforms, platform)
+		m.slots[platform] = int32(len(m.index.platforms))
+	}
+	if n := len(m.index.platforms); n > MaxPlatforms {
+		return fmt.Errorf("there are %d platforms: want at most %d", n, MaxPlatforms)
+	}
+	return nil
+}
+
+// assignNumbers to classes that are met for the first time.
+func (m *momentWriter) assignNumbers() {
+	var fresh []class
+	for c, s := range m.classes {
+		if s.number < 0 {
+			fresh = append(fresh, c)
+		}
+	}
+	slices.SortFunc(fresh, compareClasses)
+	for _, c := range fresh {
+		m.classes[c].number = len(m.index.classes)
+		m.index.classes = append(m.index.classes, c)
+	}
+}
+
+// stage the events of the moment: next has the new values of the keys that change, ascending. It returns how many values change.
+func (s *staging) stage(slots *[MaxPlatform + 1]int32, platforms int) int {
+	s.grow(platforms)
+	if n := len(s.values); n > len(s.next) {
+		s.next = append(s.next, make([]int64, n-len(s.next))...)
+		s.marks = append(s.marks, make([]bool, len(s.known)-len(s.marks))...)
+	}
+	width := s.kind.width()
+	touched := s.keys[:0]
+	for i, pair := range s.pairs {
+		key := int(slots[pair>>16]) - 1
+		if s.kind.pairs() {
+			key = pairKey(key, int(slots[pair&0xffff])-1)
+		}
+		copy(s.next[key*width:(key+1)*width], s.staged[i*width:])
+		if !s.marks[key] {
+			s.marks[key] = true
+			touched = append(touched, key)
+		}
+	}
+	s.pairs, s.staged = s.pairs[:0], s.staged[:0]
+	s.keys = s.changed(touched)
+	return len(s.keys) * width
+}
+
+// changed are those of the touched keys that get another value than they have, in ascending order.
+func (s *staging) changed(touched []int) []int {
+	if !slices.IsSorted(touched) {
+		if len(touched) < len(s.marks)/16 {
+			slices.Sort(touched)
+		} else {
+			touched = touched[:0]
+			for key, marked := range s.marks {
+				if marked {
+					touched = append(touched, key)
+				}
+			}
+		}
+	}
+	width, kept := s.kind.width(), touched[:0]
+	for _, key := range touched {
+		s.marks[key] = false
+		if !s.known[key] || !slices.Equal(s.next[key*width:(key+1)*width], s.values[key*width:(key+1)*width]) {
+			kept = append(kept, key)
+		}
+	}
+	return kept
+}
+
+// apply the staged changes to the state.
+func (s *staging) apply() {
+	width := s.kind.width()
+	for _, key := range s.keys {
+		s.known[key] = true
+		copy(s.values[key*width:(key+1)*width], s.next[key*width:])
+	}
+	s.keys = s.keys[:0]
+}
+
+// encode the staged moment: as a snapshot if the chunk is empty, else as what differs from the moment before.
+func (m *momentWriter) encode() {
+	isSnapshot := len(m.chunk.raw) == 0
+	if isSnapshot {
+		m.first, m.last = m.at, m.at
+	}
+	m.chunk.raw = binary.AppendUvarint(m.chunk.raw, uint64(m.at-m.last))
+	m.last = m.at
+	m.chunk.raw = append(m.chunk.raw, 0)
+	count := len(m.chunk.raw) - 1
+	for _, c := range m.index.classes {
+		s := m.classes[c]
+		old := s.values
+		if isSnapshot {
+			s.apply()
+			s.keys, old = s.allKeys(), nil
+			copy(s.next, s.values)
+		}
+		m.chunk.raw[count] += byte(m.chunk.appendMoment(s.number, &s.state, s.keys, s.next, old))
+		s.apply()
+	}
+	if isSnapshot {
+		m.snapshot = len(m.chunk.raw)
+	}
+}
+
+func (s *staging) allKeys() []int {
+	keys := s.keys[:0]
+	for key, known := range s.known {
+		if known {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// finishChunk packs the chunk and appends it to the temporary file.
+func (m *momentWriter) finishChunk() error {
+	if len(m.chunk.raw) == 0 {
+		return nil
+	}
+	if len(m.chunk.raw) > maxChunkLength {
+		return fmt.Errorf("one moment takes %d bytes: want at most %d", len(m.chunk.raw), maxChunkLength)
+	}
+	if err := m.pack(m.chunk.raw); err != nil {
+		return err
+	}
+	if m.file == nil {
+		file, err := unnamedFile(m.folder)
+		if err != nil {
+			return err
+		}
+		m.file = file
+	}
+	if _, err := m.file.Write(m.packed); err != nil {
+		return fmt.Errorf("keep a part of the scenario until it is complete: %w", err)
+	}
+	m.index.chunks = append(m.index.chunks, chunk{
+		length: len(m.packed), raw: len(m.chunk.raw), checksum: crc32.Checksum(m.packed, castagnoli), first: m.first, last: m.last,
+	})
+	m.offset += int64(len(m.packed))
+	m.chunk.raw = m.chunk.raw[:0]
+	return nil
+}
+
+func (m *momentWriter) pack(raw []byte) error {
+	if m.zstd == nil {
+		// one goroutine, and a window of its own size, as bytes and memory must not depend on the machine
+		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault),
+			zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(false))
+		if err != nil {
+			return err
+		}
+		m.zstd = encoder
+	}
+	m.packed = m.zstd.EncodeAll(raw, m.packed[:0])
+	return nil
+}
+
+// unnamedFile is a file that is gone when it is closed, or its program ends.
+func unnamedFile(folder string) (*os.File, error) {
+	file, err := os.CreateTemp(folder, "vignette-scenario-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// finish the last moment and chunk.
+func (m *momentWriter) finish() error {
+	if err := m.flush(); err != nil {
+		return err
+	}
+	return m.finishChunk()
+}
+
+// copyTo w the whole compiled form.
+func (m *momentWriter) copyTo(w io.Writer, duration time.Duration) error {
+	if _, err := w.Write(header()); err != nil {
+		return err
+	}
+	if m.file != nil {
+		if _, err := io.Copy(w, io.NewSectionReader(m.file, 0, m.offset)); err != nil {
+			return err
+		}
+	}
+	m.index.duration = duration
+	raw := m.index.encode()
+	if len(raw) > maxIndexLength {
+		return fmt.Errorf("the index takes %d bytes: want at most %d", len(raw), maxIndexLength)
+	}
+	if err := m.pack(raw); err != nil {
+		return err
+	}
+	foot := footer{offset: headerLength + m.offset, length: len(m.packed), raw: len(raw), checksum: crc32.Checksum(m.packed, castagnoli)}
+	if _, err := w.Write(m.packed); err != nil {
+		return err
+	}
+	_, err := w.Write(foot.encode())
+	return err
+}
+
+func (m *momentWriter) close() error {
+	if m.file == nil {
+		return nil
+	}
+	file := m.file
+	m.file = nil
+	return file.Close()
+}

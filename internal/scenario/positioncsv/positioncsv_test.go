@@ -1,0 +1,101 @@
+package positioncsv_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/internal/readertest"
+	"vignette.dev/vignette/internal/scenario/positioncsv"
+)
+
+func with(options positioncsv.Options) readertest.Read {
+	return func(file []byte, b *scenario.Builder) (scenario.Report, error) {
+		return positioncsv.Read(bytes.NewReader(file), "positions.csv", b, options)
+	}
+}
+
+func TestPositionsAreReadFromRowsAndLines(t *testing.T) {
+	at5 := geo.Position{Latitude: 58.1, Longitude: 8.1, Altitude: 20}
+	for name, c := range map[string]struct {
+		options  positioncsv.Options
+		file     string
+		platform int
+		want     geo.Position
+		at       time.Duration
+	}{
+		"as usual":         {positioncsv.Options{}, "0,7,58,8,10\n5,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
+		"without altitude": {positioncsv.Options{}, "0,7,58,8\n5,7,58.1,8.1\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
+		"of one platform":  {positioncsv.Options{Platform: 7}, "# a comment\n\n0,58,8,10\r\n5,58.1,8.1,20\r\n", 7, at5, 5 * time.Second},
+		"with names":       {positioncsv.Options{}, "\ufeffnode;alt;lon;lat;speed;t\n7;10;8;58;3;0\n7;20;8.1;58.1;3;5\n", 7, at5, 5 * time.Second},
+		"with tabs":        {positioncsv.Options{}, "0\t7\t58\t8\t10\n5\t7\t58.1\t8.1\t20\n", 7, at5, 5 * time.Second},
+		"with dates":       {positioncsv.Options{}, "2026-01-31T12:00:00Z,7,58,8,10\n2026-01-31T13:00:05+01:00,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
+		"from an origin": {positioncsv.Options{Origin: time.Date(2026, 1, 31, 11, 59, 0, 0, time.UTC)},
+			"2026-01-31T12:00:00Z,7,58,8,10\n2026-01-31T12:00:05Z,7,58.1,8.1,20\n", 7, at5, 65 * time.Second},
+		"evenly": {positioncsv.Options{Step: time.Second}, "0,7,58,8,10\n10,7,58.2,8.2,30\n", 7, at5, 5 * time.Second},
+		"of MGEN by flow": {positioncsv.Options{}, "23:59:58.500000 LISTEN proto>UDP port>5000\n" +
+			"23:59:59.000000 RECV proto>UDP flow>7 seq>1 src>10.0.0.3/5000 gps>CURRENT,58,8,10\n" +
+			"23:59:59.500000 RECV proto>UDP flow>7 seq>2 src>10.0.0.3/5000 gps>INVALID,999,999,-999\n" +
+			"00:00:03.500000 RECV proto>UDP flow>7 seq>3 src>10.0.0.3/5000 gps>STALE,58.1,8.1,20\n", 7, at5, 5 * time.Second},
+		"of MGEN by address": {positioncsv.Options{Sources: map[string]int{"10.0.0.3": 9}},
+			"12:00:00.000000 RECV flow>7 src>10.0.0.3/5000 gps>CURRENT,58.1,8.1,20\n", 9, at5, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := readertest.Compile(t, c.file, with(c.options))
+			i, ok := s.Index(c.platform)
+			if !ok {
+				t.Fatalf("platforms are %v: want %d", s.Platforms(), c.platform)
+			}
+			p, known := readertest.At(t, s, c.at).Position(i)
+			if !known || geo.Distance(p, c.want) > 0.01 {
+				t.Errorf("at %s platform %d is at %v, %t: want %v", c.at, c.platform, p, known, c.want)
+			}
+			if before, known := readertest.At(t, s, c.at-1).Position(i); known && geo.Distance(before, c.want) < 0.01 {
+				t.Errorf("it is there before %s already", c.at)
+			}
+		})
+	}
+}
+
+func TestLinesOfMGENWithoutPositionAreCounted(t *testing.T) {
+	_, report := readertest.Compile(t, "12:00:00.0 LISTEN proto>UDP port>5000\n12:00:01.0 RECV flow>1 gps>INVALID,999,999,-999\n", with(positioncsv.Options{}))
+	if report.Unknown["MGEN LISTEN without gps"] != 1 || report.Unknown["MGEN gps INVALID"] != 1 || report.Sentences != 0 {
+		t.Errorf("report is %+v", report)
+	}
+}
+
+func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		options positioncsv.Options
+		file    string
+		line    int
+		reason  string
+	}{
+		"a column is missing":      {positioncsv.Options{}, "time,node,lat\n", 1, "there is no column longitude"},
+		"three columns":            {positioncsv.Options{}, "0,58,8\n", 1, "the row has 3 columns: want time,platform,latitude,longitude,altitude"},
+		"a row is short":           {positioncsv.Options{}, "0,7,58,8,10\n5,7,58.1,8.1\n", 2, "the row has 4 columns: want 5"},
+		"a latitude of 91":         {positioncsv.Options{}, "0,7,91,8,10\n", 1, "platform 7: latitude is 91"},
+		"a platform by name":       {positioncsv.Options{}, "0,tank,58,8,10\n", 1, `platform is "tank"`},
+		"seconds after dates":      {positioncsv.Options{}, "2026-01-31T12:00:00Z,7,58,8,10\n5,7,58,8,10\n", 2, "want times that are all seconds, or all like"},
+		"back, when moving evenly": {positioncsv.Options{Step: time.Second}, "5,7,58,8,10\n4,7,58,8,10\n", 2, "want none before 5 s"},
+		"MGEN with two numbers":    {positioncsv.Options{}, "12:00:00.0 RECV flow>1 gps>CURRENT,1,2\n", 1, "gps has 3 values"},
+		"MGEN without a sender":    {positioncsv.Options{}, "12:00:00.0 RECV src>10.0.0.3/1 gps>CURRENT,1,2,3\n", 1, `sender is "10.0.0.3": want a flow`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := readertest.Refusal(t, c.file, with(c.options))
+			if err.Line != c.line || !strings.Contains(err.Reason, c.reason) {
+				t.Errorf("error is %q: want line %d and %q", err, c.line, c.reason)
+			}
+		})
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte("time,node,lat,lon,alt\n0,7,58,8,10\n5,7,58.1,8.1,20\n"))
+	f.Add([]byte("2026-01-31T12:00:00Z,7,58,8\n"))
+	f.Add([]byte("12:00:00.0 RECV flow>1 src>10.0.0.1/1 gps>CURRENT,1,2,3\n"))
+	readertest.Fuzz(f, with(positioncsv.Options{Step: 24 * time.Hour}))
+}

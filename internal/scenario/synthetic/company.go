@@ -1,0 +1,272 @@
+package synthetic
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// The patterns of a company.
+const (
+	AnglovaLike         = "AnglovaLike"
+	AnglovaLikeModified = "AnglovaLikeModified"
+)
+
+const (
+	// platoonSize is the number of vehicles that stay together; 24 make a headquarters and three platoons.
+	platoonSize = 6
+	// topSpeed of a vehicle in m/s across country.
+	topSpeed = 10.0
+	// followSeconds in which a vehicle closes most of the gap to its place in the formation.
+	followSeconds = 8.0
+	// boundSeconds that each platoon sets off after the one before it.
+	boundSeconds = 45
+	// scatterMetres around its place in the formation that a vehicle picks anew, for the ground it finds, in each phase.
+	scatterMetres = 60.0
+	// looks at the net between which each vehicle looks round for better ground once.
+	looks = 6
+	// coverMetres between the rings around its place in the formation in which it looks.
+	coverMetres = 100.0
+	// contactSeconds between two looks at the net, after which the company closes or opens up by a factor.
+	contactSeconds  = 5
+	closeUp, openUp = 0.99, 1.005
+	// mostWatched vehicles in a look at the net, and mostGroups of platoons that wait or move on together.
+	mostWatched, mostGroups = 48, 8
+)
+
+// phase of the company's advance: a leg, or a halt.
+type phase struct {
+	seconds   int
+	from, to  point
+	sin, cos  float64
+	formation formation
+	scatter   []point
+}
+
+// formation is where vehicle i of n stands, in units of the company's scale, x forward and y to the left of the centre.
+type formation func(vehicle, vehicles int) point
+
+// company on the move.
+type company struct {
+	shape shape
+	over  *surveyor
+	scale float64
+	lost  bool // contact, or nearly so
+	// strained is the net\'s strain at the last look.
+	strained int
+	second   int
+	now      []point
+	cover    []point // the way from its place in the formation to low ground, of each vehicle
+	phases   []phase
+	starts   []int
+	current  []int  // phase of each platoon
+	waits    []bool // platoons that wait until the next look
+}
+
+// newCompany at the largest scale at which it is in contact at first.
+func newCompany(p settled, over *surveyor) *company {
+	c := &company{shape: shapeOf(p.pattern), over: over, now: make([]point, p.platforms), cover: make([]point, p.platforms),
+		current: make([]int, platoons(p.platforms)), waits: make([]bool, min(platoons(p.platforms), mostGroups))}
+	c.plan(p.random(0xc0), p)
+	for c.scale = c.shape.largest; ; c.scale *= 0.95 {
+		for i := range c.now {
+			c.cover[i] = point{}
+			c.cover[i] = c.better(c.target(i))
+			c.now[i] = c.target(i)
+		}
+		if closer := c.contact(); !closer || c.scale < c.shape.smallest {
+			return c
+		}
+	}
+}
+
+// contact says whether the company should close up: because not all reach each other, or over too many hops, or over more than it
+// would need. The way a commander would, it looks at the net as it is now.
+func (c *company) contact() (closer bool) {
+	var h Hops
+	c.over.add(&h, c.watched(c.now))
+	c.strained = c.strain(h)
+	c.lost = h.Connected == 0 || h.Max() >= c.shape.mostHops
+	return c.lost || h.Mean() > c.shape.meanHops
+}
+
+func platoons(vehicles int) int { return (vehicles + platoonSize - 1) / platoonSize }
+
+// plan legs and halts until the duration is full.
+func (c *company) plan(r *rand.Rand, p settled) {
+	shape := c.shape
+	at, heading := point{(r.Float64() - 0.5) * shape.wide, (r.Float64() - 0.5) * shape.high}, 2*math.Pi*r.Float64()
+	whole := int(p.duration / Step)
+	for second := 0; second <= whole; {
+		to := point{(r.Float64() - 0.5) * shape.wide, (r.Float64() - 0.5) * shape.high}
+		if !shape.keepsFront {
+			way := to.minus(at)
+			heading = math.Atan2(way.y, way.x)
+		}
+		leg := c.phase(r, p.platforms, at, to, heading, shape.moving[r.IntN(len(shape.moving))])
+		leg.seconds = max(60, int(to.minus(at).length()/(3+4*r.Float64())))
+		halt := c.phase(r, p.platforms, to, to, heading, shape.halted[r.IntN(len(shape.halted))])
+		halt.seconds = 180 + r.IntN(600)
+		c.phases = append(c.phases, leg, halt)
+		c.starts = append(c.starts, second, second+leg.seconds)
+		second += leg.seconds + halt.seconds
+		at = to
+	}
+}
+
+func (c *company) phase(r *rand.Rand, vehicles int, from, to point, heading float64, f formation) phase {
+	ph := phase{from: from, to: to, formation: f, scatter: make([]point, vehicles)}
+	ph.sin, ph.cos = math.Sincos(heading)
+	for i := range ph.scatter {
+		ph.scatter[i] = point{(2*r.Float64() - 1) * scatterMetres, (2*r.Float64() - 1) * scatterMetres}
+	}
+	return ph
+}
+
+func (c *company) places() []point { return c.now }
+
+// step on. Every few seconds the company looks at its net and closes up or opens; who would stretch it to more hops than the most,
+// or tear it, waits until the others have moved.
+func (c *company) step() {
+	if c.second%contactSeconds == 0 {
+		c.adjust()
+		c.clear()
+	}
+	c.second++
+	for i := range c.now {
+		if !c.waits[c.group(i)] {
+			c.now[i] = c.next(i)
+		}
+	}
+}
+
+// adjust the formation to the net, and vehicles to the ground. A company that halts in contact stays as it is.
+func (c *company) adjust() {
+	closer := c.contact()
+	if c.halted() && !c.lost {
+		return
+	}
+	if closer {
+		c.scale = max(c.scale*closeUp, c.shape.smallest)
+	} else {
+		c.scale = min(c.scale*openUp, c.shape.largest)
+	}
+	for i := c.second / contactSeconds % looks; i < len(c.now); i += looks {
+		c.cover[i] = c.better(c.target(i).minus(c.cover[i]))
+	}
+}
+
+// halted says whether no platoon is on a leg.
+func (c *company) halted() bool {
+	for _, k := range c.current {
+		if c.phases[k].from != c.phases[k].to {
+			return false
+		}
+	}
+	return true
+}
+
+// next place of a vehicle.
+func (c *company) next(vehicle int) point {
+	way := c.target(vehicle).minus(c.now[vehicle])
+	left := way.length()
+	if left < 0.5 {
+		return c.now[vehicle] // halted
+	}
+	return c.now[vehicle].plus(way.times(min(topSpeed, left/followSeconds) / left))
+}
+
+// clear platoons to move on until the next look: all, or else one after the other as the net allows.
+func (c *company) clear() {
+	for k := range c.waits {
+		c.waits[k] = false
+	}
+	if c.allowed() {
+		return
+	}
+	for k := range c.waits {
+		c.waits[k] = true
+	}
+	for k := range c.waits {
+		first := (k + c.second/contactSeconds) % len(c.waits)
+		c.waits[first] = false
+		if !c.allowed() {
+			c.waits[first] = true
+		}
+	}
+}
+
+// allowed says whether the net is never under more strain while the platoons that do not wait move on until the next look.
+func (c *company) allowed() bool {
+	ahead := *c
+	ahead.now = slices.Clone(c.now)
+	ahead.current = slices.Clone(c.current)
+	for range contactSeconds {
+		ahead.second++
+		for i := range ahead.now {
+			if !ahead.waits[c.group(i)] {
+				ahead.now[i] = ahead.next(i)
+			}
+		}
+		var h Hops
+		c.over.add(&h, c.watched(ahead.now))
+		if c.strain(h) > c.strained {
+			return false
+		}
+	}
+	return true
+}
+
+// strain is zero while the net is as it should be: within the most hops, and no more than one vehicle out of contact.
+func (c *company) strain(h Hops) int {
+	n := min(len(c.now), mostWatched)
+	return max(0, h.Max()-c.shape.mostHops)*n*n + max(0, h.Pairs[0]-2*(n-1))
+}
+
+// watched places are all of a company, or an even choice of a larger force, whose net would take too long to look at.
+func (c *company) watched(all []point) []point {
+	if len(all) <= mostWatched {
+		return all
+	}
+	some := make([]point, mostWatched)
+	for i := range some {
+		some[i] = all[i*len(all)/mostWatched]
+	}
+	return some
+}
+
+func (c *company) group(vehicle int) int { return vehicle / platoonSize % len(c.waits) }
+
+// target that a vehicle heads for now.
+func (c *company) target(vehicle int) point {
+	platoon := vehicle / platoonSize
+	second := max(0, c.second-platoon*boundSeconds)
+	for k := c.current[platoon]; k+1 < len(c.starts) && second >= c.starts[k+1]; k++ {
+		c.current[platoon] = k + 1
+	}
+	k := c.current[platoon]
+	ph := &c.phases[k]
+	share := min(1, float64(second-c.starts[k])/float64(ph.seconds))
+	centre := ph.from.plus(ph.to.minus(ph.from).times(share))
+	place := ph.formation(vehicle, len(c.now)).times(c.scale)
+	return centre.plus(place.turned(ph.sin, ph.cos)).plus(ph.scatter[vehicle]).plus(c.cover[vehicle])
+}
+
+// better ground near a place, as the way to it. Vehicles keep to the valleys, where roads and cover are, until contact is nearly lost:
+// then they look for a height.
+func (c *company) better(near point) (way point) {
+	best := math.Inf(1)
+	for k := range 1 + 8*c.shape.coverRings {
+		sin, cos := math.Sincos(float64(k%8) * math.Pi / 4)
+		radius := float64((k+7)/8) * coverMetres
+		there := point{radius * cos, radius * sin}
+		height := c.over.height(near.plus(there))
+		if c.lost {
+			height = -height
+		}
+		if height < best {
+			way, best = there, height
+		}
+	}
+	return way
+}

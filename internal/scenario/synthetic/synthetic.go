@@ -1,0 +1,149 @@
+// Package synthetic makes movements up from a seed: a company of vehicles with the hop statistics known of the Anglova
+// scenario, and plain geometry. Nobody ever drove like this.
+package synthetic
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Step between positions.
+const Step = time.Second
+
+// Origin of all movements: the middle of the area that is known of the Anglova scenario's first company.
+var Origin = geo.Position{Latitude: 58.1925, Longitude: 7.975}
+
+// point in metres east and north of the origin.
+type point struct{ x, y float64 }
+
+func (a point) plus(b point) point            { return point{a.x + b.x, a.y + b.y} }
+func (a point) minus(b point) point           { return point{a.x - b.x, a.y - b.y} }
+func (a point) times(f float64) point         { return point{a.x * f, a.y * f} }
+func (a point) length() float64               { return math.Hypot(a.x, a.y) }
+func (a point) turned(sin, cos float64) point { return point{a.x*cos - a.y*sin, a.x*sin + a.y*cos} }
+
+// mover has the places of all platforms, at the moment 0 at first, and moves them on by one step.
+type mover interface {
+	places() []point
+	step()
+}
+
+// Generate a movement into a builder, in steps of a second, sorted. The altitude of its positions is 0: it is the terrain's, and
+// the antenna's height, that a propagation model adds.
+func Generate(parameters v1alpha1.SyntheticMovement, b *scenario.Builder) error {
+	p, err := settle(parameters)
+	if err != nil {
+		return err
+	}
+	m, err := p.mover()
+	if err != nil {
+		return err
+	}
+	frame := geo.NewFrame(Origin)
+	last := make([]point, p.platforms)
+	for t := time.Duration(0); t <= p.duration; t += Step {
+		for i, place := range m.places() {
+			if t > 0 && place == last[i] {
+				continue
+			}
+			last[i] = place
+			if err := b.Position(t, i+1, frame.Position(geo.Vector{X: place.x, Y: place.y})); err != nil {
+				return fmt.Errorf("synthetic movement: platform %d at %v: %w", i+1, t, err)
+			}
+		}
+		m.step()
+	}
+	return b.Extend(p.duration)
+}
+
+// settled parameters.
+type settled struct {
+	pattern   string
+	platforms int
+	duration  time.Duration
+	seed      int64
+	spacing   float64
+}
+
+// settle takes the defaults of the API for what is not given.
+func settle(parameters v1alpha1.SyntheticMovement) (settled, error) {
+	p := settled{pattern: parameters.Pattern, platforms: 24, duration: 2 * time.Hour, seed: parameters.Seed, spacing: 500}
+	if parameters.Platforms != 0 {
+		p.platforms = int(parameters.Platforms)
+	}
+	if parameters.Duration != "" {
+		p.duration = parameters.Duration.Std()
+	}
+	if parameters.Spacing != "" {
+		p.spacing = parameters.Spacing.Float()
+	}
+	switch {
+	case p.platforms < 2 || p.platforms > 1000:
+		return p, fmt.Errorf("synthetic movement: platforms is %d: must be from 2 to 1000", p.platforms)
+	case p.duration <= 0 || p.duration > scenario.MaxDuration:
+		return p, fmt.Errorf("synthetic movement: duration is %v: must be above zero and at most %v", p.duration, scenario.MaxDuration)
+	case !(p.spacing > 0 && p.spacing <= 100_000):
+		return p, fmt.Errorf("synthetic movement: spacing is %g m: must be above zero and at most 100 km", p.spacing)
+	}
+	return p, nil
+}
+
+func (p settled) company() (mover, error) {
+	over, err := p.surveyor()
+	if err != nil {
+		return nil, err
+	}
+	return newCompany(p, over), nil
+}
+
+// surveyor of the ground and the links that a company was made for.
+func (p settled) surveyor() (*surveyor, error) {
+	shape := shapeOf(p.pattern)
+	ground, err := ground(p.seed, shape.largest/2+math.Hypot(shape.wide, shape.high)/2+1000)
+	if err != nil {
+		return nil, err
+	}
+	return newSurveyor(ground, shape.limitDB), nil
+}
+
+func (p settled) mover() (mover, error) {
+	switch p.pattern {
+	case AnglovaLike, AnglovaLikeModified:
+		return p.company()
+	case "Grid":
+		return p.grid(int(math.Ceil(math.Sqrt(float64(p.platforms))))), nil
+	case "Line":
+		return p.grid(p.platforms), nil
+	case "RandomWaypoint":
+		return p.randomWaypoint(), nil
+	}
+	return nil, fmt.Errorf("synthetic movement: pattern is %q: must be AnglovaLike, AnglovaLikeModified, Grid, Line or RandomWaypoint", p.pattern)
+}
+
+// random numbers of one use.
+func (p settled) random(use uint64) *rand.Rand { return rand.New(rand.NewPCG(uint64(p.seed), use)) }
+
+// still platforms.
+type still []point
+
+func (s still) places() []point { return s }
+func (s still) step()           {}
+
+// grid of so many columns, row by row from the north-west, around the origin.
+func (p settled) grid(columns int) still {
+	rows := (p.platforms + columns - 1) / columns
+	s := make(still, p.platforms)
+	for i := range s {
+		s[i] = point{
+			x: (float64(i%columns) - float64(columns-1)/2) * p.spacing,
+			y: (float64(rows-1)/2 - float64(i/columns)) * p.spacing,
+		}
+	}
+	return s
+}

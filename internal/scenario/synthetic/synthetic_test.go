@@ -1,0 +1,162 @@
+package synthetic
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// compiled scenario of a movement.
+func compiled(t *testing.T, parameters v1alpha1.SyntheticMovement) (*scenario.Scenario, string) {
+	t.Helper()
+	b := scenario.NewBuilder(scenario.Options{Sorted: true, TemporaryFolder: t.TempDir()})
+	if err := Generate(parameters, b); err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	digest, err := b.Write(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, digest
+}
+
+func positions(t *testing.T, s *scenario.Scenario, at time.Duration) (p []geo.Position) {
+	t.Helper()
+	c := s.NewCursor()
+	if err := c.Seek(at); err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Platforms() {
+		now, known := c.Position(i)
+		if !known {
+			t.Fatalf("platform %d is nowhere at %v", i+1, at)
+		}
+		p = append(p, now)
+	}
+	return p
+}
+
+func TestALineHasItsSpacing(t *testing.T) {
+	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: "Line", Platforms: 5, Duration: "1m", Spacing: "250m"})
+	p := positions(t, s, 30*time.Second)
+	for i := range 4 {
+		if d := geo.Ground(p[i], p[i+1]); math.Abs(d-250) > 0.1 {
+			t.Errorf("from %d to %d: %v m", i+1, i+2, d)
+		}
+	}
+	if s.Duration() != time.Minute {
+		t.Errorf("duration %v", s.Duration())
+	}
+}
+
+func TestAGridIsSquareAndHasItsSpacing(t *testing.T) {
+	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: "Grid", Platforms: 9, Duration: "1m"})
+	p := positions(t, s, 0)
+	for _, pair := range [][2]int{{0, 1}, {1, 2}, {0, 3}, {5, 8}} {
+		if d := geo.Ground(p[pair[0]], p[pair[1]]); math.Abs(d-500) > 0.1 {
+			t.Errorf("%v: %v m", pair, d)
+		}
+	}
+}
+
+func TestRandomWaypointStaysInItsSquareAtItsSpeeds(t *testing.T) {
+	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Platforms: 6, Duration: "10m", Seed: 3, Spacing: "400m"})
+	frame, moved := geo.NewFrame(Origin), 0
+	before := positions(t, s, 0)
+	for second := 1; second <= 600; second++ {
+		now := positions(t, s, time.Duration(second)*time.Second)
+		for i := range now {
+			if at := frame.ENU(now[i]); math.Abs(at.X) > 400.1 || math.Abs(at.Y) > 400.1 {
+				t.Fatalf("platform %d is at %v", i+1, at)
+			}
+			metres := geo.Ground(before[i], now[i])
+			if metres > fastest+0.1 {
+				t.Fatalf("platform %d: %v m in a second", i+1, metres)
+			}
+			if metres > 0 {
+				moved++
+			}
+		}
+		before = now
+	}
+	if moved < 1800 || moved > 3599 {
+		t.Errorf("%d of 3600 steps: platforms must move, and pause", moved)
+	}
+}
+
+func TestACompanyDrivesHaltsAndStaysTogether(t *testing.T) {
+	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: AnglovaLike, Duration: "15m", Seed: 5})
+	before, moved, still := positions(t, s, 0), 0, 0
+	for second := 1; second <= 900; second++ {
+		now := positions(t, s, time.Duration(second)*time.Second)
+		for i := range now {
+			metres := geo.Ground(before[i], now[i])
+			if metres > topSpeed+0.1 {
+				t.Fatalf("platform %d: %v m in second %d", i+1, metres, second)
+			}
+			if metres > 1 {
+				moved++
+			} else if metres < 0.01 {
+				still++
+			}
+			if d := geo.Ground(now[i], Origin); d > 6000 {
+				t.Fatalf("platform %d is %v m from the area", i+1, d)
+			}
+		}
+		before = now
+	}
+	if moved < 2000 || still < 2000 {
+		t.Errorf("of 21600 steps %d drive and %d halt", moved, still)
+	}
+}
+
+func TestASeedIsAMovement(t *testing.T) {
+	parameters := v1alpha1.SyntheticMovement{Pattern: AnglovaLike, Platforms: 12, Duration: "2m", Seed: 7}
+	_, first := compiled(t, parameters)
+	_, again := compiled(t, parameters)
+	parameters.Seed = 8
+	_, other := compiled(t, parameters)
+	if first != again || first == other {
+		t.Errorf("%s, again %s, other seed %s", first, again, other)
+	}
+}
+
+func TestWhatIsNoMovementIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		parameters v1alpha1.SyntheticMovement
+		want       string
+	}{
+		"pattern":   {v1alpha1.SyntheticMovement{Pattern: "Circle"}, `pattern is "Circle"`},
+		"platforms": {v1alpha1.SyntheticMovement{Pattern: "Line", Platforms: 1}, "platforms is 1"},
+		"duration":  {v1alpha1.SyntheticMovement{Pattern: "Line", Duration: "0s"}, "duration is 0s"},
+		"spacing":   {v1alpha1.SyntheticMovement{Pattern: "Line", Spacing: "0m"}, "spacing is 0 m"},
+	} {
+		err := Generate(c.parameters, scenario.NewBuilder(scenario.Options{Sorted: true}))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestHopsAreThoseOfTheShortestWays(t *testing.T) {
+	var h Hops
+	h.Add(4, func(i, j int) bool { return i-j == 1 || j-i == 1 }) // a chain
+	h.Add(3, func(i, j int) bool { return i+j == 1 })             // a pair and one alone
+	if h.Mean() != (8*1+4*2+2*3)/14.0 || h.Max() != 3 || h.Pairs[0] != 4 || h.Connected != 1 || h.Moments != 2 {
+		t.Errorf("got %+v: %s", h, h)
+	}
+	if got := h.Share(1); math.Abs(got-8/18.0) > 1e-12 {
+		t.Errorf("share of one hop: %v", got)
+	}
+}

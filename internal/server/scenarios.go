@@ -1,0 +1,83 @@
+package server
+
+import (
+	"net/http"
+	"os"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+)
+
+// scenarioOf is the digest that a request names.
+func scenarioOf(r *http.Request) (string, error) {
+	digest := r.PathValue("digest")
+	if err := archive.ValidateDigest(digest); err != nil {
+		return "", problem(http.StatusBadRequest, "%v", err)
+	}
+	return digest, nil
+}
+
+func (s *Server) putScenario(w http.ResponseWriter, r *http.Request, who Identity) error {
+	if !s.config.Policy.scenarioWriter(who) {
+		return denied(who, "storing scenarios")
+	}
+	digest, err := scenarioOf(r)
+	if err != nil {
+		return err
+	}
+	body := &patientBody{body: http.MaxBytesReader(w, r.Body, maxScenarioBytes), control: http.NewResponseController(w)}
+	size, err := s.scenarios.Put(digest, body, s.scenarioQuota(who))
+	if err != nil {
+		return err
+	}
+	s.metrics.bytes.WithLabelValues("scenario").Add(float64(size))
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// scenarioQuota leaves half of the room to the operator, whoever fills the other one.
+func (s *Server) scenarioQuota(who Identity) int64 {
+	if who.Anonymous() {
+		return s.config.ScenarioQuotaBytes / 2
+	}
+	return s.config.ScenarioQuotaBytes
+}
+
+func (s *Server) getScenario(w http.ResponseWriter, r *http.Request, who Identity) error {
+	if !s.config.Policy.scenarioReader(who) {
+		return denied(who, "reading scenarios")
+	}
+	digest, err := scenarioOf(r)
+	if err != nil {
+		return err
+	}
+	f, err := s.scenarios.Open(digest)
+	if os.IsNotExist(err) {
+		return problem(http.StatusNotFound, "there is no scenario %s", digest)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	setFileHeader(w.Header(), digest)
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + time.Duration(info.Size()/slowestReader)*time.Second))
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	http.ServeContent(w, r, "", time.Time{}, f)
+	return nil
+}
+
+// expireScenarios deletes those that nobody has used for as long as runs are kept.
+func (s *Server) expireScenarios() {
+	deleted, err := s.scenarios.Expire(s.config.Now().Add(-s.config.Retention))
+	for _, digest := range deleted {
+		s.config.Log.Info("deleted a scenario that was not used for longer than the retention", "scenario", digest, "retention", s.config.Retention)
+	}
+	if err != nil {
+		s.config.Log.Error("old scenarios could not be deleted", "error", err)
+	}
+}

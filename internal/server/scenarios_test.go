@@ -1,0 +1,172 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+func digestOf(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(content)) }
+
+// statusOf an error of the client.
+func statusOf(err error) int {
+	var answer *client.Error
+	if errors.As(err, &answer) {
+		return answer.Status
+	}
+	return 0
+}
+
+func TestAScenarioIsHandedOutByItsDigest(t *testing.T) {
+	l := newLab(t)
+	ctx := context.Background()
+	content := []byte("compiled hills")
+	for range 2 {
+		if err := l.as("operator").PutScenario(ctx, digestOf(content), bytes.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, reader := range []string{"radiod", "operator", ""} {
+		if has, err := l.as(reader).HasScenario(ctx, digestOf(content)); err != nil || !has {
+			t.Errorf("%q: has %t, %v", reader, has, err)
+		}
+		body, err := l.as(reader).Scenario(ctx, digestOf(content))
+		if err != nil {
+			t.Fatalf("%q: %v", reader, err)
+		}
+		got, err := io.ReadAll(body)
+		if err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%q read %q, %v", reader, got, err)
+		}
+		_ = body.Close()
+	}
+	if has, err := l.as("radiod").HasScenario(ctx, digestOf([]byte("sea"))); err != nil || has {
+		t.Errorf("a scenario that was never stored: %t, %v", has, err)
+	}
+	if _, err := l.as("radiod").Scenario(ctx, digestOf([]byte("sea"))); !client.IsNotFound(err) {
+		t.Errorf("reading it: %v; want not found", err)
+	}
+}
+
+func TestWhoMayStoreScenariosAndHowMuch(t *testing.T) {
+	uploads := func(c *Config) { c.Policy.AnonymousScenarios, c.ScenarioQuotaBytes = true, 100 }
+	closed := func(c *Config) { c.Policy.AnonymousReads = false }
+	for name, c := range map[string]struct {
+		change func(*Config)
+		token  string
+		bytes  int
+		want   int
+	}{
+		"the operator":                        {closed, "operator", 10, 0},
+		"an administrator":                    {closed, "admin", 10, 0},
+		"a user where uploads are off":        {closed, "", 10, http.StatusUnauthorized},
+		"a user where uploads are on":         {uploads, "", 50, 0},
+		"a user beyond half of the room":      {uploads, "", 51, http.StatusInsufficientStorage},
+		"the operator in the other half":      {uploads, "operator", 100, 0},
+		"the operator beyond all of the room": {uploads, "operator", 101, http.StatusInsufficientStorage},
+		"radiod":                              {uploads, "radiod", 10, http.StatusForbidden},
+		"a node's pod":                        {uploads, "nor", 10, http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := bytes.Repeat([]byte("x"), c.bytes)
+			err := newLab(t, c.change).as(c.token).PutScenario(context.Background(), digestOf(content), bytes.NewReader(content))
+			if statusOf(err) != c.want || (c.want == 0) != (err == nil) {
+				t.Errorf("answer %v; want status %d", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAScenarioOfAnotherDigestIsRefused(t *testing.T) {
+	l := newLab(t)
+	ctx := context.Background()
+	err := l.as("operator").PutScenario(ctx, digestOf([]byte("sea")), strings.NewReader("hills"))
+	if statusOf(err) != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), digestOf([]byte("hills"))) {
+		t.Errorf("answer %v; want 422 that names the digest it has", err)
+	}
+	if err := l.as("operator").PutScenario(ctx, "sha256:..", strings.NewReader("hills")); statusOf(err) != http.StatusBadRequest {
+		t.Errorf("a bad digest: %v; want 400", err)
+	}
+	if err := newLab(t, func(c *Config) { c.Policy.AnonymousReads = false }).as("").PutScenario(ctx, digestOf(nil), nil); statusOf(err) != http.StatusUnauthorized {
+		t.Errorf("nobody: %v; want 401", err)
+	}
+}
+
+func TestScenariosExpireWithTheRetentionUnlessTheyAreUsed(t *testing.T) {
+	l := newLab(t, func(c *Config) {
+		c.Retention = time.Hour
+		c.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	})
+	content := []byte("hills")
+	if err := l.as("operator").PutScenario(t.Context(), digestOf(content), bytes.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
+	l.server.expireScenarios()
+	if has, err := l.as("operator").HasScenario(t.Context(), digestOf(content)); err != nil || has {
+		t.Errorf("still there: %t, %v", has, err)
+	}
+}
+
+func TestAScenarioIsWholeOrAbsentWheneverTheServerIsKilled(t *testing.T) {
+	dir := t.TempDir()
+	content := make([]byte, 8<<20)
+	for i := range content {
+		content[i] = byte(rand.Uint32())
+	}
+	token := func() (string, error) { return "operator", nil }
+	kills := 0
+	for {
+		server := startProcess(t, dir)
+		c := client.New(server.url, nil, token)
+		if has, err := c.HasScenario(t.Context(), digestOf(content)); err != nil || has {
+			t.Fatalf("half a scenario counts as whole, or %v", err)
+		}
+		// Killed while the body is under way: after a part of it that grows with every kill.
+		part := kills * len(content) / 5
+		body := io.MultiReader(bytes.NewReader(content[:part]), killer{server}, bytes.NewReader(content[part:]))
+		if kills == 5 {
+			body = bytes.NewReader(content)
+		}
+		err := c.PutScenario(t.Context(), digestOf(content), body)
+		server.kill()
+		if err == nil {
+			break
+		}
+		kills++
+	}
+	if kills != 5 {
+		t.Errorf("%d kills, want 5", kills)
+	}
+	server := startProcess(t, dir)
+	defer server.kill()
+	body, err := client.New(server.url, nil, token).Scenario(t.Context(), digestOf(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	if got, err := io.ReadAll(body); err != nil || digestOf(got) != digestOf(content) {
+		t.Errorf("%d bytes, %v; want all %d", len(got), err, len(content))
+	}
+	if entries, err := os.ReadDir(dir + "/.scenarios"); err != nil || len(entries) != 1 {
+		t.Errorf("%d files, %v; want the scenario alone", len(entries), err)
+	}
+}
+
+// killer kills the server when it is read.
+type killer struct{ server process }
+
+func (k killer) Read([]byte) (int, error) {
+	_ = k.server.command.Process.Kill()
+	return 0, io.EOF
+}

@@ -1,0 +1,41 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// PlatformRanges writes ascending numbers as ScenarioStatistics have them: 1-24,101.
+func PlatformRanges(numbers []int) string {
+	var ranges []string
+	for first := 0; first < len(numbers); {
+		last := first
+		for last+1 < len(numbers) && numbers[last+1] == numbers[last]+1 {
+			last++
+		}
+		text := strconv.Itoa(numbers[first])
+		if last > first {
+			text = fmt.Sprintf("%d-%d", numbers[first], numbers[last])
+		}
+		ranges = append(ranges, text)
+		first = last + 1
+	}
+	return strings.Join(ranges, ",")
+}
+
+// HasPlatform tells whether the scenario has the platform of a number.
+func (s *ScenarioStatistics) HasPlatform(number int) bool {
+	for _, text := range strings.Split(s.PlatformNumbers, ",") {
+		first, last, isRange := strings.Cut(text, "-")
+		if !isRange {
+			last = first
+		}
+		low, errLow := strconv.Atoi(first)
+		high, errHigh := strconv.Atoi(last)
+		if errLow == nil && errHigh == nil && low <= number && number <= high {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,384 @@
+package render
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// phyOf a waveform; nil for the link model, which has none.
+func phyOf(w *v1alpha1.WaveformSpec) *v1alpha1.PHY {
+	switch {
+	case w.RFPipe != nil:
+		return &w.RFPipe.PHY
+	case w.TDMA != nil:
+		return &w.TDMA.PHY
+	}
+	return nil
+}
+
+// engineOf a network; radiod's own, which is meant where none is named, is left out, and so is that of the link model.
+func engineOf(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) v1alpha1.Engine {
+	if network.Engine == v1alpha1.EngineNative || phyOf(&waveform) == nil {
+		return ""
+	}
+	return network.Engine
+}
+
+// InPlace is the waveform that a network has in place; ok is false where it names one.
+func InPlace(network v1alpha1.Network) (w v1alpha1.WaveformSpec, ok bool) {
+	return v1alpha1.WaveformSpec{Link: network.Link, RFPipe: network.RFPipe, TDMA: network.TDMA}, network.Waveform == ""
+}
+
+// radioChecker checks what networks with a physical layer are given.
+type radioChecker struct {
+	spec     *v1alpha1.ExperimentSpec
+	topology *topology.Topology
+	// scenario is nil where there is none, or where nothing is known of it yet.
+	scenario *Scenario
+	said     map[string]bool
+}
+
+// once leaves out a finding about a field that has one, as two networks of a node would both tell the same of it.
+func (c *radioChecker) once(err *field.Error) field.ErrorList {
+	if c.said[err.Field] {
+		return nil
+	}
+	c.said[err.Field] = true
+	return field.ErrorList{err}
+}
+
+// CheckRadioModels says what does not fit the radio models of an experiment's networks: waveforms by the networks' names, as
+// far as they are known. scenario is that of the experiment, nil where there is none or where it is not known.
+func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (errs field.ErrorList) {
+	c := &radioChecker{spec: spec, topology: t, scenario: scenario, said: map[string]bool{}}
+	for i, network := range spec.Networks {
+		path := field.NewPath("spec", "networks").Index(i)
+		errs = append(errs, checkRoutes(t, network, path)...)
+		for j, radio := range network.Radios {
+			for k, name := range radio.Nodes {
+				if err := onNetwork(t, network.Name, name); err != nil {
+					errs = append(errs, field.Invalid(path.Child("radios").Index(j).Child("nodes").Index(k), name, err.Error()))
+				}
+			}
+		}
+		if waveform, known := waveforms[network.Name]; known {
+			errs = append(errs, c.checkNetwork(network, &waveform, path)...)
+		}
+	}
+	return errs
+}
+
+func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
+	p := phyOf(w)
+	if p == nil {
+		return append(checkLinkOnly(network, path), c.checkChanges(network, w)...)
+	}
+	if len(network.Links) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("links"), fmt.Sprintf("links are for the link model, and waveform %s is %s", network.Waveform, modelOf(w))))
+	}
+	errs = append(errs, checkEMANE(network, w, path)...)
+	at := modelPath{network: network, path: path.Child(modelOf(w)), network0: path}
+	for _, problem := range []struct {
+		part string
+		err  error
+	}{{"phy", checkPHY(p)}, {"pcr", checkPCR(w)}, {scheduleField(w), c.checkSchedule(network, w)}} {
+		if problem.err != nil {
+			errs = append(errs, at.invalid(problem.part, problem.err))
+		}
+	}
+	errs = append(errs, c.checkPlaces(network, p.Pathloss)...)
+	return append(errs, c.checkChanges(network, w)...)
+}
+
+// modelPath names parts of a network's model, which may be in a Waveform.
+type modelPath struct {
+	network        v1alpha1.Network
+	path, network0 *field.Path
+}
+
+func (m modelPath) invalid(part string, err error) *field.Error {
+	if m.network.Waveform != "" {
+		return field.Invalid(m.network0.Child("waveform"), m.network.Waveform, part+": "+err.Error())
+	}
+	return field.Invalid(m.path.Child(part), "", err.Error())
+}
+
+func modelOf(w *v1alpha1.WaveformSpec) string {
+	switch {
+	case w.RFPipe != nil:
+		return "rfpipe"
+	case w.TDMA != nil:
+		return "tdma"
+	}
+	return "link"
+}
+
+// checkLinkOnly says what a network of the link model has no use for.
+func checkLinkOnly(network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
+	if network.Waveform == "" {
+		return nil // refused by the definition
+	}
+	if len(network.Radios) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("radios"), fmt.Sprintf("radios are for rfpipe and tdma, and waveform %s is a link", network.Waveform)))
+	}
+	if network.Engine == v1alpha1.EngineEMANE {
+		errs = append(errs, field.Forbidden(path.Child("engine"), fmt.Sprintf("engine emane is for rfpipe and tdma, and waveform %s is a link", network.Waveform)))
+	}
+	return errs
+}
+
+// checkEMANE says what of a waveform EMANE does not do.
+func checkEMANE(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) field.ErrorList {
+	if network.Engine != v1alpha1.EngineEMANE {
+		return nil
+	}
+	switch {
+	case w.RFPipe != nil && (w.RFPipe.HalfDuplex || w.RFPipe.Interference == v1alpha1.InterferenceAll):
+		return field.ErrorList{field.Invalid(path.Child("engine"), network.Engine, "EMANE's RF Pipe is full duplex and knows no interference of its own waveform")}
+	case w.TDMA != nil && len(w.TDMA.AdaptiveRates) > 0:
+		return field.ErrorList{field.Invalid(path.Child("engine"), network.Engine, "adaptiveRates are for engine native")}
+	}
+	return nil
+}
+
+// CheckEngine says which networks ask for an engine that the cluster does not have.
+func CheckEngine(spec *v1alpha1.ExperimentSpec, options Options) (errs field.ErrorList) {
+	for i, network := range spec.Networks {
+		if network.Engine == v1alpha1.EngineEMANE && options.EMANEImage == "" {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("engine"), network.Engine,
+				"EMANE is not installed on this cluster: take engine native, which has the same models, or have the administrator install it (docs/install.md)"))
+		}
+	}
+	return errs
+}
+
+func checkPHY(p *v1alpha1.PHY) error {
+	if p.Frequency != "" && p.Frequency.Hertz() <= 0 {
+		return fmt.Errorf("frequency is %s: want more than 0 Hz", p.Frequency)
+	}
+	if p.Bandwidth != "" && p.Bandwidth.Hertz() <= 0 {
+		return fmt.Errorf("bandwidth is %s: want more than 0 Hz", p.Bandwidth)
+	}
+	return nil
+}
+
+func checkPCR(w *v1alpha1.WaveformSpec) error {
+	text := ""
+	if w.RFPipe != nil {
+		text = w.RFPipe.PCR
+	} else if w.TDMA != nil {
+		text = w.TDMA.PCR
+	}
+	if text == "" {
+		return nil
+	}
+	_, err := phy.ParsePCR([]byte(text))
+	return err
+}
+
+// scheduleField is where a tdma network's schedule comes from.
+func scheduleField(w *v1alpha1.WaveformSpec) string {
+	if w.TDMA != nil && w.TDMA.Schedule != "" {
+		return "schedule"
+	}
+	return "structure"
+}
+
+// nemsOn a network, ascending.
+func nemsOn(t *topology.Topology, network string) (nems []int) {
+	for _, node := range attached(t, network, everyNode) {
+		nems = append(nems, int(node.NEM))
+	}
+	slices.Sort(nems)
+	return nems
+}
+
+// firstSchedule that a tdma network has, given or generated; nil for a network without nodes.
+func firstSchedule(w *v1alpha1.TDMAModel, nems []int) (*tdma.Schedule, error) {
+	if len(nems) == 0 {
+		return nil, nil
+	}
+	if w.Schedule != "" {
+		return parseSchedule(w.Schedule, nil, nems)
+	}
+	s := tdma.Structure{Frames: max(int(w.Structure.Frames), 1), Slots: len(nems), SlotDuration: cmp.Or(w.Structure.SlotDuration, "5ms").Std(),
+		SlotOverhead: w.Structure.SlotOverhead.Std(), BandwidthHertz: uint64(cmp.Or(w.PHY.Bandwidth, "1MHz").Hertz())}
+	if w.Structure.Slots != nil {
+		s.Slots = int(*w.Structure.Slots)
+	}
+	rate, frequency := cmp.Or(w.Rate, "1Mbit"), cmp.Or(w.PHY.Frequency, "2347MHz")
+	schedule, err := tdma.Generate(s, nems, uint64(rate.BitsPerSecond()), uint64(frequency.Hertz()), nil)
+	if err != nil {
+		return nil, err
+	}
+	if s.Capacity(uint64(rate.BitsPerSecond())) < 1 {
+		return nil, fmt.Errorf("a slot of %s less %s carries no byte at %s", w.Structure.SlotDuration, w.Structure.SlotOverhead, rate)
+	}
+	if mute := schedule.Mute(nems); len(mute) > 0 {
+		return nil, fmt.Errorf("%d frames of %d slots are too few for %d nodes: NEM id %d would never send", s.Frames, s.Slots, len(nems), mute[0])
+	}
+	return schedule, nil
+}
+
+// parseSchedule and see that it names members of the network only: others, in EMANE, would be ignored without a word.
+func parseSchedule(text string, base *tdma.Schedule, nems []int) (*tdma.Schedule, error) {
+	s, err := tdma.ParseSchedule([]byte(text), base)
+	if err != nil {
+		return nil, err
+	}
+	for _, nem := range s.NEMs() {
+		if _, known := slices.BinarySearch(nems, nem); !known {
+			return nil, fmt.Errorf("the schedule names NEM id %d, which no node of the network has: they have %s", nem, v1alpha1.PlatformRanges(nems))
+		}
+	}
+	return s, nil
+}
+
+// checkSchedule of a tdma network, and the rates in it.
+func (c *radioChecker) checkSchedule(network v1alpha1.Network, w *v1alpha1.WaveformSpec) error {
+	if w.TDMA == nil {
+		return nil
+	}
+	schedule, err := firstSchedule(w.TDMA, nemsOn(c.topology, network.Name))
+	if err != nil || schedule == nil {
+		return err
+	}
+	var rates []tdma.Rate
+	for _, rate := range w.TDMA.AdaptiveRates {
+		rates = append(rates, tdma.Rate{BitsPerSecond: uint64(rate.Rate.BitsPerSecond()), SINRDB: rate.SINR.DB()})
+	}
+	return tdma.CheckRates(rates, schedule.Structure())
+}
+
+// checkChanges of the timeline against the model of a network, in order of time, as a schedule may build on the one before.
+func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
+	model := NewChangeable(w, nemsOn(c.topology, network.Name))
+	type placed struct {
+		v1alpha1.TimedRadioChange
+		path *field.Path
+	}
+	var all []placed
+	for i, entry := range c.spec.Timeline {
+		for j, change := range entry.Set {
+			if change.Network == network.Name {
+				all = append(all, placed{v1alpha1.TimedRadioChange{AtNanoseconds: int64(entry.At.Std()), RadioChange: change},
+					field.NewPath("spec", "timeline").Index(i).Child("set").Index(j)})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
+	for _, p := range all {
+		errs = append(errs, model.Change(p.RadioChange, p.path)...)
+	}
+	return errs
+}
+
+// Changeable is a network's model as changes go over it, one after the other.
+type Changeable struct {
+	waveform *v1alpha1.WaveformSpec
+	nems     []int
+	schedule *tdma.Schedule
+}
+
+// NewChangeable is the model before any change.
+func NewChangeable(w *v1alpha1.WaveformSpec, nems []int) *Changeable {
+	c := &Changeable{waveform: w, nems: nems}
+	if w.TDMA != nil {
+		c.schedule, _ = firstSchedule(w.TDMA, nems) // what is wrong with it is said elsewhere
+	}
+	return c
+}
+
+// AsChanged is the model of a radio network after all its changes.
+func AsChanged(spec *v1alpha1.RadioNetworkSpec) *Changeable {
+	nems := make([]int, len(spec.Members))
+	for i := range spec.Members {
+		nems[i] = int(spec.Members[i].NEM)
+	}
+	slices.Sort(nems)
+	c := NewChangeable(&spec.Waveform, nems)
+	for _, change := range spec.Changes {
+		_ = c.Change(change.RadioChange, nil) // what does not fit was said when it was made, and changes nothing
+	}
+	return c
+}
+
+// Change says what of a change does not fit the model, and lets what fits hold for the next one.
+func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
+	model := modelOf(c.waveform)
+	forbid := func(part string, wrong bool, needs string) {
+		if wrong {
+			errs = append(errs, field.Forbidden(path.Child(part), fmt.Sprintf("is for %s, and network %s is %s", needs, change.Network, model)))
+		}
+	}
+	forbid("link", change.Link != nil && model != "link", "the link model")
+	forbid("radio", change.Radio != nil && model == "link", "rfpipe and tdma")
+	forbid("jammer", change.Jammer != nil && model == "link", "rfpipe and tdma")
+	forbid("schedule", change.Schedule != "" && model != "tdma", "tdma")
+	if change.Radio != nil {
+		forbid("radio.frequency", change.Radio.Frequency != nil && model == "tdma", "rfpipe, as a TDMA schedule has its own")
+		forbid("radio.delay", change.Radio.Delay != nil && model == "tdma", "rfpipe")
+		forbid("radio.jitter", change.Radio.Jitter != nil && model == "tdma", "rfpipe")
+	}
+	if change.Jammer != nil && change.Jammer.Position != nil {
+		if err := checkPosition(*change.Jammer.Position); err != nil {
+			errs = append(errs, field.Invalid(path.Child("jammer", "position"), change.Jammer.Name, err.Error()))
+		}
+	}
+	if len(errs) == 0 && model == "tdma" {
+		if err := c.reschedule(change); err != nil {
+			errs = append(errs, err.in(path))
+		}
+	}
+	return errs
+}
+
+// partError is an error about a part of a change.
+type partError struct {
+	part []string
+	err  error
+}
+
+func (p *partError) in(path *field.Path) *field.Error {
+	return field.Invalid(path.Child(p.part[0], p.part[1:]...), "", p.err.Error())
+}
+
+func (c *Changeable) reschedule(change v1alpha1.RadioChange) *partError {
+	if c.schedule == nil {
+		return nil
+	}
+	if change.Schedule != "" {
+		next, err := parseSchedule(change.Schedule, c.schedule, c.nems)
+		if err != nil {
+			return &partError{[]string{"schedule"}, err}
+		}
+		c.schedule = next
+	}
+	if change.Radio == nil || change.Radio.Rate == nil {
+		return nil
+	}
+	rate := []string{"radio", "rate"}
+	if !c.schedule.OwnPower() {
+		return &partError{rate, errors.New("the schedule that holds is not a generated one, and has rates of its own: change the schedule")}
+	}
+	if change.From != "" && change.From != everyNode {
+		return &partError{rate, errors.New("a generated schedule has one rate for all: leave out from")}
+	}
+	w := *c.waveform.TDMA
+	w.Rate, w.Schedule = *change.Radio.Rate, ""
+	next, err := firstSchedule(&w, c.nems)
+	if err != nil {
+		return &partError{rate, err}
+	}
+	c.schedule = next
+	return nil
+}

@@ -1,0 +1,111 @@
+package render
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// routingOf a network, or nil where nobody sets routes.
+func routingOf(network v1alpha1.Network) *v1alpha1.Routing {
+	if network.Routing == nil || network.Routing.Protocol == "" || network.Routing.Protocol == v1alpha1.RoutingNone {
+		return nil
+	}
+	return network.Routing
+}
+
+// staticRoutes of a network by addresses, for each node that has some.
+func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1alpha1.MemberRoute {
+	routing := routingOf(network)
+	if routing == nil || routing.Protocol != v1alpha1.RoutingStatic {
+		return nil
+	}
+	routes := map[string][]v1alpha1.MemberRoute{}
+	for _, route := range routing.Routes {
+		via, found := t.Node(route.Via)
+		gateway, on := via.Address(network.Name)
+		if !found || !on {
+			continue // CheckRoutes says so
+		}
+		for _, node := range attached(t, network.Name, everyNode) {
+			chosen := len(route.Nodes) == 0 || slices.ContainsFunc(route.Nodes, func(name string) bool { return isCalled(node, name) })
+			if !chosen || node.Name == route.Via || node.Name == route.To {
+				continue // who forwards, and the destination itself, need no route there
+			}
+			for _, to := range destinations(t, network.Name, node, route) {
+				add := v1alpha1.MemberRoute{To: to.String(), Via: gateway.String()}
+				if to.Addr() != gateway && !slices.Contains(routes[node.Name], add) {
+					routes[node.Name] = append(routes[node.Name], add)
+				}
+			}
+		}
+	}
+	return routes
+}
+
+// destinations of a route: the subnet, or every address of the node except those in other subnets that the router is on
+// itself.
+func destinations(t *topology.Topology, network string, router topology.Node, route v1alpha1.StaticRoute) (to []netip.Prefix) {
+	if subnet, err := netip.ParsePrefix(route.To); err == nil {
+		return []netip.Prefix{subnet.Masked()}
+	}
+	target, _ := t.Node(route.To)
+	for _, a := range target.Attachments {
+		if _, direct := router.Address(a.Network); a.Network == network || !direct {
+			to = append(to, netip.PrefixFrom(a.Address.Addr(), a.Address.Addr().BitLen()))
+		}
+	}
+	return to
+}
+
+// checkRoutes says which static routes lead nowhere.
+func checkRoutes(t *topology.Topology, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
+	if network.Routing == nil {
+		return nil
+	}
+	for i, route := range network.Routing.Routes {
+		at := path.Child("routing", "routes").Index(i)
+		for j, name := range route.Nodes {
+			if err := onNetwork(t, network.Name, name); err != nil {
+				errs = append(errs, field.Invalid(at.Child("nodes").Index(j), name, err.Error()))
+			}
+		}
+		if err := checkVia(t, network.Name, route.Via); err != nil {
+			errs = append(errs, field.Invalid(at.Child("via"), route.Via, err.Error()))
+		}
+		if err := checkTo(t, route.To); err != nil {
+			errs = append(errs, field.Invalid(at.Child("to"), route.To, err.Error()))
+		}
+	}
+	return errs
+}
+
+func checkVia(t *topology.Topology, network, name string) error {
+	node, found := t.Node(name)
+	if !found {
+		return fmt.Errorf("the experiment has no node %q", name)
+	}
+	if _, on := node.Address(network); !on {
+		return fmt.Errorf("%q is not attached to network %q, so that it forwards nothing there", name, network)
+	}
+	return nil
+}
+
+func checkTo(t *topology.Topology, to string) error {
+	if node, found := t.Node(to); found {
+		if len(node.Attachments) == 0 {
+			return fmt.Errorf("node %q is attached to no network", to)
+		}
+		return nil
+	}
+	subnet, err := netip.ParsePrefix(to)
+	if err != nil || !subnet.Addr().Is4() || subnet != subnet.Masked() {
+		return fmt.Errorf("want the name of a node, or an IPv4 subnet by its base address, such as 198.18.1.0/24")
+	}
+	return nil
+}

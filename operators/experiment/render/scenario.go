@@ -1,0 +1,127 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// Scenario is what an experiment knows of the Scenario that it names. A nil one has no platforms.
+type Scenario struct {
+	Name, Digest string
+	Statistics   v1alpha1.ScenarioStatistics
+}
+
+// platformOf a node: the one that the spec names, else the one with the node's NEM id, if the scenario has it. A node
+// that stands still has none.
+func (s *Scenario) platformOf(node topology.Node) *int32 {
+	if s == nil || node.Position != nil {
+		return nil
+	}
+	number := int(node.NEM)
+	if node.Platform != "" {
+		var err error
+		if number, err = strconv.Atoi(node.Platform); err != nil {
+			return nil
+		}
+	}
+	if !s.Statistics.HasPlatform(number) {
+		return nil
+	}
+	return ptr.To(int32(number))
+}
+
+// lacks says why the scenario has no platform for a node.
+func (s *Scenario) lacks(node topology.Node) string {
+	has := fmt.Sprintf("scenario %s has the platforms %s", s.Name, s.Statistics.PlatformNumbers)
+	if node.Platform != "" {
+		return fmt.Sprintf("%s, and not %s, which is to carry node %s", has, node.Platform, node.Name)
+	}
+	return fmt.Sprintf("%s, and not %d, the NEM id of node %s: say which platform carries it", has, node.NEM, node.Name)
+}
+
+// scenarioOf a network: the digest, where the model has use for it.
+func scenarioOf(in Input, waveform v1alpha1.WaveformSpec) string {
+	if in.Scenario == nil || phyOf(&waveform) == nil {
+		return ""
+	}
+	return in.Scenario.Digest
+}
+
+func plannedScenario(in Input) *runapi.PlannedScenario {
+	if in.Scenario == nil {
+		return nil
+	}
+	return &runapi.PlannedScenario{Name: in.Scenario.Name, Digest: in.Scenario.Digest, Statistics: in.Scenario.Statistics}
+}
+
+// checkPlaces says which nodes of a network with a physical layer are nowhere: without pathloss, or a position to reckon
+// it from, a radio hears nothing and nobody would learn why.
+func (c *radioChecker) checkPlaces(network v1alpha1.Network, source v1alpha1.PathlossSource) (errs field.ErrorList) {
+	ref := field.NewPath("spec", "scenario")
+	fromScenario := source == "" || source == v1alpha1.PathlossScenario
+	switch {
+	case c.scenario == nil && c.spec.Scenario != nil:
+		return nil // it is not known yet what it has
+	case c.scenario == nil && fromScenario:
+		return field.ErrorList{field.Required(ref, fmt.Sprintf("network %s takes its pathloss from a scenario: name one, or give the nodes positions "+
+			"and set phy.pathloss to FreeSpace or TwoRay", network.Name))}
+	case c.scenario != nil && fromScenario && !c.scenario.Statistics.Pathloss:
+		return field.ErrorList{field.Invalid(ref.Child("ref"), c.scenario.Name, fmt.Sprintf("has no pathloss, which network %s needs: give the Scenario propagation, "+
+			"or set phy.pathloss to FreeSpace or TwoRay", network.Name))}
+	}
+	for i, entry := range c.spec.Nodes {
+		if message := c.misplaced(network, entry.Name, fromScenario); message != "" {
+			errs = append(errs, c.once(field.Invalid(field.NewPath("spec", "nodes").Index(i).Child(placeField(entry)), entry.Name, message))...)
+		}
+	}
+	return errs
+}
+
+// placeField is the field of a node that says, or should say, where it is.
+func placeField(node v1alpha1.Node) string {
+	switch {
+	case node.Position != nil:
+		return "position"
+	case node.Count != nil:
+		return "platforms"
+	}
+	return "platform"
+}
+
+// misplaced says why the first node of an entry that cannot be on a network cannot.
+func (c *radioChecker) misplaced(network v1alpha1.Network, entry string, fromScenario bool) string {
+	for _, node := range attached(c.topology, network.Name, everyNode) {
+		if node.Template != entry {
+			continue
+		}
+		carried := c.scenario.platformOf(node) != nil
+		switch {
+		case node.Position != nil && fromScenario:
+			return fmt.Sprintf("node %s stands still, and network %s takes its pathloss from the scenario, which knows nothing of it: "+
+				"give it a platform, or set phy.pathloss to FreeSpace or TwoRay", node.Name, network.Name)
+		case node.Position != nil:
+			if err := checkPosition(*node.Position); err != nil {
+				return err.Error()
+			}
+		case !carried && c.scenario != nil:
+			return c.scenario.lacks(node)
+		case !carried:
+			return fmt.Sprintf("network %s reckons pathloss from positions, and node %s has none: give it a position, or a platform of a scenario", network.Name, node.Name)
+		case !fromScenario && !c.scenario.Statistics.Positions:
+			return fmt.Sprintf("network %s reckons pathloss from positions, and scenario %s has none for node %s", network.Name, c.scenario.Name, node.Name)
+		}
+	}
+	return ""
+}
+
+func checkPosition(p v1alpha1.Position) error {
+	return geo.Position{Latitude: p.Latitude.Float(), Longitude: p.Longitude.Float(), Altitude: p.Altitude.Float()}.Validate()
+}

@@ -1,0 +1,224 @@
+package scenario
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/compile"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+const (
+	// mostUnpacked bytes of all sources together: the operator, which works for everybody, holds them in memory.
+	mostUnpacked = 256 << 20
+	// longest time that a compilation may take.
+	longest = 15 * time.Minute
+)
+
+// outcome of a compilation.
+type outcome struct {
+	digest     string
+	statistics *v1alpha1.ScenarioStatistics
+	ready      metav1.Condition
+	// retry is what went wrong through nobody's fault.
+	retry error
+}
+
+// problem is what is wrong with a scenario, with the reason of Ready.
+type problem struct {
+	reason string
+	err    error
+}
+
+func (p *problem) Error() string { return p.err.Error() }
+
+func (p *problem) Unwrap() error { return p.err }
+
+// unavailable marks errors of the API server and the store, which pass.
+type unavailable struct{ error }
+
+func (u unavailable) Unwrap() error { return u.error }
+
+// compile a scenario and put it into the store, or find there what was compiled elsewhere.
+func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha1.ScenarioSpec) outcome {
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	out, err := r.make(limited, namespace, spec)
+	var (
+		passing unavailable
+		known   *problem
+		syntax  *scenario.SyntaxError
+	)
+	reason := ReasonInvalid
+	switch {
+	case err == nil:
+		return out
+	case ctx.Err() != nil || errors.As(err, &passing):
+		return outcome{retry: err}
+	case limited.Err() != nil:
+		reason, err = ReasonTooLarge, fmt.Errorf("compiling takes more than %s: compile it with \"vignette scenario push\"", longest)
+	case errors.As(err, &known):
+		reason = known.reason
+	case errors.As(err, &syntax):
+		reason = ReasonMalformed
+	}
+	return outcome{ready: condition(metav1.ConditionFalse, reason, err.Error())}
+}
+
+// make the compiled scenario in a file without a name.
+func (r *Reconciler) make(ctx context.Context, namespace string, spec v1alpha1.ScenarioSpec) (outcome, error) {
+	file, err := os.CreateTemp("", "scenario-*")
+	if err != nil {
+		return outcome{}, unavailable{err}
+	}
+	defer file.Close()
+	if err := os.Remove(file.Name()); err != nil {
+		return outcome{}, unavailable{err}
+	}
+	if spec.Compiled != "" {
+		return r.fetch(ctx, spec.Compiled, file)
+	}
+	sources := &sources{live: r.Live, namespace: namespace, most: mostUnpacked}
+	result, err := compile.Compile(ctx, spec, func(s v1alpha1.ScenarioSource) ([]byte, error) { return sources.open(ctx, s) }, file)
+	if err != nil {
+		return outcome{}, err
+	}
+	if err := number(file, &result.Statistics); err != nil {
+		return outcome{}, err
+	}
+	out := outcome{digest: result.Digest, statistics: &result.Statistics, ready: ready(&result.Statistics, result.Warnings)}
+	return out, r.store(ctx, result.Digest, file)
+}
+
+// number adds the platforms' numbers to a compiled scenario's statistics.
+func number(file *os.File, statistics *v1alpha1.ScenarioStatistics) error {
+	info, err := file.Stat()
+	if err != nil {
+		return unavailable{err}
+	}
+	s, err := scenario.Open(file, info.Size())
+	if err != nil {
+		return err
+	}
+	statistics.PlatformNumbers = v1alpha1.PlatformRanges(s.Platforms())
+	return nil
+}
+
+// store the scenario, unless the store has it.
+func (r *Reconciler) store(ctx context.Context, digest string, file *os.File) error {
+	has, err := r.Store.HasScenario(ctx, digest)
+	if err != nil {
+		return unavailable{err}
+	}
+	if has {
+		return nil
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return unavailable{err}
+	}
+	if err := r.Store.PutScenario(ctx, digest, io.NopCloser(file)); err != nil {
+		return unavailable{fmt.Errorf("storing the compiled scenario: %w", err)}
+	}
+	return nil
+}
+
+// fetch what was compiled elsewhere, to see what it is.
+func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (outcome, error) {
+	has, err := r.Store.HasScenario(ctx, digest)
+	if err != nil {
+		return outcome{}, unavailable{err}
+	}
+	if !has {
+		return outcome{}, &problem{ReasonNotInStore, fmt.Errorf("spec.compiled: the archive has no scenario %s: store it with \"vignette scenario push\"", digest)}
+	}
+	body, err := r.Store.Scenario(ctx, digest)
+	if err != nil {
+		return outcome{}, unavailable{err}
+	}
+	defer body.Close()
+	sum := sha256.New()
+	size, err := io.Copy(io.MultiWriter(file, sum), body)
+	if err != nil {
+		return outcome{}, unavailable{err}
+	}
+	if has := "sha256:" + hex.EncodeToString(sum.Sum(nil)); has != digest {
+		return outcome{}, unavailable{fmt.Errorf("the store gave %s for %s", has, digest)}
+	}
+	s, err := scenario.Open(file, size)
+	if err != nil {
+		return outcome{}, fmt.Errorf("spec.compiled: %w", err)
+	}
+	statistics := statisticsOf(s)
+	return outcome{digest: digest, statistics: &statistics, ready: ready(&statistics, nil)}, nil
+}
+
+// statisticsOf a compiled scenario.
+func statisticsOf(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
+	has := s.Statistics()
+	return v1alpha1.ScenarioStatistics{Platforms: int32(has.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()),
+		Duration: v1alpha1.Duration(has.Duration.Round(time.Millisecond).String()), Pathloss: has.Pathloss, Positions: has.Positions}
+}
+
+// sources of a scenario, as the API server has them. ConfigMaps are read once each, and let go of once another one is.
+type sources struct {
+	live      client.Reader
+	namespace string
+	// most bytes that all of them may have when unpacked.
+	most     int64
+	last     *corev1.ConfigMap
+	unpacked int64
+}
+
+// open gives the bytes of a file, packed if they are.
+func (s *sources) open(ctx context.Context, file v1alpha1.ScenarioSource) ([]byte, error) {
+	if s.last == nil || s.last.Name != file.ConfigMap {
+		configMap := &corev1.ConfigMap{}
+		err := s.live.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: file.ConfigMap}, configMap)
+		if apierrors.IsNotFound(err) {
+			return nil, &problem{ReasonConfigMapNotFound, fmt.Errorf("there is no ConfigMap %q in this namespace", file.ConfigMap)}
+		}
+		if err != nil {
+			return nil, unavailable{err}
+		}
+		s.last = configMap
+	}
+	content, found := s.last.BinaryData[file.Key]
+	if text, inText := s.last.Data[file.Key]; inText {
+		content, found = []byte(text), true
+	}
+	if !found {
+		return nil, &problem{ReasonKeyNotFound, fmt.Errorf("ConfigMap %q has no key %q", file.ConfigMap, file.Key)}
+	}
+	return content, s.count(file, content)
+}
+
+// count what the file takes once it is unpacked. What cannot be unpacked is refused by who does it.
+func (s *sources) count(file v1alpha1.ScenarioSource, content []byte) error {
+	size := int64(len(content))
+	if strings.HasSuffix(file.Key, ".gz") {
+		size = 0
+		if packed, err := gzip.NewReader(bytes.NewReader(content)); err == nil {
+			size, _ = io.Copy(io.Discard, io.LimitReader(packed, s.most+1))
+		}
+	}
+	if s.unpacked += size; s.unpacked > s.most {
+		return &problem{ReasonTooLarge, fmt.Errorf("with it the sources have more than %d MiB: compile them with \"vignette scenario push\"", s.most>>20)}
+	}
+	return nil
+}

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Names in the namespaces that EMANE's processes run in.
+const (
+	otaDevice   = "ota0"
+	radioDevice = "radio0"
+	hubDevice   = "hub0"
+)
+
+// emaneBed is a process of EMANE's for each node, in the node's own namespace, and a bridge between them for its channels.
+type emaneBed struct {
+	settings  *settings
+	directory string
+	hub       *os.File
+	all       []node
+	processes []*process
+	publisher *emane.Publisher
+}
+
+type process struct {
+	command *exec.Cmd
+	log     *os.File
+}
+
+func newEMANE(s *settings, spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) (bed, error) {
+	b := &emaneBed{settings: s}
+	if err := b.start(spec, paths); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+func (b *emaneBed) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) (err error) {
+	if b.directory, err = os.MkdirTemp(b.settings.logs, "engines-"+spec.Network+"-"); err != nil {
+		return err
+	}
+	if b.hub, err = newHub(); err != nil {
+		return err
+	}
+	for i := range spec.Members {
+		if err := b.add(spec, &spec.Members[i]); err != nil {
+			return fmt.Errorf("%s: %w", spec.Members[i].Node, err)
+		}
+	}
+	err = netns.Do(b.hub, func() error {
+		b.publisher, err = emane.NewPublisher(context.Background(), emane.DefaultEventGroup, hubDevice)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range b.all {
+		if err := b.wait(i); err != nil {
+			return err
+		}
+	}
+	return b.publish(spec, paths)
+}
+
+// newHub makes the namespace with the bridge. It does not look at who has joined groups: there is nobody who asks for that again.
+func newHub() (*os.File, error) {
+	hub, err := radiotest.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	return hub, netns.Do(hub, func() error {
+		snooping := false
+		bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: hubDevice}, MulticastSnooping: &snooping}
+		if err := netlink.LinkAdd(bridge); err != nil {
+			return fmt.Errorf("bridge: %w", err)
+		}
+		return addressed(bridge, "10.99.255.254/16")
+	})
+}
+
+func addressed(link netlink.Link, address string) error {
+	a, err := netlink.ParseAddr(address)
+	if err != nil {
+		return err
+	}
+	return errors.Join(netlink.AddrAdd(link, a), netlink.LinkSetUp(link))
+}
+
+// add a node: its namespace, its end of the channels, its files and its process.
+func (b *emaneBed) add(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) error {
+	namespace, err := radiotest.Namespace()
+	if err != nil {
+		return err
+	}
+	b.all = append(b.all, node{namespace, radioDevice})
+	nem := int(member.NEM)
+	err = netns.Do(b.hub, func() error {
+		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "n" + strconv.Itoa(nem)}, PeerName: otaDevice, PeerNamespace: netlink.NsFd(namespace.Fd())}
+		if err := netlink.LinkAdd(veth); err != nil {
+			return fmt.Errorf("veth: %w", err)
+		}
+		bridge, err := netlink.LinkByName(hubDevice)
+		if err != nil {
+			return err
+		}
+		return errors.Join(netlink.LinkSetMaster(veth, bridge), netlink.LinkSetUp(veth))
+	})
+	if err != nil {
+		return err
+	}
+	directory := filepath.Join(b.directory, strconv.Itoa(nem))
+	files, err := emane.Render(spec, member, emane.Process{Directory: directory, DTDs: b.dtds(), Device: otaDevice, Interface: radioDevice})
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(directory, 0o755); err != nil { //nolint:gosec // read by EMANE
+		return err
+	}
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(directory, f.Name), f.Text, 0o644); err != nil { //nolint:gosec // read by EMANE
+			return err
+		}
+	}
+	return netns.Do(namespace, func() error { return b.begin(nem, directory) })
+}
+
+func (b *emaneBed) dtds() string {
+	if b.settings.prefix == "" {
+		return emane.DefaultDTDs
+	}
+	return filepath.Join(b.settings.prefix, "share", "emane", "dtd")
+}
+
+// begin sets up the calling thread's namespace and starts the process in it.
+func (b *emaneBed) begin(nem int, directory string) error {
+	// As in the namespaces of the native engine: nothing but the load is sent.
+	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil {
+		return err
+	}
+	for name, address := range map[string]string{"lo": "127.0.0.2/8", otaDevice: fmt.Sprintf("10.99.%d.%d/16", nem>>8, nem&255)} {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		if err := addressed(link, address); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	log, err := os.Create(filepath.Join(directory, "emane.log"))
+	if err != nil {
+		return err
+	}
+	// -r: the scheduler that EMANE's manual asks for, without which TDMA misses slots under load.
+	command := exec.Command("emane", "-r", "-l", "2", emane.Platform)
+	if b.settings.prefix != "" {
+		command.Path, command.Err = filepath.Join(b.settings.prefix, "bin", "emane"), nil
+		command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(b.settings.prefix, "lib"))
+	}
+	command.Dir, command.Stdout, command.Stderr = directory, log, log
+	command.SysProcAttr = &syscall.SysProcAttr{}
+	b.processes = append(b.processes, &process{command, log})
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("EMANE: %w", err)
+	}
+	return nil
+}
+
+// wait until a node's process answers on its control port.
+func (b *emaneBed) wait(i int) error {
+	var last error
+	for range 100 {
+		if last = b.control(i, func(c *emane.Control) error { _, err := c.Manifest(); return err }); last == nil {
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	text, _ := os.ReadFile(b.processes[i].log.Name())
+	return fmt.Errorf("EMANE of NEM %d does not answer: %w\n%s", i+1, last, text)
+}
+
+func (b *emaneBed) control(i int, f func(*emane.Control) error) error {
+	return netns.Do(b.all[i].namespace, func() error {
+		connection, err := net.DialTimeout("tcp4", emane.DefaultControl.String(), time.Second)
+		if err != nil {
+			return err
+		}
+		c := emane.NewControl(connection, 2*time.Second)
+		return errors.Join(f(c), c.Close())
+	})
+}
+
+// publish what the scenario says, and see that every process has it.
+func (b *emaneBed) publish(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) error {
+	feed, err := emane.NewFeed(spec, paths)
+	if err != nil {
+		return err
+	}
+	events, _, _, err := feed.Changes(0)
+	if err != nil {
+		return err
+	}
+	if spec.Waveform.TDMA != nil {
+		schedule, err := emane.Schedule(spec)
+		if err != nil {
+			return err
+		}
+		if err := b.publisher.PublishSchedule(schedule, schedule.NEMs()); err != nil {
+			return err
+		}
+	}
+	if err := b.publisher.Publish(events); err != nil {
+		return err
+	}
+	time.Sleep(500 * time.Millisecond)
+	for i := range b.all {
+		err := b.control(i, func(c *emane.Control) error {
+			s, err := emane.Scrape(c, func(int) *radio.Port { return nil })
+			if err == nil && (len(s) != 1 || s[0].Pathloss != len(b.all)-1 || spec.Waveform.TDMA != nil && s[0].Schedules != 1) {
+				err = fmt.Errorf("NEM %d has not got all events: %+v", i+1, s)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lateness of the timers of the first node's model on average, which EMANE tells itself, in microseconds.
+func (b *emaneBed) lateness() (average float64, err error) {
+	return average, b.control(0, func(c *emane.Control) error {
+		nems, err := c.Manifest()
+		if err != nil {
+			return err
+		}
+		for _, component := range nems[0].Components {
+			if component.Layer != emane.MAC {
+				continue
+			}
+			values, err := c.Statistics(component.BuildID, "avgTimedEventLatency")
+			if err != nil {
+				return err
+			}
+			average, _ = values["avgTimedEventLatency"].(float64)
+		}
+		return nil
+	})
+}
+
+func (b *emaneBed) nodes() []node { return b.all }
+
+// cpu time of all processes by the scheduler's own account, which is not rounded to ticks.
+func (b *emaneBed) cpu() (total time.Duration, err error) {
+	for _, p := range b.processes {
+		tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.command.Process.Pid))
+		if err != nil || len(tasks) == 0 {
+			return 0, fmt.Errorf("EMANE with the process id %d is gone", p.command.Process.Pid)
+		}
+		for _, task := range tasks {
+			text, err := os.ReadFile(task)
+			if err != nil {
+				return 0, err
+			}
+			ns, err := strconv.ParseInt(strings.Fields(string(text))[0], 10, 64)
+			if err != nil {
+				return 0, err
+			}
+			total += time.Duration(ns)
+		}
+	}
+	return total, nil
+}
+
+func (b *emaneBed) close() (err error) {
+	if b.publisher != nil {
+		err = b.publisher.Close()
+	}
+	for _, p := range b.processes {
+		if p.command.Process != nil {
+			_ = p.command.Process.Signal(syscall.SIGTERM)
+		}
+	}
+	for _, p := range b.processes {
+		if p.command.Process != nil {
+			_ = p.command.Wait() // ended by a signal
+		}
+		err = errors.Join(err, p.complaints(), p.log.Close())
+	}
+	for _, n := range b.all {
+		err = errors.Join(err, n.namespace.Close())
+	}
+	if b.hub != nil {
+		err = errors.Join(err, b.hub.Close())
+	}
+	if b.settings.logs == "" && b.directory != "" {
+		err = errors.Join(err, os.RemoveAll(b.directory))
+	}
+	return err
+}
+
+// complaints in a process's log are an error: what was measured then is not EMANE as it is meant to be.
+func (p *process) complaints() error {
+	text, err := os.ReadFile(p.log.Name())
+	for _, line := range bytes.Split(text, []byte("\n")) {
+		if bytes.Contains(line, []byte(" ERROR ")) || bytes.Contains(line, []byte(" ABORT ")) {
+			return fmt.Errorf("%s: %s", p.log.Name(), line)
+		}
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+// engines holds radiod's own radio models against EMANE: for the same scenario it sends the same load through each in turn, and prints
+// the delay, what was delivered, the throughput of a saturated pair, and CPU time per delivered frame. It needs root, an
+// EMANE that is installed, and a quiet machine. Without EMANE it says so and measures nothing.
+//
+//	go run ./test/bench/engines [-emane PREFIX] [-models rfpipe,tdma] [-nodes 4,24] [-json FILE]
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings of a run.
+type settings struct {
+	prefix   string // of EMANE's installation, empty for the system's
+	rate     int    // bit/s
+	period   time.Duration
+	duration time.Duration // of the periodic load
+	saturate time.Duration
+	logs     string
+	realtime int // priority of the native engine, 0 for the normal scheduler
+	seed     uint64
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.prefix, "emane", os.Getenv("VIGNETTE_EMANE"), "prefix of EMANE's installation; by default $VIGNETTE_EMANE, else the emane on PATH")
+	models := flag.String("models", "rfpipe,tdma", "radio models, with a comma between each")
+	counts := flag.String("nodes", "4,24", "numbers of nodes, with a comma between each")
+	engines := flag.String("engines", "emane,native", "engines, with a comma between each")
+	flag.IntVar(&s.rate, "rate", 1e6, "rate of the radios, bit/s")
+	flag.DurationVar(&s.period, "period", time.Second, "each node broadcasts 900 bytes by UDP once in this time")
+	flag.DurationVar(&s.duration, "duration", 40*time.Second, "length of that load")
+	flag.DurationVar(&s.saturate, "saturate", 20*time.Second, "length of the load that saturates a pair")
+	flag.StringVar(&s.logs, "logs", "", "keep EMANE's files and logs in this folder")
+	flag.IntVar(&s.realtime, "realtime", 50, "priority 1 to 99 of the native engine under SCHED_FIFO, as radiod's option; EMANE has 50 by its -r; 0 for the normal scheduler")
+	flag.Uint64Var(&s.seed, "seed", 1, "of the times at which nodes send")
+	file := flag.String("json", "", "write the figures to this file as well")
+	child := flag.String("carrier", "", "internal: carry frames between inherited TAPs by this model")
+	nodes := flag.Int("carrier-nodes", 0, "internal: number of inherited TAPs")
+	flag.Parse()
+	var err error
+	switch {
+	case *child != "":
+		err = carry(&s, *child, *nodes)
+	case !s.installed():
+		fmt.Println("EMANE not installed: nothing to hold the native models against (-emane PREFIX, $VIGNETTE_EMANE, or emane on PATH)")
+	default:
+		err = compare(&s, strings.Split(*models, ","), strings.Split(*counts, ","), strings.Split(*engines, ","), *file)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "engines:", err)
+		os.Exit(1)
+	}
+}
+
+func (s *settings) installed() bool {
+	if s.prefix != "" {
+		_, err := os.Stat(filepath.Join(s.prefix, "bin", "emane"))
+		return err == nil
+	}
+	_, err := exec.LookPath("emane")
+	return err == nil
+}
+
+func compare(s *settings, models, counts, engines []string, file string) error {
+	var all []*figures
+	for _, model := range models {
+		for _, count := range counts {
+			nodes, err := strconv.Atoi(count)
+			if err != nil || nodes < 2 {
+				return fmt.Errorf("nodes %q: want a number from 2 on", count)
+			}
+			for _, engine := range engines {
+				f, err := measure(s, engine, model, nodes)
+				if err != nil {
+					return fmt.Errorf("%s by %s with %d nodes: %w", model, engine, nodes, err)
+				}
+				all = append(all, f)
+				fmt.Fprintf(os.Stderr, "%+v\n", *f)
+			}
+		}
+	}
+	fmt.Print(table(all))
+	if file == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644) //nolint:gosec // figures are public
+}
+
+// bed carries the frames of nodes by one engine.
+type bed interface {
+	nodes() []node
+	// cpu time that the engine has taken so far.
+	cpu() (time.Duration, error)
+	close() error
+}
+
+func measure(s *settings, engine, model string, nodes int) (f *figures, err error) {
+	spec, paths, err := newScenario(s, model, nodes)
+	if err != nil {
+		return nil, err
+	}
+	var b bed
+	if engine == "emane" {
+		b, err = newEMANE(s, spec, paths)
+	} else {
+		b, err = newNative(s, model, nodes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, b.close()) }()
+	l, err := newLoad(b.nodes())
+	if err != nil {
+		return nil, err
+	}
+	defer l.close()
+	f = &figures{Engine: engine, Model: model, Nodes: nodes, RateBitsPerSecond: s.rate, Period: s.period, Duration: s.duration}
+	return f, l.run(s, b, f)
+}
