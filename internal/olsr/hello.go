@@ -385,14 +385,14 @@ func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
 			entries = append(entries, rfc5444.Entry{Address: r.whole(l.address), Attributes: attributes})
 		}
 	}
-	for _, a := range sortedAddresses(r.neighbours) {
+	for _, a := range core.Sorted(r.neighbours) {
 		if n := r.neighbours[a]; n.symmetric && i.links[a] == nil {
 			attributes := append([]rfc5444.Attribute{{Type: addressOtherNeighb, Value: []byte{statusSymmetric}}},
 				r.metrics(0, 0, n.inMetric, n.outMetric)...)
 			entries = append(entries, rfc5444.Entry{Address: r.whole(a), Attributes: attributes})
 		}
 	}
-	for _, a := range sortedAddresses(r.lost) {
+	for _, a := range core.Sorted(r.lost) {
 		if i.links[a] == nil {
 			entries = append(entries, rfc5444.Entry{Address: r.whole(a), Attributes: []rfc5444.Attribute{{Type: addressOtherNeighb, Value: []byte{statusLost}}}})
 		}
@@ -532,7 +532,7 @@ func target(targets map[netip.Addr]*core.Target, z netip.Addr) *core.Target {
 
 func ordered(targets map[netip.Addr]*core.Target) []core.Target {
 	all := make([]core.Target, 0, len(targets))
-	for _, z := range sortedAddresses(targets) {
+	for _, z := range core.Sorted(targets) {
 		all = append(all, *targets[z])
 	}
 	return all

@@ -138,10 +138,9 @@ func (r *router) generate(now time.Duration) {
 	}
 }
 
-// after is when a message is due again: an interval later, less jitter (RFC 5148 section 5.2). Time in which nobody called
-// Tick is not made up for.
+// after is when a message is due again.
 func (r *router) after(now, due, interval time.Duration) time.Duration {
-	return max(now, due) + interval - core.Jitter(r.random, min(r.maxJitter(), interval/4))
+	return core.After(r.random, now, due, interval, r.maxJitter())
 }
 
 func (r *router) transmit(i *iface, messages [][]byte) {

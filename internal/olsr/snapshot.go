@@ -105,7 +105,7 @@ func (r *router) Snapshot(at time.Time) ([]byte, error) {
 			Addresses: n.addresses, Origin: n.origin, Flooding: n.willFlooding, Routing: n.willRouting, RoutingMPR: n.routingMPR, Selector: n.selector,
 		})
 	}
-	for _, a := range sortedAddresses(r.lost) {
+	for _, a := range core.Sorted(r.lost) {
 		s.Lost = append(s.Lost, savedLost{Address: a, Left: r.lost[a] - now})
 	}
 	for i, o := range r.topology {
@@ -121,7 +121,7 @@ func (r *router) saveLink(now time.Duration, l *link) savedLink {
 		Address: l.address, Heard: l.heardUntil - now, Symmetric: max(l.symmetricUntil-now, 0), Left: l.until - now, In: l.inMetric, Out: l.outMetric,
 		FloodingMPR: l.floodingMPR, Selector: l.selector, Quality: l.quality.Value, Pending: l.quality.Pending, Lost: l.quality.Lost, Interval: l.quality.Interval,
 	}
-	for _, z := range sortedAddresses(l.twoHops) {
+	for _, z := range core.Sorted(l.twoHops) {
 		two := l.twoHops[z]
 		saved.TwoHops = append(saved.TwoHops, savedTwoHop{Address: z, Left: two.until - now, In: two.inMetric, Out: two.outMetric})
 	}

@@ -186,15 +186,6 @@ func (l *link) status(now time.Duration) LinkStatus {
 // usable says whether routes may lead over the link: both directions' metrics have to be known (RFC 7181 section 6.1).
 func (l *link) usable() bool { return l.symmetric && l.outMetric != 0 && l.inMetric != 0 }
 
-func sortedAddresses[V any](m map[netip.Addr]V) []netip.Addr {
-	all := make([]netip.Addr, 0, len(m))
-	for a := range m {
-		all = append(all, a)
-	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return all
-}
-
 // sortedLinks of an interface; a link is there under one address only.
 func (i *iface) sortedLinks() []*link {
 	all := make([]*link, 0, len(i.links))

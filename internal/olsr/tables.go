@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
 func (r *router) Tables() Tables {
@@ -43,7 +45,7 @@ func (r *router) linkTables(now time.Duration, t *Tables, l *link) {
 	if l.selector {
 		t.FloodingSelectors = append(t.FloodingSelectors, l.neighbour.origin)
 	}
-	for _, z := range sortedAddresses(l.twoHops) {
+	for _, z := range core.Sorted(l.twoHops) {
 		two := l.twoHops[z]
 		t.TwoHops = append(t.TwoHops, TwoHop{
 			Interface: l.iface.number, Neighbour: l.address, Address: z, Metric: two.outMetric, Expires: r.clock.Time(two.until),

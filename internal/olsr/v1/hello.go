@@ -149,7 +149,7 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 		code := [2]uint8{kind, r.kindOf(l.Main)}
 		byCode[code] = append(byCode[code], key.Address)
 	}
-	for _, main := range sorted(r.Neighbours) {
+	for _, main := range core.Sorted(r.Neighbours) {
 		if !linked[main] && r.Neighbours[main].Symmetric {
 			code := [2]uint8{linkUnspecified, r.kindOf(main)}
 			byCode[code] = append(byCode[code], main)
@@ -241,7 +241,7 @@ func (r *router) chooseOn(now time.Duration, i *iface, chosen map[netip.Addr]boo
 		mains = append(mains, l.Main)
 	}
 	var all []core.Target
-	for _, z := range sorted(targets) {
+	for _, z := range core.Sorted(targets) {
 		// A symmetric neighbour is no strict 2-hop neighbour, over whichever interface it is one.
 		if n := r.Neighbours[z]; n == nil || !n.Symmetric {
 			all = append(all, *targets[z])

@@ -183,7 +183,7 @@ func (r *router) Tick(at time.Time) time.Time {
 // 12.2), both at the interval of TC.
 func (r *router) generate(now time.Duration) {
 	after := func(due, interval time.Duration) time.Duration {
-		return max(now, due) + interval - core.Jitter(r.random, min(r.maxJitter(), interval/4))
+		return core.After(r.random, now, due, interval, r.maxJitter())
 	}
 	for _, i := range r.ifaces {
 		if now >= i.nextHello {

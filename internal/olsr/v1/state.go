@@ -153,15 +153,6 @@ func (r *router) sortedLinks() []linkKey {
 	return all
 }
 
-func sorted[V any](m map[netip.Addr]V) []netip.Addr {
-	all := make([]netip.Addr, 0, len(m))
-	for a := range m {
-		all = append(all, a)
-	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return all
-}
-
 // expireBy has the tables looked through at a moment at the latest.
 func (r *router) expireBy(at time.Duration) {
 	if at > r.last {

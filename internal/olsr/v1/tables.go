@@ -24,12 +24,12 @@ func (r *router) Tables() olsr.Tables {
 			Quality: l.Quality.Value, Expires: r.clock.Time(l.End),
 		})
 		if n := r.Neighbours[l.Main]; n != nil && l.Main == r.main(key.Address) {
-			for _, z := range sorted(n.TwoHops) {
+			for _, z := range core.Sorted(n.TwoHops) {
 				t.TwoHops = append(t.TwoHops, olsr.TwoHop{Interface: key.Interface, Neighbour: key.Address, Address: z, Metric: 1, Expires: r.clock.Time(n.TwoHops[z])})
 			}
 		}
 	}
-	for _, main := range sorted(r.Neighbours) {
+	for _, main := range core.Sorted(r.Neighbours) {
 		n := r.Neighbours[main]
 		if n.MPR {
 			t.FloodingMPRs, t.RoutingMPRs = append(t.FloodingMPRs, main), append(t.RoutingMPRs, main)

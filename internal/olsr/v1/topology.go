@@ -84,7 +84,7 @@ func (r *router) alias(now time.Duration, a, main netip.Addr, validity time.Dura
 
 // rename what was taken for a node of its own, and is another's interface.
 func (r *router) rename(a, main netip.Addr) {
-	for _, by := range sorted(r.Neighbours) {
+	for _, by := range core.Sorted(r.Neighbours) {
 		n := r.Neighbours[by]
 		end, there := n.TwoHops[a]
 		if !there {
@@ -127,7 +127,7 @@ func (r *router) receiveHNA(now time.Duration, o *origin, m *message) error {
 // content has run out everywhere.
 func (r *router) sendTC(now time.Duration) {
 	var selectors []netip.Addr
-	for _, main := range sorted(r.Neighbours) {
+	for _, main := range core.Sorted(r.Neighbours) {
 		if r.Neighbours[main].Selector > now {
 			selectors = append(selectors, main)
 		}
@@ -168,7 +168,7 @@ func (r *router) sweep(now time.Duration) {
 	for _, l := range r.Links {
 		linked[l.Main] = true
 	}
-	for _, main := range sorted(r.Neighbours) {
+	for _, main := range core.Sorted(r.Neighbours) {
 		r.refresh(now, main)
 		r.sweepNeighbour(now, main, linked[main])
 	}

@@ -29,3 +29,9 @@ func Jitter(r *rand.Rand, limit time.Duration) time.Duration {
 	}
 	return time.Duration(r.Int63n(int64(limit) + 1))
 }
+
+// After is when a message that was due is due again: an interval later, less jitter up to a limit and a quarter of the interval
+// (RFC 5148 section 5.2). What was late is not made up for.
+func After(r *rand.Rand, now, due, interval, limit time.Duration) time.Duration {
+	return max(now, due) + interval - Jitter(r, min(limit, interval/4))
+}
