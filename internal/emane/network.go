@@ -77,12 +77,7 @@ type physical struct {
 }
 
 func phyOf(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) physical {
-	p := physical{}
-	if spec.Waveform.TDMA != nil {
-		p.PHY = spec.Waveform.TDMA.PHY
-	} else {
-		p.PHY = spec.Waveform.RFPipe.PHY
-	}
+	p := physical{PHY: *spec.Waveform.PHY()}
 	p.Frequency = cmp.Or(p.Frequency, "2347MHz")
 	p.Bandwidth = cmp.Or(p.Bandwidth, "1MHz")
 	p.powerDBm, p.gainDBi, p.noiseFigureDB = cmp.Or(p.TransmitPower, "0dBm").DBm(), p.AntennaGain.DBi(), cmp.Or(p.NoiseFigure, "4dB").DB()

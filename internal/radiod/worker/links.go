@@ -16,7 +16,7 @@ const linksAtOnce = 2048
 // countRadios adds what the model and the surroundings know to the nodes, which are those of the ports in their order; the
 // manager's lock is held. With reset, as for samples, receivers take turns with their links where a second has no room for all.
 func (n *network) countRadios(counted *NetworkCounters, ports []*radio.Port, reset bool) {
-	if counted.Physical = phyOf(&n.object.Spec.Waveform) != nil; !counted.Physical || len(ports) == 0 {
+	if counted.Physical = n.object.Spec.Waveform.PHY() != nil; !counted.Physical || len(ports) == 0 {
 		return
 	}
 	room, turn := maxLinkSeries, 0

@@ -44,9 +44,9 @@ type surroundings struct {
 
 // surroundingsOf a network.
 func surroundingsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) *surroundings {
-	phy := phyOf(&spec.Waveform)
-	s := &surroundings{members: spec.Members, source: cmp.Or(phy.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
-		frequencyHertz: phy.Frequency.Hertz()}
+	physical := spec.Waveform.PHY()
+	s := &surroundings{members: spec.Members, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
+		frequencyHertz: physical.Frequency.Hertz()}
 	if spec.T0 == nil {
 		return s
 	}

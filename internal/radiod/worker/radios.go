@@ -33,7 +33,7 @@ type radios struct {
 }
 
 func newRadios(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate) *radios {
-	p := phyOf(&spec.Waveform)
+	p := spec.Waveform.PHY()
 	common := nodeRadio{phy.Radio{FrequencyHertz: p.Frequency.Hertz(), BandwidthHertz: p.Bandwidth.Hertz(), TransmitPowerDBm: p.TransmitPower.DBm(),
 		AntennaGainDBi: p.AntennaGain.DBi(), NoiseFigureDB: p.NoiseFigure.DB(), SubID: cmp.Or(int(p.SubID), 1), Transmit: true}, rate.BitsPerSecond()}
 	r := &radios{members: spec.Members, byNEM: make(map[int]int, len(spec.Members)), own: make([]nodeRadio, len(spec.Members)), common: common}

@@ -40,7 +40,7 @@ func (m *Manager) readSlotsAtEnd(a *attachment) {
 
 // readSlots of an attachment that is about to be detached; the manager's lock is held.
 func (n *network) readSlots(a *attachment) {
-	if n.running == nil || a.port == nil || phyOf(&n.object.Spec.Waveform) == nil {
+	if n.running == nil || a.port == nil || n.object.Spec.Waveform.PHY() == nil {
 		return
 	}
 	n.running.Do(func(_ *radio.Network, model radio.Model) {

@@ -10,24 +10,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// phyOf is a waveform's physical layer, or nil where it has none.
-func phyOf(w *v1alpha1.WaveformSpec) *v1alpha1.PHY {
-	switch {
-	case w.RFPipe != nil:
-		return &w.RFPipe.PHY
-	case w.TDMA != nil:
-		return &w.TDMA.PHY
-	default:
-		return nil
-	}
-}
-
 var errNoPathloss = errors.New("pathloss: Scenario needs a scenario with pathloss, and the experiment has none")
 
 // surround makes the air of a network what its object says; the lock is held. An error says what is missing for it.
 func (m *Manager) surround(n *network) error {
 	spec := &n.object.Spec
-	if phyOf(&spec.Waveform) == nil {
+	if spec.Waveform.PHY() == nil {
 		return nil
 	}
 	var compiled *scenario.Scenario

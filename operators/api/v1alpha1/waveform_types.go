@@ -213,6 +213,18 @@ type WaveformSpec struct {
 	TDMA *TDMAModel `json:"tdma,omitempty"`
 }
 
+// PHY is the waveform's physical layer; nil for the model link, which has none.
+func (w *WaveformSpec) PHY() *PHY {
+	switch {
+	case w.RFPipe != nil:
+		return &w.RFPipe.PHY
+	case w.TDMA != nil:
+		return &w.TDMA.PHY
+	default:
+		return nil
+	}
+}
+
 // Waveform is a named radio or link model that any experiment of any team may use.
 //
 // +kubebuilder:object:root=true

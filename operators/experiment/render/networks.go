@@ -82,7 +82,7 @@ func members(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec,
 				Node: node.Name, Group: node.Group, NEM: node.NEM, MAC: a.MAC, Address: a.Address.String(), Interface: network.Name,
 				PodUID: pods[node.Name], OpenManagement: node.OpenManagement, Primary: i == 0, Routes: routes[node.Name],
 			}
-			if phyOf(&waveform) != nil {
+			if waveform.PHY() != nil {
 				member.Platform, member.Position = in.Scenario.platformOf(node), node.Position
 			}
 			found = append(found, member)

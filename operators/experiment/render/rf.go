@@ -14,20 +14,9 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// phyOf a waveform; nil for the link model, which has none.
-func phyOf(w *v1alpha1.WaveformSpec) *v1alpha1.PHY {
-	switch {
-	case w.RFPipe != nil:
-		return &w.RFPipe.PHY
-	case w.TDMA != nil:
-		return &w.TDMA.PHY
-	}
-	return nil
-}
-
 // engineOf a network; radiod's own, which is meant where none is named, is left out, and so is that of the link model.
 func engineOf(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) v1alpha1.Engine {
-	if network.Engine == v1alpha1.EngineNative || phyOf(&waveform) == nil {
+	if network.Engine == v1alpha1.EngineNative || waveform.PHY() == nil {
 		return ""
 	}
 	return network.Engine
@@ -78,7 +67,7 @@ func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavef
 }
 
 func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
-	p := phyOf(w)
+	p := w.PHY()
 	if p == nil {
 		return append(checkLinkOnly(network, path), c.checkChanges(network, w)...)
 	}

@@ -49,7 +49,7 @@ func (s *Scenario) lacks(node topology.Node) string {
 
 // scenarioOf a network: the digest, where the model has use for it.
 func scenarioOf(in Input, waveform v1alpha1.WaveformSpec) string {
-	if in.Scenario == nil || phyOf(&waveform) == nil {
+	if in.Scenario == nil || waveform.PHY() == nil {
 		return ""
 	}
 	return in.Scenario.Digest
