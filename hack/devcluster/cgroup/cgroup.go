@@ -29,6 +29,8 @@ var v2Controllers = []string{"cpuset", "cpu", "io", "memory", "hugetlb", "pids"}
 type Hierarchies struct {
 	Unified bool
 	Mounts  []string
+	// cpu is the mount point of the one that has the cpu controller.
+	cpu string
 }
 
 // Detect finds the machine's hierarchies.
@@ -38,17 +40,20 @@ func Detect() (Hierarchies, error) {
 		return Hierarchies{}, fmt.Errorf("%s: %w", root, err)
 	}
 	if stat.Type == unix.CGROUP2_SUPER_MAGIC {
-		return Hierarchies{Unified: true, Mounts: []string{root}}, nil
+		return Hierarchies{Unified: true, Mounts: []string{root}, cpu: root}, nil
 	}
 	mounts, err := os.Open("/proc/self/mounts")
 	if err != nil {
 		return Hierarchies{}, err
 	}
 	defer mounts.Close()
-	h := Hierarchies{}
+	h := Hierarchies{cpu: root}
 	for lines := bufio.NewScanner(mounts); lines.Scan(); {
 		if fields := strings.Fields(lines.Text()); len(fields) > 2 && fields[2] == "cgroup" {
 			h.Mounts = append(h.Mounts, fields[1])
+			if _, err := os.Stat(filepath.Join(fields[1], "cpu.shares")); err == nil {
+				h.cpu = fields[1]
+			}
 		}
 	}
 	if len(h.Mounts) == 0 {
@@ -118,37 +123,23 @@ func enableControllers(path string) error {
 	return nil
 }
 
-// cpu is the mount point of the hierarchy that has the cpu controller.
-func (h Hierarchies) cpu() string {
-	for _, mount := range h.Mounts {
-		if _, err := os.Stat(filepath.Join(mount, "cpu.shares")); err == nil {
-			return mount
-		}
-	}
-	return root
-}
-
 // Weigh sets the group's share of a busy processor: 100 is what any group has, 1 to 10000 as in cpu.weight of cgroup v2.
 func (h Hierarchies) Weigh(group string, weight int) error {
 	const sharesOfWeight100 = 1024
 	if h.Unified {
 		return os.WriteFile(filepath.Join(root, group, "cpu.weight"), []byte(strconv.Itoa(weight)), 0o644)
 	}
-	return os.WriteFile(filepath.Join(h.cpu(), group, "cpu.shares"), []byte(strconv.Itoa(weight*sharesOfWeight100/100)), 0o644)
+	return os.WriteFile(filepath.Join(h.cpu, group, "cpu.shares"), []byte(strconv.Itoa(weight*sharesOfWeight100/100)), 0o644)
 }
 
 // EnterCPU moves a process into the group for processor time only, which cgroup v1 can do.
 func (h Hierarchies) EnterCPU(group string, pid int) error {
-	file := filepath.Join(h.cpu(), group, "cgroup.procs")
-	if err := os.WriteFile(file, []byte(strconv.Itoa(pid)), 0o644); err != nil {
-		return fmt.Errorf("move process %d: %w", pid, err)
-	}
-	return nil
+	return enter(h.cpu, group, pid)
 }
 
 // Children lists the groups right below a group in the cpu controller's hierarchy; none of one that is gone.
 func (h Hierarchies) Children(group string) (children []string, err error) {
-	entries, err := os.ReadDir(filepath.Join(h.cpu(), group))
+	entries, err := os.ReadDir(filepath.Join(h.cpu, group))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 		return nil, err
 	}
@@ -162,7 +153,7 @@ func (h Hierarchies) Children(group string) (children []string, err error) {
 
 // Processes of a group; none of one that is gone.
 func (h Hierarchies) Processes(group string) (ids []int, err error) {
-	text, err := os.ReadFile(filepath.Join(h.cpu(), group, "cgroup.procs"))
+	text, err := os.ReadFile(filepath.Join(h.cpu, group, "cgroup.procs"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 		return nil, err
 	}
@@ -179,10 +170,17 @@ func (h Hierarchies) Processes(group string) (ids []int, err error) {
 // Enter moves a process into the group.
 func (h Hierarchies) Enter(group string, pid int) error {
 	for _, mount := range h.Mounts {
-		file := filepath.Join(mount, group, "cgroup.procs")
-		if err := os.WriteFile(file, []byte(strconv.Itoa(pid)), 0o644); err != nil {
-			return fmt.Errorf("move process %d: %w", pid, err)
+		if err := enter(mount, group, pid); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func enter(mount, group string, pid int) error {
+	file := filepath.Join(mount, group, "cgroup.procs")
+	if err := os.WriteFile(file, []byte(strconv.Itoa(pid)), 0o644); err != nil {
+		return fmt.Errorf("move process %d: %w", pid, err)
 	}
 	return nil
 }

@@ -2,9 +2,6 @@ package node
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"log"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -33,17 +30,8 @@ func (c Config) keepRadioApart(h cgroup.Hierarchies) {
 	if h.Unified {
 		return
 	}
-	seen, told := map[string]seenContainer{}, ""
-	for ; ; time.Sleep(radioInterval) {
-		text := ""
-		if err := c.moveRadio(h, seen); err != nil {
-			text = err.Error()
-		}
-		if text != "" && text != told {
-			log.Printf("control group of the radio: %s", text)
-		}
-		told = text
-	}
+	seen := map[string]seenContainer{}
+	repeat("control group of the radio", radioInterval, func() error { return c.moveRadio(h, seen) })
 }
 
 // seenContainer is one that was there before: since when, and whether it need not be looked at again.
@@ -94,7 +82,7 @@ func (c Config) containers(h cgroup.Hierarchies) (containers []string, err error
 	return containers, err
 }
 
-// moveProgram moves a container's processes if one of them is the radio's.
+// moveProgram moves those of a container's processes that run the radio's program, if there are any.
 func moveProgram(h cgroup.Hierarchies, container, to string) (moved bool, err error) {
 	processes, err := h.Processes(container)
 	if err != nil {
@@ -102,11 +90,8 @@ func moveProgram(h cgroup.Hierarchies, container, to string) (moved bool, err er
 	}
 	for _, process := range processes {
 		name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(process), "comm"))
-		if errors.Is(err, fs.ErrNotExist) || strings.TrimSpace(string(name)) != radioProgram {
-			continue
-		}
-		if err != nil {
-			return moved, fmt.Errorf("process %d: %w", process, err)
+		if err != nil || strings.TrimSpace(string(name)) != radioProgram {
+			continue // it has ended, or is another
 		}
 		if err := h.EnterCPU(to, process); err != nil {
 			return moved, err

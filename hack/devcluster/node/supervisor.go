@@ -160,3 +160,18 @@ func copyAndTruncate(path string) error {
 	}
 	return os.Truncate(path, 0)
 }
+
+// repeat a task for good, an interval apart. Of what goes wrong only what is new is logged.
+func repeat(name string, interval time.Duration, task func() error) {
+	told := ""
+	for ; ; time.Sleep(interval) {
+		text := ""
+		if err := task(); err != nil {
+			text = err.Error()
+		}
+		if text != "" && text != told {
+			log.Printf("%s: %s", name, text)
+		}
+		told = text
+	}
+}

@@ -22,17 +22,7 @@ const (
 // keepVolumes offers the node's folders as local persistent volumes, and
 // makes a volume available again, and empty, once its claim is deleted.
 func keepVolumes(a *api, nodeName string) {
-	told := ""
-	for ; ; time.Sleep(volumesInterval) {
-		text := ""
-		if err := keepVolumesOnce(a, nodeName); err != nil {
-			text = err.Error()
-		}
-		if text != "" && text != told {
-			log.Printf("volumes: %s", text)
-		}
-		told = text
-	}
+	repeat("volumes", volumesInterval, func() error { return keepVolumesOnce(a, nodeName) })
 }
 
 func keepVolumesOnce(a *api, nodeName string) error {
