@@ -3,11 +3,7 @@ package radio
 // Hold schedules f for Model.Due at the given time. f itself is only valid during Model.Transmit:
 // what is held is the returned frame, which has f's fields.
 func (n *Network) Hold(f *Frame, due int64) *Frame {
-	h := f
-	if !f.held {
-		h = n.keep(f)
-		f.Source.counters.InFlight++
-	}
+	h := n.Keep(f)
 	h.Due = due
 	n.loop.heap.push(due, h)
 	return h
