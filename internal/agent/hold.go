@@ -27,9 +27,6 @@ const (
 	// undisturbed before an action's time Go's scheduler no longer knows of the executor's sleep: it could
 	// give its place away and keep the thread waiting for another.
 	undisturbed = 4 * time.Millisecond
-	// holdSlice in nanoseconds is the least that kernels since 6.12 take as a thread's time slice. The shorter
-	// it is, the sooner the thread runs after it has woken up among others.
-	holdSlice = 100e3
 )
 
 // held is an instance's process that has executed its program and was stopped before the first instruction:
@@ -199,7 +196,7 @@ func punctual() (resume func()) {
 	if err != nil || attributes.Policy != unix.SCHED_NORMAL {
 		return func() { clock.SetTimerSlack(0) }
 	}
-	attributes.Runtime = holdSlice
+	attributes.Runtime = clock.LeastSlice
 	_ = unix.SchedSetAttr(0, attributes, 0) // what the kernel refuses costs lateness, which is measured
 	return func() {
 		attributes.Runtime = 0 // the kernel's own slice

@@ -77,8 +77,9 @@ func SetTimerSlack(nanoseconds uint) {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(nanoseconds), 0, 0, 0)
 }
 
-// leastSlice in nanoseconds that kernels since 6.12 take as a thread's own time slice.
-const leastSlice = 100e3
+// LeastSlice in nanoseconds is the least that kernels since 6.12 take as a thread's own time slice. The shorter it is the
+// sooner the thread runs after waking up among others; one that waits for instants seldom needs longer.
+const LeastSlice = 100e3
 
 // RunInShortSlices has the calling thread run in the shortest time slices that the kernel gives, which needs no privilege:
 // among threads that wake up at the same moment, such as those that it has just signalled, it then goes first. What it
@@ -88,7 +89,7 @@ func RunInShortSlices() {
 	if err != nil || has.Policy != unix.SCHED_NORMAL {
 		return
 	}
-	has.Size, has.Runtime, has.Flags = unix.SizeofSchedAttr, leastSlice, unix.SCHED_FLAG_RESET_ON_FORK
+	has.Size, has.Runtime, has.Flags = unix.SizeofSchedAttr, LeastSlice, unix.SCHED_FLAG_RESET_ON_FORK
 	_ = unix.SchedSetAttr(0, has, 0) // costs lateness, which is measured
 }
 

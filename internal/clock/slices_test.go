@@ -12,7 +12,7 @@ func TestAThreadOfShortSlicesStartsProgramsWithOrdinaryOnes(t *testing.T) {
 	runtime.LockOSThread() // not unlocked: the thread ends with the test
 	ordinary := slice(t, 0)
 	RunInShortSlices()
-	if ordinary == 0 || slice(t, 0) != leastSlice {
+	if ordinary == 0 || slice(t, 0) != LeastSlice {
 		t.Skipf("this kernel gives threads no slices of their own: %d ns before, %d ns now", ordinary, slice(t, 0))
 	}
 	child := exec.Command("sleep", "60")

@@ -292,22 +292,18 @@ func raiseThread(id int, options Options) error {
 	if err != nil || has.Policy == unix.SCHED_FIFO { // a loop's
 		return os.NewSyscallError("sched_getattr", err)
 	}
-	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: slice}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: clock.LeastSlice}
 	if options.Realtime > 0 {
 		attributes.Policy, attributes.Nice, attributes.Runtime, attributes.Priority = unix.SCHED_FIFO, 0, 0, 1
 	}
 	return os.NewSyscallError("sched_setattr", unix.SchedSetAttr(id, attributes, 0))
 }
 
-// slice in nanoseconds is the least that kernels since 6.12 take as a thread's own time slice. The
-// shorter it is the sooner the thread runs after waking up among others; it seldom needs longer.
-const slice = 100e3
-
 // Prioritise gives the calling thread what the options ask for. What the kernel refuses costs
 // lateness, which is measured, and is no reason not to run.
 func Prioritise(options Options) error {
 	clock.SetTimerSlack(1)
-	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: slice}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: clock.LeastSlice}
 	err := os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0))
 	if options.Realtime > 0 {
 		attributes = &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(options.Realtime), Flags: unix.SCHED_FLAG_RESET_ON_FORK}
