@@ -31,7 +31,7 @@ func spread(t *testing.T, config link.Config) (b *bed, first, second *otherHost)
 			group = "far"
 		}
 		mac := radio.MAC(0x020200000000 + nem)
-		if _, err := b.network.Attach(radio.PortOptions{Name: group + "-node", Group: group, NEM: nem, MAC: mac, Host: host}); err != nil {
+		if _, err := b.Network.Attach(radio.PortOptions{Name: group + "-node", Group: group, NEM: nem, MAC: mac, Host: host}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +42,7 @@ func spread(t *testing.T, config link.Config) (b *bed, first, second *otherHost)
 func (b *bed) shipped(t *testing.T, h *otherHost, want int) (all []radio.Shipment) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		b.network.Do(func(*radio.Network, radio.Model) { all = slices.Clone(h.shipped) })
+		b.Network.Do(func(*radio.Network, radio.Model) { all = slices.Clone(h.shipped) })
 		if len(all) == want {
 			return all
 		}
@@ -55,7 +55,7 @@ func (b *bed) shipped(t *testing.T, h *otherHost, want int) (all []radio.Shipmen
 func TestABroadcastGoesOnceToEachOtherHost(t *testing.T) {
 	const delay = 30 * time.Millisecond
 	b, first, second := spread(t, link.Config{Default: link.Parameters{Delay: delay}})
-	if err := b.nodes[0].Send(b.nodes[0].Frame(radiotest.Broadcast, 1, 200)); err != nil {
+	if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, 1, 200)); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range []*otherHost{first, second} {
@@ -64,11 +64,11 @@ func TestABroadcastGoesOnceToEachOtherHost(t *testing.T) {
 			t.Errorf("shipped %+v; want 200 bytes of 1 for all, due after %v", s, delay)
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); b.network.Snapshot(false)[0].Released == 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(10 * time.Second); b.Network.Snapshot(false)[0].Released == 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	b.conserved(t)
-	if c := b.network.Snapshot(false)[0]; c.Released != 1 || c.Drops[radio.NoReceiver] != 0 {
+	b.Conserved(t)
+	if c := b.Network.Snapshot(false)[0]; c.Released != 1 || c.Drops[radio.NoReceiver] != 0 {
 		t.Errorf("the sender counts %+v; want one released frame", c.Counters)
 	}
 }
@@ -76,7 +76,7 @@ func TestABroadcastGoesOnceToEachOtherHost(t *testing.T) {
 func TestLinksOfTheirOwnNameTheirReceivers(t *testing.T) {
 	b, first, second := spread(t, link.Config{Default: link.Parameters{Delay: time.Millisecond},
 		Links: []link.Link{{From: link.Everybody, To: "far", Parameters: link.Parameters{Delay: time.Second}}}})
-	if err := b.nodes[0].Send(b.nodes[0].Frame(radiotest.Broadcast, 1, 100)); err != nil {
+	if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, 1, 100)); err != nil {
 		t.Fatal(err)
 	}
 	b.shipped(t, second, 1)
@@ -94,19 +94,19 @@ func TestLinksOfTheirOwnNameTheirReceivers(t *testing.T) {
 
 func TestATransmissionFromElsewhereReachesWhomItNamesAndCountsItsLateness(t *testing.T) {
 	b, _, _ := spread(t, link.Config{})
-	frame := b.nodes[0].Frame(b.nodes[0].MAC, 7, 100)
+	frame := b.Nodes[0].Frame(b.Nodes[0].MAC, 7, 100)
 	frame[11] = 2 // from the node elsewhere
 	past := int64(1)
-	b.network.Hear(&radio.Shipment{Source: 2, Receivers: []uint16{1}, Sent: past, Due: past, Bytes: len(frame), Data: frame})
-	b.network.Hear(&radio.Shipment{Source: 9, Due: past, Bytes: len(frame), Data: frame})
-	if r, ok, err := b.nodes[0].Receive(10 * time.Second); err != nil || !ok || r.Sequence != 7 {
+	b.Network.Hear(&radio.Shipment{Source: 2, Receivers: []uint16{1}, Sent: past, Due: past, Bytes: len(frame), Data: frame})
+	b.Network.Hear(&radio.Shipment{Source: 9, Due: past, Bytes: len(frame), Data: frame})
+	if r, ok, err := b.Nodes[0].Receive(10 * time.Second); err != nil || !ok || r.Sequence != 7 {
 		t.Fatalf("received %+v, %v, %v; want frame 7", r, ok, err)
 	}
-	c := b.network.Snapshot(false)[0]
+	c := b.Network.Snapshot(false)[0]
 	if c.FramesReceived != 1 || c.LateReleases != 1 || c.Released != 0 {
 		t.Errorf("counted %+v; want one frame received, and late", c.Counters)
 	}
-	if b.network.Strangers() != 1 {
-		t.Errorf("%d transmissions of unknown sources; want 1", b.network.Strangers())
+	if b.Network.Strangers() != 1 {
+		t.Errorf("%d transmissions of unknown sources; want 1", b.Network.Strangers())
 	}
 }

@@ -3,19 +3,18 @@ package link
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
 // sample is a measurement with a stream of random numbers of its own. It tells why the hypothesis that the model
 // follows its closed form is rejected at 1 %, or nothing.
 type sample func(seed int64) (rejected string)
 
-// atOnePercent tests a hypothesis with fixed seeds, and with fresh ones. A test at 1 % rejects one true hypothesis in a
-// hundred: where the fresh seed does, two further ones are tried, and only three independent rejections, one in a
-// million under the hypothesis, fail the test.
+// atOnePercent tests a hypothesis with fixed seeds, and with fresh ones.
 func atOnePercent(t *testing.T, s sample) {
 	t.Helper()
 	for seed := range int64(3) {
@@ -23,18 +22,7 @@ func atOnePercent(t *testing.T, s sample) {
 			t.Errorf("seed %d: %s", seed+1, rejected)
 		}
 	}
-	for round := 1; ; round++ {
-		seed := rand.Int64()
-		rejected := s(seed)
-		if rejected == "" {
-			return
-		}
-		t.Logf("fresh seed %d, rejection %d: %s", seed, round, rejected)
-		if round == 3 {
-			t.Error("three independent samples reject the hypothesis at 1 % each")
-			return
-		}
-	}
+	radiotest.AtOnePercent(t, s)
 }
 
 // kolmogorovSmirnov tests that values come from a continuous distribution, with the asymptotic critical value at 1 %

@@ -12,67 +12,11 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
-// bed is a network of real TAPs in namespaces.
-type bed struct {
-	network *radio.Network
-	nodes   []*radiotest.Node
-	ports   []*radio.Port
-}
-
-var engines = sync.OnceValues(func() (*radio.Engine, error) { return radio.New(radio.Options{Nice: -15}) })
+type bed struct{ *radiotest.Bed }
 
 func newBed(t testing.TB, nodes int, config link.Config) *bed {
 	t.Helper()
-	if err := radiotest.Missing(); err != nil {
-		t.Skip(err)
-	}
-	engine, err := engines()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bed{}
-	b.network, err = engine.NewNetwork(radio.NetworkOptions{Model: link.New(config), MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range nodes {
-		n, err := radiotest.NewNode(i+1, 1500)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		b.nodes = append(b.nodes, n)
-	}
-	if b.ports, err = radiotest.Join(b.network, b.nodes...); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, p := range b.ports {
-			p.Detach()
-		}
-		b.network.Close()
-	})
-	return b
-}
-
-// conserved fails the test unless every frame is accounted for.
-func (b *bed) conserved(t *testing.T) {
-	t.Helper()
-	for _, s := range b.network.Snapshot(false) {
-		ended := s.Released + uint64(s.InFlight)
-		for reason, n := range s.Drops {
-			if radio.Reason(reason) <= radio.NoReceiver {
-				ended += n
-			}
-		}
-		if s.FramesSent+s.Copies != ended {
-			t.Errorf("%s: %d frames sent, %d copies, but %d accounted for: %+v", s.Port.Name, s.FramesSent, s.Copies, ended, s.Counters)
-		}
-	}
+	return &bed{radiotest.NewBed(t, nodes, link.New(config))}
 }
 
 func TestDelayThroughTAPsIsDelayPlusSerialisation(t *testing.T) {
@@ -102,7 +46,7 @@ func TestDelayThroughTAPsIsDelayPlusSerialisation(t *testing.T) {
 				return errors
 			})
 			judgeErrors(t, quiet)
-			b.conserved(t)
+			b.Conserved(t)
 		})
 	}
 }
@@ -129,10 +73,10 @@ func bestOf(rounds int, measure func() []time.Duration) (best []time.Duration) {
 // sendAlone sends one frame over an idle link and gives its delay.
 func (b *bed) sendAlone(t *testing.T, sequence uint64, length int) time.Duration {
 	t.Helper()
-	if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, sequence, length)); err != nil {
+	if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1].MAC, sequence, length)); err != nil {
 		t.Fatal(err)
 	}
-	r, ok, err := b.nodes[1].Receive(5 * time.Second)
+	r, ok, err := b.Nodes[1].Receive(5 * time.Second)
 	if err != nil || !ok || r.Sequence != sequence || r.Length != length {
 		t.Fatalf("frame %d of %d bytes: got %+v, %v, %v", sequence, length, r, ok, err)
 	}
@@ -172,7 +116,7 @@ func TestCarriedRateIsTheLinksRate(t *testing.T) {
 			if math.Abs(got/c.rate-1) > 0.01 {
 				t.Errorf("carried %.0f bit/s; want %.0f within 1 %%", got, c.rate)
 			}
-			b.conserved(t)
+			b.Conserved(t)
 		})
 	}
 }
@@ -192,7 +136,7 @@ func carriedRate(arrived []radiotest.Received, length int) float64 {
 func (b *bed) burst(t *testing.T, frames, length int) {
 	t.Helper()
 	for i := range frames {
-		if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, uint64(i), length)); err != nil {
+		if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1].MAC, uint64(i), length)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,7 +146,7 @@ func (b *bed) burst(t *testing.T, frames, length int) {
 func (b *bed) receive(t *testing.T, frames int, quiet time.Duration) (all []radiotest.Received) {
 	t.Helper()
 	for len(all) < frames {
-		r, ok, err := b.nodes[1].Receive(quiet)
+		r, ok, err := b.Nodes[1].Receive(quiet)
 		if err != nil || !ok {
 			t.Fatalf("%d of %d frames arrived: %v", len(all), frames, err)
 		}
@@ -223,7 +167,7 @@ func TestLossLiesInTheBinomialInterval(t *testing.T) {
 				b.burst(t, 500, 60)
 				time.Sleep(5 * time.Millisecond)
 			}
-			arrived, err := b.nodes[1].ReceiveAll(300 * time.Millisecond)
+			arrived, err := b.Nodes[1].ReceiveAll(300 * time.Millisecond)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,10 +177,10 @@ func TestLossLiesInTheBinomialInterval(t *testing.T) {
 			if math.Abs(float64(lost)-frames*loss) > margin {
 				t.Errorf("%d of %d frames lost; want %.0f ± %.0f", lost, frames, frames*loss, margin)
 			}
-			if counted := b.network.Snapshot(false)[0].Drops[radio.Loss]; counted != uint64(lost) {
+			if counted := b.Network.Snapshot(false)[0].Drops[radio.Loss]; counted != uint64(lost) {
 				t.Errorf("%d losses counted, %d seen", counted, lost)
 			}
-			b.conserved(t)
+			b.Conserved(t)
 		})
 	}
 }
@@ -245,7 +189,7 @@ func TestAFullQueueDropsTheNewestFrames(t *testing.T) {
 	const limit, frames = 20, 50
 	b := newBed(t, 2, link.Config{Default: link.Parameters{RateBitsPerSecond: 250e3, Delay: 50 * time.Millisecond, Limit: limit}})
 	b.burst(t, frames, 1000)
-	arrived, err := b.nodes[1].ReceiveAll(time.Second)
+	arrived, err := b.Nodes[1].ReceiveAll(time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,21 +201,21 @@ func TestAFullQueueDropsTheNewestFrames(t *testing.T) {
 			t.Fatalf("frame %d arrived in place %d; want the first %d frames in order", r.Sequence, i, limit)
 		}
 	}
-	if dropped := b.network.Snapshot(false)[0].Drops[radio.QueueFull]; dropped != frames-limit {
+	if dropped := b.Network.Snapshot(false)[0].Drops[radio.QueueFull]; dropped != frames-limit {
 		t.Errorf("%d frames counted as queueFull; want %d", dropped, frames-limit)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestABroadcastGoesOnceOverTheSendersEgress(t *testing.T) {
 	const rate, length, frames = 250e3, 1000, 10
 	b := newBed(t, 4, link.Config{Default: link.Parameters{RateBitsPerSecond: rate}})
 	for i := range frames {
-		if err := b.nodes[0].Send(b.nodes[0].Frame(radiotest.Broadcast, uint64(i), length)); err != nil {
+		if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, uint64(i), length)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, n := range b.nodes[1:] {
+	for _, n := range b.Nodes[1:] {
 		arrived, err := n.ReceiveAll(500 * time.Millisecond)
 		if err != nil || len(arrived) != frames {
 			t.Fatalf("node %d received %d frames, %v; want %d", n.NEM, len(arrived), err, frames)
@@ -281,10 +225,10 @@ func TestABroadcastGoesOnceOverTheSendersEgress(t *testing.T) {
 			t.Errorf("the last of %d broadcasts took %v; want %v: once over the link, not once per receiver", frames, last, want)
 		}
 	}
-	if own, _ := b.nodes[0].ReceiveAll(10 * time.Millisecond); len(own) != 0 {
+	if own, _ := b.Nodes[0].ReceiveAll(10 * time.Millisecond); len(own) != 0 {
 		t.Errorf("the sender received %d of its own frames", len(own))
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 // span from the first frame being sent to the last one's arrival.
@@ -295,17 +239,17 @@ func span(arrived []radiotest.Received) time.Duration {
 func TestAFrameForNobodyUsesTheEgressAndIsDropped(t *testing.T) {
 	b := newBed(t, 2, link.Config{Default: link.Parameters{RateBitsPerSecond: 250e3}})
 	stranger := []byte{2, 2, 0, 0, 0, 99}
-	if err := b.nodes[0].Send(b.nodes[0].Frame(stranger, 0, 1000)); err != nil {
+	if err := b.Nodes[0].Send(b.Nodes[0].Frame(stranger, 0, 1000)); err != nil {
 		t.Fatal(err)
 	}
 	got, want := b.sendAlone(t, 1, 1000), 64*time.Millisecond // 32 ms for each of the two
 	if got < want-5*time.Millisecond || got > want+20*time.Millisecond {
 		t.Errorf("the frame behind one for nobody took %v; want %v", got, want)
 	}
-	if dropped := b.network.Snapshot(false)[0].Drops[radio.NoReceiver]; dropped != 1 {
+	if dropped := b.Network.Snapshot(false)[0].Drops[radio.NoReceiver]; dropped != 1 {
 		t.Errorf("%d frames counted as noReceiver; want 1", dropped)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestInASilentNetworkNothingArrives(t *testing.T) {
@@ -313,18 +257,18 @@ func TestInASilentNetworkNothingArrives(t *testing.T) {
 	b := newBed(t, 2, link.Config{Default: link.Parameters{Delay: delay}})
 	b.burst(t, 1, 100) // under way when silence falls
 	time.Sleep(2 * time.Millisecond)
-	if err := b.network.Configure(1500, true, nil); err != nil {
+	if err := b.Network.Configure(1500, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	b.burst(t, 10, 100)
-	arrived, err := b.nodes[1].ReceiveAll(2 * delay)
+	arrived, err := b.Nodes[1].ReceiveAll(2 * delay)
 	if err != nil || len(arrived) != 0 {
 		t.Errorf("%d frames arrived, %v; want silence", len(arrived), err)
 	}
-	if dropped := b.network.Snapshot(false)[0].Drops[radio.Silent]; dropped != 11 {
+	if dropped := b.Network.Snapshot(false)[0].Drops[radio.Silent]; dropped != 11 {
 		t.Errorf("%d frames counted as silent; want 11", dropped)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestTwinNetworksAtFullLoadNeverExchangeAFrame(t *testing.T) {
@@ -333,10 +277,10 @@ func TestTwinNetworksAtFullLoadNeverExchangeAFrame(t *testing.T) {
 	const frames = 3000
 	var wait sync.WaitGroup
 	for marker, b := range []*bed{one, two} {
-		for _, n := range b.nodes {
+		for _, n := range b.Nodes {
 			wait.Go(func() {
 				for i := range frames {
-					to := b.nodes[i%3].MAC
+					to := b.Nodes[i%3].MAC
 					if i%2 == 0 {
 						to = radiotest.Broadcast
 					}
@@ -349,7 +293,7 @@ func TestTwinNetworksAtFullLoadNeverExchangeAFrame(t *testing.T) {
 	wait.Wait()
 	for marker, b := range []*bed{one, two} {
 		received := 0
-		for _, n := range b.nodes {
+		for _, n := range b.Nodes {
 			all, err := n.ReceiveAll(100 * time.Millisecond)
 			if err != nil {
 				t.Fatal(err)
@@ -364,7 +308,7 @@ func TestTwinNetworksAtFullLoadNeverExchangeAFrame(t *testing.T) {
 		if received < frames {
 			t.Errorf("only %d frames arrived in network %d: not a load", received, marker)
 		}
-		b.conserved(t)
+		b.Conserved(t)
 	}
 }
 
@@ -374,7 +318,7 @@ func TestALinkBetweenGroupsHasAQueueOfItsOwn(t *testing.T) {
 			{From: "node-1", To: "node-4", Parameters: link.Parameters{Loss: 1}}}})
 	const frames, length = 5, 1000
 	for i := range frames {
-		if err := b.nodes[0].Send(b.nodes[0].Frame(radiotest.Broadcast, uint64(i), length)); err != nil {
+		if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, uint64(i), length)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -382,7 +326,7 @@ func TestALinkBetweenGroupsHasAQueueOfItsOwn(t *testing.T) {
 		frames int
 		last   time.Duration
 	}{1: {frames, time.Millisecond}, 2: {frames, 50*time.Millisecond + frames*32*time.Millisecond}, 3: {0, 0}} {
-		arrived, err := b.nodes[node].ReceiveAll(300 * time.Millisecond)
+		arrived, err := b.Nodes[node].ReceiveAll(300 * time.Millisecond)
 		if err != nil || len(arrived) != want.frames {
 			t.Errorf("node-%d received %d frames, %v; want %d", node+1, len(arrived), err, want.frames)
 			continue
@@ -393,24 +337,24 @@ func TestALinkBetweenGroupsHasAQueueOfItsOwn(t *testing.T) {
 			}
 		}
 	}
-	counters := b.network.Snapshot(false)[0].Counters
+	counters := b.Network.Snapshot(false)[0].Counters
 	if counters.FramesSent != frames || counters.Copies != 2*frames || counters.Drops[radio.Loss] != frames {
 		t.Errorf("counters %+v; want %d sent, each over three links, one of which loses all", counters, frames)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestAChangeOfTheLinkDoesNotDisturbFramesUnderWay(t *testing.T) {
 	b := newBed(t, 2, link.Config{Default: link.Parameters{Delay: 200 * time.Millisecond}})
 	b.burst(t, 3, 100)
 	time.Sleep(20 * time.Millisecond)
-	err := b.network.Configure(1500, false, func(m radio.Model) {
+	err := b.Network.Configure(1500, false, func(m radio.Model) {
 		m.(*link.Model).Configure(link.Config{Default: link.Parameters{Delay: 400 * time.Millisecond}})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, 3, 100)); err != nil {
+	if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1].MAC, 3, 100)); err != nil {
 		t.Fatal(err)
 	}
 	for i, r := range b.receive(t, 4, time.Second) {
@@ -422,7 +366,7 @@ func TestAChangeOfTheLinkDoesNotDisturbFramesUnderWay(t *testing.T) {
 			t.Errorf("frame %d took %v; want %v", i, got, want)
 		}
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 // With jitter that keeps the order a frame also waits for those before it: the mean is not the link's delay. The other
@@ -431,12 +375,12 @@ func TestJitterThroughTAPsSpreadsTheDelayEvenly(t *testing.T) {
 	const delay, jitter, frames = 40 * time.Millisecond, 30 * time.Millisecond, 300
 	b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Delay: delay, Jitter: jitter, Reorder: true}})
 	for i := range frames {
-		if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, uint64(i), 60)); err != nil {
+		if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1].MAC, uint64(i), 60)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Millisecond)
 	}
-	arrived, err := b.nodes[1].ReceiveAll(time.Second)
+	arrived, err := b.Nodes[1].ReceiveAll(time.Second)
 	if err != nil || len(arrived) != frames {
 		t.Fatalf("%d of %d frames arrived, %v", len(arrived), frames, err)
 	}
@@ -460,20 +404,20 @@ func TestJitterThroughTAPsSpreadsTheDelayEvenly(t *testing.T) {
 	if overtaken == 0 {
 		t.Error("no frame overtook another, although the link reorders")
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestJitterThroughTAPsKeepsTheOrder(t *testing.T) {
 	const frames = 300
 	b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Delay: 20 * time.Millisecond, Jitter: 20 * time.Millisecond, NormalJitter: true}})
 	for i := range frames {
-		if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, uint64(i), 60)); err != nil {
+		if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1].MAC, uint64(i), 60)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(200 * time.Microsecond)
 	}
 	b.receive(t, frames, time.Second) // in order
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestDuplicatesArriveTwiceRightAfterTheirFrames(t *testing.T) {
@@ -481,14 +425,14 @@ func TestDuplicatesArriveTwiceRightAfterTheirFrames(t *testing.T) {
 	b := newBed(t, 3, link.Config{Seed: 1, Default: link.Parameters{Delay: time.Millisecond, Duplicate: share, Limit: 2 * frames}})
 	for first := 0; first < frames; first += 500 { // no faster than the TAP's ring is emptied
 		for i := range 500 {
-			if err := b.nodes[0].Send(b.nodes[0].Frame(radiotest.Broadcast, uint64(first+i), 60)); err != nil {
+			if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, uint64(first+i), 60)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	var duplicates []uint64
-	for _, n := range b.nodes[1:] {
+	for _, n := range b.Nodes[1:] {
 		arrived, err := n.ReceiveAll(300 * time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
@@ -511,10 +455,10 @@ func TestDuplicatesArriveTwiceRightAfterTheirFrames(t *testing.T) {
 	if margin := 2.576 * math.Sqrt(frames*share*(1-share)); math.Abs(float64(len(duplicates))-frames*share) > margin {
 		t.Errorf("%d of %d frames arrived twice; want %.0f ± %.0f", len(duplicates), frames, frames*share, margin)
 	}
-	if s := b.network.Snapshot(false)[0]; s.Copies != uint64(len(duplicates)) || s.Released != frames+s.Copies {
+	if s := b.Network.Snapshot(false)[0]; s.Copies != uint64(len(duplicates)) || s.Released != frames+s.Copies {
 		t.Errorf("counters %+v; want %d copies, all released", s.Counters, len(duplicates))
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestABasesDownlinkIsTheLinkOfItsEgressAlone(t *testing.T) {
@@ -522,12 +466,12 @@ func TestABasesDownlinkIsTheLinkOfItsEgressAlone(t *testing.T) {
 	b := newBed(t, 3, link.Config{Default: link.Parameters{RateBitsPerSecond: 200e3}, // 40 ms a frame up
 		Links: []link.Link{{From: "node-1", To: link.Everybody, Parameters: link.Parameters{RateBitsPerSecond: 800e3}}}}) // 10 ms down
 	for i := range frames { // to one and the other in turn, over one link
-		if err := b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1+i%2].MAC, uint64(i), length)); err != nil {
+		if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1+i%2].MAC, uint64(i), length)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var arrived []radiotest.Received
-	for _, n := range b.nodes[1:] {
+	for _, n := range b.Nodes[1:] {
 		half, err := n.ReceiveAll(300 * time.Millisecond)
 		if err != nil || len(half) != frames/2 {
 			t.Fatalf("node %d received %d frames, %v; want %d", n.NEM, len(half), err, frames/2)
@@ -538,12 +482,12 @@ func TestABasesDownlinkIsTheLinkOfItsEgressAlone(t *testing.T) {
 	if got := span(arrived); got < frames*10*time.Millisecond || got > frames*30*time.Millisecond {
 		t.Errorf("the last frame down took %v; want %v", got, frames*10*time.Millisecond)
 	}
-	if err := b.nodes[1].Send(b.nodes[1].Frame(b.nodes[0].MAC, 0, length)); err != nil {
+	if err := b.Nodes[1].Send(b.Nodes[1].Frame(b.Nodes[0].MAC, 0, length)); err != nil {
 		t.Fatal(err)
 	}
-	r, ok, err := b.nodes[0].Receive(time.Second)
+	r, ok, err := b.Nodes[0].Receive(time.Second)
 	if want := 40 * time.Millisecond; err != nil || !ok || r.Delay() < want {
 		t.Errorf("the frame up took %v, %v, %v; want at least %v", r.Delay(), ok, err, want)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }

@@ -3,10 +3,10 @@ package phy
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/radiotest"
 )
 
 // world is an environment of fixed pathloss by NEM ids; what is not listed is unknown.
@@ -159,7 +159,7 @@ func TestMeasuredSharesOfEMANEFollowFromTheLinearCurve(t *testing.T) {
 		if c.measured/100 != completion {
 			reject(t, fmt.Sprintf("EMANE at %v dB", c.loss), int(math.Round(c.measured*12)), 1200, completion, 3.29)
 		}
-		atOnePercent(t, func(seed int64) string {
+		radiotest.AtOnePercent(t, func(seed int64) string {
 			m, p := mediumOf(2, Config{Seed: seed, Environment: everywhere(2, c.loss), PCR: linearCurve})
 			return outside(received(m, p, 4000), 4000, completion, 2.576)
 		})
@@ -192,18 +192,6 @@ func reject(t *testing.T, what string, count, n int, p, deviations float64) {
 	if rejected := outside(count, n, p, deviations); rejected != "" {
 		t.Errorf("%s: %s", what, rejected)
 	}
-}
-
-// atOnePercent tries a hypothesis at 1 % with fresh seeds; three independent rejections, one in a million, fail the test.
-func atOnePercent(t *testing.T, sample func(seed int64) (rejected string)) {
-	t.Helper()
-	var why string
-	for range 3 {
-		if why = sample(rand.Int64()); why == "" {
-			return
-		}
-	}
-	t.Errorf("rejected three times at 1 %%: %s", why)
 }
 
 func TestDrawsRepeatForTheSameFrameWhateverElseHappens(t *testing.T) {

@@ -1,8 +1,6 @@
 package rfpipe_test
 
 import (
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -59,80 +57,24 @@ func curve(t testing.TB, text string) *phy.Curve {
 	return c
 }
 
-// bed is a network of real TAPs in namespaces.
-type bed struct {
-	network *radio.Network
-	nodes   []*radiotest.Node
-	ports   []*radio.Port
-}
-
-var engines = sync.OnceValues(func() (*radio.Engine, error) { return radio.New(radio.Options{Nice: -15}) })
+type bed struct{ *radiotest.Bed }
 
 func newBed(t testing.TB, nodes int, config rfpipe.Config) *bed {
 	t.Helper()
-	if err := radiotest.Missing(); err != nil {
-		t.Skip(err)
-	}
-	engine, err := engines()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bed{}
-	b.network, err = engine.NewNetwork(radio.NetworkOptions{Model: rfpipe.New(config), MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range nodes {
-		n, err := radiotest.NewNode(i+1, 1500)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		b.nodes = append(b.nodes, n)
-	}
-	if b.ports, err = radiotest.Join(b.network, b.nodes...); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, p := range b.ports {
-			p.Detach()
-		}
-		b.network.Close()
-	})
-	return b
+	return &bed{radiotest.NewBed(t, nodes, rfpipe.New(config))}
 }
 
 // configure changes the model as radiod does.
 func (b *bed) configure(t *testing.T, config rfpipe.Config) {
 	t.Helper()
-	if err := b.network.Configure(1500, false, func(m radio.Model) { m.(*rfpipe.Model).Configure(config) }); err != nil {
+	if err := b.Network.Configure(1500, false, func(m radio.Model) { m.(*rfpipe.Model).Configure(config) }); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// conserved fails the test unless every frame is accounted for.
-func (b *bed) conserved(t *testing.T) {
-	t.Helper()
-	for _, s := range b.network.Snapshot(false) {
-		ended := s.Released + uint64(s.InFlight)
-		for reason, n := range s.Drops {
-			if radio.Reason(reason) <= radio.NoReceiver {
-				ended += n
-			}
-		}
-		if s.FramesSent+s.Copies != ended {
-			t.Errorf("%s: %d frames sent, %d copies, but %d accounted for: %+v", s.Port.Name, s.FramesSent, s.Copies, ended, s.Counters)
-		}
 	}
 }
 
 // drops of a node for a reason.
 func (b *bed) drops(node int, reason radio.Reason) uint64 {
-	return b.network.Snapshot(false)[node].Drops[reason]
+	return b.Network.Snapshot(false)[node].Drops[reason]
 }
 
 // send frames with numbers from first on, to another node or, below 0, to all.
@@ -140,10 +82,10 @@ func (b *bed) send(t testing.TB, from, to, first, frames, length int) {
 	t.Helper()
 	address := radiotest.Broadcast
 	if to >= 0 {
-		address = b.nodes[to].MAC
+		address = b.Nodes[to].MAC
 	}
 	for i := range frames {
-		if err := b.nodes[from].Send(b.nodes[from].Frame(address, uint64(first+i), length)); err != nil {
+		if err := b.Nodes[from].Send(b.Nodes[from].Frame(address, uint64(first+i), length)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,9 +94,9 @@ func (b *bed) send(t testing.TB, from, to, first, frames, length int) {
 // await waits until the network has read so many frames of a node.
 func (b *bed) await(t *testing.T, node int, frames uint64) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); b.network.Snapshot(false)[node].FramesSent < frames; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); b.Network.Snapshot(false)[node].FramesSent < frames; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d frames of node %d were read; want %d", b.network.Snapshot(false)[node].FramesSent, node, frames)
+			t.Fatalf("%d frames of node %d were read; want %d", b.Network.Snapshot(false)[node].FramesSent, node, frames)
 		}
 	}
 }
@@ -164,7 +106,7 @@ func (b *bed) settled(t *testing.T, node int) (numbers []int) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
 		under := 0
-		for _, s := range b.network.Snapshot(false) {
+		for _, s := range b.Network.Snapshot(false) {
 			under += s.InFlight
 		}
 		if under == 0 {
@@ -174,7 +116,7 @@ func (b *bed) settled(t *testing.T, node int) (numbers []int) {
 			t.Fatalf("%d frames still under way", under)
 		}
 	}
-	arrived, err := b.nodes[node].ReceiveAll(20 * time.Millisecond)
+	arrived, err := b.Nodes[node].ReceiveAll(20 * time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,19 +127,6 @@ func (b *bed) settled(t *testing.T, node int) (numbers []int) {
 }
 
 func statistics(b *bed) (all []phy.PortStatistics) {
-	b.network.Do(func(_ *radio.Network, m radio.Model) { all = m.(*rfpipe.Model).Statistics() })
+	b.Network.Do(func(_ *radio.Network, m radio.Model) { all = m.(*rfpipe.Model).Statistics() })
 	return all
-}
-
-// atOnePercent tries a hypothesis at 1 % with fresh seeds; three independent rejections, one in a million, fail the test.
-func atOnePercent(t *testing.T, sample func(seed int64) (rejected string)) {
-	t.Helper()
-	var why string
-	for range 3 {
-		if why = sample(rand.Int64()); why == "" {
-			return
-		}
-		t.Log("rejected: ", why)
-	}
-	t.Errorf("rejected three times at 1 %%: %s", why)
 }

@@ -41,10 +41,10 @@ type apart struct {
 func newApart(t *testing.T, nodes int, config rfpipe.Config) *apart {
 	t.Helper()
 	a := &apart{bed: newBed(t, nodes, config)} // for its nodes; nobody sends in its network
-	for _, p := range a.ports {
+	for _, p := range a.Ports {
 		p.Detach()
 	}
-	a.ports = nil
+	a.Ports = nil
 	for range nodes {
 		engine, err := radio.New(radio.Options{})
 		if err != nil {
@@ -66,7 +66,7 @@ func newApart(t *testing.T, nodes int, config rfpipe.Config) *apart {
 				a.far(t, n, j, w)
 				continue
 			}
-			ports, err := radiotest.Join(n, a.nodes[i])
+			ports, err := radiotest.Join(n, a.Nodes[i])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,9 +79,9 @@ func newApart(t *testing.T, nodes int, config rfpipe.Config) *apart {
 
 func (a *apart) far(t *testing.T, n *radio.Network, node int, w *wire) {
 	t.Helper()
-	mac, err := radio.ParseMAC(a.nodes[node].MAC.String())
+	mac, err := radio.ParseMAC(a.Nodes[node].MAC.String())
 	if err == nil {
-		_, err = n.Attach(radio.PortOptions{Name: "far", NEM: a.nodes[node].NEM, MAC: mac, Host: w})
+		_, err = n.Attach(radio.PortOptions{Name: "far", NEM: a.Nodes[node].NEM, MAC: mac, Host: w})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestTheSameFramesArriveOnSeveralHostsAsOnOne(t *testing.T) {
 		c := several.own(1)
 		return c.FramesReceived+c.Drops[radio.LowSINR] == frames
 	})
-	arrived, err := several.nodes[1].ReceiveAll(50 * time.Millisecond)
+	arrived, err := several.Nodes[1].ReceiveAll(50 * time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,20 +150,20 @@ func TestTransmissionsInterfereAcrossHosts(t *testing.T) {
 
 func TestANodeThatIsAttachedHereTakesThePlaceOfItsPortElsewhere(t *testing.T) {
 	several := newApart(t, 2, pipe(everywhere(2, 0), 0))
-	ports, err := radiotest.Join(several.networks[0], several.nodes[1])
+	ports, err := radiotest.Join(several.networks[0], several.Nodes[1])
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ports[0].Detach() })
 	several.send(t, 0, 1, 0, 1, 100)
-	r, ok, err := several.nodes[1].Receive(10 * time.Second)
+	r, ok, err := several.Nodes[1].Receive(10 * time.Second)
 	if err != nil || !ok {
 		t.Fatalf("nothing arrived here: %+v, %v", r, err)
 	}
 	if several.wires[0][1].whole != 0 {
 		t.Error("the frame went to the other host as well")
 	}
-	mac, _ := radio.ParseMAC(several.nodes[1].MAC.String())
+	mac, _ := radio.ParseMAC(several.Nodes[1].MAC.String())
 	if _, err := several.networks[0].Attach(radio.PortOptions{Name: "far", NEM: 2, MAC: mac, Host: several.wires[0][1]}); err == nil {
 		t.Error("a port elsewhere took the place of one here")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
+	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radio/rfpipe"
 )
 
@@ -31,7 +32,7 @@ func TestDelayThroughTAPsIsDelayPlusTimeOnAir(t *testing.T) {
 			best := time.Duration(math.MaxInt64)
 			for i := range 40 { // other programs can only add to delays
 				b.send(t, 0, 1, i, 1, c.length)
-				r, ok, err := b.nodes[1].Receive(5 * time.Second)
+				r, ok, err := b.Nodes[1].Receive(5 * time.Second)
 				if err != nil || !ok || r.Length != c.length {
 					t.Fatalf("frame %d: %+v, %v, %v", i, r, ok, err)
 				}
@@ -42,7 +43,7 @@ func TestDelayThroughTAPsIsDelayPlusTimeOnAir(t *testing.T) {
 			if off := best - c.want; off < 0 || off > 500*time.Microsecond {
 				t.Errorf("the best frame took %v; want %v and less than 0.5 ms more", best, c.want)
 			}
-			b.conserved(t)
+			b.Conserved(t)
 		})
 	}
 }
@@ -65,7 +66,7 @@ func TestASaturatedRadioCarriesItsRate(t *testing.T) {
 			if math.Abs(got/c.rate-1) > 0.01 {
 				t.Errorf("carried %.0f bit/s; want %.0f within 1 %%", got, c.rate)
 			}
-			b.conserved(t)
+			b.Conserved(t)
 		})
 	}
 }
@@ -75,7 +76,7 @@ func (b *bed) carry(t *testing.T, frames, length int) (arrived []int64) {
 	t.Helper()
 	b.send(t, 0, 1, 0, frames, length)
 	for range frames {
-		r, ok, err := b.nodes[1].Receive(10 * time.Second)
+		r, ok, err := b.Nodes[1].Receive(10 * time.Second)
 		if err != nil || !ok {
 			t.Fatalf("%d of %d frames arrived: %v", len(arrived), frames, err)
 		}
@@ -111,7 +112,7 @@ func TestAFullQueueDropsTheOldestBehindTheNextFrame(t *testing.T) {
 	if n := b.drops(0, radio.QueueFull); n != 5 {
 		t.Errorf("%d frames counted as queueFull; want 5", n)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestTheDefaultQueueIsThatOfEMANE(t *testing.T) {
@@ -157,7 +158,7 @@ func TestFramesReachWhoIsInRangeAndUnicastOnlyItsAddressee(t *testing.T) {
 		t.Errorf("the addressee out of reach missed %d frames; want 10", got)
 	}
 	stranger := []byte{2, 2, 0, 0, 0, 99}
-	if err := b.nodes[0].Send(b.nodes[0].Frame(stranger, 0, 100)); err != nil {
+	if err := b.Nodes[0].Send(b.Nodes[0].Frame(stranger, 0, 100)); err != nil {
 		t.Fatal(err)
 	}
 	b.await(t, 0, 41)
@@ -165,14 +166,14 @@ func TestFramesReachWhoIsInRangeAndUnicastOnlyItsAddressee(t *testing.T) {
 	if got := b.drops(0, radio.NoReceiver); got != 1 {
 		t.Errorf("%d frames without a receiver; want 1", got)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestSharesThroughTAPsFollowTheCurve(t *testing.T) {
 	const frames = 2000
 	for loss, completion := range map[float64]float64{90: 1, 95: 0.75, 100: 0.5, 105: 0.25, 111: 0} {
 		t.Run(fmt.Sprint(loss, " dB"), func(t *testing.T) {
-			atOnePercent(t, func(seed int64) string {
+			radiotest.AtOnePercent(t, func(seed int64) string {
 				config := pipe(everywhere(2, loss), 20e6)
 				config.Seed, config.PCR, config.QueueDepth = seed, curve(t, linearPCR), frames
 				b := newBed(t, 2, config)
@@ -181,7 +182,7 @@ func TestSharesThroughTAPsFollowTheCurve(t *testing.T) {
 					b.await(t, 0, uint64(first+200))
 				}
 				got := len(b.settled(t, 1))
-				b.conserved(t)
+				b.Conserved(t)
 				if missed := b.drops(1, radio.LowSINR) + b.drops(1, radio.BelowSensitivity); int(missed)+got != frames {
 					t.Errorf("%d received and %d missed; want %d in all", got, missed, frames)
 				}
@@ -235,7 +236,7 @@ func TestASilentRadioSendsNothingAndGoesOnReceiving(t *testing.T) {
 	if got := fmt.Sprint(b.settled(t, 0)); got != "[100 101]" {
 		t.Errorf("the silent radio received %s; want both frames", got)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }
 
 func TestChangesLeaveWhatIsOnTheAirAsItIs(t *testing.T) {
@@ -245,14 +246,14 @@ func TestChangesLeaveWhatIsOnTheAirAsItIs(t *testing.T) {
 	b.await(t, 0, 1)
 	config.RateBitsPerSecond, config.Delay = rate(1e6), 100*time.Millisecond
 	b.configure(t, config)
-	first, ok, err := b.nodes[1].Receive(5 * time.Second)
+	first, ok, err := b.Nodes[1].Receive(5 * time.Second)
 	if !ok || err != nil || first.Delay() < 250*time.Millisecond {
 		t.Errorf("the frame on the air took %v, %v, %v; want 250 ms as before the change", first.Delay(), ok, err)
 	}
 	best := time.Hour
 	for i := range 5 {
 		b.send(t, 0, 1, i+1, 1, 500)
-		r, _, _ := b.nodes[1].Receive(5 * time.Second)
+		r, _, _ := b.Nodes[1].Receive(5 * time.Second)
 		best = min(best, r.Delay())
 	}
 	if best < 104*time.Millisecond || best > 130*time.Millisecond {
@@ -285,7 +286,7 @@ func TestAHiddenTerminalAndHalfDuplexThroughTAPs(t *testing.T) {
 			if c.reason != 0 && b.drops(0, c.reason) != 2 {
 				t.Errorf("%d frames counted as %v; want 2", b.drops(0, c.reason), c.reason)
 			}
-			b.conserved(t)
+			b.Conserved(t)
 		})
 	}
 	for name, half := range map[string]bool{"full duplex": false, "half duplex": true} {
@@ -316,7 +317,7 @@ func TestStatisticsTellTheLinksAndTheTransmissions(t *testing.T) {
 		t.Errorf("sender: %+v; want 7 transmissions and nothing heard", all[0])
 	}
 	near, far := all[1].Links, all[2].Links
-	if len(near) != 1 || near[0].From != b.ports[0] || near[0].Received != 7 || near[0].SINRDB != 30 || near[0].PowerDBm != -80 {
+	if len(near) != 1 || near[0].From != b.Ports[0] || near[0].Received != 7 || near[0].SINRDB != 30 || near[0].PowerDBm != -80 {
 		t.Errorf("near receiver: %+v; want 7 received at -80 dBm, 30 dB", near)
 	}
 	if len(far) != 1 || far[0].Received != 0 || far[0].Missed[0] != 7 {
@@ -330,12 +331,12 @@ func TestMembersMayComeAndGoWhileFramesAreUnderWay(t *testing.T) {
 	b.send(t, 1, -1, 10, 2, 200)
 	b.await(t, 0, 2)
 	b.await(t, 1, 2)
-	b.ports[0].Detach()
+	b.Ports[0].Detach()
 	if got := fmt.Sprint(b.settled(t, 2)); got != "[10 11]" {
 		t.Errorf("frames %v arrived; want those of the node that stayed", got)
 	}
-	if last := b.ports[0].Last(); last.InFlight != 0 || last.FramesSent != last.Released {
+	if last := b.Ports[0].Last(); last.InFlight != 0 || last.FramesSent != last.Released {
 		t.Errorf("the node that left: %+v; want its frames to have ended", last)
 	}
-	b.conserved(t)
+	b.Conserved(t)
 }

@@ -27,19 +27,10 @@ func model(schedule *tdma.Schedule) *tdma.Model {
 	return tdma.New(tdma.Config{Seed: 1, Radio: radioOf, Environment: field{}, Interference: phy.All, Schedule: schedule, Queue: tdma.DefaultQueue()})
 }
 
-// bed is a network of real TAPs in namespaces.
-type bed struct {
-	engine  *radio.Engine
-	network *radio.Network
-	nodes   []*radiotest.Node
-	ports   []*radio.Port
-}
+type bed struct{ *radiotest.Bed }
 
 func newBed(t testing.TB, nodes int, slot time.Duration) *bed {
 	t.Helper()
-	if err := radiotest.Missing(); err != nil {
-		t.Skip(err)
-	}
 	var nems []int
 	for i := range nodes {
 		nems = append(nems, i+1)
@@ -48,45 +39,12 @@ func newBed(t testing.TB, nodes int, slot time.Duration) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{}
-	if b.engine, err = radio.New(radio.Options{Nice: -15}); err != nil {
-		t.Fatal(err)
-	}
-	if b.network, err = b.engine.NewNetwork(radio.NetworkOptions{Model: model(schedule), MTU: 1500}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.close(t) })
-	for _, nem := range nems {
-		n, err := radiotest.NewNode(nem, 1500)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.nodes = append(b.nodes, n)
-	}
-	if b.ports, err = radiotest.Join(b.network, b.nodes...); err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-func (b *bed) close(t testing.TB) {
-	for _, p := range b.ports {
-		p.Detach()
-	}
-	b.network.Close()
-	if err := b.engine.Close(); err != nil {
-		t.Error(err)
-	}
-	for _, n := range b.nodes {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	return &bed{radiotest.NewBed(t, nodes, model(schedule))}
 }
 
 // slots of all nodes together.
 func (b *bed) slots() (all tdma.SlotStatistics) {
-	b.network.Do(func(_ *radio.Network, m radio.Model) {
+	b.Network.Do(func(_ *radio.Network, m radio.Model) {
 		for _, p := range m.(*tdma.Model).Statistics(false) {
 			all.Used += p.Slots.Used
 			all.Missed += p.Slots.Missed
@@ -107,14 +65,14 @@ func TestDelayThroughTAPsIsThatOfTheSchedule(t *testing.T) {
 	b := newBed(t, 4, slot)
 	random := rand.New(rand.NewPCG(1, 1))
 	for i := range frames {
-		from := b.nodes[i%4]
+		from := b.Nodes[i%4]
 		if err := from.Send(from.Frame(radiotest.Broadcast, uint64(i), 900)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(frameTime))))
 	}
 	var delays []float64
-	for i, n := range b.nodes {
+	for i, n := range b.Nodes {
 		all, err := n.ReceiveAll(time.Second)
 		if err != nil {
 			t.Fatal(err)
@@ -133,7 +91,7 @@ func TestDelayThroughTAPsIsThatOfTheSchedule(t *testing.T) {
 	if slots.Used+slots.Missed < frames*3/4 {
 		t.Errorf("%d slots used and %d missed for %d frames", slots.Used, slots.Missed, frames)
 	}
-	for _, s := range b.network.Snapshot(false) {
+	for _, s := range b.Network.Snapshot(false) {
 		most := slot + frameTime*time.Duration(1+slots.Missed) + time.Duration(s.WorstLateness)
 		if average := time.Duration(s.Delay.Sum / int64(s.Delay.Count)); average < slot || average > most || s.InFlight != 0 {
 			t.Errorf("%s: frames took %v on average, %d are under way; want %v to %v, and none", s.Port.Name, average, s.InFlight, slot, most)
@@ -186,7 +144,7 @@ func benchmarkLoad(b *testing.B, hogs int) {
 		}()
 	}
 	for b.Loop() {
-		for _, n := range bed.nodes {
+		for _, n := range bed.Nodes {
 			if err := n.Send(n.Frame(radiotest.Broadcast, 0, 600)); err != nil {
 				b.Fatal(err)
 			}
