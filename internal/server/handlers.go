@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net/http"
 	"os"
@@ -248,28 +249,42 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) e
 		return s.follow(w, r, run, p, offset)
 	}
 	f, err := run.files.Open(p)
-	if os.IsNotExist(err) {
-		return problem(http.StatusNotFound, "run %s has no file %s", run.files.Key().UID, p)
-	}
+	info, err := opened(f, err, "run %s has no file %s", run.files.Key().UID, p)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	if offset > info.Size() {
 		return problem(http.StatusRequestedRangeNotSatisfiable, "offset %d: %s has %d bytes", offset, p, info.Size())
 	}
+	// The size is fixed now, so that a log that grows meanwhile ends where its header says.
+	serve(w, r, p, info, info.ModTime(), io.NewSectionReader(f, offset, info.Size()-offset))
+	return nil
+}
+
+// opened tells what a file is that was opened, which it closes if it cannot; missing is what is said where there is none.
+func opened(f *os.File, err error, missing string, arguments ...any) (fs.FileInfo, error) {
+	if os.IsNotExist(err) {
+		return nil, problem(http.StatusNotFound, missing, arguments...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return info, nil
+}
+
+// serve hands out the content of a file, for as long as a slow reader may take; modified is zero where its time says nothing.
+func serve(w http.ResponseWriter, r *http.Request, p string, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
 	setFileHeader(w.Header(), p)
 	transfer := time.Duration(info.Size()/slowestReader) * time.Second
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + transfer))
 	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
-	// The size is fixed now, so that a log that grows meanwhile ends where its header says.
-	http.ServeContent(w, r, "", info.ModTime(), io.NewSectionReader(f, offset, info.Size()-offset))
-	return nil
+	http.ServeContent(w, r, "", modified, content)
 }
 
 // setFileHeader: a file is data, whatever a tenant wrote into it; a browser must neither guess its type nor run it.

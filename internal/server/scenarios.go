@@ -2,7 +2,6 @@ package server
 
 import (
 	"net/http"
-	"os"
 	"time"
 
 	"vignette.dev/vignette/internal/archive"
@@ -52,22 +51,12 @@ func (s *Server) getScenario(w http.ResponseWriter, r *http.Request, who Identit
 		return err
 	}
 	f, err := s.scenarios.Open(digest)
-	if os.IsNotExist(err) {
-		return problem(http.StatusNotFound, "there is no scenario %s", digest)
-	}
+	info, err := opened(f, err, "there is no scenario %s", digest)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	setFileHeader(w.Header(), digest)
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + time.Duration(info.Size()/slowestReader)*time.Second))
-	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
-	http.ServeContent(w, r, "", time.Time{}, f)
+	serve(w, r, digest, info, time.Time{}, f)
 	return nil
 }
 
