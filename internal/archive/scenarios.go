@@ -3,28 +3,23 @@ package archive
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"vignette.dev/vignette/internal/digests"
 )
 
 // scenariosDir holds compiled scenarios by the hexadecimal digits of their digests. Its name begins with a dot, so it is
 // no namespace of runs.
 const scenariosDir = ".scenarios"
-
-// digestPrefix begins every digest.
-const digestPrefix = "sha256:"
-
-var digestPattern = regexp.MustCompile(`^` + digestPrefix + `[0-9a-f]{64}$`)
 
 // Errors of scenarios.
 var (
@@ -33,14 +28,6 @@ var (
 	// ErrScenarioQuota tells that there is no room for one more scenario.
 	ErrScenarioQuota = errors.New("the room for scenarios is used up")
 )
-
-// ValidateDigest checks the digest of a scenario.
-func ValidateDigest(digest string) error {
-	if !digestPattern.MatchString(digest) {
-		return fmt.Errorf("digest %q: want sha256: and 64 hexadecimal digits in lower case", digest)
-	}
-	return nil
-}
 
 // Scenarios are the compiled scenarios of an archive. Each is written once and never changes, as its name is its digest.
 type Scenarios struct {
@@ -102,7 +89,7 @@ func (s *Scenarios) each(do func(name string, info fs.FileInfo) error) error {
 // Put stores the scenario with a digest; one that is there already is left as it is, and its content is only checked. quota
 // bounds the bytes of all scenarios together; 0 is no bound. A restart at any moment finds all of the scenario or nothing.
 func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int64, err error) {
-	if err := ValidateDigest(digest); err != nil {
+	if err := digests.Check(digest); err != nil {
 		return 0, err
 	}
 	sum := sha256.New()
@@ -111,13 +98,13 @@ func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int
 		if _, err := io.Copy(io.Discard, content); err != nil {
 			return 0, err
 		}
-		return 0, sameDigest(digest, sum.Sum(nil))
+		return 0, sameDigest(digest, sum)
 	}
 	temporary := newPrefix + rand.Text()
 	room := &reservation{of: s, quota: quota}
 	err = s.write(temporary, io.TeeReader(content, room))
 	if err == nil {
-		err = sameDigest(digest, sum.Sum(nil))
+		err = sameDigest(digest, sum)
 	}
 	if err == nil {
 		err = s.adopt(temporary, digest, room.bytes)
@@ -133,8 +120,8 @@ func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int
 	return 0, err
 }
 
-func sameDigest(want string, sum []byte) error {
-	if has := digestPrefix + hex.EncodeToString(sum); has != want {
+func sameDigest(want string, sum hash.Hash) error {
+	if has := digests.Of(sum); has != want {
 		return fmt.Errorf("%w: it is %s, not %s", ErrDigest, has, want)
 	}
 	return nil
@@ -156,10 +143,10 @@ func (s *Scenarios) write(name string, content io.Reader) error {
 func (s *Scenarios) adopt(temporary, digest string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.root.Lstat(fileOf(digest)); err == nil {
+	if _, err := s.root.Lstat(digests.File(digest)); err == nil {
 		s.used -= size
 	}
-	if err := s.root.Rename(temporary, fileOf(digest)); err != nil {
+	if err := s.root.Rename(temporary, digests.File(digest)); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
 	d, err := s.root.Open(".")
@@ -168,8 +155,6 @@ func (s *Scenarios) adopt(temporary, digest string, size int64) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
-
-func fileOf(digest string) string { return path.Base(strings.TrimPrefix(digest, digestPrefix)) }
 
 // reservation counts what is written against the quota before it is written.
 type reservation struct {
@@ -198,20 +183,20 @@ func (r *reservation) release() {
 
 // Has tells whether the scenario with a digest is there, and counts as a use of it.
 func (s *Scenarios) Has(digest string) bool {
-	if ValidateDigest(digest) != nil {
+	if digests.Check(digest) != nil {
 		return false
 	}
 	now := time.Now()
-	return s.root.Chtimes(fileOf(digest), now, now) == nil
+	return s.root.Chtimes(digests.File(digest), now, now) == nil
 }
 
 // Open opens the scenario with a digest, which counts as a use of it; the error is fs.ErrNotExist where there is none.
 func (s *Scenarios) Open(digest string) (*os.File, error) {
-	if err := ValidateDigest(digest); err != nil {
+	if err := digests.Check(digest); err != nil {
 		return nil, err
 	}
 	s.Has(digest)
-	return s.root.Open(fileOf(digest))
+	return s.root.Open(digests.File(digest))
 }
 
 // Expire deletes the scenarios that nobody has used since a moment, and names their digests. Who still needs one stores
@@ -220,14 +205,15 @@ func (s *Scenarios) Expire(since time.Time) (deleted []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err = s.each(func(name string, info fs.FileInfo) error {
-		if strings.HasPrefix(name, newPrefix) || !info.ModTime().Before(since) {
+		digest, whole := digests.OfFile(name)
+		if !whole || !info.ModTime().Before(since) {
 			return nil
 		}
 		if err := s.root.Remove(name); err != nil {
 			return err
 		}
 		s.used -= info.Size()
-		deleted = append(deleted, digestPrefix+name)
+		deleted = append(deleted, digest)
 		return nil
 	})
 	return deleted, err

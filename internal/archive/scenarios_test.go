@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"vignette.dev/vignette/internal/digests"
 )
 
 func digestOf(text string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))) }
@@ -115,7 +117,7 @@ func TestAScenarioThatIsUsedDoesNotExpire(t *testing.T) {
 		if _, err := s.Put(digestOf(text), strings.NewReader(text), 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(filepath.Join(dir, scenariosDir, fileOf(digestOf(text))), old, old); err != nil {
+		if err := os.Chtimes(filepath.Join(dir, scenariosDir, digests.File(digestOf(text))), old, old); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,13 +3,13 @@ package scenario
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"time"
 
+	"vignette.dev/vignette/internal/digests"
 	"vignette.dev/vignette/internal/geo"
 )
 
@@ -202,7 +202,7 @@ func (b *Builder) Write(w io.Writer) (digest string, err error) {
 	if err := b.moments.copyTo(io.MultiWriter(w, hash), b.last); err != nil {
 		return "", fmt.Errorf("write the compiled scenario: %w", err)
 	}
-	return "sha256:" + hex.EncodeToString(hash.Sum(nil)), nil
+	return digests.Of(hash), nil
 }
 
 // Close gives up what the builder has in temporary files. Write does so too.

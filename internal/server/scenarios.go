@@ -4,13 +4,13 @@ import (
 	"net/http"
 	"time"
 
-	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/digests"
 )
 
 // scenarioOf is the digest that a request names.
 func scenarioOf(r *http.Request) (string, error) {
 	digest := r.PathValue("digest")
-	if err := archive.ValidateDigest(digest); err != nil {
+	if err := digests.Check(digest); err != nil {
 		return "", problem(http.StatusBadRequest, "%v", err)
 	}
 	return digest, nil

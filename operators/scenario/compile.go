@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/digests"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -157,7 +157,7 @@ func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (o
 	if err != nil {
 		return outcome{}, unavailable{err}
 	}
-	if has := "sha256:" + hex.EncodeToString(sum.Sum(nil)); has != digest {
+	if has := digests.Of(sum); has != digest {
 		return outcome{}, unavailable{fmt.Errorf("the store gave %s for %s", has, digest)}
 	}
 	s, err := scenario.Open(file, size)

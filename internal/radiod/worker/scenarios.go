@@ -3,16 +3,15 @@ package worker
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/digests"
 	"vignette.dev/vignette/internal/scenario"
 )
 
@@ -31,8 +30,6 @@ const (
 	firstFetch   = 500 * time.Millisecond
 	longestFetch = 30 * time.Second
 )
-
-var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // library keeps compiled scenarios in the state folder as long as a network needs them.
 type library struct {
@@ -71,8 +68,8 @@ func newLibrary(directory string) (*library, error) {
 
 // get opens a scenario, or has it fetched and tells why it is not here.
 func (l *library) get(digest string) (*scenario.Scenario, error) {
-	if !digestPattern.MatchString(digest) {
-		return nil, fmt.Errorf("scenario %q: want sha256: and 64 hexadecimal digits", digest)
+	if err := digests.Check(digest); err != nil {
+		return nil, fmt.Errorf("scenario: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +98,7 @@ func (l *library) get(digest string) (*scenario.Scenario, error) {
 }
 
 func (l *library) path(digest string) string {
-	return filepath.Join(l.directory, digest[len("sha256:"):])
+	return filepath.Join(l.directory, digests.File(digest))
 }
 
 func openVolume(path string) (*volume, error) {
@@ -139,7 +136,7 @@ func (l *library) keep(used map[string]bool) error {
 		return fmt.Errorf("scenarios: %w", err)
 	}
 	for _, entry := range entries {
-		if digest := "sha256:" + entry.Name(); digestPattern.MatchString(digest) && !used[digest] {
+		if digest, whole := digests.OfFile(entry.Name()); whole && !used[digest] {
 			err = errors.Join(err, os.Remove(filepath.Join(l.directory, entry.Name())))
 		}
 	}
@@ -210,7 +207,7 @@ func (l *library) download(ctx context.Context, store ScenarioStore, digest stri
 	if size > maxScenarioBytes {
 		return fmt.Errorf("it has more than %d bytes", int64(maxScenarioBytes))
 	}
-	if got := "sha256:" + hex.EncodeToString(hash.Sum(nil)); got != digest {
+	if got := digests.Of(hash); got != digest {
 		return fmt.Errorf("what the server gave has the digest %s", got)
 	}
 	return os.Rename(file.Name(), l.path(digest))
