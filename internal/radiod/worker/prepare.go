@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/propagation"
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -247,16 +248,14 @@ func (p *preparer) jamming(j *v1alpha1.Jammer, m *moment) jamming {
 	for i := range p.members {
 		switch {
 		case j.Pathloss != nil:
-			result.milliwatts[i] = milliwatts(power - j.Pathloss.DB())
+			result.milliwatts[i] = phy.Milliwatts(power - j.Pathloss.DB())
 		case j.Position != nil && m.placed[i]:
 			frequency := cmp.Or(result.frequencyHertz, p.frequencies[i])
-			result.milliwatts[i] = milliwatts(power - model.Pathloss(positionOf(j.Position), m.positions[i], frequency))
+			result.milliwatts[i] = phy.Milliwatts(power - model.Pathloss(positionOf(j.Position), m.positions[i], frequency))
 		}
 	}
 	return result
 }
-
-func milliwatts(dBm float64) float64 { return math.Pow(10, dBm/10) }
 
 // following is when something changes after the last moment.
 func (p *preparer) following(last int64) (at int64, more bool) {
