@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	shipPeriod = 500 * time.Millisecond
+	shipPeriod = time.Second
 	// chunkBytes of logs bound one request, and so the memory that shipping takes.
 	chunkBytes = 512 << 10
 	// bytesPerRound bounds the rate: 4 MiB/s, so that a backlog does not crowd out the experiment.
-	bytesPerRound = 2 << 20
+	bytesPerRound = 4 << 20
 	shipTimeout   = 30 * time.Second
 	maxShipPause  = 5 * time.Second
 )
@@ -67,7 +67,7 @@ func newShipper(dir, app string, s server, events *eventLog) *shipper {
 		unwanted: map[string]bool{}, chunk: make([]byte, chunkBytes)}
 }
 
-// run ships every half second until ctx ends. While the server does not answer it tries less often.
+// run ships every second until ctx ends. While the server does not answer it tries less often.
 func (s *shipper) run(ctx context.Context) {
 	pause := shipPeriod
 	for {
