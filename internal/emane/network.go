@@ -83,7 +83,7 @@ func phyOf(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) physical {
 	p.powerDBm, p.gainDBi, p.noiseFigureDB = cmp.Or(p.TransmitPower, "0dBm").DBm(), p.AntennaGain.DBi(), cmp.Or(p.NoiseFigure, "4dB").DB()
 	for _, r := range spec.Radios {
 		for _, name := range r.Nodes {
-			if name == member.Node || name == member.Group || name == "*" {
+			if member.IsCalled(name) {
 				p.patch(&r)
 			}
 		}

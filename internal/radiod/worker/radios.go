@@ -12,7 +12,7 @@ import (
 
 // means tells that a node's or group's name in a spec means the member.
 func means(name string, member *v1alpha1.Member) bool {
-	return isForAll(name) || name == member.Node || name == member.Group
+	return isForAll(name) || member.IsCalled(name)
 }
 
 // isForAll tells that a name means everybody.

@@ -20,7 +20,7 @@ const (
 	// RunCapture is the name of the capture that an experiment's own spec asks for.
 	RunCapture = "run"
 	// everyNode stands for all nodes of a network in links and changes.
-	everyNode = "*"
+	everyNode = v1alpha1.EveryNode
 	// defaultCaptureLimit in bytes, where no default was filled in.
 	defaultCaptureLimit = 256 << 20
 	// radioNetworkLimit in bytes of JSON: etcd takes 1.5 MiB, and radiod's status is part of the object.
@@ -142,7 +142,7 @@ func attached(t *topology.Topology, network, name string) (nodes []topology.Node
 }
 
 func isCalled(node topology.Node, name string) bool {
-	return name == everyNode || node.Name == name || node.Group == name
+	return v1alpha1.IsCalled(name, node.Name, node.Group)
 }
 
 // PlanCaptures are captures of a network as the run record has them, with every node named.
