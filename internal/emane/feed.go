@@ -1,6 +1,7 @@
 package emane
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -53,7 +54,7 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario) (*Feed, erro
 		f.members = append(f.members, one)
 	}
 	p := phyOf(spec, &v1alpha1.Member{})
-	f.byPath, f.frequency = propagation(p.Pathloss) == "precomputed", uint64(p.Frequency.Hertz())
+	f.byPath, f.frequency = cmp.Or(p.Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario, uint64(p.Frequency.Hertz())
 	return f, nil
 }
 
