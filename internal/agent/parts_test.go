@@ -212,7 +212,7 @@ func TestARoundShipsNoMoreThanItsBudget(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
-	writeLog(t, dir, strings.Repeat(strings.Repeat("x", 99)+"\n", 30000))
+	writeLog(t, dir, strings.Repeat(strings.Repeat("x", 99)+"\n", 60000))
 	whole, err := shipper.round(t.Context(), bytesPerRound, false)
 	if err != nil || whole {
 		t.Fatalf("round: whole %v, %v; want more to be left", whole, err)
@@ -220,8 +220,8 @@ func TestARoundShipsNoMoreThanItsBudget(t *testing.T) {
 	if got := len(s.log("x.log")); got > bytesPerRound || got < bytesPerRound/2 {
 		t.Errorf("archived %d bytes; want up to %d", got, bytesPerRound)
 	}
-	if err := shipper.all(t.Context()); err != nil || len(s.log("x.log")) != 3000000 {
-		t.Errorf("archived %d bytes, %v; want 3000000", len(s.log("x.log")), err)
+	if err := shipper.all(t.Context()); err != nil || len(s.log("x.log")) != 6000000 {
+		t.Errorf("archived %d bytes, %v; want 6000000", len(s.log("x.log")), err)
 	}
 }
 
