@@ -18,6 +18,9 @@ type Shipment struct {
 	Receivers []uint16
 	// Index of the transmission among those of its source, for the draws.
 	Index uint64
+	// Slot by its absolute index, counted from the Unix epoch in slots of SlotDuration, in which the transmission is on the air
+	// for the time OnAir, nanoseconds; 0 where the model has no slots.
+	Slot, SlotDuration, OnAir int64
 	// Sent is when the source's node sent the frame, Start and Due are when its transmission begins and is to have arrived,
 	// nanoseconds of this host's CLOCK_MONOTONIC.
 	Sent, Start, Due int64
@@ -26,6 +29,23 @@ type Shipment struct {
 	// Bytes of the frame, and the frame itself; without it the transmission only interferes.
 	Bytes int
 	Data  []byte
+	// Parts are what a transmission carries that is not one frame; it has no Data then, and Bytes is its length on the air.
+	Parts []Part
+}
+
+// Part of a frame, or a whole one, in a transmission that carries several.
+type Part struct {
+	Destination MAC
+	// Class of service of the frame, and its sequence number among those of its source and class.
+	Class    int
+	Sequence uint64
+	// Offset in the frame and length of the part in bytes; Last tells that the frame ends with it.
+	Offset, Bytes int
+	Last          bool
+	// Sent is when the source's node sent the frame; as the Shipment's.
+	Sent int64
+	// Data is the whole frame, and comes with its last part.
+	Data []byte
 }
 
 // Hearer is a Model whose networks may have ports on other hosts. It sends its transmissions there with Network.Ship, and
@@ -34,7 +54,8 @@ type Hearer interface {
 	Model
 	// Hear takes a transmission of another host, on the loop's thread. As of Transmit, f is only valid during the call, and the
 	// model calls exactly one of n.Hold, n.Keep, n.Deliver, n.Radiate or n.Drop for it. Its Source is the port on the other host, and s has
-	// this host's times. Where s has no Data, f has none either.
+	// this host's times. Where s has no Data, f has none either; where it has Parts, nothing is to be called for f, but for the
+	// frames that the model makes of them.
 	Hear(n *Network, now int64, f *Frame, s *Shipment)
 }
 
@@ -43,9 +64,11 @@ func (p *Port) Here() bool { return p.Host == nil }
 
 // hostPorts counts a network's ports on another host.
 type hostPorts struct {
-	host   Host
-	ports  int
-	listed []uint16 // scratch
+	host  Host
+	ports int
+	// Scratch.
+	listed []uint16
+	parts  []Part
 }
 
 // countHosts finds out who serves the ports.
@@ -119,6 +142,34 @@ func (n *Network) ShipFor(s *Shipment, addressee *Port, others []*Port) {
 		}
 		h.host.Ship(s)
 	}
+}
+
+// ShipParts sends a transmission to each other host that has any of those whom it reaches, with the parts for them, or the
+// addressee of a part. Where none of the parts is for it, the transmission only interferes.
+func (n *Network) ShipParts(s *Shipment, reached []*Port) {
+	all := s.Parts
+	for _, h := range n.hosts {
+		hears := onHost(reached, h.host)
+		h.parts = h.parts[:0]
+		for i := range all {
+			if n.isFor(&all[i], h.host, hears) {
+				h.parts = append(h.parts, all[i])
+			}
+		}
+		if hears || len(h.parts) > 0 {
+			s.Parts = h.parts
+			h.host.Ship(s)
+		}
+	}
+	s.Parts = all
+}
+
+func (n *Network) isFor(p *Part, host Host, hears bool) bool {
+	if p.Destination.IsMulticast() {
+		return hears
+	}
+	to := n.byMAC[p.Destination]
+	return to != nil && to.Host == host
 }
 
 func onHost(ports []*Port, host Host) bool {

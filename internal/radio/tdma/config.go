@@ -55,7 +55,7 @@ type Config struct {
 	AdaptiveRates []Rate
 	Queue         Queue
 	// EpochOffset is CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds; nil for this machine's. Slots are aligned to the
-	// Unix epoch.
+	// Unix epoch, on all hosts of a network by the same clock, to less than half a slot.
 	EpochOffset func() int64
 	// Now is CLOCK_MONOTONIC in nanoseconds; nil for this machine's.
 	Now func() int64

@@ -35,63 +35,73 @@ type heard struct {
 const purposeLock = 0x74646d61
 
 // finish delivers what has been sent in the slot that ends.
-func (m *Model) finish(now int64) {
-	if len(m.active) > 1 {
+func (m *Model) finish(now int64, u *slotInUse) {
+	m.current = u
+	if len(u.bursts) > 1 {
 		m.lock(now)
 	}
-	for _, s := range m.active {
+	for _, b := range u.bursts {
 		m.judged++
-		for i := range s.parts {
-			if p := s.parts[i]; p.entry != nil {
-				m.arrive(now, s, &p)
+		for i := range b.parts {
+			if p := b.parts[i]; p.entry != nil {
+				m.arrive(now, b, &p)
 			}
 		}
-		s.filling.reset()
+		m.recycle(b)
 	}
-	clear(m.active)
-	m.active = m.active[:0]
+	clear(u.bursts)
+}
+
+// recycle keeps the memory of a burst that is over.
+func (m *Model) recycle(b *burst) {
+	b.filling.reset()
+	if !b.isOwn() {
+		b.station = nil
+		m.freeBursts = append(m.freeBursts, b)
+	}
 }
 
 // lock has each receiver follow one of the bursts that reach it in a slot, as in EMANE the one that comes first. With equal
 // propagation delays that is any of them.
 func (m *Model) lock(now int64) {
 	clear(m.heard)
-	for _, s := range m.active {
-		all := m.medium.Neighbours(now, s.port, s.air.PowerDBm)
+	for _, b := range m.current.bursts {
+		from := b.station.port
+		all := m.medium.Neighbours(now, from, b.air.PowerDBm)
 		for i := range all {
 			to := all[i].Port
-			if m.stations[to.Slot].listens != s.air.FrequencyHertz || s.air.PowerDBm+all[i].GainDB < m.medium.Radio(to).SensitivityDBm() {
+			if !to.Here() || m.current.listens[to.Slot] != b.air.FrequencyHertz || b.air.PowerDBm+all[i].GainDB < m.medium.Radio(to).SensitivityDBm() {
 				continue
 			}
 			h := &m.heard[to.Slot]
 			h.bursts++
-			if phy.Uniform(m.config.Seed, purposeLock, s.port.NEM<<16|to.NEM, s.air.Index)*float64(h.bursts) < 1 {
-				h.source = s
+			if phy.Uniform(m.config.Seed, purposeLock, from.NEM<<16|to.NEM, b.air.Index)*float64(h.bursts) < 1 {
+				h.source = b.station
 			}
 		}
 	}
 }
 
 // arrive has a part of a frame reach its receivers, and with the last one the frame.
-func (m *Model) arrive(now int64, s *station, p *part) {
+func (m *Model) arrive(now int64, b *burst, p *part) {
 	e := p.entry
 	var to *radio.Port
 	if e.nem != BroadcastNEM {
-		to = m.network.Find(e.frame.Destination)
+		to = m.network.Find(e.to)
 	}
 	m.reached = m.reached[:0]
 	if p.offset > 0 || !p.last {
-		m.note(now, s, p, to)
+		m.note(now, b, p, to)
 		if !p.last {
 			return
 		}
-		m.complete(s, e, to)
+		m.complete(b, e, to)
 	} else {
-		m.reach(now, s, e, to)
+		m.reach(now, b, e, to)
 	}
-	e.frame.Due, e.frame.Receivers = m.ends, m.reached
+	e.frame.Due, e.frame.Receivers = m.current.ends, m.reached
 	switch {
-	case e.silenced:
+	case e.incomplete:
 		m.network.Drop(e.frame, radio.EmissionControl)
 	case to == nil && e.nem != BroadcastNEM:
 		m.network.Deliver(now, e.frame) // to nobody: it is dropped as that
@@ -102,16 +112,22 @@ func (m *Model) arrive(now int64, s *station, p *part) {
 }
 
 // reach has a whole frame reach its receivers.
-func (m *Model) reach(now int64, s *station, e *entry, to *radio.Port) {
+func (m *Model) reach(now int64, b *burst, e *entry, to *radio.Port) {
+	from := b.station.port
 	if e.nem == BroadcastNEM {
-		all := m.medium.Neighbours(now, s.port, s.air.PowerDBm)
+		all := m.medium.Neighbours(now, from, b.air.PowerDBm)
 		for i := range all {
-			m.end(all[i].Port, m.judge(now, s, &all[i]))
+			if all[i].Port.Here() {
+				m.end(all[i].Port, m.judge(now, b, &all[i]))
+			}
 		}
-	} else if to != nil && to != s.port {
-		m.end(to, m.addressed(m.judge(now, s, m.medium.Neighbour(now, s.port, to, s.air.PowerDBm))))
+	} else if receives(to, from) {
+		m.end(to, m.addressed(m.judge(now, b, m.medium.Neighbour(now, from, to, b.air.PowerDBm))))
 	}
 }
+
+// receives tells that it is decided here what an addressee receives.
+func receives(to, from *radio.Port) bool { return to != nil && to != from && to.Here() }
 
 // addressed counts at the one receiver that a frame is for what is not counted at others.
 func (m *Model) addressed(f fate) fate {
@@ -135,8 +151,8 @@ func (m *Model) end(to *radio.Port, f fate) {
 	}
 }
 
-// judge decides once what becomes of a station's burst at a neighbour; nil is one far away.
-func (m *Model) judge(now int64, s *station, to *phy.Neighbour) fate {
+// judge decides once what becomes of a burst at a neighbour; nil is one far away.
+func (m *Model) judge(now int64, b *burst, to *phy.Neighbour) fate {
 	if to == nil {
 		return beyond
 	}
@@ -144,24 +160,23 @@ func (m *Model) judge(now int64, s *station, to *phy.Neighbour) fate {
 	if v.burst == m.judged {
 		return v.fate
 	}
-	r := m.stations[to.Port.Slot]
 	*v = verdict{m.judged, arrived}
-	reception := m.medium.Receive(now, &s.air, to, r.listens)
+	reception := m.medium.Receive(now, &b.air, to, m.current.listens[to.Port.Slot])
 	switch {
 	case !reception.Received:
 		v.fate = missed + fate(reception.Reason)
-	case len(m.active) > 1 && m.heard[to.Port.Slot].source != s:
+	case len(m.current.bursts) > 1 && m.heard[to.Port.Slot].source != b.station:
 		v.fate = missed + fate(radio.Interfered)
 	default:
-		r.check(m)
+		m.stations[to.Port.Slot].check(m)
 	}
 	return v.fate
 }
 
 // check looks through the fragments to a station, after the burst that is judged about, as in EMANE.
 func (s *station) check(m *Model) {
-	if m.ends-s.checked >= int64(m.config.Queue.FragmentCheck) {
-		s.checkedBefore, s.checked, s.checkedBy = s.checked, m.ends, m.judged
+	if ends := m.current.ends; ends-s.checked >= int64(m.config.Queue.FragmentCheck) {
+		s.checkedBefore, s.checked, s.checkedBy = s.checked, ends, m.judged
 	}
 }
 
@@ -175,27 +190,33 @@ func (m *Model) expired(s *station, partAt int64) bool {
 }
 
 // note keeps what became of a part of a frame at each receiver.
-func (m *Model) note(now int64, s *station, p *part, to *radio.Port) {
-	e := p.entry
+func (m *Model) note(now int64, b *burst, p *part, to *radio.Port) {
+	e, from := p.entry, b.station.port
 	if p.offset == 0 {
 		e.fates = append(e.fates[:0], make([]fate, len(m.stations))...)
 	}
-	if e.nem != BroadcastNEM {
-		if to != nil && to != s.port {
-			m.add(p, to.Slot, m.judge(now, s, m.medium.Neighbour(now, s.port, to, s.air.PowerDBm)))
+	switch {
+	case e.incomplete: // it arrives nowhere
+	case e.nem == BroadcastNEM:
+		m.noteBroadcast(now, b, p)
+	case receives(to, from):
+		m.add(p, to.Slot, m.judge(now, b, m.medium.Neighbour(now, from, to, b.air.PowerDBm)))
+	}
+	e.partAt = m.current.ends
+}
+
+func (m *Model) noteBroadcast(now int64, b *burst, p *part) {
+	all, next := m.medium.Neighbours(now, b.station.port, b.air.PowerDBm), 0
+	for slot, s := range m.stations {
+		var neighbour *phy.Neighbour
+		if next < len(all) && all[next].Port.Slot == slot {
+			neighbour = &all[next]
+			next++
 		}
-	} else {
-		all, next := m.medium.Neighbours(now, s.port, s.air.PowerDBm), 0
-		for slot := range m.stations {
-			var neighbour *phy.Neighbour
-			if next < len(all) && all[next].Port.Slot == slot {
-				neighbour = &all[next]
-				next++
-			}
-			m.add(p, slot, m.judge(now, s, neighbour))
+		if s.port.Here() {
+			m.add(p, slot, m.judge(now, b, neighbour))
 		}
 	}
-	e.partAt = m.ends
 }
 
 // add the fate of a part to that of the parts before it.
@@ -214,17 +235,17 @@ func (m *Model) add(p *part, slot int, f fate) {
 }
 
 // complete has a frame that was sent in parts reach those who got all of them.
-func (m *Model) complete(s *station, e *entry, to *radio.Port) {
+func (m *Model) complete(b *burst, e *entry, to *radio.Port) {
 	switch {
-	case e.silenced:
-	case e.nem != BroadcastNEM:
-		if to != nil && to != s.port {
-			m.end(to, m.addressed(e.fates[to.Slot]))
-		}
-	default:
+	case e.incomplete:
+	case e.nem == BroadcastNEM:
 		for slot, f := range e.fates {
-			m.end(m.stations[slot].port, f)
+			if s := m.stations[slot]; s.port.Here() {
+				m.end(s.port, f)
+			}
 		}
+	case receives(to, b.station.port):
+		m.end(to, m.addressed(e.fates[to.Slot]))
 	}
 }
 
@@ -236,7 +257,14 @@ func (s *station) moveFates(from []int) {
 			e.moveFates(from)
 		}
 	}
-	for _, p := range s.parts {
+	for _, e := range s.coming {
+		e.moveFates(from)
+	}
+}
+
+// moveFates of the frames that end with the burst, which wait nowhere else.
+func (b *burst) moveFates(from []int) {
+	for _, p := range b.parts {
 		if p.entry != nil && p.last {
 			p.moveFates(from)
 		}

@@ -20,6 +20,8 @@ type Carrier interface {
 	Miss(p *radio.Port, reason radio.Reason)
 	Find(m radio.MAC) *radio.Port
 	WakeAt(due int64)
+	Distributed() bool
+	ShipParts(s *radio.Shipment, reached []*radio.Port)
 }
 
 // never is the slot, or the time, of what does not come.
@@ -39,16 +41,44 @@ type Model struct {
 	nextSlot, wakeAt int64
 	// compareAt is when the clocks are compared again.
 	compareAt int64
+	// airOffset is time.offset as it was when the clock was last set: slots do not overlap on the air as clocks are slewed.
+	airOffset int64
 
-	// The slot that goes on: those who send in it, and when it ends.
-	active []*station
-	ends   int64
+	// busy are the slots in which something is sent and has not arrived, by when they end; current is the one that begins or
+	// ends now.
+	busy    []*slotInUse
+	current *slotInUse
 
-	free     []*entry
-	verdicts []verdict // by receiver, of the burst with the number judged
-	judged   uint64
-	heard    []heard // by receiver, in a slot with several bursts
+	free       []*entry
+	freeBursts []*burst
+	freeSlots  []*slotInUse
+	verdicts   []verdict // by receiver, of the burst with the number judged
+	judged     uint64
+	heard      []heard // by receiver, in a slot with several bursts
+	// Scratch.
 	reached  []*radio.Port
+	shipment radio.Shipment
+	parts    []radio.Part
+	frame    radio.Frame
+}
+
+// slotInUse is a slot in which something is sent.
+type slotInUse struct {
+	// slot by its absolute index, of a schedule whose slots take so many nanoseconds.
+	slot, duration int64
+	ends           int64
+	// listens on this frequency, by receiver; 0 where it does not.
+	listens []float64
+	bursts  []*burst // by NEM ids
+	// own tells that a station of this host sends.
+	own bool
+}
+
+// burst is all that a node sends in a slot.
+type burst struct {
+	station *station
+	filling
+	air phy.Transmission
 }
 
 // station is one node.
@@ -58,23 +88,23 @@ type station struct {
 	queues
 	// next slot to send in by its absolute index, or never. resume is the first one of a new schedule.
 	next, resume int64
-	// listens on this frequency in the slot that goes on, 0 where it does not.
-	listens float64
 	// checked is when fragments to it were looked through last, nanoseconds of CLOCK_MONOTONIC: after the burst with the
 	// number checkedBy, before which it was checkedBefore.
 	checked, checkedBefore int64
 	checkedBy              uint64
-	// What it sends in the slot that goes on.
-	filling
-	air   phy.Transmission
-	index uint64
-	slots SlotStatistics
+	// What it sends in the slot that goes on, unless it is another host's; coming are frames of such a one of which parts have
+	// come, of which there is one at a time for each class and addressee.
+	burst
+	coming map[stream]*entry
+	index  uint64
+	slots  SlotStatistics
 }
 
 // New makes a model without members.
 func New(config Config) *Model {
 	m := &Model{nextSlot: never, wakeAt: never}
 	m.take(config)
+	m.airOffset = m.time.offset
 	m.medium = phy.NewMedium(m.phy())
 	return m
 }
@@ -82,7 +112,7 @@ func New(config Config) *Model {
 // take makes the config the model's, with defaults for what it leaves out.
 func (m *Model) take(config Config) {
 	if config.EpochOffset == nil {
-		config.EpochOffset = epochOffset
+		config.EpochOffset = EpochOffset
 	}
 	if config.Now == nil {
 		config.Now = clock.Monotonic
@@ -115,7 +145,10 @@ func (m *Model) Configure(config Config) {
 	m.time.offset = offset // followed by followClock alone
 	m.medium.Configure(m.phy())
 	now := m.config.Now()
-	resume := m.time.multiframe(max(now, m.ends))
+	resume := m.time.multiframe(now)
+	if own := m.ownSlot(); own != nil {
+		resume = m.time.multiframe(max(now, own.ends))
+	}
 	same := sameness{before, m.config.Schedule, map[[2]*frame]bool{}}
 	for _, s := range m.stations {
 		s.plan = m.config.Schedule.plans[s.port.NEM]
@@ -149,15 +182,33 @@ func (m *Model) Members(ports []*radio.Port) {
 	m.stations = stations
 	m.verdicts, m.heard = make([]verdict, len(ports)), make([]heard, len(ports))
 	m.medium.Members(ports)
-	for _, s := range stations {
-		s.moveFates(moved)
-	}
+	m.move(moved)
 	m.plan(m.config.Now())
+}
+
+// move puts what is kept by receiver into the slots that they have from now on; from has their slots until now, -1 for those
+// who were not there.
+func (m *Model) move(from []int) {
+	for _, s := range m.stations {
+		s.moveFates(from)
+	}
+	for _, u := range m.busy {
+		before := u.listens
+		u.listens = make([]float64, len(from))
+		for slot, was := range from {
+			if was >= 0 {
+				u.listens[slot] = before[was]
+			}
+		}
+		for _, b := range u.bursts {
+			b.moveFates(from)
+		}
+	}
 }
 
 func (m *Model) join(p *radio.Port) *station {
 	s := &station{port: p, plan: m.config.Schedule.plans[p.NEM], next: never, resume: m.time.multiframe(m.config.Now())}
-	s.options = &m.config.Queue
+	s.burst.station, s.options = s, &m.config.Queue
 	if len(m.rates) > 0 {
 		s.may = func(e *entry) bool { return m.rateFor(s, e) >= s.air.RateBitsPerSecond }
 	}
@@ -166,14 +217,18 @@ func (m *Model) join(p *radio.Port) *station {
 
 // leave ends the frames of a node that has gone, whatever became of them: its radio is off.
 func (m *Model) leave(s *station) {
-	if i := slices.Index(m.active, s); i >= 0 {
-		m.active = slices.Delete(m.active, i, i+1)
-		for _, p := range s.parts {
-			if p.entry != nil && p.last {
-				m.drop(p.entry, radio.InFlightAtEnd)
+	for _, u := range m.busy {
+		u.bursts = slices.DeleteFunc(u.bursts, func(b *burst) bool {
+			gone := b.station == s
+			if gone {
+				m.abandon(b)
 			}
-		}
-		s.filling.reset()
+			return gone
+		})
+		u.own = slices.ContainsFunc(u.bursts, (*burst).isOwn)
+	}
+	for key := range s.coming {
+		m.forget(s, key)
 	}
 	for class := range s.lines {
 		for s.lines[class].first != nil {
@@ -182,6 +237,16 @@ func (m *Model) leave(s *station) {
 			m.drop(e, radio.InFlightAtEnd)
 		}
 	}
+}
+
+// abandon drops the frames that end with a burst.
+func (m *Model) abandon(b *burst) {
+	for _, p := range b.parts {
+		if p.entry != nil && p.last {
+			m.drop(p.entry, radio.InFlightAtEnd)
+		}
+	}
+	m.recycle(b)
 }
 
 // Transmit implements radio.Model.
@@ -198,7 +263,7 @@ func (m *Model) Offer(n Carrier, now int64, f *radio.Frame) {
 	m.network = n
 	s := m.stations[f.Source.Slot]
 	e := m.entry()
-	e.frame, e.length, e.dscp = n.Keep(f), len(f.Data), dscpOf(f.Data)
+	e.frame, e.to, e.length, e.dscp = n.Keep(f), f.Destination, len(f.Data), dscpOf(f.Data)
 	e.class, e.nem, e.missedBefore = classOf(e.dscp), addressee(n, f.Destination), s.slots.Missed
 	if dropped := s.push(e, m.config.Queue.Depth); dropped != nil {
 		m.overflow(s, dropped)
@@ -219,12 +284,17 @@ func (m *Model) overflow(s *station, e *entry) {
 	if s.slots.Missed > e.missedBefore {
 		reason = radio.MissedSlot
 	}
-	for i := range s.parts {
-		if s.parts[i].entry == e {
-			s.parts[i].entry = nil
+	s.disown(e)
+	m.drop(e, reason)
+}
+
+// disown keeps an entry that goes from being taken for sent.
+func (b *burst) disown(e *entry) {
+	for i := range b.parts {
+		if b.parts[i].entry == e {
+			b.parts[i].entry = nil
 		}
 	}
-	m.drop(e, reason)
 }
 
 // addressee of a frame by its NEM id, as EMANE has it: groups are everybody, and an address that nobody has is read as one.

@@ -5,6 +5,7 @@ import "vignette.dev/vignette/internal/radio"
 // entry is a frame that waits in a queue, or of which parts are under way.
 type entry struct {
 	frame *radio.Frame
+	to    radio.MAC
 	// nem of the addressee, BroadcastNEM for everybody.
 	nem   int
 	class int
@@ -17,8 +18,8 @@ type entry struct {
 	missedBefore uint64
 	// partAt is when the last part arrived, nanoseconds of CLOCK_MONOTONIC.
 	partAt int64
-	// silenced tells that a part was not sent, as its radio kept silence.
-	silenced bool
+	// incomplete tells that a part was not sent, as its radio kept silence, or did not come from another host.
+	incomplete bool
 	// fates by receiver: what each made of the parts so far. Empty for a frame that is sent whole.
 	fates []fate
 

@@ -246,6 +246,28 @@ func TestRadioSilenceHoldsInTheSlot(t *testing.T) {
 	}
 }
 
+func TestAFrameWhoseBeginningFallsIntoRadioSilenceIsDropped(t *testing.T) {
+	transmit := false
+	s := newSimulation(t, 2, func(c *Config) {
+		c.Schedule = schedule(t, 2, milliseconds(2, 10*time.Millisecond), 1e6)
+		of := c.Radio
+		c.Radio = func(p *radio.Port) phy.Radio {
+			r := of(p)
+			r.Transmit = transmit
+			return r
+		}
+	})
+	s.pass(time.Second)
+	s.send(0, everybody, 0, 1, 3000) // in three slots, of which the first is silent
+	s.pass(21 * time.Millisecond)
+	transmit = true
+	s.configure(func(*Config) {})
+	s.pass(time.Second)
+	if len(s.sequences(1)) != 0 || s.dropped[radio.EmissionControl] != 1 || s.kept != 0 || len(s.missed) != 0 {
+		t.Errorf("received %v, dropped %v, missed %v, %d left; want the frame dropped as emissionControl, and missed by nobody", s.sequences(1), s.dropped, s.missed, s.kept)
+	}
+}
+
 func TestSlotsOfADestinationOrAClass(t *testing.T) {
 	s := newSimulation(t, 3, func(c *Config) {
 		c.Schedule = four(t, `<slot index="0" nodes="1"><tx destination="2"/></slot><slot index="1" nodes="1"><tx class="2"/></slot><slot index="2" nodes="2,3"/>`)

@@ -25,10 +25,15 @@ type simulation struct {
 	jamming  float64     // milliwatts
 	config   Config
 
+	// ship takes what goes to other hosts; nil where there are none.
+	ship func(s *radio.Shipment)
+
 	received map[*radio.Port][]arrival
 	dropped  map[radio.Reason]int
 	missed   map[*radio.Port]map[radio.Reason]int
 	kept     int
+	// worst lateness with which a frame was handed over.
+	worst int64
 }
 
 // arrival of a frame.
@@ -59,9 +64,10 @@ func (s *simulation) Deliver(now int64, f *radio.Frame) {
 	s.Radiate(now, f)
 }
 
-func (s *simulation) Radiate(_ int64, f *radio.Frame) {
+func (s *simulation) Radiate(now int64, f *radio.Frame) {
 	s.kept--
 	for _, p := range f.Receivers {
+		s.worst = max(s.worst, now-f.Due)
 		s.received[p] = append(s.received[p], arrival{f.Source.NEM, binary.BigEndian.Uint64(f.Data[sequenceAt:]), len(f.Data), f.Sent, f.Due})
 	}
 }
@@ -80,6 +86,10 @@ func (s *simulation) Find(to radio.MAC) *radio.Port {
 	}
 	return s.ports[i]
 }
+
+func (s *simulation) Distributed() bool { return s.ship != nil }
+
+func (s *simulation) ShipParts(shipped *radio.Shipment, _ []*radio.Port) { s.ship(shipped) }
 
 func (s *simulation) WakeAt(due int64) { s.wakeAt = due }
 

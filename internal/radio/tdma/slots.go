@@ -1,6 +1,9 @@
 package tdma
 
 import (
+	"cmp"
+	"slices"
+
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 )
@@ -8,20 +11,85 @@ import (
 // offsetInterval in nanoseconds, after which the clocks are compared again.
 const offsetInterval = 1e9
 
-// Continue is Wake for any Carrier: it ends the slot that goes on and begins the one that now lies in.
+// Continue is Wake for any Carrier: it ends the slots that are over and begins the one that now lies in.
 func (m *Model) Continue(n Carrier, now int64) {
 	m.network, m.wakeAt = n, never
-	if len(m.active) > 0 && now >= m.ends {
-		m.finish(now)
-	}
+	m.finishUntil(now)
 	if m.followClock(now) {
 		return
 	}
-	if slot := m.time.at(now); len(m.active) == 0 && m.nextSlot <= slot {
+	if slot := m.time.at(now); m.ownSlot() == nil && m.nextSlot <= slot {
 		m.begin(now, slot)
 	}
 	m.arm()
 }
+
+// ownSlot is the one in which a station of this host sends, or nil.
+func (m *Model) ownSlot() *slotInUse {
+	for _, u := range m.busy {
+		if u.own {
+			return u
+		}
+	}
+	return nil
+}
+
+// use gives a slot in which something is sent.
+func (m *Model) use(slot int64) *slotInUse {
+	if u := m.findInUse(slot, m.time.duration); u != nil {
+		return u
+	}
+	return m.takeInUse(slot, m.time.duration, m.time.start(slot+1), slot)
+}
+
+func (m *Model) findInUse(slot, duration int64) *slotInUse {
+	for _, u := range m.busy {
+		if u.slot == slot && u.duration == duration {
+			return u
+		}
+	}
+	return nil
+}
+
+// takeInUse adds a slot, in which stations listen as in the one given last.
+func (m *Model) takeInUse(slot, duration, ends, listening int64) *slotInUse {
+	var u *slotInUse
+	if last := len(m.freeSlots) - 1; last >= 0 {
+		u, m.freeSlots = m.freeSlots[last], m.freeSlots[:last]
+	} else {
+		u = &slotInUse{}
+	}
+	*u = slotInUse{slot: slot, duration: duration, ends: ends, listens: u.listens[:0], bursts: u.bursts[:0]}
+	m.listen(u, listening)
+	at, _ := slices.BinarySearchFunc(m.busy, ends, func(u *slotInUse, ends int64) int { return cmp.Compare(u.ends, ends) })
+	m.busy = slices.Insert(m.busy, at, u)
+	return u
+}
+
+// finishUntil ends the slots that are over.
+func (m *Model) finishUntil(now int64) {
+	over := 0
+	for ; over < len(m.busy) && m.busy[over].ends <= now; over++ {
+		m.finish(now, m.busy[over])
+	}
+	m.freeSlots = append(m.freeSlots, m.busy[:over]...)
+	m.busy = slices.Delete(m.busy, 0, over)
+}
+
+// add a burst, in the order of NEM ids: what receivers make of several does not depend on where stations are.
+func (u *slotInUse) add(b *burst) {
+	at, _ := slices.BinarySearchFunc(u.bursts, b.station.port.NEM, func(b *burst, nem int) int { return cmp.Compare(b.station.port.NEM, nem) })
+	u.bursts = slices.Insert(u.bursts, at, b)
+	u.own = u.own || b.isOwn()
+}
+
+func (u *slotInUse) starts() int64 { return u.ends - u.duration }
+
+// onAir is when a slot begins by a clock that is never slewed.
+func (m *Model) onAir(u *slotInUse) int64 { return u.slot*u.duration - m.airOffset }
+
+// isOwn tells that a burst is of a station of this host.
+func (b *burst) isOwn() bool { return b == &b.station.burst }
 
 // followClock compares the clocks once a second. A step of CLOCK_REALTIME by a slot or more has everything begin anew: no
 // slot has been missed for that.
@@ -35,6 +103,7 @@ func (m *Model) followClock(now int64) (stepped bool) {
 	if step := m.time.offset - before; step < m.time.duration && -step < m.time.duration {
 		return false
 	}
+	m.airOffset = m.time.offset
 	resume := m.time.multiframe(now)
 	for _, s := range m.stations {
 		s.resume, s.next = min(s.resume, resume), never
@@ -45,8 +114,7 @@ func (m *Model) followClock(now int64) (stepped bool) {
 
 // begin has all stations send whose slot it is.
 func (m *Model) begin(now, slot int64) {
-	m.ends = m.time.start(slot + 1)
-	m.listen(slot)
+	m.current = m.use(slot)
 	m.nextSlot = never
 	for _, s := range m.stations {
 		for s.next < slot {
@@ -55,11 +123,15 @@ func (m *Model) begin(now, slot int64) {
 		}
 		if s.next == slot {
 			if m.send(s, slot, now) {
-				m.active = append(m.active, s)
+				m.current.add(&s.burst)
 			}
 			s.next = m.useful(s, slot+1)
 		}
 		m.nextSlot = min(m.nextSlot, s.next)
+	}
+	if len(m.current.bursts) == 0 { // such as under radio silence
+		m.busy = slices.DeleteFunc(m.busy, func(u *slotInUse) bool { return u == m.current })
+		m.freeSlots = append(m.freeSlots, m.current)
 	}
 }
 
@@ -82,16 +154,16 @@ func (c *SlotStatistics) late(lateness int64) {
 }
 
 // listen notes who listens on what in a slot.
-func (m *Model) listen(slot int64) {
+func (m *Model) listen(u *slotInUse, slot int64) {
 	frame, index := m.time.place(slot)
 	for _, s := range m.stations {
-		s.listens = 0
-		if s.plan == nil {
-			continue
+		listens := 0.0
+		if s.plan != nil {
+			if is := m.slot(s, frame, index); is.Kind == Receive {
+				listens = float64(is.FrequencyHertz)
+			}
 		}
-		if is := m.slot(s, frame, index); is.Kind == Receive {
-			s.listens = float64(is.FrequencyHertz)
-		}
+		u.listens = append(u.listens, listens)
 	}
 }
 
@@ -104,7 +176,7 @@ func (m *Model) send(s *station, slot, now int64) bool {
 	if is.OwnPower {
 		power = m.medium.Radio(s.port).TransmitPowerDBm
 	}
-	s.air = phy.Transmission{Source: s.port, Start: m.time.start(slot), FrequencyHertz: float64(is.FrequencyHertz), PowerDBm: power}
+	s.air = phy.Transmission{Source: s.port, Start: m.onAir(m.current), FrequencyHertz: float64(is.FrequencyHertz), PowerDBm: power}
 	s.filling.reset()
 	s.destination = is.Destination
 	rate := is.RateBitsPerSecond
@@ -139,8 +211,11 @@ func (m *Model) send(s *station, slot, now int64) bool {
 	s.index++
 	s.air.RateBitsPerSecond = float64(rate)
 	s.air.Bytes = messageBytes(slot, rate, s.parts)
-	s.air.End = min(s.air.Start+int64(float64(s.bytes)*8e9/float64(rate)), m.ends-1)
+	s.air.End = s.air.Start + min(int64(float64(s.bytes)*8e9/float64(rate)), m.current.duration-1)
 	m.medium.Begin(&s.air)
+	if m.network.Distributed() {
+		m.ship(s, slot)
+	}
 	return true
 }
 
@@ -158,7 +233,7 @@ func (m *Model) dropTooLarge(s *station) (any bool) {
 func (m *Model) silence(s *station) {
 	for i := range s.parts {
 		p := &s.parts[i]
-		p.silenced = true
+		p.incomplete = true
 		if p.last {
 			m.drop(p.entry, radio.EmissionControl)
 		}
@@ -172,13 +247,13 @@ func (m *Model) rateFor(s *station, e *entry) float64 {
 	lowest, worst := float64(m.rates[0].BitsPerSecond), 0.0
 	found := false
 	if e.nem != BroadcastNEM {
-		if to := m.network.Find(e.frame.Destination); to != nil {
-			if n := m.medium.Neighbour(s.air.Start, s.port, to, s.air.PowerDBm); n != nil {
+		if to := m.network.Find(e.to); to != nil {
+			if n := m.medium.Neighbour(m.current.starts(), s.port, to, s.air.PowerDBm); n != nil {
 				worst, found = m.sinr(s, n)
 			}
 		}
 	} else {
-		all := m.medium.Neighbours(s.air.Start, s.port, s.air.PowerDBm)
+		all := m.medium.Neighbours(m.current.starts(), s.port, s.air.PowerDBm)
 		for i := range all {
 			if sinr, hears := m.sinr(s, &all[i]); hears && (!found || sinr < worst) {
 				worst, found = sinr, true
@@ -200,11 +275,11 @@ func (m *Model) rateFor(s *station, e *entry) float64 {
 func (m *Model) sinr(s *station, to *phy.Neighbour) (dB float64, hears bool) {
 	r := m.medium.Radio(to.Port)
 	power, noise := s.air.PowerDBm+to.GainDB, r.SensitivityDBm()
-	if power < noise || m.stations[to.Port.Slot].listens != s.air.FrequencyHertz {
+	if power < noise || m.current.listens[to.Port.Slot] != s.air.FrequencyHertz {
 		return 0, false
 	}
 	if m.config.Interference != phy.None {
-		if jamming := m.config.Environment.Jamming(to.Port, s.air.Start, s.air.FrequencyHertz, r.BandwidthHertz); jamming > 0 {
+		if jamming := m.config.Environment.Jamming(to.Port, m.current.starts(), s.air.FrequencyHertz, r.BandwidthHertz); jamming > 0 {
 			noise = max(noise, phy.DBm(jamming)+r.AntennaGainDBi)
 		}
 	}

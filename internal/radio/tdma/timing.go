@@ -41,8 +41,8 @@ func (t *timing) place(slot int64) (frame, index int64) {
 	return slot / t.slots % t.frames, index
 }
 
-// epochOffset of this machine. It is read between two looks at the other clock, and again where those lie far apart.
-func epochOffset() int64 {
+// EpochOffset of this machine, CLOCK_REALTIME - CLOCK_MONOTONIC in nanoseconds. It is read between two looks at the other clock, and again where those lie far apart.
+func EpochOffset() int64 {
 	best, offset := int64(math.MaxInt64), int64(0)
 	for range 5 {
 		before := clock.Monotonic()
@@ -144,14 +144,14 @@ func (m *Model) plan(now int64) {
 	m.arm()
 }
 
-// arm has the model woken when the slot that goes on ends, or the next one with something to send begins.
+// arm has the model woken when a slot that goes on ends, or the next one with something to send begins.
 func (m *Model) arm() {
 	at := int64(never)
-	switch {
-	case len(m.active) > 0:
-		at = m.ends
-	case m.nextSlot != never:
-		at = m.time.start(m.nextSlot)
+	if len(m.busy) > 0 {
+		at = m.busy[0].ends
+	}
+	if m.nextSlot != never && m.ownSlot() == nil {
+		at = min(at, m.time.start(m.nextSlot))
 	}
 	if at != m.wakeAt && at != never && m.network != nil {
 		m.wakeAt = at
