@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/scenariotest"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -158,15 +159,7 @@ func compiled(t *testing.T) *scenario.Scenario {
 			t.Fatal(err)
 		}
 	}
-	var file bytes.Buffer
-	if _, err := b.Write(&file); err != nil {
-		t.Fatal(err)
-	}
-	s, err := scenario.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return scenariotest.Open(t, b)
 }
 
 func pathlosses(t *testing.T, events []Event) map[int][]Pathloss {

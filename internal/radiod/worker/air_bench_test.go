@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -14,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/scenariotest"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -34,15 +34,10 @@ func company(b *testing.B, platforms int) (*v1alpha1.RadioNetworkSpec, *scenario
 			}
 		}
 	}
-	var text bytes.Buffer
-	_, err := builder.Write(&text)
-	if err = errors.Join(failed, err); err != nil {
-		b.Fatal(err)
+	if failed != nil {
+		b.Fatal(failed)
 	}
-	s, err := scenario.Open(bytes.NewReader(text.Bytes()), int64(text.Len()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := scenariotest.Open(b, builder)
 	spec := networkOf("run", "vhf").Spec
 	spec.Waveform, spec.T0 = rfpipeOf(), &metav1.MicroTime{Time: time.Unix(1000, 0)}
 	for i := range platforms {

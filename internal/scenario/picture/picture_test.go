@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/picture"
+	"vignette.dev/vignette/internal/scenario/scenariotest"
 )
 
 // chain of four platforms that drive apart.
@@ -37,15 +38,7 @@ func chain(t *testing.T, positions, pathloss bool) *scenario.Scenario {
 			}
 		}
 	}
-	var file bytes.Buffer
-	if _, err := b.Write(&file); err != nil {
-		t.Fatal(err)
-	}
-	s, err := scenario.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return scenariotest.Open(t, b)
 }
 
 func draw(t *testing.T, s *scenario.Scenario, options picture.Options) []byte {
@@ -99,14 +92,7 @@ func TestAPlatformThatStandsStillHasAPicture(t *testing.T) {
 	if err := b.Position(0, 1, geo.Position{Latitude: 1, Longitude: 2}); err != nil {
 		t.Fatal(err)
 	}
-	var file bytes.Buffer
-	if _, err := b.Write(&file); err != nil {
-		t.Fatal(err)
-	}
-	s, err := scenario.Open(bytes.NewReader(file.Bytes()), int64(file.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := scenariotest.Open(t, b)
 	if svg := string(draw(t, s, picture.Options{})); strings.Contains(svg, "NaN") || !strings.Contains(svg, "<circle") {
 		t.Errorf("the picture is\n%s", svg)
 	}

@@ -2,12 +2,12 @@
 package readertest
 
 import (
-	"bytes"
 	"errors"
 	"testing"
 	"time"
 
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/scenariotest"
 )
 
 // Read is a reader with its options.
@@ -21,21 +21,7 @@ func Compile(t testing.TB, file string, read Read) (*scenario.Scenario, scenario
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Open(t, b), report
-}
-
-// Open what a builder has.
-func Open(t testing.TB, b *scenario.Builder) *scenario.Scenario {
-	t.Helper()
-	var compiled bytes.Buffer
-	if _, err := b.Write(&compiled); err != nil {
-		t.Fatal(err)
-	}
-	s, err := scenario.Open(bytes.NewReader(compiled.Bytes()), int64(compiled.Len()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return scenariotest.Open(t, b), report
 }
 
 // At is a cursor at t.
@@ -71,7 +57,7 @@ func Fuzz(f *testing.F, read Read) {
 			}
 			return
 		}
-		s := Open(t, b)
+		s := scenariotest.Open(t, b)
 		c := s.NewCursor()
 		for range 100 {
 			at, more := c.Next()
