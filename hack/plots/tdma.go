@@ -67,6 +67,11 @@ func (s *slots) Miss(*radio.Port, radio.Reason) {}
 
 func (s *slots) Find(to radio.MAC) *radio.Port { return s.ports[to-1] }
 
+// Distributed is false, and nothing is shipped: all nodes are here.
+func (s *slots) Distributed() bool { return false }
+
+func (s *slots) ShipParts(*radio.Shipment, []*radio.Port) {}
+
 func (s *slots) WakeAt(due int64) { s.wakeAt = due }
 
 func (s *slots) until(now int64) {
