@@ -39,6 +39,9 @@ func Prepare(log string) func(context.Context, *progress.Handle) error {
 			return err
 		}
 		loadModules(ctx)
+		if err := raiseLimits("/proc/sys"); err != nil {
+			h.Result("large experiments may suffer: %v", err)
+		}
 		return nil
 	}
 }
