@@ -18,7 +18,7 @@ type about struct {
 	inLink, outLink, inNeighbour, outNeighbour              uint32
 }
 
-func (a *about) read(t *rfc5444.AddressTLV, value []byte, metricExtension uint8) {
+func (a *about) read(t *rfc5444.AddressTLV, value []byte) {
 	number := -1
 	if len(value) == 1 {
 		number = int(value[0])
@@ -52,14 +52,13 @@ func (a *about) read(t *rfc5444.AddressTLV, value []byte, metricExtension uint8)
 
 // scan goes through a message's addresses.
 func (r *router) scan(m *rfc5444.Message, visit func(netip.Prefix, *about)) {
-	extension := r.metricExtension()
 	for b := range m.Blocks {
 		block := &m.Blocks[b]
 		for i, address := range block.Addresses {
 			a := about{localIf: -1, linkStatus: -1, otherNeighb: -1, mpr: -1, nbrType: -1, gateway: -1}
 			for t := range block.TLVs {
 				if value, covered := block.TLVs[t].At(i); covered {
-					a.read(&block.TLVs[t], value, extension)
+					a.read(&block.TLVs[t], value)
 				}
 			}
 			if r.c.Metric == HopCount {
@@ -206,6 +205,9 @@ func (r *router) link(i *iface, n *neighbour, address netip.Addr) *link {
 func (r *router) hear(now time.Duration, l *link, m *rfc5444.Message, validity, interval time.Duration) {
 	first := l.until == 0
 	l.quality.Heard(r.c.Hysteresis, now, interval, first)
+	if r.c.Metric == DAT {
+		l.loss.hello(interval, validity, now)
+	}
 	n := l.neighbour
 	out := l.outMetric
 	listed := false
@@ -451,7 +453,7 @@ func (r *router) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) []rf
 				all |= kinds[j]
 			}
 		}
-		attributes = append(attributes, rfc5444.Attribute{Type: addressLinkMetric, Extension: r.metricExtension(), Value: rfc5444.MetricValue(all, value)})
+		attributes = append(attributes, rfc5444.Attribute{Type: addressLinkMetric, Extension: metricExtension, Value: rfc5444.MetricValue(all, value)})
 	}
 	return attributes
 }

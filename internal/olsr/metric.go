@@ -4,30 +4,40 @@ import (
 	"math"
 	"time"
 
-	"vignette.dev/vignette/internal/olsr/internal/core"
 	"vignette.dev/vignette/internal/olsr/rfc5444"
 )
 
-// Parameters of directional airtime (RFC 7779 section 7).
+// Directional airtime (RFC 7779).
 const (
-	datMemory          = 64
-	datRefresh         = time.Second
-	datHelloTimeout    = 1.2
-	datMinimumBitrate  = 1000 // bit/s
-	datMaximumLoss     = 8
-	datRestart         = 256
-	datConstant        = 1 << 24 / datMaximumLoss
-	datTypeExtension   = 1 // LINK_METRIC of type DAT
-	hopMetricExtension = 0
+	// Constants of section 6: DAT_MAXIMUM_LOSS, DAT_MINIMUM_BITRATE in bit/s.
+	datMaximumLoss    = 8
+	datMinimumBitrate = 1000
+	// Parameters of section 7, as section 7.1 recommends them: DAT_MEMORY_LENGTH, DAT_REFRESH_INTERVAL, DAT_HELLO_TIMEOUT_FACTOR,
+	// DAT_SEQNO_RESTART_DETECTION.
+	datMemory       = 64
+	datRefresh      = time.Second
+	datHelloTimeout = 1.2
+	datRestart      = 256
+	// datConstant is the metric of a link of the least rate without loss (section 10.2).
+	datConstant = 1 << 24 / datMaximumLoss
 )
 
-// loss of packets from a neighbour over the last minute, by gaps in its packet sequence numbers (RFC 7779 section 6).
+// metricExtension is the type extension of LINK_METRIC for the metric that a domain's administrator has chosen (RFC 7181
+// section 24.5), whichever it is. olsrd2 uses it for all of its metrics.
+const metricExtension = 0
+
+// loss of packets from a neighbour over the last minute, by gaps in its packet sequence numbers (RFC 7779 section 8).
 type loss struct {
+	// Received and Total are L_DAT_received and L_DAT_total, rings whose last element is at Bucket.
 	Received, Total [datMemory]uint16
 	At              time.Duration // of the bucket now filled
 	Bucket          int
-	Sequence        uint16
-	Used            bool
+	// Sequence is L_DAT_last_pkt_seqno, where Used.
+	Sequence uint16
+	Used     bool
+	// Interval is L_DAT_hello_interval, 0 for undefined. From when the neighbour was Heard L_DAT_hello_time and
+	// L_DAT_lost_packet_intervals follow.
+	Interval, Heard time.Duration
 }
 
 // advance to the bucket of now.
@@ -40,53 +50,70 @@ func (d *loss) advance(now time.Duration) {
 	d.At = now
 }
 
-// packet with that sequence number has come.
+// packet with that sequence number has come (RFC 7779 section 9.3). The same one again, as some links make it, tells nothing.
 func (d *loss) packet(sequence uint16, now time.Duration) {
 	d.advance(now)
 	gap := sequence - d.Sequence
-	if !d.Used || gap == 0 || gap > datRestart {
-		gap = 1
+	switch {
+	case !d.Used:
+		d.Received[d.Bucket], d.Total[d.Bucket] = 1, 1
+	case gap > datRestart:
+		d.Received[d.Bucket]++
+		d.Total[d.Bucket]++
+	case gap > 0:
+		d.Received[d.Bucket]++
+		d.Total[d.Bucket] += gap
 	}
-	d.Used, d.Sequence = true, sequence
-	d.Received[d.Bucket]++
-	d.Total[d.Bucket] += gap
+	d.Used, d.Sequence, d.Heard = true, sequence, now
 }
 
-// metric of the direction towards this node. Missed HELLOs, of which no sequence number tells yet, count as lost.
-func (d *loss) metric(now time.Duration, q *core.Quality, rateBitsPerSecond float64) uint32 {
+// hello has come, and the next one will within the interval, or else the time for which it holds (RFC 7779 section 9.4).
+func (d *loss) hello(interval, validity, now time.Duration) {
+	d.advance(now)
+	d.Interval, d.Heard = interval, now
+	if interval <= 0 {
+		d.Interval = validity
+	}
+	if !d.Used {
+		d.Received[d.Bucket], d.Total[d.Bucket] = 1, 1
+	}
+}
+
+// missed intervals since the neighbour was heard (RFC 7779 section 10.1).
+func (d *loss) missed(now time.Duration) float64 {
+	if d.Interval <= 0 {
+		return 0
+	}
+	late := float64(now-d.Heard) - datHelloTimeout*float64(d.Interval)
+	if late < 0 {
+		return 0
+	}
+	return 1 + math.Floor(late/float64(d.Interval))
+}
+
+// metric of the direction towards this node (RFC 7779 section 10.2).
+func (d *loss) metric(now time.Duration, rateBitsPerSecond float64) uint32 {
 	d.advance(now)
 	received, total := 0.0, 0.0
 	for i := range d.Received {
 		received += float64(d.Received[i])
 		total += float64(d.Total[i])
 	}
-	if q.Interval > 0 {
-		last := q.Due - q.Interval*3/2
-		if silent := float64(now - last); silent > datHelloTimeout*float64(q.Interval) {
-			total += math.Floor(silent / float64(q.Interval))
-		}
+	received *= max(0, 1-d.missed(now)*float64(d.Interval)/float64(datMemory*datRefresh))
+	if received < 1 {
+		return rfc5444.MaximumMetric
 	}
-	ratio := float64(datMaximumLoss)
-	if received > 0 {
-		ratio = min(total/received, datMaximumLoss)
-	}
+	ratio := min(total/received, datMaximumLoss)
 	rate := max(rateBitsPerSecond, datMinimumBitrate)
 	metric := datConstant * ratio / (rate / datMinimumBitrate)
 	return uint32(min(max(metric, rfc5444.MinimumMetric), rfc5444.MaximumMetric))
-}
-
-func (r *router) metricExtension() uint8 {
-	if r.c.Metric == DAT {
-		return datTypeExtension
-	}
-	return hopMetricExtension
 }
 
 // measure a link's incoming metric anew.
 func (r *router) measure(l *link, now time.Duration) {
 	in := uint32(rfc5444.MinimumMetric)
 	if r.c.Metric == DAT {
-		in = rfc5444.MetricOf(rfc5444.MetricCode(l.loss.metric(now, &l.quality, l.iface.RateBitsPerSecond)))
+		in = rfc5444.MetricOf(rfc5444.MetricCode(l.loss.metric(now, l.iface.RateBitsPerSecond)))
 	}
 	if in != l.inMetric {
 		l.inMetric = in

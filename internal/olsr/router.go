@@ -77,13 +77,13 @@ func (r *router) Receive(at time.Time, number int, from netip.Addr, packet []byt
 		return nil
 	}
 	err := rfc5444.Split(packet, &r.packet)
-	if err == nil {
-		if l := i.links[from]; l != nil && r.packet.HasSequence && r.c.Metric == DAT {
-			l.loss.packet(r.packet.Sequence, now)
-		}
-	}
+	whole := err == nil
 	for m := range r.packet.Messages {
 		err = errors.Join(err, r.receiveMessage(now, i, from, &r.packet.Messages[m]))
+	}
+	// After the messages, as the first HELLO makes the link (RFC 7779 section 9.3).
+	if l := i.links[from]; whole && l != nil && r.packet.HasSequence && r.c.Metric == DAT {
+		l.loss.packet(r.packet.Sequence, now)
 	}
 	if err != nil {
 		r.counters.Refused++

@@ -205,33 +205,40 @@ func TestDirectionalAirtimeIsLossAndRate(t *testing.T) {
 	for name, c := range map[string]struct {
 		rate      float64
 		sequences []uint16
+		silence   time.Duration // after the last packet, with HELLOs announced every 2 s
 		want      uint32
 	}{
-		"no loss at 1 kbit/s":         {1000, []uint16{1, 2, 3, 4}, 1 << 21},
-		"no loss at 1 Mbit/s":         {1e6, []uint16{65534, 65535, 0, 1}, 2097},
-		"half lost at 1 Mbit/s":       {1e6, []uint16{1, 3, 5, 7, 9, 11, 13, 15}, 2097 * 15 / 8},
-		"a sender that began again":   {1e6, []uint16{9000, 9001, 4, 5}, 2097},
-		"almost all lost is the most": {1e6, []uint16{1, 200}, 8 * 2097},
+		"no loss at 1 kbit/s":           {1000, []uint16{1, 2, 3, 4}, 0, 1 << 21},
+		"no loss at 1 Mbit/s":           {1e6, []uint16{65534, 65535, 0, 1}, 0, 2097},
+		"half lost at 1 Mbit/s":         {1e6, []uint16{1, 3, 5, 7, 9, 11, 13, 15}, 0, 2097 * 15 / 8},
+		"a sender that began again":     {1e6, []uint16{9000, 9001, 4, 5}, 0, 2097},
+		"duplicates":                    {1e6, []uint16{1, 1, 1, 3, 3, 3}, 0, 2097 * 3 / 2},
+		"almost all lost is the most":   {1e6, []uint16{1, 200}, 0, 8 * 2097},
+		"a HELLO that is not late yet":  {1e6, []uint16{1, 2, 3, 4}, 2300 * time.Millisecond, 2097},
+		"one HELLO late":                {1e6, []uint16{1, 2, 3, 4}, 2500 * time.Millisecond, 2097 * 64 / 62},
+		"nine HELLOs late":              {1e6, []uint16{1, 2, 3, 4}, 19 * time.Second, 2097 * 64 / 46},
+		"so long that less than one is": {1e6, []uint16{1, 2, 3, 4}, 52 * time.Second, rfc5444.MaximumMetric},
+		"longer than the memory":        {1e6, []uint16{1, 2, 3, 4}, 2 * time.Minute, rfc5444.MaximumMetric},
+		"nothing ever":                  {1e6, nil, 0, rfc5444.MaximumMetric},
+		"a HELLO without a number":      {1e6, []uint16{}, 0, 2097},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var d loss
 			now := time.Hour
 			for _, s := range c.sequences {
 				now += time.Second
+				d.hello(2*time.Second, 6*time.Second, now)
 				d.packet(s, now)
 			}
-			got := d.metric(now, &one(t, Config{}).probe().quality, c.rate)
-			if got < c.want-c.want/200 || got > c.want+c.want/200 {
-				t.Errorf("metric %d, not %d", got, c.want)
+			if c.sequences != nil && len(c.sequences) == 0 {
+				d.hello(0, 6*time.Second, now)
 			}
-			if later := d.metric(now+2*time.Minute, &one(t, Config{}).probe().quality, c.rate); c.rate == 1000 && later != rfc5444.MaximumMetric {
-				t.Errorf("metric %d when nothing was heard for longer than the memory", later)
+			if got := d.metric(now+c.silence, c.rate); got < c.want-c.want/200 || got > c.want+c.want/200 {
+				t.Errorf("metric %d; want %d", got, c.want)
 			}
 		})
 	}
 }
-
-func (r *router) probe() *link { return r.link(r.ifaces[0], &neighbour{}, peer) }
 
 func TestConfigurationsThatCannotBeAreRefused(t *testing.T) {
 	good := []Interface{{Address: me}}

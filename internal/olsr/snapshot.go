@@ -127,7 +127,7 @@ func (r *router) saveLink(now time.Duration, l *link) savedLink {
 	}
 	if r.c.Metric == DAT {
 		copied := l.loss
-		copied.At -= now
+		copied.At, copied.Heard = 0, 0 // anew at the successor
 		saved.Loss = &copied
 	}
 	return saved
@@ -231,7 +231,7 @@ func (r *router) restoreLink(now, taken time.Duration, i *iface, saved savedLink
 	if saved.Loss != nil {
 		l.loss = *saved.Loss
 		l.loss.Bucket &= datMemory - 1
-		l.loss.At = now
+		l.loss.At, l.loss.Heard = now, now
 	}
 	r.refresh(now, l)
 	if !l.symmetric {

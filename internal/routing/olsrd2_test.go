@@ -1,0 +1,379 @@
+package routing
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/pcapng"
+	"vignette.dev/vignette/internal/radio/radiotest"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// olsrd2 is OONF's program: on PATH, or in the folder VIGNETTE_OONF or its sbin.
+func olsrd2(t *testing.T) string {
+	t.Helper()
+	folder := os.Getenv("VIGNETTE_OONF")
+	for _, name := range []string{"olsrd2", filepath.Join(folder, "olsrd2"), filepath.Join(folder, "sbin/olsrd2")} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("olsrd2 not installed (OONF's; VIGNETTE_OONF names its folder)")
+	return ""
+}
+
+// air carries frames between nodes that see each other, and records those of routing.
+type air struct {
+	nodes []*radiotest.Node
+	ours  map[int]*Instance // by NEM id
+
+	mu      sync.Mutex
+	sees    map[[2]int]bool
+	capture []byte
+	packets int
+}
+
+func newAir(t *testing.T, count int) *air {
+	t.Helper()
+	a := &air{ours: map[int]*Instance{}, sees: map[[2]int]bool{}, capture: pcapng.AppendSection(nil, "air", "test")}
+	for n := range count {
+		a.nodes = append(a.nodes, node(t, n+1))
+		n := a.nodes[n]
+		if err := netns.Do(n.Namespace, loopbackUp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop, stopped := make(chan struct{}), sync.WaitGroup{}
+	for n := range a.nodes {
+		stopped.Go(func() { a.carry(n, stop) })
+	}
+	t.Cleanup(func() { close(stop); stopped.Wait() })
+	return a
+}
+
+func loopbackUp() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(lo)
+}
+
+// see says whether two nodes, counted from 1, see each other.
+func (a *air) see(one, other int, whether bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sees[[2]int{one - 1, other - 1}], a.sees[[2]int{other - 1, one - 1}] = whether, whether
+}
+
+// carry one node's frames until stop is closed.
+func (a *air) carry(from int, stop chan struct{}) {
+	frame, poll := make([]byte, 2048), []unix.PollFd{{Fd: int32(a.nodes[from].TAP), Events: unix.POLLIN}}
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if n, err := unix.Poll(poll, 50); n <= 0 || err != nil {
+			continue
+		}
+		if n, err := unix.Read(a.nodes[from].TAP, frame); err == nil {
+			a.deliver(from, frame[:n])
+		}
+	}
+}
+
+func (a *air) deliver(from int, frame []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ports := []byte{olsr.Port >> 8, olsr.Port & 255, olsr.Port >> 8, olsr.Port & 255}; len(frame) > 38 && bytes.Equal(frame[34:38], ports) {
+		a.capture = pcapng.AppendPacket(a.capture, clock.Realtime(), true, len(frame), frame)
+		a.packets++
+	}
+	for to := range a.nodes {
+		if a.sees[[2]int{from, to}] {
+			_, _ = unix.Write(a.nodes[to].TAP, frame) // a node that takes nothing is one that hears nothing
+		}
+	}
+}
+
+// The intervals of both.
+const (
+	testHello, testHelloValidity = 250 * time.Millisecond, 2 * time.Second
+	testTC, testTCValidity       = 500 * time.Millisecond, 4 * time.Second
+)
+
+// runOurs has a node route by this package.
+func runOurs(t *testing.T, h *Host, n *radiotest.Node, metric olsr.Metric) *Instance {
+	t.Helper()
+	c := Config{Protocol: v1alpha1.RoutingOLSRv2, Metric: metric, Seed: int64(n.NEM), Hello: testHello, HelloValidity: testHelloValidity, TC: testTC, TCValidity: testTCValidity,
+		Interfaces: []Interface{{Name: n.Name, Index: n.Index, Address: netip.MustParsePrefix(fmt.Sprintf("198.18.0.%d/16", n.NEM)), MTU: 1400}}}
+	i, err := h.Start(n.Namespace, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := i.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return i
+}
+
+// runTheirs has a node route by olsrd2, with OONF's metric of that name; a constant one is a hop count.
+func runTheirs(t *testing.T, program string, n *radiotest.Node, metric string) {
+	t.Helper()
+	configuration := fmt.Sprintf(`[global]
+	fork no
+	lockfile -
+[log]
+	stderr true
+[nhdp]
+	mpr *
+[domain=0]
+	metric %s
+	mpr *
+[olsrv2]
+	tc_interval %.2f
+	tc_validity %.2f
+[interface=%s]
+	hello_interval %.2f
+	hello_validity %.2f
+`, metric, testTC.Seconds(), testTCValidity.Seconds(), n.Name, testHello.Seconds(), testHelloValidity.Seconds())
+	if metric == "constant_metric" {
+		configuration += "\tconstant_metric - 1\n"
+	}
+	path := filepath.Join(t.TempDir(), "olsrd2.conf")
+	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := &bytes.Buffer{}
+	daemon := exec.Command(program, "--load", path)
+	daemon.Stdout, daemon.Stderr = said, said
+	if err := netns.Do(n.Namespace, daemon.Start); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = daemon.Process.Signal(unix.SIGTERM)
+		_ = daemon.Wait()
+		if t.Failed() {
+			t.Logf("olsrd2 of node %d said:\n%s", n.NEM, said)
+		}
+	})
+}
+
+// ways of a node by the routing protocol that runs there: next hops by destination, "direct" for a neighbour.
+func ways(t *testing.T, n *radiotest.Node) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := netns.Do(n.Namespace, func() error {
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{}, 0)
+		for _, r := range routes {
+			if r.Dst == nil || r.Protocol == unix.RTPROT_KERNEL {
+				continue
+			}
+			if ones, _ := r.Dst.Mask.Size(); ones == 32 && !r.Dst.IP.Equal(net.IPv4bcast) {
+				via := r.Gw.String()
+				if r.Gw == nil || r.Gw.Equal(r.Dst.IP) {
+					via = "direct"
+				}
+				found[r.Dst.IP.String()] = via
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// inLine is what the nodes of a line have, and those of its parts when it is broken after a node.
+func (a *air) inLine(n int, brokenAfter int) map[string]string {
+	want := map[string]string{}
+	for to := 1; to <= len(a.nodes); to++ {
+		if to == n || brokenAfter > 0 && (to <= brokenAfter) != (n <= brokenAfter) {
+			continue
+		}
+		via := fmt.Sprintf("198.18.0.%d", n+map[bool]int{true: 1, false: -1}[to > n])
+		if to == n+1 || to == n-1 {
+			via = "direct"
+		}
+		want[fmt.Sprintf("198.18.0.%d", to)] = via
+	}
+	return want
+}
+
+// converge waits until all have the routes of a line that is broken after a node, 0 for nowhere.
+func (a *air) converge(t *testing.T, brokenAfter int) {
+	t.Helper()
+	began := time.Now()
+	for n := 1; n <= len(a.nodes); {
+		got, want := ways(t, a.nodes[n-1]), a.inLine(n, brokenAfter)
+		if fmt.Sprint(got) == fmt.Sprint(want) {
+			n++
+			continue
+		}
+		if time.Since(began) > time.Minute {
+			for n, i := range a.ours {
+				t.Logf("node %d: %+v\n%+v", n, i.Tables(), i.counters())
+			}
+			t.Fatalf("after a minute node %d has %v; want %v", n, got, want)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Logf("line broken after node %d (0: whole): all nodes have their routes after %v", brokenAfter, time.Since(began).Round(10*time.Millisecond))
+}
+
+// reaches sends datagrams from one node to another until one arrives.
+func (a *air) reaches(t *testing.T, from, to int, patience time.Duration) bool {
+	t.Helper()
+	var at net.PacketConn
+	var out net.Conn
+	address := fmt.Sprintf("198.18.0.%d:7000", to)
+	err := netns.Do(a.nodes[to-1].Namespace, func() (err error) { at, err = net.ListenPacket("udp4", address); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	if err := netns.Do(a.nodes[from-1].Namespace, func() (err error) { out, err = net.Dial("udp4", address); return err }); err != nil {
+		return false // no route
+	}
+	defer out.Close()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		_, _ = out.Write([]byte("hello"))
+		_ = at.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, _, err := at.ReadFrom(make([]byte, 16)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// dissect the captured packets with tshark, where it is there.
+func (a *air) dissect(t *testing.T) {
+	t.Helper()
+	program, err := exec.LookPath("tshark")
+	if err != nil {
+		t.Log("tshark is not installed (apt-get install tshark): the packets are not dissected")
+		return
+	}
+	a.mu.Lock()
+	file, packets := bytes.Clone(a.capture), a.packets
+	a.mu.Unlock()
+	path := filepath.Join(t.TempDir(), "air.pcapng")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.Command(program, "-n", "-r", path, "-V", "-d", "udp.port==269,packetbb").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := string(text)
+	for _, bad := range []string{"Malformed", "malformed", "Expert Info (Error", "Expert Info (Warn"} {
+		if at := strings.Index(read, bad); at >= 0 {
+			t.Errorf("tshark finds %q:\n%s", bad, read[max(0, at-1500):min(len(read), at+300)])
+		}
+	}
+	if got := strings.Count(read, "PacketBB"); got != packets || packets < 100 {
+		t.Errorf("tshark dissects %d of %d packets; want all, and more than 100", got, packets)
+	}
+	t.Logf("tshark dissects %d packets of both, none malformed", packets)
+}
+
+// checkAirtime of links without a known rate, which count as the slowest: no packet of theirs was lost to us, and they may
+// still be at the most that they begin with.
+func (a *air) checkAirtime(t *testing.T) {
+	t.Helper()
+	const least, most = 1 << 21, 1 << 24
+	for n, i := range a.ours {
+		for _, l := range i.Tables().Links {
+			t.Logf("node %d, link to %v: metric %d as we measure it, %d as the neighbour does", n, l.Neighbour, l.InMetric, l.OutMetric)
+			if l.InMetric < least || l.OutMetric < least || l.InMetric > most || l.OutMetric > most {
+				t.Errorf("node %d, link to %v: metrics %d and %d; want both between %d and %d", n, l.Neighbour, l.InMetric, l.OutMetric, least, most)
+			}
+		}
+	}
+}
+
+func TestOursAndOlsrd2FormOneNetwork(t *testing.T) {
+	program := olsrd2(t)
+	for _, c := range []struct {
+		name   string
+		ours   []int // of the nodes in a line, the others are olsrd2's
+		nodes  int
+		metric olsr.Metric
+		theirs string
+	}{
+		{"hop count, ours first", []int{1, 3}, 4, olsr.HopCount, "constant_metric"},
+		{"hop count, ours in the middle", []int{2, 3}, 5, olsr.HopCount, "constant_metric"},
+		{"directional airtime, ours first", []int{1, 3}, 4, olsr.DAT, "ff_dat_metric"},
+		{"directional airtime, ours at the ends", []int{1, 5}, 5, olsr.DAT, "ff_dat_metric"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if plugins, _ := exec.Command(program, "--version").CombinedOutput(); !bytes.Contains(plugins, []byte(c.theirs)) {
+				t.Skipf("this olsrd2 is built without the plugin %s", c.theirs)
+			}
+			a := newAir(t, c.nodes)
+			host, err := NewHost(slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = host.Close() })
+			for _, n := range c.ours {
+				a.ours[n] = runOurs(t, host, a.nodes[n-1], c.metric)
+			}
+			for n := 1; n <= c.nodes; n++ {
+				if a.ours[n] == nil {
+					runTheirs(t, program, a.nodes[n-1], c.theirs)
+				}
+				a.see(n, n+1, n < c.nodes)
+			}
+			a.converge(t, 0)
+			if !a.reaches(t, 1, c.nodes, 5*time.Second) || !a.reaches(t, c.nodes, 1, 5*time.Second) {
+				t.Error("the ends of the line do not reach each other")
+			}
+			a.see(2, 3, false)
+			a.converge(t, 2)
+			if a.reaches(t, 1, c.nodes, 300*time.Millisecond) {
+				t.Error("a datagram crossed the broken line")
+			}
+			a.see(2, 3, true)
+			a.converge(t, 0)
+			if !a.reaches(t, 1, c.nodes, 5*time.Second) {
+				t.Error("the ends do not reach each other after the line was mended")
+			}
+			for n, i := range a.ours {
+				if refused := i.counters().Refused; refused > 0 {
+					t.Errorf("node %d refused %d of olsrd2's packets", n, refused)
+				}
+			}
+			if c.metric == olsr.DAT {
+				a.checkAirtime(t)
+			}
+			a.dissect(t)
+		})
+	}
+}
+
+func (i *Instance) counters() (c olsr.Counters) {
+	i.host.do(func() { c = i.router.Counters() })
+	return c
+}
