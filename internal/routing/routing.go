@@ -242,11 +242,17 @@ func (i *Instance) Err() error {
 	return err
 }
 
+// Process is babeld's id; 0 for none.
+func (i *Instance) Process() int {
+	if i.babel == nil {
+		return 0
+	}
+	return i.babel.process()
+}
+
 // State for a successor.
 func (i *Instance) State() (s State, err error) {
-	if i.babel != nil {
-		s.Process = i.babel.process()
-	}
+	s.Process = i.Process()
 	if i.router != nil {
 		i.host.do(func() { s.Router, err = i.router.Snapshot(i.time(time.Now())) })
 	}

@@ -40,16 +40,33 @@ func Namespace() (*os.File, error) {
 	}
 	made := make(chan result, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends here, in the new namespace
-		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			made <- result{nil, fmt.Errorf("make a network namespace: %w", err)}
-			return
+		runtime.LockOSThread()
+		file, err := unshare()
+		if err == nil {
+			runtime.UnlockOSThread() // else the thread ends with this goroutine
 		}
-		file, err := os.Open("/proc/thread-self/ns/net")
 		made <- result{file, err}
 	}()
 	r := <-made
 	return r.file, r.err
+}
+
+// unshare opens a new namespace on the calling thread, which is in its own again afterwards: were it the process's first one,
+// which Go never lets end, it would keep the namespace, and in /proc the whole process would seem to be in it.
+func unshare() (file *os.File, err error) {
+	own, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil, fmt.Errorf("own network namespace: %w", err)
+	}
+	defer own.Close()
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("make a network namespace: %w", err)
+	}
+	file, err = os.Open("/proc/thread-self/ns/net")
+	if backErr := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); backErr != nil {
+		err = errors.Join(err, fmt.Errorf("go back to the own network namespace: %w", backErr))
+	}
+	return file, err
 }
 
 // EtherType of test frames, for local experiments (IEEE 802).

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -33,10 +34,13 @@ var ErrGone = errors.New("network namespace is gone")
 type Finder struct {
 	// Proc is the proc file system of the host's processes, /proc by default.
 	Proc string
+	// Except tells of processes that do not count for Find: those that a node is not kept for. Nil is none.
+	Except func(pid int) bool
 }
 
 // Find opens the namespace with the given identity: at path on the host, where its runtime had
-// mounted it, or as that of any process. While the file is open the namespace cannot end.
+// mounted it, or as that of any process but this one, whose threads go in and out of them, and those excepted. While the
+// file is open the namespace cannot end.
 func (f Finder) Find(path string, want Identity) (*os.File, error) {
 	proc := f.proc()
 	if file := f.At(path, want); file != nil {
@@ -47,11 +51,18 @@ func (f Finder) Find(path string, want Identity) (*os.File, error) {
 		return nil, fmt.Errorf("look for network namespace %d: %w", want.Inode, err)
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name[0] >= '1' && name[0] <= '9' {
-			if file := openIf(filepath.Join(proc, name, "ns/net"), want); file != nil {
-				return file, nil
-			}
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
 		}
+		file := openIf(filepath.Join(proc, entry.Name(), "ns/net"), want)
+		if file == nil {
+			continue
+		}
+		if f.Except == nil || !f.Except(pid) {
+			return file, nil
+		}
+		_ = file.Close()
 	}
 	return nil, fmt.Errorf("%w: inode %d, once at %s", ErrGone, want.Inode, path)
 }

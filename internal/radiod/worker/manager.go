@@ -133,6 +133,7 @@ func NewManager(options Options) (*Manager, error) {
 		routers: routers{wake: make(chan struct{}, 1), domains: map[domainKey]*domain{}}}
 	changed := options.Changed
 	m.Changed = func(n *v1alpha1.RadioNetwork) { poke(m.routers.wake); changed(n) }
+	m.Finder.Except = m.isRouter
 	return m, nil
 }
 

@@ -443,6 +443,18 @@ func (m *Manager) routes(podUID string) bool {
 	return false
 }
 
+// isRouter tells that the process is a routing daemon of ours, which goes on where its node went without a word.
+func (m *Manager) isRouter(pid int) bool {
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	for _, d := range m.routers.domains {
+		if d.instance != nil && d.instance.Process() == pid {
+			return true
+		}
+	}
+	return false
+}
+
 // routingTrouble of a network's nodes, or nil.
 func (m *Manager) routingTrouble(networkUID string) error {
 	m.routers.mu.Lock()

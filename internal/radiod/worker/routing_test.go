@@ -216,6 +216,54 @@ func TestASilentRadioHasItsRouterSilent(t *testing.T) {
 	within(t, "the nodes have routes again", func() bool { return len(pods[0].kernelRoutes(t)) == 1 && len(pods[1].kernelRoutes(t)) == 1 })
 }
 
+func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
+	for _, protocol := range []v1alpha1.RoutingProtocol{v1alpha1.RoutingOLSRv2, v1alpha1.RoutingOLSRv1, v1alpha1.RoutingStatic, v1alpha1.RoutingBabel} {
+		t.Run(string(protocol), func(t *testing.T) {
+			if _, err := exec.LookPath("babeld"); err != nil && protocol == v1alpha1.RoutingBabel {
+				t.Skip("babeld is not installed (Debian's package of that name)")
+			}
+			m := newManager(t)
+			route(t, m)
+			pods := attachAll(t, m, chain(protocol, four[:2]...), four[:2]...)
+			reaches := func() bool { return pods[0].routeVia(t, "198.18.9.2") != "" || len(pods[0].kernelRoutes(t)) > 0 }
+			if protocol != v1alpha1.RoutingStatic {
+				within(t, "node-1 has a route to node-2", reaches)
+			}
+			within(t, "node-2 routes", func() bool {
+				return m.routes("pod-2") && (protocol != v1alpha1.RoutingBabel || len(babelds(t, m)) == 2)
+			})
+			lives := pods[1].witness(t)
+			pods[1].end() // no process, no file, and no word of the runtime
+			time.Sleep(500 * time.Millisecond)
+			if !lives() {
+				t.Fatal("the namespace went by itself: the test tests nothing")
+			}
+			if err := m.SweepPinned(); err != nil {
+				t.Fatal(err)
+			}
+			if attached, _, _ := m.Status("runvhf"); attached != 1 {
+				t.Fatalf("%d attachments; want 1, as one pod is gone", attached)
+			}
+			took := within(t, "the namespace has ended", func() bool { return !lives() })
+			t.Logf("the namespace ended %v after radiod looked", took)
+			if m.routes("pod-2") {
+				t.Error("node-2 still routes")
+			}
+			within(t, "node-1 has no route to node-2", func() bool { return !reaches() })
+		})
+	}
+}
+
+// witness tells whether the pod's namespace is still there, without keeping it: by the other end of a veth.
+func (p *pod) witness(t *testing.T) (lives func() bool) {
+	t.Helper()
+	other := newPod(t, "witness")
+	other.do(t, func() error {
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "witness"}, PeerName: "witnessed", PeerNamespace: netlink.NsFd(p.namespace.Fd())})
+	})
+	return func() bool { return other.has(t, "witness") }
+}
+
 // rfNetwork is an RF pipe whose nodes stand side by side.
 func rfNetwork(pods ...string) *v1alpha1.RadioNetwork {
 	n := networkOf("run", "vhf", pods...)
