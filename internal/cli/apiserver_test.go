@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/testkube"
@@ -54,6 +55,7 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	if err := c.list(t.Context(), &out); err != nil || !strings.Contains(out.String(), "quickstart   Submitted") {
 		t.Errorf("list: %v\n%s", err, out.String())
 	}
+	t.Run("set", func(t *testing.T) { changesAreAdmitted(t, c) })
 	elsewhere, err := dial(config, "nowhere", target.platform)
 	if err != nil {
 		t.Fatal(err)
@@ -71,4 +73,42 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 		t.Errorf("results without a platform: %v; want a hint", err)
 	}
 	t.Logf("without a platform: %v", err)
+}
+
+// changesAreAdmitted has the API server judge what `set` makes of its keys.
+func changesAreAdmitted(t *testing.T, c *cluster) {
+	for name, made := range map[string]struct{ model, from, arguments, want string }{
+		"a link":                  {linkModel, "hq", "rate=9.6kbit delay=1ms gilbertElliott=1%,25%", ""},
+		"one radio":               {rfpipeModel, "hq", "rate=9.6kbit frequency=300MHz transmitPower=5W antennaGain=-2dBi noiseFigure=4dB transmit=false", ""},
+		"all radios, and a place": {rfpipeModel, "", "delay=1ms jitter=1ms silent=true jammer=noise,power=100W,latitude=58.19,longitude=-7.98", ""},
+		"slots, and a pathloss":   {tdmaModel, "", "schedule=@slots.xml rate=1Mbit jammer=noise,power=20dBm,pathloss=90,frequency=1GHz,bandwidth=1MHz", ""},
+		"no jammer any more":      {tdmaModel, "", "jammer=noise,off", ""},
+		"loss of a link":          {linkModel, "", "loss=101%", "loss=101%: must be a percentage"},
+		"delay of radios":         {rfpipeModel, "", "delay=1", "delay=1: must be a duration with its unit"},
+		"rate of radios":          {rfpipeModel, "", "rate=fast", "rate=fast: must be a rate above zero"},
+		"name of a jammer":        {rfpipeModel, "", "jammer=" + strings.Repeat("x", 25) + ",off", "jammer=xxxxxxxxxxxxxxxxxxxxxxxxx,off: Too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, err := parseWish("vhf", made.from, "", strings.Fields(made.arguments))
+			if err != nil {
+				t.Fatal(err)
+			}
+			change, err := w.as(made.model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			live := &v1alpha1.LiveChange{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "vhf-"}}
+			live.Spec = v1alpha1.LiveChangeSpec{Experiment: "vhf", Changes: []v1alpha1.RadioChange{change}}
+			err = c.kube.Create(t.Context(), live)
+			if made.want == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(explainChange(err, w.arguments()).Error(), made.want) {
+				t.Errorf("%v; want %s", err, made.want)
+			}
+		})
+	}
 }

@@ -23,7 +23,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/remotecommand"
 	utilexec "k8s.io/client-go/util/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -457,89 +456,6 @@ func (c *cuts) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestSetMakesAChangeAndSaysFromWhenItHolds(t *testing.T) {
-	p := newPlatform()
-	change, err := parseChange("wan", "hq", "veh", []string{"delay=200ms", "rate=9.6kbit", "loss=0%", "limit=10", "reorder=true"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := p.cluster(t, liveCluster()).set(t.Context(), "", change, nil, &out); err != nil {
-		t.Fatal(err)
-	}
-	if want := "wan: --from hq --to veh rate=9.6kbit delay=200ms reorder=true loss=0% limit=10 holds from 12:01:02.500Z, T0 + 62.500 s\n"; out.String() != want {
-		t.Errorf("%q; want %q", out.String(), want)
-	}
-	var changes v1alpha1.LiveChangeList
-	if err := p.kube.List(t.Context(), &changes); err != nil || len(changes.Items) != 1 || changes.Items[0].Spec.Experiment != "bft-live" {
-		t.Errorf("changes %v, %v; want one of bft-live", changes.Items, err)
-	}
-}
-
-func TestEveryKeyOfSetIsReadAndShownAlike(t *testing.T) {
-	values := map[string]string{"rate": "2Mbit", "delay": "1ms", "jitter": "2ms", "jitterDistribution": "normal", "reorder": "false", "loss": "1%",
-		"gilbertElliott": "1%,25%,90%,0.1%", "duplicate": "2%", "limit": "5", "limitBytes": "6000", "silent": "true"}
-	for _, key := range settingNames {
-		argument := key + "=" + values[key]
-		change, err := parseChange("wan", "", "", []string{argument})
-		if got := strings.Join(describeChange(change), " "); err != nil || got != argument {
-			t.Errorf("%s: %v, shown as %s", argument, err, got)
-		}
-	}
-	if len(settings) != len(settingNames) {
-		t.Errorf("%d keys, %d of them with a place in the list", len(settings), len(settingNames))
-	}
-}
-
-func TestSetRefusesWhatItCannotRead(t *testing.T) {
-	for argument, want := range map[string]string{
-		"delay":                        "want KEY=VALUE, such as delay=200ms",
-		"dealy=1s":                     "there is no key dealy: want one of rate, delay",
-		"limit=many":                   "want a number of frames",
-		"limitBytes=1k":                "want a number of bytes",
-		"reorder=perhaps":              "want true or false",
-		"gilbertElliott=1%":            "want goodToBad,badToGood",
-		"rate=":                        "want a value",
-		"delay=1s delay=2s":            "delay is given twice",
-		"loss=1% gilbertElliott=1%,9%": "two models of the same thing",
-	} {
-		if _, err := parseChange("wan", "", "", strings.Fields(argument)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; want %s", argument, err, want)
-		}
-	}
-	if _, err := parseChange("wan", "hq", "", []string{"silent=true"}); err == nil || !strings.Contains(err.Error(), "leave out --from and --to") {
-		t.Errorf("silent with --from: %v", err)
-	}
-}
-
-func TestWhatTheAPIServerRefusesOfAChangeIsSaidInTheWordsThatWereTyped(t *testing.T) {
-	refusal := apierrors.NewInvalid(schema.GroupKind{Group: "vignette.dev", Kind: "LiveChange"}, "x", field.ErrorList{
-		field.Invalid(field.NewPath("spec", "changes").Index(0).Child("link", "loss"), "string", "must be a percentage"),
-		field.Invalid(field.NewPath("spec", "changes").Index(0).Child("link", "gilbertElliott", "badToGood"), "string", "must be one too"),
-	})
-	err := explainChange(refusal, []string{"loss=101%", "gilbertElliott=1%,2"})
-	if want := "loss=101%: must be a percentage\ngilbertElliott=1%,2: must be one too"; err.Error() != want {
-		t.Errorf("%v; want %s", err, want)
-	}
-}
-
-func TestSetWithoutKeysShowsWhatTheNetworkBeganWithAndItsChanges(t *testing.T) {
-	p := newPlatform()
-	p.state.Plan.LiveChanges = []runapi.PlannedLiveChange{{Name: "bft-live-x", AtNanoseconds: 5e9, Changes: []v1alpha1.RadioChange{{Network: "wan", Silent: ptr(true)}, {Network: "lan", Silent: ptr(true)}}}}
-	var out bytes.Buffer
-	if err := p.cluster(t, liveCluster()).showNetwork(t.Context(), "", "wan", &out); err != nil {
-		t.Fatal(err)
-	}
-	want := "FROM       WHAT                      HOLDS\n" +
-		"T0         waveform tactical-1       rate=9.8kbit delay=100ms loss=1% limit=1000\n" +
-		"T0         link --from hq --to veh   delay=5ms\n" +
-		"T0 + 5s    by hand, bft-live-x       silent=true\n" +
-		"T0 + 10s   timeline                  loss=3%\n"
-	if out.String() != want {
-		t.Errorf("shown:\n%s\nwant:\n%s", out.String(), want)
-	}
-}
-
 func TestAShellEntersTheAppThatMayHaveOne(t *testing.T) {
 	s, err := expand(liveCluster())
 	if err != nil {
@@ -670,8 +586,9 @@ func TestErrorsOfLiveCommandsSayWhatToDoNext(t *testing.T) {
 	logs := func(where string, o logsOptions) func(*cluster) error {
 		return func(c *cluster) error { return c.logs(ctx, where, o, newLogWriter(io.Discard, io.Discard)) }
 	}
-	set := func(change v1alpha1.RadioChange) func(*cluster) error {
-		return func(c *cluster) error { return c.set(ctx, "", change, []string{"delay=1s"}, io.Discard) }
+	set := func(network, from string) func(*cluster) error {
+		w := &wish{network: network, from: from, assignments: []assignment{{"delay", "1s"}}}
+		return func(c *cluster) error { return c.set(ctx, "", w, io.Discard) }
 	}
 	for name, c := range map[string]struct {
 		objects []client.Object
@@ -695,9 +612,9 @@ func TestErrorsOfLiveCommandsSayWhatToDoNext(t *testing.T) {
 		"logs of no instance":      {[]client.Object{liveCluster()}, logs("hq", logsOptions{streams: streamNames[:1], instance: 9}), "--instance 9: no app of hq has as many instances"},
 		"logs of an empty node":    {[]client.Object{liveCluster()}, logs("veh-1", logsOptions{streams: streamNames}), "runs no app, so that it has no logs: name another node"},
 		"logs of no run":           {nil, logs("hq", logsOptions{uid: "nope", streams: streamNames}), "the archive has no run nope, or not yet: vignette status"},
-		"a change of no network":   {[]client.Object{liveCluster()}, set(v1alpha1.RadioChange{Network: "vhf"}), "there is no network vhf"},
-		"a change from no group":   {[]client.Object{liveCluster()}, set(v1alpha1.RadioChange{Network: "wan", From: "prt"}), "--from prt: there is no such group or node in experiment bft-live: want one of hq, veh"},
-		"several, for changes too": {[]client.Object{liveCluster(), second}, set(v1alpha1.RadioChange{Network: "wan"}), "such as vignette set wan delay=1s -e bft-live"},
+		"a change of no network":   {[]client.Object{liveCluster()}, set("vhf", ""), "there is no network vhf"},
+		"a change from no group":   {[]client.Object{liveCluster()}, set("wan", "prt"), "--from prt: there is no such group or node in experiment bft-live: want one of hq, veh"},
+		"several, for changes too": {[]client.Object{liveCluster(), second}, set("wan", ""), "such as vignette set wan delay=1s -e bft-live"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := c.do(newPlatform().cluster(t, c.objects...)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,111 +17,46 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
 )
-
-// settings are what `set` changes, by key.
-var settings = map[string]func(*v1alpha1.RadioChange, string) error{
-	"rate":               text(func(l *v1alpha1.LinkPatch) **v1alpha1.DataRate { return &l.Rate }),
-	"delay":              text(func(l *v1alpha1.LinkPatch) **v1alpha1.Duration { return &l.Delay }),
-	"jitter":             text(func(l *v1alpha1.LinkPatch) **v1alpha1.Duration { return &l.Jitter }),
-	"jitterDistribution": text(func(l *v1alpha1.LinkPatch) **v1alpha1.JitterDistribution { return &l.JitterDistribution }),
-	"loss":               text(func(l *v1alpha1.LinkPatch) **v1alpha1.Percent { return &l.Loss }),
-	"duplicate":          text(func(l *v1alpha1.LinkPatch) **v1alpha1.Percent { return &l.Duplicate }),
-	"reorder": func(c *v1alpha1.RadioChange, value string) (err error) {
-		link(c).Reorder, err = boolean(value)
-		return err
-	},
-	"limit": func(c *v1alpha1.RadioChange, value string) error {
-		n, err := strconv.ParseInt(value, 10, 32)
-		if err != nil {
-			return fmt.Errorf("want a number of frames, such as 1000")
-		}
-		link(c).Limit = new(int32)
-		*link(c).Limit = int32(n)
-		return nil
-	},
-	"limitBytes": func(c *v1alpha1.RadioChange, value string) error {
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			return fmt.Errorf("want a number of bytes, such as 65536")
-		}
-		link(c).LimitBytes = &n
-		return nil
-	},
-	"gilbertElliott": func(c *v1alpha1.RadioChange, value string) error {
-		parts := strings.Split(value, ",")
-		if len(parts) < 2 || len(parts) > 4 {
-			return fmt.Errorf("want goodToBad,badToGood[,lossInBad[,lossInGood]], such as 1%%,25%%")
-		}
-		model := &v1alpha1.GilbertElliott{}
-		for i, field := range []*v1alpha1.Percent{&model.GoodToBad, &model.BadToGood, &model.LossInBad, &model.LossInGood}[:len(parts)] {
-			*field = v1alpha1.Percent(parts[i])
-		}
-		link(c).GilbertElliott = model
-		return nil
-	},
-	"silent": func(c *v1alpha1.RadioChange, value string) (err error) {
-		c.Silent, err = boolean(value)
-		return err
-	},
-}
-
-// settingNames in the order of the link model's documentation.
-var settingNames = []string{"rate", "delay", "jitter", "jitterDistribution", "reorder", "loss", "gilbertElliott", "duplicate", "limit", "limitBytes", "silent"}
-
-// text makes a setting of a value that the API server judges.
-func text[T ~string](field func(*v1alpha1.LinkPatch) **T) func(*v1alpha1.RadioChange, string) error {
-	return func(c *v1alpha1.RadioChange, value string) error {
-		if value == "" {
-			return fmt.Errorf("want a value")
-		}
-		converted := T(value)
-		*field(link(c)) = &converted
-		return nil
-	}
-}
-
-func link(c *v1alpha1.RadioChange) *v1alpha1.LinkPatch {
-	if c.Link == nil {
-		c.Link = &v1alpha1.LinkPatch{}
-	}
-	return c.Link
-}
-
-func boolean(value string) (*bool, error) {
-	b, err := strconv.ParseBool(value)
-	if err != nil {
-		return nil, fmt.Errorf("want true or false")
-	}
-	return &b, nil
-}
 
 func newSet(t *target) *cobra.Command {
 	var experiment, from, to string
 	cmd := &cobra.Command{
 		Use:   "set NETWORK [KEY=VALUE...]",
 		Short: "Change how a network of a running experiment carries frames",
-		Long: "set changes the link of a network while the experiment runs: what is given replaces what holds, frames under way\n" +
-			"keep their times. It waits until the change holds and says from when on. The change is part of the run record.\n" +
-			"--from and --to limit it to the frames of one group (or node) to another.\n" +
+		Long: "set changes a network while the experiment runs: what is given replaces what holds, frames under way keep their\n" +
+			"times. It waits until the change holds and says from when on. The change is part of the run record.\n" +
 			"Without KEY=VALUE it shows what the network began with, and all changes, those of the timeline that are to come too.\n\n" +
-			"Keys: rate, delay, jitter, jitterDistribution (uniform, normal), reorder (true, false), loss, duplicate,\n" +
-			"limit (frames), limitBytes, gilbertElliott (goodToBad,badToGood[,lossInBad[,lossInGood]]), silent (true, false).",
+			"Keys of the model link, which --from and --to limit to the frames of one group (or node) to another:\n" +
+			"rate, delay, jitter, jitterDistribution (uniform, normal), reorder (true, false), loss, duplicate,\n" +
+			"limit (frames), limitBytes, gilbertElliott (goodToBad,badToGood[,lossInBad[,lossInGood]]).\n\n" +
+			"Keys of the models rfpipe and tdma, which --from limits to the radios of one group (or node):\n" +
+			"rate, transmitPower, antennaGain, noiseFigure, transmit (true, false: radio silence), frequency (rfpipe).\n" +
+			"Always for the whole network: delay and jitter (rfpipe), schedule (tdma: @FILE, an EMANE TDMA schedule file), and\n" +
+			"jammer (NAME,power=P, then latitude=D,longitude=D[,altitude=H], or pathloss=L to every node; then\n" +
+			"[,frequency=F][,bandwidth=B]; or NAME,off; a jammer of the same name is replaced).\n\n" +
+			"Key of all models, for the whole network: silent (true, false).",
 		Example: "  vignette set wan delay=200ms loss=5%\n" +
 			"  vignette set wan --from hq --to veh rate=9.6kbit\n" +
 			"  vignette set wan gilbertElliott=1%,25%\n" +
 			"  vignette set wan silent=true\n" +
+			"  vignette set vhf --from hq transmit=false\n" +
+			"  vignette set vhf transmitPower=5W rate=64kbit\n" +
+			"  vignette set vhf jammer=noise,power=100W,latitude=58.19,longitude=7.98\n" +
+			"  vignette set vhf jammer=noise,off\n" +
+			"  vignette set vhf schedule=@slots.xml\n" +
 			"  vignette set -e bft-live wan",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%s needs a NETWORK: see %[1]s --help", cmd.CommandPath())
 			}
-			_, err := parseChange(args[0], from, to, args[1:])
+			_, err := parseWish(args[0], from, to, args[1:])
 			return err
 		},
 		ValidArgsFunction: t.completeSetting(&experiment),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := parseChange(args[0], from, to, args[1:])
+			w, err := parseWish(args[0], from, to, args[1:])
 			if err != nil {
 				return err
 			}
@@ -133,12 +67,12 @@ func newSet(t *target) *cobra.Command {
 			if len(args) == 1 {
 				return t.explainArchive(c.showNetwork(cmd.Context(), experiment, args[0], cmd.OutOrStdout()))
 			}
-			return c.set(cmd.Context(), experiment, change, args[1:], cmd.OutOrStdout())
+			return t.explainArchive(c.set(cmd.Context(), experiment, w, cmd.OutOrStdout()))
 		},
 	}
 	t.experimentFlag(cmd, &experiment)
-	cmd.Flags().StringVar(&from, "from", "", "`group` or node whose frames the change is for (default: all)")
-	cmd.Flags().StringVar(&to, "to", "", "`group` or node that the frames go to (default: all)")
+	cmd.Flags().StringVar(&from, "from", "", "`group` or node whose frames or radios the change is for (default: all)")
+	cmd.Flags().StringVar(&to, "to", "", "`group` or node that the frames go to, for the model link (default: all)")
 	for _, flag := range []string{"from", "to"} {
 		complete(cmd, flag, func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 			return t.offer(cmd, experiment, typed, (*site).groupNames)
@@ -153,55 +87,206 @@ func (t *target) completeSetting(experiment *string) cobra.CompletionFunc {
 		if len(args) == 0 {
 			return t.offer(cmd, *experiment, typed, (*site).networkNames)
 		}
-		keys := make([]string, len(settingNames))
-		for i, name := range settingNames {
-			keys[i] = name + "="
+		names := keyNames(models...)
+		if c, err := t.connect(); err == nil {
+			ctx, cancel := completionContext(cmd)
+			defer cancel()
+			names = c.keyNames(ctx, *experiment, args[0])
 		}
-		return beginning(typed, keys), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+		for i, name := range names {
+			names[i] = name + "="
+		}
+		return beginning(typed, names), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	}
 }
 
-// parseChange reads KEY=VALUE arguments.
-func parseChange(network, from, to string, arguments []string) (v1alpha1.RadioChange, error) {
-	change := v1alpha1.RadioChange{Network: network, From: from, To: to}
-	var seen []string
+// keyNames that a network has; all that there are where its model cannot be told.
+func (c *cluster) keyNames(ctx context.Context, experiment, name string) []string {
+	all := keyNames(models...)
+	e, err := c.choose(ctx, experiment, "")
+	if err != nil {
+		return all
+	}
+	network, err := (&site{Experiment: e}).network(name)
+	if err != nil {
+		return all
+	}
+	w, err := c.waveformOf(ctx, e, network)
+	if err != nil {
+		return all
+	}
+	return keyNames(modelOf(w))
+}
+
+// waveformOf a network: the one it has in place, or that of its name as the run began with it.
+func (c *cluster) waveformOf(ctx context.Context, e *v1alpha1.Experiment, network v1alpha1.Network) (*v1alpha1.WaveformSpec, error) {
+	if w, inPlace := render.InPlace(network); inPlace {
+		return &w, nil
+	}
+	state, err := c.archive.State(ctx, string(e.UID))
+	if err != nil {
+		return nil, err
+	}
+	w, known := state.Plan.Waveforms[network.Waveform]
+	if !known {
+		return nil, fmt.Errorf("the record of the run lacks waveform %s of network %s, so that its keys are not known: vignette status -n %s %s tells how far the run is",
+			network.Waveform, network.Name, e.Namespace, e.Name)
+	}
+	return &w, nil
+}
+
+// assignment of a value to a key, as it was typed.
+type assignment struct{ key, value string }
+
+func (a assignment) String() string { return a.key + "=" + a.value }
+
+// wish is what is to change of a network. What its keys mean is known once the network's model is.
+type wish struct {
+	network, from, to string
+	assignments       []assignment
+}
+
+func (w *wish) arguments() (arguments []string) {
+	for _, a := range w.assignments {
+		arguments = append(arguments, a.String())
+	}
+	return arguments
+}
+
+// parseWish reads KEY=VALUE arguments, and refuses what is wrong whatever the network's model is.
+func parseWish(network, from, to string, arguments []string) (*wish, error) {
+	w := &wish{network: network, from: from, to: to}
 	for _, argument := range arguments {
-		key, value, found := strings.Cut(argument, "=")
-		setting := settings[key]
+		name, value, found := strings.Cut(argument, "=")
+		all := keyNames(models...)
 		switch {
 		case !found:
-			return change, fmt.Errorf("%q: want KEY=VALUE, such as delay=200ms; keys are %s", argument, strings.Join(settingNames, ", "))
-		case setting == nil:
-			return change, fmt.Errorf("%q: there is no key %s: want one of %s", argument, key, strings.Join(settingNames, ", "))
-		case slices.Contains(seen, key):
-			return change, fmt.Errorf("%q: %s is given twice: give it once", argument, key)
+			return nil, fmt.Errorf("%q: want KEY=VALUE, such as delay=200ms; keys are %s", argument, strings.Join(all, ", "))
+		case !slices.Contains(all, name):
+			return nil, fmt.Errorf("%q: there is no key %s: want one of %s", argument, name, strings.Join(all, ", "))
+		case slices.ContainsFunc(w.assignments, func(a assignment) bool { return a.key == name }):
+			return nil, fmt.Errorf("%q: %s is given twice: give it once", argument, name)
 		}
-		if err := setting(&change, value); err != nil {
-			return change, fmt.Errorf("%q: %w", argument, err)
-		}
-		seen = append(seen, key)
+		w.assignments = append(w.assignments, assignment{name, value})
 	}
-	if change.Silent != nil && (from != "" || to != "") {
-		return change, fmt.Errorf("silent is for the whole network: leave out --from and --to")
+	if len(arguments) == 0 {
+		return w, nil
 	}
-	if slices.Contains(seen, "loss") && slices.Contains(seen, "gilbertElliott") {
-		return change, fmt.Errorf("loss and gilbertElliott are two models of the same thing: give one of them")
+	model, err := w.someModel()
+	if err != nil {
+		return nil, err
 	}
-	return change, nil
+	_, err = w.as(model)
+	return w, err
 }
 
-func (c *cluster) set(ctx context.Context, experiment string, change v1alpha1.RadioChange, arguments []string, out io.Writer) error {
-	s, err := c.up(ctx, experiment, "vignette set "+change.Network+" "+strings.Join(arguments, " "))
+// someModel that has all of the keys: what it refuses of their values the others refuse as well.
+func (w *wish) someModel() (string, error) {
+	var keys []string
+	for _, a := range w.assignments {
+		for _, other := range keys {
+			if len(modelsWith(a.key, other)) == 0 {
+				return "", fmt.Errorf("%s is for networks of the model %s, and %s for %s: no network has both", other, inWords(modelsWith(other)), a.key, inWords(modelsWith(a.key)))
+			}
+		}
+		keys = append(keys, a.key)
+	}
+	return modelsWith(keys...)[0], nil
+}
+
+func inWords(names []string) string { return strings.Join(names, " and ") }
+
+// as is the change in a network of a model.
+func (w *wish) as(model string) (v1alpha1.RadioChange, error) {
+	change := v1alpha1.RadioChange{Network: w.network, From: w.from, To: w.to}
+	for _, a := range w.assignments {
+		i := slices.IndexFunc(keysOf[model], func(k key) bool { return k.name == a.key })
+		if i < 0 {
+			return change, fmt.Errorf("%q: network %s is of the model %s, which has no %s: want one of %s", a, w.network, model, a.key, strings.Join(keyNames(model), ", "))
+		}
+		if err := keysOf[model][i].set(&change, a.value); err != nil {
+			return change, fmt.Errorf("%q: %w", a, err)
+		}
+	}
+	return change, checkEnds(&change)
+}
+
+// checkEnds says what of a change cannot be limited to some nodes, and what of it is said twice.
+func checkEnds(c *v1alpha1.RadioChange) error {
+	switch {
+	case c.Silent != nil && (c.From != "" || c.To != ""):
+		return errors.New("silent is for the whole network: leave out --from and --to")
+	case c.To != "" && (c.Radio != nil || c.Schedule != "" || c.Jammer != nil):
+		return fmt.Errorf("--to %s: what a radio sends reaches everybody in range, so that nothing of it is for some receivers alone: leave out --to", c.To)
+	case c.From != "" && c.Schedule != "":
+		return fmt.Errorf("--from %s: a schedule is for the whole network: leave out --from", c.From)
+	case c.From != "" && c.Jammer != nil:
+		return fmt.Errorf("--from %s: a jammer is for the whole network: leave out --from", c.From)
+	case c.Link != nil && c.Link.Loss != nil && c.Link.GilbertElliott != nil:
+		return errors.New("loss and gilbertElliott are two models of the same thing: give one of them")
+	}
+	return nil
+}
+
+// in is the change in a network.
+func (w *wish) in(network v1alpha1.Network, waveform *v1alpha1.WaveformSpec) (v1alpha1.RadioChange, error) {
+	change, err := w.as(modelOf(waveform))
+	if err != nil {
+		return change, err
+	}
+	return change, checkEffect(&change, network, waveform)
+}
+
+// checkEffect says what of a change the network would take and come to nothing.
+func checkEffect(c *v1alpha1.RadioChange, network v1alpha1.Network, waveform *v1alpha1.WaveformSpec) error {
+	some := c.From != "" && c.From != v1alpha1.EveryNode
+	if r := c.Radio; some && r != nil && (r.Delay != nil || r.Jitter != nil) && network.Engine != v1alpha1.EngineEMANE {
+		return fmt.Errorf("--from %s: delay and jitter are one for all radios of a network: change them by a command of their own, without --from", c.From)
+	}
+	if r := c.Radio; r != nil && r.Rate != nil && waveform.TDMA != nil && len(waveform.TDMA.AdaptiveRates) > 0 {
+		return fmt.Errorf("rate=%s: the radios of network %s choose their rates by SINR, as its waveform has adaptiveRates: leave out rate", *r.Rate, network.Name)
+	}
+	if j := c.Jammer; j != nil && !j.Off && interferenceOf(waveform) == v1alpha1.InterferenceNone {
+		return fmt.Errorf("jammer=%s: network %s counts no interference, so that a jammer disturbs nobody: its waveform wants interference OutOfBand or All", j.Name, network.Name)
+	}
+	return nil
+}
+
+func interferenceOf(w *v1alpha1.WaveformSpec) v1alpha1.Interference {
+	switch {
+	case w.RFPipe != nil:
+		return cmp.Or(w.RFPipe.Interference, v1alpha1.InterferenceNone)
+	case w.TDMA != nil:
+		return cmp.Or(w.TDMA.Interference, v1alpha1.InterferenceAll)
+	}
+	return ""
+}
+
+func (c *cluster) set(ctx context.Context, experiment string, w *wish, out io.Writer) error {
+	s, err := c.up(ctx, experiment, "vignette set "+w.network+" "+strings.Join(w.arguments(), " "))
 	if err != nil {
 		return err
 	}
-	if err := s.checkChange(change); err != nil {
+	network, err := s.checkNames(w)
+	if err != nil {
+		return err
+	}
+	waveform, err := c.waveformOf(ctx, s.Experiment, network)
+	if err != nil {
+		return err
+	}
+	change, err := w.in(network, waveform)
+	if err != nil {
+		return err
+	}
+	typed := strings.Join(describeChange(change), " ")
+	if err := readSchedule(&change); err != nil {
 		return err
 	}
 	live := &v1alpha1.LiveChange{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: s.Name + "-"}}
 	live.Spec = v1alpha1.LiveChangeSpec{Experiment: s.Name, Changes: []v1alpha1.RadioChange{change}}
 	if err := c.kube.Create(ctx, live, client.FieldOwner(fieldManager)); err != nil {
-		return explainChange(err, arguments)
+		return explainChange(err, w.arguments())
 	}
 	err = c.await(ctx, live, "the change", func() ([]metav1.Condition, string) {
 		return live.Status.Conditions, v1alpha1.ConditionApplied
@@ -209,7 +294,7 @@ func (c *cluster) set(ctx context.Context, experiment string, change v1alpha1.Ra
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s: %s%s\n", change.Network, strings.Join(describeChange(change), " "), holdsFrom(live.Status.AppliesAt, s.Status.T0))
+	_, err = fmt.Fprintf(out, "%s: %s%s\n", w.network, typed, holdsFrom(live.Status.AppliesAt, s.Status.T0))
 	return err
 }
 
@@ -222,18 +307,24 @@ func explainChange(err error, arguments []string) error {
 	var refusals []error
 	for _, cause := range status.Status().Details.Causes {
 		// Such as spec.changes[0].link.loss: Invalid value: "string": must be a percentage
-		what, parts := cause.Field, strings.Split(cause.Field, ".")
-		for _, argument := range arguments {
-			if key, _, _ := strings.Cut(argument, "="); slices.Contains(parts, key) {
-				what = argument
-			}
-		}
-		refusals = append(refusals, fmt.Errorf("%s: %s", what, strings.TrimPrefix(cause.Message, `Invalid value: "string": `)))
+		refusals = append(refusals, fmt.Errorf("%s: %s", argumentOf(cause.Field, arguments), strings.TrimPrefix(cause.Message, `Invalid value: "string": `)))
 	}
 	if len(refusals) == 0 {
 		return explain(err)
 	}
 	return errors.Join(refusals...)
+}
+
+// argumentOf a field: the key that is its outermost part, as a jammer has a frequency as well. Without any it is the field.
+func argumentOf(field string, arguments []string) string {
+	for part := range strings.SplitSeq(field, ".") {
+		for _, argument := range arguments {
+			if key, _, _ := strings.Cut(argument, "="); key == part {
+				return argument
+			}
+		}
+	}
+	return field
 }
 
 // holdsFrom says from when a change holds, by the clock and by the experiment's.
@@ -248,82 +339,18 @@ func holdsFrom(at, t0 *metav1.MicroTime) string {
 	return text
 }
 
-// checkChange says what the experiment has none of.
-func (s *site) checkChange(change v1alpha1.RadioChange) error {
-	if _, err := s.network(change.Network); err != nil {
-		return err
+// checkNames says what the experiment has none of, and gives the network.
+func (s *site) checkNames(w *wish) (v1alpha1.Network, error) {
+	network, err := s.network(w.network)
+	if err != nil {
+		return network, err
 	}
-	for flag, name := range map[string]string{"--from": change.From, "--to": change.To} {
-		if known := s.groupNames(); name != "" && name != "*" && !slices.Contains(known, name) {
-			return fmt.Errorf("%s %s: there is no such group or node in experiment %s: want one of %s", flag, name, s.Name, some(known))
+	for flag, name := range map[string]string{"--from": w.from, "--to": w.to} {
+		if known := s.groupNames(); name != "" && name != v1alpha1.EveryNode && !slices.Contains(known, name) {
+			return network, fmt.Errorf("%s %s: there is no such group or node in experiment %s: want one of %s", flag, name, s.Name, some(known))
 		}
 	}
-	return nil
-}
-
-// describeChange is a change as it is typed.
-func describeChange(change v1alpha1.RadioChange) (parts []string) {
-	if change.From != "" {
-		parts = append(parts, "--from "+change.From)
-	}
-	if change.To != "" {
-		parts = append(parts, "--to "+change.To)
-	}
-	if l := change.Link; l != nil {
-		parts = append(parts, describePatch(*l)...)
-	}
-	if change.Silent != nil {
-		parts = append(parts, fmt.Sprintf("silent=%v", *change.Silent))
-	}
-	return parts
-}
-
-func describePatch(l v1alpha1.LinkPatch) (parts []string) {
-	parts = given(parts, "rate", l.Rate)
-	parts = given(parts, "delay", l.Delay)
-	parts = given(parts, "jitter", l.Jitter)
-	parts = given(parts, "jitterDistribution", l.JitterDistribution)
-	parts = given(parts, "reorder", l.Reorder)
-	parts = given(parts, "loss", l.Loss)
-	if g := l.GilbertElliott; g != nil {
-		values := []string{string(g.GoodToBad), string(g.BadToGood), string(g.LossInBad), string(g.LossInGood)}
-		values = slices.DeleteFunc(values, func(v string) bool { return v == "" })
-		parts = append(parts, "gilbertElliott="+strings.Join(values, ","))
-	}
-	parts = given(parts, "duplicate", l.Duplicate)
-	parts = given(parts, "limit", l.Limit)
-	return given(parts, "limitBytes", l.LimitBytes)
-}
-
-func given[T any](parts []string, key string, value *T) []string {
-	if value == nil {
-		return parts
-	}
-	return append(parts, fmt.Sprintf("%s=%v", key, *value))
-}
-
-// asPatch shows a whole model with the words of a change; what has no effect is left out.
-func asPatch(l v1alpha1.LinkModel) v1alpha1.LinkPatch {
-	patch := v1alpha1.LinkPatch{Rate: l.Rate, GilbertElliott: l.GilbertElliott, LimitBytes: l.LimitBytes}
-	if l.Delay.Std() != 0 {
-		patch.Delay = &l.Delay
-	}
-	if l.Jitter.Std() != 0 {
-		patch.Jitter, patch.JitterDistribution = &l.Jitter, &l.JitterDistribution
-	}
-	if l.Reorder {
-		patch.Reorder = &l.Reorder
-	}
-	if l.Loss.Fraction() != 0 {
-		patch.Loss = &l.Loss
-	}
-	if l.Duplicate.Fraction() != 0 {
-		patch.Duplicate = &l.Duplicate
-	}
-	if l.Limit != 0 {
-		patch.Limit = &l.Limit
-	}
-	return patch
+	return network, nil
 }
 
 // showNetwork tells what a network began with and what has been changed since.
@@ -341,19 +368,8 @@ func (c *cluster) showNetwork(ctx context.Context, experiment, name string, out 
 		return err
 	}
 	rows := table{left("FROM", "WHAT", "HOLDS")}
-	begin := func(what string, model *v1alpha1.LinkModel) {
-		if model != nil {
-			rows = append(rows, left("T0", what, strings.Join(describePatch(asPatch(*model)), " ")))
-		}
-	}
-	begin("link", network.Link)
-	if network.Waveform != "" {
-		waveform := state.Plan.Waveforms[network.Waveform]
-		begin("waveform "+network.Waveform, waveform.Link)
-		begin("its downlink, from "+strings.Join(network.Base, ", "), waveform.Downlink)
-	}
-	for _, l := range network.Links {
-		begin("link --from "+l.From+" --to "+l.To, &l.LinkModel)
+	for _, b := range beginnings(network, state.Plan.Waveforms) {
+		rows = append(rows, left("T0", b.what, strings.Join(b.holds, " ")))
 	}
 	for _, change := range changesOf(s.Spec.Timeline, state.Plan.LiveChanges, name) {
 		rows = append(rows, left("T0 + "+change.at.String(), change.what, strings.Join(describeChange(change.RadioChange), " ")))
