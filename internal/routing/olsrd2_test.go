@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -205,29 +206,62 @@ func ways(t *testing.T, n *radiotest.Node) map[string]string {
 	return found
 }
 
-// inLine is what the nodes of a line have, and those of its parts when it is broken after a node.
-func (a *air) inLine(n int, brokenAfter int) map[string]string {
-	want := map[string]string{}
-	for to := 1; to <= len(a.nodes); to++ {
-		if to == n || brokenAfter > 0 && (to <= brokenAfter) != (n <= brokenAfter) {
-			continue
+// distances in hops from a node, counted from 1, to all; 0 for out of reach.
+func (a *air) distances(from int) []int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found, reached := make([]int, len(a.nodes)+1), []int{from}
+	for len(reached) > 0 {
+		at := reached[0]
+		reached = reached[1:]
+		for to := 1; to <= len(a.nodes); to++ {
+			if a.sees[[2]int{at - 1, to - 1}] && to != from && found[to] == 0 {
+				found[to] = found[at] + 1
+				reached = append(reached, to)
+			}
 		}
-		via := fmt.Sprintf("198.18.0.%d", n+map[bool]int{true: 1, false: -1}[to > n])
-		if to == n+1 || to == n-1 {
-			via = "direct"
-		}
-		want[fmt.Sprintf("198.18.0.%d", to)] = via
 	}
-	return want
+	return found
 }
 
-// converge waits until all have the routes of a line that is broken after a node, 0 for nowhere.
-func (a *air) converge(t *testing.T, brokenAfter int) {
+// wrong tells what of a node's routes is not on a way of least hops, or missing, or too much; "" for nothing.
+func (a *air) wrong(t *testing.T, n int) string {
+	t.Helper()
+	got, far := ways(t, a.nodes[n-1]), a.distances(n)
+	for to := 1; to <= len(a.nodes); to++ {
+		via, there := got[address(to)]
+		switch {
+		case to == n || !there && far[to] == 0:
+			continue
+		case far[to] == 0:
+			return fmt.Sprintf("a route to node %d, which is out of reach", to)
+		case !there:
+			return fmt.Sprintf("no route to node %d, %d hops away", to, far[to])
+		case via == "direct" && far[to] == 1:
+			continue
+		}
+		next := 0
+		for other := 1; other <= len(a.nodes); other++ {
+			if via == address(other) {
+				next = other
+			}
+		}
+		if next == 0 || far[next] != 1 || a.distances(next)[to] != far[to]-1 {
+			return fmt.Sprintf("the route to node %d, %d hops away, leads to %v", to, far[to], via)
+		}
+	}
+	return ""
+}
+
+func address(n int) string { return fmt.Sprintf("198.18.0.%d", n) }
+
+// converge waits until all have the routes of what the nodes see.
+func (a *air) converge(t *testing.T, what string) {
 	t.Helper()
 	began := time.Now()
 	for n := 1; n <= len(a.nodes); {
-		got, want := ways(t, a.nodes[n-1]), a.inLine(n, brokenAfter)
-		if fmt.Sprint(got) == fmt.Sprint(want) {
+		problem := a.wrong(t, n)
+		if problem == "" {
 			n++
 			continue
 		}
@@ -235,11 +269,11 @@ func (a *air) converge(t *testing.T, brokenAfter int) {
 			for n, i := range a.ours {
 				t.Logf("node %d: %+v\n%+v", n, i.Tables(), i.counters())
 			}
-			t.Fatalf("after a minute node %d has %v; want %v", n, got, want)
+			t.Fatalf("%s: after a minute node %d has still %s", what, n, problem)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Logf("line broken after node %d (0: whole): all nodes have their routes after %v", brokenAfter, time.Since(began).Round(10*time.Millisecond))
+	t.Logf("%s: all nodes have their routes after %v", what, time.Since(began).Round(10*time.Millisecond))
 }
 
 // reaches sends datagrams from one node to another until one arrives.
@@ -247,13 +281,13 @@ func (a *air) reaches(t *testing.T, from, to int, patience time.Duration) bool {
 	t.Helper()
 	var at net.PacketConn
 	var out net.Conn
-	address := fmt.Sprintf("198.18.0.%d:7000", to)
-	err := netns.Do(a.nodes[to-1].Namespace, func() (err error) { at, err = net.ListenPacket("udp4", address); return err })
+	there := address(to) + ":7000"
+	err := netns.Do(a.nodes[to-1].Namespace, func() (err error) { at, err = net.ListenPacket("udp4", there); return err })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer at.Close()
-	if err := netns.Do(a.nodes[from-1].Namespace, func() (err error) { out, err = net.Dial("udp4", address); return err }); err != nil {
+	if err := netns.Do(a.nodes[from-1].Namespace, func() (err error) { out, err = net.Dial("udp4", there); return err }); err != nil {
 		return false // no route
 	}
 	defer out.Close()
@@ -313,52 +347,59 @@ func (a *air) checkAirtime(t *testing.T) {
 	}
 }
 
+// ends of links of a line, or a ring, of so many nodes.
+func line(count int) (links [][2]int) {
+	for n := 1; n < count; n++ {
+		links = append(links, [2]int{n, n + 1})
+	}
+	return links
+}
+
+func ring(count int) [][2]int { return append(line(count), [2]int{1, count}) }
+
 func TestOursAndOlsrd2FormOneNetwork(t *testing.T) {
 	program := olsrd2(t)
 	for _, c := range []struct {
 		name   string
-		ours   []int // of the nodes in a line, the others are olsrd2's
+		links  [][2]int
 		nodes  int
+		ours   []int  // of the nodes, the others are olsrd2's
+		broken [2]int // a link that goes and comes
+		across [2]int // nodes that only that link joins, or that are far apart
 		metric olsr.Metric
 		theirs string
 	}{
-		{"hop count, ours first", []int{1, 3}, 4, olsr.HopCount, "constant_metric"},
-		{"hop count, ours in the middle", []int{2, 3}, 5, olsr.HopCount, "constant_metric"},
-		{"directional airtime, ours first", []int{1, 3}, 4, olsr.DAT, "ff_dat_metric"},
-		{"directional airtime, ours at the ends", []int{1, 5}, 5, olsr.DAT, "ff_dat_metric"},
+		{"a line by hop count, ours first", line(4), 4, []int{1, 3}, [2]int{2, 3}, [2]int{1, 4}, olsr.HopCount, "constant_metric"},
+		{"a line by hop count, ours in the middle", line(5), 5, []int{2, 3}, [2]int{2, 3}, [2]int{1, 5}, olsr.HopCount, "constant_metric"},
+		{"a ring with chords by hop count, every other one ours", append(ring(8), [2]int{1, 4}, [2]int{2, 7}, [2]int{3, 6}), 8, []int{1, 3, 5, 7},
+			[2]int{1, 4}, [2]int{1, 5}, olsr.HopCount, "constant_metric"},
+		{"a line by directional airtime, ours first", line(4), 4, []int{1, 3}, [2]int{2, 3}, [2]int{1, 4}, olsr.DAT, "ff_dat_metric"},
+		{"a line by directional airtime, ours at the ends", line(5), 5, []int{1, 5}, [2]int{2, 3}, [2]int{1, 5}, olsr.DAT, "ff_dat_metric"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if plugins, _ := exec.Command(program, "--version").CombinedOutput(); !bytes.Contains(plugins, []byte(c.theirs)) {
 				t.Skipf("this olsrd2 is built without the plugin %s", c.theirs)
 			}
 			a := newAir(t, c.nodes)
-			host, err := NewHost(slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
+			a.run(t, program, c.ours, c.metric, c.theirs)
+			for _, ends := range c.links {
+				a.see(ends[0], ends[1], true)
 			}
-			t.Cleanup(func() { _ = host.Close() })
-			for _, n := range c.ours {
-				a.ours[n] = runOurs(t, host, a.nodes[n-1], c.metric)
-			}
-			for n := 1; n <= c.nodes; n++ {
-				if a.ours[n] == nil {
-					runTheirs(t, program, a.nodes[n-1], c.theirs)
+			a.converge(t, "from the start")
+			for _, ends := range [][2]int{c.across, {c.across[1], c.across[0]}} {
+				if !a.reaches(t, ends[0], ends[1], 5*time.Second) {
+					t.Errorf("node %d does not reach node %d", ends[0], ends[1])
 				}
-				a.see(n, n+1, n < c.nodes)
 			}
-			a.converge(t, 0)
-			if !a.reaches(t, 1, c.nodes, 5*time.Second) || !a.reaches(t, c.nodes, 1, 5*time.Second) {
-				t.Error("the ends of the line do not reach each other")
+			a.see(c.broken[0], c.broken[1], false)
+			a.converge(t, "after a link broke")
+			if there := a.distances(c.across[0])[c.across[1]] > 0; a.reaches(t, c.across[0], c.across[1], 500*time.Millisecond) != there {
+				t.Errorf("with a link broken, node %d reaches node %d: %v; want %v", c.across[0], c.across[1], !there, there)
 			}
-			a.see(2, 3, false)
-			a.converge(t, 2)
-			if a.reaches(t, 1, c.nodes, 300*time.Millisecond) {
-				t.Error("a datagram crossed the broken line")
-			}
-			a.see(2, 3, true)
-			a.converge(t, 0)
-			if !a.reaches(t, 1, c.nodes, 5*time.Second) {
-				t.Error("the ends do not reach each other after the line was mended")
+			a.see(c.broken[0], c.broken[1], true)
+			a.converge(t, "after it was mended")
+			if !a.reaches(t, c.across[0], c.across[1], 5*time.Second) {
+				t.Errorf("node %d does not reach node %d after the link was mended", c.across[0], c.across[1])
 			}
 			for n, i := range a.ours {
 				if refused := i.counters().Refused; refused > 0 {
@@ -370,6 +411,23 @@ func TestOursAndOlsrd2FormOneNetwork(t *testing.T) {
 			}
 			a.dissect(t)
 		})
+	}
+}
+
+// run has the nodes route, by our router and olsrd2.
+func (a *air) run(t *testing.T, program string, ours []int, metric olsr.Metric, theirs string) {
+	t.Helper()
+	host, err := NewHost(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = host.Close() })
+	for n := 1; n <= len(a.nodes); n++ {
+		if slices.Contains(ours, n) {
+			a.ours[n] = runOurs(t, host, a.nodes[n-1], metric)
+		} else {
+			runTheirs(t, program, a.nodes[n-1], theirs)
+		}
 	}
 }
 
