@@ -16,8 +16,10 @@ type Clock struct {
 	Offset, Uncertainty time.Duration
 	// RoundTrip of the exchange that Offset is from.
 	RoundTrip time.Duration
-	// RealtimeOffset is the peer's CLOCK_REALTIME less ours.
+	// RealtimeOffset is the peer's CLOCK_REALTIME less ours, and Epoch the peer's CLOCK_REALTIME less our other clock, in
+	// nanoseconds; a step of our CLOCK_REALTIME does not show in Epoch.
 	RealtimeOffset time.Duration
+	Epoch          int64
 	// Known tells that there was an exchange at all.
 	Known bool
 }
@@ -57,7 +59,7 @@ func (f *clockFilter) at(now, realtime int64) (best Clock) {
 		bound := time.Duration(float64(e.roundTrip())/2 + wander*float64(now-e.received))
 		if !best.Known || bound < best.Uncertainty {
 			best = Clock{Known: true, Offset: time.Duration(e.offset()), Uncertainty: bound, RoundTrip: time.Duration(e.roundTrip()),
-				RealtimeOffset: time.Duration(e.offset() + e.realtime - realtime)}
+				RealtimeOffset: time.Duration(e.offset() + e.realtime - realtime), Epoch: e.offset() + e.realtime}
 		}
 	}
 	return best

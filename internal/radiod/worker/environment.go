@@ -8,9 +8,12 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// air is what lies between a network's radios: pathloss and jamming as functions of time. It is asked on the thread of the
-// network's loop, and told by whoever prepares what comes.
-type air struct{ track atomic.Pointer[track] }
+// air is what lies between a network's radios: pathloss and jamming as functions of time, and the clock that their time slots
+// go by. It is asked on the thread of the network's loop, and told by whoever prepares what comes.
+type air struct {
+	track atomic.Pointer[track]
+	clock slotClock
+}
 
 // Pathloss from one port to another in dB; unknown where nothing can be received. It implements phy.Environment.
 func (a *air) Pathloss(from, to *radio.Port, now int64) (dB float64, known bool) {

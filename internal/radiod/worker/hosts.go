@@ -46,8 +46,10 @@ type HostsOptions struct {
 	Key           peers.PrivateKey
 	Conn          peers.Conn
 	Manager       *Manager
-	// Told gives the time that other hosts are told for one of CLOCK_MONOTONIC; nil for that itself. Tests skew it.
-	Told func(monotonic int64) int64
+	// Told gives the time that other hosts are told for one of CLOCK_MONOTONIC; nil for that itself. Realtime gives the time of
+	// the Unix epoch that they are told in nanoseconds; nil for CLOCK_REALTIME. Tests skew them.
+	Told     func(monotonic int64) int64
+	Realtime func() int64
 	// MTU of the path to another host; nil asks the kernel.
 	MTU func(to netip.AddrPort) int
 }
@@ -58,10 +60,9 @@ type spread struct {
 	runUID  string
 	object  *v1alpha1.RadioNetwork
 	running *radio.Network
+	clock   *slotClock
 	hosts   map[string]*farHost
 	ports   map[int]*farPort // by NEM id
-	// apart are hosts with members that this network's waveform cannot reach.
-	apart []string
 }
 
 type farPort struct {
@@ -99,10 +100,13 @@ func NewHosts(o HostsOptions) *Hosts {
 	if o.Told == nil {
 		o.Told = func(monotonic int64) int64 { return monotonic }
 	}
+	if o.Realtime == nil {
+		o.Realtime = clock.Realtime
+	}
 	h := &Hosts{HostsOptions: o, spreads: map[string]*spread{}, byID: map[networkID]*spread{}, known: map[string]peers.Address{},
 		lost: map[string]lostHost{}, counted: map[string]*hostCounters{}, leaving: map[string]time.Time{}}
 	h.peers = peers.New(peers.Options{Host: o.Host, Key: o.Key, Conn: o.Conn, MTU: o.MTU, Now: func() int64 { return o.Told(clock.Monotonic()) },
-		Realtime: clock.Realtime, Receive: h.receive, Changed: h.changed, Log: o.Manager.Log})
+		Realtime: o.Realtime, Receive: h.receive, Changed: h.changed, Log: o.Manager.Log})
 	o.Manager.hosts.Store(h)
 	return h
 }
@@ -132,12 +136,8 @@ func (m *Manager) connect(uid string, n *network) {
 		s = &spread{id: networkIDOf(uid), hosts: map[string]*farHost{}, ports: map[int]*farPort{}}
 		h.spreads[uid], h.byID[s.id] = s, s
 	}
-	s.object, s.running, s.runUID = n.object, n.running, string(n.object.Spec.Experiment.UID)
+	s.object, s.running, s.clock, s.runUID = n.object, n.running, &n.air.clock, string(n.object.Spec.Experiment.UID)
 	wanted := h.wanted(n.object)
-	if !crossesHosts(&n.object.Spec.Waveform) {
-		h.keepApart(s, wanted)
-		return
-	}
 	for name := range s.hosts {
 		if !slices.Contains(slices.Collect(maps.Values(wanted)), name) {
 			delete(s.hosts, name)
@@ -150,31 +150,6 @@ func (m *Manager) connect(uid string, n *network) {
 	}
 	h.tellPeers()
 	h.place(s, wanted)
-}
-
-// crossesHosts tells that a waveform's model is a radio.Hearer.
-func crossesHosts(w *v1alpha1.WaveformSpec) bool { return w.TDMA == nil }
-
-// keepApart says where members are that cannot be reached, in the status and in the results; the lock is held.
-func (h *Hosts) keepApart(s *spread, wanted map[int]string) {
-	before := s.apart
-	s.apart = slices.Compact(slices.Sorted(maps.Values(wanted)))
-	if len(s.apart) == 0 || slices.Equal(s.apart, before) {
-		return
-	}
-	gap := runapi.RadioGap{TimeNanoseconds: clock.Realtime(), FromNanoseconds: clock.Realtime(), Gap: gapUnreachable, Reason: s.apartness(h.Host)}
-	uid := s.runUID
-	go func() { // a Recorder may take long, and the manager waits
-		if err := h.Manager.Recorder.Record(uid, []runapi.RadioGap{gap}, nil); err != nil {
-			h.Manager.Log.Error("record hosts that are apart", "run", uid, "error", err)
-		}
-	}()
-	h.Manager.Changed(s.object)
-}
-
-func (s *spread) apartness(host string) string {
-	return fmt.Sprintf("network %s has nodes on hosts %s and %s: tdma does not carry frames between hosts: have all its nodes on one",
-		s.object.Spec.Network, host, strings.Join(s.apart, ", "))
 }
 
 // wanted are a network's members on other hosts by NEM id, where they can be reached.
@@ -303,6 +278,11 @@ func (h *Hosts) receive(from string, message []byte) {
 	h.wiring.RLock()
 	s := h.byID[id]
 	known := s != nil && s.ports[shipment.Source] != nil && s.ports[shipment.Source].host.name == from
+	var running *radio.Network
+	var slots *slotClock
+	if known {
+		running, slots = s.running, s.clock
+	}
 	h.wiring.RUnlock()
 	if !known || peer == nil {
 		counted.unusable.Add(1)
@@ -314,15 +294,26 @@ func (h *Hosts) receive(from string, message []byte) {
 		return
 	}
 	now := clock.Monotonic()
-	difference := now - h.Told(now) - int64(there.Offset)
-	shipment.Sent, shipment.Start, shipment.Due = shipment.Sent+difference, shipment.Start+difference, shipment.Due+difference
+	translate(shipment, now-h.Told(now)-int64(there.Offset))
+	if !slots.agrees(shipment) {
+		counted.unusable.Add(1)
+		return
+	}
 	if late := now - shipment.Due; late > 0 {
 		counted.late.Add(1)
 		for worst := counted.worst.Load(); late > worst && !counted.worst.CompareAndSwap(worst, late); worst = counted.worst.Load() {
 			continue
 		}
 	}
-	s.running.Hear(shipment)
+	running.Hear(shipment)
+}
+
+// translate moves a transmission's times to another clock's.
+func translate(s *radio.Shipment, difference int64) {
+	s.Sent, s.Start, s.Due = s.Sent+difference, s.Start+difference, s.Due+difference
+	for i := range s.Parts {
+		s.Parts[i].Sent += difference
+	}
 }
 
 // describeHost adds to this host's entry in a network's status what other hosts need, and what is wrong with them.
@@ -363,9 +354,6 @@ func (h *Hosts) trouble(uid string) string {
 		return ""
 	}
 	var all []string
-	if len(s.apart) > 0 {
-		all = append(all, s.apartness(h.Host))
-	}
 	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
 		if l, ok := h.lost[name]; ok {
 			all = append(all, fmt.Sprintf("host %s: not reachable since %s", name, time.Unix(0, l.since).UTC().Format(time.RFC3339Nano)))

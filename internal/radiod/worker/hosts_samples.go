@@ -15,10 +15,25 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
+// followInterval is how often slots are told the time: clocks that drift by 100 ppm differ by 10 µs after it.
+const followInterval = 100 * time.Millisecond
+
 // Run talks to other hosts until ctx ends, and writes down once a second what is known of them; a nil sampler writes nothing.
 func (h *Hosts) Run(ctx context.Context, sampler *Sampler) error {
 	var wait sync.WaitGroup
 	defer wait.Wait()
+	wait.Go(func() {
+		ticker := time.NewTicker(followInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				h.followClocks()
+			}
+		}
+	})
 	wait.Go(func() {
 		ticker := time.NewTicker(sampleInterval)
 		defer ticker.Stop()
@@ -109,7 +124,7 @@ var (
 	hostNotSent     = hostMetric("not_sent_total", "Transmissions that could not be sent to another host.")
 	hostReceived    = hostMetric("received_total", "Transmissions received from another host.")
 	hostLate        = hostMetric("late_total", "Transmissions of another host that came after they were due.")
-	hostUnusable    = hostMetric("unusable_total", "Transmissions of another host with a network or source that was not known, or before its clock was.")
+	hostUnusable    = hostMetric("unusable_total", "Transmissions of another host with a network or source that was not known, before its clock was, or in a time slot that lay elsewhere by this host's clock.")
 	hostMissing     = hostMetric("missing_datagrams_total", "Datagrams of another host that were lost on the way.")
 	hostRejected    = prometheus.NewDesc("vignette_radio_host_rejected_total", "Datagrams that were no other host's, or replayed.", nil, nil)
 )

@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/runapi"
@@ -62,7 +65,15 @@ type site struct {
 	gaps  *gapNotes
 }
 
-func newSite(t *testing.T, name string, cut *atomic.Bool, skew time.Duration) *site {
+// skewed clocks are ahead, and drift by parts of a second in a second.
+type skewed struct {
+	ahead time.Duration
+	drift float64
+	// realtime is what CLOCK_REALTIME is ahead as well.
+	realtime time.Duration
+}
+
+func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewed) *site {
 	t.Helper()
 	s := &site{Manager: newManager(t), gaps: &gapNotes{}}
 	s.Recorder = s.gaps
@@ -74,8 +85,12 @@ func newSite(t *testing.T, name string, cut *atomic.Bool, skew time.Duration) *s
 	if err != nil {
 		t.Fatal(err)
 	}
+	began := clock.Monotonic()
 	s.hosts = NewHosts(HostsOptions{Host: name, Address: conn.LocalAddr().String(), Key: key, Conn: &cable{conn, cut}, Manager: s.Manager,
-		Told: func(monotonic int64) int64 { return monotonic + int64(skew) }, MTU: func(netip.AddrPort) int { return 1400 }})
+		Told: func(monotonic int64) int64 {
+			return monotonic + int64(skew.ahead) + int64(skew.drift*float64(monotonic-began))
+		},
+		Realtime: func() int64 { return clock.Realtime() + int64(skew.realtime) }, MTU: func(netip.AddrPort) int { return 1400 }})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wait sync.WaitGroup
 	wait.Go(func() { _ = s.hosts.Run(ctx, nil) })
@@ -105,33 +120,68 @@ func publish(t *testing.T, n *v1alpha1.RadioNetwork, sites ...*site) {
 }
 
 // together is a network of two nodes on two hosts, one of which has another clock.
-func together(t *testing.T, delay v1alpha1.Duration) (a, b *site, here, there *pod, n *v1alpha1.RadioNetwork, cut *atomic.Bool) {
+func together(t *testing.T, waveform v1alpha1.WaveformSpec) (a, b *site, here, there *pod, n *v1alpha1.RadioNetwork, cut *atomic.Bool) {
 	t.Helper()
 	cut = &atomic.Bool{}
-	a, b = newSite(t, "host-a", cut, 0), newSite(t, "host-b", cut, 250*time.Millisecond)
+	a, b = newSite(t, "host-a", cut, skewed{}), newSite(t, "host-b", cut, skewed{ahead: 250 * time.Millisecond})
 	n = networkOf("run-1", "vhf", "pod-1", "pod-2")
-	n.Spec.Waveform.Link.Delay = delay
+	n.Spec.Waveform = waveform
+	for i := range n.Spec.Members {
+		n.Spec.Members[i].Position = northOf(i, 100)
+	}
+	pods := spreadOver(t, n, a, b)
+	return a, b, pods[0], pods[1], n, cut
+}
+
+// northOf is a place in a line of places that are so far apart.
+func northOf(index int, metres float64) *v1alpha1.Position {
+	const metresPerDegree = 111.2e3
+	return &v1alpha1.Position{Latitude: v1alpha1.Degrees(fmt.Sprintf("%.6f", 58+float64(index)*metres/metresPerDegree)), Longitude: "8"}
+}
+
+// spreadOver attaches a network's nodes to sites in turn, which know each other's clocks then.
+func spreadOver(t *testing.T, n *v1alpha1.RadioNetwork, sites ...*site) (pods []*pod) {
+	t.Helper()
 	n.Generation = 1
-	for _, s := range []*site{a, b} {
+	for _, s := range sites {
 		if err := s.SetNetwork(n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	here, there = newPod(t, "pod-1"), newPod(t, "pod-2")
-	here.attach(t, a.Manager, "vhf")
-	there.attach(t, b.Manager, "vhf")
-	publish(t, n, a, b)
-	known := func(s *site, host string) bool {
-		peer := s.hosts.peers.Peer(host)
-		return peer != nil && peer.Clock().Known
+	for i := range n.Spec.Members {
+		pods = append(pods, newPod(t, string(n.Spec.Members[i].PodUID)))
+		pods[i].attach(t, sites[i%len(sites)].Manager, "vhf")
 	}
-	eventually(t, "the hosts know each other's clocks", func() bool { return known(a, "host-b") && known(b, "host-a") })
-	return a, b, here, there, n, cut
+	publish(t, n, sites...)
+	for _, s := range sites {
+		for _, other := range sites {
+			if s == other {
+				continue
+			}
+			eventually(t, s.hosts.Host+" knows the clock of "+other.hosts.Host, func() bool {
+				peer := s.hosts.peers.Peer(other.hosts.Host)
+				return peer != nil && peer.Clock().Known
+			})
+		}
+		s.hosts.followClocks()
+	}
+	return pods
+}
+
+func linkOf(delay v1alpha1.Duration) v1alpha1.WaveformSpec {
+	return v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: delay, Loss: "0%", Limit: 1000}}
+}
+
+// slotsOf a waveform that takes the pathloss from positions.
+func slotsOf(slot v1alpha1.Duration) v1alpha1.WaveformSpec {
+	w := tdmaOf()
+	w.TDMA.PHY.Pathloss, w.TDMA.Structure.SlotDuration = v1alpha1.PathlossFreeSpace, slot
+	return w
 }
 
 func TestFramesCrossHostsAtTheModelsTimeWhateverTheirClocksShow(t *testing.T) {
 	const delay = 60 * time.Millisecond
-	a, b, here, there, n, _ := together(t, "60ms")
+	a, b, here, there, n, _ := together(t, linkOf("60ms"))
 	at := there.listenUDP(t, "198.18.9.2:4000")
 	from := here.listenUDP(t, "198.18.9.1:4001")
 	to, _ := net.ResolveUDPAddr("udp4", "198.18.9.2:4000")
@@ -177,13 +227,27 @@ func TestFramesCrossHostsAtTheModelsTimeWhateverTheirClocksShow(t *testing.T) {
 }
 
 func TestALostHostShowsInTheStatusAndTheResults(t *testing.T) {
-	a, b, _, _, n, cut := together(t, "1ms")
+	for name, waveform := range map[string]v1alpha1.WaveformSpec{"link": linkOf("1ms"), "tdma": slotsOf("20ms")} {
+		t.Run(name, func(t *testing.T) { losesAHost(t, waveform) })
+	}
+}
+
+func losesAHost(t *testing.T, waveform v1alpha1.WaveformSpec) {
+	t.Helper()
+	a, b, here, there, n, cut := together(t, waveform)
+	at := there.listenUDP(t, "0.0.0.0:7000")
+	if !reaches(t, here, at) {
+		t.Error("nothing goes from host to host")
+	}
 	cut.Store(true)
 	eventually(t, "both record it", func() bool { return len(a.gaps.unreachable()) == 1 && len(b.gaps.unreachable()) == 1 })
 	var status hostStatus
 	a.describeHost(string(n.UID), &status)
 	if !strings.Contains(status.message, "host host-b: not reachable since 2") {
 		t.Errorf("message %q; want it to name host-b", status.message)
+	}
+	if reaches(t, here, at) {
+		t.Error("a frame went to a lost host")
 	}
 	cut.Store(false)
 	eventually(t, "the gap ends", func() bool { return len(a.gaps.unreachable()) == 2 })
@@ -195,10 +259,20 @@ func TestALostHostShowsInTheStatusAndTheResults(t *testing.T) {
 	if strings.Contains(a.hosts.trouble(string(n.UID)), "reachable") {
 		t.Error("the message stays")
 	}
+	eventually(t, "frames go from host to host again", func() bool { return reaches(t, here, at) })
+}
+
+// reaches tells whether a broadcast arrives at a socket.
+func reaches(t *testing.T, from *pod, at *net.UDPConn) bool {
+	t.Helper()
+	from.sendBroadcasts(t, 1)
+	_ = at.SetReadDeadline(time.Now().Add(patience))
+	_, _, err := at.ReadFrom(make([]byte, 16))
+	return err == nil
 }
 
 func TestAHostWithoutNodesLeavesAndIsNotTakenForLost(t *testing.T) {
-	a, b, _, _, n, _ := together(t, "1ms")
+	a, b, _, _, n, _ := together(t, linkOf("1ms"))
 	if err := b.removeIf(memberKey{"pod-2", "vhf"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -212,44 +286,26 @@ func TestAHostWithoutNodesLeavesAndIsNotTakenForLost(t *testing.T) {
 	}
 }
 
-func TestATDMANetworkOnTwoHostsSaysThatItIsApart(t *testing.T) {
-	a, b, _, _, n, _ := together(t, "1ms")
-	n.Generation, n.Spec.Waveform = 0, v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{}}
-	h := a.hosts
-	for _, s := range []*site{a, b} {
-		entry := v1alpha1.RadioNetworkHost{Host: s.hosts.Host, NEMs: []int32{1}, Peer: &v1alpha1.RadioPeer{Address: s.hosts.Address,
-			Key: base64.StdEncoding.EncodeToString(make([]byte, peers.KeyLength))}}
-		n.Status.Hosts = append(n.Status.Hosts, entry)
-	}
-	h.wiring.Lock()
-	s := h.spreads[string(n.UID)]
-	s.object = n
-	h.keepApart(s, h.wanted(n))
-	h.keepApart(s, h.wanted(n))
-	h.wiring.Unlock()
-	want := "network vhf has nodes on hosts host-a and host-b: tdma does not carry frames between hosts"
-	if trouble := h.trouble(string(n.UID)); !strings.HasPrefix(trouble, want) {
-		t.Errorf("message %q; want %q", trouble, want)
-	}
-	eventually(t, "the results say so once", func() bool { return len(a.gaps.unreachable()) == 1 })
-}
-
 func TestWrittenShipmentsAreReadAsTheyWere(t *testing.T) {
 	same := func(x int64) int64 { return x + 5 }
 	for name, s := range map[string]radio.Shipment{
 		"a frame for all":   {Source: 65534, Index: 7, Sent: 1, Start: 2, Due: 3, Bytes: 3, Data: []byte{1, 2, 3}},
 		"a frame for some":  {Source: 1, Receivers: []uint16{2, 65534}, Due: -9, Bytes: 1, Data: []byte{9}},
 		"only interference": {Source: 3, FrequencyHertz: 2.4e9, PowerDBm: -3.5, RateBitsPerSecond: 1e6, Bytes: 900},
+		"a slot": {Source: 3, Slot: 1 << 40, SlotDuration: 4, OnAir: 3, Start: 5, Due: 9, Bytes: 40, Parts: []radio.Part{
+			{Destination: 0xffffffffffff, Class: 4, Sequence: 1 << 33, Offset: 3, Bytes: 2, Last: true, Sent: -7, Data: []byte{1, 2, 3, 4, 5}},
+			{Destination: 0x020200000001, Bytes: 20, Sent: 8}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id, got, err := parseShipment(appendShipment(nil, networkIDOf("uid"), &s, same))
 			if err != nil || id != networkIDOf("uid") {
 				t.Fatalf("%x: %v", id, err)
 			}
-			if got.Source != s.Source || got.Index != s.Index || got.Due != s.Due+5 || got.Sent != s.Sent+5 || got.Start != s.Start+5 ||
-				!slices.Equal(got.Receivers, s.Receivers) || !slices.Equal(got.Data, s.Data) || got.Bytes != s.Bytes ||
-				got.FrequencyHertz != s.FrequencyHertz || got.PowerDBm != s.PowerDBm || got.RateBitsPerSecond != s.RateBitsPerSecond {
-				t.Errorf("read %+v; want %+v", got, s)
+			want := s
+			want.Parts = slices.Clone(s.Parts)
+			translate(&want, 5)
+			if !reflect.DeepEqual(*got, want) {
+				t.Errorf("read %+v; want %+v", *got, want)
 			}
 		})
 	}
@@ -279,6 +335,7 @@ func TestOtherHostsEntriesAreChecked(t *testing.T) {
 func FuzzParseShipment(f *testing.F) {
 	f.Add(appendShipment(nil, networkIDOf("uid"), &radio.Shipment{Receivers: []uint16{1}, Bytes: 1, Data: []byte{1}}, func(x int64) int64 { return x }))
 	f.Add([]byte{shipmentVersion})
+	f.Add(appendShipment(nil, networkIDOf("uid"), &radio.Shipment{Parts: []radio.Part{{Bytes: 1}, {Last: true, Bytes: 1, Data: []byte{1, 2}}}}, func(x int64) int64 { return x }))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if _, s, err := parseShipment(b); err == nil && len(s.Data) > 0 && len(s.Data) != s.Bytes {
 			t.Errorf("a frame of %d bytes has %d", s.Bytes, len(s.Data))

@@ -30,7 +30,7 @@ func newTDMA(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChang
 	if err != nil {
 		return nil, fmt.Errorf("waveform: %w", err)
 	}
-	s := &slots{radios: newRadios(spec, w.Rate), config: tdma.Config{Seed: spec.Seed, Environment: air, Schedule: first,
+	s := &slots{radios: newRadios(spec, w.Rate), config: tdma.Config{Seed: spec.Seed, Environment: air, Schedule: first, EpochOffset: air.clock.offset,
 		Interference: interferenceOf(cmp.Or(w.Interference, v1alpha1.InterferenceAll)), PCR: curve, Queue: queueOf(&w.Queue)}}
 	for _, r := range w.AdaptiveRates {
 		s.config.AdaptiveRates = append(s.config.AdaptiveRates, tdma.Rate{BitsPerSecond: uint64(r.Rate.BitsPerSecond()), SINRDB: r.SINR.DB()})
