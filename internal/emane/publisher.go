@@ -68,13 +68,14 @@ func (p *Publisher) PublishSchedule(s *tdma.Schedule, nems []int) error {
 }
 
 // Replay publishes a feed from a moment of the scenario on, which is now, until the context ends: what changes when it changes,
-// and everything again in each interval, for processes that have started since.
-func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, interval time.Duration) error {
+// and everything again in each interval, for processes that have started since. A moment before 0 is as 0. late, which may be nil,
+// is told how much later than its time each change was published.
+func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, interval time.Duration, late func(time.Duration)) error {
 	began, again := time.Now(), time.NewTicker(interval)
 	defer again.Stop()
 	for {
 		now := from + time.Since(began)
-		events, next, more, err := f.Changes(now)
+		events, next, more, err := f.Changes(max(now, 0))
 		if err != nil {
 			return err
 		}
@@ -93,6 +94,9 @@ func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, int
 				return err
 			}
 		case <-wait:
+			if late != nil {
+				late(from + time.Since(began) - next)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/xml"
 	"fmt"
+	"hash/fnv"
 	"net/netip"
 	"path"
 	"strconv"
@@ -41,6 +42,36 @@ type Process struct {
 	Interface string
 	Raw       bool
 }
+
+// Pod is where the EMANE processes of a network's members on one host run: in one network namespace.
+const (
+	// PodDirectory has the processes' files, in a folder for each NEM, and the curve.
+	PodDirectory = "/etc/emane"
+	// PodDevice of the channels.
+	PodDevice = "eth0"
+)
+
+// InPod is how a member's process runs in its network's pod. Its control port follows from the member's rank by NEM id, so that
+// everybody knows it who knows the network.
+func InPod(network *v1alpha1.RadioNetwork, nem int32) Process {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(network.UID)) // never fails
+	sum := h.Sum32()
+	// A group of its own for each network, of those for the use within an organisation (RFC 2365).
+	group := netip.AddrFrom4([4]byte{239, 192 | byte(sum>>16&3), byte(sum >> 8), byte(sum)})
+	rank := 0
+	for i := range network.Spec.Members {
+		if network.Spec.Members[i].NEM < nem {
+			rank++
+		}
+	}
+	return Process{Directory: PodDirectory, Device: PodDevice, Loopback: true, Interface: Interface(nem), Raw: true,
+		OTAGroup: netip.AddrPortFrom(group, DefaultOTAGroup.Port()), EventGroup: netip.AddrPortFrom(group, DefaultEventGroup.Port()),
+		Control: netip.AddrPortFrom(DefaultControl.Addr(), DefaultControl.Port()+uint16(rank))} //nolint:gosec // no more than mostMembers
+}
+
+// Interface in an EMANE pod that is a member's radio: the other end of the veth in the member's.
+func Interface(nem int32) string { return "nem" + strconv.Itoa(int(nem)) }
 
 // File of an EMANE process.
 type File struct {
@@ -81,15 +112,12 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, File{PCR, pcr})
 	if spec.Waveform.TDMA != nil {
-		schedule, err := Schedule(spec)
-		if err != nil {
+		if _, err := Schedule(spec); err != nil { // it comes as an event, and nobody starts without one
 			return nil, err
 		}
-		files = append(files, File{"schedule.xml", schedule.XML()})
 	}
-	return files, nil
+	return append(files, File{PCR, pcr}), nil
 }
 
 func (p Process) withDefaults() Process {

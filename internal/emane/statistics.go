@@ -19,6 +19,8 @@ type Statistics struct {
 	// it sends nothing, or hears nothing.
 	Schedules uint64
 	Pathloss  int
+	// LossDB of what others send to the NEM, by their ids, where the scenario tells it.
+	LossDB map[int]float64
 }
 
 // Scrape asks an EMANE process for the counters of all its NEMs. port finds the port of a NEM id for Links; links to those that
@@ -113,6 +115,13 @@ func (s *Statistics) mac(values map[string]any, tables map[string]Table, port fu
 
 // physical has what did not reach the model.
 func (s *Statistics) physical(tables map[string]Table, port func(nem int) *radio.Port) {
+	losses := tables["PathlossEventInfoTable"]
+	losses.each(func(nem int, row map[string]any) {
+		if s.LossDB == nil {
+			s.LossDB = map[int]float64{}
+		}
+		s.LossDB[nem] = number(row, "Forward Pathloss")
+	})
 	s.Pathloss = len(tables["PathlossEventInfoTable"].Rows) + len(tables["LocationEventInfoTable"].Rows)
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]

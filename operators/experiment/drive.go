@@ -109,6 +109,9 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 		return err
 	}
 	s.countNodes(lost)
+	if err := r.noteEMANE(ctx, s, state.Incidents); err != nil {
+		return err
+	}
 	r.checkRun(s, state, lost)
 	if s.doomed {
 		return nil

@@ -254,6 +254,9 @@ func (r *Reconciler) deleteNetworks(ctx context.Context, s *scope) (left []strin
 	if err != nil {
 		return nil, err
 	}
+	if left, err := r.deleteEMANE(ctx, s, networks); err != nil || len(left) > 0 {
+		return left, err // it is told by its owners
+	}
 	for i := range networks {
 		left = append(left, "RadioNetwork "+networks[i].Name)
 		if err := r.deleteOne(ctx, &networks[i]); err != nil {

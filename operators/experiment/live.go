@@ -217,7 +217,7 @@ func (s *scope) judgeChange(c *v1alpha1.LiveChange) verdict {
 }
 
 func (s *scope) judgeCapture(c *v1alpha1.Capture) verdict {
-	return s.judge(s.running(), func() field.ErrorList { return render.CheckCapture(s.topology, &c.Spec) })
+	return s.judge(s.running(), func() field.ErrorList { return render.CheckCapture(&s.experiment.Spec, s.topology, &c.Spec) })
 }
 
 // judge whether it is too late, wrong, or too soon. Only a sound spec has a topology to check against.

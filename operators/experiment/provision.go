@@ -29,7 +29,7 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseProvisioning || s.failure() != nil {
 		return false, nil
 	}
-	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensurePods, r.enlist, r.release, r.awaitAgents} {
+	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensurePods, r.enlist, r.release, r.ensureEMANE, r.awaitAgents} {
 		if stop, err := step(ctx, s); stop || err != nil {
 			return true, err
 		}
@@ -61,7 +61,7 @@ const (
 )
 
 // checkProvisioning ends what cannot become ready.
-func (r *Reconciler) checkProvisioning(_ context.Context, s *scope) (bool, error) {
+func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, error) {
 	status := s.experiment.Status
 	if s.experiment.Spec.Stop {
 		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
@@ -70,6 +70,9 @@ func (r *Reconciler) checkProvisioning(_ context.Context, s *scope) (bool, error
 		if reason, message := podTrouble(s.pods[name], s.now); reason != "" {
 			s.doom(reason, "node %s: %s", name, message)
 		}
+	}
+	if err := r.checkEMANE(ctx, s); err != nil {
+		return true, err
 	}
 	deadline := r.Options.ProvisioningDeadline + perFurtherNode*time.Duration(max(0, len(s.topology.Nodes)-nodesInTime))
 	if status.StartTime != nil && s.now.Sub(status.StartTime.Time) > deadline {
@@ -245,6 +248,7 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 		var existing v1alpha1.RadioNetwork
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &existing)
 		want.Spec.Silent = existing.Spec.Silent // the administrator's switch, not ours
+		want.Spec.EMANE = existing.Spec.EMANE   // of ensureEMANE
 		switch {
 		case apierrors.IsNotFound(err):
 			err = r.Client.Create(ctx, want)
@@ -313,7 +317,11 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return true, err
 	}
-	if lacking := lackingRadios(networks); len(lacking) > 0 {
+	emane, err := r.emanePods(ctx, s, networks)
+	if err != nil {
+		return true, err
+	}
+	if lacking := lackingRadios(networks, emaneNotes(networks, emane)); len(lacking) > 0 {
 		status.Message = "waiting for radios of " + someOf(lacking, "networks")
 		s.after(pollInterval)
 		return true, nil
@@ -330,14 +338,14 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 // lackingRadios names the networks with members that radiod has not attached. A pod that runs proves
 // nothing: who may change annotations or NetworkAttachmentDefinitions in the experiment's namespace can
 // keep its radio away, and with it the rules that close eth0.
-func lackingRadios(networks []v1alpha1.RadioNetwork) (lacking []string) {
+func lackingRadios(networks []v1alpha1.RadioNetwork, notes map[string]string) (lacking []string) {
 	for i := range networks {
 		attached, members := int32(0), len(networks[i].Spec.Members)
 		for _, host := range networks[i].Status.Hosts {
 			attached += host.Attached
 		}
 		if int(attached) < members {
-			lacking = append(lacking, fmt.Sprintf("%s (%d of %d are attached)", networks[i].Spec.Network, attached, members))
+			lacking = append(lacking, fmt.Sprintf("%s (%d of %d are attached%s)", networks[i].Spec.Network, attached, members, notes[networks[i].Spec.Network]))
 		}
 	}
 	return lacking

@@ -86,6 +86,7 @@ type world struct {
 
 	// Switches of the played parts.
 	noKubelet, noRadiod, noAgents, noArgo bool
+	noEMANE                               bool // its pods never start
 	analysisFails                         bool
 }
 
@@ -347,10 +348,12 @@ func (w *world) tick() {
 	}
 }
 
-func (w *world) pods() []corev1.Pod {
+func (w *world) pods() []corev1.Pod { return w.podsIn(w.key.Namespace) }
+
+func (w *world) podsIn(namespace string) []corev1.Pod {
 	w.t.Helper()
 	var list corev1.PodList
-	if err := w.api.List(w.t.Context(), &list, client.InNamespace(w.key.Namespace)); err != nil {
+	if err := w.api.List(w.t.Context(), &list, client.InNamespace(namespace)); err != nil {
 		w.t.Fatal(err)
 	}
 	return list.Items
@@ -368,7 +371,11 @@ func (w *world) pod(node string) *corev1.Pod {
 
 // kubelet runs every pod whose gate is lifted; a deleted pod goes at once.
 func (w *world) kubelet() {
-	for _, pod := range w.pods() {
+	pods := w.pods()
+	if !w.noEMANE {
+		pods = append(pods, w.podsIn(platform)...)
+	}
+	for _, pod := range pods {
 		if !pod.DeletionTimestamp.IsZero() {
 			w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), &pod, client.GracePeriodSeconds(0))))
 			continue
@@ -376,7 +383,9 @@ func (w *world) kubelet() {
 		if len(pod.Spec.SchedulingGates) > 0 || pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodFailed || len(pod.Status.ContainerStatuses) > 0 {
 			continue
 		}
-		w.bind(&pod)
+		if pod.Spec.NodeName == "" {
+			w.bind(&pod)
+		}
 		pod.Status.Phase = corev1.PodRunning
 		for _, c := range pod.Spec.Containers {
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:" + c.Name})
@@ -388,7 +397,7 @@ func (w *world) kubelet() {
 // radiod attaches the pods that run.
 func (w *world) radiod() {
 	runs := map[types.UID]bool{}
-	for _, pod := range w.pods() {
+	for _, pod := range slices.Concat(w.pods(), w.podsIn(platform)) {
 		runs[pod.UID] = pod.Status.Phase == corev1.PodRunning
 	}
 	var list v1alpha1.RadioNetworkList
@@ -397,7 +406,8 @@ func (w *world) radiod() {
 		n := &list.Items[i]
 		status := v1alpha1.RadioNetworkHost{Host: "n1"}
 		for _, member := range n.Spec.Members {
-			if runs[member.PodUID] {
+			carried := n.Spec.Engine != v1alpha1.EngineEMANE || len(n.Spec.EMANE) == 1 && runs[n.Spec.EMANE[0].PodUID]
+			if runs[member.PodUID] && carried {
 				status.Attached++
 			}
 		}

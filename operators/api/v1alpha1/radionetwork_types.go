@@ -113,9 +113,24 @@ type RadioNetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Captures []RadioCapture `json:"captures,omitempty"`
+	// emane has the pods of the platform's that carry the members of a network with engine emane, one for each host with members.
+	// +kubebuilder:validation:MaxItems=1000
+	// +listType=map
+	// +listMapKey=host
+	// +optional
+	EMANE []EMANEPod `json:"emane,omitempty"`
 	// members that may attach.
 	// +kubebuilder:validation:MaxItems=65534
 	Members []Member `json:"members"`
+}
+
+// EMANEPod runs an EMANE process for each member of a network on one host.
+type EMANEPod struct {
+	// host is the Kubernetes node's name.
+	// +kubebuilder:validation:MaxLength=253
+	Host string `json:"host"`
+	// podUID of the pod whose network namespace takes the members' radios.
+	PodUID types.UID `json:"podUID"`
 }
 
 // TimedRadioChange is a RadioChange of this network at a moment.

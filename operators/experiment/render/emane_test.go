@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -52,5 +53,46 @@ func TestEveryNEMOfAnEMANEPodHasItsFilesAndAPortOfItsOwn(t *testing.T) {
 func TestPodsOfOneNetworkOnSeveralHostsHaveNamesOfTheirOwn(t *testing.T) {
 	if a, b := EMANEPodName("n", "host-a"), EMANEPodName("n", "host-b"); a == b {
 		t.Errorf("both are %s", a)
+	}
+}
+
+func TestMoreFilesThanAConfigMapHasRoomForAreRefusedWithNumbers(t *testing.T) {
+	path := field.NewPath("spec", "networks").Index(0).Child("engine")
+	errs := checkEMANEFiles(emaneNetwork(), path, 4000)
+	if len(errs) != 1 || errs[0].Field != path.String() || !strings.Contains(errs[0].Detail, "files of 3 nodes have ") || !strings.Contains(errs[0].Detail, "room for 4000: attach fewer nodes") {
+		t.Errorf("room for 4000 bytes: %v", errs)
+	}
+	if errs := checkEMANEFiles(emaneNetwork(), path, emaneFilesLimit); len(errs) > 0 {
+		t.Errorf("a ConfigMap: %v", errs)
+	}
+}
+
+func TestChangesThatEMANECannotCarryOutAreRefusedInPlainWords(t *testing.T) {
+	power, gain, frequency, rate, off := v1alpha1.Power("1W"), v1alpha1.Gain("3dBi"), v1alpha1.Frequency("310MHz"), v1alpha1.DataRate("500kbit"), false
+	pipe := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"}}
+	slots := &v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit"}}
+	for name, c := range map[string]struct {
+		waveform *v1alpha1.WaveformSpec
+		change   v1alpha1.RadioChange
+		message  string // empty where it is carried out
+	}{
+		"a jammer":               {pipe, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, "jammer: Forbidden: EMANE has no sources of noise"},
+		"frequency":              {pipe, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Frequency: &frequency}}, "radio.frequency: Forbidden: EMANE takes it at its start only"},
+		"antenna gain":           {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{AntennaGain: &gain}}, "radio.antennaGain: Forbidden"},
+		"power of slots":         {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}, "change the schedule"},
+		"power of a pipe":        {pipe, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}, ""},
+		"rate of a pipe":         {pipe, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, ""},
+		"rate of slots":          {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, ""},
+		"radio silence":          {slots, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Transmit: &off}}, ""},
+		"silence of the network": {pipe, v1alpha1.RadioChange{Silent: &off}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model := NewChangeable(c.waveform, []int{1, 2})
+			model.engine = v1alpha1.EngineEMANE
+			errs := model.Change(c.change, field.NewPath("change"))
+			if c.message == "" && len(errs) > 0 || c.message != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), c.message)) {
+				t.Errorf("found %v, want %q", errs, c.message)
+			}
+		})
 	}
 }

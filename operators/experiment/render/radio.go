@@ -181,18 +181,19 @@ func CheckRadio(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field
 		}
 	}
 	if spec.Collect != nil {
-		errs = append(errs, checkCollect(spec.Collect, t, path.Child("collect"))...)
+		errs = append(errs, checkCollect(spec, t, path.Child("collect"))...)
 	}
 	return errs
 }
 
-func checkCollect(collect *v1alpha1.Collect, t *topology.Topology, path *field.Path) (errs field.ErrorList) {
+func checkCollect(spec *v1alpha1.ExperimentSpec, t *topology.Topology, path *field.Path) (errs field.ErrorList) {
+	collect := spec.Collect
 	for i, wish := range collect.Captures {
 		network, name, some := strings.Cut(wish, "/")
 		if !some {
 			name = everyNode
 		}
-		if err := onNetwork(t, network, name); err != nil {
+		if err := cmp.Or(onNetwork(t, network, name), capturable(spec, network)); err != nil {
 			errs = append(errs, field.Invalid(path.Child("captures").Index(i), wish, err.Error()))
 		}
 	}
@@ -213,10 +214,19 @@ func CheckChange(t *topology.Topology, change v1alpha1.RadioChange, path *field.
 	return errs
 }
 
+// capturable says why frames of a network cannot be captured.
+func capturable(spec *v1alpha1.ExperimentSpec, network string) error {
+	i := slices.IndexFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Name == network })
+	if i >= 0 && spec.Networks[i].Engine == v1alpha1.EngineEMANE {
+		return fmt.Errorf("network %q has engine emane, and captures are of the radios that radiod carries itself: capture in an app of the node, or take engine native", network)
+	}
+	return nil
+}
+
 // CheckCapture says what of a Capture cannot be captured.
-func CheckCapture(t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.ErrorList) {
+func CheckCapture(experiment *v1alpha1.ExperimentSpec, t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.ErrorList) {
 	path := field.NewPath("spec")
-	if err := onNetwork(t, spec.Network, everyNode); err != nil {
+	if err := cmp.Or(onNetwork(t, spec.Network, everyNode), capturable(experiment, spec.Network)); err != nil {
 		return field.ErrorList{field.Invalid(path.Child("network"), spec.Network, err.Error())}
 	}
 	for i, name := range spec.Nodes {

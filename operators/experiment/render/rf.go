@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -74,7 +75,11 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 	if len(network.Links) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("links"), fmt.Sprintf("links are for the link model, and waveform %s is %s", network.Waveform, modelOf(w))))
 	}
-	errs = append(errs, checkEMANE(network, w, path)...)
+	if wrong := checkEMANE(network, w, path); len(wrong) > 0 {
+		errs = append(errs, wrong...)
+	} else {
+		errs = append(errs, c.checkEMANEMembers(network, w, path)...)
+	}
 	at := modelPath{network: network, path: path.Child(modelOf(w)), network0: path}
 	for _, problem := range []struct {
 		part string
@@ -137,6 +142,27 @@ func checkEMANE(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.
 		return field.ErrorList{field.Invalid(path.Child("engine"), network.Engine, "adaptiveRates are for engine native")}
 	}
 	return nil
+}
+
+// checkEMANEMembers says what EMANE cannot do of a network as its members make it: what it has no model for, and more than its files
+// have room for.
+func (c *radioChecker) checkEMANEMembers(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
+	if network.Engine != v1alpha1.EngineEMANE {
+		return nil
+	}
+	rendered := &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: *w, Radios: network.Radios}}
+	for _, node := range c.topology.Nodes {
+		if a, on := node.Address(network.Name); on {
+			rendered.Spec.Members = append(rendered.Spec.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM, Address: a.String() + "/32"})
+		}
+	}
+	for _, err := range emane.Check(&rendered.Spec) {
+		errs = append(errs, field.Invalid(path.Child("engine"), network.Engine, err.Error()))
+	}
+	if len(errs) == 0 {
+		errs = checkEMANEFiles(rendered, path.Child("engine"), emaneFilesLimit)
+	}
+	return errs
 }
 
 // CheckEngine says which networks ask for an engine that the cluster does not have.
@@ -251,6 +277,7 @@ func (c *radioChecker) checkSchedule(network v1alpha1.Network, w *v1alpha1.Wavef
 // checkChanges of the timeline against the model of a network, in order of time, as a schedule may build on the one before.
 func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	model := NewChangeable(w, nemsOn(c.topology, network.Name))
+	model.engine = network.Engine
 	type placed struct {
 		v1alpha1.TimedRadioChange
 		path *field.Path
@@ -274,6 +301,7 @@ func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.Wavefo
 // Changeable is a network's model as changes go over it, one after the other.
 type Changeable struct {
 	waveform *v1alpha1.WaveformSpec
+	engine   v1alpha1.Engine
 	nems     []int
 	schedule *tdma.Schedule
 }
@@ -295,6 +323,7 @@ func AsChanged(spec *v1alpha1.RadioNetworkSpec) *Changeable {
 	}
 	slices.Sort(nems)
 	c := NewChangeable(&spec.Waveform, nems)
+	c.engine = spec.Engine
 	for _, change := range spec.Changes {
 		_ = c.Change(change.RadioChange, nil) // what does not fit was said when it was made, and changes nothing
 	}
@@ -322,6 +351,9 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 		if err := checkPosition(*change.Jammer.Position); err != nil {
 			errs = append(errs, field.Invalid(path.Child("jammer", "position"), change.Jammer.Name, err.Error()))
 		}
+	}
+	if c.engine == v1alpha1.EngineEMANE {
+		errs = append(errs, emane.CheckChange(c.waveform, &change, path)...)
 	}
 	if len(errs) == 0 && model == "tdma" {
 		if err := c.reschedule(change); err != nil {

@@ -1,0 +1,170 @@
+package emane
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// CheckChange says what of a change EMANE cannot carry out while it runs.
+func CheckChange(w *v1alpha1.WaveformSpec, change *v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
+	forbid := func(wrong bool, why string, parts ...string) {
+		if wrong {
+			errs = append(errs, field.Forbidden(path.Child(parts[0], parts[1:]...), why))
+		}
+	}
+	forbid(change.Jammer != nil, "EMANE has no sources of noise besides its own radios: leave it out, or take engine native", "jammer")
+	p := change.Radio
+	if p == nil {
+		return errs
+	}
+	const atStart = "EMANE takes it at its start only: set it in the waveform or in radios, or take engine native"
+	forbid(p.Frequency != nil, atStart, "radio", "frequency")
+	forbid(p.AntennaGain != nil, atStart, "radio", "antennaGain")
+	forbid(p.NoiseFigure != nil, atStart, "radio", "noiseFigure")
+	forbid(p.TransmitPower != nil && w.TDMA != nil, "the power of EMANE's TDMA is its schedule's: change the schedule", "radio", "transmitPower")
+	if p.Rate != nil {
+		rate := p.Rate.BitsPerSecond()
+		forbid(rate < 1 || rate != math.Trunc(rate), "EMANE has rates in whole bits per second, from 1 on", "radio", "rate")
+	}
+	return errs
+}
+
+// Radio is what of a member's radio may change while EMANE runs.
+type Radio struct {
+	// Silent radios send nothing.
+	Silent   bool
+	PowerDBm float64
+	// RateBitsPerSecond, Delay and Jitter are of RF Pipe.
+	RateBitsPerSecond uint64
+	Delay, Jitter     time.Duration
+}
+
+// Parameters of the radio by the layers that have them.
+func (r *Radio) Parameters(w *v1alpha1.WaveformSpec) map[Layer]map[string]any {
+	all := map[Layer]map[string]any{PHY: {"radiosilenceenable": r.Silent}}
+	if w.RFPipe != nil {
+		all[PHY]["txpower"] = r.PowerDBm
+		all[MAC] = map[string]any{"datarate": r.RateBitsPerSecond, "delay": float32(r.Delay.Seconds()), "jitter": float32(r.Jitter.Seconds())}
+	}
+	return all
+}
+
+// State of a network at a moment.
+type State struct {
+	// Radios of the members, in their order.
+	Radios []Radio
+	// Schedule of a TDMA network.
+	Schedule *tdma.Schedule
+}
+
+// StateAt a time after T0; before T0, and where it is not set, no change has happened.
+func StateAt(spec *v1alpha1.RadioNetworkSpec, at time.Duration) (*State, error) {
+	s := &State{Radios: make([]Radio, len(spec.Members))}
+	for i := range spec.Members {
+		r := &s.Radios[i]
+		r.PowerDBm, r.Silent = phyOf(spec, &spec.Members[i]).powerDBm, spec.Silent
+		if w := spec.Waveform.RFPipe; w != nil {
+			r.RateBitsPerSecond = uint64(cmp.Or(w.Rate, "1Mbit").BitsPerSecond())
+			r.Delay, r.Jitter = w.Delay.Std(), w.Jitter.Std()
+		}
+	}
+	if spec.Waveform.TDMA != nil {
+		var err error
+		if s.Schedule, err = Schedule(spec); err != nil {
+			return nil, err
+		}
+	}
+	silent := false
+	individually := make([]bool, len(spec.Members)) // switched off by radio.transmit
+	for _, c := range sorted(spec) {
+		if c.AtNanoseconds > int64(at) {
+			break
+		}
+		if c.Silent != nil {
+			silent = *c.Silent
+		}
+		if err := s.apply(spec, &c.RadioChange, individually); err != nil {
+			return nil, fmt.Errorf("change at %v: %w", time.Duration(c.AtNanoseconds), err)
+		}
+	}
+	for i := range s.Radios {
+		s.Radios[i].Silent = spec.Silent || silent || individually[i]
+	}
+	return s, nil
+}
+
+// NextChange after a time, if there is one.
+func NextChange(spec *v1alpha1.RadioNetworkSpec, after time.Duration) (at time.Duration, more bool) {
+	for _, c := range sorted(spec) {
+		if c.AtNanoseconds > int64(after) {
+			return time.Duration(c.AtNanoseconds), true
+		}
+	}
+	return 0, false
+}
+
+func sorted(spec *v1alpha1.RadioNetworkSpec) []v1alpha1.TimedRadioChange {
+	if spec.T0 == nil {
+		return nil
+	}
+	return slices.SortedStableFunc(slices.Values(spec.Changes), func(a, b v1alpha1.TimedRadioChange) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
+}
+
+func (s *State) apply(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioChange, off []bool) error {
+	if change.Schedule != "" {
+		next, err := tdma.ParseSchedule([]byte(change.Schedule), s.Schedule)
+		if err != nil {
+			return fmt.Errorf("schedule: %w", err)
+		}
+		s.Schedule = next
+	}
+	p := change.Radio
+	if p == nil {
+		return nil
+	}
+	for i := range spec.Members {
+		m := &spec.Members[i]
+		if change.From != "" && change.From != "*" && change.From != m.Node && change.From != m.Group {
+			continue
+		}
+		if p.Transmit != nil {
+			off[i] = !*p.Transmit
+		}
+		s.Radios[i].patch(p)
+	}
+	if p.Rate == nil || spec.Waveform.TDMA == nil {
+		return nil
+	}
+	faster := *spec
+	model := *spec.Waveform.TDMA
+	model.Rate, model.Schedule = *p.Rate, ""
+	faster.Waveform.TDMA = &model
+	next, err := Schedule(&faster)
+	if err == nil {
+		s.Schedule = next
+	}
+	return err
+}
+
+func (r *Radio) patch(p *v1alpha1.RadioPatch) {
+	if p.TransmitPower != nil {
+		r.PowerDBm = p.TransmitPower.DBm()
+	}
+	if p.Rate != nil {
+		r.RateBitsPerSecond = uint64(p.Rate.BitsPerSecond())
+	}
+	if p.Delay != nil {
+		r.Delay = p.Delay.Std()
+	}
+	if p.Jitter != nil {
+		r.Jitter = p.Jitter.Std()
+	}
+}

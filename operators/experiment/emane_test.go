@@ -1,0 +1,139 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// emaneWorld has the quickstart experiment with a network that EMANE carries, where the cluster has it.
+func emaneWorld(t *testing.T) *world {
+	w := newWorld(t, func(e *v1alpha1.Experiment) {
+		n := &e.Spec.Networks[0]
+		n.Link, n.Engine = nil, v1alpha1.EngineEMANE
+		n.RFPipe = &v1alpha1.RFPipeModel{Rate: "1Mbit", PHY: v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "1MHz", Pathloss: v1alpha1.PathlossFreeSpace}}
+		for i := range e.Spec.Nodes {
+			if slices.Contains(e.Spec.Nodes[i].Networks, n.Name) {
+				e.Spec.Nodes[i].Position = &v1alpha1.Position{Latitude: "47.1", Longitude: "8.1", Altitude: "400m"}
+			}
+		}
+	})
+	w.options.Render.EMANEImage = "r/emane:1"
+	w.restart()
+	return w
+}
+
+func (w *world) emaneNetwork() *v1alpha1.RadioNetwork {
+	w.t.Helper()
+	var list v1alpha1.RadioNetworkList
+	w.must(w.api.List(w.t.Context(), &list))
+	i := slices.IndexFunc(list.Items, func(n v1alpha1.RadioNetwork) bool { return n.Spec.Engine == v1alpha1.EngineEMANE })
+	if i < 0 {
+		return nil
+	}
+	return &list.Items[i]
+}
+
+// emaneFiles that lie in the platform's namespace.
+func (w *world) emaneFiles() []corev1.ConfigMap {
+	w.t.Helper()
+	var list corev1.ConfigMapList
+	w.must(w.api.List(w.t.Context(), &list, client.InNamespace(platform)))
+	return list.Items
+}
+
+func TestANetworkOfEMANEHasAPodWithFilesOnItsHostThatRadiodIsTold(t *testing.T) {
+	w := emaneWorld(t)
+	w.untilPhase(v1alpha1.PhaseRunning)
+	pods, files, network := w.podsIn(platform), w.emaneFiles(), w.emaneNetwork()
+	if len(pods) != 1 || len(files) != 1 || network == nil {
+		t.Fatalf("%d pods, %d ConfigMaps in %s, network %v: want one of each", len(pods), len(files), platform, network)
+	}
+	pod := pods[0]
+	if pod.Spec.NodeName != "n1" || pod.Spec.Containers[0].Image != "r/emane:1" || !slices.Equal(network.Spec.EMANE, []v1alpha1.EMANEPod{{Host: "n1", PodUID: pod.UID}}) {
+		t.Errorf("host %s, image %s, and radiod is told %+v", pod.Spec.NodeName, pod.Spec.Containers[0].Image, network.Spec.EMANE)
+	}
+	for _, object := range []client.Object{&pod, &files[0]} {
+		if owners := object.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != network.UID || !*owners[0].Controller {
+			t.Errorf("%s is owned by %+v, want the RadioNetwork %s", object.GetName(), owners, network.UID)
+		}
+	}
+	w.untilFinished()
+	w.settle()
+	if pods, files := w.podsIn(platform), w.emaneFiles(); len(pods)+len(files) > 0 {
+		t.Errorf("left behind: %d pods, %d ConfigMaps", len(pods), len(files))
+	}
+}
+
+func TestAnExperimentWaitsForItsEMANEPodsAndSettles(t *testing.T) {
+	w := emaneWorld(t)
+	w.noEMANE = true
+	w.until("waiting for EMANE", func(e *v1alpha1.Experiment) bool {
+		return strings.Contains(e.Status.Message, "wan (0 of 2 are attached; 0 of 1 EMANE pods run)")
+	})
+	w.settle()
+	before := len(w.writes)
+	for range 3 {
+		w.step()
+	}
+	if phase := w.experiment().Status.Phase; phase != v1alpha1.PhaseProvisioning || len(w.writes) != before {
+		t.Errorf("phase %s, and these writes while nothing changes: %v", phase, w.writes[before:])
+	}
+}
+
+func TestAnImageOfEMANEThatIsNotThereIsNamedAtOnce(t *testing.T) {
+	w := emaneWorld(t)
+	e := w.until("failing", func(e *v1alpha1.Experiment) bool {
+		for _, pod := range w.podsIn(platform) {
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{Name: "emane", Image: "r/emane:1",
+				State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}}
+			w.must(w.api.Status().Update(t.Context(), &pod))
+		}
+		return meta.IsStatusConditionTrue(e.Status.Conditions, ConditionFailure)
+	})
+	want := "EMANE of network wan on host n1: image r/emane:1: ErrImagePull: not found"
+	if failure := meta.FindStatusCondition(e.Status.Conditions, ConditionFailure); failure.Reason != ReasonImage || failure.Message != want {
+		t.Errorf("%s: %q, want %s: %q", failure.Reason, failure.Message, ReasonImage, want)
+	}
+}
+
+func TestAnEMANEPodThatEndsDuringARunIsAnIncidentOnce(t *testing.T) {
+	w := emaneWorld(t)
+	w.until("in step start", inStepStart)
+	for range 10 {
+		w.step()
+	}
+	for _, pod := range w.podsIn(platform) {
+		pod.Status.Phase = corev1.PodFailed
+		w.must(w.api.Status().Update(t.Context(), &pod))
+	}
+	w.untilFinished()
+	count := 0
+	for _, write := range w.writes {
+		if write == "incident "+whatEMANEFailed {
+			count++
+		}
+	}
+	if phase := w.experiment().Status.Phase; count != 1 || phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("%d incidents, phase %s; want one, and the run to go on", count, phase)
+	}
+}
+
+func TestFramesOfANetworkOfEMANEAreNotCaptured(t *testing.T) {
+	w := emaneWorld(t)
+	e := w.experiment()
+	e.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
+	w.must(w.api.Update(t.Context(), e))
+	refused := w.until("refused", func(e *v1alpha1.Experiment) bool {
+		return meta.IsStatusConditionFalse(e.Status.Conditions, v1alpha1.ConditionAccepted)
+	})
+	if !strings.Contains(refused.Status.Message, `network "wan" has engine emane`) {
+		t.Errorf("the message is %q", refused.Status.Message)
+	}
+}
