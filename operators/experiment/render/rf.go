@@ -75,11 +75,7 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 	if len(network.Links) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("links"), fmt.Sprintf("links are for the link model, and waveform %s is %s", network.Waveform, modelOf(w))))
 	}
-	if wrong := checkEMANE(network, w, path); len(wrong) > 0 {
-		errs = append(errs, wrong...)
-	} else {
-		errs = append(errs, c.checkEMANEMembers(network, w, path)...)
-	}
+	errs = append(errs, c.checkEMANE(network, w, path)...)
 	at := modelPath{network: network, path: path.Child(modelOf(w)), network0: path}
 	for _, problem := range []struct {
 		part string
@@ -130,23 +126,9 @@ func checkLinkOnly(network v1alpha1.Network, path *field.Path) (errs field.Error
 	return errs
 }
 
-// checkEMANE says what of a waveform EMANE does not do.
-func checkEMANE(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) field.ErrorList {
-	if network.Engine != v1alpha1.EngineEMANE {
-		return nil
-	}
-	switch {
-	case w.RFPipe != nil && (w.RFPipe.HalfDuplex || w.RFPipe.Interference == v1alpha1.InterferenceAll):
-		return field.ErrorList{field.Invalid(path.Child("engine"), network.Engine, "EMANE's RF Pipe is full duplex and knows no interference of its own waveform")}
-	case w.TDMA != nil && len(w.TDMA.AdaptiveRates) > 0:
-		return field.ErrorList{field.Invalid(path.Child("engine"), network.Engine, "adaptiveRates are for engine native")}
-	}
-	return nil
-}
-
-// checkEMANEMembers says what EMANE cannot do of a network as its members make it: what it has no model for, and more than its files
+// checkEMANE says what EMANE cannot do of a network as its members make it: what it has no model for, and more than its files
 // have room for.
-func (c *radioChecker) checkEMANEMembers(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
+func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {
 	if network.Engine != v1alpha1.EngineEMANE {
 		return nil
 	}

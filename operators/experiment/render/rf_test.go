@@ -128,7 +128,15 @@ func TestWhatDoesNotFitTheRadiosIsNamed(t *testing.T) {
 		"a schedule that cannot be":           {edits: []string{"radio: {rate: 500kbit}", "schedule: '<x/>'"}, path: "spec.timeline[1].set[1].schedule", message: ""},
 		"a rate for some of a schedule":       {edits: []string{"{network: mesh, radio", "{network: mesh, from: hq, radio"}, path: "spec.timeline[1].set[1].radio.rate", message: "leave out from"},
 		"a rate beside a schedule of its own": {edits: []string{"structure: {slotDuration: 5ms}, ", scheduleOf("5")}, path: "spec.timeline[1].set[1].radio.rate", message: "change the schedule"},
-		"links on a named radio":              {edits: []string{"    engine: native\n", "    links: [{from: hq, to: veh}]\n"}, path: "spec.networks[1].links", message: "links are for the link model"},
+		"a half duplex pipe for EMANE": {edits: []string{"rate: 175kbit}", "rate: 175kbit, halfDuplex: true}\n    engine: emane"}, path: "spec.networks[0].engine",
+			message: "rfpipe.halfDuplex: Invalid value: true: EMANE's RF Pipe is full duplex"},
+		"a medium that a pipe of EMANE shares": {edits: []string{"rate: 175kbit}", "rate: 175kbit, interference: All}\n    engine: emane"}, path: "spec.networks[0].engine",
+			message: "rfpipe.interference: Invalid value"},
+		"a queue that EMANE does not have": {edits: []string{"rate: 175kbit}", "rate: 175kbit, queueDepth: 10}\n    engine: emane"}, path: "spec.networks[0].engine",
+			message: "rfpipe.queueDepth: Invalid value: 10: EMANE's RF Pipe has a queue of 255 frames"},
+		"rates that EMANE does not choose": {edits: []string{"5ms}, rate: 1Mbit}", "5ms}, rate: 1Mbit, adaptiveRates: [{rate: 1Mbit, sinr: 10dB}]}\n    engine: emane"}, path: "spec.networks[2].engine",
+			message: "tdma.adaptiveRates: Forbidden"},
+		"links on a named radio": {edits: []string{"    engine: native\n", "    links: [{from: hq, to: veh}]\n"}, path: "spec.networks[1].links", message: "links are for the link model"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := company
