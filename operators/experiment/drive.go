@@ -42,7 +42,7 @@ func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
 	// An operator that was killed between a resume and its status finds the last suspended step over.
 	drained := step.Name == argo.StepDrain && step.Phase == argo.Succeeded
 	if !drained && (step.Name == "" || step.Phase != argo.Running) {
-		return s.awaitArgo(workflow, step), nil
+		return r.awaitArgo(ctx, s, workflow, step)
 	}
 	if drained || !step.Suspend {
 		err = r.follow(ctx, s, step)
@@ -77,18 +77,18 @@ const (
 )
 
 // awaitArgo waits for the workflow's next step; false where it is in vain.
-func (s *scope) awaitArgo(workflow *unstructured.Unstructured, step argo.Step) bool {
+func (r *Reconciler) awaitArgo(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) (bool, error) {
 	switch {
 	case step.Name == "" && s.now.Sub(workflow.GetCreationTimestamp().Time) > argoPatience:
 		s.doom(ReasonWorkflowFailed, "Argo has not begun Workflow %s within %s: is its controller running?", workflow.GetName(), argoPatience)
-		return s.doomed
+		return s.doomed, nil
 	case !step.Finished.IsZero() && s.now.Sub(step.Finished) > argoStall:
 		s.abandon(ReasonArgoStalled, "Argo has not gone on after step %s of Workflow %s within %s: is its controller running?", step.Name, workflow.GetName(), argoStall)
-		return !s.hopeless
+		return !s.hopeless, nil
 	case s.failure() == nil && step.Name == "":
 		s.experiment.Status.Message = "waiting for Argo to begin the workflow"
 	}
-	return true
+	return true, r.nudge(ctx, s, workflow, step)
 }
 
 // driveStep does what a suspended step stands for, and resumes the workflow when it is done.

@@ -48,7 +48,7 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
 		return true, r.resume(ctx, workflow, step, s.now) // a failed run goes through what is left of the steps
 	}
 	if step.Phase != argo.Running {
-		return s.awaitArgo(workflow, step), nil
+		return r.awaitArgo(ctx, s, workflow, step)
 	}
 	r.followPods(s, step)
 	return true, r.checkStepPod(ctx, s, workflow, flow.Pending)

@@ -84,6 +84,9 @@ type world struct {
 	cutAt  int
 	wasCut bool
 
+	// overlooked is the version of the workflow that Argo has not seen, and is not told of again.
+	overlooked string
+
 	// Switches of the played parts.
 	noKubelet, noRadiod, noAgents, noArgo bool
 	noEMANE                               bool // its pods never start
@@ -462,7 +465,7 @@ func (w *world) workflow() *unstructured.Unstructured {
 func (w *world) argo() {
 	w.t.Helper()
 	u := w.workflow()
-	if u == nil {
+	if u == nil || u.GetResourceVersion() == w.overlooked {
 		return
 	}
 	state := argo.Read(u)

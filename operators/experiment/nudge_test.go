@@ -1,0 +1,61 @@
+package experiment
+
+import (
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/argo"
+)
+
+// overlookResume of a step: Argo never sees the version of the workflow in which it is over.
+func (w *world) overlookResume(step string) {
+	w.t.Helper()
+	w.noArgo = true
+	w.until("resumed", func(*v1alpha1.Experiment) bool { return argo.Read(w.workflow()).Steps[step].Phase == argo.Succeeded })
+	w.overlooked, w.noArgo = w.workflow().GetResourceVersion(), false
+}
+
+func TestARunGoesOnThoughArgoOverlooksThatAStepIsOver(t *testing.T) {
+	w := newWorld(t)
+	w.until("in step start", inStepStart)
+	w.overlookResume(argo.StepStart)
+	if e := w.untilFinished(); e.Status.Phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("%s: %s; want Succeeded", e.Status.Phase, e.Status.Message)
+	}
+}
+
+func TestAFailedRunEndsThoughArgoOverlooksThatAStepIsOver(t *testing.T) {
+	w := newWorld(t)
+	w.until("in step start", inStepStart)
+	w.server.failing = map[string]string{"nor/hub": "app hub on node nor exited with code 3: no"}
+	w.overlookResume(argo.StepStart)
+	if e := w.untilFinished(); e.Status.Phase != v1alpha1.PhaseFailed {
+		t.Errorf("%s: %s; want Failed, as an app was", e.Status.Phase, e.Status.Message)
+	}
+}
+
+func TestArgoIsLeftAloneForSomeSecondsAndNotToldTwiceInOne(t *testing.T) {
+	w := newWorld(t)
+	w.until("in step start", inStepStart)
+	w.overlookResume(argo.StepStart)
+	w.noArgo = true
+	over := argo.Read(w.workflow()).Steps[argo.StepStart].Finished
+	var told []string
+	for w.clock.Since(over) < 3*argoNudge {
+		w.reconcile()
+		at := w.workflow().GetAnnotations()[nudgedAnnotation]
+		switch {
+		case at == "" && w.clock.Since(over) >= argoNudge+time.Second:
+			t.Fatalf("%v after the step nobody has told Argo", w.clock.Since(over))
+		case at != "" && w.clock.Since(over) < argoNudge:
+			t.Fatalf("told after %v; want %v at least", w.clock.Since(over), argoNudge)
+		case at != "" && (len(told) == 0 || told[len(told)-1] != at):
+			told = append(told, at)
+		}
+		w.clock.Step(500 * time.Millisecond)
+	}
+	if len(told) != 2 {
+		t.Errorf("told at %v; want twice in %v", told, 3*argoNudge)
+	}
+}
