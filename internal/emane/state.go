@@ -132,7 +132,7 @@ func (s *State) apply(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioCha
 	}
 	for i := range spec.Members {
 		m := &spec.Members[i]
-		if change.From != "" && change.From != "*" && change.From != m.Node && change.From != m.Group {
+		if change.From != "" && !m.IsCalled(change.From) {
 			continue
 		}
 		if p.Transmit != nil {
