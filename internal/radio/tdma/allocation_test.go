@@ -55,13 +55,18 @@ func newCarrier(b testing.TB, nodes, length int) (*carrier, *radio.Frame) {
 
 func TestFramesAreSentWithoutAllocations(t *testing.T) {
 	for _, length := range []int{500, 1500} { // whole, and in parts
-		c, frame := newCarrier(t, 24, length)
-		c.round(frame)
-		if n := testing.AllocsPerRun(20, func() { c.round(frame) }); n > 0 {
-			t.Errorf("%g allocations for 24 broadcasts of %d bytes; want none", n, length)
-		}
-		if c.arrivals != 23*24*22 {
-			t.Errorf("%d deliveries; want all", c.arrivals)
+		for _, distributed := range []bool{false, true} {
+			c, frame := newCarrier(t, 24, length)
+			if distributed {
+				c.ship = func(*radio.Shipment) {}
+			}
+			c.round(frame)
+			if n := testing.AllocsPerRun(20, func() { c.round(frame) }); n > 0 {
+				t.Errorf("%g allocations for 24 broadcasts of %d bytes, shipped to other hosts %v; want none", n, length, distributed)
+			}
+			if c.arrivals != 23*24*22 {
+				t.Errorf("%d deliveries; want all", c.arrivals)
+			}
 		}
 	}
 }
