@@ -111,6 +111,13 @@ def test_drops_in_the_taps_ring_and_silent_radios_speak_against_the_emulation(pa
     assert any("3 frames dropped in the TAP" in text for text in what) and any("stood still" in text for text in what)
 
 
+def test_routing_packets_that_a_router_is_too_late_for_speak_against_the_emulation(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    pair.sample("nor", -1.0, 0, drops={"routerSocket": 2}).sample("nor", 1.0, 0, drops={"routerSocket": 6})
+    what = [entry["what"] for entry in analyse(pair.write()).results["verdict"]["late"]]
+    assert any("4 routing packets dropped in the router's socket on wan" in text for text in what)
+
+
 def test_a_clock_that_is_set_back_speaks_against_the_emulation(pair):
     pair.agent("nor", "bft", "stopped", 9.0, instance="nor/bft").agent("nor", "bft", "started", 8.0, instance="nor/bft")
     late = analyse(pair.write()).results["verdict"]["late"]

@@ -170,7 +170,7 @@ def _during(run: Run, rows: list[dict]) -> list[tuple[dict, dict]]:
 def _late(run: Run, network: str, node: str, rows: list[dict]) -> list[dict]:
     pairs = _during(run, rows)
     found: list[dict] = []
-    releases = frames = rings = 0
+    releases = frames = rings = routers = 0
     worst = 0.0
     previous_late = False
     for before, after in pairs:
@@ -179,6 +179,7 @@ def _late(run: Run, network: str, node: str, rows: list[dict]) -> list[dict]:
         releases += after["lateReleases"] or 0
         frames += max(after["framesSent"] - before["framesSent"], 0)
         rings += max(_drops(after, "tapRing") - _drops(before, "tapRing"), 0)
+        routers += max(_drops(after, "routerSocket") - _drops(before, "routerSocket"), 0)
         is_late = here > LATE_RELEASE_SECONDS
         if is_late and previous_late:
             found[-1]["toSeconds"] = run.since_t0(after["ts"])
@@ -192,6 +193,8 @@ def _late(run: Run, network: str, node: str, rows: list[dict]) -> list[dict]:
             found.append(late_entry(node, *whole, f"{releases} of {frames} frames released over 2 ms late on {network}", worst))
         if rings:
             found.append(late_entry(node, *whole, f"{rings} frames dropped in the TAP's own ring on {network}", 0.0))
+        if routers:
+            found.append(late_entry(node, *whole, f"{routers} routing packets dropped in the router's socket on {network}", 0.0))
     return found
 
 

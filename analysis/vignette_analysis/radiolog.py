@@ -20,7 +20,7 @@ _SAMPLE = {
     "bytesSent": pl.Int64,
     "queueDepth": pl.Int64,
     "host": pl.String,
-    "drops": pl.Struct({"inFlightAtEnd": pl.Int64, "tapRing": pl.Int64}),
+    "drops": pl.Struct({"inFlightAtEnd": pl.Int64, "tapRing": pl.Int64, "routerSocket": pl.Int64}),
     "worstLatenessSeconds": pl.Float64,
     "lateReleases": pl.Int64,
     "slotsMissed": pl.Int64,

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,9 @@ const (
 	headersOnAir = headersInIP + 14
 	// networkControl is the class selector CS6 (RFC 2474 section 4.2.2, RFC 4594 section 3.2) in the IP header's TOS octet.
 	networkControl = 48 << 2
+	// receiveBuffer in bytes, which the kernel doubles for its own use: with hundreds of nodes in range of dozens each, several
+	// seconds of packets. Its default was seen to overflow on a busy machine, which looks as if the air had lost them.
+	receiveBuffer = 1 << 20
 )
 
 // port is a node's socket for a routing protocol on one interface.
@@ -28,6 +32,8 @@ type port struct {
 	number   int // of the interface
 	// Counters since the node was attached.
 	packetsSent, bytesSent, packetsReceived, bytesReceived, sendErrors atomic.Uint64
+	// dropsBefore this socket was made.
+	dropsBefore uint64
 }
 
 // openPort makes the socket in the namespace, where it stays.
@@ -62,6 +68,7 @@ func (p *port) set(n *Interface, to netip.Addr) error {
 		{"IP_MULTICAST_TTL", unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, 1},
 		{"IP_MULTICAST_LOOP", unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP, 0},
 		{"SO_BROADCAST", unix.SOL_SOCKET, unix.SO_BROADCAST, 1},
+		{"SO_RCVBUFFORCE", unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer},
 	}
 	for _, o := range options {
 		if err := unix.SetsockoptInt(p.fd, o.level, o.option, o.content); err != nil {
@@ -111,9 +118,22 @@ func (p *port) begin(c Counters) {
 	p.packetsReceived.Store(c.PacketsReceived)
 	p.bytesReceived.Store(c.BytesReceived)
 	p.sendErrors.Store(c.SendErrors)
+	p.dropsBefore = c.ReceiveDrops
 }
 
 func (p *port) counters() Counters {
 	return Counters{PacketsSent: p.packetsSent.Load(), BytesSent: p.bytesSent.Load(), PacketsReceived: p.packetsReceived.Load(),
-		BytesReceived: p.bytesReceived.Load(), SendErrors: p.sendErrors.Load()}
+		BytesReceived: p.bytesReceived.Load(), SendErrors: p.sendErrors.Load(), ReceiveDrops: p.dropsBefore + p.drops()}
+}
+
+// drops of packets that the socket had no room for; 0 for one that is closed.
+func (p *port) drops() uint64 {
+	var information [unix.SK_MEMINFO_VARS]uint32
+	size := uint32(unsafe.Sizeof(information))
+	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(p.fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
+		uintptr(unsafe.Pointer(&information)), uintptr(unsafe.Pointer(&size)), 0)
+	if errno != 0 {
+		return 0
+	}
+	return uint64(information[unix.SK_MEMINFO_DROPS])
 }

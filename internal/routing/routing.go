@@ -66,6 +66,8 @@ type Counters struct {
 	BytesReceived   uint64 `json:"bytesReceived"`
 	// SendErrors are packets that the kernel did not take.
 	SendErrors uint64 `json:"sendErrors,omitempty"`
+	// ReceiveDrops are packets that the radio had delivered and the router's socket had no room for: overload, not radio.
+	ReceiveDrops uint64 `json:"receiveDrops,omitempty"`
 }
 
 // Instance is a node's part in one routing domain.

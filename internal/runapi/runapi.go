@@ -385,7 +385,7 @@ type RadioSample struct {
 	BytesSent      uint64 `json:"bytesSent"`
 	FramesReceived uint64 `json:"framesReceived"`
 	BytesReceived  uint64 `json:"bytesReceived"`
-	// Drops by reason: loss, queueFull, noReceiver, silent, tapRing, inFlightAtEnd, radiodRestarted (which the
+	// Drops by reason: loss, queueFull, noReceiver, silent, tapRing, routerSocket, inFlightAtEnd, radiodRestarted (which the
 	// framesLost of RadioGaps count too) …
 	Drops map[string]uint64 `json:"drops,omitempty"`
 	// QueueDepth is the number of frames waiting or under way on the node's egress.

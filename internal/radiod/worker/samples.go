@@ -247,13 +247,20 @@ func sampleOf(now int64, network string, n *NodeCounters) runapi.RadioSample {
 	return sample
 }
 
-// ringReason names drops in the TAP's own ring, in front of the model.
-const ringReason = "tapRing"
+// ringReason names drops in the TAP's own ring, in front of the model, and routerReason those of routing packets behind it, which
+// a router's socket had no room for. Both are overload, not radio.
+const (
+	ringReason   = "tapRing"
+	routerReason = "routerSocket"
+)
 
 func (n *NodeCounters) eachDrop(f func(reason string, frames uint64)) {
 	n.Dropped(f)
 	if n.RingDrops > 0 {
 		f(ringReason, n.RingDrops)
+	}
+	if n.Routing != nil && n.Routing.ReceiveDrops > 0 {
+		f(routerReason, n.Routing.ReceiveDrops)
 	}
 }
 
