@@ -102,6 +102,7 @@ type Manager struct {
 	missing     map[memberKey]*missing
 	seen        int64         // when the worker before was last seen; set by Restore
 	leaving     []*attachment // detached, with frames under way
+	ringTurn    int           // of the pods, whose rings are read in turn
 	allowed     podnet.Allowed
 	hosts       atomic.Pointer[Hosts]
 	// rulesBehind: some pod's rules could not be changed to what is allowed now.

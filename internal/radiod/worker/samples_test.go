@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -253,6 +254,29 @@ func TestGapsAndLastCountersAreWrittenAtOnce(t *testing.T) {
 	}
 	if len(samples) != 1 || samples[0].FramesSent != 10 || samples[0].QueueDepth != 4 || samples[0].Drops["tapRing"] != 2 {
 		t.Errorf("samples %+v; want 10 sent, 4 under way, 2 dropped by the ring", samples)
+	}
+}
+
+func TestRoutingPacketsThatARouterIsTooLateForAreDropsOfTheirOwn(t *testing.T) {
+	node := countersOf(10, 4)[0].Nodes[0]
+	node.Routing = &RoutingCounters{Counters: routing.Counters{ReceiveDrops: 7}}
+	if drops := sampleOf(1, "vhf", &node).Drops; drops["routerSocket"] != 7 || drops["tapRing"] != 2 {
+		t.Errorf("drops %v; want 7 in the router's socket beside 2 in the ring", drops)
+	}
+}
+
+func TestRingsAreReadInTurnAsFarAsThereAreMoreThanRoomFor(t *testing.T) {
+	turn, all := 0, []string{"a", "b", "c", "d", "e"}
+	for i, want := range []string{"abc", "dea", "bcd"} {
+		if got := strings.Join(inTurn(all, &turn, 3), ""); got != want {
+			t.Errorf("turn %d: %s; want %s", i, got, want)
+		}
+	}
+	if got := strings.Join(inTurn(all[:2], &turn, 3), ""); len(got) != 2 || got[0] == got[1] {
+		t.Errorf("of two that are left: %s; want each once", got)
+	}
+	if got := inTurn(all[:0], &turn, 3); len(got) != 0 {
+		t.Errorf("of none: %v", got)
 	}
 }
 

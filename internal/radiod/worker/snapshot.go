@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -123,17 +125,35 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })), message, true
 }
 
-// ReadRings reads the drops of all TAPs' rings from the kernel, which counts them in the pods' namespaces.
+// ringsAtOnce is how many pods' namespaces are looked into at a time: all of hundreds would take a tenth of a processor.
+const ringsAtOnce = 50
+
+// ReadRings reads the drops of TAPs' rings from the kernel, which counts them in the pods' namespaces: of all pods, or of as many
+// as ringsAtOnce, in turn.
 func (m *Manager) ReadRings() {
 	m.mu.Lock()
 	pods := map[netns.Identity][]*attachment{}
 	for _, a := range m.attachments {
 		pods[a.Namespace] = append(pods[a.Namespace], a)
 	}
+	order := slices.SortedFunc(maps.Keys(pods), func(a, b netns.Identity) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(a.Inode, b.Inode))
+	})
+	order = inTurn(order, &m.ringTurn, ringsAtOnce)
 	m.mu.Unlock()
-	for identity, attachments := range pods {
-		m.readRings(identity, attachments)
+	for _, identity := range order {
+		m.readRings(identity, pods[identity])
 	}
+}
+
+// inTurn gives the next of all, at most so many, and moves the turn on.
+func inTurn[T any](all []T, turn *int, most int) (next []T) {
+	for range min(len(all), most) {
+		*turn %= len(all)
+		next = append(next, all[*turn])
+		*turn++
+	}
+	return next
 }
 
 // readRings of one pod. What cannot be read is about to be removed.
