@@ -30,6 +30,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/internal/radiod/worker"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -131,6 +132,9 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	}
 	if err := engine.Raise(); err != nil {
 		log.Warn("radiod runs with a lower priority than wanted and may be late", "nice", o.Nice, "realtime", o.Realtime, "error", err)
+	}
+	if err := podnet.RaiseNeighbourLimits(); err != nil {
+		log.Warn("the nodes of large networks may forget each other's MAC addresses: raise net.ipv4.neigh.default.gc_thresh1 to 3 on the machine", "error", err)
 	}
 	config, err := clusterConfig(o.Kubeconfig)
 	if err != nil {
