@@ -22,36 +22,32 @@ const followInterval = 100 * time.Millisecond
 func (h *Hosts) Run(ctx context.Context, sampler *Sampler) error {
 	var wait sync.WaitGroup
 	defer wait.Wait()
+	wait.Go(func() { every(ctx, followInterval, h.followClocks) })
 	wait.Go(func() {
-		ticker := time.NewTicker(followInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				h.followClocks()
+		every(ctx, sampleInterval, func() {
+			h.wiring.Lock()
+			h.tellPeers() // those that have been let go long enough
+			h.wiring.Unlock()
+			if err := h.sample(sampler, clock.Realtime()); err != nil {
+				h.Manager.Log.Error("write samples of other hosts", "error", err)
 			}
-		}
-	})
-	wait.Go(func() {
-		ticker := time.NewTicker(sampleInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-				h.wiring.Lock()
-				h.tellPeers() // those that have been let go long enough
-				h.wiring.Unlock()
-				if err := h.sample(sampler, clock.Realtime()); err != nil {
-					h.Manager.Log.Error("write samples of other hosts", "error", err)
-				}
-			}
-		}
+		})
 	})
 	return h.peers.Run(ctx)
+}
+
+// every calls f at an interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			f()
+		}
+	}
 }
 
 // sample writes a line for each other host of each run.
