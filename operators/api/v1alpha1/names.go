@@ -1,6 +1,6 @@
 package v1alpha1
 
-// EveryNode, in place of a node's or group's name, means all nodes of a network.
+// EveryNode means all nodes of a network, in place of a node's or group's name.
 const EveryNode = "*"
 
 // IsCalled tells that a name in a network's links, radios, routes, captures or changes means a node: it is the node's own, its
