@@ -163,7 +163,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	if err != nil {
 		return err
 	}
-	options := worker.Options{StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
+	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Engine: engine, Keeper: keeper,
 		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: worker.ChangedBy(&cluster)}
 	if archive != nil {
 		options.Scenarios = archive

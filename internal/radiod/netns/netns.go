@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -105,6 +107,62 @@ func (f Finder) All() (map[Identity]*os.File, error) {
 		}
 	}
 	return all, nil
+}
+
+// OfPod opens the network namespace that a pod's processes have, by the control group that the kubelet made for the pod's UID: nothing
+// in it is the pod's to write. The first of them is the sandbox's, which is there before any container. It is ErrGone where there is none.
+func (f Finder) OfPod(uid string) (*os.File, error) {
+	if uid == "" {
+		return nil, fmt.Errorf("%w: no pod's UID", ErrGone)
+	}
+	entries, err := os.ReadDir(f.proc())
+	if err != nil {
+		return nil, fmt.Errorf("look for pod %s: %w", uid, err)
+	}
+	names := []string{"pod" + uid, "pod" + strings.ReplaceAll(uid, "-", "_")} // by cgroupfs, by systemd
+	for _, entry := range entries {
+		if name := entry.Name(); name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		groups, err := os.ReadFile(filepath.Join(f.proc(), entry.Name(), "cgroup"))
+		if err != nil || !slices.ContainsFunc(names, func(name string) bool { return inGroup(string(groups), name) }) {
+			continue
+		}
+		if file, err := os.Open(filepath.Join(f.proc(), entry.Name(), "ns/net")); err == nil {
+			if !f.isHosts(file) {
+				return file, nil
+			}
+			_ = file.Close()
+		}
+	}
+	return nil, fmt.Errorf("%w: no process of pod %s", ErrGone, uid)
+}
+
+// isHosts tells that a namespace is the host's, which a container's first process still has when it is put into the pod's control group.
+func (f Finder) isHosts(file *os.File) bool {
+	identity, err := Of(file)
+	if err != nil {
+		return true
+	}
+	for _, path := range []string{filepath.Join(f.proc(), "1/ns/net"), "/proc/self/ns/net"} {
+		var stat unix.Stat_t
+		if unix.Stat(path, &stat) == nil && identity == (Identity{stat.Dev, stat.Ino}) {
+			return true
+		}
+	}
+	return false
+}
+
+// inGroup tells that one of a process's control groups is in that of a pod: an element of its path, with what systemd puts around it.
+func inGroup(groups, pod string) bool {
+	for line := range strings.Lines(groups) {
+		for element := range strings.SplitSeq(strings.TrimSpace(line), "/") {
+			if element == pod || strings.HasSuffix(element, "-"+pod+".slice") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (f Finder) proc() string {

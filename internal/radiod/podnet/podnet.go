@@ -49,9 +49,9 @@ func ParseInterface(name, mac, address string, mtu int, primary bool) (Interface
 	return i, nil
 }
 
-// queueLength of frames in the TAP's ring: bursts of a sender must be lost in the model's queue,
+// QueueLength of frames in the TAP's ring: bursts of a sender must be lost in the model's queue,
 // which counts them by the second, not in front of it.
-const queueLength = 4096
+const QueueLength = 4096
 
 // Move takes the link from the calling thread's namespace into another one, where it asks for the
 // given index; 0 leaves the choice to the kernel. Kernels before 5.12 do not heed it.
@@ -71,8 +71,8 @@ func Move(name string, i Interface, namespace *os.File, index int) error {
 	if err := h.LinkSetMTU(link, i.MTU); err != nil {
 		return fmt.Errorf("interface %s: mtu %d: %w", name, i.MTU, err)
 	}
-	if err := h.LinkSetTxQLen(link, queueLength); err != nil {
-		return fmt.Errorf("interface %s: txqueuelen %d: %w", name, queueLength, err)
+	if err := h.LinkSetTxQLen(link, QueueLength); err != nil {
+		return fmt.Errorf("interface %s: txqueuelen %d: %w", name, QueueLength, err)
 	}
 	if err := moveLink(link.Attrs().Index, int(namespace.Fd()), index); err != nil {
 		return fmt.Errorf("interface %s: move to the pod as number %d: %w", name, index, err)
@@ -119,7 +119,7 @@ func SetUp(temporary string, i Interface) (index int, settings map[string]string
 		return index, settings, err
 	}
 	settings[i.Name+".mtu"] = strconv.Itoa(i.MTU)
-	settings[i.Name+".txqueuelen"] = strconv.Itoa(queueLength)
+	settings[i.Name+".txqueuelen"] = strconv.Itoa(QueueLength)
 	if err := h.AddrAdd(link, &netlink.Addr{IPNet: i.Address, Broadcast: broadcastOf(i.Address)}); err != nil {
 		return index, settings, fmt.Errorf("interface %s: address %v: %w", i.Name, i.Address, err)
 	}
@@ -231,7 +231,7 @@ func Remove(name string) error {
 	if err != nil {
 		return fmt.Errorf("interface %s: %w", name, err)
 	}
-	if !isTAP(link) {
+	if !isRadio(link) {
 		return nil // not ours
 	}
 	if err := h.LinkDel(link); err != nil {
@@ -243,6 +243,8 @@ func Remove(name string) error {
 // State is what radiod reads of an interface from time to time.
 type State struct {
 	Index int
+	// Veth is an end of a pair, whose frames another program carries; others are TAPs.
+	Veth bool
 	// Owner as the interface was given it; empty where radiod did not make it.
 	Owner string
 	// RingDrops are frames of the node that the TAP's ring had no room for.
@@ -271,7 +273,7 @@ func Read(name string) (State, error) {
 
 func stateOf(link netlink.Link) State {
 	attributes := link.Attrs()
-	s := State{Index: attributes.Index}
+	s := State{Index: attributes.Index, Veth: link.Type() == "veth"}
 	if owner, ours := strings.CutPrefix(attributes.Alias, ownerPrefix); ours {
 		s.Owner = owner
 	}
@@ -296,14 +298,17 @@ func Owned() (map[string]State, error) {
 	}
 	owned := map[string]State{}
 	for _, link := range links {
-		if state := stateOf(link); isTAP(link) && state.Owner != "" {
+		if state := stateOf(link); isRadio(link) && state.Owner != "" {
 			owned[link.Attrs().Name] = state
 		}
 	}
 	return owned, nil
 }
 
-func isTAP(link netlink.Link) bool { return link.Type() == "tuntap" || link.Type() == "tun" }
+// isRadio tells a radio from a pod's other interfaces: TAPs, and ends of veths that radiod has marked, as eth0 may be one.
+func isRadio(link netlink.Link) bool {
+	return link.Type() == "tuntap" || link.Type() == "tun" || link.Type() == "veth" && strings.HasPrefix(link.Attrs().Alias, ownerPrefix)
+}
 
 // Gateways of the default routes in the calling thread's namespace.
 func Gateways() ([]net.IP, error) {

@@ -11,7 +11,6 @@ import (
 
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
-	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/radiod/wire"
 )
 
@@ -90,7 +89,7 @@ func (m *Manager) admit(request wire.Request, identity netns.Identity) (*attachm
 	return &attachment{record: record{PodUID: request.PodUID, PodNamespace: request.PodNamespace, PodName: request.PodName,
 		ContainerID: request.ContainerID, Interface: request.Interface, Configuration: request.Configuration,
 		NamespacePath: request.Namespace, Namespace: identity, NetworkUID: string(n.object.UID),
-		RunUID: string(n.object.Spec.Experiment.UID), Network: n.object.Spec.Network, Member: *member}}, int(n.object.Spec.MTU), nil
+		RunUID: string(n.object.Spec.Experiment.UID), Network: n.object.Spec.Network, Member: *member, Engine: n.object.Spec.Engine}, fd: -1}, int(n.object.Spec.MTU), nil
 }
 
 func (m *Manager) existing(key memberKey) *attachment {
@@ -110,20 +109,15 @@ func (a *attachment) present(namespace *os.File) bool {
 	}) == nil
 }
 
-// create makes the TAP and sets everything up; a failure leaves nothing behind.
+// create makes the radio and sets everything up; a failure leaves nothing behind.
 func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error) {
 	i, err := podnet.ParseInterface(a.Interface, a.Member.MAC, a.Member.Address, mtu, a.Member.Primary)
 	if err != nil {
 		return err
 	}
 	i.Owner = m.owner(a.PodUID)
-	fd, temporary, err := tap.Create()
-	if err != nil {
-		return err
-	}
-	a.fd = fd
 	if err := m.store.removeBook(a.id()); err != nil { // of a worker that died before it had written its record
-		return errors.Join(err, tap.Destroy(fd))
+		return err
 	}
 	a.book, _ = m.bookOf(a.id())
 	defer func() {
@@ -131,14 +125,11 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 			err = errors.Join(err, m.remove(a))
 		}
 	}()
-	if err := m.Keeper.Hold(a.id(), fd); err != nil {
-		return err
-	}
 	if err := netns.Do(namespace, a.prepare); err != nil {
 		return err
 	}
 	allowed := m.currentlyAllowed()
-	if err := m.moveAndGuard(a, temporary, i, namespace); err != nil {
+	if err := m.carrierOf(a).put(a, i, namespace); err != nil {
 		return err
 	}
 	if err := m.store.put(attachmentFiles, a.id(), &a.record); err != nil {
@@ -156,7 +147,7 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 
 // prepare looks into the pod's namespace before the radio comes.
 func (a *attachment) prepare() error {
-	// A TAP of that name is what a worker left behind that died before it had written its record.
+	// A radio of that name is what a worker left behind that died before it had written its record.
 	if err := podnet.Remove(a.Interface); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (m *Manager) capture(n *network, a *attachment, install func(*capture.Tap))
 // captureAll does so for all of a network's attachments; the lock is held.
 func (m *Manager) captureAll(uid string, n *network) error {
 	for _, a := range m.attachments {
-		if a.NetworkUID == uid {
+		if a.NetworkUID == uid && a.port != nil {
 			if err := m.capture(n, a, install(a.port)); err != nil {
 				return err // the others' would be the same
 			}

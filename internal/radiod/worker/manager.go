@@ -13,13 +13,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
-	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -31,6 +29,8 @@ type Keeper interface {
 
 // Options of a Manager.
 type Options struct {
+	// Host is the Kubernetes node's name.
+	Host string
 	// StateDirectory on the host.
 	StateDirectory string
 	Engine         *radio.Engine
@@ -56,7 +56,8 @@ type network struct {
 	running *radio.Network
 	began   settings // of the model when it was made
 	air     *air
-	outlook *outlook // nil for waveforms without a physical layer, and where something is missing for it
+	driver  *emaned.Driver // of a network that EMANE carries, while it has attachments here; running is nil then
+	outlook *outlook       // nil for waveforms without a physical layer, and where something is missing for it
 	steps   stepCounters
 	turn    int // of the receivers whose links are sampled
 	message string
@@ -174,6 +175,7 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 	if n.running != nil {
 		err = errors.Join(err, m.changeNetwork(n, before))
 	}
+	m.drive(uid, n)
 	err = errors.Join(err, m.captureAll(uid, n))
 	m.connect(uid, n)
 	poke(m.routers.wake)
@@ -216,6 +218,7 @@ func (m *Manager) RemoveNetwork(uid string) error {
 	if n.running != nil {
 		n.running.Close()
 	}
+	n.endDriver()
 	n.forgetOutlook()
 	return errors.Join(err, m.recordNetworkEnd(uid), m.keepScenarios())
 }
@@ -274,38 +277,18 @@ func (m *Manager) member(key memberKey) (*network, *v1alpha1.Member) {
 	return n, &n.object.Spec.Members[i]
 }
 
-// join puts the attachment's TAP into its network in the engine and remembers it.
+// join puts the attachment's radio into its network and remembers it.
 func (m *Manager) join(a *attachment) error {
-	mac, err := radio.ParseMAC(a.Member.MAC)
-	if err != nil {
-		return err
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[a.NetworkUID]
 	if n == nil || m.members[a.key()] != a.NetworkUID {
 		return fmt.Errorf("pod %s on %s: its network was removed meanwhile, or lists it no longer", a.PodUID, a.Interface)
 	}
-	if n.running == nil {
-		if err = m.startNetwork(n); err != nil {
-			return err
-		}
-		if m.restoring {
-			n.running.Pause()
-		}
-	}
-	key, containerID := a.key(), a.ContainerID
-	options := radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
-		Descriptor: a.fd, Ledger: &a.book.ledger, Gone: func() { m.interfaceGone(key, containerID) }}
-	if err := m.capture(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
-		n.message = err.Error() // the node works all the same
-	}
-	a.port, err = n.running.Attach(options)
-	if err != nil {
+	if err := m.carrierOf(a).join(n, a); err != nil {
 		return err
 	}
-	a.book.keepFor(a.port)
-	m.attachments[key] = a
+	m.attachments[a.key()] = a
 	m.connect(a.NetworkUID, n)
 	m.Changed(n.object)
 	return nil
@@ -335,10 +318,7 @@ func (m *Manager) removeIf(key memberKey, meant func(*attachment) bool) error {
 // remove ends an attachment; its pod is locked. The interface vanishes with the last descriptor.
 func (m *Manager) remove(a *attachment) error {
 	m.readRingAtEnd(a)
-	if a.port != nil {
-		m.readSlotsAtEnd(a)
-		a.port.Detach()
-	}
+	m.carrierOf(a).leave(a)
 	m.mu.Lock()
 	if m.attachments[a.key()] == a {
 		delete(m.attachments, a.key())
@@ -348,7 +328,7 @@ func (m *Manager) remove(a *attachment) error {
 	m.mu.Unlock()
 	m.endCaptures(a)
 	// The last counters are written down before their memory goes.
-	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()), tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
+	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()), m.carrierOf(a).destroy(a))
 	if n != nil {
 		m.Changed(n.object)
 	}
@@ -421,7 +401,7 @@ func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 
 // SweepPinned lets go of namespaces that only our descriptors keep alive, every few seconds.
 func (m *Manager) SweepPinned() error {
-	return m.removeWithoutNamespace(func(a *attachment) bool { return a.Pinned || m.routes(a.PodUID) })
+	return m.removeWithoutNamespace(func(a *attachment) bool { return a.Pinned || a.Engine == v1alpha1.EngineEMANE || m.routes(a.PodUID) })
 }
 
 // Close does what the end of the process would: it ends the engine with all that is under way, and lets descriptors go,
@@ -432,11 +412,11 @@ func (m *Manager) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, a := range m.attachments {
-		a.port.Detach()
-		_ = unix.Close(a.fd)
+		m.carrierOf(a).part(a)
 	}
 	m.attachments = map[memberKey]*attachment{}
 	for _, n := range m.networks {
+		n.endDriver()
 		n.forgetOutlook()
 	}
 }

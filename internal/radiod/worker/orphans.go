@@ -30,13 +30,21 @@ func (m *Manager) sweepPod() error {
 		if !ours || m.knows(memberKey{podUID, name}) {
 			continue
 		}
-		removed, reclaimErr := tap.Reclaim(name, state.Index)
+		removed, reclaimErr := reclaim(name, &state)
 		err = errors.Join(err, reclaimErr)
 		if removed {
 			m.Log.Warn("removed a radio that no RadioNetwork lists", "pod", podUID, "interface", name)
 		}
 	}
 	return err
+}
+
+// reclaim an orphan: a TAP that nobody holds, or a pair of veths, which nobody has to.
+func reclaim(name string, state *podnet.State) (removed bool, err error) {
+	if state.Veth {
+		return true, podnet.Remove(name)
+	}
+	return tap.Reclaim(name, state.Index)
 }
 
 // knows tells that a RadioNetwork lists the member, or that it has an attachment that is about to go.

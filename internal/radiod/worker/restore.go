@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -84,7 +83,7 @@ func (m *Manager) takeUp(a *attachment, rebooted bool) error {
 			return err
 		}
 	}
-	if fresh {
+	if fresh && a.Engine == "" {
 		traffic, err := m.traffic(a)
 		if err != nil {
 			return err
@@ -98,7 +97,9 @@ func (m *Manager) takeUp(a *attachment, rebooted bool) error {
 func (m *Manager) settle(all []*attachment) {
 	networks := map[string][]*attachment{}
 	for _, a := range all {
-		networks[a.NetworkUID] = append(networks[a.NetworkUID], a)
+		if a.Engine == "" { // what others carry does not stop with radiod
+			networks[a.NetworkUID] = append(networks[a.NetworkUID], a)
+		}
 	}
 	for _, attachments := range networks {
 		ledgers := make([]*radio.Ledger, len(attachments))
@@ -156,33 +157,17 @@ func (m *Manager) forget(a *attachment) error {
 	return errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()))
 }
 
-// adopt opens the TAP of a record in its pod's namespace and gives it to the parent.
+// adopt takes up the radio of a record in its pod's namespace, if it is still there.
 func (m *Manager) adopt(a *attachment) error {
 	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
 	if err != nil {
 		return err
 	}
 	defer namespace.Close()
-	err = netns.Do(namespace, func() error { return a.open(m.owner(a.PodUID)) })
-	if err != nil {
+	if err := netns.Do(namespace, func() error { return a.seen(m.owner(a.PodUID)) }); err != nil {
 		return err
 	}
-	a.Pinned = true
-	return errors.Join(m.store.put(attachmentFiles, a.id(), &a.record), m.Keeper.Hold(a.id(), a.fd))
-}
-
-// open takes over the TAP on a thread in its namespace, if it is still the owner's.
-func (a *attachment) open(owner string) error {
-	state, err := podnet.Read(a.Interface)
-	stranger := state.Index != a.Index || state.Owner != "" && state.Owner != owner
-	if errors.Is(err, os.ErrNotExist) || err == nil && stranger {
-		return fmt.Errorf("%w: its interface %s was removed", netns.ErrGone, a.Interface)
-	}
-	if err != nil {
-		return err
-	}
-	a.fd, err = tap.Open(a.Interface, a.Index)
-	return err
+	return m.carrierOf(a).adopt(a, namespace)
 }
 
 // removeTemporary removes TAPs that never reached their pods.

@@ -78,6 +78,9 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 	var all []NetworkCounters
 	routed := m.countRouting()
 	for uid, n := range m.networks {
+		if n.driver != nil {
+			all = append(all, m.countEMANE(uid, n, routed, reset))
+		}
 		if n.running == nil {
 			continue
 		}
@@ -112,7 +115,11 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 		return 0, "", false
 	}
 	message = n.message
-	for _, err := range []error{n.trouble, n.failing, m.routingTrouble(uid)} {
+	troubles := []error{n.trouble, n.failing, m.routingTrouble(uid)}
+	if n.driver != nil {
+		troubles = append(troubles, n.driver.Trouble())
+	}
+	for _, err := range troubles {
 		if err != nil {
 			message = strings.TrimPrefix(message+"; "+err.Error(), "; ")
 		}
@@ -122,7 +129,7 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 			message = strings.TrimPrefix(message+"; "+x.String(), "; ")
 		}
 	}
-	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })), message, true
+	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid && m.works(a) })), message, true
 }
 
 // ringsAtOnce is how many pods' namespaces are looked into at a time: all of hundreds would take a tenth of a processor.

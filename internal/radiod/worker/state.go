@@ -42,6 +42,8 @@ type record struct {
 	Pinned bool `json:"pinned,omitempty"`
 	// Settings of the kernel in the namespace, for the run record.
 	Settings map[string]string `json:"settings,omitempty"`
+	// Engine that carries the frames where it is not radiod's own.
+	Engine v1alpha1.Engine `json:"engine,omitempty"`
 }
 
 func (r *record) key() memberKey { return memberKey{r.PodUID, r.Interface} }

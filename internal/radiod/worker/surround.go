@@ -34,7 +34,11 @@ func (m *Manager) surround(n *network) error {
 	if n.outlook != nil && n.outlook.preparer.same(s) {
 		return nil
 	}
-	o, err := newOutlook(s, &n.steps, func(err error) { go m.noteSurroundings(n, err) })
+	steps := &n.steps
+	if spec.Engine == v1alpha1.EngineEMANE {
+		steps = &stepCounters{} // the events to EMANE are what counts
+	}
+	o, err := newOutlook(s, steps, func(err error) { go m.noteSurroundings(n, err) })
 	n.forgetOutlook()
 	if err != nil {
 		return err
@@ -80,7 +84,11 @@ func (m *Manager) scenarioArrived(digest string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range m.networks {
-		if n.running == nil || n.object.Spec.Scenario != digest {
+		if n.object.Spec.Scenario != digest || n.running == nil && n.driver == nil {
+			continue
+		}
+		if n.driver != nil {
+			m.drive(string(n.object.UID), n)
 			continue
 		}
 		if err := m.changeNetwork(n, &n.object.Spec); err != nil {

@@ -1,0 +1,571 @@
+// Package emaned drives the EMANE processes of one network on one host, from inside the network namespace of their pod: it puts
+// the members' radios there, publishes the scenario's events and TDMA schedules, carries out changes, and reads the counters.
+package emaned
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/tdma"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/veth"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+const (
+	// scrapeInterval of the processes' counters, which are sampled each second.
+	scrapeInterval = 500 * time.Millisecond
+	// publishInterval after which all events are published again, for a process that has missed them: EMANE hears each once.
+	publishInterval = 2 * time.Second
+	// controlTimeout of a request: a process that does not answer holds up the others' for so long.
+	controlTimeout = 2 * time.Second
+	// lookInterval for the pod and the members' radios.
+	lookInterval = 200 * time.Millisecond
+)
+
+// Options of a Driver.
+type Options struct {
+	// Find opens the network namespace of the EMANE pod of that UID.
+	Find func(podUID string) (*os.File, error)
+	Log  *slog.Logger
+	// Changed is called, and must return at once, when Status may tell something else.
+	Changed func()
+	// Step is told how late an event of the scenario was, and Change how late a change.
+	Step, Change func(late time.Duration)
+}
+
+// Input is what the network is now.
+type Input struct {
+	// Network, which is not changed any more.
+	Network *v1alpha1.RadioNetwork
+	// PodUID of the pod on this host; empty while there is none.
+	PodUID   string
+	Scenario *scenario.Scenario
+	// Parked are the far ends of the attached members' radios, by NEM id.
+	Parked map[int32]string
+	// Trouble keeps the scenario from being replayed.
+	Trouble error
+}
+
+// Driver of one network's processes on this host.
+type Driver struct {
+	Options
+	stop context.CancelFunc
+	wake chan struct{}
+
+	mu         sync.Mutex
+	input      Input
+	ports      map[int]*radio.Port
+	statistics map[int32]emane.Statistics
+	ready      map[int32]bool
+	trouble    error
+}
+
+// Start driving, until Stop.
+func Start(o Options, in Input) *Driver {
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &Driver{Options: o, stop: cancel, wake: make(chan struct{}, 1), statistics: map[int32]emane.Statistics{}, ready: map[int32]bool{}}
+	d.Set(in)
+	go func() {
+		for ctx.Err() == nil {
+			d.note(d.run(ctx))
+			d.wait(ctx, lookInterval)
+		}
+	}()
+	return d
+}
+
+// Stop driving, without waiting for what is under way. The processes go on as they are.
+func (d *Driver) Stop() { d.stop() }
+
+// Set what the network is from now on.
+func (d *Driver) Set(in Input) {
+	d.mu.Lock()
+	if d.input.Network == nil || !reflect.DeepEqual(d.input.Network.Spec.Members, in.Network.Spec.Members) {
+		d.ports = map[int]*radio.Port{}
+		for _, m := range in.Network.Spec.Members {
+			d.ports[int(m.NEM)] = &radio.Port{PortOptions: radio.PortOptions{Name: m.Node, Group: m.Group, NEM: int(m.NEM)}}
+		}
+	}
+	d.input = in
+	maps.DeleteFunc(d.ready, func(nem int32, _ bool) bool { return in.Parked[nem] == "" })
+	maps.DeleteFunc(d.statistics, func(nem int32, _ emane.Statistics) bool { return in.Parked[nem] == "" })
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Ready tells that a member's process works: it answers and, with TDMA, has its schedule.
+func (d *Driver) Ready(nem int32) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ready[nem]
+}
+
+// Trouble is what is waited for, or what goes wrong.
+func (d *Driver) Trouble() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return errors.Join(d.input.Trouble, d.trouble)
+}
+
+// Statistics of a member as they were last read, and whether they have been.
+func (d *Driver) Statistics(nem int32) (emane.Statistics, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, known := d.statistics[nem]
+	return s, known
+}
+
+func (d *Driver) get() Input {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.input
+}
+
+// note trouble, nil when it is over.
+func (d *Driver) note(err error) {
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	d.mu.Lock()
+	same := fmt.Sprint(d.trouble) == fmt.Sprint(err)
+	d.trouble = err
+	d.mu.Unlock()
+	if !same {
+		d.Log.Info("EMANE of a network", "network", d.get().Network.Name, "trouble", err)
+		d.Changed()
+	}
+}
+
+func (d *Driver) wait(ctx context.Context, longest time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-d.wake:
+	case <-time.After(longest):
+	}
+}
+
+// run drives the processes of the pod that there is now, until something fails or there is another one.
+func (d *Driver) run(ctx context.Context) error {
+	in := d.get()
+	if in.PodUID == "" {
+		return errors.New("waiting for the pod of EMANE on this host")
+	}
+	namespace, err := d.Find(in.PodUID)
+	if err != nil {
+		return fmt.Errorf("waiting for the pod of EMANE on this host: %w", err)
+	}
+	defer namespace.Close()
+	p := &pod{Driver: d, namespace: namespace, uid: in.PodUID, processes: map[int32]*process{}}
+	defer p.close()
+	return p.run(ctx)
+}
+
+// pod that is driven, by one goroutine.
+type pod struct {
+	*Driver
+	namespace *os.File
+	uid       string
+	processes map[int32]*process
+	schedules *emane.Publisher
+	replayed  *replayed
+	// state of the network stateOf, from since to until after T0.
+	state        *emane.State
+	stateOf      *v1alpha1.RadioNetwork
+	since, until time.Duration
+}
+
+func (p *pod) run(ctx context.Context) error {
+	var scraped time.Time
+	for ctx.Err() == nil {
+		in := p.get()
+		if in.PodUID != p.uid {
+			return nil
+		}
+		if err := p.place(&in); err != nil {
+			return err
+		}
+		if err := p.replay(ctx, &in); err != nil {
+			return err
+		}
+		if err := p.carryOut(&in); err != nil {
+			return err
+		}
+		if time.Since(scraped) >= scrapeInterval {
+			scraped = time.Now()
+			if err := p.scrape(&in); err != nil {
+				return err
+			}
+		}
+		p.wait(ctx, p.pause(&in))
+	}
+	return nil
+}
+
+// pause until there is something to do: a change, or a look at the processes.
+func (p *pod) pause(in *Input) time.Duration {
+	longest := lookInterval
+	if t, set := offset(&in.Network.Spec); set {
+		if next, more := emane.NextChange(&in.Network.Spec, t); more {
+			longest = min(longest, max(next-t, time.Millisecond))
+		}
+	}
+	return longest
+}
+
+func (p *pod) close() {
+	for _, one := range p.processes {
+		one.close()
+	}
+	if p.schedules != nil {
+		_ = p.schedules.Close()
+	}
+	p.endReplay()
+}
+
+// place puts the members' radios beside their processes.
+func (p *pod) place(in *Input) error {
+	for nem, parked := range in.Parked {
+		if one := p.processes[nem]; one != nil && one.parked == parked {
+			continue
+		}
+		if err := veth.Place(parked, p.namespace, emane.Interface(nem)); err != nil {
+			return err
+		}
+		p.drop(nem)
+		p.processes[nem] = &process{nem: nem, parked: parked, control: emane.InPod(in.Network, nem).Control.String()}
+	}
+	for nem := range p.processes {
+		if in.Parked[nem] == "" {
+			p.drop(nem)
+		}
+	}
+	return nil
+}
+
+func (p *pod) drop(nem int32) {
+	if one := p.processes[nem]; one != nil {
+		one.close()
+		delete(p.processes, nem)
+	}
+}
+
+// publisher on the pod's device.
+func (p *pod) publisher(network *v1alpha1.RadioNetwork) (publisher *emane.Publisher, err error) {
+	group := emane.InPod(network, 0).EventGroup
+	err = netns.Do(p.namespace, func() error {
+		publisher, err = emane.NewPublisher(context.Background(), group, emane.PodDevice)
+		return err
+	})
+	return publisher, err
+}
+
+// offset of now from T0, where that is set.
+func offset(spec *v1alpha1.RadioNetworkSpec) (time.Duration, bool) {
+	if spec.T0 == nil {
+		return 0, false
+	}
+	return time.Duration(clock.Realtime() - spec.T0.UnixNano()), true
+}
+
+// beforeT0 by far, where T0 is not set: a scenario stands still at its beginning until then.
+const beforeT0 = -10000 * time.Hour
+
+// replayed is what is being replayed, by a goroutine of its own: its times do not wait for control ports.
+type replayed struct {
+	members  []v1alpha1.Member
+	scenario *scenario.Scenario
+	t0       int64
+	stop     context.CancelFunc
+	done     chan error
+}
+
+// replay what the scenario says, anew where that has changed.
+func (p *pod) replay(ctx context.Context, in *Input) error {
+	if in.Trouble != nil {
+		return nil
+	}
+	spec := &in.Network.Spec
+	t0 := int64(0)
+	if spec.T0 != nil {
+		t0 = spec.T0.UnixNano()
+	}
+	if r := p.replayed; r != nil {
+		select {
+		case err := <-r.done:
+			p.replayed = nil
+			if err != nil {
+				return err
+			}
+		default:
+			if r.t0 == t0 && r.scenario == in.Scenario && reflect.DeepEqual(r.members, spec.Members) {
+				return nil
+			}
+			p.endReplay()
+		}
+	}
+	feed, err := emane.NewFeed(spec, in.Scenario)
+	if err != nil {
+		return err
+	}
+	publisher, err := p.publisher(in.Network)
+	if err != nil {
+		return err
+	}
+	from, set := offset(spec)
+	if !set {
+		from = beforeT0
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	r := &replayed{members: spec.Members, scenario: in.Scenario, t0: t0, stop: cancel, done: make(chan error, 1)}
+	p.replayed = r
+	go func() {
+		err := publisher.Replay(ctx, feed, from, publishInterval, p.Step)
+		r.done <- errors.Join(err, publisher.Close())
+	}()
+	return nil
+}
+
+func (p *pod) endReplay() {
+	if p.replayed != nil {
+		p.replayed.stop()
+		<-p.replayed.done
+		p.replayed = nil
+	}
+}
+
+// now is the state that the network is to have.
+func (p *pod) now(in *Input) (*emane.State, error) {
+	t, set := offset(&in.Network.Spec)
+	if !set {
+		t = beforeT0
+	}
+	if p.state != nil && p.stateOf == in.Network && t >= p.since && t < p.until {
+		return p.state, nil
+	}
+	state, err := emane.StateAt(&in.Network.Spec, t)
+	if err != nil {
+		return nil, err
+	}
+	// A process that is given its schedule again begins it anew: an equal one is the same.
+	if p.state != nil && p.state.Schedule != nil && state.Schedule != nil && bytes.Equal(p.state.Schedule.XML(), state.Schedule.XML()) {
+		state.Schedule = p.state.Schedule
+	}
+	next, more := emane.NextChange(&in.Network.Spec, t)
+	if !more {
+		next = -beforeT0
+	}
+	p.state, p.stateOf, p.since, p.until = state, in.Network, t, next
+	return state, nil
+}
+
+// carryOut the changes that are due, and tell processes that have not been told yet.
+func (p *pod) carryOut(in *Input) error {
+	state, err := p.now(in)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for i := range in.Network.Spec.Members {
+		one := p.processes[in.Network.Spec.Members[i].NEM]
+		if one == nil || one.connection == nil {
+			continue
+		}
+		if one.told == nil || *one.told != state.Radios[i] {
+			changed = changed || one.told != nil
+			if one.trouble = one.configure(&state.Radios[i], &in.Network.Spec.Waveform); one.trouble != nil {
+				continue // it is asked again, and named, with the counters
+			}
+		}
+		if state.Schedule != nil && one.schedule != state.Schedule {
+			changed = changed || one.schedule != nil
+			if err := p.schedule(in, one, state.Schedule); err != nil {
+				return err
+			}
+		}
+	}
+	if changed {
+		p.noteChange(in)
+	}
+	return nil
+}
+
+// noteChange tells how late the changes are that have been carried out, where they were not made late.
+func (p *pod) noteChange(in *Input) {
+	last := beforeT0
+	for _, c := range in.Network.Spec.Changes {
+		if at := time.Duration(c.AtNanoseconds); at <= p.since {
+			last = max(last, at)
+		}
+	}
+	if now, set := offset(&in.Network.Spec); set && last > beforeT0 {
+		p.Change(now - last)
+	}
+}
+
+// scrape all processes; those that do not answer are named and asked again.
+func (p *pod) scrape(in *Input) error {
+	var silent, idle []string
+	var why error
+	for _, nem := range slices.Sorted(maps.Keys(p.processes)) {
+		if err := p.carryOut(in); err != nil { // a change does not wait for all the others' answers
+			return err
+		}
+		one := p.processes[nem]
+		s, err := one.scrape(p.namespace, p.port)
+		if err = errors.Join(one.trouble, err); err != nil {
+			silent, why, one.trouble = append(silent, emane.Interface(nem)), err, nil
+			p.answered(nem, nil)
+			continue
+		}
+		if s.Schedules == 0 && in.Network.Spec.Waveform.TDMA != nil {
+			one.schedule = nil // it is given it again
+			idle = append(idle, emane.Interface(nem))
+		}
+		p.answered(nem, s)
+	}
+	switch {
+	case len(silent) > 0:
+		p.note(fmt.Errorf("EMANE's processes of %s do not answer yet: %w", listed(silent), why))
+	case len(idle) > 0:
+		p.note(fmt.Errorf("EMANE's processes of %s have no schedule yet", listed(idle)))
+	default:
+		p.note(nil)
+	}
+	return nil
+}
+
+func listed(names []string) string {
+	const shown = 3
+	if len(names) > shown {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (p *pod) port(nem int) *radio.Port {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ports[nem]
+}
+
+// answered takes what a process has said, or that it does not.
+func (p *pod) answered(nem int32, s *emane.Statistics) {
+	p.mu.Lock()
+	before := p.ready[nem]
+	tdma := p.input.Network.Spec.Waveform.TDMA != nil
+	p.ready[nem] = s != nil && (!tdma || s.Schedules > 0)
+	after := p.ready[nem]
+	if s != nil {
+		p.statistics[nem] = *s
+	}
+	p.mu.Unlock()
+	if before != after {
+		p.Changed()
+	}
+}
+
+// schedule gives a process the schedule that holds.
+func (p *pod) schedule(in *Input, one *process, schedule *tdma.Schedule) error {
+	if p.schedules == nil {
+		publisher, err := p.publisher(in.Network)
+		if err != nil {
+			return err
+		}
+		p.schedules = publisher
+	}
+	one.schedule = schedule
+	return p.schedules.PublishSchedule(schedule, []int{int(one.nem)})
+}
+
+// process of one NEM.
+type process struct {
+	nem             int32
+	parked, control string
+	connection      *emane.Control
+	components      []emane.Component
+	// told is what the radio was made last, schedule what it was given.
+	told *emane.Radio
+	// trouble with telling it.
+	trouble  error
+	schedule *tdma.Schedule
+}
+
+func (o *process) close() {
+	if o.connection != nil {
+		_ = o.connection.Close()
+	}
+	o.connection, o.told, o.schedule = nil, nil, nil
+}
+
+// connect to the control port, which is the namespace's own.
+func (o *process) connect(namespace *os.File) error {
+	if o.connection != nil {
+		return nil
+	}
+	var connection net.Conn
+	err := netns.Do(namespace, func() (err error) {
+		connection, err = net.DialTimeout("tcp4", o.control, controlTimeout)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	control := emane.NewControl(connection, controlTimeout)
+	nems, err := control.Manifest()
+	if err == nil && (len(nems) != 1 || nems[0].ID != int(o.nem)) {
+		err = fmt.Errorf("control port %s: NEMs %+v, want %d", o.control, nems, o.nem)
+	}
+	if err != nil {
+		return errors.Join(err, control.Close())
+	}
+	o.connection, o.components = control, nems[0].Components
+	return nil
+}
+
+func (o *process) scrape(namespace *os.File, port func(int) *radio.Port) (*emane.Statistics, error) {
+	if err := o.connect(namespace); err != nil {
+		return nil, err
+	}
+	all, err := emane.Scrape(o.connection, port)
+	if err != nil {
+		o.close()
+		return nil, err
+	}
+	return &all[0], nil
+}
+
+// configure makes the radio what it is to be.
+func (o *process) configure(r *emane.Radio, w *v1alpha1.WaveformSpec) error {
+	parameters := r.Parameters(w)
+	for _, c := range o.components {
+		if len(parameters[c.Layer]) == 0 {
+			continue
+		}
+		if err := o.connection.Configure(c.BuildID, parameters[c.Layer]); err != nil {
+			o.close()
+			return fmt.Errorf("%s: %w", emane.Interface(o.nem), err)
+		}
+	}
+	told := *r
+	o.told = &told
+	return nil
+}

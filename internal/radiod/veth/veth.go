@@ -1,0 +1,134 @@
+// Package veth makes the radios of nodes whose frames another program carries: a pair of interfaces, one in the node's network
+// namespace and one in the program's. Either end goes with the other, and with its namespace, so that nothing is left to look for.
+package veth
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podnet"
+)
+
+// Parked is the name of an attachment's far end while it waits in radiod's own namespace; the same attachment has the same.
+func Parked(attachment string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(attachment)) // never fails
+	return fmt.Sprintf("vgn%012x", h.Sum64()>>16)
+}
+
+// Create makes a pair: the near end in the node's namespace under a temporary name, as podnet.SetUp takes it over, the far end
+// parked in the calling thread's. One that an earlier worker has left under that name goes.
+func Create(namespace *os.File, temporary, parked string, i podnet.Interface) error {
+	if err := remove(parked); err != nil {
+		return err
+	}
+	pair := netlink.NewVeth(netlink.LinkAttrs{Name: parked, MTU: i.MTU, TxQLen: podnet.QueueLength})
+	pair.PeerName, pair.PeerHardwareAddr, pair.PeerMTU, pair.PeerTxQLen = temporary, i.MAC, uint32(i.MTU), podnet.QueueLength //nolint:gosec // checked when it was read
+	pair.PeerNamespace = netlink.NsFd(int(namespace.Fd()))
+	if err := netlink.LinkAdd(pair); err != nil {
+		return fmt.Errorf("pair of interfaces %s: %w", parked, err)
+	}
+	return errors.Join(withoutOffloads(parked), netns.Do(namespace, func() error { return withoutOffloads(temporary) }))
+}
+
+// Place takes a parked end into the program's namespace under its name there, and sets it up; one that is there already is well.
+func Place(parked string, namespace *os.File, name string) error {
+	if err := move(parked, namespace); err != nil {
+		return err
+	}
+	return netns.Do(namespace, func() error {
+		if link, err := netlink.LinkByName(name); err == nil {
+			return up(link)
+		}
+		link, err := netlink.LinkByName(parked)
+		if err != nil {
+			return fmt.Errorf("interface %s: neither it nor %s is where it should be: %w", name, parked, err)
+		}
+		if err := netlink.LinkSetName(link, name); err != nil {
+			return fmt.Errorf("interface %s: rename to %s: %w", parked, name, err)
+		}
+		// The kernel there is to say nothing on the radio.
+		err = os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", name, "disable_ipv6"), []byte("1"), 0)
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return errors.Join(err, netlink.LinkSetARPOff(link), up(link))
+	})
+}
+
+func up(link netlink.Link) error {
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("interface %s: set up: %w", link.Attrs().Name, err)
+	}
+	return nil
+}
+
+// move a parked end, if it is still there.
+func move(parked string, namespace *os.File) error {
+	link, err := netlink.LinkByName(parked)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", parked, err)
+	}
+	if err := netlink.LinkSetNsFd(link, int(namespace.Fd())); err != nil {
+		return fmt.Errorf("interface %s: move to the pod of EMANE: %w", parked, err)
+	}
+	return nil
+}
+
+// Remove the pair by its near end, on a thread in the node's namespace.
+func Remove(name string) error { return remove(name) }
+
+func remove(name string) error {
+	link, err := netlink.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return nil
+	}
+	if err == nil && link.Type() == "veth" {
+		err = netlink.LinkDel(link)
+	}
+	if err != nil {
+		return fmt.Errorf("remove interface %s: %w", name, err)
+	}
+	return nil
+}
+
+// ethtoolValue is the kernel's struct ethtool_value.
+type ethtoolValue struct{ command, data uint32 }
+
+// The commands that switch off what would let frames leave longer than the MTU, or without their checksums.
+var offloads = map[string]uint32{"rx checksums": 0x15, "tx checksums": 0x17, "scatter-gather": 0x19, "TSO": 0x1f, "GSO": 0x24, "GRO": 0x2c}
+
+// withoutOffloads of an interface in the calling thread's namespace: what sees its frames takes them for those of a wire.
+func withoutOffloads(name string) error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("ethtool: %w", err)
+	}
+	defer func() { _ = unix.Close(socket) }()
+	for what, command := range offloads {
+		value := ethtoolValue{command: command}
+		request := struct {
+			name [unix.IFNAMSIZ]byte
+			data *ethtoolValue
+			_    [16]byte // the rest of struct ifreq
+		}{data: &value}
+		copy(request.name[:unix.IFNAMSIZ-1], name)
+		//nolint:gosec // the kernel's way
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request)))
+		if errno != 0 && errno != unix.EOPNOTSUPP {
+			err = errors.Join(err, fmt.Errorf("interface %s: switch off %s: %w", name, what, errno))
+		}
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/tap"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// carrier has the radio interfaces of attachments, and carries their frames: radiod's own engine by TAPs, or EMANE by veths.
+type carrier interface {
+	// put makes the radio in the pod's namespace, with the pod's rules.
+	put(a *attachment, i podnet.Interface, namespace *os.File) error
+	// adopt takes up a radio of an earlier worker that nobody holds, which has been seen to be in its namespace.
+	adopt(a *attachment, namespace *os.File) error
+	// join lets frames flow; the manager's lock is held.
+	join(n *network, a *attachment) error
+	// leave ends that: a's counters do not change any more.
+	leave(a *attachment)
+	// destroy the radio, if it is still there.
+	destroy(a *attachment) error
+	// part with the radio, which stays as it is for the next worker; the manager's lock is held.
+	part(a *attachment)
+}
+
+// carrierOf an attachment, by its network's engine.
+func (m *Manager) carrierOf(a *attachment) carrier {
+	if a.Engine == v1alpha1.EngineEMANE {
+		return veths{m}
+	}
+	return taps{m}
+}
+
+// taps are the radios that radiod's own engine serves.
+type taps struct{ *Manager }
+
+func (m taps) put(a *attachment, i podnet.Interface, namespace *os.File) error {
+	fd, temporary, err := tap.Create()
+	if err != nil {
+		return err
+	}
+	a.fd = fd
+	if err := m.Keeper.Hold(a.id(), fd); err != nil {
+		return err
+	}
+	return m.moveAndGuard(a, temporary, i, namespace)
+}
+
+// adopt opens the TAP of a record in its pod's namespace and gives it to the parent.
+func (m taps) adopt(a *attachment, namespace *os.File) error {
+	err := netns.Do(namespace, func() (err error) {
+		a.fd, err = tap.Open(a.Interface, a.Index)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	a.Pinned = true
+	return errors.Join(m.store.put(attachmentFiles, a.id(), &a.record), m.Keeper.Hold(a.id(), a.fd))
+}
+
+func (m taps) join(n *network, a *attachment) error {
+	mac, err := radio.ParseMAC(a.Member.MAC)
+	if err != nil {
+		return err
+	}
+	if n.running == nil {
+		if err = m.startNetwork(n); err != nil {
+			return err
+		}
+		if m.restoring {
+			n.running.Pause()
+		}
+	}
+	key, containerID := a.key(), a.ContainerID
+	options := radio.PortOptions{Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
+		Descriptor: a.fd, Ledger: &a.book.ledger, Gone: func() { m.interfaceGone(key, containerID) }}
+	if err := m.capture(n, a, func(t *capture.Tap) { options.Tap = tapOf(t) }); err != nil {
+		n.message = err.Error() // the node works all the same
+	}
+	if a.port, err = n.running.Attach(options); err != nil {
+		return err
+	}
+	a.book.keepFor(a.port)
+	return nil
+}
+
+func (m taps) leave(a *attachment) {
+	if a.port != nil {
+		m.readSlotsAtEnd(a)
+		a.port.Detach()
+	}
+}
+
+// destroy lets the TAP go, which vanishes with its last descriptor.
+func (m taps) destroy(a *attachment) error {
+	if a.fd < 0 {
+		return nil
+	}
+	return errors.Join(tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
+}
+
+func (m taps) part(a *attachment) {
+	a.port.Detach()
+	_ = unix.Close(a.fd)
+}
+
+// seen tells that the radio of a record is still there, and its owner's, on a thread in its namespace.
+func (a *attachment) seen(owner string) error {
+	state, err := podnet.Read(a.Interface)
+	stranger := state.Index != a.Index || state.Owner != "" && state.Owner != owner
+	if errors.Is(err, os.ErrNotExist) || err == nil && stranger {
+		return fmt.Errorf("%w: its interface %s was removed", netns.ErrGone, a.Interface)
+	}
+	return err
+}

@@ -1,0 +1,220 @@
+package worker
+
+import (
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radiod/emaned"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/veth"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// temporaryVeth is a radio's name in its pod until it has its own.
+const temporaryVeth = "vgveth0"
+
+// veths are the radios whose other ends are in a pod of EMANE, which carries the frames. What an attachment has counted is what its
+// process told last; it is kept in the attachment's book, as the process counts from its own start.
+type veths struct{ *Manager }
+
+func (m veths) put(a *attachment, i podnet.Interface, namespace *os.File) error {
+	if err := veth.Create(namespace, temporaryVeth, veth.Parked(a.id()), i); err != nil {
+		return err
+	}
+	err := netns.Do(namespace, func() (err error) {
+		a.Index, a.Settings, err = podnet.SetUp(temporaryVeth, i)
+		return err
+	})
+	if err != nil {
+		return errors.Join(err, netns.Do(namespace, func() error { return veth.Remove(temporaryVeth) }))
+	}
+	a.Settings["engine"] = string(v1alpha1.EngineEMANE)
+	return m.applyRules(namespace, a)
+}
+
+// adopt has nothing to take over: the pair is there without radiod.
+func (m veths) adopt(*attachment, *os.File) error { return nil }
+
+func (m veths) join(n *network, a *attachment) error {
+	m.attachments[a.key()] = a
+	m.drive(a.NetworkUID, n)
+	return nil
+}
+
+func (m veths) leave(a *attachment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.networks[a.NetworkUID]; n != nil && n.driver != nil {
+		n.readEMANE(a)
+	}
+}
+
+func (m veths) destroy(a *attachment) error {
+	m.mu.Lock()
+	if n := m.networks[a.NetworkUID]; n != nil {
+		m.drive(a.NetworkUID, n)
+	}
+	m.mu.Unlock()
+	namespace := m.Finder.At(a.NamespacePath, a.Namespace)
+	if namespace == nil {
+		var err error
+		if namespace, err = m.Finder.Find(a.NamespacePath, a.Namespace); errors.Is(err, netns.ErrGone) {
+			return nil // the pair went with it
+		} else if err != nil {
+			return err
+		}
+	}
+	defer namespace.Close()
+	return netns.Do(namespace, func() error {
+		if state, err := podnet.Read(a.Interface); err != nil || state.Index != a.Index {
+			return nil // it is another's by now
+		}
+		return veth.Remove(a.Interface)
+	})
+}
+
+func (m veths) part(*attachment) {}
+
+// drive tells EMANE's driver what a network is by now; the lock is held.
+func (m *Manager) drive(uid string, n *network) {
+	if n.object.Spec.Engine != v1alpha1.EngineEMANE {
+		return
+	}
+	in := emaned.Input{Network: n.object, Parked: map[int32]string{}}
+	for _, a := range m.attachments {
+		if a.NetworkUID == uid {
+			in.Parked[a.Member.NEM] = veth.Parked(a.id())
+		}
+	}
+	if len(in.Parked) == 0 {
+		n.endDriver()
+		return
+	}
+	for _, pod := range n.object.Spec.EMANE {
+		if pod.Host == m.Host {
+			in.PodUID = string(pod.PodUID)
+		}
+	}
+	if n.air == nil {
+		n.air = &air{}
+	}
+	in.Trouble = m.surround(n)
+	in.Scenario = m.scenarioOf(n)
+	if n.driver != nil {
+		n.driver.Set(in)
+		return
+	}
+	name := n.object.Spec.Network
+	n.driver = emaned.Start(emaned.Options{Find: m.Finder.OfPod, Log: m.Log, Changed: func() { go m.noteDriven(n) },
+		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { m.noteChange(name, late) }}, in)
+}
+
+// scenarioOf a network, if it is here.
+func (m *Manager) scenarioOf(n *network) *scenario.Scenario {
+	if n.object.Spec.Scenario == "" {
+		return nil
+	}
+	compiled, err := m.library.get(n.object.Spec.Scenario)
+	if err != nil {
+		return nil // surround has told why
+	}
+	return compiled
+}
+
+func (n *network) endDriver() {
+	if n.driver != nil {
+		n.driver.Stop()
+		n.driver = nil
+		n.forgetOutlook()
+	}
+}
+
+// noteDriven has the network's status written, as its driver has another.
+func (m *Manager) noteDriven(n *network) {
+	m.mu.Lock()
+	object := n.object
+	m.mu.Unlock()
+	m.Changed(object)
+}
+
+// works tells that an attachment's frames are carried; the lock is held.
+func (m *Manager) works(a *attachment) bool {
+	if a.Engine != v1alpha1.EngineEMANE {
+		return true
+	}
+	n := m.networks[a.NetworkUID]
+	return n != nil && n.driver != nil && n.driver.Ready(a.Member.NEM)
+}
+
+// readEMANE takes what an attachment's process has told last into its book.
+func (n *network) readEMANE(a *attachment) {
+	if s, known := n.driver.Statistics(a.Member.NEM); known {
+		a.book.ledger.Counters = s.Counters
+		a.slots = SlotCounters{Used: s.SlotsUsed, Missed: s.SlotsMissed}
+	}
+}
+
+// countEMANE counts a network that EMANE carries; the lock is held. With reset, receivers take turns with their links where a sample has
+// no room for all.
+func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*RoutingCounters, reset bool) NetworkCounters {
+	spec := &n.object.Spec
+	counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network, Physical: true}
+	var here []*attachment
+	for _, a := range m.attachments {
+		if a.NetworkUID == uid {
+			here = append(here, a)
+		}
+	}
+	slices.SortFunc(here, func(a, b *attachment) int { return strings.Compare(a.Member.Node, b.Member.Node) })
+	for _, a := range here {
+		n.readEMANE(a)
+		node := NodeCounters{Node: a.Member.Node, Counters: a.book.ledger.Counters, RingDrops: a.book.ringDrops, Settings: a.Settings, Slots: a.slots, Routing: routed[a.key()]}
+		if spec.Waveform.TDMA != nil {
+			node.Classes = []int{} // slots are counted, and how much waits for them is not told
+		}
+		counted.Nodes = append(counted.Nodes, node)
+	}
+	n.countEMANELinks(&counted, here, reset)
+	n.countSurroundings(&counted, clock.Monotonic(), reset)
+	return counted
+}
+
+func (n *network) countEMANELinks(counted *NetworkCounters, here []*attachment, reset bool) {
+	room, turn := maxLinkSeries, 0
+	if reset && len(here) > 0 {
+		room, turn = runapi.MaxRadioLinks, n.turn%len(here)
+		n.turn = 0
+	}
+	full := false
+	for i := range here {
+		receiver := (turn + i) % len(here)
+		a := here[receiver]
+		s, _ := n.driver.Statistics(a.Member.NEM)
+		counted.LinksHeard += len(s.Links)
+		if full = full || len(counted.Links) > 0 && len(counted.Links)+len(s.Links) > room; full {
+			if reset && n.turn == 0 {
+				n.turn = receiver
+			}
+			continue
+		}
+		for k := range s.Links {
+			l := &s.Links[k]
+			loss, known := s.LossDB[l.From.NEM]
+			if !known {
+				loss = math.NaN()
+			}
+			counted.Links = append(counted.Links, LinkCounters{Receiver: a.Member.Node, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: loss, Heard: l.Received, missed: l.Missed})
+		}
+	}
+	if full && !reset {
+		counted.Links = nil
+	}
+}

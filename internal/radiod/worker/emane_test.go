@@ -1,0 +1,408 @@
+package worker
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/emane/emanetest"
+	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+const emaneUID = "0e3a0000-1111-2222-3333-444444444444"
+
+// emanePod is a pod of EMANE's on this host, as its runtime and the kubelet make it: a namespace with eth0, and a process in the pod's
+// control group, by which radiod finds it.
+type emanePod struct {
+	*pod
+	proc string
+}
+
+// newEMANEPod is not seen in its proc yet.
+func newEMANEPod(t *testing.T) *emanePod {
+	p, hub := &emanePod{newPod(t, emaneUID), t.TempDir()}, newPod(t, "hub")
+	p.do(t, func() error {
+		eth0 := netlink.NewVeth(netlink.LinkAttrs{Name: emane.PodDevice})
+		eth0.PeerName, eth0.PeerNamespace = "hub0", netlink.NsFd(int(hub.namespace.Fd()))
+		if err := netlink.LinkAdd(eth0); err != nil {
+			return err
+		}
+		address, err := netlink.ParseAddr("10.99.0.1/24")
+		if err != nil {
+			return err
+		}
+		if err := netlink.AddrAdd(eth0, address); err != nil {
+			return err
+		}
+		return netlink.LinkSetUp(eth0)
+	})
+	hub0 := hub.link(t, "hub0")
+	hub.do(t, func() error { return netlink.LinkSetUp(hub0) })
+	return p
+}
+
+// appear as a process in proc.
+func (p *emanePod) appear(t *testing.T) {
+	t.Helper()
+	process := filepath.Join(p.proc, "4242")
+	if err := os.MkdirAll(filepath.Join(process, "ns"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	group := "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" + strings.ReplaceAll(p.uid, "-", "_") + ".slice/cri-containerd-1.scope\n"
+	if err := os.Symlink(p.path(), filepath.Join(process, "ns", "net")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(process, "cgroup"), []byte(group), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// emaneNetwork of members that stand 100 m apart.
+func emaneNetwork(podUIDs ...string) *v1alpha1.RadioNetwork {
+	n := networkOf("run1", "vhf", podUIDs...)
+	n.Spec.Engine = v1alpha1.EngineEMANE
+	n.Spec.Waveform = v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit",
+		PHY: v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "1MHz", TransmitPower: "20dBm", NoiseFigure: "4dB", Pathloss: v1alpha1.PathlossFreeSpace}}}
+	for i := range n.Spec.Members {
+		n.Spec.Members[i].Position = &v1alpha1.Position{Latitude: v1alpha1.Degrees(fmt.Sprintf("47.%03d", i)), Longitude: "8", Altitude: "400"}
+	}
+	return n
+}
+
+// told of the pod, as the operator tells it.
+func told(n *v1alpha1.RadioNetwork) *v1alpha1.RadioNetwork {
+	n = n.DeepCopy()
+	n.Generation++
+	n.Spec.EMANE = []v1alpha1.EMANEPod{{Host: "host-b", PodUID: "another"}, {Host: "host-a", PodUID: emaneUID}}
+	return n
+}
+
+func (p *emanePod) manager(m *Manager) *Manager {
+	m.Host, m.Finder = "host-a", netns.Finder{Proc: p.proc}
+	return m
+}
+
+// play starts a control port for each member.
+func (p *emanePod) play(t *testing.T, n *v1alpha1.RadioNetwork) (all []*emanetest.Process) {
+	t.Helper()
+	p.do(t, func() error {
+		for _, member := range n.Spec.Members {
+			process, err := emanetest.Listen(int(member.NEM), emane.InPod(n, member.NEM).Control.String())
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { _ = process.Close() })
+			all = append(all, process)
+		}
+		return nil
+	})
+	return all
+}
+
+func attachedIs(m *Manager, n *v1alpha1.RadioNetwork, want int) func() bool {
+	return func() bool {
+		attached, _, _ := m.Status(string(n.UID))
+		return attached == want
+	}
+}
+
+func TestAMemberThatEMANECarriesHasAVethIntoItsPodAndIsAttachedOnceItsProcessAnswers(t *testing.T) {
+	m, p := newManager(t), newEMANEPod(t)
+	p.manager(m)
+	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
+	n := emaneNetwork(a.uid, b.uid)
+	if err := m.SetNetwork(n); err != nil {
+		t.Fatal(err)
+	}
+	a.attach(t, m, "vhf")
+	b.attach(t, m, "vhf")
+	l := a.link(t, "vhf")
+	if l.Type() != "veth" || l.Attrs().MTU != 1400 || l.Attrs().HardwareAddr.String() != "02:02:00:00:00:01" {
+		t.Errorf("%s with MTU %d and MAC %s: want a veth, 1400, 02:02:00:00:00:01", l.Type(), l.Attrs().MTU, l.Attrs().HardwareAddr)
+	}
+	eventually(t, "it says that the pod is waited for", func() bool {
+		attached, message, _ := m.Status(string(n.UID))
+		return attached == 0 && strings.Contains(message, "waiting for the pod of EMANE")
+	})
+	p.appear(t)
+	if err := m.SetNetwork(told(n)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both radios are beside EMANE", func() bool { return p.has(t, "nem1") && p.has(t, "nem2") })
+	eventually(t, "it names the processes that do not answer", func() bool {
+		_, message, _ := m.Status(string(n.UID))
+		return strings.Contains(message, "nem1, nem2 do not answer yet")
+	})
+	processes := p.play(t, n)
+	eventually(t, "both are attached", attachedIs(m, n, 2))
+	if rate := processes[0].Parameter("datarate"); rate != uint64(1e6) {
+		t.Errorf("datarate is %v, want 1000000", rate)
+	}
+	if answer := m.Serve(a.request("CHECK", "vhf"), a.namespace); answer.Error != "" {
+		t.Errorf("CHECK: %s", answer.Error)
+	}
+	if answer := m.Serve(a.request("DEL", "vhf"), nil); answer.Error != "" {
+		t.Errorf("DEL: %s", answer.Error)
+	}
+	if a.has(t, "vhf") || p.has(t, "nem1") || !p.has(t, "nem2") {
+		t.Error("after DEL of one: want its two ends gone, and the other's there")
+	}
+	if err := m.RemoveNetwork(string(n.UID)); err != nil {
+		t.Fatal(err)
+	}
+	if b.has(t, "vhf") || p.has(t, "nem2") {
+		t.Error("the other's ends are there although the network was removed")
+	}
+}
+
+func TestFramesReachEMANEWithTheirChecksumsAndNotLongerThanTheMTU(t *testing.T) {
+	m, p := newManager(t), newEMANEPod(t)
+	p.manager(m)
+	p.appear(t)
+	a := newPod(t, "pod-a")
+	n := told(emaneNetwork(a.uid))
+	if err := m.SetNetwork(n); err != nil {
+		t.Fatal(err)
+	}
+	a.attach(t, m, "vhf")
+	eventually(t, "the radio is beside EMANE", func() bool { return p.has(t, "nem1") && p.link(t, "nem1").Attrs().Flags&net.FlagUp != 0 })
+	socket := -1
+	p.do(t, func() (err error) {
+		socket, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, int(0x0300)) // ETH_P_ALL in network order
+		if err != nil {
+			return err
+		}
+		index, err := net.InterfaceByName("nem1")
+		if err != nil {
+			return err
+		}
+		return unix.Bind(socket, &unix.SockaddrLinklayer{Protocol: 0x0300, Ifindex: index.Index})
+	})
+	defer unix.Close(socket)
+	_ = unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5})
+	a.do(t, func() error {
+		c, err := net.Dial("udp4", "198.18.9.255:4000")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = c.Write(make([]byte, 3000))
+		return err
+	})
+	for seen := 0; seen < 3; {
+		frame := make([]byte, 65536)
+		size, err := unix.Read(socket, frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if frame[12] != 8 || frame[23] != unix.IPPROTO_UDP {
+			continue // something of the kernel's
+		}
+		seen++
+		if size > 1400+14 {
+			t.Errorf("a frame of %d bytes: longer than the MTU", size)
+		}
+	}
+}
+
+func TestRadiodTakesUpRadiosThatEMANECarriesAfterARestart(t *testing.T) {
+	bed, p := newRadiod(t), newEMANEPod(t)
+	p.appear(t)
+	first, _ := bed.worker(t)
+	p.manager(first)
+	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
+	n := told(emaneNetwork(a.uid, b.uid))
+	processes := p.play(t, n)
+	if err := first.SetNetwork(n); err != nil {
+		t.Fatal(err)
+	}
+	a.attach(t, first, "vhf")
+	b.attach(t, first, "vhf")
+	eventually(t, "both are attached", attachedIs(first, n, 2))
+	index := a.link(t, "vhf").Attrs().Index
+	processes[0].Count("numDownstreamPacketsUnicastRx", 7)
+	first.Close()
+
+	m, held := managerWith(t, bed.parent, bed.directory)
+	p.manager(m)
+	if err := m.Restore(held); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both are attached again", attachedIs(m, n, 2))
+	if now := a.link(t, "vhf").Attrs(); now.Index != index || now.Flags&net.FlagRunning == 0 && now.OperState != netlink.OperUp {
+		t.Errorf("the interface is %+v: want number %d, as it was, and up", now, index)
+	}
+	eventually(t, "its counters are told", func() bool {
+		for _, counted := range m.Counters(false) {
+			for i := range counted.Nodes {
+				if counted.Nodes[i].Node == "node-1" && counted.Nodes[i].FramesSent == 7 {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+func TestARadioOfEMANEThatNoNetworkListsIsSwept(t *testing.T) {
+	m, p := newManager(t), newEMANEPod(t)
+	p.appear(t)
+	p.manager(m)
+	a := newPod(t, "pod-a")
+	n := told(emaneNetwork(a.uid))
+	if err := m.SetNetwork(n); err != nil {
+		t.Fatal(err)
+	}
+	a.attach(t, m, "vhf")
+	m.mu.Lock() // as if radiod had lost its record
+	delete(m.attachments, memberKey{a.uid, "vhf"})
+	m.forgetMembers(string(n.UID), n)
+	m.mu.Unlock()
+	if err := netns.Do(a.namespace, m.sweepPod); err != nil {
+		t.Fatal(err)
+	}
+	if a.has(t, "vhf") {
+		t.Error("it is still there")
+	}
+}
+
+func TestChangesReachEMANEAtTheirTime(t *testing.T) {
+	m, p := newManager(t), newEMANEPod(t)
+	p.appear(t)
+	p.manager(m)
+	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
+	n := told(emaneNetwork(a.uid, b.uid))
+	processes := p.play(t, n)
+	power, off := v1alpha1.Power("10dBm"), false
+	t0 := metav1.NewMicroTime(time.Now())
+	n.Spec.T0 = &t0
+	n.Spec.Changes = []v1alpha1.TimedRadioChange{
+		{AtNanoseconds: int64(2 * time.Second), RadioChange: v1alpha1.RadioChange{Network: "vhf", Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}},
+		{AtNanoseconds: int64(2 * time.Second), RadioChange: v1alpha1.RadioChange{Network: "vhf", From: "node-2", Radio: &v1alpha1.RadioPatch{Transmit: &off}}}}
+	if err := m.SetNetwork(n); err != nil {
+		t.Fatal(err)
+	}
+	a.attach(t, m, "vhf")
+	b.attach(t, m, "vhf")
+	eventually(t, "both have their first power", func() bool {
+		return processes[0].Parameter("txpower") == 20.0 && processes[1].Parameter("radiosilenceenable") == false
+	})
+	eventually(t, "both have the new one", func() bool { return processes[0].Parameter("txpower") == 10.0 && processes[1].Parameter("txpower") == 10.0 })
+	eventually(t, "the second is silent", func() bool { return processes[1].Parameter("radiosilenceenable") == true })
+	if processes[0].Parameter("radiosilenceenable") != false {
+		t.Error("the first is silent as well")
+	}
+	if late := time.Since(t0.Time) - 2*time.Second; late < 0 {
+		t.Errorf("it came %v too early", -late)
+	}
+}
+
+// installedEMANE is the prefix of the EMANE of this machine, or a skip.
+func installedEMANE(t *testing.T) string {
+	t.Helper()
+	if prefix := os.Getenv("VIGNETTE_EMANE"); prefix != "" {
+		return prefix
+	}
+	if _, err := exec.LookPath("emane"); err != nil {
+		t.Skip("EMANE not installed: no emane on PATH, and VIGNETTE_EMANE does not say where it is")
+	}
+	return "/usr"
+}
+
+// start the EMANE of this machine for each member, as the pod's script does.
+func (p *emanePod) start(t *testing.T, n *v1alpha1.RadioNetwork, prefix string) {
+	t.Helper()
+	root := t.TempDir()
+	for i := range n.Spec.Members {
+		member := &n.Spec.Members[i]
+		process := emane.InPod(n, member.NEM)
+		process.Directory, process.DTDs = filepath.Join(root, fmt.Sprint(member.NEM)), filepath.Join(prefix, "share", "emane", "dtd")
+		files, err := emane.Render(&n.Spec, member, process)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(process.Directory, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := os.WriteFile(filepath.Join(process.Directory, f.Name), f.Text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log, err := os.Create(filepath.Join(process.Directory, "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := exec.Command(filepath.Join(prefix, "bin", "emane"), "-l", "2", emane.Platform)
+		command.Dir, command.Stdout, command.Stderr = process.Directory, log, log
+		command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(prefix, "lib"))
+		p.do(t, command.Start)
+		t.Cleanup(func() {
+			_, _ = command.Process.Kill(), command.Wait()
+			if text, _ := os.ReadFile(log.Name()); t.Failed() {
+				t.Logf("EMANE of NEM %d: %s", member.NEM, text)
+			}
+		})
+	}
+}
+
+// TestARealEMANECarriesFramesBetweenMembers has the EMANE of this machine in the place of the pod's.
+func TestARealEMANECarriesFramesBetweenMembers(t *testing.T) {
+	prefix := installedEMANE(t)
+	for name, waveform := range map[string]func(*v1alpha1.RadioNetwork){"rfpipe": func(*v1alpha1.RadioNetwork) {}, "tdma": func(n *v1alpha1.RadioNetwork) {
+		phy := n.Spec.Waveform.RFPipe.PHY
+		n.Spec.Waveform = v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit", PHY: phy, Structure: v1alpha1.TDMAStructure{Frames: 1, SlotDuration: "10ms"}}}
+	}} {
+		t.Run(name, func(t *testing.T) {
+			m, p := newManager(t), newEMANEPod(t)
+			p.appear(t)
+			p.manager(m)
+			a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
+			n := emaneNetwork(a.uid, b.uid)
+			waveform(n)
+			n = told(n)
+			if err := m.SetNetwork(n); err != nil {
+				t.Fatal(err)
+			}
+			a.attach(t, m, "vhf")
+			b.attach(t, m, "vhf")
+			eventually(t, "both radios are beside EMANE", func() bool { return p.has(t, "nem1") && p.has(t, "nem2") })
+			p.start(t, n, prefix)
+			for deadline := time.Now().Add(time.Minute); !attachedIs(m, n, 2)(); time.Sleep(100 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					_, message, _ := m.Status(string(n.UID))
+					t.Fatalf("not attached after a minute: %s", message)
+				}
+			}
+			at := b.listenUDP(t, "198.18.9.2:4000")
+			for deadline := time.Now().Add(time.Minute); !a.reachesUDP(t, "198.18.9.2:4000", at); {
+				if time.Now().After(deadline) {
+					_, message, _ := m.Status(string(n.UID))
+					t.Fatalf("nothing arrives: %s; %+v", message, m.Counters(false))
+				}
+			}
+			eventually(t, "the frame is counted at both ends", func() bool {
+				nodes := m.Counters(false)[0].Nodes
+				return nodes[0].FramesSent > 0 && nodes[1].FramesReceived > 0
+			})
+			silent := n.DeepCopy()
+			silent.Generation++
+			silent.Spec.Silent = true
+			if err := m.SetNetwork(silent); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "nothing arrives in radio silence", func() bool { return !a.reachesUDP(t, "198.18.9.2:4000", at) })
+		})
+	}
+}
