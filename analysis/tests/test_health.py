@@ -54,6 +54,21 @@ def test_late_frames_speak_against_the_emulation(pair):
     assert [(entry["fromSeconds"], entry["toSeconds"]) for entry in late] == [(4.0, 6.0), (8.0, 9.0)]
 
 
+def test_a_network_of_emane_is_not_claimed_to_have_kept_up(pair):
+    pair.plan = {"spec": {"duration": "1m", "networks": [{"name": "wan", "engine": "emane"}], "apps": list(pair.apps.values()), "nodes": []}}
+    results = analyse(pair.write()).results
+    assert "verdict" not in results
+    assert "not how late" in gap(results, "verdict: EMANE on wan")["reason"]
+
+
+def test_what_is_late_speaks_against_emane_too(pair):
+    pair.plan = {"spec": {"duration": "1m", "networks": [{"name": "wan", "engine": "emane"}], "apps": list(pair.apps.values()), "nodes": []}}
+    pair.agent("nor", "bft", "stopped", 50.02, instance="nor/bft", plannedTs=1767323095000000000, latenessSeconds=0.02)
+    results = analyse(pair.write()).results
+    assert not results["verdict"]["keptUp"]
+    assert gap(results, "verdict: EMANE on wan")
+
+
 def test_many_slightly_late_frames_speak_against_the_emulation(pair):
     # 1000 frames a second for 61 s: 1 % is 610 late ones, and three standard deviations above it 684.
     for share, kept_up in ((11, True), (12, False)):

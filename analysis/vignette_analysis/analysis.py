@@ -75,7 +75,14 @@ def _records(run: Run, gaps: Gaps) -> None:
 
 def _verdict(run: Run, late: list[dict], agents_logged: bool, sampled: bool, gaps: Gaps) -> dict:
     """The verdict, or nothing where there is nothing to judge by."""
-    has_networks = bool(run.plan.get("spec", {}).get("networks"))
+    planned = run.plan.get("spec", {}).get("networks") or []
+    has_networks = bool(planned)
+    untold = [network["name"] for network in planned if network.get("engine") == "emane"]
+    for name in untold:
+        reason = "EMANE tells which time slots it missed, and not how late it released frames: the emulation is not said to have kept up"
+        gaps.add(f"verdict: EMANE on {name}", reason)
+    if not late and untold:
+        return {}
     if not late and (not agents_logged or (has_networks and not sampled) or run.t0 is None):
         gaps.add("verdict", "agents' logs, radio samples of some node or T0 are missing: whether the emulation kept up is not known")
         return {}
