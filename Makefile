@@ -84,6 +84,7 @@ bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per deliver
 test-emane: ## Test what is for EMANE against the EMANE installed here (on PATH, or VIGNETTE_EMANE=its prefix); without one say so and skip
 	@{ [ -n "$$VIGNETTE_EMANE" ] || command -v emane >/dev/null; } || echo "EMANE not installed"
 	go test -count=1 -v ./internal/emane
+	go test -count=1 -v -run EMANE ./internal/radiod/worker
 
 .PHONY: bench-engines
 bench-engines: ## Hold the native radio models against the EMANE installed here: delay, delivery, throughput, CPU
