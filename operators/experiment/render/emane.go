@@ -23,7 +23,7 @@ const emaneScript = `waited=0
 for nem in "$@"; do
   until [ -e "/sys/class/net/nem$nem" ] && [ "$(cat "/sys/class/net/nem$nem/operstate")" != down ]; do
     waited=$((waited + 1))
-    [ "$waited" -lt "$((5 * EMANE_PATIENCE_SECONDS))" ] || { echo "no radio nem$nem after $EMANE_PATIENCE_SECONDS s: radiod has not put it here" | tee /dev/termination-log >&2; exit 2; }
+    [ "$waited" -lt "$((5 * EMANE_PATIENCE_SECONDS))" ] || { echo "no radio nem$nem after $EMANE_PATIENCE_SECONDS s: radiod has not put it here" >&2; exit 2; }
     sleep 0.2
   done
 done
@@ -32,7 +32,7 @@ chrt --rr 50 true 2>/dev/null && realtime=-r || echo "no real-time priority here
 trap 'kill $(jobs -p); exit 0' TERM
 for nem in "$@"; do (cd "` + emane.PodDirectory + `/$nem" && exec emane $realtime -l 2 ` + emane.Platform + `) & done
 wait -n
-echo "an EMANE process has ended" | tee /dev/termination-log >&2
+echo "an EMANE process has ended" >&2
 exit 1`
 
 // emanePatience in seconds for the members' radios, which come with their pods.
@@ -114,7 +114,9 @@ func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1
 		Containers: []corev1.Container{{
 			Name: "emane", Image: options.EMANEImage, ImagePullPolicy: options.PullPolicy,
 			Command: append([]string{"bash", "-c", emaneScript, "emane"}, nems...),
-			Env:     []corev1.EnvVar{{Name: "EMANE_PATIENCE_SECONDS", Value: strconv.Itoa(emanePatience)}},
+			// Why it ended is what it wrote last.
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			Env:                      []corev1.EnvVar{{Name: "EMANE_PATIENCE_SECONDS", Value: strconv.Itoa(emanePatience)}},
 			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), RunAsUser: ptr.To(int64(0)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 				// NET_RAW for the nodes' veths, NET_ADMIN to set them up, SYS_NICE for -r.

@@ -1,6 +1,9 @@
 package render
 
 import (
+	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -53,6 +56,16 @@ func TestEveryNEMOfAnEMANEPodHasItsFilesAndAPortOfItsOwn(t *testing.T) {
 func TestPodsOfOneNetworkOnSeveralHostsHaveNamesOfTheirOwn(t *testing.T) {
 	if a, b := EMANEPodName("n", "host-a"), EMANEPodName("n", "host-b"); a == b {
 		t.Errorf("both are %s", a)
+	}
+}
+
+func TestAnEMANEPodWaitsForItsRadiosAndNamesTheOneThatDoesNotCome(t *testing.T) {
+	command := exec.Command("bash", "-c", emaneScript, "emane", "65534")
+	command.Env = append(os.Environ(), "EMANE_PATIENCE_SECONDS=1")
+	said, err := command.CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != 2 || !strings.Contains(string(said), "no radio nem65534 after 1 s") {
+		t.Errorf("%v: %s; want exit status 2, and the radio named", err, said)
 	}
 }
 
