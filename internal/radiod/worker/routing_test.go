@@ -224,7 +224,8 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 			}
 			m := newManager(t)
 			route(t, m)
-			pods := attachAll(t, m, chain(protocol, four[:2]...), four[:2]...)
+			n := chain(protocol, four[:2]...)
+			pods := attachAll(t, m, n, four[:2]...)
 			reaches := func() bool { return pods[0].routeVia(t, "198.18.9.2") != "" || len(pods[0].kernelRoutes(t)) > 0 }
 			if protocol != v1alpha1.RoutingStatic {
 				within(t, "node-1 has a route to node-2", reaches)
@@ -250,6 +251,9 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 				t.Error("node-2 still routes")
 			}
 			within(t, "node-1 has no route to node-2", func() bool { return !reaches() })
+			// babeld would go on without radiod.
+			alter(t, m, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Routing.Protocol = v1alpha1.RoutingNone })
+			within(t, "nobody routes", func() bool { return !m.routes("pod-1") })
 		})
 	}
 }
