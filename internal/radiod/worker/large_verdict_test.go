@@ -1,0 +1,157 @@
+//go:build long
+
+package worker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// The verdict's thresholds, which are those of analysis/README.md.
+const (
+	worstRelease     = 10 * time.Millisecond
+	lateReleaseShare = 0.01
+	worstStep        = 100 * time.Millisecond
+	longestSilence   = 5 * time.Second
+)
+
+// radioLog is an archive that keeps a host's radio log in a file, as the server does.
+type radioLog struct {
+	mu   sync.Mutex
+	file *os.File
+	size int64
+}
+
+func (l *radioLog) AppendRadio(_ context.Context, _, _ string, _ int64, content io.Reader) (runapi.LogPosition, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, err := io.Copy(l.file, content)
+	l.size += n
+	return runapi.LogPosition{Size: l.size}, err
+}
+
+// sample writes the nodes' radio log as radiod does, until end is called.
+func (b *airBed) sample(t *testing.T) (log *radioLog, end func()) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "radio.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	log = &radioLog{file: file}
+	s := &Sampler{Manager: b.Manager, Archive: log, Host: "host", Directory: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
+	if err := s.Open(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return log, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// judged is what a verdict makes of the samples of one node.
+type judged struct {
+	first, last runapi.RadioSample
+	releases    uint64  // over 2 ms late
+	worst       float64 // seconds
+	worstAt     int64
+	silence     int64 // nanoseconds
+}
+
+// verdict reads the log's lines between two times, and tells what the analysis would call late, and of how many samples.
+func (l *radioLog) verdict(t *testing.T, from, to time.Time) (late []string, samples int) {
+	t.Helper()
+	file, err := os.Open(l.file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	nodes := map[string]*judged{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		switch line := lines.Bytes(); {
+		case bytes.Contains(line, []byte(`"framesSent"`)):
+			var s runapi.RadioSample
+			err = json.Unmarshal(line, &s)
+			if inside(s.TimeNanoseconds, from, to) {
+				note(nodes, &s)
+				samples++
+			}
+		case bytes.Contains(line, []byte(`"worstStepLatenessSeconds"`)):
+			var s runapi.RadioSteps
+			err = json.Unmarshal(line, &s)
+			if inside(s.TimeNanoseconds, from, to) && s.WorstStepLatenessSeconds > worstStep.Seconds() {
+				late = append(late, fmt.Sprintf("positions and pathloss came %.3f s late", s.WorstStepLatenessSeconds))
+			}
+		}
+		if err != nil {
+			t.Fatalf("%v in %s", err, lines.Bytes())
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for node, j := range nodes {
+		late = append(late, j.late(node, from, to)...)
+	}
+	slices.Sort(late)
+	return late, samples
+}
+
+func inside(at int64, from, to time.Time) bool { return at > from.UnixNano() && at <= to.UnixNano() }
+
+func note(nodes map[string]*judged, s *runapi.RadioSample) {
+	j := nodes[s.Node]
+	if j == nil {
+		j = &judged{first: *s, last: *s}
+		nodes[s.Node] = j
+	}
+	j.silence = max(j.silence, s.TimeNanoseconds-j.last.TimeNanoseconds)
+	j.last = *s
+	j.releases += s.LateReleases
+	if s.WorstLatenessSeconds > j.worst {
+		j.worst, j.worstAt = s.WorstLatenessSeconds, s.TimeNanoseconds
+	}
+}
+
+func (j *judged) late(node string, from, to time.Time) (late []string) {
+	say := func(format string, a ...any) { late = append(late, node+": "+fmt.Sprintf(format, a...)) }
+	if j.worst > worstRelease.Seconds() {
+		say("a frame was released %.1f ms late, %v after the load began", 1000*j.worst, time.Unix(0, j.worstAt).Sub(from).Round(time.Second))
+	}
+	frames := float64(j.last.FramesSent - j.first.FramesSent)
+	mean := lateReleaseShare * frames
+	if float64(j.releases) > mean+3*math.Sqrt(mean*(1-lateReleaseShare)) {
+		say("%d of %.0f frames released over 2 ms late", j.releases, frames)
+	}
+	for _, reason := range []string{ringReason, routerReason} {
+		if frames := j.last.Drops[reason] - j.first.Drops[reason]; frames > 0 {
+			say("%d frames dropped: %s", frames, reason)
+		}
+	}
+	silence := max(j.silence, j.first.TimeNanoseconds-from.UnixNano(), to.UnixNano()-j.last.TimeNanoseconds)
+	if silence > longestSilence.Nanoseconds() {
+		say("no sample for %v", time.Duration(silence))
+	}
+	return late
+}
