@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, figures, messages, radio
+from . import agents, figures, hypervisor, messages, radio, radiolog
 from .gaps import Gaps
 from .run import Run
 
@@ -33,8 +33,11 @@ def analyse(directory: str | Path) -> Analysis:
     del events
     computed = figures.compute(run, matching, gaps)
     late_actions, agents_logged = agents.examine(run, gaps)
-    networks, late_frames, sampled = radio.examine(run, gaps)
-    verdict = _verdict(run, late_actions + late_frames, agents_logged, sampled, gaps)
+    log = radiolog.read(run, gaps)
+    networks, late_frames, sampled = radio.examine(run, log, gaps)
+    late = late_actions + late_frames
+    hypervisor.explain(run, log, late)
+    verdict = _verdict(run, late, agents_logged, sampled, gaps)
     _not_computed(run, networks, gaps)
     everything = computed.groups[0]
     results = {

@@ -8,7 +8,7 @@ import polars as pl
 from . import hosts, radiolog
 from .agents import late_entry
 from .gaps import Gaps
-from .radiolog import Outage
+from .radiolog import Outage, RadioLog
 from .run import Run
 
 # Bounds of the verdict; README says how they were chosen.
@@ -19,9 +19,8 @@ LATE_STEP_SECONDS = 0.100
 CLOCK_STEP_SECONDS = 0.001
 
 
-def examine(run: Run, gaps: Gaps) -> tuple[list[dict], list[dict], bool]:
+def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], list[dict], bool]:
     """Returns each network's figures, what was late, and whether every radio was sampled."""
-    log = radiolog.read(run, gaps)
     samples = log.samples
     radiolog.name_outages(run, log.outages, gaps)
     radiolog.name_captures(run, log.captures, gaps)

@@ -1,6 +1,6 @@
 """radiod's logs, radio/HOST.jsonl: samples of radios, and told apart by one field of their own, headers (host),
-gaps (gap), captures (capture), positions (positions), what links heard (receiver), steps of scenarios (steps), nodes' routes (routing)
-and other hosts (peer)."""
+gaps (gap), captures (capture), positions (positions), what links heard (receiver), steps of scenarios (steps), nodes' routes (routing),
+other hosts (peer) and what a hypervisor took (stolenSeconds)."""
 
 import json
 from dataclasses import dataclass
@@ -38,11 +38,13 @@ _HOSTS = {
     "missingDatagrams": pl.Int64,
     "unusable": pl.Int64,
 }
+_STOLEN = {"ts": pl.Int64, "host": pl.String, "stolenSeconds": pl.Float64}
 # Of positions only that there are some is of interest here: an empty struct takes any object.
 _SCHEMA = (
     _SAMPLE
     | _STEPS
     | _HOSTS
+    | _STOLEN
     | {"gap": pl.String, "capture": pl.String, "receiver": pl.String, "routing": pl.String, "positions": pl.Struct({"": pl.Null})}
 )
 
@@ -78,12 +80,14 @@ class RadioLog:
     steps: pl.DataFrame
     # What each host knows of others (runapi.RadioHost).
     peers: pl.DataFrame
+    # What hypervisors took from hosts (runapi.RadioStolen).
+    stolen: pl.DataFrame
 
 
 def read(run: Run, gaps: Gaps) -> RadioLog:
     """Read every host's log; lines that are nothing of all that are a gap."""
     frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
-    peers = [pl.DataFrame(schema=_HOSTS)]
+    peers, stolen = [pl.DataFrame(schema=_HOSTS)], [pl.DataFrame(schema=_STOLEN)]
     for path in run.files("radio/*.jsonl"):
         raw, bad, torn = jsonlines.read(path, _SCHEMA)
         timed = raw.filter(pl.col("ts") > 0)
@@ -94,6 +98,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         scene = timed.filter(~special & pl.col("network").is_not_null() & pl.any_horizontal(pl.col("receiver", "positions", "steps").is_not_null()))
         routes = timed.filter(~special & pl.all_horizontal(pl.col("node", "routing").is_not_null()) & pl.col("network").is_null())
         known = timed.filter(~special & pl.col("peer").is_not_null())
+        taken = timed.filter(~special & pl.col("stolenSeconds").is_not_null())
         if others:
             for record in _special(path):
                 if record.get("gap") == "spoolFull":
@@ -105,14 +110,15 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - good.height - headers.height - others - scene.height - routes.height - known.height
+        bad += raw.height - good.height - headers.height - others - scene.height - routes.height - known.height - taken.height
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
             gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
         frames.append(good.select(_SAMPLE.keys()).with_columns(host=pl.lit(path.stem)))
         steps.append(scene.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
-    return RadioLog(pl.concat(frames), list(outages.values()), captures, pl.concat(steps), pl.concat(peers))
+        stolen.append(taken.select(_STOLEN.keys()).with_columns(host=pl.lit(path.stem)))
+    return RadioLog(pl.concat(frames), list(outages.values()), captures, pl.concat(steps), pl.concat(peers), pl.concat(stolen))
 
 
 def _special(path: Path) -> list[dict]:

@@ -25,3 +25,11 @@ type RadioHost struct {
 	MissingDatagrams uint64 `json:"missingDatagrams,omitempty"`
 	Unusable         uint64 `json:"unusable,omitempty"`
 }
+
+// RadioStolen is a line of a host's radio log, told apart by its field stolenSeconds: what a hypervisor took from the host since the
+// last sample. There is none for a second in which it took nothing. What is late then was late for that, at least in part.
+type RadioStolen struct {
+	TimeNanoseconds int64 `json:"ts"`
+	// StolenSeconds in which processors of the host had work and did not run, added over all of them (steal of proc_stat(5)).
+	StolenSeconds float64 `json:"stolenSeconds"`
+}

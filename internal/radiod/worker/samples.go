@@ -40,6 +40,8 @@ type Sampler struct {
 	// Captures whose course is written down; nil for none.
 	Captures *capture.Recorder
 
+	stolen stolenTime
+
 	mu   sync.Mutex
 	runs map[string]*run
 }
@@ -62,6 +64,7 @@ func (s *Sampler) Open() error {
 		return fmt.Errorf("spool folder: %w", err)
 	}
 	s.runs = map[string]*run{}
+	s.stolen = stolenTime{file: statFile}
 	if err := s.openLeftOver(); err != nil {
 		s.Log.Error("spools of earlier workers", "error", err)
 	}
@@ -89,6 +92,9 @@ func (s *Sampler) Run(ctx context.Context) error {
 			}
 			if err := s.sampleRoutes(clock.Realtime()); err != nil {
 				s.Log.Error("write nodes' routes", "error", err)
+			}
+			if err := s.sampleStolen(clock.Realtime()); err != nil {
+				s.Log.Error("write what the hypervisor took", "error", err)
 			}
 		}
 	}
@@ -212,6 +218,22 @@ func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters)
 		for i := range n.Nodes {
 			failed = errors.Join(failed, encoder.Encode(sampleOf(now, n.Network, &n.Nodes[i])))
 		}
+	}
+	return failed
+}
+
+// appendToActive writes lines into the log of every run that has attachments on this host.
+func (s *Sampler) appendToActive(now int64, lines []byte) (failed error) {
+	s.mu.Lock()
+	var active []*run
+	for _, r := range s.runs {
+		if r.finished.IsZero() {
+			active = append(active, r)
+		}
+	}
+	s.mu.Unlock()
+	for _, r := range active {
+		failed = errors.Join(failed, r.spool.append(now, lines))
 	}
 	return failed
 }

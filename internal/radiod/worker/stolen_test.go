@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWhatTheHypervisorTookIsWrittenIntoEveryActiveRun(t *testing.T) {
+	s := newSampler(t.TempDir())
+	s.stolen = stolenTime{file: filepath.Join(t.TempDir(), "stat")}
+	ticks := func(figures string) {
+		if err := os.WriteFile(s.stolen.file, []byte("cpu  "+figures+"\ncpu0 1 2 3\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.sampleStolen(7e9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over, err := s.run("over")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.sample(1e9, countersOf(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	ticks("100 0 50 900 1 0 2 30 0 0")
+	ticks("200 0 60 990 1 0 2 30 0 0")
+	ticks("300 0 70 999 1 0 2 42 0 0")
+	ticks("300 0 70 999 1 0 2 3 0 0") // a live migration may count anew
+	a, gone := &archive{}, &archive{}
+	ship(t, s.runs["run"].spool, a)
+	ship(t, over.spool, gone)
+	const line = `{"ts":7000000000,"stolenSeconds":0.12}` + "\n"
+	if got := strings.Count(string(a.content), "stolenSeconds"); got != 1 || !strings.HasSuffix(string(a.content), line) {
+		t.Errorf("the run's log %q; want it to end with %q, once", a.content, line)
+	}
+	if len(gone.content) > 0 {
+		t.Errorf("a run without attachments got %q; want nothing", gone.content)
+	}
+}
+
+func TestStolenTimeThatTheKernelDoesNotTellIsAnError(t *testing.T) {
+	for name, text := range map[string]string{"nothing": "", "an old kernel": "cpu 1 2 3 4\n", "no number": "cpu 1 2 3 4 5 6 7 x 0 0\n", "another line": "intr 1 2 3 4 5 6 7 8 9\n"} {
+		if ticks, err := parseStolen([]byte(text)); err == nil {
+			t.Errorf("%s: %d; want an error", name, ticks)
+		}
+	}
+	s := stolenTime{file: statFile}
+	if _, err := s.since(); err != nil {
+		t.Errorf("this machine's: %v", err)
+	}
+	if took, err := s.since(); err != nil || took > time.Minute {
+		t.Errorf("within a moment the hypervisor took %v, %v; want less than a minute", took, err)
+	}
+}
