@@ -8,9 +8,10 @@ import (
 
 // Defaults of RFC 6130 section 5.3, RFC 7181 section 5.4 and RFC 3626 section 18 alike.
 const (
-	DefaultHello         = 2 * time.Second
-	DefaultTC            = 5 * time.Second
-	DefaultRouteInterval = 250 * time.Millisecond
+	DefaultHello = 2 * time.Second
+	DefaultTC    = 5 * time.Second
+	// DefaultRouteInterval is that of the common daemon, olsrd2. The first change after a while is not kept waiting.
+	DefaultRouteInterval = time.Second
 	validityFactor       = 3
 	defaultMTU           = 1232
 	minimumMTU           = 256

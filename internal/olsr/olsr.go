@@ -112,7 +112,7 @@ type Config struct {
 	FloodingWillingness, RoutingWillingness *int
 	// Hysteresis of links by the share of HELLOs that come through; nil is none, as is the RFCs' default.
 	Hysteresis *Hysteresis
-	// RouteInterval is the least time between two calculations of routes: 0 is 250 ms.
+	// RouteInterval is the least time between two calculations of routes: 0 is 1 s.
 	RouteInterval time.Duration
 	// Seed of the jitter of messages and of the first sequence numbers.
 	Seed int64
