@@ -199,6 +199,9 @@ func skewedSites(t *testing.T, count int) (sites []*site) {
 
 func asOnOne(t *testing.T, one, several slotsTest, sites []*site) {
 	t.Helper()
+	if late := max(one.worst, several.worst); late > peers.LostAfter/2 {
+		t.Skipf("the machine is too busy: frames were handed over up to %v late; hosts that stand still for so long are lost, and nothing is sent to them", late)
+	}
 	for _, of := range [][2]slotsTest{{one, several}, {several, one}} {
 		for frame := range of[0].delays {
 			if _, arrived := of[1].delays[frame]; !arrived {
