@@ -72,6 +72,11 @@ test-long: ## The full-length scenarios and the developer cluster's destructive 
 	@hack/pipeline test-long $(INSTALL_STEPS) 'full-length scenarios' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \
 		'developer cluster, destructive' 'cd hack/devcluster && go test -tags e2e -count=1 -timeout 60m ./e2e'
 
+.PHONY: test-hosts
+test-hosts: ## Networks over several hosts held against one, in a developer cluster of three (takes the place of one that is up)
+	@hack/pipeline test-hosts 'build programs' '$(MAKE) -s build' 'developer cluster of three' 'hack/cluster down && hack/cluster up --nodes 3' 'images' 'hack/images --load' \
+		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG)' 'several hosts' '$(WITH_CLUSTER) go test -tags e2e -run "SeveralHosts|CutOff" -count=1 -timeout 30m -v ./test/e2e'
+
 .PHONY: bench
 bench: ## Measure the link model against its closed forms, its cost beside a bare hub, and how fast nodes are ready
 	@hack/pipeline bench 'link model' 'go run ./test/bench/link' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'

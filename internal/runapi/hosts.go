@@ -20,8 +20,8 @@ type RadioHost struct {
 	Received         uint64  `json:"received"`
 	Late             uint64  `json:"late,omitempty"`
 	WorstLateSeconds float64 `json:"worstLateSeconds,omitempty"`
-	// MissingDatagrams of its were lost on the way; Unusable transmissions had a source or network that was not known here (yet), or came
-	// before its clock was known.
+	// MissingDatagrams of its were lost on the way; Unusable transmissions had a source or network that was not known here (yet), came
+	// before its clock was known, or in a time slot that lies elsewhere by this host's clock.
 	MissingDatagrams uint64 `json:"missingDatagrams,omitempty"`
 	Unusable         uint64 `json:"unusable,omitempty"`
 }
