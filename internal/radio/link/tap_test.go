@@ -362,7 +362,8 @@ func TestAChangeOfTheLinkDoesNotDisturbFramesUnderWay(t *testing.T) {
 		if i == 3 {
 			want = 400 * time.Millisecond
 		}
-		if got := r.Delay(); got < want || got > want+100*time.Millisecond {
+		// Less than the other delay, and as much room as that leaves for a machine that stands still for a moment.
+		if got := r.Delay(); got < want || got > want+190*time.Millisecond {
 			t.Errorf("frame %d took %v; want %v", i, got, want)
 		}
 	}
