@@ -151,7 +151,7 @@ func TestStepByStepComesToTheSameAsAtOnce(t *testing.T) {
 		}
 		spec := changed(changes...)
 		before := spec.DeepCopy()
-		r, err := newReplay(spec, nil)
+		r, err := newReplay(spec, &air{})
 		if err != nil {
 			t.Fatal(err)
 		}

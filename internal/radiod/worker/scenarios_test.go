@@ -213,7 +213,7 @@ func TestWhatAWaveformCannotDoIsNamed(t *testing.T) {
 		"a rate for a schedule with rates its own": {written, "change at 1s: radio.rate: the schedule that holds is not generated", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := newReplay(c.spec, nil)
+			r, err := newReplay(c.spec, &air{})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v; want an error with %q", err, c.want)
 			}
