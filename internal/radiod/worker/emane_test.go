@@ -298,7 +298,9 @@ func TestChangesReachEMANEAtTheirTime(t *testing.T) {
 	eventually(t, "both have their first power", func() bool {
 		return processes[0].Parameter("txpower") == 20.0 && processes[1].Parameter("radiosilenceenable") == false
 	})
-	eventually(t, "both have the new one", func() bool { return processes[0].Parameter("txpower") == 10.0 && processes[1].Parameter("txpower") == 10.0 })
+	eventually(t, "both have the new one", func() bool {
+		return processes[0].Parameter("txpower") == 10.0 && processes[1].Parameter("txpower") == 10.0
+	})
 	eventually(t, "the second is silent", func() bool { return processes[1].Parameter("radiosilenceenable") == true })
 	if processes[0].Parameter("radiosilenceenable") != false {
 		t.Error("the first is silent as well")
