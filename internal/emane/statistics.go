@@ -86,6 +86,10 @@ func count(values map[string]any, name string) uint64 {
 
 // mac has what the model counts. That of TDMA counts the bytes that it drops, not the frames: they are not told here.
 func (s *Statistics) mac(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
+	if s.FramesSent == 0 && s.FramesReceived == 0 { // transraw counts nothing, and the model the same frames
+		s.FramesSent, s.BytesSent = both(values, "Downstream", "Rx")
+		s.FramesReceived, s.BytesReceived = both(values, "Upstream", "Tx")
+	}
 	s.SlotsUsed, s.SlotsMissed = count(values, "numTxSlotValid"), count(values, "numTxSlotErrorMissed")
 	s.Schedules = count(values, "scheduler.scheduleAcceptFull") + count(values, "scheduler.scheduleAcceptUpdate")
 	s.Transmissions = s.SlotsUsed
@@ -100,7 +104,10 @@ func (s *Statistics) mac(values map[string]any, tables map[string]Table, port fu
 		})
 		t = tables[cast+"PacketAcceptTable0"]
 		t.each(func(nem int, row map[string]any) {
-			if l := s.link(port(nem)); l != nil && nem != s.NEM {
+			if nem == s.NEM {
+				return // what it has sent itself
+			}
+			if l := s.link(port(nem)); l != nil {
 				l.Received += count(row, "Num Pkts Rx")
 			}
 		})

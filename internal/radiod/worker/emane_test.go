@@ -75,7 +75,7 @@ func emaneNetwork(podUIDs ...string) *v1alpha1.RadioNetwork {
 	n.Spec.Waveform = v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit",
 		PHY: v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "1MHz", TransmitPower: "20dBm", NoiseFigure: "4dB", Pathloss: v1alpha1.PathlossFreeSpace}}}
 	for i := range n.Spec.Members {
-		n.Spec.Members[i].Position = &v1alpha1.Position{Latitude: v1alpha1.Degrees(fmt.Sprintf("47.%03d", i)), Longitude: "8", Altitude: "400"}
+		n.Spec.Members[i].Position = &v1alpha1.Position{Latitude: v1alpha1.Degrees(fmt.Sprintf("47.%03d", i)), Longitude: "8", Altitude: "400m"}
 	}
 	return n
 }
