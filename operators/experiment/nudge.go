@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,5 +33,9 @@ func (r *Reconciler) nudge(ctx context.Context, s *scope, workflow *unstructured
 	}
 	annotations[nudgedAnnotation] = s.now.UTC().Format(time.RFC3339)
 	nudged.SetAnnotations(annotations)
-	return client.IgnoreNotFound(r.Client.Patch(ctx, nudged, client.MergeFrom(workflow)))
+	err := r.Client.Patch(ctx, nudged, client.MergeFromWithOptions(workflow, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // what the cache has is old: Argo may have gone on
+	}
+	return err
 }
