@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lab import Lab, gap_names, torn
 
@@ -149,7 +149,7 @@ def damage(run: dict, lab: Lab) -> dict[str, int]:
     return bad
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(runs())
 def test_every_figure_is_exact_whatever_happened(run):
     with TemporaryDirectory() as scratch:
@@ -172,7 +172,7 @@ def test_every_figure_is_exact_whatever_happened(run):
         assert json.loads((Path(scratch) / "out" / "results.json").read_text()) == results
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(runs(), st.data())
 def test_a_missing_log_takes_only_its_own_deliveries_and_is_named(run, data):
     with TemporaryDirectory() as scratch:
