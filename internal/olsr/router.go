@@ -113,9 +113,7 @@ func (r *router) Tick(at time.Time) time.Time {
 	}
 	r.generate(now)
 	for _, i := range r.ifaces {
-		if due, waiting := i.queue.Due(); waiting && due <= now {
-			i.queue.Flush(i.MTU-packetHeader, func(messages [][]byte) { r.transmit(i, messages) })
-		}
+		i.queue.FlushDue(now, i.MTU-packetHeader, func(messages [][]byte) { r.transmit(i, messages) })
 	}
 	if r.dirty && now >= r.nextRoute {
 		r.calculate(now)

@@ -27,6 +27,13 @@ func (q *Queue) Add(due time.Duration, message []byte) bool {
 // Due is when the next message is.
 func (q *Queue) Due() (time.Duration, bool) { return q.due, len(q.messages) > 0 }
 
+// FlushDue does what Flush does if a message is due.
+func (q *Queue) FlushDue(now time.Duration, limit int, packet func(messages [][]byte)) {
+	if due, waiting := q.Due(); waiting && due <= now {
+		q.Flush(limit, packet)
+	}
+}
+
 // Flush passes on packets of messages that are together at most limit bytes long; one longer than that goes alone.
 func (q *Queue) Flush(limit int, packet func(messages [][]byte)) {
 	for start := 0; start < len(q.messages); {
