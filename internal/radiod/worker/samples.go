@@ -76,27 +76,24 @@ func (s *Sampler) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.shipAll(ctx) })
 	defer wait.Wait()
-	ticker := time.NewTicker(sampleInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			s.Manager.ReadRings()
-			if err := s.sample(clock.Realtime(), s.Manager.Counters(true)); err != nil {
-				s.Log.Error("write radio samples", "error", err)
-			}
-			if err := s.sampleCaptures(clock.Realtime()); err != nil {
-				s.Log.Error("write samples of captures", "error", err)
-			}
-			if err := s.sampleRoutes(clock.Realtime()); err != nil {
-				s.Log.Error("write nodes' routes", "error", err)
-			}
-			if err := s.sampleStolen(clock.Realtime()); err != nil {
-				s.Log.Error("write what the hypervisor took", "error", err)
-			}
-		}
+	every(ctx, sampleInterval, s.sampleAll)
+	return nil
+}
+
+// sampleAll writes down everything that is written once a second.
+func (s *Sampler) sampleAll() {
+	s.Manager.ReadRings()
+	if err := s.sample(clock.Realtime(), s.Manager.Counters(true)); err != nil {
+		s.Log.Error("write radio samples", "error", err)
+	}
+	if err := s.sampleCaptures(clock.Realtime()); err != nil {
+		s.Log.Error("write samples of captures", "error", err)
+	}
+	if err := s.sampleRoutes(clock.Realtime()); err != nil {
+		s.Log.Error("write nodes' routes", "error", err)
+	}
+	if err := s.sampleStolen(clock.Realtime()); err != nil {
+		s.Log.Error("write what the hypervisor took", "error", err)
 	}
 }
 
