@@ -57,6 +57,4 @@ func underEngine(t *testing.T, namespace string, model func(*v1alpha1.Network), 
 	return group(t, resultsOf(t, done.UID), "cross")
 }
 
-func deliveredPercent(g runapi.GroupResult) float64 {
-	return 100 * float64(g.Messages.Received) / float64(g.Messages.Expected)
-}
+func deliveredPercent(g runapi.GroupResult) float64 { return 100 - g.Messages.LostPercent }
