@@ -87,7 +87,7 @@ bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per deliver
 
 .PHONY: test-emane
 test-emane: ## Test what is for EMANE against the EMANE installed here (on PATH, or VIGNETTE_EMANE=its prefix); without one say so and skip
-	@{ [ -n "$$VIGNETTE_EMANE" ] || command -v emane >/dev/null; } || echo "EMANE not installed"
+	@hack/emane-image --installed || echo "EMANE not installed"
 	go test -count=1 -v ./internal/emane
 	go test -count=1 -v -run EMANE ./internal/radiod/worker
 	@if hack/emane-image --installed; then hack/pipeline test-emane $(INSTALL_STEPS) 'image of EMANE' 'hack/emane-image --load' \
