@@ -27,7 +27,7 @@ func Parked(attachment string) string {
 // Create makes a pair: the near end in the node's namespace under a temporary name, as podnet.SetUp takes it over, the far end
 // parked in the calling thread's. One that an earlier worker has left under that name goes.
 func Create(namespace *os.File, temporary, parked string, i podnet.Interface) error {
-	if err := remove(parked); err != nil {
+	if err := Remove(parked); err != nil {
 		return err
 	}
 	pair := netlink.NewVeth(netlink.LinkAttrs{Name: parked, MTU: i.MTU, TxQLen: podnet.QueueLength})
@@ -87,9 +87,7 @@ func move(parked string, namespace *os.File) error {
 }
 
 // Remove the pair by its near end, on a thread in the node's namespace.
-func Remove(name string) error { return remove(name) }
-
-func remove(name string) error {
+func Remove(name string) error {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil
@@ -104,7 +102,10 @@ func remove(name string) error {
 }
 
 // ethtoolValue is the kernel's struct ethtool_value.
-type ethtoolValue struct{ command, data uint32 }
+type ethtoolValue struct {
+	command uint32
+	_       uint32 // data: 0 is off
+}
 
 // The commands that switch off what would let frames leave longer than the MTU, or without their checksums.
 var offloads = map[string]uint32{"rx checksums": 0x15, "tx checksums": 0x17, "scatter-gather": 0x19, "TSO": 0x1f, "GSO": 0x24, "GRO": 0x2c}
