@@ -34,7 +34,7 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 
 .PHONY: test
 test: ## Set up all that is needed, run every test (long runs: test-long)
-	@hack/pipeline test 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
+	@hack/pipeline test 'programs that tests use' 'hack/test-packages' 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
 		'unit and integration tests' '$(MAKE) -s test-unit' 'sweeps over the operator' '$(MAKE) -s test-sweep' 'analysis tests' '$(MAKE) -s test-analysis' \
 		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e'
 
