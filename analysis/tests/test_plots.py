@@ -6,7 +6,8 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 
 from vignette_analysis import analyse, outputs, plots
 
-PLOTS = ("delays-by-publisher.png", "delays-by-publisher.svg", "delays-over-time.png", "delays-over-time.svg")
+ALWAYS = ("delays-by-group", "delays-by-publisher", "delays-over-time")
+PLOTS = tuple(f"{name}.{kind}" for name in (*ALWAYS, "loss") for kind in ("png", "svg"))
 
 
 def delivered(run: Lab, count: int = 3) -> Lab:
@@ -41,20 +42,20 @@ def test_the_same_run_gives_the_same_bytes(pair, tmp_path):
 
 def test_a_run_without_deliveries_has_plots_that_say_so(pair, tmp_path):
     analysis = analyse(pair.write())
-    for draw in (plots.by_publisher, plots.over_time):
-        assert "nothing was received" in texts(draw(analysis))
-    assert len(plots.write(analysis, tmp_path)) == 4
+    for name in ALWAYS:
+        assert "nothing was received" in texts(plots.PLOTS[name](analysis)), name
+    assert {path.stem for path in plots.write(analysis, tmp_path)} == set(ALWAYS)
 
 
 def test_a_run_without_nodes_has_plots(lab, tmp_path):
     analysis = analyse(lab.write())
-    assert len(plots.write(analysis, tmp_path)) == 4 and not any("plot" in g["what"] for g in analysis.results["gaps"])
+    assert {path.stem for path in plots.write(analysis, tmp_path)} == set(ALWAYS) and not any("plot" in g["what"] for g in analysis.results["gaps"])
 
 
 def test_captions_define_what_is_drawn(pair):
     pair.event("nor/bft", "sent", 9.0, "lost", "/nor/bft")
     analysis = analyse(delivered(pair).write())
-    boxes, points = texts(plots.by_publisher(analysis)), texts(plots.over_time(analysis))
+    boxes, points = texts(plots.by_publisher.draw(analysis)), texts(plots.over_time.draw(analysis))
     for text in (boxes, points):
         flat = text.replace("\n", " ").replace("\u00a0", " ")
         assert "quickstart: delay" in flat and "delay (s)" in flat and "3 of 4 expected deliveries arrived; 1 (25 %) were lost" in flat
@@ -64,46 +65,46 @@ def test_captions_define_what_is_drawn(pair):
 
 def test_boxes_have_the_quantiles_of_the_results(pair):
     analysis = analyse(delivered(pair, 11).write())
-    row = plots._boxes(analysis, ["nor/bft"]).row(0, named=True)
+    row = plots.by_publisher.quantiles(analysis, ["nor/bft"]).row(0, named=True)
     expected = analysis.results["publishers"][0]["delaySeconds"]
     assert {name: row[name] for name in expected} == pytest.approx(expected)
     assert (row["low"], row["high"]) == pytest.approx((0.255, 0.345))
 
 
 def test_large_runs_are_thinned_to_a_stated_number_that_keeps_the_slowest(pair, monkeypatch):
-    monkeypatch.setattr(plots, "MAX_POINTS", 20)
-    monkeypatch.setattr(plots, "SLOWEST", 2)
+    monkeypatch.setattr(plots.over_time, "MAX_POINTS", 20)
+    monkeypatch.setattr(plots.over_time, "SLOWEST", 2)
     pair.plan["measureEndNanoseconds"] = 200 * SECOND
     delivered(pair, 100).event("nor/bft", "sent", 5.5, "slow", "/nor/bft").event("prt/picture", "received", 50.0, "slow", "/nor/bft")
     analysis = analyse(pair.write())
-    points, arrived = plots._points(analysis)
+    points, arrived = plots.over_time.points_of(analysis)
     assert (points.height, arrived) == (20, 101) and points["delay"].max() == 44.5
-    assert plots._points(analysis)[0].equals(points)
-    assert "20 of 101 points are drawn" in texts(plots.over_time(analysis)).replace("\n", " ")
+    assert plots.over_time.points_of(analysis)[0].equals(points)
+    assert "20 of 101 points are drawn" in texts(plots.over_time.draw(analysis)).replace("\n", " ")
 
 
 def test_many_publishers_stay_on_one_page(lab):
     lab.node("nor", BFT | {"instances": 400}).node("prt", PICTURE)
     lab.event("nor/bft/1", "sent", 1.0, "a", "/nor/bft/1").event("prt/picture", "received", 1.5, "a", "/nor/bft/1")
-    figure = plots.by_publisher(analyse(lab.write()))
+    figure = plots.by_publisher.draw(analyse(lab.write()))
     assert figure.get_size_inches()[1] < 30
-    assert len(figure.axes[0].get_yticks()) <= plots.MAX_NAMES
+    assert len(figure.axes[0].get_yticks()) <= plots.style.MAX_NAMES
     assert "One of 3 publishers is named" in texts(figure).replace("\n", " ")
 
 
 def test_delays_of_several_magnitudes_have_a_logarithmic_axis_but_never_negative_ones(pair):
     pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.001, "a", "/nor/bft")
     pair.event("nor/bft", "sent", 2.0, "b", "/nor/bft").event("prt/picture", "received", 12.0, "b", "/nor/bft")
-    assert plots.over_time(analyse(pair.write())).axes[0].get_yscale() == "log"
+    assert plots.over_time.draw(analyse(pair.write())).axes[0].get_yscale() == "log"
     pair.event("nor/bft", "sent", 3.0, "c", "/nor/bft").event("prt/picture", "received", 2.5, "c", "/nor/bft")
-    assert plots.over_time(analyse(pair.write())).axes[0].get_yscale() == "linear"
+    assert plots.over_time.draw(analyse(pair.write())).axes[0].get_yscale() == "linear"
 
 
 def test_a_plot_that_fails_is_a_gap_and_the_results_are_there(pair, tmp_path, monkeypatch):
     def fail(analysis):
         raise MemoryError("too little")
 
-    monkeypatch.setattr(plots, "over_time", fail)
+    monkeypatch.setitem(plots.PLOTS, "delays-over-time", fail)
     analysis = analyse(delivered(pair).write())
     paths = outputs.write(analysis, tmp_path)
     assert "MemoryError: too little" in gap(analysis.results, "plot delays-over-time")["reason"]

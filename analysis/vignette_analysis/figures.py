@@ -30,7 +30,7 @@ def compute(run: Run, matching: Matching, gaps: Gaps) -> Figures:
     for kind in ("local", "cross"):
         some = deliveries.filter(kind)
         groups.append(_named(kind, messages.join(some, on="message", how="semi"), some))
-    for name, numbers in _publishers_by_group(run, set(messages["publisher"])).items():
+    for name, numbers in publishers_by_group(run, set(messages["publisher"])).items():
         groups.append(_named(name, messages.filter(pl.col("publisher").is_in(numbers)), deliveries.filter(pl.col("publisher").is_in(numbers))))
     by_sender = {key[0]: part for key, part in messages.partition_by("publisher", as_dict=True).items()}
     delivered = {key[0]: part for key, part in deliveries.partition_by("publisher", as_dict=True).items()}
@@ -42,7 +42,7 @@ def compute(run: Run, matching: Matching, gaps: Gaps) -> Figures:
     return Figures(groups, publishers)
 
 
-def _publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
+def publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
     """Publishing instances of each node group, in the plan's order: planned ones, and apps of the user's own that sent."""
     groups: dict[str, list[int]] = {}
     for instance in run.instances:

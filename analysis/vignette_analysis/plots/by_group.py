@@ -1,0 +1,32 @@
+"""A box of delays for each group of the results: all, local, cross, and the publishers' node groups."""
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from .. import figures
+from ..analysis import Analysis
+from . import boxes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw(analysis: Analysis) -> "Figure":
+    """Draw a box of delays for each group of the results."""
+    names = [entry["name"] for entry in analysis.results["groups"] or []]
+    return boxes.figure(analysis, "delay by group", "group", names, quantiles(analysis, names))
+
+
+def quantiles(analysis: Analysis, names: list[str]) -> pl.DataFrame:
+    """Quantiles in seconds of each group that was heard, with its row."""
+    senders = figures.publishers_by_group(analysis.run, set(analysis.messages["publisher"].unique()))
+    chosen = {"all": pl.lit(True), "local": pl.col("local"), "cross": pl.col("cross")}
+    chosen |= {name: pl.col("publisher").is_in(numbers) for name, numbers in senders.items()}
+    # One group after another: each sorts its own delays, and all of them at once would take memory for each.
+    heard = [
+        boxes.delays(analysis).filter(chosen[name]).select(boxes.quantiles()).with_columns(row=pl.lit(row, pl.Int64)).collect()
+        for row, name in enumerate(names)
+    ]
+    empty = pl.DataFrame(schema={name: pl.Float64 for name in boxes.QUANTILES} | {"row": pl.Int64})
+    return pl.concat([empty, *heard]).filter(pl.col("median").is_not_null())

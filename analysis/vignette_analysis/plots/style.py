@@ -1,0 +1,136 @@
+"""What all plots share: sizes, fonts, colours, captions and axes."""
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ..analysis import Analysis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+WIDTH_INCHES = 7.0
+DPI = 200
+# A logarithmic axis where the largest value is so many times the smallest.
+LOGARITHMIC_FROM = 50.0
+# Times that a curve has at most: more fall on the same spot of the paper, and make the SVG large.
+MAX_TIMES = 600
+# Panels of one figure, one below another, that fit a page.
+MAX_PANELS = 6
+# Names that fit one below another; of more, every k-th is written.
+MAX_NAMES = 150
+
+_CAPTION_POINTS = 7.5
+RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.6,
+    # Names are text, whatever characters they have.
+    "text.parse_math": False,
+    # With a fixed salt the ids in an SVG are the same every time.
+    "svg.hashsalt": "vignette",
+}
+# The colours of Okabe and Ito (2008), which people with any colour vision tell apart; black is for text.
+BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, YELLOW = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#f0e442"
+GREY, DARK = "#999999", "#444444"
+# In an order in which neighbours differ in lightness too, for print in grey.
+COLORS = (BLUE, ORANGE, GREEN, SKY, VERMILION, YELLOW, PURPLE)
+
+
+def figure(analysis: Analysis, title: str, height: float, caption: str, panels: int = 1, legend: bool = False) -> tuple["Figure", list["Axes"]]:
+    """A figure with its title and caption, and between them panels one below another, of this height in inches in all."""
+    from matplotlib.figure import Figure
+
+    lines = textwrap.wrap(caption, 112)
+    below = _CAPTION_POINTS / 72 * 1.35 * len(lines) + 0.12
+    made = Figure(figsize=(WIDTH_INCHES, height + below), layout="constrained")
+    made.get_layout_engine().set(rect=(0, below / (height + below), 1, 1 - below / (height + below)))
+    corner = 0.1 / WIDTH_INCHES, 0.08 / (height + below)
+    made.text(*corner, "\n".join(lines), fontsize=_CAPTION_POINTS, color="#333333", va="bottom", linespacing=1.3)
+    axes = list(made.subplots(panels, 1, squeeze=False, sharex=True)[:, 0])
+    heading = f"{short(analysis.results['experiment'], 72 - len(title))}: {title}"
+    axes[0].set_title(heading, loc="left", pad=20 if legend else 8, fontweight="bold")
+    return made, axes
+
+
+def legend_above(axes: "Axes", columns: int, **more) -> None:
+    """Put the legend between the title and the axes, where it covers no data."""
+    found = axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0, columnspacing=1.2, **more)
+    for handle in found.legend_handles:
+        handle.set_alpha(1)
+
+
+def counted(messages: dict) -> str:
+    """What became of the deliveries, for a caption."""
+    lost = f"{messages['lost']} ({messages['lostPercent']:.3g}\u00a0%) were lost"
+    return f"{messages['received']} of {messages['expected']} expected deliveries arrived; {lost}."
+
+
+def scale(axis: "Axis", least: float, greatest: float, quantity: str = "delay (s)") -> None:
+    """Label an axis, logarithmic where the values span orders of magnitude."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    wide = least > 0 and greatest / least > LOGARITHMIC_FROM
+    if wide:
+        axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+        axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_label_text(f"{quantity}, logarithmic" if wide else quantity)
+
+
+def names(axes: "Axes", rows: list[str], pitch: float) -> None:
+    """Name rows one below another that are so many inches apart; of too many every k-th."""
+    every = name_every(rows)
+    size = max(min(8.0, 72 * pitch * every * 0.8), 5)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_yticks(range(0, len(rows), every), [short(name, 40) for name in rows[::every]], fontsize=size)
+
+
+def short(name: str, length: int) -> str:
+    """A name of so many characters at most, without its middle: what tells names apart is at their ends."""
+    return name if len(name) <= length else f"{name[: length // 2]}\u2026{name[len(name) - (length - 1) // 2 :]}"
+
+
+def name_every(rows: list[str]) -> int:
+    """How many rows there are to each one that is named."""
+    return -(-max(len(rows), 1) // MAX_NAMES)
+
+
+def pitch(rows: int) -> float:
+    """Inches between rows, so that hundreds stay on a sheet."""
+    return max(min(0.19, 24 / max(rows, 1)), 0.012)
+
+
+def nothing(made: "Figure", axes: "Axes") -> "Figure":
+    """Say that there is nothing to draw, so that an empty plot is not taken for a broken one."""
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, "no deliveries: nothing was received", ha="center", va="center", transform=axes.transAxes, fontsize=12)
+    return made
+
+
+def bin_seconds(least: float, greatest: float, step: float = 1.0) -> float:
+    """The width of intervals over which curves are averaged so that MAX_TIMES of them hold all; at least a step."""
+    return step * max(1, -(-int((greatest - least) // step + 1) // MAX_TIMES))
+
+
+def after_t0(analysis: Analysis, frame: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:
+    """A frame with `at`, the seconds after T0 (without one, after the first row) of its ts."""
+    begin = pl.lit(analysis.run.t0) if analysis.run.t0 is not None else pl.col("ts").min()
+    return frame.lazy().with_columns(at=(pl.col("ts") - begin) / 1e9)
+
+
+def time_label(analysis: Analysis, what: str = "time") -> str:
+    """The label of an axis of time."""
+    return f"{what} after T0 (s)" if analysis.run.t0 is not None else f"{what.rstrip(',')} (s)"
