@@ -1,0 +1,67 @@
+"""Curves over time: values averaged over intervals, on a grid that shows where there are none."""
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from ..analysis import Analysis
+from . import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The shares of curves within the bands of a panel: all but the outer tenth, and the middle half.
+BANDS = ((0.05, 0.95, "#c6dbef"), (0.25, 0.75, "#6baed6"))
+
+
+def averaged(analysis: Analysis, frame: pl.DataFrame, keys: list[str], values: list[str]) -> tuple[pl.DataFrame, float]:
+    """The mean of each value over intervals of one second or so many that they fit: `at` (seconds after T0, the middle), keys, values.
+
+    Returns the intervals' width too. Values that are no finite numbers are left out.
+    """
+    timed = style.after_t0(analysis, frame).select("at", *keys, *(pl.col(v).cast(pl.Float64) for v in values))
+    timed = timed.with_columns(pl.when(pl.col(v).is_finite()).then(pl.col(v)).alias(v) for v in values)
+    least, greatest = timed.select(least=pl.col("at").min(), greatest=pl.col("at").max()).collect().row(0)
+    width = style.bin_seconds(least, greatest)
+    middle = ((pl.col("at") / width).floor() + 0.5) * width
+    means = timed.group_by(middle.alias("at"), *keys).agg(pl.col(v).mean() for v in values)
+    return means.sort("at", *keys).collect(), width
+
+
+def grid(curve: pl.DataFrame, width: float) -> pl.DataFrame:
+    """A curve with a row for each interval between its first and its last, so that a line breaks where there is nothing."""
+    if curve.is_empty():
+        return curve
+    first, last = curve["at"].min(), curve["at"].max()
+    every = pl.DataFrame({"row": pl.int_range(0, round((last - first) / width) + 1, eager=True)})
+    numbered = curve.with_columns(row=((pl.col("at") - first) / width).round().cast(pl.Int64)).drop("at")
+    return every.join(numbered, on="row", how="left", maintain_order="left").with_columns(at=first + pl.col("row") * width)
+
+
+def lines(axes: "Axes", curves: dict[str, pl.DataFrame], value: str, width: float) -> None:
+    """Draw a line for each curve; they differ in colour and in dashes."""
+    dashes = ("-", "--", ":", "-.")
+    for i, (name, curve) in enumerate(curves.items()):
+        whole = grid(curve.drop_nulls(value), width)
+        axes.plot(
+            whole["at"].to_numpy() if whole.height else [], whole[value].to_numpy() if whole.height else [],
+            color=style.COLORS[i % len(style.COLORS)], linestyle=dashes[i % len(dashes)], linewidth=1.1,
+            marker=marker(whole), markersize=1.5, label=name,
+        )  # fmt: skip
+
+
+def bands(axes: "Axes", values: pl.DataFrame, value: str, width: float) -> None:
+    """Draw the median of many curves, and bands that hold most of them."""
+    wanted = {f"q{q:g}": q for low, high, _ in BANDS for q in (low, high)} | {"q0.5": 0.5}
+    quantiles = values.drop_nulls(value).group_by("at").agg(pl.col(value).quantile(q, interpolation="linear").alias(n) for n, q in wanted.items())
+    whole = grid(quantiles.sort("at"), width)
+    at = whole["at"].to_numpy()
+    for low, high, color in BANDS:
+        label = f"{low * 100:g}th to {high * 100:g}th percentile"
+        axes.fill_between(at, whole[f"q{low:g}"].to_numpy(), whole[f"q{high:g}"].to_numpy(), color=color, linewidth=0.4, label=label)
+    axes.plot(at, whole["q0.5"].to_numpy(), color=style.VERMILION, linewidth=1.2, marker=marker(whole), markersize=1.5, label="median")
+
+
+def marker(curve: pl.DataFrame) -> str:
+    """Points are seen alone, without a line to a next one; of many there are always two together."""
+    return "o" if curve.height < 100 else ""
