@@ -80,6 +80,7 @@ const trashPrefix = ".deleted-"
 type Store struct {
 	root *os.Root
 	open *openLogs
+	room *room
 	// mu keeps the removal of empty folders apart from the making of new runs.
 	mu sync.Mutex
 }
@@ -90,7 +91,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	s := &Store{root: root, open: newOpenLogs()}
+	s := &Store{root: root, open: newOpenLogs(), room: &room{dir: dir}}
 	entries, err := s.readDir(".")
 	if err != nil {
 		return nil, err
@@ -149,7 +150,7 @@ func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	r := &Run{key: key, root: root, open: s.open, quota: quota, maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
+	r := &Run{key: key, root: root, open: s.open, room: s.room, quota: quota, maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
 	if err := r.load(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}

@@ -67,6 +67,7 @@ type Run struct {
 	key     Key
 	root    *os.Root
 	open    *openLogs
+	room    *room
 	quota   int64
 	maxLogs int
 	// OnAppend, if set before the first append, is told every archived piece of a log in the log's order,
@@ -99,12 +100,15 @@ const (
 	ResultsDir  = "results"
 )
 
+// EventsFile is a log beside those folders.
+const EventsFile = "events.jsonl"
+
 // capturesShare of the quota that is left to captures: without message logs there are no results.
 const capturesShare = 0.75
 
 // IsLog tells that a path belongs to a log.
 func IsLog(p string) bool {
-	return strings.HasPrefix(p, LogsDir+"/") || strings.HasPrefix(p, RadioDir+"/") || IsCapture(p)
+	return p == EventsFile || strings.HasPrefix(p, LogsDir+"/") || strings.HasPrefix(p, RadioDir+"/") || IsCapture(p)
 }
 
 // IsCapture tells that a path belongs to a capture, which grows as a log does.
@@ -198,7 +202,7 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 		return 0, err
 	}
 	if !IsLog(p) || offset < 0 {
-		return 0, fmt.Errorf("append to %s at %d: want a path below %s, %s or %s and an offset of 0 or more", p, offset, LogsDir, RadioDir, CapturesDir)
+		return 0, fmt.Errorf("append to %s at %d: want %s or a path below %s, %s or %s and an offset of 0 or more", p, offset, EventsFile, LogsDir, RadioDir, CapturesDir)
 	}
 	if r.gone.Load() {
 		return 0, ErrGone
@@ -230,6 +234,10 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 	if used := r.used.Add(int64(len(fresh))); quota > 0 && used > quota {
 		r.used.Add(-int64(len(fresh)))
 		return lf.size, fmt.Errorf("%w: %d bytes of logs are allowed, %d are archived", ErrQuota, quota, r.Used())
+	}
+	if !r.room.take(int64(len(fresh))) {
+		r.used.Add(-int64(len(fresh)))
+		return lf.size, fmt.Errorf("%w: what is left is for records and results", ErrFull)
 	}
 	return r.write(p, lf, fresh)
 }

@@ -33,3 +33,19 @@ type RadioStolen struct {
 	// StolenSeconds in which processors of the host had work and did not run, added over all of them (steal of proc_stat(5)).
 	StolenSeconds float64 `json:"stolenSeconds"`
 }
+
+// RadioLoad is a line of a host's radio log, told apart by its field busySeconds: how busy the host was since the last sample, about
+// once a second. Of a kernel without pressure stall information (PSI) the pressures are absent.
+type RadioLoad struct {
+	TimeNanoseconds int64 `json:"ts"`
+	// BusySeconds in which processors of the host did something, added over all of them: all times of proc_stat(5) but idle, iowait
+	// and steal.
+	BusySeconds float64 `json:"busySeconds"`
+	// CPUs that the host has.
+	CPUs int `json:"cpus"`
+	// LoadAverage is the number of tasks that ran or waited, averaged over about a minute (proc_loadavg(5)).
+	LoadAverage float64 `json:"loadAverage"`
+	// CPUPressureSeconds and MemoryPressureSeconds in which some task waited for a processor, or for memory.
+	CPUPressureSeconds    *float64 `json:"cpuPressureSeconds,omitempty"`
+	MemoryPressureSeconds *float64 `json:"memoryPressureSeconds,omitempty"`
+}

@@ -21,6 +21,27 @@ type Results struct {
 	Publishers   []PublisherResult `json:"publishers"`
 	Networks     []NetworkResult   `json:"networks"`
 	Gaps         []Gap             `json:"gaps"`
+	// Hosts that carried nodes, and how busy they were; absent where no radiod told.
+	Hosts []HostResult `json:"hosts,omitempty"`
+	// RerunOf is the UID of the run that this one repeats, if it repeats one.
+	RerunOf string `json:"rerunOf,omitempty"`
+}
+
+// HostResult is how busy a host was from T0 to the end of the drain, whoever kept it busy.
+type HostResult struct {
+	Name string `json:"name"`
+	CPUs int    `json:"cpus"`
+	// BusyPercent of all processors: on average, and in its busiest second.
+	BusyPercent    float64 `json:"busyPercent"`
+	MaxBusyPercent float64 `json:"maxBusyPercent"`
+	// MaxLoadAverage of a minute.
+	MaxLoadAverage float64 `json:"maxLoadAverage"`
+	// StolenSeconds that a hypervisor took, added over all processors.
+	StolenSeconds float64 `json:"stolenSeconds"`
+	// CPUPressurePercent and MemoryPressurePercent of the time some task waited for a processor, or for memory; absent where the
+	// kernel does not tell.
+	CPUPressurePercent    *float64 `json:"cpuPressurePercent,omitempty"`
+	MemoryPressurePercent *float64 `json:"memoryPressurePercent,omitempty"`
 }
 
 // Verdict says whether the emulation kept up, so that overload is never mistaken for radio loss.

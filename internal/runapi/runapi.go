@@ -7,12 +7,18 @@
 //	PUT  /v1/runs/UID                       operator: the Plan, idempotent; the answer is the State
 //	GET  /v1/runs/UID                       operator, users: the State
 //	POST /v1/runs/UID/incidents             operator: one Incident
+//	POST /v1/runs/UID/events                operator: up to MaxEvents KubernetesEvents as an array; those that the archive has
+//	                                        with that count change nothing
 //	POST /v1/runs/UID/seal                  workflow: a SealRequest; waits until every log is whole; the answer is a Manifest
-//	GET  /v1/runs/UID/files                 workflow, users: the Manifest
+//	GET  /v1/runs/UID/files                 workflow, users: the Manifest; ?digests=true with the SHA-256 of every file of a sealed
+//	                                        run, of its records and results too
 //	GET  /v1/runs/UID/files/PATH            workflow, users: one file; ?offset=N from byte N on; ?follow=true goes on as the
 //	                                        file grows, until the run is sealed or its capture has ended; a file that is not
 //	                                        there yet is waited for
 //	PUT  /v1/runs/UID/files/results/PATH    workflow: one file of the analysis
+//	GET  /v1/runs/UID/archive.tar           workflow, users: all files, in order of their paths, in a folder NAME-UID;
+//	                                        ?only=KINDS or ?without=KINDS takes some, of FileKinds, joined by commas
+//	GET  /v1/runs/UID/report                workflow, users: results/report.html as a page that may run nothing but itself
 //	DELETE /v1/runs/UID                     operator, administrators: the run and its archive
 //	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary
 //
@@ -35,6 +41,9 @@
 //	                                        whether there is one; either is a use of it, for the retention
 //
 //	GET  /healthz, /metrics                 anybody
+//
+// A body may come with its digest (DigestHeader), as those of the client do, and a LogPart with its own. What does not have
+// it was damaged on its way: nothing of it is archived, the answer is 422, and it is sent again.
 package runapi
 
 import (
@@ -43,7 +52,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// SchemaVersion of the archived run record and of results.json.
+// SchemaVersion of the archived records and of results.json. It grows where a program that knows the version before would misread
+// what is written; a new field is no such thing.
 const SchemaVersion = 1
 
 // Verb of an Action.
@@ -174,8 +184,10 @@ type Plan struct {
 	MeasureEndNanoseconds   *int64 `json:"measureEndNanoseconds,omitempty"`
 	// Finish tells every agent that the run is over, before the phase does: stop what runs, ship everything, report done.
 	Finish bool `json:"finish,omitempty"`
-	// Environment is the rest of the run record: image digests, versions, kernels, hosts, namespace settings.
-	Environment map[string]string `json:"environment,omitempty"`
+	// Environment is the rest of the run record: versions, hosts, image digests.
+	Environment *Environment `json:"environment,omitempty"`
+	// RerunOf says which run this one repeats, if it repeats one.
+	RerunOf *Rerun `json:"rerunOf,omitempty"`
 }
 
 // RunRecord is run.json of the archive.
@@ -193,6 +205,8 @@ type StateRecord struct {
 	Incidents     []Incident   `json:"incidents"`
 	// Refused are logs that the archive could not take, by path, and why.
 	Refused map[string]string `json:"refused,omitempty"`
+	// RefusedAt is when that began.
+	RefusedAt map[string]time.Time `json:"refusedAt,omitempty"`
 	// Sealed tells that manifest.json is there and logs do not grow any more.
 	Sealed bool `json:"sealed"`
 	// Counters as they were at the seal.
@@ -237,6 +251,21 @@ type AgentReport struct {
 	Message string `json:"message,omitempty"`
 	// WorstLatenessSeconds of the actions carried out so far.
 	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
+	// WholeUntilNanoseconds, Unix epoch: the archive has everything that was in the logs at that time; 0 for not yet.
+	WholeUntilNanoseconds int64 `json:"wholeUntilTs,omitempty"`
+	// Gaps are times of which the agent knows that logs may lack something, at most MaxAgentGaps.
+	Gaps []AgentGap `json:"gaps,omitempty"`
+}
+
+// MaxAgentGaps of one agent; the last one goes on to its end.
+const MaxAgentGaps = 50
+
+// AgentGap is a time in which a node's logs could not be written.
+type AgentGap struct {
+	// FromNanoseconds and ToNanoseconds, Unix epoch; ToNanoseconds is 0 where it has not ended.
+	FromNanoseconds int64  `json:"fromTs"`
+	ToNanoseconds   int64  `json:"toTs,omitempty"`
+	Reason          string `json:"reason"`
 }
 
 // AgentState is an agent's last report as the server has it.
@@ -269,6 +298,8 @@ const (
 	MaxLogParts = 1024
 	// MaxLogPartHeaderBytes of a LogPart's line with its end: names of files have up to 255 bytes, six times that in JSON.
 	MaxLogPartHeaderBytes = 4096
+	// MaxCheckedBytes of a part, or of a piece of a radio log, that comes with a digest: it is held in memory until it is checked.
+	MaxCheckedBytes = 1 << 20
 )
 
 // LogPart is the line before the bytes of one part of a log.
@@ -279,12 +310,15 @@ type LogPart struct {
 	Offset int64 `json:"offset"`
 	// Bytes of the part; a log may have a part of 0, which archives it as an empty one.
 	Bytes int64 `json:"bytes"`
+	// SHA256 of the part's bytes, in hexadecimal; a part that has one is at most MaxCheckedBytes long. Without, it is not checked.
+	SHA256 string `json:"sha256,omitempty"`
 }
 
 // LogAnswer tells what became of one LogPart, whatever became of the others.
 type LogAnswer struct {
 	// Status is an HTTP status: 200, 400 where the archive does not take a file of this name, 409 where the offset is
-	// not the archived size, 410 where the run is sealed, 507 where its quota or the volume is used up.
+	// not the archived size, 410 where the run is sealed, 422 where the part has another digest than it says, 507 where
+	// the run's quota or the volume is used up.
 	Status int `json:"status"`
 	// Size is the archived size of the log, bytes, with status 200 and 409.
 	Size *int64 `json:"size,omitempty"`
@@ -408,7 +442,7 @@ type RadioSample struct {
 
 // The lines of a host's radio log, radio/HOST.jsonl, are RadioSamples and, told apart by their one
 // distinguishing field, RadioHeaders (host), RadioGaps (gap), CaptureSamples (capture), RadioPositions (positions),
-// RadioLinks (receiver), RadioSteps (steps), RadioRoutes (routing), RadioHosts (peer) and RadioStolen (stolenSeconds).
+// RadioLinks (receiver), RadioSteps (steps), RadioRoutes (routing), RadioHosts (peer), RadioStolen (stolenSeconds) and RadioLoads (busySeconds).
 
 // RadioPositions are where a network's nodes on the host are, by its own reckoning at that time: about once a second those
 // that have moved since they were last written.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"path"
@@ -88,7 +87,7 @@ func (s *Server) postCapture(w http.ResponseWriter, r *http.Request, who Identit
 		return err
 	}
 	run.touch()
-	body, err := io.ReadAll(&patientBody{body: http.MaxBytesReader(w, r.Body, maxCapturePiece), control: http.NewResponseController(w)})
+	body, err := s.checked(r, &patientBody{body: http.MaxBytesReader(w, r.Body, maxCapturePiece), control: http.NewResponseController(w)})
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
@@ -101,7 +100,7 @@ func (s *Server) postCapture(w http.ResponseWriter, r *http.Request, who Identit
 		return s.refuse(run, p, err)
 	}
 	s.metrics.bytes.WithLabelValues("capture").Add(float64(len(body)))
-	return writeJSON(w, http.StatusOK, runapi.LogPosition{Size: size})
+	return s.position(w, run, p, size)
 }
 
 // position reads offset and follow.
@@ -155,7 +154,8 @@ func (g *gapFinder) captures(sampleOf func(p string) (runapi.CaptureSample, bool
 			p := capturePath(c.Name, c.Network, node)
 			sample, known := sampleOf(p)
 			if reason := g.captureGap(p, node, sample.Ended != "", known); reason != "" {
-				g.add(runapi.Gap{What: "capture " + p, Node: node, Reason: reason})
+				from := g.at(sample.TimeNanoseconds)
+				g.add(runapi.Gap{What: "capture " + p, Node: node, FromSeconds: from, ToSeconds: g.end(from), Reason: reason})
 			}
 		}
 	}

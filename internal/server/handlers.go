@@ -54,9 +54,9 @@ func (s *Server) findFor(r *http.Request, who Identity, what string, may func(Id
 	return found, err
 }
 
-func readJSON(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
+func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
 	body := &patientBody{body: http.MaxBytesReader(w, r.Body, limit), control: http.NewResponseController(w)}
-	text, err := io.ReadAll(body)
+	text, err := s.checked(r, body)
 	// What the handler waits for must not end with the time that the body had.
 	_ = body.control.SetReadDeadline(time.Time{})
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) putPlan(w http.ResponseWriter, r *http.Request, who Identity) e
 		return denied(who, "writing a plan")
 	}
 	var plan runapi.Plan
-	if err := readJSON(w, r, maxPlanBytes, &plan); err != nil {
+	if err := s.readJSON(w, r, maxPlanBytes, &plan); err != nil {
 		return err
 	}
 	if err := validatePlan(plan, r.PathValue("uid")); err != nil {
@@ -178,7 +178,7 @@ func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identi
 		return err
 	}
 	var incident runapi.Incident
-	if err := readJSON(w, r, maxReportBytes, &incident); err != nil {
+	if err := s.readJSON(w, r, maxReportBytes, &incident); err != nil {
 		return err
 	}
 	if incident.What == "" || incident.Reason == "" {
@@ -203,7 +203,7 @@ func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) 
 		return err
 	}
 	var request runapi.SealRequest
-	if err := readJSON(w, r, maxReportBytes, &request); err != nil {
+	if err := s.readJSON(w, r, maxReportBytes, &request); err != nil {
 		return err
 	}
 	if !(request.WaitSeconds >= 0 && request.WaitSeconds <= maxSealWait.Seconds()) {
@@ -326,12 +326,14 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 	if p == resultsFile {
 		// Every State carries these results, so they must be what they should be.
 		var results runapi.Results
-		if err := readJSON(w, r, maxPlanBytes, &results); err != nil {
+		if err := s.readJSON(w, r, maxPlanBytes, &results); err != nil {
 			return err
 		}
 		if body, err = encoded(results); err != nil {
 			return err
 		}
+	} else if body, err = s.digested(r, body); err != nil {
+		return err
 	}
 	size, err := run.files.Replace(p, body)
 	s.metrics.bytes.WithLabelValues("result").Add(float64(size))
@@ -425,7 +427,7 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, who Identity
 		return err
 	}
 	var report runapi.AgentReport
-	if err := readJSON(w, r, maxReportBytes, &report); err != nil {
+	if err := s.readJSON(w, r, maxReportBytes, &report); err != nil {
 		return err
 	}
 	switch report.Phase {
@@ -466,6 +468,9 @@ func (s *Server) append(w http.ResponseWriter, r *http.Request, run *run, p, kin
 		return problem(http.StatusBadRequest, "offset %q: want the number of bytes before the body's", r.URL.Query().Get("offset"))
 	}
 	run.touch()
+	if r.Header.Get(runapi.DigestHeader) != "" {
+		return s.appendChecked(w, r, run, p, kind, offset)
+	}
 	body := &patientBody{body: http.MaxBytesReader(w, r.Body, maxAppendBytes), control: http.NewResponseController(w)}
 	piece := make([]byte, min(pieceBytes, max(r.ContentLength, 0)+bytes.MinRead))
 	for {
@@ -477,12 +482,34 @@ func (s *Server) append(w http.ResponseWriter, r *http.Request, run *run, p, kin
 		s.metrics.bytes.WithLabelValues(kind).Add(float64(n))
 		offset += int64(n)
 		if readErr == io.EOF || readErr == io.ErrUnexpectedEOF {
-			return writeJSON(w, http.StatusOK, runapi.LogPosition{Size: size})
+			return s.position(w, run, p, size)
 		}
 		if readErr != nil {
 			return fmt.Errorf("request: %w", readErr)
 		}
 	}
+}
+
+// appendChecked archives a body once it is known to be whole.
+func (s *Server) appendChecked(w http.ResponseWriter, r *http.Request, run *run, p, kind string, offset int64) error {
+	body, err := s.checked(r, &patientBody{body: http.MaxBytesReader(w, r.Body, runapi.MaxCheckedBytes), control: http.NewResponseController(w)})
+	if err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	size, err := run.files.Append(p, offset, body)
+	if err != nil {
+		return s.refuse(run, p, err)
+	}
+	s.metrics.bytes.WithLabelValues(kind).Add(float64(len(body)))
+	return s.position(w, run, p, size)
+}
+
+// position answers an append that the archive took.
+func (s *Server) position(w http.ResponseWriter, run *run, p string, size int64) error {
+	if err := run.accepted(p); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, runapi.LogPosition{Size: size})
 }
 
 // refuse keeps in the run's record that a log could not be taken, so that the loss has a name.

@@ -27,7 +27,7 @@ func (s *Server) postLogs(w http.ResponseWriter, r *http.Request, who Identity) 
 	}
 	run.touch()
 	body := &patientBody{body: http.MaxBytesReader(w, r.Body, maxAppendBytes), control: http.NewResponseController(w)}
-	size := int64(pieceBytes)
+	size := int64(runapi.MaxCheckedBytes)
 	if r.ContentLength >= 0 {
 		size = min(size, max(r.ContentLength+bytes.MinRead, runapi.MaxLogPartHeaderBytes))
 	}
@@ -89,6 +89,9 @@ func (p *logParts) header(i int) (part runapi.LogPart, err error) {
 	if part.Bytes < 0 || part.Bytes > maxAppendBytes {
 		return part, problem(http.StatusBadRequest, "part %d: bytes is %d, want 0 to %d", i, part.Bytes, maxAppendBytes)
 	}
+	if part.SHA256 != "" && part.Bytes > int64(p.in.Size()) {
+		return part, problem(http.StatusBadRequest, "part %d: bytes is %d, want at most %d of a part with a digest", i, part.Bytes, p.in.Size())
+	}
 	return part, nil
 }
 
@@ -97,6 +100,9 @@ func (p *logParts) header(i int) (part runapi.LogPart, err error) {
 func (p *logParts) part(part runapi.LogPart) (runapi.LogAnswer, error) {
 	var size int64
 	failed := p.validate(part)
+	if failed == nil {
+		failed = p.check(part)
+	}
 	for offset, rest := part.Offset, part.Bytes; ; {
 		piece, broken := p.in.Peek(int(min(rest, int64(p.in.Size()))))
 		if failed == nil {
@@ -123,6 +129,21 @@ func (p *logParts) validate(part runapi.LogPart) error {
 	return nil
 }
 
+// check holds a part that has a digest against it, before anything of it is archived. That the body breaks off is found later.
+func (p *logParts) check(part runapi.LogPart) error {
+	if part.SHA256 == "" {
+		return nil
+	}
+	content, broken := p.in.Peek(int(part.Bytes))
+	if broken == nil && intact(part, content) {
+		return nil
+	}
+	if broken != nil {
+		return problem(http.StatusUnprocessableEntity, "the part of %s is not whole", part.File)
+	}
+	return p.server.damaged("the part of " + part.File)
+}
+
 func (p *logParts) append(file string, offset int64, piece []byte) (int64, error) {
 	log := p.dir + "/" + file
 	size, err := p.run.files.Append(log, offset, piece)
@@ -130,7 +151,7 @@ func (p *logParts) append(file string, offset int64, piece []byte) (int64, error
 		return size, p.server.refuse(p.run, log, err)
 	}
 	p.server.metrics.bytes.WithLabelValues("log").Add(float64(len(piece)))
-	return size, nil
+	return size, p.run.accepted(log)
 }
 
 func (p *logParts) answer(part runapi.LogPart, size int64, failed error) runapi.LogAnswer {

@@ -21,9 +21,9 @@ func newMetrics(dir string, runs func() int, scenarios func() int64) *metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vignette_server_requests_total", Help: "Requests answered, by route and status."}, []string{"route", "status"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vignette_server_archived_bytes_total", Help: "Bytes archived since the start, by kind: log, radio, capture, result or scenario."}, []string{"kind"}),
+			Name: "vignette_server_archived_bytes_total", Help: "Bytes archived since the start, by kind: log, radio, capture, event, result or scenario."}, []string{"kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "vignette_server_refused_appends_total", Help: "Appends that the archive could not take, by reason: quota or full."}, []string{"reason"}),
+			Name: "vignette_server_refused_appends_total", Help: "Appends that the archive did not take, by reason: quota, full or damaged."}, []string{"reason"}),
 	}
 	m.registry.MustRegister(m.requests, m.bytes, m.refused,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

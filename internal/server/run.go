@@ -37,11 +37,17 @@ type run struct {
 	// active is the Unix time of the last thing that happened to the run.
 	active atomic.Int64
 
+	// anyRefused spares appends the look into refused.
+	anyRefused atomic.Bool
+
 	// planMu makes changes of the plan one after the other, with their writes.
 	planMu sync.Mutex
 	// sealMu lets one seal run at a time.
 	sealMu sync.Mutex
-	state  saver
+	// eventsMu makes additions of Kubernetes events one after the other; there are at most maxEvents.
+	eventsMu  sync.Mutex
+	maxEvents int
+	state     saver
 
 	mu        sync.Mutex
 	record    runapi.RunRecord
@@ -49,6 +55,7 @@ type run struct {
 	agents    map[runapi.Target]runapi.AgentState
 	incidents []runapi.Incident
 	refused   map[string]string
+	refusedAt map[string]time.Time
 	sealed    bool
 	counters  *runapi.Counters
 	// damaged are records that could not be read.
@@ -63,8 +70,8 @@ type run struct {
 // killed, has an empty one.
 func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r := &run{
-		files: files, tally: newTally(), now: now,
-		plans: map[runapi.Target]runapi.AgentPlan{}, agents: map[runapi.Target]runapi.AgentState{}, refused: map[string]string{},
+		files: files, tally: newTally(), now: now, maxEvents: maxEvents,
+		plans: map[runapi.Target]runapi.AgentPlan{}, agents: map[runapi.Target]runapi.AgentState{}, refused: map[string]string{}, refusedAt: map[string]time.Time{},
 		planNews: newBroadcast(), reportNews: newBroadcast(),
 	}
 	files.OnAppend = func(p string, piece []byte) {
@@ -85,6 +92,8 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 		r.agents[runapi.Target{Node: agent.Node, App: agent.App}] = agent
 	}
 	maps.Copy(r.refused, state.Refused)
+	maps.Copy(r.refusedAt, state.RefusedAt)
+	r.anyRefused.Store(len(r.refused) > 0)
 	r.incidents, r.sealed, r.counters = state.Incidents, state.Sealed, state.Counters
 	r.plans = agentPlans(r.record.Plan, r.record.Revision, nil)
 	r.active.Store(lastWritten(files).Unix())
@@ -275,7 +284,9 @@ func (r *run) report(node string, report runapi.AgentReport) error {
 	r.touch()
 	target := runapi.Target{Node: node, App: report.App}
 	r.mu.Lock()
-	same := reflect.DeepEqual(r.agents[target].AgentReport, report)
+	before := r.agents[target].AgentReport
+	before.WholeUntilNanoseconds = report.WholeUntilNanoseconds // it grows all the time
+	same := reflect.DeepEqual(before, report)
 	r.agents[target] = runapi.AgentState{Node: node, AgentReport: report, ReportedAt: r.now().UTC()}
 	r.reportNews.tell()
 	r.mu.Unlock()
@@ -328,8 +339,29 @@ func (r *run) refuse(path, reason string) error {
 		_, known = r.refused[path]
 	}
 	r.refused[path] = reason
+	if !known {
+		r.refusedAt[path] = r.now().UTC()
+	}
+	r.anyRefused.Store(true)
 	r.mu.Unlock()
 	if known {
+		return nil
+	}
+	return r.saveState()
+}
+
+// accepted notes that the archive takes a log again. As logs grow by offset, it then has what it refused before.
+func (r *run) accepted(path string) error {
+	if !r.anyRefused.Load() {
+		return nil
+	}
+	r.mu.Lock()
+	_, known := r.refused[path]
+	delete(r.refused, path)
+	delete(r.refusedAt, path)
+	r.anyRefused.Store(len(r.refused) > 0)
+	r.mu.Unlock()
+	if !known {
 		return nil
 	}
 	return r.saveState()
@@ -341,7 +373,7 @@ func (r *run) saveState() error {
 		r.mu.Lock()
 		record := runapi.StateRecord{
 			SchemaVersion: runapi.SchemaVersion, Agents: r.agentStates(), Incidents: slices.Clone(r.incidents),
-			Refused: maps.Clone(r.refused), Sealed: r.sealed, Counters: r.counters,
+			Refused: maps.Clone(r.refused), RefusedAt: maps.Clone(r.refusedAt), Sealed: r.sealed, Counters: r.counters,
 		}
 		r.mu.Unlock()
 		return r.files.ReplaceJSON(stateFile, record)

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"sort"
@@ -141,7 +143,7 @@ func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
 	radio := r.tally.radio()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g := gapFinder{plan: r.record.Plan, agents: r.agents, gone: goneNodes(r.incidents), logs: map[string]archive.Sealed{}}
+	g := gapFinder{plan: r.record.Plan, agents: r.agents, gone: goneNodes(r.incidents), logs: map[string]archive.Sealed{}, last: r.lastRecord}
 	for _, log := range logs {
 		g.logs[log.Path] = log
 	}
@@ -151,10 +153,45 @@ func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
 		}
 	}
 	g.torn(logs)
-	g.refused(r.refused)
+	g.refused(r.refused, r.refusedAt)
 	g.radio(radio)
 	g.captures(r.tally.capture)
+	g.events(r.tally.warnings())
 	return g.gaps
+}
+
+// tailBytes of a log that are looked through for its last whole record: lines of radio logs may be long.
+const tailBytes = 1 << 20
+
+// lastRecord is the time of the last whole record of a log in JSON Lines, Unix nanoseconds; 0 where there is none.
+func (r *run) lastRecord(p string) int64 {
+	f, err := r.files.Open(p)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	tail := make([]byte, min(info.Size(), tailBytes))
+	if _, err := f.ReadAt(tail, info.Size()-int64(len(tail))); err != nil {
+		return 0
+	}
+	for {
+		end := bytes.LastIndexByte(tail, '\n')
+		if end < 0 {
+			return 0
+		}
+		tail = tail[:end]
+		var record struct {
+			TimeNanoseconds int64 `json:"ts"`
+		}
+		line := tail[bytes.LastIndexByte(tail, '\n')+1:]
+		if json.Unmarshal(line, &record) == nil && record.TimeNanoseconds > 0 {
+			return record.TimeNanoseconds
+		}
+	}
 }
 
 // gapFinder finds what a sealed run lacks.
@@ -163,7 +200,9 @@ type gapFinder struct {
 	agents map[runapi.Target]runapi.AgentState
 	gone   map[string]runapi.Incident
 	logs   map[string]archive.Sealed
-	gaps   []runapi.Gap
+	// last gives the time of a log's last record, Unix nanoseconds; 0 where that is not known.
+	last func(p string) int64
+	gaps []runapi.Gap
 }
 
 func (g *gapFinder) add(gap runapi.Gap) { g.gaps = append(g.gaps, gap) }
@@ -177,10 +216,58 @@ func (g *gapFinder) since(t time.Time) *float64 {
 	return &seconds
 }
 
+// at converts Unix nanoseconds to seconds after T0; 0 is not known.
+func (g *gapFinder) at(nanoseconds int64) *float64 {
+	if nanoseconds == 0 {
+		return nil
+	}
+	return g.since(time.Unix(0, nanoseconds))
+}
+
+// end of the measurement in seconds after T0, for what lacks its end; absent where it is not known, or before from.
+func (g *gapFinder) end(from *float64) *float64 {
+	if g.plan.MeasureEndNanoseconds == nil || from == nil {
+		return nil
+	}
+	end := time.Duration(*g.plan.MeasureEndNanoseconds).Seconds()
+	if end < *from {
+		return nil
+	}
+	return &end
+}
+
+// nodeEnds is how long after what Kubernetes calls the end of a pod something may have run in it: it tells whole seconds, and who is
+// deleted has 5 s to end.
+const nodeEnds = 6.0
+
+// shippedUntil is the time up to which the archive has everything that an app logged; 0 where that is not known. A log's records are in
+// order of time, so that it has them up to its last one, and all logs up to the agent's last word on it.
+func (g *gapFinder) shippedUntil(node string, app runapi.PlannedApp, state runapi.AgentState) int64 {
+	until := int64(0)
+	for _, file := range expectedLogs(node, app) {
+		if path.Base(file) == agentLog {
+			continue
+		}
+		if last := max(g.last(file), state.WholeUntilNanoseconds); until == 0 || last < until {
+			until = last
+		}
+	}
+	if until == 0 {
+		return state.WholeUntilNanoseconds
+	}
+	return until
+}
+
 func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
 	state, reported := g.agents[runapi.Target{Node: node, App: app.Name}]
+	g.told(node, app.Name, state.Gaps)
 	if state.Phase != runapi.AgentDone {
-		gap := runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app.Name), Node: node, FromSeconds: g.since(state.ReportedAt)}
+		gap := runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app.Name), Node: node, FromSeconds: g.at(g.shippedUntil(node, app, state))}
+		gap.ToSeconds = g.end(gap.FromSeconds)
+		if incident, lost := g.gone[node]; lost && gap.FromSeconds != nil {
+			to := max(incident.FromSeconds+nodeEnds, *gap.FromSeconds)
+			gap.ToSeconds = &to
+		}
 		switch incident, lost := g.gone[node]; {
 		case lost:
 			gap.Reason = fmt.Sprintf("%s: %s; what the agent had not shipped is lost", incident.What, incident.Reason)
@@ -201,11 +288,21 @@ func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
 	}
 }
 
+// told names the gaps that an agent knows of.
+func (g *gapFinder) told(node, app string, gaps []runapi.AgentGap) {
+	for _, gap := range gaps {
+		g.add(runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app), Node: node, FromSeconds: g.at(gap.FromNanoseconds), ToSeconds: g.at(gap.ToNanoseconds), Reason: gap.Reason})
+	}
+}
+
+// agentLog is the agent's own.
+const agentLog = "agent.jsonl"
+
 // expectedLogs are the logs without which an app's part of the results is incomplete. Brokers keep no message log, and
 // images may.
 func expectedLogs(node string, app runapi.PlannedApp) []string {
 	dir := path.Join(archive.LogsDir, node, app.Name)
-	files := []string{dir + "/agent.jsonl"}
+	files := []string{dir + "/" + agentLog}
 	if app.Kind == "traffic" {
 		for i := range app.Instances {
 			files = append(files, fmt.Sprintf("%s/messages-%d.jsonl", dir, i+1))
@@ -220,7 +317,8 @@ func (g *gapFinder) torn(logs []archive.Sealed) {
 		case log.Torn && archive.IsCapture(log.Path):
 			g.add(runapi.Gap{What: "capture " + log.Path, Node: nodeOf(log.Path), Reason: "the last frame was not whole and was cut off"})
 		case log.Torn && strings.HasSuffix(log.Path, ".jsonl"):
-			g.add(runapi.Gap{What: "log " + log.Path, Node: nodeOf(log.Path), Reason: "the last line is torn"})
+			from := g.at(g.last(log.Path))
+			g.add(runapi.Gap{What: "log " + log.Path, Node: nodeOf(log.Path), FromSeconds: from, ToSeconds: g.end(from), Reason: "the last line is torn"})
 		}
 	}
 }
@@ -237,14 +335,19 @@ func nodeOf(p string) string {
 	return ""
 }
 
-func (g *gapFinder) refused(refused map[string]string) {
+// refused names logs that the archive did not take to their end: from their last record on, or from when it began to refuse them.
+func (g *gapFinder) refused(refused map[string]string, since map[string]time.Time) {
 	paths := make([]string, 0, len(refused))
 	for p := range refused {
 		paths = append(paths, p)
 	}
 	sort.Strings(paths)
 	for _, p := range paths {
-		g.add(runapi.Gap{What: "log " + p, Node: nodeOf(p), Reason: refused[p]})
+		from := g.at(g.last(p))
+		if from == nil {
+			from = g.since(since[p])
+		}
+		g.add(runapi.Gap{What: "log " + p, Node: nodeOf(p), FromSeconds: from, ToSeconds: g.end(from), Reason: refused[p]})
 	}
 }
 

@@ -152,6 +152,7 @@ func (s *Server) routes() {
 		"GET /v1/runs/{uid}":                         s.getState,
 		"DELETE /v1/runs/{uid}":                      s.deleteRun,
 		"POST /v1/runs/{uid}/incidents":              s.postIncident,
+		"POST /v1/runs/{uid}/events":                 s.postEvents,
 		"POST /v1/runs/{uid}/seal":                   s.postSeal,
 		"GET /v1/runs/{uid}/files":                   s.listFiles,
 		"GET /v1/runs/{uid}/files/{path...}":         s.getFile,

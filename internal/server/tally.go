@@ -22,13 +22,17 @@ type tally struct {
 	radioUntil map[string]int64
 	// captures has the newest sample of each capture, by its path.
 	captures map[string]runapi.CaptureSample
+	// events by UID; eventLines and eventBytes are those of their file.
+	events     map[string]seenEvent
+	eventLines int
+	eventBytes int64
 }
 
 // maxLine bounds what is kept of a line without an end: longer ones are no records.
 const maxLine = 1 << 20
 
 func newTally() *tally {
-	return &tally{partial: map[string][]byte{}, radioUntil: map[string]int64{}, captures: map[string]runapi.CaptureSample{}}
+	return &tally{partial: map[string][]byte{}, radioUntil: map[string]int64{}, captures: map[string]runapi.CaptureSample{}, events: map[string]seenEvent{}}
 }
 
 // add takes the next piece of a log; it is archive.Run.OnAppend.
@@ -39,11 +43,16 @@ func (t *tally) add(p string, piece []byte) {
 		count = t.countMessage
 	case strings.HasPrefix(p, archive.RadioDir+"/"):
 		count = func(line []byte) { t.countRadio(p, line) }
+	case p == archive.EventsFile:
+		count = t.countEvent
 	default:
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if p == archive.EventsFile {
+		t.eventBytes += int64(len(piece))
+	}
 	for {
 		line, rest, whole := bytes.Cut(piece, []byte{'\n'})
 		if !whole {

@@ -6,6 +6,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,6 +100,11 @@ func (c *Client) State(ctx context.Context, uid string) (runapi.State, error) {
 // Incident adds one incident to a run; the same incident again changes nothing, except that it may end.
 func (c *Client) Incident(ctx context.Context, uid string, incident runapi.Incident) error {
 	return c.json(ctx, http.MethodPost, runPath(uid)+"/incidents", nil, incident, nil)
+}
+
+// Events adds up to runapi.MaxEvents Kubernetes events to a run; what it has already changes nothing.
+func (c *Client) Events(ctx context.Context, uid string, events []runapi.KubernetesEvent) error {
+	return c.json(ctx, http.MethodPost, runPath(uid)+"/events", nil, events, nil)
 }
 
 // Seal ends the collection of a run: it waits until every log is whole or the request's time is over.
@@ -265,8 +271,15 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	if body != nil {
 		request.Header.Set("Content-Type", contentType)
 	}
-	if sized, ok := body.(*logBody); ok {
-		request.ContentLength = sized.bytes
+	switch known := body.(type) {
+	case *logBody:
+		request.ContentLength = known.bytes
+	case *bytes.Reader:
+		digest, err := digestOf(known)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set(runapi.DigestHeader, digest)
 	}
 	token, err := c.token()
 	if err != nil {
@@ -284,6 +297,16 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	}
 	defer response.Body.Close()
 	return nil, answerError(response)
+}
+
+// digestOf a body that is read from its beginning afterwards.
+func digestOf(body *bytes.Reader) (string, error) {
+	hash := sha256.New()
+	if _, err := body.WriteTo(hash); err != nil {
+		return "", err
+	}
+	_, err := body.Seek(0, io.SeekStart)
+	return runapi.ContentDigest([sha256.Size]byte(hash.Sum(nil))), err
 }
 
 // maxMessage bounds how much of a failed answer is read.

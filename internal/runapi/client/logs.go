@@ -3,6 +3,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,7 +80,8 @@ func newLogBody(parts []LogPart) (*logBody, error) {
 	var readers []io.Reader
 	body := &logBody{}
 	for _, part := range parts {
-		header, err := json.Marshal(runapi.LogPart{File: part.File, Offset: part.Offset, Bytes: int64(len(part.Content))})
+		sum := sha256.Sum256(part.Content)
+		header, err := json.Marshal(runapi.LogPart{File: part.File, Offset: part.Offset, Bytes: int64(len(part.Content)), SHA256: hex.EncodeToString(sum[:])})
 		if err != nil {
 			return nil, err
 		}
