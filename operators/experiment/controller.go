@@ -84,6 +84,8 @@ type Reconciler struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	Options  Options
+	// KubernetesVersion of the API server, for the run record; nil leaves it out.
+	KubernetesVersion func() (string, error)
 
 	reserved reservations
 	latest   latest

@@ -38,8 +38,8 @@ func TestAnExperimentGoesFromApplyToResults(t *testing.T) {
 	if end := time.Duration(*plan.MeasureEndNanoseconds); end < 74*time.Second || end > 76*time.Second {
 		t.Errorf("the measuring window ends %s after T0, want 5 s after the last message at 69 s", end)
 	}
-	if plan.Phase != v1alpha1.PhaseSucceeded || plan.Environment["host/nor"] != "n1" {
-		t.Errorf("the archive has phase %s and environment %v", plan.Phase, plan.Environment)
+	if plan.Phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("the archive has phase %s", plan.Phase)
 	}
 }
 

@@ -144,6 +144,9 @@ func (r *Reconciler) conclusion(ctx context.Context, s *scope, flow argo.State) 
 	}
 	plan := state.Plan
 	plan.Phase, plan.Message = phase, message
+	if plan.Environment, err = r.stepImages(ctx, s, plan.Environment); err != nil {
+		return err
+	}
 	if !samePlan(state.Plan, plan) {
 		if _, err := r.Runs.PutPlan(ctx, plan); err != nil {
 			return err

@@ -4,19 +4,21 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/environment"
 	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/internal/runapi/client"
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/experiment/argo"
 )
 
 // putPlan tells the server a plan, unless it has that very plan.
 func (r *Reconciler) putPlan(ctx context.Context, plan runapi.Plan) error {
 	state, err := r.Runs.State(ctx, plan.UID)
-	if err != nil && !client.IsNotFound(err) {
+	if err != nil && !runs.IsNotFound(err) {
 		return err
 	}
 	if err == nil && samePlan(state.Plan, plan) {
@@ -33,30 +35,109 @@ func samePlan(a, b runapi.Plan) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// environment is the rest of the run record: where each node ran, on what, and which images.
-func (r *Reconciler) environment(ctx context.Context, s *scope, known map[string]string) (map[string]string, error) {
-	var hosts corev1.NodeList
-	if err := r.Client.List(ctx, &hosts); err != nil {
+// environment is the rest of the run record: where each node ran, on what, and which images. What was true at the start stays: pods
+// that ended since tell less.
+func (r *Reconciler) environment(ctx context.Context, s *scope, known *runapi.Environment) (*runapi.Environment, error) {
+	e := &runapi.Environment{}
+	if known != nil {
+		*e = runapi.Environment{Platform: known.Platform, Kubernetes: known.Kubernetes, Hosts: slices.Clone(known.Hosts), Images: slices.Clone(known.Images)}
+	} else if err := r.describePlatform(ctx, e); err != nil {
 		return nil, err
 	}
-	environment := map[string]string{"operator": r.Options.Version}
-	used := map[string]bool{}
 	for node, pod := range s.pods {
-		environment["host/"+node] = pod.Spec.NodeName
-		used[pod.Spec.NodeName] = true
-		for _, status := range pod.Status.ContainerStatuses {
-			environment[fmt.Sprintf("image/%s/%s", node, status.Name)] = status.Image + " " + status.ImageID
+		if !slices.ContainsFunc(e.Images, func(i runapi.Image) bool { return i.Node == node }) && allStarted(pod) {
+			e.Images = append(e.Images, environment.Containers(node, pod)...)
 		}
 	}
-	for _, host := range hosts.Items {
-		if used[host.Name] {
-			info := host.Status.NodeInfo
-			environment["kernel/"+host.Name] = info.KernelVersion
-			environment["kubelet/"+host.Name] = info.KubeletVersion
-			environment["runtime/"+host.Name] = info.ContainerRuntimeVersion
+	if err := r.describeHosts(ctx, s, e); err != nil {
+		return nil, err
+	}
+	e.Sort()
+	return e, nil
+}
+
+// allStarted tells that a pod's status has the image of every container.
+func allStarted(pod *corev1.Pod) bool {
+	statuses := pod.Status.ContainerStatuses
+	return len(statuses) == len(pod.Spec.Containers) && !slices.ContainsFunc(statuses, func(c corev1.ContainerStatus) bool { return c.ImageID == "" })
+}
+
+// describePlatform asks the API server itself, once in a run: nothing of it is in the operator's caches.
+func (r *Reconciler) describePlatform(ctx context.Context, e *runapi.Environment) (err error) {
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(r.Options.Render.Namespace), client.MatchingLabels(environment.PlatformLabels)); err != nil {
+		return err
+	}
+	e.Platform, e.Images = environment.Platform(pods.Items)
+	e.Platform.Operator = r.Options.Version
+	if r.KubernetesVersion != nil {
+		e.Kubernetes, err = r.KubernetesVersion()
+	}
+	return err
+}
+
+// describeHosts adds the hosts of nodes that are not known yet, and what radiod has told of them since.
+func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Environment) error {
+	var hosts corev1.NodeList
+	if err := r.Client.List(ctx, &hosts); err != nil {
+		return err
+	}
+	for node, pod := range s.pods {
+		addHost(e, node, pod.Spec.NodeName, hosts.Items)
+	}
+	networks, err := r.radioNetworks(ctx, s)
+	if err != nil {
+		return err
+	}
+	for i := range e.Hosts {
+		for _, network := range networks {
+			for _, told := range network.Status.Hosts {
+				if told.Host == e.Hosts[i].Name && e.Hosts[i].CPUModel == "" {
+					e.Hosts[i].CPUModel = told.CPUModel
+				}
+			}
 		}
 	}
-	// What was true at the start stays: pods that ended since tell less.
-	maps.Copy(environment, known)
-	return environment, nil
+	return nil
+}
+
+func addHost(e *runapi.Environment, node, name string, hosts []corev1.Node) {
+	has := func(h runapi.Host) bool { return slices.Contains(h.Nodes, node) }
+	if name == "" || slices.ContainsFunc(e.Hosts, has) {
+		return
+	}
+	at := slices.IndexFunc(e.Hosts, func(h runapi.Host) bool { return h.Name == name })
+	if at < 0 {
+		host := runapi.Host{Name: name}
+		if i := slices.IndexFunc(hosts, func(h corev1.Node) bool { return h.Name == name }); i >= 0 {
+			host = environment.Host(&hosts[i])
+		}
+		at, e.Hosts = len(e.Hosts), append(e.Hosts, host)
+	}
+	e.Hosts[at].Nodes = append(slices.Clone(e.Hosts[at].Nodes), node)
+}
+
+// stepImages adds what the workflow's pods ran, as far as those pods are still there.
+func (r *Reconciler) stepImages(ctx context.Context, s *scope, known *runapi.Environment) (*runapi.Environment, error) {
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(s.experiment.Namespace), client.MatchingLabels{argo.LabelWorkflow: s.experiment.Name}); err != nil {
+		return known, err
+	}
+	e := runapi.Environment{}
+	if known != nil {
+		e = *known
+		e.Images = slices.Clone(known.Images)
+	}
+	for i := range pods.Items {
+		name := argo.StepOf(&pods.Items[i])
+		same := func(i runapi.Image) bool { return i.Node == "" && i.Container == name }
+		for _, image := range environment.Containers("", &pods.Items[i]) {
+			if image.Container == argo.MainContainer && name != "" && !slices.ContainsFunc(e.Images, same) {
+				image.Container = name
+				e.Images = append(e.Images, image)
+			}
+		}
+	}
+	e.Sort()
+	return &e, nil
 }

@@ -49,6 +49,8 @@ type Cluster struct {
 	client  client.Client
 	cache   cache.Cache
 	reader  client.Reader // of the cache
+	// cpuModel of the host.
+	cpuModel string
 
 	mu      sync.Mutex
 	changed map[types.NamespacedName]string // RadioNetworks whose status may have to be written, with their UIDs
@@ -90,7 +92,7 @@ func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
 	return &Cluster{ClusterOptions: options, client: k8s, cache: caches, reader: caches, changed: map[types.NamespacedName]string{},
-		wake: make(chan struct{}, 1), refresh: make(chan struct{}, 1), written: map[string]hostStatus{}}, nil
+		wake: make(chan struct{}, 1), refresh: make(chan struct{}, 1), written: map[string]hostStatus{}, cpuModel: cpuModelOf(procDir)}, nil
 }
 
 // staticMapper knows the few kinds that we use: asking the API server for them would keep a new
@@ -317,7 +319,7 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "RadioNetwork",
 		// The UID makes the write fail where another network has taken the name.
 		"metadata": map[string]any{"namespace": name.Namespace, "name": name.Name, "uid": uid},
-		"status":   map[string]any{"hosts": []any{hostEntry(c.Host, status)}},
+		"status":   map[string]any{"hosts": []any{hostEntry(c.Host, c.cpuModel, status)}},
 	}}
 	err := c.client.Status().Patch(ctx, object, client.Apply, client.FieldOwner("radiod-"+c.Host), client.ForceOwnership) //nolint:staticcheck // typed apply configurations are not generated
 	if apierrors.IsNotFound(err) {
@@ -346,8 +348,11 @@ func (c *Cluster) inStatus(ctx context.Context, name types.NamespacedName) bool 
 	return false
 }
 
-func hostEntry(host string, s hostStatus) map[string]any {
+func hostEntry(host, cpuModel string, s hostStatus) map[string]any {
 	entry := map[string]any{"host": host, "attached": int64(s.attached)}
+	if cpuModel != "" {
+		entry["cpuModel"] = cpuModel
+	}
 	if s.nems != "" {
 		var nems []any
 		for _, nem := range strings.Fields(s.nems) {

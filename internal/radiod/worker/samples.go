@@ -41,6 +41,7 @@ type Sampler struct {
 	Captures *capture.Recorder
 
 	stolen stolenTime
+	load   hostLoad
 
 	mu   sync.Mutex
 	runs map[string]*run
@@ -65,6 +66,7 @@ func (s *Sampler) Open() error {
 	}
 	s.runs = map[string]*run{}
 	s.stolen = stolenTime{file: statFile}
+	s.load = hostLoad{directory: procDir}
 	if err := s.openLeftOver(); err != nil {
 		s.Log.Error("spools of earlier workers", "error", err)
 	}
@@ -94,6 +96,9 @@ func (s *Sampler) sampleAll() {
 	}
 	if err := s.sampleStolen(clock.Realtime()); err != nil {
 		s.Log.Error("write what the hypervisor took", "error", err)
+	}
+	if err := s.sampleLoad(clock.Realtime()); err != nil {
+		s.Log.Error("write the host's load", "error", err)
 	}
 }
 

@@ -11,6 +11,11 @@ const (
 
 	// LabelExperimentNamespace is set on objects that live in the platform's namespace.
 	LabelExperimentNamespace = "vignette.dev/experiment-namespace"
+
+	// LabelRerunOf is the UID of the run that an experiment repeats, and AnnotationRerun what is known of it, a runapi.Rerun as
+	// JSON: `vignette rerun` sets both on the experiment that it makes.
+	LabelRerunOf    = "vignette.dev/rerun-of"
+	AnnotationRerun = "vignette.dev/rerun"
 )
 
 const (

@@ -169,6 +169,10 @@ type RadioNetworkHost struct {
 	// +listType=atomic
 	// +optional
 	NEMs []int32 `json:"nems,omitempty"`
+	// cpuModel of the host, as its kernel names it, for run records.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	CPUModel string `json:"cpuModel,omitempty"`
 	// peer says where the other hosts reach this one with frames for its members.
 	// +optional
 	Peer *RadioPeer `json:"peer,omitempty"`

@@ -16,6 +16,7 @@ import (
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -168,6 +169,17 @@ func (c *config) register(manager ctrl.Manager) error {
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Options: c.options,
 		Recorder: manager.GetEventRecorderFor("vignette"),
 		Runs:     runs.New(c.options.Render.ServerURL, &http.Client{Timeout: 15 * time.Second}, token),
+	}
+	kubernetes, err := discovery.NewDiscoveryClientForConfigAndClient(manager.GetConfig(), manager.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	experiments.KubernetesVersion = func() (string, error) {
+		version, err := kubernetes.ServerVersion()
+		if err != nil {
+			return "", err
+		}
+		return version.GitVersion, nil
 	}
 	if err := experiments.SetupWithManager(manager, c.concurrent); err != nil {
 		return err

@@ -3,9 +3,11 @@
 package argo
 
 import (
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -18,6 +20,24 @@ const (
 	StepCollect = "collect"
 	StepAnalyse = "analyse"
 )
+
+// LabelWorkflow is on every pod of a workflow, and MainContainer is the one that does its step's work.
+const (
+	LabelWorkflow = "workflows.argoproj.io/workflow"
+	MainContainer = "main"
+	// annotationNode has a pod's place in its workflow, such as quickstart[5].analyse(0).
+	annotationNode = "workflows.argoproj.io/node-name"
+)
+
+// StepOf a workflow's pod; empty where it is of none.
+func StepOf(pod *corev1.Pod) string {
+	place := pod.Annotations[annotationNode]
+	name, _, _ := strings.Cut(place[strings.LastIndexByte(place, '.')+1:], "(")
+	if slices.Contains(Steps, name) {
+		return name
+	}
+	return ""
+}
 
 // Steps in order.
 var Steps = []string{StepReplay, StepStart, StepStop, StepDrain, StepCollect, StepAnalyse}

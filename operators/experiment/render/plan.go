@@ -1,6 +1,8 @@
 package render
 
 import (
+	"encoding/json"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -16,7 +18,7 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 	plan := runapi.Plan{
 		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: *e.Spec.DeepCopy(),
 		Waveforms: namedWaveforms(e, waveforms), Phase: v1alpha1.PhaseProvisioning,
-		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)),
+		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)), RerunOf: rerunOf(e),
 	}
 	for i, node := range in.Topology.Nodes {
 		plan.Nodes[i] = plannedNode(e, node, sites[node.Name], pods[node.Name])
@@ -25,6 +27,20 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 		plan.Captures = append(plan.Captures, PlanCaptures(in.Topology, network.Name, captures(in, network.Name)...)...)
 	}
 	return plan
+}
+
+// rerunOf is the run that an experiment says it repeats. Its label and annotation are the user's own words: what does not read as
+// what `vignette rerun` writes is left out.
+func rerunOf(e *v1alpha1.Experiment) *runapi.Rerun {
+	uid := e.Labels[v1alpha1.LabelRerunOf]
+	if uid == "" {
+		return nil
+	}
+	var rerun runapi.Rerun
+	if err := json.Unmarshal([]byte(e.Annotations[v1alpha1.AnnotationRerun]), &rerun); err != nil || rerun.UID != uid {
+		return &runapi.Rerun{UID: uid}
+	}
+	return &rerun
 }
 
 // namedWaveforms are those that named references resolved to, by the Waveform's name.

@@ -1,0 +1,159 @@
+// Package environment finds the part of a run record that no spec can ask for, in objects of a cluster, and tells how two of them
+// differ. The operator writes it down when a run starts; the command line compares it before a rerun.
+package environment
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// PlatformLabels are on every pod that the chart makes.
+var PlatformLabels = map[string]string{"app.kubernetes.io/part-of": "vignette"}
+
+const (
+	labelName    = "app.kubernetes.io/name"
+	labelVersion = "app.kubernetes.io/version"
+	labelChart   = "helm.sh/chart"
+	// programPrefix begins the names of the platform's own programs.
+	programPrefix = "vignette-"
+	radiod        = "radiod"
+)
+
+// Host is what a cluster knows of one of its nodes.
+func Host(node *corev1.Node) runapi.Host {
+	info := node.Status.NodeInfo
+	return runapi.Host{
+		Name: node.Name, Kernel: info.KernelVersion, OS: info.OSImage, Architecture: info.Architecture, BootID: info.BootID,
+		CPUs: node.Status.Capacity.Cpu().Value(), MemoryBytes: node.Status.Capacity.Memory().Value(),
+		Kubelet: info.KubeletVersion, ContainerRuntime: info.ContainerRuntimeVersion,
+	}
+}
+
+// Platform is what the pods of the platform's namespace tell of it: versions from the operator's labels, and their images.
+func Platform(pods []corev1.Pod) (platform runapi.Platform, images []runapi.Image) {
+	for i := range pods {
+		pod := &pods[i]
+		name, ours := strings.CutPrefix(pod.Labels[labelName], programPrefix)
+		if !ours || !pod.DeletionTimestamp.IsZero() {
+			continue
+		}
+		if name == "operator" {
+			platform.Version, platform.Chart = pod.Labels[labelVersion], pod.Labels[labelChart]
+		}
+		for _, status := range pod.Status.ContainerStatuses {
+			image := runapi.Image{Container: name, Image: status.Image, ID: imageID(status)}
+			if name == radiod {
+				image.Host = pod.Spec.NodeName
+			}
+			if image.ID != "" {
+				images = append(images, image)
+			}
+		}
+	}
+	return platform, images
+}
+
+// imageID without the scheme that some runtimes put before it.
+func imageID(status corev1.ContainerStatus) string {
+	_, id, found := strings.Cut(status.ImageID, "://")
+	if !found {
+		return status.ImageID
+	}
+	return id
+}
+
+// Containers are the images of a node's containers, as far as they are known.
+func Containers(node string, pod *corev1.Pod) (images []runapi.Image) {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if id := imageID(status); id != "" {
+			images = append(images, runapi.Image{Node: node, Container: status.Name, Image: status.Image, ID: id})
+		}
+	}
+	return images
+}
+
+// Differences between a recorded environment and one of now. What one of the two does not know is left out.
+func Differences(before, now *runapi.Environment) (found []runapi.Difference) {
+	c := comparison{}
+	c.text("platform: version", before.Platform.Version, now.Platform.Version)
+	c.text("platform: chart", before.Platform.Chart, now.Platform.Chart)
+	c.text("platform: operator's revision", before.Platform.Operator, now.Platform.Operator)
+	c.text("Kubernetes", before.Kubernetes, now.Kubernetes)
+	if len(now.Hosts) > 0 {
+		for _, host := range before.Hosts {
+			c.host(host, now.Hosts)
+		}
+	}
+	for _, image := range before.Images {
+		if image.Node == "" {
+			c.image(image, now.Images)
+		}
+	}
+	return c.found
+}
+
+// Gone stands for what was there and is not any more.
+const Gone = "not there"
+
+type comparison struct{ found []runapi.Difference }
+
+func (c *comparison) text(what, before, now string) {
+	if before != "" && now != "" && before != now {
+		c.found = append(c.found, runapi.Difference{What: what, Before: before, Now: now})
+	}
+}
+
+func (c *comparison) host(before runapi.Host, hosts []runapi.Host) {
+	what := "host " + before.Name
+	for _, now := range hosts {
+		if now.Name != before.Name {
+			continue
+		}
+		c.text(what+": kernel", before.Kernel, now.Kernel)
+		c.text(what+": operating system", before.OS, now.OS)
+		c.text(what+": architecture", before.Architecture, now.Architecture)
+		c.text(what+": processors", number(before.CPUs), number(now.CPUs))
+		c.text(what+": processor", before.CPUModel, now.CPUModel)
+		c.text(what+": memory", gibibytes(before.MemoryBytes), gibibytes(now.MemoryBytes))
+		c.text(what+": boot", before.BootID, now.BootID)
+		c.text(what+": kubelet", before.Kubelet, now.Kubelet)
+		c.text(what+": container runtime", before.ContainerRuntime, now.ContainerRuntime)
+		return
+	}
+	c.text(what, "there", Gone)
+}
+
+// image of a part of the platform; one that is not running now, such as a pod of the workflow, cannot be compared.
+func (c *comparison) image(before runapi.Image, images []runapi.Image) {
+	what := "image of " + before.Container
+	if before.Host != "" {
+		what += " on host " + before.Host
+	}
+	for _, now := range images {
+		if now.Node == "" && now.Container == before.Container && now.Host == before.Host {
+			c.text(what, before.ID, now.ID)
+			return
+		}
+	}
+}
+
+func number(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// gibibytes rounds to what does not differ from boot to boot.
+func gibibytes(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}

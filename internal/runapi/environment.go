@@ -1,0 +1,173 @@
+package runapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Environment is the part of the run record that no spec can ask for: the versions of the platform and the cluster, the hosts that
+// nodes ran on, and the images that ran. What radiod set in the nodes' namespaces is in the hosts' radio logs, as RadioHeaders.
+type Environment struct {
+	Platform Platform `json:"platform"`
+	// Kubernetes is the version of the API server, such as v1.34.1.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// Hosts that ran nodes, in order of their names.
+	Hosts []Host `json:"hosts,omitempty"`
+	// Images of the platform and of the nodes' containers.
+	Images []Image `json:"images,omitempty"`
+}
+
+// Platform has the versions of vignette itself.
+type Platform struct {
+	// Version of the platform and Chart that installed it, such as 0.1.0 and vignette-0.1.0.
+	Version string `json:"version,omitempty"`
+	Chart   string `json:"chart,omitempty"`
+	// Operator is the revision of the source that the operator was built from.
+	Operator string `json:"operator,omitempty"`
+}
+
+// Host is a Kubernetes node. What its kubelet does not tell is empty.
+type Host struct {
+	Name string `json:"name"`
+	// Nodes of the experiment that ran on it.
+	Nodes        []string `json:"nodes,omitempty"`
+	Kernel       string   `json:"kernel,omitempty"`
+	OS           string   `json:"os,omitempty"`
+	Architecture string   `json:"architecture,omitempty"`
+	CPUs         int64    `json:"cpus,omitempty"`
+	// CPUModel as its kernel names it, told by radiod.
+	CPUModel    string `json:"cpuModel,omitempty"`
+	MemoryBytes int64  `json:"memoryBytes,omitempty"`
+	// BootID differs after each boot.
+	BootID           string `json:"bootID,omitempty"`
+	Kubelet          string `json:"kubelet,omitempty"`
+	ContainerRuntime string `json:"containerRuntime,omitempty"`
+}
+
+// Image is what one container ran.
+type Image struct {
+	// Node of the experiment that the container was of; empty for a part of the platform.
+	Node string `json:"node,omitempty"`
+	// Host of a part of the platform that runs on every host.
+	Host string `json:"host,omitempty"`
+	// Container: the app's name, agent for the agent's, operator, server, radiod, collect or analyse.
+	Container string `json:"container"`
+	// Image as it was asked for, such as registry.example/app:1.2.
+	Image string `json:"image"`
+	// ID by the container runtime: REPOSITORY@sha256:… of an image that came from a registry, sha256:… of one that was loaded
+	// into the host, which no other host can pull.
+	ID string `json:"id"`
+}
+
+// Digest sha256:… by which every host can pull the image; ok is false where no registry gave it.
+func (i Image) Digest() (digest string, ok bool) {
+	_, digest, ok = strings.Cut(i.ID, "@")
+	return digest, ok
+}
+
+// UnmarshalJSON also takes the flat map of text that the first records have.
+func (e *Environment) UnmarshalJSON(text []byte) error {
+	var flat map[string]string
+	if json.Unmarshal(text, &flat) == nil {
+		*e = fromFlat(flat)
+		return nil
+	}
+	type plain Environment
+	return json.Unmarshal(text, (*plain)(e))
+}
+
+// fromFlat reads operator, host/NODE, image/NODE/CONTAINER ("IMAGE ID"), kernel/HOST, kubelet/HOST and runtime/HOST.
+func fromFlat(flat map[string]string) (e Environment) {
+	hosts := map[string]*Host{}
+	host := func(name string) *Host {
+		if hosts[name] == nil {
+			hosts[name] = &Host{Name: name}
+		}
+		return hosts[name]
+	}
+	for key, value := range flat {
+		kind, name, _ := strings.Cut(key, "/")
+		switch kind {
+		case "operator":
+			e.Platform.Operator = value
+		case "host":
+			host(value).Nodes = append(host(value).Nodes, name)
+		case "kernel":
+			host(name).Kernel = value
+		case "kubelet":
+			host(name).Kubelet = value
+		case "runtime":
+			host(name).ContainerRuntime = value
+		case "image":
+			node, container, _ := strings.Cut(name, "/")
+			image, id, _ := strings.Cut(value, " ")
+			e.Images = append(e.Images, Image{Node: node, Container: container, Image: image, ID: id})
+		}
+	}
+	for _, h := range hosts {
+		e.Hosts = append(e.Hosts, *h)
+	}
+	e.Sort()
+	return e
+}
+
+// Sort brings everything into the order in which it is written.
+func (e *Environment) Sort() {
+	slices.SortFunc(e.Hosts, func(a, b Host) int { return strings.Compare(a.Name, b.Name) })
+	for i := range e.Hosts {
+		slices.Sort(e.Hosts[i].Nodes)
+	}
+	key := func(i Image) string { return i.Node + "/" + i.Container + "/" + i.Host }
+	slices.SortFunc(e.Images, func(a, b Image) int { return strings.Compare(key(a), key(b)) })
+}
+
+// Rerun says which run another one repeats.
+type Rerun struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	UID       string `json:"uid"`
+	// Differences between the recorded run's environment and inputs and the cluster's when the rerun was made.
+	Differences []Difference `json:"differences,omitempty"`
+}
+
+// Difference between a recorded run and a cluster.
+type Difference struct {
+	// What differs, such as "host n1: kernel".
+	What   string `json:"what"`
+	Before string `json:"before"`
+	Now    string `json:"now"`
+}
+
+// CheckVersion refuses what a later version of this program wrote, as it may mean something else.
+func CheckVersion(name string, version int) error {
+	switch {
+	case version > SchemaVersion:
+		return fmt.Errorf("%s has schemaVersion %d, and this program reads versions up to %d: take a newer one", name, version, SchemaVersion)
+	case version < 1:
+		return fmt.Errorf("%s has no schemaVersion, or %d: want 1 to %d", name, version, SchemaVersion)
+	}
+	return nil
+}
+
+// ReadRunRecord reads run.json, of this version or an older one; name is for errors.
+func ReadRunRecord(name string, text []byte) (RunRecord, error) {
+	var version struct {
+		SchemaVersion int `json:"schemaVersion"`
+	}
+	var record RunRecord
+	if err := json.Unmarshal(text, &version); err != nil {
+		return record, fmt.Errorf("%s is no run record: %w", name, err)
+	}
+	if err := CheckVersion(name, version.SchemaVersion); err != nil {
+		return record, err
+	}
+	if err := json.Unmarshal(text, &record); err != nil {
+		return record, fmt.Errorf("%s is no run record: %w", name, err)
+	}
+	if record.UID == "" || record.Name == "" {
+		return record, fmt.Errorf("%s is no run record: it has no uid or no name", name)
+	}
+	return record, nil
+}
