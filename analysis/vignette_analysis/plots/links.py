@@ -51,6 +51,8 @@ def _legend(panel: "Axes", links: int) -> None:
 
 
 def _caption(panels: list[tuple[str, str]], width: float) -> str:
-    caption = f"Directed links, from a transmitter to a receiver. Means over {width:g} s of radiod's samples; a link that carried nothing has none."
+    caption = (
+        f"Directed links, from a transmitter to a receiver. Means over {width:g} s of what radiod saw; where a link had no news there is no point."
+    )
     hidden = panels[style.MAX_PANELS :]
     return caption + (f" Not drawn: {', '.join(f'{_QUANTITIES[q]} of {style.short(n, 20)}' for n, q in hidden[:6])}." if hidden else "")
