@@ -1,0 +1,163 @@
+package mgen
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Limits of what Debian's mgen runs for an app, see WireFlow.
+const (
+	MaxFlow  = 1<<16 - 1
+	maxLives = 1 << 8
+)
+
+// WireFlow is the number that messages of a flow carry. mgen 5.02 does not turn a flow on again once it was off, as the guide
+// says it should, so that each life of a flow has a number of its own: the flow's in the low 16 bits, the life's (from 0)
+// above. A life is one ON event of one run of mgen; starts says how many runs there were before.
+func WireFlow(flow uint32, life, starts int) uint32 {
+	return flow | uint32(starts%maxLives*maxLives+life)<<16
+}
+
+// FlowOf a number that messages carry, and which of its lives that is.
+func FlowOf(wire uint32) (flow, life uint32) { return wire & MaxFlow, wire >> 16 }
+
+// MessageID of a message of a node's flow: NODE/FLOW_SEQUENCE, or NODE/FLOW.LIFE_SEQUENCE for lives after the first.
+func MessageID(node string, wire, sequence uint32) string {
+	flow, life := FlowOf(wire)
+	if life == 0 {
+		return fmt.Sprintf("%s/%d_%d", node, flow, sequence)
+	}
+	return fmt.Sprintf("%s/%d.%d_%d", node, flow, life, sequence)
+}
+
+// CheckRun says which of a script's flows mgen cannot run for an app.
+func (s *Script) CheckRun() error {
+	lives := map[uint32]int{}
+	for _, e := range s.Events {
+		if e.Type != On {
+			continue
+		}
+		lives[e.Flow]++
+		switch {
+		case e.Flow > MaxFlow:
+			return &Error{e.Line, fmt.Sprintf("ON: flow %d: want a number up to %d", e.Flow, MaxFlow)}
+		case lives[e.Flow] > maxLives:
+			return &Error{e.Line, fmt.Sprintf("ON: flow %d is turned on more than %d times", e.Flow, maxLives)}
+		case e.Options.Protocol == "":
+			return &Error{e.Line, fmt.Sprintf("ON: flow %d has no protocol: want UDP or TCP", e.Flow)}
+		case e.Options.Protocol == Sink:
+			return &Error{e.Line, fmt.Sprintf("ON: flow %d: SINK is not taken, as it writes to a file: want UDP or TCP", e.Flow)}
+		case e.Options.Destination == nil:
+			return &Error{e.Line, fmt.Sprintf("ON: flow %d has no destination: want DST, such as DST veh-1/5000", e.Flow)}
+		case e.Options.Pattern.core().Kind == Clone:
+			return &Error{e.Line, fmt.Sprintf("ON: flow %d: CLONE is not taken: there is no capture file to follow", e.Flow)}
+		}
+	}
+	return nil
+}
+
+// Run is the script that mgen is given so that it does from an offset into this script on what this one says: times count
+// from the offset, flows have the numbers of WireFlow, and what was on at the offset is turned on at once. Flows with a
+// COUNT are not begun a second time after a restart.
+func (s *Script) Run(offset time.Duration, starts int) *Script {
+	r := runner{offset: offset, restarted: starts > 0, pending: map[uint32]*Event{}, wire: map[uint32]uint32{}}
+	lives := map[uint32]int{}
+	for _, e := range s.Events {
+		if e.Type == On {
+			r.wire[e.Flow] = WireFlow(e.Flow, lives[e.Flow], starts)
+			lives[e.Flow]++
+		}
+		r.event(e)
+	}
+	for _, flow := range s.Flows() {
+		if e := r.pending[flow]; e != nil {
+			r.events = append(r.events, *e)
+		}
+	}
+	slices.SortStableFunc(r.events, func(a, b Event) int { return int(min(max(a.At-b.At, -1), 1)) })
+	return &Script{Globals: s.Globals, Events: r.events}
+}
+
+type runner struct {
+	offset    time.Duration
+	restarted bool
+	// pending are flows that are on at the offset, by their numbers in the script, with all that MOD made of them.
+	pending map[uint32]*Event
+	// wire has the numbers of flows that are on.
+	wire   map[uint32]uint32
+	events []Event
+}
+
+func (r *runner) event(e Event) {
+	flow, before := e.Flow, e.At < r.offset
+	wire, isOn := r.wire[flow]
+	if flow != 0 && !isOn {
+		return // of a flow that is not begun again
+	}
+	e.Flow, e.At = wire, max(0, e.At-r.offset)
+	switch {
+	case e.Type == On && before:
+		r.pending[flow] = &e
+	case e.Type == Mod && before:
+		r.pending[flow].Options.change(e.Options)
+	case e.Type == Off && before:
+		delete(r.pending, flow)
+	default:
+		r.events = append(r.events, e)
+	}
+	if on := r.pending[flow]; on != nil && r.restarted && on.Options.Count != nil && *on.Options.Count >= 0 {
+		delete(r.pending, flow)
+		delete(r.wire, flow)
+	}
+}
+
+// change is what MOD does to a flow's options.
+func (o *Options) change(by Options) {
+	replace(&o.Destination, by.Destination)
+	replace(&o.Pattern, by.Pattern)
+	replace(&o.Count, by.Count)
+	replace(&o.Sequence, by.Sequence)
+	replace(&o.TOS, by.TOS)
+	replace(&o.TTL, by.TTL)
+	replace(&o.TXBuffer, by.TXBuffer)
+	replace(&o.Label, by.Label)
+	replace(&o.Queue, by.Queue)
+	replace(&o.Broadcast, by.Broadcast)
+	o.Connect = o.Connect || by.Connect
+	if by.Data != nil {
+		o.Data = by.Data
+	}
+	if by.Interface != "" {
+		o.Interface = by.Interface
+	}
+}
+
+func replace[T any](value **T, by *T) {
+	if by != nil {
+		*value = by
+	}
+}
+
+// Resolve replaces every host of the script by what a function makes of it; its errors are given their lines.
+func (s *Script) Resolve(host func(string) (string, error)) (*Script, error) {
+	resolved := &Script{Globals: s.Globals, Events: slices.Clone(s.Events)}
+	for i := range resolved.Events {
+		e := &resolved.Events[i]
+		if d := e.Options.Destination; d != nil {
+			address, err := host(d.Host)
+			if err != nil {
+				return nil, &Error{e.Line, fmt.Sprintf("%s: DST %s/%d: %v", e.Type, d.Host, d.Port, err)}
+			}
+			e.Options.Destination = &Destination{address, d.Port}
+		}
+		if e.Source != "" {
+			address, err := host(e.Source)
+			if err != nil {
+				return nil, &Error{e.Line, fmt.Sprintf("%s: SRC %s: %v", e.Type, e.Source, err)}
+			}
+			e.Source = address
+		}
+	}
+	return resolved, nil
+}

@@ -1,0 +1,73 @@
+package mgen
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Topic of the messages that go to an address and port by a protocol: mgen/PROTOCOL/ADDRESS/PORT.
+func Topic(protocol Protocol, address string, port uint16) string {
+	return fmt.Sprintf("mgen/%s/%s/%d", strings.ToLower(string(protocol)), address, port)
+}
+
+// Destinations are the topics that the script's flows send to, each once, in order. Hosts must be addresses.
+func (s *Script) Destinations() []string {
+	protocols := map[uint32]Protocol{}
+	var topics []string
+	for _, e := range s.Events {
+		if e.Type == On {
+			protocols[e.Flow] = e.Options.Protocol
+		}
+		if d := e.Options.Destination; d != nil {
+			topics = append(topics, Topic(protocols[e.Flow], d.Host, d.Port))
+		}
+	}
+	slices.Sort(topics)
+	return slices.Compact(topics)
+}
+
+// Receives are the topics of a list that whoever runs the script receives at some time, in the list's order: those of a
+// port that it listens to, at one of its own addresses, at an address of broadcast, or of a group that it joins.
+func (s *Script) Receives(topics []string, own []netip.Addr) (received []string) {
+	r := newReceiver(s, own)
+	for _, topic := range topics {
+		if r.hears[topic] {
+			received = append(received, topic)
+		}
+	}
+	return received
+}
+
+type receiver struct{ hears map[string]bool }
+
+func newReceiver(s *Script, own []netip.Addr) receiver {
+	r := receiver{map[string]bool{}}
+	listens := map[Protocol][]PortRange{}
+	for _, e := range s.Events {
+		if e.Type == Listen {
+			listens[e.Protocol] = append(listens[e.Protocol], e.Ports...)
+		}
+	}
+	for _, address := range own {
+		r.add(UDP, address.String(), listens[UDP])
+		r.add(TCP, address.String(), listens[TCP])
+	}
+	for _, e := range s.Events {
+		if e.Type == Join {
+			// A port of JOIN is listened to by that.
+			r.add(UDP, e.Group, listens[UDP])
+			r.add(UDP, e.Group, e.Ports)
+		}
+	}
+	return r
+}
+
+func (r receiver) add(protocol Protocol, address string, ranges []PortRange) {
+	for _, ports := range ranges {
+		for port := int(ports.First); port <= int(ports.Last); port++ {
+			r.hears[Topic(protocol, address, uint16(port))] = true
+		}
+	}
+}
