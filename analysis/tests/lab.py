@@ -83,6 +83,11 @@ class Lab:
         self.logs.setdefault(f"radio/{host}.jsonl", []).append(json.dumps(record))
         return self
 
+    def around(self, at: float, host: str = "host-a", **record) -> "Lab":
+        """Add any other record to a host's radio log: positions, links, routes."""
+        self.logs.setdefault(f"radio/{host}.jsonl", []).append(json.dumps({"ts": T0 + round(at * SECOND)} | record))
+        return self
+
     def write(self) -> Path:
         """Write the run and return its folder."""
         plan = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, figures, hypervisor, messages, radio, radiolog
+from . import agents, figures, hypervisor, messages, radio, radiolog, surroundings
 from .gaps import Gaps
 from .run import Run
 
@@ -21,6 +21,11 @@ class Analysis:
     results: dict
     messages: pl.DataFrame
     deliveries: pl.DataFrame
+    # What radiod saw around the nodes: see surroundings.Surroundings.
+    positions: pl.DataFrame
+    links: pl.DataFrame
+    hops: pl.DataFrame
+    hop_histogram: pl.DataFrame
 
 
 def analyse(directory: str | Path) -> Analysis:
@@ -37,6 +42,7 @@ def analyse(directory: str | Path) -> Analysis:
     networks, late_frames, sampled = radio.examine(run, log, gaps)
     late = late_actions + late_frames
     hypervisor.explain(run, log, late)
+    around = surroundings.read(run, gaps)
     verdict = _verdict(run, late, agents_logged, sampled, gaps)
     _not_computed(run, networks, gaps)
     everything = computed.groups[0]
@@ -56,7 +62,16 @@ def analyse(directory: str | Path) -> Analysis:
         "networks": networks or None,
         "gaps": gaps.found or None,
     }
-    return Analysis(run, results, matching.messages, matching.deliveries)
+    return Analysis(
+        run=run,
+        results=results,
+        messages=matching.messages,
+        deliveries=matching.deliveries,
+        positions=around.positions,
+        links=around.links,
+        hops=around.hops,
+        hop_histogram=around.hop_histogram,
+    )
 
 
 def _records(run: Run, gaps: Gaps) -> None:

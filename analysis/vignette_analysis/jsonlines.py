@@ -26,16 +26,16 @@ def _read_blocks(path: Path, schema: dict[str, pl.DataType]) -> tuple[pl.DataFra
     with path.open("rb") as file:
         while block := file.read(BLOCK_BYTES):
             block += file.readline()
-            good, bad_here = _parse(block.split(b"\n"), schema)
+            good, bad_here = parse(block.split(b"\n"), schema)
             frames += good
             bad += bad_here
             if not block.endswith(b"\n"):
-                torn = _parse([block[block.rfind(b"\n") + 1 :]], schema)[1] > 0
+                torn = parse([block[block.rfind(b"\n") + 1 :]], schema)[1] > 0
     return pl.concat(frames, rechunk=True), bad, torn
 
 
-def _parse(lines: list[bytes], schema: dict[str, pl.DataType]) -> tuple[list[pl.DataFrame], int]:
-    """Parse lines; where that fails, their halves, down to the one that is bad."""
+def parse(lines: list[bytes], schema: dict[str, pl.DataType]) -> tuple[list[pl.DataFrame], int]:
+    """Parse lines without their ends, and count those that are bad: where a parse fails, halves are tried, down to the one that is bad."""
     text = b"\n".join(lines)
     if not text.strip():
         return [], 0
@@ -45,6 +45,6 @@ def _parse(lines: list[bytes], schema: dict[str, pl.DataType]) -> tuple[list[pl.
         if len(lines) == 1:
             return [], 1
     middle = len(lines) // 2
-    left, bad_left = _parse(lines[:middle], schema)
-    right, bad_right = _parse(lines[middle:], schema)
+    left, bad_left = parse(lines[:middle], schema)
+    right, bad_right = parse(lines[middle:], schema)
     return left + right, bad_left + bad_right

@@ -24,6 +24,13 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
     # One table after another, so that only one of the large ones is in memory.
     for name, build, times in (("messages", _messages, ("triggered", "sent")), ("deliveries", _deliveries, ("sent", "received"))):
         paths += _write_table(build(analysis), times, directory / name)
+    for name, frame, times in (
+        ("positions", analysis.positions, ("ts",)),
+        ("links", analysis.links, ("ts",)),
+        ("hops", analysis.hops, ("ts",)),
+        ("hop-histogram", analysis.hop_histogram, ()),
+    ):
+        paths += _write_table(frame, times, directory / name)
     for name, keys in (("publishers", ("name", "node")), ("groups", ("name",))):
         paths.append(directory / f"{name}.csv")
         _flat(results[name], keys).write_csv(paths[-1])

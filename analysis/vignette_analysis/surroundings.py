@@ -1,0 +1,209 @@
+"""What radiod saw around the nodes: where they were, how links were, and over how many hops they reached each other.
+
+Read from radio/HOST.jsonl (runapi.RadioPositions, RadioLinks, RadioRoutes), which has changes only, and kept as changes: nothing is thinned
+out. The lines are parsed in blocks and become rows of a few dozen bytes, so that memory follows the number of changes and not the size of the log.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from . import jsonlines
+from .gaps import Gaps
+from .run import Run
+
+BLOCK_BYTES = 16 << 20
+# Why a radio did not receive a transmission (internal/radio, Reason).
+MISSED = ("belowSensitivity", "lowSINR", "interfered", "halfDuplex", "notListening")
+
+POSITIONS = {
+    "ts": pl.Int64,
+    "node": pl.Categorical,
+    "latitudeDegrees": pl.Float64,
+    "longitudeDegrees": pl.Float64,
+    "altitudeMetres": pl.Float64,
+}
+LINKS = {
+    "ts": pl.Int64,
+    "network": pl.Categorical,
+    "source": pl.Categorical,
+    "receiver": pl.Categorical,
+    "sinrDB": pl.Float64,
+    "pathlossDB": pl.Float64,
+    "heard": pl.Int64,
+} | {reason: pl.Int64 for reason in MISSED}
+HOPS = {"ts": pl.Int64, "network": pl.Categorical, "source": pl.Categorical, "destination": pl.Categorical, "hops": pl.Int64}
+HOP_HISTOGRAM = {"network": pl.Categorical, "second": pl.Int64, "hops": pl.Int64, "pairs": pl.Int64}
+
+_LINK_LINE = {
+    "ts": pl.Int64,
+    "network": pl.String,
+    "receiver": pl.String,
+    "from": pl.List(
+        pl.Struct(
+            {
+                "node": pl.String,
+                "sinrDB": pl.Float64,
+                "pathlossDB": pl.Float64,
+                "heard": pl.Int64,
+                "missed": pl.Struct({reason: pl.Int64 for reason in MISSED}),
+            }
+        )
+    ),
+}
+_ROUTE_LINE = {
+    "ts": pl.Int64,
+    "node": pl.String,
+    "routing": pl.String,
+    "whole": pl.Boolean,
+    "routes": pl.List(pl.Struct({"to": pl.String, "hops": pl.Int64})),
+    "gone": pl.List(pl.String),
+}
+
+
+@dataclass
+class Surroundings:
+    """A run's positions, links and hops over time; times are Unix nanoseconds."""
+
+    # A row where a node's position changed.
+    positions: pl.DataFrame
+    # A row for each second in which a link had news; heard and missed transmissions are counters since the attachment.
+    links: pl.DataFrame
+    # A row where the hops of a node's route to another node changed; null: there is none any more. network is that of the destination's address.
+    hops: pl.DataFrame
+    # Ordered pairs of nodes by hops at the end of each second after T0; null hops: pairs without a route.
+    hop_histogram: pl.DataFrame
+
+
+def read(run: Run, gaps: Gaps) -> Surroundings:
+    """Read every host's log; lines that are no records are counted by radiolog."""
+    positions, links, routes = [pl.DataFrame(schema=POSITIONS)], [pl.DataFrame(schema=LINKS)], [pl.DataFrame(schema=_ROUTE_LINE)]
+    for path in run.files("radio/*.jsonl"):
+        for kind, lines in _blocks(path):
+            if kind == b'"positions"':
+                positions.append(_positions(lines, [node["name"] for node in run.nodes]))
+            elif kind == b'"receiver"':
+                links.append(_links(lines))
+            else:
+                routes.append(_parse(lines, _ROUTE_LINE).filter(pl.all_horizontal(pl.col("ts", "node", "routing").is_not_null())))
+    # A node with several radios is where each of its networks says.
+    moved = pl.concat(positions).unique(("ts", "node"), keep="first", maintain_order=True).sort("ts", maintain_order=True)
+    routing = pl.concat(routes)
+    hops = _hops(run, routing, gaps)
+    return Surroundings(moved, pl.concat(links).sort("ts", maintain_order=True), hops, _histogram(run, routing, hops))
+
+
+def _blocks(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
+    """The lines that have each of the three fields, some at a time."""
+    waiting: dict[bytes, list[bytes]] = {b'"positions"': [], b'"receiver"': [], b'"routing"': []}
+    sizes = dict.fromkeys(waiting, 0)
+    with path.open("rb") as file:
+        for line in file:
+            for kind, lines in waiting.items():
+                if kind in line:
+                    lines.append(line.rstrip(b"\n"))
+                    sizes[kind] += len(line)
+                    if sizes[kind] > BLOCK_BYTES:
+                        yield kind, lines
+                        waiting[kind], sizes[kind] = [], 0
+                    break
+    yield from ((kind, lines) for kind, lines in waiting.items() if lines)
+
+
+def _parse(lines: list[bytes], schema: dict) -> pl.DataFrame:
+    frames, _ = jsonlines.parse(lines, schema)
+    return pl.concat([pl.DataFrame(schema=schema), *frames])
+
+
+def _positions(lines: list[bytes], nodes: list[str]) -> pl.DataFrame:
+    schema = {"ts": pl.Int64, "network": pl.String, "positions": pl.Struct({node: pl.List(pl.Float64) for node in nodes or [""]})}
+    rows = _parse(lines, schema).filter(pl.col("network").is_not_null() & (pl.col("ts") > 0))
+    long = rows.select("ts", pl.col("positions").struct.unnest()).unpivot(index="ts", variable_name="node", value_name="at")
+    coordinates = ((name, pl.col("at").list.get(i, null_on_oob=True)) for i, name in enumerate(list(POSITIONS)[2:]))
+    return (
+        long.select("ts", pl.col("node").cast(pl.Categorical), **dict(coordinates))
+        .filter(pl.col("latitudeDegrees").is_between(-90, 90) & pl.col("longitudeDegrees").is_between(-360, 360))
+        .sort("ts", maintain_order=True)
+    )
+
+
+def _links(lines: list[bytes]) -> pl.DataFrame:
+    rows = _parse(lines, _LINK_LINE).filter(pl.all_horizontal(pl.col("network", "receiver", "from").is_not_null()) & (pl.col("ts") > 0))
+    heard = rows.explode("from", empty_as_null=False).unnest("from").unnest("missed").filter(pl.col("node").is_not_null())
+    return heard.rename({"node": "source"}).select(
+        pl.col(name).fill_null(0).cast(kind) if kind == pl.Int64 else pl.col(name).cast(kind) for name, kind in LINKS.items()
+    )
+
+
+def _hops(run: Run, routing: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
+    """What changed in the hops of each pair, from lines that each have what changed in a node's routes."""
+    source = pl.col("node").alias("source")
+    found = routing.select("ts", source, "routing", "routes").explode("routes", empty_as_null=False).unnest("routes")
+    gone = routing.select("ts", source, "routing", to="gone").explode("to", empty_as_null=False).with_columns(hops=pl.lit(None, pl.Int64))
+    said = pl.concat([found, gone]).filter(pl.col("to").is_not_null())
+    changes = pl.concat([said, *_replaced(routing, said)]).join(_destinations(run), on="to", how="left").sort("ts", maintain_order=True)
+    strangers = changes.filter(pl.col("destination").is_null())["to"].n_unique()
+    if strangers:
+        gaps.add("hops", f"{strangers} destinations of routes are no node's address in the run record: they are not among the hops")
+    pair = ("network", "source", "destination")
+    return (
+        changes.filter(pl.col("destination").is_not_null() & (pl.col("destination") != pl.col("source")))
+        .filter(pl.col("hops").ne_missing(pl.col("hops").shift(1).over(pair)))
+        .select(pl.col(name).cast(kind) for name, kind in HOPS.items())
+    )
+
+
+def _destinations(run: Run) -> pl.DataFrame:
+    """Each node's addresses as routes name them."""
+    rows = [
+        (f"{address}/{128 if ':' in address else 32}", network, node["name"])
+        for node in run.nodes
+        for network, address in (node.get("addresses") or {}).items()
+    ]
+    return pl.DataFrame(rows, schema={"to": pl.String, "network": pl.String, "destination": pl.String}, orient="row").unique("to", keep="first")
+
+
+def _replaced(routing: pl.DataFrame, said: pl.DataFrame) -> list[pl.DataFrame]:
+    """The routes that ended because a line has all that there are, and not them: a few lines, when radiod has begun anew."""
+    ended = []
+    for line in routing.filter("whole").sort("ts").iter_rows(named=True):
+        of_router = (pl.col("source") == line["node"]) & (pl.col("routing") == line["routing"]) & (pl.col("ts") < line["ts"])
+        now = [route["to"] for route in line["routes"] or []]
+        before = said.filter(of_router & ~pl.col("to").is_in(now)).unique("to", maintain_order=True)
+        ended.append(before.with_columns(ts=pl.lit(line["ts"], pl.Int64), hops=pl.lit(None, pl.Int64)))
+    return ended
+
+
+def _histogram(run: Run, routing: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
+    """Count pairs by hops at the end of each second from T0 to the end of the measurement."""
+    frames = [pl.DataFrame(schema=HOP_HISTOGRAM)]
+    seconds = int(np.ceil(run.duration_seconds))
+    if run.t0 is None or not seconds:
+        return frames[0]
+    routers = {protocol: set(part["node"]) for (protocol,), part in routing.partition_by("routing", as_dict=True).items()}
+    for network in run.plan.get("spec", {}).get("networks") or []:
+        sources = routers.get((network.get("routing") or {}).get("protocol", ""), set())
+        members = [node["name"] for node in run.nodes if network["name"] in (node.get("addresses") or {})]
+        pairs = sum(source != member for source in sources for member in members)
+        if pairs:
+            frames.append(_counted(network["name"], hops.filter(pl.col("network") == network["name"]), pairs, run.t0, seconds))
+    return pl.concat(frames)
+
+
+def _counted(network: str, hops: pl.DataFrame, pairs: int, t0: int, seconds: int) -> pl.DataFrame:
+    """Sum up the changes of one network's pairs, all of which begin without a route."""
+    kinds = [None, *sorted(hops["hops"].drop_nulls().unique())]
+    row = {kind: i for i, kind in enumerate(kinds)}
+    before = hops.select(pl.col("hops").shift(1).over("source", "destination"))["hops"]
+    at = ((hops["ts"].to_numpy() - t0) // 10**9).clip(0, seconds)
+    change = np.zeros((len(kinds), seconds + 1), dtype=np.int64)
+    np.add.at(change, ([row[h] for h in hops["hops"]], at), 1)
+    np.add.at(change, ([row[h] for h in before], at), -1)
+    change[0, 0] += pairs
+    counts = change[:, :seconds].cumsum(axis=1)
+    which, second = np.nonzero(counts)
+    columns = {"network": [network] * len(which), "second": second, "hops": [kinds[i] for i in which], "pairs": counts[which, second]}
+    return pl.DataFrame(columns, schema=HOP_HISTOGRAM).sort("second", "hops", nulls_last=True)
