@@ -229,6 +229,17 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request, who Identity)
 	if err != nil {
 		return err
 	}
+	if text := r.URL.Query().Get("digests"); text != "" {
+		wanted, err := strconv.ParseBool(text)
+		if err != nil {
+			return problem(http.StatusBadRequest, "digests %q: want true or false", text)
+		}
+		if wanted {
+			if err := run.digested(&manifest); err != nil {
+				return err
+			}
+		}
+	}
 	return writeJSON(w, http.StatusOK, manifest)
 }
 
@@ -280,6 +291,11 @@ func opened(f *os.File, err error, missing string, arguments ...any) (fs.FileInf
 // serve hands out the content of a file, for as long as a slow reader may take; modified is zero where its time says nothing.
 func serve(w http.ResponseWriter, r *http.Request, p string, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
 	setFileHeader(w.Header(), p)
+	handOut(w, r, info, modified, content)
+}
+
+// handOut is serve for who has set the header.
+func handOut(w http.ResponseWriter, r *http.Request, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
 	transfer := time.Duration(info.Size()/slowestReader) * time.Second
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + transfer))

@@ -64,6 +64,7 @@ type run struct {
 	planNews, reportNews broadcast
 	// growth wakes those who follow files.
 	growth growth
+	sums   fileSums
 }
 
 // loadRun opens a run of the archive. A run without a plan, of which only the folder was made before the server was
@@ -110,6 +111,12 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 // run nor the server from working: the operator's next plan takes its place.
 func readRecord[T any](r *run, p string, value *T) error {
 	var read T
+	var version struct {
+		SchemaVersion int `json:"schemaVersion"`
+	}
+	if r.files.ReadJSON(p, &version) == nil && version.SchemaVersion > runapi.SchemaVersion {
+		return runapi.CheckVersion(p, version.SchemaVersion) // it is not damaged, and stays as it is
+	}
 	err := r.files.ReadJSON(p, &read)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -157,6 +157,8 @@ func (s *Server) routes() {
 		"GET /v1/runs/{uid}/files":                   s.listFiles,
 		"GET /v1/runs/{uid}/files/{path...}":         s.getFile,
 		"PUT /v1/runs/{uid}/files/results/{path...}": s.putResult,
+		"GET /v1/runs/{uid}/archive.tar":             s.getArchive,
+		"GET /v1/runs/{uid}/report":                  s.getReport,
 		"GET /v1/agent/plan":                         s.getAgentPlan,
 		"POST /v1/agent/report":                      s.postReport,
 		"POST /v1/agent/logs/{app}":                  s.postLogs,
@@ -299,6 +301,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, err = w.Write(append(text, '\n'))
 	return err

@@ -1,0 +1,191 @@
+package server
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// fileSums remembers the SHA-256 of files that no seal has: records and results.
+type fileSums struct {
+	mu    sync.Mutex
+	known map[string]fileSum
+}
+
+// fileSum holds as long as the file has that size and time: records and results are replaced as a whole.
+type fileSum struct {
+	size     int64
+	modified time.Time
+	sum      string
+}
+
+// of a file of a run, read through where it has changed since.
+func (c *fileSums) of(files *archive.Run, p string) (string, error) {
+	f, err := files.Open(p)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if have, known := c.known[p]; known && have.size == info.Size() && have.modified.Equal(info.ModTime()) {
+		return have.sum, nil
+	}
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+	if c.known == nil {
+		c.known = map[string]fileSum{}
+	}
+	c.known[p] = fileSum{info.Size(), info.ModTime(), hex.EncodeToString(hash.Sum(nil))}
+	return c.known[p].sum, nil
+}
+
+// digested completes the manifest of a sealed run. Logs that still grow have no digest.
+func (r *run) digested(manifest *runapi.Manifest) error {
+	if !r.isSealed() {
+		return nil
+	}
+	for i := range manifest.Files {
+		file := &manifest.Files[i]
+		if file.SHA256 != "" {
+			continue
+		}
+		sum, err := r.sums.of(r.files, file.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // replaced meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		file.SHA256 = sum
+	}
+	return nil
+}
+
+// getArchive hands out all files of a run, or those of some kinds, as one tar file. It holds no more than a piece of one in memory.
+func (s *Server) getArchive(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, err := s.findFor(r, who, "reading this run", s.config.Policy.reader)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	selection := runapi.Selection{Only: list(query.Get("only")), Without: list(query.Get("without"))}
+	if err := selection.Check(); err != nil {
+		return problem(http.StatusBadRequest, "%v", err)
+	}
+	files, err := run.files.Files()
+	if err != nil {
+		return err
+	}
+	key := run.files.Key()
+	folder := runapi.FolderName(key.Name, key.UID)
+	setFileHeader(w.Header(), folder+".tar")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", folder+".tar"))
+	control := http.NewResponseController(w)
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	t := tar.NewWriter(&patientWriter{w, control})
+	for _, file := range files {
+		if !selection.Has(file.Path) {
+			continue
+		}
+		if err := run.addTo(t, folder, file.Path); err != nil {
+			s.config.Log.Info("a download was broken off", "run", key.String(), "file", file.Path, "error", err)
+			panic(http.ErrAbortHandler) // so that nobody takes it for the end
+		}
+	}
+	if err := t.Close(); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// list of words that are joined by commas.
+func list(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}
+
+// addTo writes one file, as long as it is now. All have the time T0, so that a run gives the same archive again.
+func (r *run) addTo(t *tar.Writer, folder, p string) error {
+	f, err := r.files.Open(p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // replaced or deleted meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: folder + "/" + p, Mode: 0o644, Size: info.Size(), ModTime: r.begun()}
+	if err := t.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.CopyN(t, f, info.Size())
+	return err
+}
+
+// begun is T0 in whole seconds, or the beginning of time where there is none.
+func (r *run) begun() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.record.T0 == nil {
+		return time.Unix(0, 0)
+	}
+	return r.record.T0.Truncate(time.Second)
+}
+
+// patientWriter gives each piece of an answer its own time, so that a slow reader holds a request only as long as it reads.
+type patientWriter struct {
+	io.Writer
+	control *http.ResponseController
+}
+
+func (p *patientWriter) Write(piece []byte) (int, error) {
+	_ = p.control.SetWriteDeadline(time.Now().Add(pieceTimeout))
+	return p.Writer.Write(piece)
+}
+
+// reportPolicy lets a report run what it carries with it, and nothing else: it loads nothing, talks to nobody, and as a sandbox
+// without an origin it reaches nothing of this server. Names and texts in it come from tenants.
+const reportPolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
+
+// getReport shows the report of a run. It is the one file that a browser may take for a page.
+func (s *Server) getReport(w http.ResponseWriter, r *http.Request, who Identity) error {
+	run, err := s.findFor(r, who, "reading this run", s.config.Policy.reader)
+	if err != nil {
+		return err
+	}
+	f, err := run.files.Open(runapi.ReportFile)
+	info, err := opened(f, err, "run %s has no report: the analysis makes it once the run is over", run.files.Key().UID)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", reportPolicy)
+	header.Set("Referrer-Policy", "no-referrer")
+	handOut(w, r, info, info.ModTime(), f)
+	return nil
+}
