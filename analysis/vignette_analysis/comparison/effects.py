@@ -1,0 +1,330 @@
+"""How two samples of delays, and two shares of losses, differ, where values come in clusters.
+
+Messages that follow each other meet the same queues and the same radios, so that a run's deliveries are no independent
+draws. What is taken for independent is the *unit*: a stretch of a run, or a whole run. Every variance here is that of
+units' totals, which holds whatever goes on within a unit; with units of one value each, the estimators are the
+textbook ones.
+"""
+
+from dataclasses import dataclass
+from math import comb, isnan, sqrt
+
+import numpy as np
+
+from ..statistics import LEVEL, wilson_interval
+
+# Order statistics of a sample that differences are taken of. Thinning n values to m moves the level of a quantile of
+# the differences by less than 1/m: their median lies between the quantiles 0.4998 and 0.5002 of all differences.
+MAX_ORDER_STATISTICS = 5_000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Whole numbers in ascending order, such as delays in nanoseconds, and the unit that each belongs to."""
+
+    values: np.ndarray
+    units: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray, units: np.ndarray) -> "Sample":
+        """Order the values, and number the units that have any."""
+        order = np.argsort(values, kind="stable")
+        _, numbers = np.unique(np.asarray(units), return_inverse=True)
+        return cls(np.asarray(values, dtype=np.int64)[order], numbers[order])
+
+    @property
+    def count(self) -> int:
+        """The number of units."""
+        return int(self.units.max()) + 1 if len(self.units) else 0
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its confidence interval; limits are None where there are too few units for one."""
+
+    estimate: float
+    low: float | None
+    high: float | None
+
+    def times(self, factor: float) -> dict[str, float | None]:
+        """The JSON form in another unit."""
+        return {key: None if value is None else value * factor for key, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Test:
+    """A test's statistic and two-sided p; the statistic is None where it has no finite value."""
+
+    statistic: float | None
+    degrees_of_freedom: float | None
+    p: float | None
+
+
+@dataclass(frozen=True)
+class _Variance:
+    """The variance of a mean, by the totals of units."""
+
+    value: float
+    units: int
+
+
+def _variance(values: np.ndarray, units: np.ndarray, mean: float) -> _Variance:
+    """Variance of a mean of clustered values, the ratio estimator: Cochran, "Sampling Techniques" (1977), section 6.3."""
+    sizes = np.bincount(units)
+    count = int(np.count_nonzero(sizes))
+    if count < 2:
+        return _Variance(float("nan"), count)
+    residuals = np.bincount(units, weights=values) - mean * sizes
+    return _Variance(float(count / (count - 1) * np.sum(residuals**2) / len(values) ** 2), count)
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """A difference that is estimated from two samples: its variance is the sum of theirs."""
+
+    first: _Variance
+    second: _Variance
+
+    @property
+    def error(self) -> float:
+        return sqrt(self.first.value + self.second.value)
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Satterthwaite, "An Approximate Distribution of Estimates of Variance Components", Biometrics Bulletin 2 (1946)."""
+        parts = [(v.value, v.units - 1) for v in (self.first, self.second)]
+        return sum(v for v, _ in parts) ** 2 / sum(v**2 / d for v, d in parts)
+
+    @property
+    def least_p(self) -> float:
+        """The least p of any permutation test of so many units: no few units can bear a smaller one."""
+        return 2 / comb(self.first.units + self.second.units, self.first.units)
+
+    def quantile(self, level: float) -> float:
+        return _t_quantile(self.degrees_of_freedom, level)
+
+    def test(self, difference: float) -> Test:
+        """Test that a difference is 0."""
+        if isnan(self.error):
+            return Test(None, None, None)
+        if self.error == 0:
+            # All units agree: no difference at all, or one without exception.
+            return Test(None, None, 1.0 if difference == 0 else min(1.0, self.least_p))
+        from scipy.special import stdtr
+
+        statistic, freedom = difference / self.error, self.degrees_of_freedom
+        return Test(statistic, freedom, min(1.0, max(2 * float(stdtr(freedom, -abs(statistic))), self.least_p)))
+
+
+def _t_quantile(freedom: float, level: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+def _placements(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """For each of a, the share of b that is below it, equal ones by half; both in ascending order."""
+    return (np.searchsorted(b, a, "left") + np.searchsorted(b, a, "right")) / (2 * len(b))
+
+
+def _greater(a: Sample, b: Sample, shift: int = 0) -> tuple[float, _Difference]:
+    """Probability that one of b is greater than one of a after a is shifted, with its variance."""
+    above, below = 1 - _placements(a.values + shift, b.values), _placements(b.values - shift, a.values)
+    probability = float(np.mean(below))
+    return probability, _Difference(_variance(above, a.units, probability), _variance(below, b.units, probability))
+
+
+def brunner_munzel(a: Sample, b: Sample, level: float = LEVEL) -> tuple[Interval, Test]:
+    """Cliff's delta, P(b > a) - P(b < a), with its interval, and the test that it is 0.
+
+    Brunner and Munzel, "The Nonparametric Behrens-Fisher Problem", Biometrical Journal 42 (2000), with the variance of
+    units' totals: Obuchowski, "Nonparametric Analysis of Clustered ROC Curve Data", Biometrics 53 (1997). Delta: Cliff,
+    "Dominance Statistics", Psychological Bulletin 114 (1993). The variance of two samples that do not overlap at all is
+    0: then the interval is Newcombe's, and p the least of a permutation test.
+    """
+    probability, difference = _greater(a, b)
+    test = difference.test(probability - 0.5)
+    if isnan(difference.error):
+        return Interval(2 * probability - 1, None, None), test
+    if difference.error == 0:
+        low, high = (probability, probability) if probability == 0.5 else _separated(probability, a.count, b.count, level)
+    else:
+        half = difference.quantile(level) * difference.error
+        low, high = max(probability - half, 0.0), min(probability + half, 1.0)
+    return Interval(2 * probability - 1, 2 * low - 1, 2 * high - 1), test
+
+
+def _separated(probability: float, m: int, n: int, level: float) -> tuple[float, float]:
+    """Interval of the probability where samples of m and n independent values do not overlap.
+
+    Newcombe, "Confidence intervals for an effect size measure based on the Mann-Whitney statistic. Part 2", Statistics in
+    Medicine 25 (2006), method 5.
+    """
+    from statistics import NormalDist
+
+    z, half = NormalDist().inv_cdf((1 + level) / 2), (m + n) / 2 - 1
+
+    def outside(p: float) -> bool:
+        return (1 - p) ** 2 > z**2 * p * (1 - p) * (1 + half * (1 - p) / (2 - p) + half * p / (1 + p)) / (m * n)
+
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if outside(middle) else (low, middle)
+    return (high, 1.0) if probability > 0.5 else (0.0, 1 - high)
+
+
+def shift(a: Sample, b: Sample, level: float = LEVEL) -> Interval:
+    """Hodges-Lehmann shift from a to b, the median of all differences b - a, with its interval.
+
+    Hodges and Lehmann, "Estimates of Location Based on Rank Tests", Annals of Mathematical Statistics 34 (1963). The
+    interval is that of a quantile by Woodruff, "Confidence Intervals for Medians and Other Position Measures", JASA 47
+    (1952): the differences' quantiles at 1/2 -+ t s, where s is the standard error of P(b - a > shift). It needs no
+    equal shapes. None where these levels lie outside of 0 to 1.
+    """
+    first, second = _thinned(a.values), _thinned(b.values)
+    estimate = difference_quantile(first, second, 0.5)
+    _, error = _greater(a, b, round(estimate))
+    low, high = _levels(error.error, error.quantile(level) if error.error > 0 else 0.0)
+    return Interval(estimate, *(None if q is None else difference_quantile(first, second, q) for q in (low, high)))
+
+
+def _levels(error: float, quantile: float) -> tuple[float | None, float | None]:
+    low, high = 0.5 - quantile * error, 0.5 + quantile * error
+    return (None, None) if isnan(error) or low <= 0 or high >= 1 else (low, high)
+
+
+def _thinned(values: np.ndarray) -> np.ndarray:
+    if len(values) <= MAX_ORDER_STATISTICS:
+        return values
+    return values[((np.arange(MAX_ORDER_STATISTICS) + 0.5) * len(values) / MAX_ORDER_STATISTICS).astype(np.int64)]
+
+
+def difference_quantile(a: np.ndarray, b: np.ndarray, level: float) -> float:
+    """Quantile of all differences b - a of whole numbers in ascending order, by linear interpolation, without making them.
+
+    Selection by counting: for a value d, the pairs with b - a <= d are counted in O(n log n), and d is found by bisection.
+    """
+    place = level * (len(a) * len(b) - 1)
+    whole = int(place)
+    lower = _nth_difference(a, b, whole)
+    if place == whole:
+        return float(lower)
+    upper = lower if _count(a, b, lower) > whole + 1 else _nth_difference(a, b, whole + 1)
+    return lower + (upper - lower) * (place - whole)
+
+
+def _count(a: np.ndarray, b: np.ndarray, most: int) -> int:
+    return int(np.searchsorted(b, a + most, "right").sum())
+
+
+def _nth_difference(a: np.ndarray, b: np.ndarray, n: int) -> int:
+    """The n-th smallest difference, counted from 0."""
+    low, high = int(b[0] - a[-1]) - 1, int(b[-1] - a[0])
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _count(a, b, middle) > n else (middle, high)
+    return high
+
+
+def median(sample: Sample, level: float = LEVEL) -> Interval:
+    """Median with Woodruff's interval: the quantiles at 1/2 -+ t s, where s is the standard error of the share below it."""
+    values = sample.values
+    estimate = float(np.quantile(values, 0.5))
+    below = (values < estimate) + (values == estimate) / 2
+    variance = _variance(below, sample.units, float(np.mean(below)))
+    error = sqrt(variance.value)
+    low, high = _levels(error, _t_quantile(variance.units - 1, level) if error > 0 else 0.0)
+    return Interval(estimate, *(None if q is None else float(np.quantile(values, q)) for q in (low, high)))
+
+
+def mann_whitney(a: Sample, b: Sample) -> Test:
+    """Mann and Whitney's test of the units' medians, of which each is one value; exact for few units without ties."""
+    if min(a.count, b.count) < 1:
+        return Test(None, None, None)
+    from scipy.stats import mannwhitneyu
+
+    answer = mannwhitneyu(unit_medians(b), unit_medians(a))
+    return Test(float(answer.statistic), None, float(answer.pvalue))
+
+
+def unit_medians(sample: Sample) -> np.ndarray:
+    """The median of each unit."""
+    order = np.argsort(sample.units, kind="stable")
+    sizes = np.bincount(sample.units)
+    starts, values = np.cumsum(sizes) - sizes, sample.values[order]
+    return (values[starts + (sizes - 1) // 2] + values[starts + sizes // 2]) / 2
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of losses of deliveries, with what its units say of how independent these are."""
+
+    lost: int
+    expected: int
+    # Deliveries that are worth one independent delivery; at least 1.
+    design_effect: float
+    variance: _Variance
+
+    @classmethod
+    def of(cls, lost: np.ndarray, units: np.ndarray, messages: int) -> "Share":
+        """Of whether each delivery was lost, its unit, and the number of messages, which is the most that all can be worth."""
+        _, numbers = np.unique(np.asarray(units), return_inverse=True)
+        expected, count = len(lost), int(np.count_nonzero(lost))
+        share = count / expected
+        variance = _variance(np.asarray(lost, dtype=float), numbers, share)
+        binomial = share * (1 - share) / expected
+        # Nothing or everything lost has no variance: then all deliveries of a message are taken to share its fate.
+        effect = expected / max(messages, 1) if binomial == 0 or isnan(variance.value) else variance.value / binomial
+        return cls(count, expected, max(effect, 1.0), variance)
+
+    @property
+    def value(self) -> float:
+        """The share, between 0 and 1."""
+        return self.lost / self.expected
+
+    def interval(self, level: float = LEVEL) -> Interval:
+        """Wilson's interval of the number of independent deliveries that have this variance.
+
+        Rao and Scott, "A Simple Method for the Analysis of Clustered Binary Data", Biometrics 48 (1992); as the variance
+        is estimated from few units, the number is reduced by (z/t)^2: Korn and Graubard, Survey Methodology 24 (1998).
+        """
+        effective = self._effective(level)
+        low, high = wilson_interval(self.value * effective, effective, level)
+        return Interval(self.value, low, high)
+
+    def _effective(self, level: float) -> float:
+        from statistics import NormalDist
+
+        freedom = self.variance.units - 1
+        few = (NormalDist().inv_cdf((1 + level) / 2) / _t_quantile(freedom, level)) ** 2 if freedom > 0 else 1.0
+        return self.expected / self.design_effect * few
+
+
+def loss_difference(a: Share, b: Share, level: float = LEVEL) -> tuple[Interval, Test]:
+    """Difference of the shares, b - a, with Newcombe's interval, and Welch's test that it is 0 by the units' totals."""
+    first, second = a.interval(level), b.interval(level)
+    return newcombe(first, second), _Difference(a.variance, b.variance).test(b.value - a.value)
+
+
+def newcombe(a: Interval, b: Interval) -> Interval:
+    """Interval of the difference b - a of two shares from Wilson's interval of each.
+
+    Newcombe, "Interval Estimation for the Difference Between Independent Proportions", Statistics in Medicine 17 (1998),
+    method 10.
+    """
+    difference = b.estimate - a.estimate
+    low = difference - sqrt((b.estimate - b.low) ** 2 + (a.high - a.estimate) ** 2)
+    high = difference + sqrt((b.high - b.estimate) ** 2 + (a.estimate - a.low) ** 2)
+    return Interval(difference, low, high)
+
+
+def holm(probabilities: list[float | None]) -> list[float | None]:
+    """Adjust p for the number of tests: Holm, Scandinavian Journal of Statistics 6 (1979). A test that was not made does not count."""
+    made = sorted((p, i) for i, p in enumerate(probabilities) if p is not None)
+    adjusted: list[float | None] = [None] * len(probabilities)
+    greatest = 0.0
+    for rank, (p, i) in enumerate(made):
+        greatest = max(greatest, min(1.0, p * (len(made) - rank)))
+        adjusted[i] = greatest
+    return adjusted
