@@ -72,11 +72,10 @@ func (s *Script) Run(offset time.Duration, starts int) *Script {
 	}
 	for _, flow := range s.Flows() {
 		if e := r.pending[flow]; e != nil {
-			r.events = append(r.events, *e)
+			r.before = append(r.before, *e)
 		}
 	}
-	slices.SortStableFunc(r.events, func(a, b Event) int { return int(min(max(a.At-b.At, -1), 1)) })
-	return &Script{Globals: s.Globals, Events: r.events}
+	return &Script{Globals: s.Globals, Events: append(r.before, r.after...)}
 }
 
 type runner struct {
@@ -85,8 +84,9 @@ type runner struct {
 	// pending are flows that are on at the offset, by their numbers in the script, with all that MOD made of them.
 	pending map[uint32]*Event
 	// wire has the numbers of flows that are on.
-	wire   map[uint32]uint32
-	events []Event
+	wire map[uint32]uint32
+	// before the offset and after it.
+	before, after []Event
 }
 
 func (r *runner) event(e Event) {
@@ -103,8 +103,10 @@ func (r *runner) event(e Event) {
 		r.pending[flow].Options.change(e.Options)
 	case e.Type == Off && before:
 		delete(r.pending, flow)
+	case before:
+		r.before = append(r.before, e)
 	default:
-		r.events = append(r.events, e)
+		r.after = append(r.after, e)
 	}
 	if on := r.pending[flow]; on != nil && r.restarted && on.Options.Count != nil && *on.Options.Count >= 0 {
 		delete(r.pending, flow)

@@ -1,0 +1,206 @@
+package mgenapp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/mgen"
+)
+
+const (
+	// lead is what mgen gets to begin at an exact time: it takes it 10 to 20 ms.
+	lead = 100 * time.Millisecond
+	// maxLine of mgen's log; longer ones, which it does not write, end the reading.
+	maxLine = 1 << 20
+	// killAfter a SIGTERM that mgen does not heed.
+	killAfter = time.Second
+)
+
+// Runner runs mgen for one instance.
+type Runner struct {
+	Config Config
+	// Program is mgen's path.
+	Program string
+	// Start that was planned, from which the script's times count.
+	Start time.Time
+	// Dir is where the script and the count of starts are kept, which a restarted app finds again.
+	Dir string
+	Log *messagelog.Writer
+	// Out gets mgen's other log lines, such as JOIN and LISTEN.
+	Out  io.Writer
+	Warn func(string)
+
+	// running is the script as mgen has it.
+	running *mgen.Script
+}
+
+// Run until ctx ends. When quiet is closed, flows are turned off and what is still under way is received. mgen that has
+// nothing left to do ends by itself; the app does not.
+func (r *Runner) Run(ctx context.Context, quiet <-chan struct{}) error {
+	script, err := mgen.Parse(r.Config.Script)
+	if err != nil {
+		return fmt.Errorf("script: %w", err)
+	}
+	command, output, err := r.command(script)
+	if err != nil {
+		return err
+	}
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("mgen: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = command.Process.Signal(syscall.SIGTERM) // one that has ended needs none
+		time.AfterFunc(killAfter, func() { _ = command.Process.Kill() })
+	})
+	defer stop()
+	read := make(chan error, 1)
+	go func() { read <- r.read(output, quiet) }()
+	hush := quiet
+	for {
+		select {
+		case <-hush:
+			hush = nil
+			r.turnOff()
+		case err := <-read:
+			return r.ended(ctx, command.Wait(), err)
+		}
+	}
+}
+
+// ended says what became of mgen.
+func (r *Runner) ended(ctx context.Context, waited, read error) error {
+	var exit *exec.ExitError
+	switch {
+	case read != nil:
+		return fmt.Errorf("reading mgen's log: %w", read)
+	case ctx.Err() != nil:
+		return nil
+	case errors.As(waited, &exit):
+		return fmt.Errorf("mgen ended with %s", exit)
+	case waited != nil:
+		return fmt.Errorf("mgen: %w", waited)
+	}
+	<-ctx.Done() // all flows have ended, and nothing is listened to
+	return nil
+}
+
+// command is mgen with the script as it is to be run from now on.
+func (r *Runner) command(script *mgen.Script) (*exec.Cmd, io.Reader, error) {
+	starts, err := r.countStarts()
+	if err != nil {
+		return nil, nil, err
+	}
+	begin := time.Now().Add(lead).Truncate(time.Microsecond)
+	r.running = script.Run(max(0, begin.Sub(r.Start)), starts)
+	path := filepath.Join(r.Dir, "script.mgn")
+	if err := os.WriteFile(path, []byte(r.running.String()), 0o600); err != nil {
+		return nil, nil, err
+	}
+	if starts > 0 {
+		r.Warn(fmt.Sprintf("was restarted: goes on in the script at %s, flows have new numbers", begin.Sub(r.Start).Round(time.Millisecond)))
+	}
+	command := exec.Command(r.Program, "ipv4", "flush", "txlog", "instance", r.socket(), "input", path, "start", begin.UTC().Format("15:04:05.000000")+"GMT")
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	command.Stderr = r.Out
+	output, err := command.StdoutPipe()
+	return command, output, err
+}
+
+// socket is the name of mgen's control socket, which lies in /tmp.
+func (r *Runner) socket() string { return "mgen-" + strings.ReplaceAll(r.Config.Instance, "/", "-") }
+
+// countStarts tells how often the app was started before, and counts this start.
+func (r *Runner) countStarts() (int, error) {
+	path := filepath.Join(r.Dir, "starts")
+	text, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		return 0, err
+	}
+	before, _ := strconv.Atoi(string(text)) // no file: 0
+	return before, os.WriteFile(path, []byte(strconv.Itoa(before+1)), 0o600)
+}
+
+// read turns mgen's log into records until it ends. Lines that came together are one write.
+func (r *Runner) read(log io.Reader, quiet <-chan struct{}) error {
+	c := newConverter(r.Config, r.Warn)
+	lines := bufio.NewReaderSize(log, maxLine)
+	var records []messagelog.Record
+	for {
+		line, err := lines.ReadString('\n')
+		record, ok, bad := c.convert(line)
+		switch {
+		case bad != nil:
+			r.Warn(fmt.Sprintf("mgen's log has %q: %v", strings.TrimSpace(line), bad))
+		case ok:
+			records = append(records, record)
+		default:
+			r.other(line, quiet)
+		}
+		if len(records) > 0 && (lines.Buffered() == 0 || err != nil) {
+			if err := r.Log.Write(records...); err != nil {
+				r.Warn("message log: " + err.Error())
+			}
+			records = records[:0]
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// other tells lines that are no messages, and turns off a flow that the script turns on when all is to be quiet.
+func (r *Runner) other(line string, quiet <-chan struct{}) {
+	words := strings.Fields(line)
+	if len(words) < 2 || words[1] == "SEND" || words[1] == "RECV" {
+		return
+	}
+	fmt.Fprintln(r.Out, strings.TrimSpace(line))
+	select {
+	case <-quiet:
+		if words[1] == "ON" {
+			r.control("OFF " + fields(words)["flow"])
+		}
+	default:
+	}
+}
+
+// turnOff all lives of all flows; mgen minds none that is not on.
+func (r *Runner) turnOff() {
+	var events []string
+	for _, flow := range r.running.Flows() {
+		events = append(events, fmt.Sprintf("OFF %d", flow))
+	}
+	if len(events) > 0 {
+		r.control(events...)
+	}
+}
+
+// control hands events to the mgen that runs. Where none does any more, mgen would become one itself.
+func (r *Runner) control(events ...string) {
+	if _, err := os.Stat(filepath.Join("/tmp", r.socket())); err != nil {
+		return
+	}
+	arguments := []string{"instance", r.socket()}
+	for _, event := range events {
+		arguments = append(arguments, "event", event)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killAfter)
+	defer cancel()
+	if output, err := exec.CommandContext(ctx, r.Program, arguments...).CombinedOutput(); err != nil {
+		r.Warn(fmt.Sprintf("mgen did not take %s: %v %s", strings.Join(events, ", "), err, strings.TrimSpace(string(output))))
+	}
+}

@@ -1,0 +1,199 @@
+package mgenapp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/mgen"
+	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testport"
+)
+
+// app is an instance that runs Debian's mgen on the loopback.
+type app struct {
+	t      *testing.T
+	runner *Runner
+	log    *syncbuffer.Buffer
+	told   *syncbuffer.Buffer
+	quiet  chan struct{}
+	end    context.CancelFunc
+	done   chan error
+}
+
+func startApp(t *testing.T, name, script string, planned time.Time) *app {
+	t.Helper()
+	program, err := exec.LookPath("mgen")
+	if err != nil {
+		t.Skip("needs mgen: apt-get install mgen")
+	}
+	a := &app{t: t, log: &syncbuffer.Buffer{}, told: &syncbuffer.Buffer{}, quiet: make(chan struct{}), done: make(chan error, 1)}
+	// Both ends have the loopback's address, so that each is told that it is the other's.
+	other := map[string]string{"a": "b", "b": "a"}[name]
+	a.runner = &Runner{
+		Config:  Config{Instance: fmt.Sprintf("%s/%s-%d", name, t.Name()[:20], os.Getpid()), Node: name, Script: script, Nodes: map[string]string{"127.0.0.1": other}},
+		Program: program, Start: planned, Dir: t.TempDir(), Log: messagelog.NewWriter(a.log), Out: a.told, Warn: func(text string) { fmt.Fprintln(a.told, text) },
+	}
+	a.run()
+	return a
+}
+
+func (a *app) run() {
+	var ctx context.Context
+	ctx, a.end = context.WithCancel(context.Background())
+	go func() { a.done <- a.runner.Run(ctx, a.quiet) }()
+	a.t.Cleanup(a.end)
+}
+
+// stop the app, and wait for its end.
+func (a *app) stop() {
+	a.t.Helper()
+	a.end()
+	select {
+	case err := <-a.done:
+		if err != nil {
+			a.t.Errorf("run: %v\n%s", err, a.told)
+		}
+	case <-time.After(5 * time.Second):
+		a.t.Fatalf("did not end within 5 s\n%s", a.told)
+	}
+}
+
+func (a *app) records(status messagelog.Status) (found []messagelog.Record) {
+	bad, err := messagelog.Read(strings.NewReader(a.log.String()), func(m messagelog.Record) {
+		if m.Status == status {
+			found = append(found, m)
+		}
+	})
+	if bad > 0 || err != nil {
+		a.t.Errorf("message log: %d bad lines, %v", bad, err)
+	}
+	return found
+}
+
+func TestDebiansMgenRunsAScriptAndItsLogIsTheMessageLog(t *testing.T) {
+	t.Parallel()
+	udp, tcp := testport.Free(t), testport.Free(t)
+	planned := time.Now()
+	receiver := startApp(t, "b", fmt.Sprintf("0.0 LISTEN UDP %d\n0.0 LISTEN TCP %d", udp, tcp), planned)
+	sender := startApp(t, "a", fmt.Sprintf(`
+0.5 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 100]
+1.0 MOD 1 PERIODIC [10 200]
+1.5 OFF 1
+1.8 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 300] COUNT 5
+0.5 ON 2 TCP DST 127.0.0.1/%d PERIODIC [4 200000] COUNT 3`, udp, udp, tcp), planned)
+	time.Sleep(2600 * time.Millisecond)
+	sender.stop()
+	receiver.stop()
+
+	sent, received := sender.records(messagelog.Sent), receiver.records(messagelog.Received)
+	if len(sent) != len(received) {
+		t.Errorf("%d sent, %d received; want all, on the loopback\n%s\n%s", len(sent), len(received), sender.told, receiver.told)
+	}
+	times := map[string]int64{}
+	count := map[string]int{}
+	for _, m := range sent {
+		times[m.ID+" "+m.Topic] = m.TimeNanoseconds
+		count[fmt.Sprintf("%s %s %d", strings.TrimPrefix(m.Instance, sender.runner.Config.Instance), strings.Split(m.ID, "_")[0], m.Bytes)]++
+	}
+	// Ten messages in the first half second and five in the second, less or more one at the ends; five and three by COUNT.
+	if n := count["/1 a/1 100"]; n < 9 || n > 11 {
+		t.Errorf("%d messages of the first pattern; want about 10: %v", n, count)
+	}
+	if n := count["/1 a/1 200"]; n < 4 || n > 6 {
+		t.Errorf("%d messages of the changed pattern; want about 5: %v", n, count)
+	}
+	if count["/1 a/1.1 300"] != 5 || count["/2 a/2 200000"] != 3 {
+		t.Errorf("%v; want 5 messages of the second life of flow 1, and 3 of flow 2", count)
+	}
+	for _, m := range received {
+		at, ok := times[m.ID+" "+m.Topic]
+		if !ok || m.TimeNanoseconds < at || m.Instance != receiver.runner.Config.Instance {
+			t.Errorf("received %+v, sent at %d, %v", m, at, ok)
+		}
+	}
+	// A busy machine may be late; it cannot be early, and mgen's own start is no part of it.
+	if first := sent[0].TimeNanoseconds - planned.UnixNano(); first < 499e6 || first > 700e6 {
+		t.Errorf("the first message was sent %v after the planned start; want 0.5 s", time.Duration(first))
+	}
+}
+
+func TestQuietTurnsFlowsOffAndReceivesOn(t *testing.T) {
+	t.Parallel()
+	portA, portB := testport.Free(t), testport.Free(t)
+	planned := time.Now()
+	both := startApp(t, "a", fmt.Sprintf("0 LISTEN UDP %d\n0.2 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 100]\n1.5 ON 2 UDP DST 127.0.0.1/%d PERIODIC [20 100]", portA, portB, portB), planned)
+	other := startApp(t, "b", fmt.Sprintf("0.2 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 100]", portA), planned)
+	time.Sleep(time.Second)
+	close(both.quiet)
+	time.Sleep(400 * time.Millisecond)
+	sent, received := len(both.records(messagelog.Sent)), len(both.records(messagelog.Received))
+	time.Sleep(800 * time.Millisecond)
+	if more := len(both.records(messagelog.Sent)) - sent; sent < 10 || more > 3 {
+		t.Errorf("sent %d before it was to be quiet, %d after; want none, or the first ones of a flow that begins then\n%s", sent, more, both.told)
+	}
+	if more := len(both.records(messagelog.Received)) - received; more < 10 {
+		t.Errorf("received %d messages after that; want about 16", more)
+	}
+	both.stop()
+	other.stop()
+}
+
+func TestARestartedAppGoesOnWithNewNumbers(t *testing.T) {
+	t.Parallel()
+	port := testport.Free(t)
+	a := startApp(t, "a", fmt.Sprintf("0.2 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 100]\n0.2 ON 2 UDP DST 127.0.0.1/%d PERIODIC [50 100] COUNT 2", port, port), time.Now())
+	time.Sleep(600 * time.Millisecond)
+	a.stop()
+	before := len(a.records(messagelog.Sent))
+	a.run()
+	time.Sleep(600 * time.Millisecond)
+	a.stop()
+	ids := map[string]bool{}
+	for i, m := range a.records(messagelog.Sent) {
+		if ids[m.ID] {
+			t.Errorf("id %s is used twice", m.ID)
+		}
+		ids[m.ID] = true
+		if want := map[bool]string{true: "a/1.256_", false: "a/"}[i >= before]; !strings.HasPrefix(m.ID, want) {
+			t.Errorf("message %d has id %s; want %s…", i, m.ID, want)
+		}
+	}
+	if len(ids) < before+5 || before < 5 {
+		t.Errorf("%d messages, %d before the restart; want it to go on\n%s", len(ids), before, a.told)
+	}
+}
+
+func TestAnMgenThatFailsIsAnErrorAndOneThatIsDoneIsNone(t *testing.T) {
+	t.Parallel()
+	for program, want := range map[string]string{"false": "mgen ended with exit status 1", "true": ""} {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		r := &Runner{Config: Config{Instance: "a/b", Node: "a", Script: "0 LISTEN UDP 5"}, Program: path, Start: time.Now(), Dir: t.TempDir(),
+			Log: messagelog.NewWriter(io.Discard), Out: io.Discard, Warn: func(string) {}}
+		began := time.Now()
+		err = r.Run(ctx, nil)
+		if got := fmt.Sprint(err); want != "" && got != want || want == "" && (err != nil || time.Since(began) < 300*time.Millisecond) {
+			t.Errorf("%s: %v after %s; want %q, and an app that lives until it is stopped", program, err, time.Since(began), want)
+		}
+		cancel()
+	}
+}
+
+func TestEveryFlowHasItsNameInTheMessageLog(t *testing.T) {
+	if got := Sender("veh-1/voice", 7); got != "veh-1/voice/7" {
+		t.Errorf("got %s", got)
+	}
+	if flow, life := mgen.FlowOf(mgen.WireFlow(7, 3, 0)); flow != 7 || life != 3 {
+		t.Errorf("got flow %d, life %d", flow, life)
+	}
+}
