@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import plots
+from . import latex, plots
 from .analysis import Analysis
 from .figures import QUANTILES
 
@@ -34,6 +34,10 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
     for name, keys in (("publishers", ("name", "node")), ("groups", ("name",))):
         paths.append(directory / f"{name}.csv")
         _flat(results[name], keys).write_csv(paths[-1])
+    for name, frame in (("headline", _headline(results)), ("networks", _networks(results))):
+        paths.append(directory / f"{name}.csv")
+        frame.write_csv(paths[-1])
+    paths += latex.write(results, directory)
     paths += plots.write(analysis, directory)
     return paths + write_texts(analysis, directory)
 
@@ -123,6 +127,15 @@ def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
         delay = entry["delaySeconds"] or {}
         rows.append([entry[k] for k in keys] + [entry["messages"][c] for c in COUNTS] + [delay.get(q) for q in QUANTILES])
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _headline(results: dict) -> pl.DataFrame:
+    return pl.DataFrame(latex.headline_rows(results), schema={"figure": pl.String, "value": pl.String}, orient="row")
+
+
+def _networks(results: dict) -> pl.DataFrame:
+    schema = {"name": pl.String} | dict.fromkeys(latex.NETWORK_FIGURES, pl.Float64)
+    return pl.DataFrame(latex.network_rows(results), schema=schema)
 
 
 def tables(results: dict, plan: dict | None = None) -> str:
