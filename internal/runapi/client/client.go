@@ -73,12 +73,13 @@ func (e *Error) Error() string {
 }
 
 // IsNotFound tells that the server knows no such run, agent or file.
-func IsNotFound(err error) bool { return hasStatus(err, http.StatusNotFound) }
+func IsNotFound(err error) bool { return HasStatus(err, http.StatusNotFound) }
 
 // IsConflict tells that an append's offset was not the archived size, or that the run is sealed.
-func IsConflict(err error) bool { return hasStatus(err, http.StatusConflict) }
+func IsConflict(err error) bool { return HasStatus(err, http.StatusConflict) }
 
-func hasStatus(err error, status int) bool {
+// HasStatus tells that the server answered with this HTTP status.
+func HasStatus(err error, status int) bool {
 	var answer *Error
 	return errors.As(err, &answer) && answer.Status == status
 }

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
+	kubeclient "k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +28,7 @@ import (
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment"
+	"vignette.dev/vignette/operators/experiment/events"
 	"vignette.dev/vignette/operators/scenario"
 )
 
@@ -165,10 +167,11 @@ func (c *config) register(manager ctrl.Manager) error {
 	if c.tokenFile != "" {
 		token = runs.TokenFile(c.tokenFile)
 	}
+	archive := runs.New(c.options.Render.ServerURL, &http.Client{Timeout: 15 * time.Second}, token)
 	experiments := &experiment.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Options: c.options,
 		Recorder: manager.GetEventRecorderFor("vignette"),
-		Runs:     runs.New(c.options.Render.ServerURL, &http.Client{Timeout: 15 * time.Second}, token),
+		Runs:     archive,
 	}
 	kubernetes, err := discovery.NewDiscoveryClientForConfigAndClient(manager.GetConfig(), manager.GetHTTPClient())
 	if err != nil {
@@ -196,8 +199,21 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := manager.Add(sweeper); err != nil {
 		return err
 	}
+	if err := c.collectEvents(manager, archive); err != nil {
+		return err
+	}
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
 	return manager.AddReadyzCheck("ping", healthz.Ping)
+}
+
+func (c *config) collectEvents(manager ctrl.Manager, archive events.Archive) error {
+	kube, err := kubeclient.NewForConfig(manager.GetConfig())
+	if err != nil {
+		return err
+	}
+	return manager.Add(&events.Collector{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Kubernetes: kube, Archive: archive, Namespace: c.options.Render.Namespace,
+	})
 }

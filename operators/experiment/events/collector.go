@@ -1,0 +1,267 @@
+// Package events collects what Kubernetes says of an experiment's objects while it runs, as the cluster forgets it after an hour.
+//
+// One watch for each namespace with a run that is under way, and one for the platform's, keeps nothing but what belongs to a run: events
+// whose object's UID is that of the Experiment, of its pods, of its Workflow and the pods of that, of its RadioNetworks and the pods of
+// EMANE. The archive drops what it has already, so that a collector that was restarted sends all that there is.
+package events
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups="",resources=events,verbs=list;watch
+
+const (
+	interval = time.Second
+	// patience with an event about an object that is not known yet: caches lag behind.
+	patience = time.Minute
+	// maxUnresolved events wait for that, and maxOutbox for the archive, of each run.
+	maxUnresolved = 5000
+	maxOutbox     = 20000
+	// maxStrangers are remembered as no objects of any run.
+	maxStrangers = 20000
+)
+
+// Archive is where events go; a *client.Client of package runapi/client is one.
+type Archive interface {
+	State(ctx context.Context, uid string) (runapi.State, error)
+	Events(ctx context.Context, uid string, events []runapi.KubernetesEvent) error
+	Incident(ctx context.Context, uid string, incident runapi.Incident) error
+}
+
+// Collector sends events of runs to the archive.
+type Collector struct {
+	// Client reads from caches, Live past them.
+	Client, Live client.Reader
+	// Kubernetes is watched for events.
+	Kubernetes kubernetes.Interface
+	Archive    Archive
+	// Namespace of the platform, where RadioNetworks and EMANE are.
+	Namespace string
+
+	mu         sync.Mutex
+	runs       map[types.UID]*run
+	objects    map[types.UID]subject
+	strangers  map[types.UID]bool
+	unresolved map[types.UID]waiting
+	watches    map[string]*watch
+}
+
+// run is an experiment that is under way.
+type run struct {
+	experiment *v1alpha1.Experiment
+	// outbox has the newest of each event that the archive may lack, and sent the counts that it has.
+	outbox map[types.UID]runapi.KubernetesEvent
+	sent   map[types.UID]int32
+	// planned tells that the archive's plan was asked for pods, closed that the archive takes no more.
+	planned, closed, told bool
+}
+
+// subject is an object of a run.
+type subject struct {
+	run types.UID
+	// node whose pod it is, or empty.
+	node string
+}
+
+// waiting is an event about an object that is not known yet.
+type waiting struct {
+	event *corev1.Event
+	since time.Time
+}
+
+// NeedLeaderElection keeps it to one manager.
+func (*Collector) NeedLeaderElection() bool { return true }
+
+// Start collects until the context ends.
+func (c *Collector) Start(ctx context.Context) error {
+	c.begin()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for trouble := false; ; {
+		err := c.round(ctx)
+		if (err != nil) != trouble && ctx.Err() == nil {
+			trouble = err != nil
+			log.FromContext(ctx).Info("collecting Kubernetes events", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			c.watchOnly(ctx, nil)
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (c *Collector) begin() {
+	c.runs, c.objects, c.strangers = map[types.UID]*run{}, map[types.UID]subject{}, map[types.UID]bool{}
+	c.unresolved, c.watches = map[types.UID]waiting{}, map[string]*watch{}
+}
+
+// round finds runs and their objects, and sends what there is of them. One run's trouble keeps no other waiting.
+func (c *Collector) round(ctx context.Context) error {
+	fresh, err := c.findRuns(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.findObjects(ctx); err != nil {
+		return err
+	}
+	c.watchOnly(ctx, fresh)
+	c.resolve(ctx)
+	c.mu.Lock()
+	uids := make([]types.UID, 0, len(c.runs))
+	for uid := range c.runs {
+		uids = append(uids, uid)
+	}
+	c.mu.Unlock()
+	slices.Sort(uids)
+	var failed error
+	for _, uid := range uids {
+		if err := c.send(ctx, uid); err != nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// underWay tells that a run has objects, and is not over.
+func underWay(e *v1alpha1.Experiment) bool {
+	switch e.Status.Phase {
+	case v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing:
+		return e.DeletionTimestamp.IsZero()
+	}
+	return false
+}
+
+// findRuns takes up runs that have begun, lets go of those that are over, and gives the namespaces of which all events are to be looked
+// at again: those from before the run was known are in no watch.
+func (c *Collector) findRuns(ctx context.Context) (fresh map[string]bool, err error) {
+	var list v1alpha1.ExperimentList
+	if err := c.Client.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fresh = map[string]bool{}
+	active := map[types.UID]bool{}
+	for i := range list.Items {
+		e := &list.Items[i]
+		if !underWay(e) {
+			continue
+		}
+		active[e.UID] = true
+		if known := c.runs[e.UID]; known != nil {
+			known.experiment = e
+			continue
+		}
+		c.runs[e.UID] = &run{experiment: e, outbox: map[types.UID]runapi.KubernetesEvent{}, sent: map[types.UID]int32{}}
+		c.objects[e.UID] = subject{run: e.UID}
+		fresh[e.Namespace], fresh[c.Namespace] = true, true
+	}
+	for uid := range c.runs {
+		if !active[uid] {
+			c.forget(uid)
+		}
+	}
+	return fresh, nil
+}
+
+// forget a run; the lock is held.
+func (c *Collector) forget(uid types.UID) {
+	delete(c.runs, uid)
+	for object, of := range c.objects {
+		if of.run == uid {
+			delete(c.objects, object)
+		}
+	}
+}
+
+// send hands a run's events to the archive, and says at the end if some could not be had.
+func (c *Collector) send(ctx context.Context, uid types.UID) error {
+	c.mu.Lock()
+	r := c.runs[uid]
+	batch := c.batch(r)
+	c.mu.Unlock()
+	for len(batch) > 0 {
+		err := c.Archive.Events(ctx, string(uid), batch)
+		switch {
+		case closed(err):
+			c.mu.Lock()
+			r.closed, r.outbox = true, nil
+			c.mu.Unlock()
+			return nil
+		case runs.IsNotFound(err):
+			return nil // the archive has not heard of the run yet
+		case err != nil:
+			return err
+		}
+		c.mu.Lock()
+		r.archived(batch)
+		batch = c.batch(r)
+		c.mu.Unlock()
+	}
+	return c.tellTrouble(ctx, r)
+}
+
+// batch is what goes next of a run; the lock is held.
+func (c *Collector) batch(r *run) (batch []runapi.KubernetesEvent) {
+	for _, event := range r.outbox {
+		if len(batch) == runapi.MaxEvents {
+			break
+		}
+		batch = append(batch, event)
+	}
+	return batch
+}
+
+// archived takes what the archive has out of the outbox, unless the event has come again meanwhile.
+func (r *run) archived(batch []runapi.KubernetesEvent) {
+	for _, event := range batch {
+		uid := types.UID(event.UID)
+		r.sent[uid] = event.Count
+		if r.outbox[uid].Count <= event.Count {
+			delete(r.outbox, uid)
+		}
+	}
+}
+
+// closed tells that the archive of a run takes no more.
+func closed(err error) bool {
+	return runs.HasStatus(err, http.StatusGone)
+}
+
+// tellTrouble names a watch that does not work as the run ends, once.
+func (c *Collector) tellTrouble(ctx context.Context, r *run) error {
+	e := r.experiment
+	if r.told || e.Status.Phase != v1alpha1.PhaseCollecting || e.Status.T0 == nil {
+		return nil
+	}
+	for _, namespace := range []string{e.Namespace, c.Namespace} {
+		since, why := c.trouble(namespace)
+		if why == nil {
+			continue
+		}
+		incident := runapi.Incident{What: "Kubernetes events", FromSeconds: max(since.Sub(e.Status.T0.Time).Seconds(), 0),
+			Reason: "those of namespace " + namespace + " could not be had: " + why.Error()}
+		if err := c.Archive.Incident(ctx, string(e.UID), incident); err != nil {
+			return err
+		}
+	}
+	r.told = true
+	return nil
+}

@@ -1,0 +1,290 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+const (
+	platform = "vignette-system"
+	team     = "team-nor"
+)
+
+// archive is the server's part: it keeps what it is sent, as it comes.
+type archive struct {
+	mu        sync.Mutex
+	failing   error
+	plan      runapi.Plan
+	got       []runapi.KubernetesEvent
+	incidents []runapi.Incident
+}
+
+func (a *archive) State(context.Context, string) (runapi.State, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return runapi.State{Plan: a.plan}, a.failing
+}
+
+func (a *archive) Events(_ context.Context, uid string, events []runapi.KubernetesEvent) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failing != nil {
+		return a.failing
+	}
+	if uid != "run" {
+		return fmt.Errorf("events of run %q", uid)
+	}
+	a.got = append(a.got, events...)
+	return nil
+}
+
+func (a *archive) Incident(_ context.Context, _ string, incident runapi.Incident) error {
+	a.incidents = append(a.incidents, incident)
+	return nil
+}
+
+// told are the archived events, in words.
+func (a *archive) told() (lines []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.got {
+		lines = append(lines, fmt.Sprintf("%s %s %s node %q, %d times", e.Object.Kind, e.Object.Name, e.Reason, e.Node, e.Count))
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+type bed struct {
+	t         *testing.T
+	archive   *archive
+	kube      *kubefake.Clientset
+	cached    []client.Object
+	uncached  []client.Object
+	collector *Collector
+}
+
+func owned(object client.Object, uid, owner, ownerUID string, labels map[string]string) client.Object {
+	object.SetUID(types.UID(uid))
+	object.SetLabels(labels)
+	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: owner, Name: "owner", UID: types.UID(ownerUID), Controller: ptr.To(true)}})
+	return object
+}
+
+func pod(name string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}}
+}
+
+// newBed has a run with a pod, a workflow with a pod that no cache has, and a radio network; and somebody else's pod with the labels of
+// the run's.
+func newBed(t *testing.T) *bed {
+	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "quick", UID: "run"}}
+	e.Status.Phase = v1alpha1.PhaseRunning
+	labels := map[string]string{v1alpha1.LabelExperimentUID: "run", v1alpha1.LabelNode: "hq"}
+	workflow := &unstructured.Unstructured{}
+	workflow.SetGroupVersionKind(render.WorkflowKind)
+	workflow.SetNamespace(team)
+	workflow.SetName("quick")
+	network := &v1alpha1.RadioNetwork{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "wan", UID: "wan-uid"}}
+	network.Spec.Experiment.UID = "run"
+	step := owned(pod("quick-collect"), "step-uid", "Workflow", "flow-uid", nil)
+	b := &bed{t: t, archive: &archive{}, kube: kubefake.NewClientset(),
+		cached: []client.Object{e, owned(pod("quick-hq"), "hq-uid", "Experiment", "run", labels), owned(workflow, "flow-uid", "Experiment", "run", labels), network,
+			owned(pod("impostor"), "impostor-uid", "ReplicaSet", "elsewhere", labels)},
+		uncached: []client.Object{step, pod("stranger")}}
+	b.uncached[1].SetUID("stranger-uid")
+	b.restart()
+	return b
+}
+
+// restart makes a new collector, with nothing in its memory.
+func (b *bed) restart() {
+	b.t.Helper()
+	build := func(objects []client.Object) client.Client {
+		return fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(objects...).Build()
+	}
+	b.collector = &Collector{Client: build(b.cached), Live: build(append(slices.Clone(b.cached), b.uncached...)), Kubernetes: b.kube, Archive: b.archive, Namespace: platform}
+	b.collector.begin()
+	b.kube.ClearActions()
+	b.t.Cleanup(func() {
+		for _, w := range b.collector.watches {
+			w.stop()
+		}
+	})
+	_ = b.collector.round(b.t.Context())
+	b.awaitWatches()
+}
+
+// awaitWatches of both namespaces: the fake clientset loses what happens between a list and its watch, which Kubernetes does not.
+func (b *bed) awaitWatches() {
+	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		watches := 0
+		for _, action := range b.kube.Actions() {
+			if action.GetVerb() == "watch" {
+				watches++
+			}
+		}
+		if watches >= 2 {
+			time.Sleep(50 * time.Millisecond)
+			return
+		}
+	}
+}
+
+func (b *bed) happens(namespace, uid, kind, name, about, reason string) *corev1.Event {
+	b.t.Helper()
+	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: uid, UID: types.UID(uid)}, Reason: reason, Type: "Normal", Count: 1,
+		LastTimestamp: metav1.Now(), InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name, UID: types.UID(about)}}
+	made, err := b.kube.CoreV1().Events(namespace).Create(b.t.Context(), event, metav1.CreateOptions{})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return made
+}
+
+// want waits until the archive has exactly these.
+func (b *bed) want(lines ...string) {
+	b.t.Helper()
+	slices.Sort(lines)
+	diff := ""
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		_ = b.collector.round(b.t.Context())
+		if diff = cmp.Diff(lines, b.archive.told()); diff == "" {
+			return
+		}
+	}
+	b.t.Fatal(diff)
+}
+
+func TestEventsOfARunsObjectsAreCollectedAndNoOthers(t *testing.T) {
+	b := newBed(t)
+	b.happens(team, "e1", "Experiment", "quick", "run", "Started")
+	b.happens(team, "e2", "Pod", "quick-hq", "hq-uid", "Pulled")
+	b.happens(team, "e3", "Pod", "quick-collect", "step-uid", "Created")
+	b.happens(team, "e4", "Workflow", "quick", "flow-uid", "WorkflowRunning")
+	b.happens(platform, "e5", "RadioNetwork", "wan", "wan-uid", "Attached")
+	b.happens(team, "e6", "Pod", "stranger", "stranger-uid", "Pulled")
+	b.happens(team, "e7", "Pod", "impostor", "impostor-uid", "Pulled")
+	b.happens(team, "e8", "Pod", "quick-hq", "a-namesake", "Pulled")
+	b.happens(team, "e9", "Experiment", "other", "other-run", "Started")
+	b.happens(team, "e10", "ConfigMap", "files", "run", "Odd")
+	b.want(`Experiment quick Started node "", 1 times`, `Pod quick-hq Pulled node "hq", 1 times`, `Pod quick-collect Created node "", 1 times`,
+		`Workflow quick WorkflowRunning node "", 1 times`, `RadioNetwork wan Attached node "", 1 times`, `ConfigMap files Odd node "", 1 times`)
+}
+
+func TestAnEventThatComesAgainIsSentWithItsNewCountAndNothingTwice(t *testing.T) {
+	b := newBed(t)
+	event := b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "BackOff")
+	b.want(`Pod quick-hq BackOff node "hq", 1 times`)
+	event.Count = 4
+	if _, err := b.kube.CoreV1().Events(team).Update(t.Context(), event, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	b.want(`Pod quick-hq BackOff node "hq", 1 times`, `Pod quick-hq BackOff node "hq", 4 times`)
+}
+
+func TestWhatHappensWhileTheArchiveIsAwayComesLater(t *testing.T) {
+	b := newBed(t)
+	b.archive.failing = errors.New("connection refused")
+	b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "Pulled")
+	for range 5 {
+		_ = b.collector.round(t.Context())
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.archive.mu.Lock()
+	b.archive.failing = nil
+	b.archive.mu.Unlock()
+	b.want(`Pod quick-hq Pulled node "hq", 1 times`)
+}
+
+func TestARestartedCollectorKnowsPodsThatAreGoneByThePlan(t *testing.T) {
+	b := newBed(t)
+	b.archive.plan.Nodes = []runapi.PlannedNode{{Name: "hq", PodUID: "hq-uid"}}
+	b.cached = slices.DeleteFunc(b.cached, func(o client.Object) bool { return o.GetUID() == "hq-uid" })
+	b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "Evicted")
+	b.restart()
+	b.want(`Pod quick-hq Evicted node "hq", 1 times`)
+}
+
+func TestNothingIsSentToAnArchiveThatIsClosed(t *testing.T) {
+	b := newBed(t)
+	b.archive.failing = &runs.Error{Status: http.StatusGone}
+	b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "Killing")
+	for deadline := time.Now().Add(10 * time.Second); !b.collector.runs["run"].closed && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if err := b.collector.round(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.archive.failing = nil
+	b.happens(team, "e2", "Pod", "quick-hq", "hq-uid", "Killing")
+	time.Sleep(100 * time.Millisecond)
+	b.want()
+}
+
+func TestEventsThatMayNotBeReadAreAnIncidentOfTheRun(t *testing.T) {
+	b := newBed(t)
+	forbid := func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") }
+	b.kube.PrependReactor("list", "events", forbid)
+	e := b.cached[0].(*v1alpha1.Experiment)
+	e.Status.Phase, e.Status.T0 = v1alpha1.PhaseCollecting, ptr.To(metav1.NowMicro())
+	b.restart()
+	for deadline := time.Now().Add(10 * time.Second); len(b.archive.incidents) < 1 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		b.collector.runs["run"].told = false
+		_ = b.collector.round(t.Context())
+	}
+	if len(b.archive.incidents) == 0 || b.archive.incidents[0].What != "Kubernetes events" {
+		t.Errorf("incidents %+v; want one of the events that could not be had", b.archive.incidents)
+	}
+}
+
+func TestARunThatIsOverIsLetGo(t *testing.T) {
+	b := newBed(t)
+	e := b.cached[0].(*v1alpha1.Experiment).DeepCopy()
+	e.ResourceVersion, e.Status.Phase = "", v1alpha1.PhaseSucceeded
+	b.collector.Client = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(e).Build()
+	_ = b.collector.round(t.Context())
+	c := b.collector
+	if len(c.runs) != 0 || len(c.objects) != 0 || len(c.watches) != 0 {
+		t.Errorf("%d runs, %d objects, %d watches are kept; want none", len(c.runs), len(c.objects), len(c.watches))
+	}
+}
+
+func TestTheTimeOfAnEventIsItsLast(t *testing.T) {
+	at := func(second int64) time.Time { return time.Unix(second, 0) }
+	for name, c := range map[string]struct {
+		event corev1.Event
+		want  int64
+	}{
+		"old API":  {corev1.Event{FirstTimestamp: metav1.NewTime(at(1)), LastTimestamp: metav1.NewTime(at(2))}, 2},
+		"new API":  {corev1.Event{EventTime: metav1.NewMicroTime(at(3))}, 3},
+		"a series": {corev1.Event{EventTime: metav1.NewMicroTime(at(3)), Series: &corev1.EventSeries{Count: 5, LastObservedTime: metav1.NewMicroTime(at(9))}}, 9},
+		"no time":  {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(7))}}, 7},
+	} {
+		if got := describe(&c.event, "").TimeNanoseconds; got != at(c.want).UnixNano() {
+			t.Errorf("%s: %d; want %d s", name, got, c.want)
+		}
+	}
+}

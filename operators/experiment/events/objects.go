@@ -1,0 +1,212 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// lag of caches that is reckoned with.
+const lag = 10 * time.Second
+
+// findObjects notes the objects of runs that there are now. What was noted stays, as events come after their objects are gone.
+func (c *Collector) findObjects(ctx context.Context) error {
+	var networks v1alpha1.RadioNetworkList
+	if err := c.Client.List(ctx, &networks, client.InNamespace(c.Namespace)); err != nil {
+		return err
+	}
+	workflows := &unstructured.UnstructuredList{}
+	workflows.SetGroupVersionKind(render.WorkflowKind.GroupVersion().WithKind(render.WorkflowKind.Kind + "List"))
+	if err := c.Client.List(ctx, workflows); err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := c.Client.List(ctx, &pods, client.HasLabels{v1alpha1.LabelExperimentUID}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	for i := range networks.Items {
+		if n := &networks.Items[i]; c.runs[n.Spec.Experiment.UID] != nil {
+			c.objects[n.UID] = subject{run: n.Spec.Experiment.UID}
+		}
+	}
+	for i := range workflows.Items {
+		c.owned(&workflows.Items[i], "")
+	}
+	for i := range pods.Items {
+		c.owned(&pods.Items[i], pods.Items[i].Labels[v1alpha1.LabelNode])
+	}
+	var unplanned []types.UID
+	for uid, r := range c.runs {
+		if !r.planned {
+			unplanned = append(unplanned, uid)
+		}
+	}
+	c.mu.Unlock()
+	for _, uid := range unplanned {
+		c.findPlanned(ctx, uid)
+	}
+	return nil
+}
+
+// owned notes an object whose controller is an object of a run, and tells whether it is one; the lock is held. Labels prove nothing, and
+// name a node only where the Experiment itself is the owner.
+func (c *Collector) owned(object metav1.Object, node string) bool {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil {
+		return false
+	}
+	of, known := c.objects[owner.UID]
+	if !known {
+		return false
+	}
+	if owner.UID != of.run {
+		node = ""
+	}
+	c.objects[object.GetUID()] = subject{run: of.run, node: node}
+	return true
+}
+
+// findPlanned notes the pods of a run's plan, which may be gone already if the collector was restarted. A server that is away is asked
+// again.
+func (c *Collector) findPlanned(ctx context.Context, uid types.UID) {
+	state, err := c.Archive.State(ctx, string(uid))
+	if err != nil && !runs.IsNotFound(err) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.runs[uid]
+	if r == nil {
+		return
+	}
+	r.planned = true
+	for _, node := range state.Plan.Nodes {
+		if node.PodUID != "" {
+			c.objects[types.UID(node.PodUID)] = subject{run: uid, node: node.Name}
+		}
+	}
+}
+
+// take puts an event into its run's outbox, or keeps it until its object is known.
+func (c *Collector) take(event *corev1.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	about := event.InvolvedObject.UID
+	if of, known := c.objects[about]; known {
+		c.put(of, event)
+		return
+	}
+	if about != "" && !c.strangers[about] && mayBeOurs(event.InvolvedObject.Kind) && len(c.unresolved) < maxUnresolved {
+		c.unresolved[event.UID] = waiting{event, time.Now()}
+	}
+}
+
+func mayBeOurs(kind string) bool {
+	switch kind {
+	case "Pod", "Experiment", "Workflow", "RadioNetwork":
+		return true
+	}
+	return false
+}
+
+// put an event into its run's outbox, if the archive may lack it; the lock is held.
+func (c *Collector) put(of subject, event *corev1.Event) {
+	r := c.runs[of.run]
+	if r == nil || r.closed {
+		return
+	}
+	told := describe(event, of.node)
+	before, waits := r.outbox[event.UID]
+	if told.Count <= r.sent[event.UID] || waits && told.Count <= before.Count || !waits && len(r.outbox) >= maxOutbox {
+		return
+	}
+	r.outbox[event.UID] = told
+}
+
+// resolve looks again at events about unknown objects. A pod's metadata tell whose it is: workflows' pods are in no cache.
+func (c *Collector) resolve(ctx context.Context) {
+	c.mu.Lock()
+	unknown := map[types.UID]waiting{}
+	for uid, w := range c.unresolved {
+		about := w.event.InvolvedObject
+		of, known := c.objects[about.UID]
+		switch {
+		case known:
+			c.put(of, w.event)
+			delete(c.unresolved, uid)
+		case c.strangers[about.UID] || time.Since(w.since) > patience:
+			delete(c.unresolved, uid)
+		case about.Kind == "Pod":
+			unknown[about.UID] = w
+		}
+	}
+	c.mu.Unlock()
+	for _, w := range unknown {
+		c.askWhose(ctx, w.event.InvolvedObject, time.Since(w.since) > lag)
+	}
+}
+
+// askWhose pod that is: of a run, whose events are taken in the next round, or nobody's. Before late its owner may only not be known yet.
+func (c *Collector) askWhose(ctx context.Context, about corev1.ObjectReference, late bool) {
+	pod := &metav1.PartialObjectMetadata{}
+	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	err := c.Live.Get(ctx, client.ObjectKey{Namespace: about.Namespace, Name: about.Name}, pod)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return // asked again
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil && pod.UID == about.UID {
+		owner := metav1.GetControllerOf(pod)
+		if c.owned(pod, pod.Labels[v1alpha1.LabelNode]) || !late && owner != nil && mayBeOurs(owner.Kind) {
+			return
+		}
+	}
+	if len(c.strangers) >= maxStrangers {
+		clear(c.strangers)
+	}
+	c.strangers[about.UID] = true
+}
+
+// describe an event in the archive's words.
+func describe(event *corev1.Event, node string) runapi.KubernetesEvent {
+	told := runapi.KubernetesEvent{
+		UID: string(event.UID), Type: event.Type, Reason: event.Reason, Node: node, Host: event.Source.Host, Message: event.Message,
+		Object: runapi.EventObject{Kind: event.InvolvedObject.Kind, Name: event.InvolvedObject.Name}, Count: max(event.Count, 1),
+	}
+	if told.Host == "" && event.ReportingController == "kubelet" {
+		told.Host = event.ReportingInstance
+	}
+	if event.Series != nil {
+		told.Count = max(told.Count, event.Series.Count)
+	}
+	told.TimeNanoseconds = lastTime(event).UnixNano()
+	told.Reason = cmp.Or(told.Reason, "Unknown")
+	return told
+}
+
+// lastTime is when an event came last: which of its fields says so depends on the API by which it was reported.
+func lastTime(event *corev1.Event) (at time.Time) {
+	if event.Series != nil {
+		at = event.Series.LastObservedTime.Time
+	}
+	for _, other := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time, event.FirstTimestamp.Time, event.CreationTimestamp.Time} {
+		if at.IsZero() {
+			at = other
+		}
+	}
+	return at
+}
