@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from lab import PICTURE, UNIT, Lab
+from lab import PICTURE, SECOND, T0, UNIT, Lab
 
 from vignette_analysis import analyse, outputs
 
@@ -32,6 +32,10 @@ def eventful(directory: Path) -> Lab:
     )
     for second in range(-1, 62):
         lab.sample("nor", float(second), max(second, 0) * 700, worstLatenessSeconds=0.03 if second == 12 else 0.0002, queueDepth=2)
+    for second in (1, 2):
+        load = {"seconds": 1.0, "busySeconds": 0.75 * second, "cpus": 2, "loadAverage": 1.5, "cpuPressureSeconds": 0.1, "memoryPressureSeconds": 0.0}
+        lab.logs["radio/host-a.jsonl"].append(json.dumps({"ts": T0 + second * SECOND} | load))
+    lab.plan["rerunOf"] = {"namespace": "team-nor", "name": "quickstart", "uid": "run-0"}
     lab.state["incidents"] = [{"what": "NodeFailed", "node": "usa", "fromSeconds": 40.5, "reason": "pod evicted"}]
     return lab
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, figures, hypervisor, messages, radio, radiolog, surroundings
+from . import agents, figures, hypervisor, load, messages, radio, radiolog, surroundings
 from .gaps import Gaps
 from .run import Run
 
@@ -61,6 +61,8 @@ def analyse(directory: str | Path) -> Analysis:
         "publishers": computed.publishers or None,
         "networks": networks or None,
         "gaps": gaps.found or None,
+        **({"hosts": hosts} if (hosts := load.summarise(run, log)) else {}),
+        **({"rerunOf": run.plan["rerunOf"]["uid"]} if run.plan.get("rerunOf") else {}),
     }
     return Analysis(
         run=run,

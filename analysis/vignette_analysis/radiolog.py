@@ -1,6 +1,6 @@
 """radiod's logs, radio/HOST.jsonl: samples of radios, and told apart by one field of their own, headers (host),
 gaps (gap), captures (capture), positions (positions), what links heard (receiver), steps of scenarios (steps), nodes' routes (routing),
-other hosts (peer) and what a hypervisor took (stolenSeconds)."""
+other hosts (peer), what a hypervisor took (stolenSeconds) and how busy the host was (busySeconds)."""
 
 import json
 from dataclasses import dataclass
@@ -39,12 +39,23 @@ _HOSTS = {
     "unusable": pl.Int64,
 }
 _STOLEN = {"ts": pl.Int64, "host": pl.String, "stolenSeconds": pl.Float64}
+_LOAD = {
+    "ts": pl.Int64,
+    "host": pl.String,
+    "seconds": pl.Float64,
+    "busySeconds": pl.Float64,
+    "cpus": pl.Int64,
+    "loadAverage": pl.Float64,
+    "cpuPressureSeconds": pl.Float64,
+    "memoryPressureSeconds": pl.Float64,
+}
 # Of positions only that there are some is of interest here: an empty struct takes any object.
 _SCHEMA = (
     _SAMPLE
     | _STEPS
     | _HOSTS
     | _STOLEN
+    | _LOAD
     | {"gap": pl.String, "capture": pl.String, "receiver": pl.String, "routing": pl.String, "positions": pl.Struct({"": pl.Null})}
 )
 
@@ -82,12 +93,14 @@ class RadioLog:
     peers: pl.DataFrame
     # What hypervisors took from hosts (runapi.RadioStolen).
     stolen: pl.DataFrame
+    # How busy hosts were (runapi.RadioLoad).
+    loads: pl.DataFrame
 
 
 def read(run: Run, gaps: Gaps) -> RadioLog:
     """Read every host's log; lines that are nothing of all that are a gap."""
     frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
-    peers, stolen = [pl.DataFrame(schema=_HOSTS)], [pl.DataFrame(schema=_STOLEN)]
+    peers, stolen, loads = [pl.DataFrame(schema=_HOSTS)], [pl.DataFrame(schema=_STOLEN)], [pl.DataFrame(schema=_LOAD)]
     for path in run.files("radio/*.jsonl"):
         raw, bad, torn = jsonlines.read(path, _SCHEMA)
         timed = raw.filter(pl.col("ts") > 0)
@@ -99,6 +112,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         routes = timed.filter(~special & pl.all_horizontal(pl.col("node", "routing").is_not_null()) & pl.col("network").is_null())
         known = timed.filter(~special & pl.col("peer").is_not_null())
         taken = timed.filter(~special & pl.col("stolenSeconds").is_not_null())
+        busy = timed.filter(~special & pl.all_horizontal(pl.col("busySeconds", "seconds", "cpus").is_not_null()))
         if others:
             for record in _special(path):
                 if record.get("gap") == "spoolFull":
@@ -110,7 +124,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - good.height - headers.height - others - scene.height - routes.height - known.height - taken.height
+        bad += raw.height - good.height - headers.height - others - scene.height - routes.height - known.height - taken.height - busy.height
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
             gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
@@ -118,7 +132,8 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         steps.append(scene.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
         stolen.append(taken.select(_STOLEN.keys()).with_columns(host=pl.lit(path.stem)))
-    return RadioLog(pl.concat(frames), list(outages.values()), captures, pl.concat(steps), pl.concat(peers), pl.concat(stolen))
+        loads.append(busy.select(_LOAD.keys()).with_columns(host=pl.lit(path.stem)))
+    return RadioLog(pl.concat(frames), list(outages.values()), captures, pl.concat(steps), pl.concat(peers), pl.concat(stolen), pl.concat(loads))
 
 
 def _special(path: Path) -> list[dict]:

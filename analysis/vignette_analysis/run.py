@@ -7,6 +7,9 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+# Records of this version and of all before it are read (runapi.SchemaVersion).
+SCHEMA_VERSION = 1
+
 RUN_FILE, STATE_FILE, MANIFEST_FILE = "run.json", "state.json", "manifest.json"
 
 
@@ -53,6 +56,7 @@ class Run:
             plan = json.loads((directory / RUN_FILE).read_text())
         except (OSError, ValueError) as error:
             raise RunError(f"{directory / RUN_FILE}: {error}: without the plan nothing can be analysed") from error
+        _check_version(directory / RUN_FILE, plan)
         run = cls(directory, plan)
         run.state = run._optional(STATE_FILE)
         run.manifest = run._optional(MANIFEST_FILE)
@@ -60,12 +64,15 @@ class Run:
 
     def _optional(self, name: str) -> dict | None:
         try:
-            return json.loads((self.directory / name).read_text())
+            record = json.loads((self.directory / name).read_text())
         except FileNotFoundError:
             self.problems.append((name, "the archive has no such file"))
+            return None
         except ValueError as error:
             self.problems.append((name, f"not JSON: {error}"))
-        return None
+            return None
+        _check_version(self.directory / name, record)
+        return record
 
     @cached_property
     def t0(self) -> int | None:
@@ -145,6 +152,17 @@ class Run:
     def relative(self, path: Path) -> str:
         """A file's path as the archive names it."""
         return path.relative_to(self.directory).as_posix()
+
+
+def _check_version(path: Path, record: object) -> None:
+    """Refuse what a later version wrote, as it may mean something else."""
+    if not isinstance(record, dict):
+        raise RunError(f"{path}: want an object with schemaVersion 1 to {SCHEMA_VERSION}")
+    version = record.get("schemaVersion")
+    if not isinstance(version, int) or version < 1:
+        raise RunError(f"{path} has no schemaVersion, or {version!r}: want 1 to {SCHEMA_VERSION}")
+    if version > SCHEMA_VERSION:
+        raise RunError(f"{path} has schemaVersion {version}, and this analysis reads versions up to {SCHEMA_VERSION}: take a newer one")
 
 
 def nanoseconds(text: str) -> int:

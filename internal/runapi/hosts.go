@@ -38,6 +38,8 @@ type RadioStolen struct {
 // once a second. Of a kernel without pressure stall information (PSI) the pressures are absent.
 type RadioLoad struct {
 	TimeNanoseconds int64 `json:"ts"`
+	// Seconds since the last sample.
+	Seconds float64 `json:"seconds"`
 	// BusySeconds in which processors of the host did something, added over all of them: all times of proc_stat(5) but idle, iowait
 	// and steal.
 	BusySeconds float64 `json:"busySeconds"`

@@ -26,8 +26,11 @@ const (
 // hostLoad reads how busy a host was.
 type hostLoad struct {
 	directory string
-	before    loadCounters
-	known     bool
+	// now is time.Now, except in tests.
+	now    func() time.Time
+	before loadCounters
+	at     time.Time
+	known  bool
 }
 
 // loadCounters only grow, except where a live migration begins anew.
@@ -44,12 +47,12 @@ func (l *hostLoad) since() (load runapi.RadioLoad, ok bool, err error) {
 	if err != nil {
 		return load, false, err
 	}
-	before, known := l.before, l.known
-	l.before, l.known = now, true
+	before, known, at := l.before, l.known, l.at
+	l.before, l.known, l.at = now, true, l.now()
 	if load.LoadAverage, err = l.average(); err != nil || !known || now.busyTicks < before.busyTicks {
 		return load, false, err
 	}
-	load.CPUs = now.cpus
+	load.Seconds, load.CPUs = l.at.Sub(at).Seconds(), now.cpus
 	load.BusySeconds = float64(now.busyTicks-before.busyTicks) / userTicksPerSecond
 	load.CPUPressureSeconds = grown(before.cpu, now.cpu)
 	load.MemoryPressureSeconds = grown(before.memory, now.memory)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -34,6 +35,8 @@ func writeProc(t *testing.T, directory string, files map[string]string) {
 func TestHowBusyTheHostWasIsWrittenIntoEveryActiveRun(t *testing.T) {
 	s := newSampler(t.TempDir())
 	s.load.directory = procOf(t, map[string]string{"loadavg": "1.50 1.20 0.90 2/345 678\n"})
+	at := time.Now()
+	s.load.now = func() time.Time { at = at.Add(1250 * time.Millisecond); return at }
 	tick := func(stat, cpu, memory string) {
 		t.Helper()
 		writeProc(t, s.load.directory, map[string]string{
@@ -51,14 +54,15 @@ func TestHowBusyTheHostWasIsWrittenIntoEveryActiveRun(t *testing.T) {
 	tick("1 0 1 1 1 0 0 3 0 0", "1250000", "5")         // a live migration may count anew
 	a := &archive{}
 	ship(t, s.runs["run"].spool, a)
-	const line = `{"ts":7000000000,"busySeconds":0.83,"cpus":2,"loadAverage":1.5,"cpuPressureSeconds":0.25,"memoryPressureSeconds":0}` + "\n"
+	const line = `{"ts":7000000000,"seconds":1.25,"busySeconds":0.83,"cpus":2,"loadAverage":1.5,"cpuPressureSeconds":0.25,"memoryPressureSeconds":0}` + "\n"
 	if got := strings.Count(string(a.content), "busySeconds"); got != 1 || !strings.HasSuffix(string(a.content), line) {
 		t.Errorf("the run's log %q; want it to end with %q, once", a.content, line)
 	}
 }
 
 func TestAKernelWithoutPressureTellsTheRest(t *testing.T) {
-	l := hostLoad{directory: procOf(t, map[string]string{"loadavg": "0.10 0 0 1/2 3\n", "stat": "cpu 1 0 0 0 0 0 0 0 0 0\ncpu0 1\n"})}
+	fixed := func() time.Time { return time.Unix(0, 0) }
+	l := hostLoad{now: fixed, directory: procOf(t, map[string]string{"loadavg": "0.10 0 0 1/2 3\n", "stat": "cpu 1 0 0 0 0 0 0 0 0 0\ncpu0 1\n"})}
 	if _, ok, err := l.since(); ok || err != nil {
 		t.Fatalf("at first: ok %t, %v; want nothing yet", ok, err)
 	}
@@ -79,7 +83,7 @@ func TestALoadThatCannotBeReadIsAnErrorThatNamesIt(t *testing.T) {
 		"pressure no count": {"pressure/memory", "some avg10=0.00 total=-1\n", `"-1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := hostLoad{directory: procOf(t, good)}
+			l := hostLoad{directory: procOf(t, good), now: time.Now}
 			writeProc(t, l.directory, map[string]string{c.file: c.text})
 			if _, _, err := l.since(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want an error with %q", err, c.want)

@@ -66,7 +66,7 @@ func (s *Sampler) Open() error {
 	}
 	s.runs = map[string]*run{}
 	s.stolen = stolenTime{file: statFile}
-	s.load = hostLoad{directory: procDir}
+	s.load = hostLoad{directory: procDir, now: time.Now}
 	if err := s.openLeftOver(); err != nil {
 		s.Log.Error("spools of earlier workers", "error", err)
 	}
