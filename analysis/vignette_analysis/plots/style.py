@@ -49,8 +49,11 @@ GREY, DARK = "#999999", "#444444"
 COLORS = (BLUE, ORANGE, GREEN, SKY, VERMILION, YELLOW, PURPLE)
 
 
-def figure(analysis: Analysis, title: str, height: float, caption: str, panels: int = 1, legend: bool = False) -> tuple["Figure", list["Axes"]]:
-    """A figure with its title and caption, and between them panels one below another, of this height in inches in all."""
+def figure(analysis: Analysis, title: str, height: float, caption: str, panels: int = 1, legend: int = 0) -> tuple["Figure", list["Axes"]]:
+    """A figure with its title and caption, and between them panels one below another, of this height in inches in all.
+
+    Below the title there is room for so many lines of a legend.
+    """
     from matplotlib.figure import Figure
 
     lines = textwrap.wrap(caption, 112)
@@ -61,13 +64,15 @@ def figure(analysis: Analysis, title: str, height: float, caption: str, panels: 
     made.text(*corner, "\n".join(lines), fontsize=_CAPTION_POINTS, color="#333333", va="bottom", linespacing=1.3)
     axes = list(made.subplots(panels, 1, squeeze=False, sharex=True)[:, 0])
     heading = f"{short(analysis.results['experiment'], 72 - len(title))}: {title}"
-    axes[0].set_title(heading, loc="left", pad=20 if legend else 8, fontweight="bold")
+    axes[0].set_title(heading, loc="left", pad=8 + 13 * legend, fontweight="bold")
     return made, axes
 
 
 def legend_above(axes: "Axes", columns: int, **more) -> None:
     """Put the legend between the title and the axes, where it covers no data."""
-    found = axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0, columnspacing=1.2, **more)
+    found = axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, borderaxespad=0, columnspacing=1.2, handlelength=1.6, **more
+    )
     for handle in found.legend_handles:
         handle.set_alpha(1)
 
