@@ -15,7 +15,7 @@ def eventful(directory: Path) -> Lab:
     lab = Lab(directory).node("nor", UNIT | {"instances": 2}).node("prt", UNIT, PICTURE).node("usa", {"name": "silent", "topic": "/{}"})
     for m in range(5):
         lab.event("nor/unit/1", "triggered", m + 0.9, f"m{m}", "/nor/unit/1").event("nor/unit/1", "sent", m + 1.0, f"m{m}", "/nor/unit/1", bytes=240)
-        lab.event("nor/unit/2", "received", m + 1.001, f"m{m}", "/nor/unit/1")
+        lab.event("nor/unit/2", "received", m + 1.001, f"m{m}", "/nor/unit/1").event("nor/unit/2", "processed", m + 1.003, f"m{m}", "/nor/unit/1")
         if m != 3:
             lab.event("prt/picture", "received", m + 1.1 + m / 100, f"m{m}", "/nor/unit/1")
     lab.event("prt/picture", "received", 4.0, "m1", "/nor/unit/1").event("nor/unit/2", "triggered", 7.0, "x", "/nor/unit/2")
@@ -57,6 +57,12 @@ def test_tables_have_one_row_per_entry(tmp_path):
     outputs.write(analysis, tmp_path / "out")
     rows = {name: (tmp_path / "out" / f"{name}.csv").read_text().splitlines() for name in ("messages", "deliveries", "publishers", "groups")}
     assert {name: len(lines) - 1 for name, lines in rows.items()} == {"messages": 5, "deliveries": 15, "publishers": 4, "groups": 6}
-    assert rows["deliveries"][0] == "publisher,subscriber,id,sent,received,delaySeconds,local,cross,lost,duplicates,delayFromTriggeredSeconds"
-    assert rows["deliveries"][1] == "nor/unit/1,nor/unit/2,m0,1767323046000000000,1767323046001000000,0.001,true,false,false,0,0.101"
+    assert (
+        rows["deliveries"][0]
+        == "publisher,subscriber,id,sent,received,delaySeconds,local,cross,lost,duplicates,delayFromTriggeredSeconds,processed,processingSeconds"
+    )
+    assert (
+        rows["deliveries"][1]
+        == "nor/unit/1,nor/unit/2,m0,1767323046000000000,1767323046001000000,0.001,true,false,false,0,0.101,1767323046003000000,0.002"
+    )
     assert rows["messages"][1].endswith(",m0,/nor/unit/1,1767323045900000000,1767323046000000000,240,3,2,1,0,false,0.1")

@@ -4,7 +4,7 @@ from lab import BFT, PICTURE, UNIT, Lab, gap, gap_names, torn
 from vignette_analysis import analyse
 
 
-def counts(sent, expected, received, duplicates=0):
+def counts(sent, expected, received, duplicates=0, never_sent=0):
     lost = expected - received
     return {
         "sent": sent,
@@ -13,6 +13,7 @@ def counts(sent, expected, received, duplicates=0):
         "lost": lost,
         "lostPercent": 100 * lost / expected if expected else 0.0,
         "duplicates": duplicates,
+        "neverSent": never_sent,
     }
 
 
@@ -37,7 +38,8 @@ def test_no_message_at_all(pair):
     results = analyse(pair.write()).results
     assert results["messages"] == counts(0, 0, 0)
     assert results["delaySeconds"] is None
-    assert results["publishers"] == [{"name": "nor/bft", "node": "nor", "messages": counts(0, 0, 0), "delaySeconds": None}]
+    nothing = {"level": 0.95, "medianSeconds": None, "lostPercent": None}
+    assert results["publishers"] == [{"name": "nor/bft", "node": "nor", "messages": counts(0, 0, 0), "delaySeconds": None, "confidence": nothing}]
     assert gap_names(results) == set()
 
 
@@ -137,7 +139,8 @@ def test_keys_that_two_instances_sent_are_named_and_in_no_other_figure(lab):
 def test_what_was_triggered_but_never_sent_is_a_gap(pair):
     pair.event("nor/bft", "triggered", 1.0, "a", "/nor/bft").event("nor/bft", "triggered", 3.0, "b", "/nor/bft")
     results = analyse(pair.write()).results
-    assert results["messages"]["sent"] == 0
+    assert results["messages"] == group(results, "cross")["messages"] == results["publishers"][0]["messages"] == counts(0, 0, 0, never_sent=2)
+    assert group(results, "local")["messages"] == counts(0, 0, 0)
     found = gap(results, "messages of nor/bft")
     assert (found["node"], found["fromSeconds"], found["toSeconds"]) == ("nor", 1.0, 3.0) and "2 messages" in found["reason"]
 

@@ -78,6 +78,7 @@ class Truth:
             "lost": lost,
             "lostPercent": 100 * lost / self.expected if self.expected else 0,
             "duplicates": self.duplicates,
+            "neverSent": 0,
         }
         if not self.delays:
             assert entry["delaySeconds"] is None

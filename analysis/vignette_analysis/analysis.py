@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, figures, hypervisor, load, messages, radio, radiolog, surroundings
+from . import agents, figures, hypervisor, load, messages, radio, radiolog, stages, surroundings
 from .gaps import Gaps
 from .run import Run
 
@@ -21,6 +21,8 @@ class Analysis:
     results: dict
     messages: pl.DataFrame
     deliveries: pl.DataFrame
+    # Durations between a message's measuring points, their sequence, order and age: see the modules of these names.
+    stages: pl.DataFrame
     # What radiod saw around the nodes: see surroundings.Surroundings.
     positions: pl.DataFrame
     links: pl.DataFrame
@@ -36,7 +38,8 @@ def analyse(directory: str | Path) -> Analysis:
     events = messages.read_events(run, gaps)
     matching = messages.match(run, events, gaps)
     del events
-    computed = figures.compute(run, matching, gaps)
+    staged = stages.compute(run, matching, gaps)
+    computed = figures.compute(run, matching, staged.delays)
     late_actions, agents_logged = agents.examine(run, gaps)
     log = radiolog.read(run, gaps)
     networks, late_frames, sampled = radio.examine(run, log, gaps)
@@ -69,6 +72,7 @@ def analyse(directory: str | Path) -> Analysis:
         results=results,
         messages=matching.messages,
         deliveries=matching.deliveries,
+        stages=staged.frame,
         positions=around.positions,
         links=around.links,
         hops=around.hops,

@@ -1,16 +1,26 @@
-"""Counts and quantiles of deliveries: overall, by group, by publisher."""
+"""Counts, quantiles and confidence intervals of deliveries: overall, by group, by publisher."""
 
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
-from .gaps import Gaps
+from . import statistics
 from .messages import Matching
 from .run import Run
 
 QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
 # Names that a node group's result may not take, as they mean something else.
 RESERVED = ("all", "local", "cross")
+_COUNTS = ("sent", "expected", "received", "duplicates", "neverSent")
+
+
+@dataclass(frozen=True)
+class Delay:
+    """Delays of one scope: quantiles, and the interval of the median, in seconds; None where there are too few."""
+
+    quantiles: dict[str, float] | None = None
+    median_interval: tuple[float, float] | None = None
 
 
 @dataclass
@@ -21,24 +31,19 @@ class Figures:
     publishers: list[dict]
 
 
-def compute(run: Run, matching: Matching, gaps: Gaps) -> Figures:
-    """Compute the figures of every group and publisher."""
-    deliveries = matching.deliveries.with_columns(delay=pl.col("received") - pl.col("sent"))
-    _early(run, deliveries, gaps)
-    messages = matching.messages
-    groups = [_named("all", messages, deliveries)]
-    for kind in ("local", "cross"):
-        some = deliveries.filter(kind)
-        groups.append(_named(kind, messages.join(some, on="message", how="semi"), some))
-    for name, numbers in publishers_by_group(run, set(messages["publisher"])).items():
-        groups.append(_named(name, messages.filter(pl.col("publisher").is_in(numbers)), deliveries.filter(pl.col("publisher").is_in(numbers))))
-    by_sender = {key[0]: part for key, part in messages.partition_by("publisher", as_dict=True).items()}
-    delivered = {key[0]: part for key, part in deliveries.partition_by("publisher", as_dict=True).items()}
+def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], Delay]) -> Figures:
+    """Compute the figures of every group and publisher, of whose delays all is known."""
+    by_publisher = {row["publisher"]: row for row in _by_publisher(matching).rows(named=True)}
+    none = dict.fromkeys(_COUNTS, 0)
+    groups = [_entry("all", _sum(by_publisher.values()), delays["all", None])]
+    groups += [_entry(kind, _of_kind(matching, kind), delays[kind, None]) for kind in ("local", "cross")]
+    for name, numbers in publishers_by_group(run, set(matching.messages["publisher"].unique())).items():
+        groups.append(_entry(name, _sum(by_publisher.get(n, none) for n in numbers), delays["group", name]))
     publishers = []
     for i in run.instances:
-        if i.publishes or i.number in by_sender:
-            part = _named(i.name, by_sender.get(i.number, messages.clear()), delivered.get(i.number, deliveries.clear()))
-            publishers.append({"name": part["name"], "node": i.node, **{k: part[k] for k in ("messages", "delaySeconds")}})
+        if ("publisher", i.name) in delays:
+            entry = _entry(i.name, by_publisher.get(i.number, none), delays["publisher", i.name])
+            publishers.append({"name": i.name, "node": i.node, **entry})
     return Figures(groups, publishers)
 
 
@@ -52,35 +57,74 @@ def publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
     return groups
 
 
-def _named(name: str, messages: pl.DataFrame, deliveries: pl.DataFrame) -> dict:
-    expected, received = deliveries.height, deliveries["received"].count()
-    lost = expected - received
-    counts = {
-        "sent": messages.height,
+def quantiles(ordered: np.ndarray) -> dict[str, float] | None:
+    """Quantiles in seconds of nanoseconds in ascending order, by linear interpolation; None where there is none."""
+    if not len(ordered):
+        return None
+    found = {}
+    for name, q in QUANTILES.items():
+        low, rest = divmod((len(ordered) - 1) * q, 1)
+        low = int(low)
+        between = (int(ordered[low + 1]) - int(ordered[low])) * rest if rest else 0
+        found[name] = (int(ordered[low]) + between) / 1e9
+    return found
+
+
+def _by_publisher(matching: Matching) -> pl.DataFrame:
+    """Each publisher's counts."""
+    parts = (
+        matching.messages.group_by("publisher").agg(sent=pl.len()),
+        matching.deliveries.group_by("publisher").agg(_deliveries()),
+        matching.never_sent.group_by("publisher").agg(neverSent=pl.len()),
+    )
+    joined = pl.concat([part.select("publisher") for part in parts]).unique()
+    for part in parts:
+        joined = joined.join(part, on="publisher", how="left")
+    return joined.with_columns(pl.col(_COUNTS).fill_null(0).cast(pl.Int64))
+
+
+def _deliveries() -> list[pl.Expr]:
+    return [pl.len().alias("expected"), pl.col("received").count(), pl.col("duplicates").sum()]
+
+
+def _of_kind(matching: Matching, kind: str) -> dict:
+    """Counts of local or cross deliveries, and of the messages that have such."""
+    some = matching.deliveries.lazy().filter(kind)
+    counts = some.select(*_deliveries(), sent=pl.col("message").n_unique()).collect().row(0, named=True)
+    streams = matching.streams.pairs.filter(kind)
+    never_sent = matching.never_sent.join(streams, on=["publisher", "topic"], how="semi").height
+    return counts | {"neverSent": never_sent}
+
+
+def _sum(rows) -> dict:
+    total = dict.fromkeys(_COUNTS, 0)
+    for row in rows:
+        total = {name: total[name] + row[name] for name in _COUNTS}
+    return total
+
+
+def _entry(name: str, counts: dict, delay: Delay) -> dict:
+    expected, lost = counts["expected"], counts["expected"] - counts["received"]
+    messages = {
+        "sent": counts["sent"],
         "expected": expected,
-        "received": received,
+        "received": counts["received"],
         "lost": lost,
         "lostPercent": 100.0 * lost / expected if expected else 0.0,
-        "duplicates": int(deliveries["duplicates"].sum()),
+        "duplicates": int(counts["duplicates"]),
+        "neverSent": counts["neverSent"],
     }
-    return {"name": name, "messages": counts, "delaySeconds": quantiles(deliveries["delay"])}
+    return {"name": name, "messages": messages, "delaySeconds": delay.quantiles, "confidence": _confidence(lost, expected, delay)}
 
 
-def quantiles(delays: pl.Series) -> dict[str, float] | None:
-    """Quantiles in seconds of delays in nanoseconds, by linear interpolation; None where there is none."""
-    some = delays.drop_nulls()
-    if some.is_empty():
-        return None
-    return {name: some.quantile(q, interpolation="linear") / 1e9 for name, q in QUANTILES.items()}
+def _confidence(lost: int, expected: int, delay: Delay) -> dict:
+    share = statistics.wilson_interval(lost, expected)
+    return {
+        "level": statistics.LEVEL,
+        "medianSeconds": _interval(delay.median_interval, 1),
+        "lostPercent": _interval(share, 100),
+    }
 
 
-def _early(run: Run, deliveries: pl.DataFrame, gaps: Gaps) -> None:
-    early = deliveries.filter(pl.col("delay") < 0)
-    if early.height:
-        worst = -early["delay"].min() / 1e9
-        gaps.add(
-            "negative delays",
-            f"{early.height} deliveries were received up to {worst:.6f} s before they were logged as sent; they count as they are",
-            start=run.since_t0(early["received"].min()),
-            end=run.since_t0(early["received"].max()),
-        )
+def _interval(bounds: tuple[float, float] | None, unit: int) -> dict | None:
+    return None if bounds is None else {"low": unit * bounds[0], "high": unit * bounds[1]}

@@ -22,9 +22,10 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
     results = analysis.results
     paths = []
     # One table after another, so that only one of the large ones is in memory.
-    for name, build, times in (("messages", _messages, ("triggered", "sent")), ("deliveries", _deliveries, ("sent", "received"))):
+    for name, build, times in (("messages", _messages, ("triggered", "sent")), ("deliveries", _deliveries, ("sent", "received", "processed"))):
         paths += _write_table(build(analysis), times, directory / name)
     for name, frame, times in (
+        ("stages", analysis.stages, ()),
         ("positions", analysis.positions, ("ts",)),
         ("links", analysis.links, ("ts",)),
         ("hops", analysis.hops, ("ts",)),
@@ -116,16 +117,20 @@ def _deliveries(analysis: Analysis) -> pl.DataFrame:
         pl.col("received").is_null().alias("lost"),
         "duplicates",
         ((pl.col("received") - pl.col("triggered")) / 1e9).alias("delayFromTriggeredSeconds"),
+        "processed",
+        ((pl.col("processed") - pl.col("received")) / 1e9).alias("processingSeconds"),
     )
 
 
 def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
     schema = {k: pl.String for k in keys} | {c: pl.Float64 if c == "lostPercent" else pl.Int64 for c in COUNTS}
-    schema |= {f"delay{q.capitalize()}Seconds": pl.Float64 for q in QUANTILES}
+    schema |= {f"delay{q.capitalize()}Seconds": pl.Float64 for q in QUANTILES} | {"neverSent": pl.Int64}
+    schema |= dict.fromkeys(("medianLowSeconds", "medianHighSeconds", "lostLowPercent", "lostHighPercent"), pl.Float64)
     rows = []
     for entry in entries or []:
-        delay = entry["delaySeconds"] or {}
-        rows.append([entry[k] for k in keys] + [entry["messages"][c] for c in COUNTS] + [delay.get(q) for q in QUANTILES])
+        delay, confidence = entry["delaySeconds"] or {}, entry["confidence"]
+        row = [entry[k] for k in keys] + [entry["messages"][c] for c in COUNTS] + [delay.get(q) for q in QUANTILES] + [entry["messages"]["neverSent"]]
+        rows.append(row + [(confidence[what] or {}).get(end) for what in ("medianSeconds", "lostPercent") for end in ("low", "high")])
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

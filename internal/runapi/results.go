@@ -68,6 +68,23 @@ type Messages struct {
 	Lost        int64   `json:"lost"`
 	LostPercent float64 `json:"lostPercent"`
 	Duplicates  int64   `json:"duplicates"`
+	// NeverSent counts messages that were triggered and never sent; they are in no other count. Absent in older results.
+	NeverSent *int64 `json:"neverSent,omitempty"`
+}
+
+// Confidence holds intervals that cover the true value with the probability Level, if deliveries were
+// independent of each other: the median's by the bootstrap, that of the lost share by Wilson's score.
+// MedianSeconds is null for fewer deliveries than can tell, LostPercent where nothing was expected.
+type Confidence struct {
+	Level         float64   `json:"level"`
+	MedianSeconds *Interval `json:"medianSeconds"`
+	LostPercent   *Interval `json:"lostPercent"`
+}
+
+// Interval from Low to High, in the unit of what it is of.
+type Interval struct {
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
 }
 
 // Quantiles of delays in seconds, by linear interpolation.
@@ -85,6 +102,8 @@ type GroupResult struct {
 	Name         string     `json:"name"`
 	Messages     Messages   `json:"messages"`
 	DelaySeconds *Quantiles `json:"delaySeconds"`
+	// Confidence is absent in older results.
+	Confidence *Confidence `json:"confidence,omitempty"`
 }
 
 // PublisherResult is the result of one publishing instance.
@@ -93,6 +112,8 @@ type PublisherResult struct {
 	Node         string     `json:"node"`
 	Messages     Messages   `json:"messages"`
 	DelaySeconds *Quantiles `json:"delaySeconds"`
+	// Confidence is absent in older results.
+	Confidence *Confidence `json:"confidence,omitempty"`
 }
 
 // NetworkResult is the data volume of one network.

@@ -1,0 +1,136 @@
+"""Received and processed events, matched to the deliveries that are expected."""
+
+import numpy as np
+import polars as pl
+
+from .expected import NOBODY, Expected
+from .gaps import Gaps
+from .run import Run
+
+_NEVER = np.iinfo(np.int64).max
+
+
+def match(run: Run, events: pl.DataFrame, messages: pl.DataFrame, planned: Expected, gaps: Gaps) -> pl.DataFrame:
+    """Add to the expected deliveries when the first copy was received and processed, and how many more copies came."""
+    later = events.lazy().filter(pl.col("status").is_in(["received", "processed"]))
+    arrived = later.select("ts", "id", "topic", subscriber="number", processed=pl.col("status") == "processed").collect()
+    arrived = _identified(_in_time(run, arrived, gaps), messages)
+    known = arrived["message"].is_not_null()
+    row = np.full(arrived.height, NOBODY, np.int64)
+    row[known.to_numpy()] = planned.rows(arrived["message"].drop_nulls().to_numpy(), arrived["subscriber"].filter(known).to_numpy())
+    elsewhere = arrived.select("id", "topic", "message", "subscriber", "processed").filter(row == NOBODY)
+    _elsewhere(run, elsewhere.filter(~pl.col("processed")), messages, gaps)
+    ts, processed = arrived["ts"].to_numpy(), arrived["processed"].to_numpy()
+    height = planned.deliveries.height
+    received, copies = _earliest(ts, row, ~processed & (row != NOBODY), height)
+    done, times_done = _earliest(ts, row, processed & (row != NOBODY), height)
+    orphans = planned.deliveries.select("message", "subscriber").filter((times_done > 0) & (copies == 0))
+    _never_received(run, orphans, elsewhere, messages, gaps)
+    return planned.deliveries.select(
+        "message",
+        "publisher",
+        "subscriber",
+        "sent",
+        _where(copies > 0, received).alias("received"),
+        _where((copies > 0) & (times_done > 0), done).alias("processed"),
+        pl.Series("duplicates", np.maximum(copies - 1, 0)),
+        "local",
+        "cross",
+    )
+
+
+def _in_time(run: Run, arrived: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
+    """Events up to the end of the drain. Receivers run a little longer, and how long is chance."""
+    if run.measure_end is None:
+        return arrived
+    late = arrived.filter(pl.col("ts") > run.measure_end)
+    if late.is_empty():
+        return arrived
+    processed = late["processed"].sum()
+    also = f"; {processed} were processed after it and do not count as processed" if processed else ""
+    gaps.add(
+        "deliveries in flight",
+        f"inFlightAtEnd: {late.height - processed} events were received after the drain had ended; they do not count, and what came by them alone "
+        f"is lost{also}",
+        start=run.since_t0(run.measure_end),
+        end=run.since_t0(late["ts"].max()),
+    )
+    return arrived.filter(pl.col("ts") <= run.measure_end)
+
+
+def _identified(arrived: pl.DataFrame, messages: pl.DataFrame) -> pl.DataFrame:
+    """Add the message of each event; null where none or an ambiguous one fits."""
+    clear = messages.filter(~pl.col("ambiguous"))
+    by_key = clear.select("message", _key())
+    arrived = arrived.with_columns(_key()).join(by_key, on="key", how="left", maintain_order="left").drop("key")
+    lacking = pl.col("message").is_null() & pl.col("topic").is_null()
+    without_topic = arrived.filter(lacking).drop("message")
+    if without_topic.is_empty():
+        return arrived
+    # A receiver that logs no topic can be matched where the id alone says which message it is.
+    unique_ids = messages.filter(pl.col("id").is_unique() & ~pl.col("ambiguous")).select("message", "id")
+    by_id = without_topic.join(unique_ids, on="id", how="left").select(arrived.columns)
+    return pl.concat([arrived.filter(~lacking), by_id])
+
+
+def _key() -> pl.Expr:
+    """(id, topic) as one number: those of polars are of 32 bits, and no topic has the greatest."""
+    topic = pl.col("topic").to_physical().cast(pl.UInt64).fill_null(2**32 - 1)
+    return (pl.col("id").to_physical().cast(pl.UInt64) * 2**32 + topic).alias("key")
+
+
+def _earliest(ts: np.ndarray, row: np.ndarray, chosen: np.ndarray, height: int) -> tuple[np.ndarray, np.ndarray]:
+    """By row, the least ts of the chosen events and how many there are."""
+    rows = row[chosen]
+    first = np.full(height, _NEVER)
+    np.minimum.at(first, rows, ts[chosen])
+    return first, np.bincount(rows, minlength=height)
+
+
+def _where(has: np.ndarray, values: np.ndarray) -> pl.Series:
+    return pl.select(pl.when(pl.Series(has)).then(pl.Series(values))).to_series()
+
+
+def _elsewhere(run: Run, received: pl.DataFrame, messages: pl.DataFrame, gaps: Gaps) -> None:
+    """Name received events that belong to no expected delivery. What matches an ambiguous key is named there."""
+    unknown = received.filter(pl.col("message").is_null()).join(_ambiguous(messages), on=["id", "topic"], how="anti")
+    for number, count, first in unknown.group_by("subscriber").agg(pl.len(), pl.col("id").cast(pl.String).min()).sort("subscriber").rows():
+        instance = run.instances[number]
+        gaps.add(
+            f"received events of {instance.name}",
+            f"{count} received events, such as of id {first!r}, match no sent message; they are in no figure",
+            instance.node,
+        )
+    extra = _of_others(received, messages).select("subscriber", "message").unique()
+    for number, count in extra.group_by("subscriber").len().sort("subscriber").rows():
+        instance = run.instances[number]
+        gaps.add(
+            f"received events of {instance.name}",
+            f"{count} messages came to an instance that does not subscribe to them; they are in no figure",
+            instance.node,
+        )
+
+
+def _ambiguous(messages: pl.DataFrame) -> pl.DataFrame:
+    return messages.filter("ambiguous").select("id", "topic").unique()
+
+
+def _of_others(events: pl.DataFrame, messages: pl.DataFrame) -> pl.DataFrame:
+    """Events of known messages that their publisher did not log itself."""
+    joined = events.filter(pl.col("message").is_not_null()).join(messages.select("message", "publisher"), on="message")
+    return joined.filter(pl.col("publisher") != pl.col("subscriber"))
+
+
+def _never_received(run: Run, orphans: pl.DataFrame, elsewhere: pl.DataFrame, messages: pl.DataFrame, gaps: Gaps) -> None:
+    """Name what was processed without having been received: `orphans` are expected deliveries, `elsewhere` holds all other events."""
+    columns = ["subscriber", "id", "topic"]
+    others = elsewhere.filter("processed").join(elsewhere.filter(~pl.col("processed")), on=columns, how="anti", nulls_equal=True)
+    expected = orphans.join(messages.select("message", "id", "topic"), on="message")
+    lacking = pl.concat([expected.select(columns), others.select(columns)]).unique()
+    for number, count, first in lacking.group_by("subscriber").agg(pl.len(), pl.col("id").cast(pl.String).min()).sort("subscriber").rows():
+        instance = run.instances[number]
+        gaps.add(
+            f"processed events of {instance.name}",
+            f"{count} messages, such as id {first!r}, were processed and have no received event that counts; they are in no figure",
+            instance.node,
+        )

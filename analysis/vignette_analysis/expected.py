@@ -1,0 +1,127 @@
+"""Who is to receive what: each message once per other instance that subscribes to it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from . import topics
+from .run import Instance, Run
+
+NOBODY = -1
+
+
+@dataclass
+class Streams:
+    """Messages of one publisher on one topic are a stream: they have the same subscribers, in the plan's order."""
+
+    # One row per stream: stream, publisher, topic.
+    streams: pl.DataFrame
+    # One row per stream and subscriber: stream, publisher, topic, subscriber, local, cross.
+    pairs: pl.DataFrame
+    # By stream: its first row of pairs, and how many it has.
+    first: np.ndarray
+    count: np.ndarray
+    # By row of pairs' kind, see `kind`, and instance: which of the stream's subscribers it is, or NOBODY.
+    slots: np.ndarray
+    # By stream: its row of slots.
+    kind: np.ndarray
+
+
+def streams(run: Run, keys: pl.DataFrame) -> Streams:
+    """Find the subscribers of every (publisher, topic)."""
+    found = keys.select("publisher", "topic").unique().drop_nulls().sort("publisher", "topic").with_row_index("stream")
+    rows: list[tuple] = []
+    count = np.zeros(found.height, np.int64)
+    kinds: dict[tuple[int, ...], int] = {}
+    kind = np.zeros(found.height, np.int64)
+    subscribed = _Subscriptions(run)
+    for stream, number, topic in found.rows():
+        publisher = run.instances[number]
+        heard_by = list(subscribed.to(publisher, topic))
+        rows += [(stream, number, topic, s.number, _stays(publisher, s), publisher.group != s.group) for s in heard_by]
+        count[stream] = len(heard_by)
+        kind[stream] = kinds.setdefault(tuple(s.number for s in heard_by), len(kinds))
+    pairs = pl.DataFrame(
+        rows,
+        orient="row",
+        schema={
+            "stream": pl.UInt32,
+            "publisher": pl.UInt32,
+            "topic": pl.Categorical,
+            "subscriber": pl.UInt32,
+            "local": pl.Boolean,
+            "cross": pl.Boolean,
+        },
+    )
+    slots = np.full((len(kinds), len(run.instances)), NOBODY, np.int32)
+    for numbers, row in kinds.items():
+        slots[row, list(numbers)] = np.arange(len(numbers))
+    return Streams(found, pairs, np.cumsum(count) - count, count, slots, kind)
+
+
+class _Subscriptions:
+    """Matches each topic only once per set of subscriptions: instances of one app share theirs."""
+
+    def __init__(self, run: Run):
+        self._subscribers = [i for i in run.instances if i.subscriptions]
+        self._known: dict[tuple[tuple[str, ...], str], bool] = {}
+
+    def to(self, publisher: Instance, topic: str) -> Iterator[Instance]:
+        for subscriber in self._subscribers:
+            if subscriber.number != publisher.number and self._covers(subscriber.subscriptions, topic) and _speak_the_same(publisher, subscriber):
+                yield subscriber
+
+    def _covers(self, filters: tuple[str, ...], topic: str) -> bool:
+        key = (filters, topic)
+        if key not in self._known:
+            self._known[key] = any(topics.matches(f, topic) for f in filters)
+        return self._known[key]
+
+
+def _speak_the_same(publisher: Instance, subscriber: Instance) -> bool:
+    """Instances of different protocols never hear each other; of an app of unknown protocol nothing is known."""
+    either_unknown = not publisher.publish_protocol or not subscriber.subscribe_protocol
+    return either_unknown or publisher.publish_protocol == subscriber.subscribe_protocol
+
+
+def _stays(publisher: Instance, subscriber: Instance) -> bool:
+    """Tell whether deliveries never leave the node: what goes by a broker on another node meets the radio twice."""
+    return publisher.node == subscriber.node == publisher.publish_broker == subscriber.subscribe_broker
+
+
+@dataclass
+class Expected:
+    """Expected deliveries in order of message and subscriber, and where each is."""
+
+    # message, publisher, subscriber, sent, local, cross.
+    deliveries: pl.DataFrame
+    _offset: np.ndarray
+    _kind: np.ndarray
+    _slots: np.ndarray
+
+    def rows(self, message: np.ndarray, subscriber: np.ndarray) -> np.ndarray:
+        """Row of each (message, subscriber) in `deliveries`; NOBODY where it is not expected."""
+        kind = self._kind[message]
+        slot = np.where(kind == NOBODY, NOBODY, self._slots[kind, subscriber])
+        return np.where(slot == NOBODY, NOBODY, self._offset[message] + slot)
+
+
+def deliveries(messages: pl.DataFrame, known: Streams) -> Expected:
+    """Expand messages (message = row, publisher, topic, sent, ambiguous) to their expected deliveries; ambiguous ones have none."""
+    streamed = messages.select("publisher", "topic", "ambiguous").join(known.streams, on=["publisher", "topic"], how="left", maintain_order="left")
+    has = (streamed["stream"].is_not_null() & ~streamed["ambiguous"]).to_numpy()
+    stream = streamed["stream"].fill_null(0).to_numpy()
+    count, kind, first = (np.zeros(messages.height, np.int64) for _ in range(3))
+    count[has], kind[has], first[has] = known.count[stream[has]], known.kind[stream[has]], known.first[stream[has]]
+    kind[~has] = NOBODY
+    offset = np.cumsum(count) - count
+    message = np.repeat(np.arange(messages.height, dtype=np.uint32), count)
+    pair = np.repeat(first - offset, count)
+    pair += np.arange(len(pair))
+    columns = known.pairs.select("publisher", "subscriber", "local", "cross")[pair]
+    expanded = columns.select(
+        pl.Series("message", message), "publisher", "subscriber", messages["sent"].gather(message).alias("sent"), "local", "cross"
+    )
+    return Expected(expanded, offset, kind, known.slots)
