@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, figures, hypervisor, load, messages, radio, radiolog, stages, surroundings
+from . import agents, display, figures, hypervisor, load, messages, radio, radiolog, stages, surroundings
 from .gaps import Gaps
 from .run import Run
 
@@ -28,6 +28,21 @@ class Analysis:
     links: pl.DataFrame
     hops: pl.DataFrame
     hop_histogram: pl.DataFrame
+
+    def message_table(self) -> pl.DataFrame:
+        """`messages` with the names of publishers, their nodes and groups: the table that messages.csv has."""
+        from . import outputs
+
+        return outputs.message_table(self)
+
+    def delivery_table(self) -> pl.DataFrame:
+        """`deliveries` with the names of publishers and subscribers, and delays in seconds: the table that deliveries.csv has."""
+        from . import outputs
+
+        return outputs.delivery_table(self)
+
+    def _repr_html_(self) -> str:
+        return display.html(self.results)
 
 
 def analyse(directory: str | Path) -> Analysis:

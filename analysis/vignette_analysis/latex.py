@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from . import summary
 from .figures import QUANTILES
 
 FOLDER = "tables"
@@ -51,35 +52,7 @@ def write(results: dict, directory: Path) -> list[Path]:
 
 def headline(results: dict) -> str:
     """One figure of the whole run a row."""
-    return _tabular("lr", ("Figure", "Value"), headline_rows(results), results)
-
-
-def headline_rows(results: dict) -> list[tuple[str, str]]:
-    """The figures of the whole run as text: what, value (empty: there is none); units are in the names."""
-    counts, delay = results["messages"], results["delaySeconds"] or {}
-    verdict = results.get("verdict")
-    kept_up = "not judged" if verdict is None else "kept up" if verdict["keptUp"] else f"late {len(verdict['late'])} times"
-    every = next((entry for entry in results["groups"] or [] if entry["name"] == "all"), {})
-    confidence = every.get("confidence") or {}
-    rows = [
-        ("Experiment", results["experiment"]),
-        ("Duration (s)", f"{results['durationSeconds']:.1f}"),
-        ("Emulation", kept_up),
-        ("Messages sent", str(counts["sent"])),
-        ("Deliveries expected", str(counts["expected"])),
-        ("Deliveries received", str(counts["received"])),
-        ("Deliveries lost", str(counts["lost"])),
-        ("Deliveries lost (%)", _number(counts["lostPercent"] if counts["expected"] else None, 2) + _interval(confidence.get("lostPercent"), 2)),
-        ("Duplicates", str(counts["duplicates"])),
-    ]
-    names = {"min": "least", "p25": "lower quartile", "median": "median", "p75": "upper quartile", "max": "greatest"}
-    for quantile, name in names.items():
-        interval = _interval(confidence.get("medianSeconds"), 4) if quantile == "median" else ""
-        rows.append((f"Delay, {name} (s)", _number(delay.get(quantile), 4) + interval))
-    rows.append(("Gaps in the results", str(len(results["gaps"] or []))))
-    if confidence.get("level"):
-        rows.append(("Level of the intervals (%)", f"{confidence['level'] * 100:g}"))
-    return rows
+    return _tabular("lr", ("Figure", "Value"), summary.headline(results), results)
 
 
 def groups(results: dict) -> str:
@@ -100,46 +73,18 @@ _FIGURE_HEADER = (*_FIGURES.values(), "Min (s)", "Q1 (s)", "Median (s)", "Q3 (s)
 def _figure_rows(entries: list[dict] | None) -> Iterable[Sequence[str]]:
     for entry in entries or []:
         counts, delay = entry["messages"], entry["delaySeconds"] or {}
-        cells = [_number(counts[c] if counts["expected"] else None, 2) if c == "lostPercent" else str(counts[c]) for c in _FIGURES]
-        yield [entry["name"], *cells, *(_number(delay.get(q), 4) for q in QUANTILES)]
-
-
-# Of a network's results: each figure's name in tables, and where it is.
-_NETWORK = {
-    "bytesPerSecond": ("bytesPerSecond",),
-    "routingBytesPerSecond": ("routingBytesPerSecond",),
-    **{f"{layer}BytesPerSecond": ("byLayer", layer) for layer in ("ethernet", "ip", "transport", "application")},
-    **{f"tcp{key[0].upper()}{key[1:]}": ("tcp", key) for key in ("retransmissions", "spurious", "duplicateAcks")},
-}
-NETWORK_FIGURES = tuple(_NETWORK)
-
-
-def network_rows(results: dict) -> list[dict[str, str | float | None]]:
-    """Each network's name and NETWORK_FIGURES: bytes per second, and counts of TCP; None was not measured."""
-    return [{"name": entry["name"]} | {name: _at(entry, path) for name, path in _NETWORK.items()} for entry in results["networks"] or []]
-
-
-def _at(entry: dict, path: tuple[str, ...]) -> float | None:
-    for key in path[:-1]:
-        entry = entry.get(key) or {}
-    return entry.get(path[-1])
+        cells = [summary.number(counts[c] if counts["expected"] else None, 2) if c == "lostPercent" else str(counts[c]) for c in _FIGURES]
+        yield [entry["name"], *cells, *(summary.number(delay.get(q), 4) for q in QUANTILES)]
 
 
 def networks(results: dict) -> str:
     """Data volume by layer and TCP's retransmissions by network."""
     header = ("Network", "All (B/s)", "Routing", "Ethernet", "IP", "Transport", "Appl.", "TCP retr.", "Spurious", "Dup. ACKs")
     rows = [
-        [str(row["name"]), *(_number(row[name], 0 if name.startswith("tcp") else 1) for name in NETWORK_FIGURES)] for row in network_rows(results)
+        [str(row["name"]), *(summary.number(row[name], 0 if name.startswith("tcp") else 1) for name in summary.NETWORK_FIGURES)]
+        for row in summary.networks(results)
     ]
     return _tabular("l" + "r" * (len(header) - 1), header, rows, results)
-
-
-def _number(value: float | None, decimals: int) -> str:
-    return "" if value is None else f"{value:.{decimals}f}"
-
-
-def _interval(bounds: dict | None, decimals: int) -> str:
-    return f" [{bounds['low']:.{decimals}f}, {bounds['high']:.{decimals}f}]" if bounds else ""
 
 
 def _cell(text: str) -> str:

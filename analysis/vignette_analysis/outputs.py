@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import latex, plots
+from . import latex, plots, summary
 from .analysis import Analysis
 from .figures import QUANTILES
 
@@ -22,7 +22,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
     results = analysis.results
     paths = []
     # One table after another, so that only one of the large ones is in memory.
-    for name, build, times in (("messages", _messages, ("triggered", "sent")), ("deliveries", _deliveries, ("sent", "received", "processed"))):
+    for name, build, times in (("messages", message_table, ("triggered", "sent")), ("deliveries", delivery_table, ("sent", "received", "processed"))):
         paths += _write_table(build(analysis), times, directory / name)
     for name, frame, times in (
         ("stages", analysis.stages, ()),
@@ -74,7 +74,7 @@ def _names(analysis: Analysis) -> pl.DataFrame:
     )
 
 
-def _messages(analysis: Analysis) -> pl.DataFrame:
+def message_table(analysis: Analysis) -> pl.DataFrame:
     """One row per sent message; times are Unix nanoseconds."""
     counts = analysis.deliveries.group_by("message").agg(
         expected=pl.len(), received=pl.col("received").count(), lost=pl.col("received").null_count(), duplicates=pl.col("duplicates").sum()
@@ -97,7 +97,7 @@ def _messages(analysis: Analysis) -> pl.DataFrame:
     )
 
 
-def _deliveries(analysis: Analysis) -> pl.DataFrame:
+def delivery_table(analysis: Analysis) -> pl.DataFrame:
     """One row per expected delivery; times are Unix nanoseconds."""
     names = _names(analysis).select("number", "name")
     joined = (
@@ -135,12 +135,12 @@ def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
 
 
 def _headline(results: dict) -> pl.DataFrame:
-    return pl.DataFrame(latex.headline_rows(results), schema={"figure": pl.String, "value": pl.String}, orient="row")
+    return pl.DataFrame(summary.headline(results), schema={"figure": pl.String, "value": pl.String}, orient="row")
 
 
 def _networks(results: dict) -> pl.DataFrame:
-    schema = {"name": pl.String} | dict.fromkeys(latex.NETWORK_FIGURES, pl.Float64)
-    return pl.DataFrame(latex.network_rows(results), schema=schema)
+    schema = {"name": pl.String} | dict.fromkeys(summary.NETWORK_FIGURES, pl.Float64)
+    return pl.DataFrame(summary.networks(results), schema=schema)
 
 
 def tables(results: dict, plan: dict | None = None) -> str:

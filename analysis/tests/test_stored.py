@@ -1,0 +1,71 @@
+"""Runs that are opened with the results that they have."""
+
+import dataclasses
+import json
+
+import polars as pl
+import pytest
+from lab import UNIT, Lab
+from polars.testing import assert_frame_equal
+from test_fixture import eventful
+
+from vignette_analysis import analyse, outputs
+from vignette_analysis.run import RunError
+from vignette_analysis.stored import load
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """A run with its results, but for the plots, which take longer than all the rest."""
+    monkeypatch.setattr(outputs.plots, "write", lambda *_: [])
+    path = eventful(tmp_path / "run").write()
+    outputs.write(analyse(path), path / "results")
+    return path
+
+
+def test_what_is_loaded_is_what_was_computed(stored):
+    computed, loaded = analyse(stored), load(stored)
+    assert loaded.results == computed.results
+    for field in dataclasses.fields(computed):
+        if field.type is pl.DataFrame:
+            assert_frame_equal(getattr(loaded, field.name), getattr(computed, field.name), categorical_as_str=True)
+    assert_frame_equal(loaded.delivery_table(), computed.delivery_table(), categorical_as_str=True)
+
+
+def test_nothing_is_computed_from_logs(stored):
+    for log in stored.glob("logs/*/*/*"):
+        log.unlink()
+    assert load(stored).results["messages"]["sent"] == 5
+
+
+def test_a_run_that_nobody_sent_in_is_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(outputs.plots, "write", lambda *_: [])
+    path = Lab(tmp_path / "run").node("nor", UNIT).write()
+    outputs.write(analyse(path), path / "results")
+    assert load(path).deliveries.is_empty() and load(path).messages.schema == analyse(path).messages.schema
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("results.json", None, r"results\.json.*analyse\(\)"),
+        ("results.json", "{", r"results\.json.*analyse\(\)"),
+        ("results.json", json.dumps({"schemaVersion": 99}), "schemaVersion 99"),
+        ("deliveries.parquet", None, r"deliveries\.parquet.*analyse\(\)"),
+        ("links.parquet", "nonsense", r"links\.parquet.*analyse\(\)"),
+    ],
+)
+def test_what_lacks_or_is_damaged_is_named(stored, name, content, message):
+    path = stored / "results" / name
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(RunError, match=message):
+        load(stored)
+
+
+def test_a_notebook_shows_figures_and_escapes_names(stored):
+    analysis = load(stored)
+    analysis.results["experiment"] = "<script>alert(1)</script>"
+    shown = analysis._repr_html_()
+    assert "<script" not in shown and "&lt;script&gt;" in shown and "<td>cross</td>" in shown

@@ -1,0 +1,30 @@
+"""An analysis as a notebook shows it."""
+
+from html import escape
+
+from . import summary
+from .figures import QUANTILES
+
+# Groups that are shown; a notebook scrolls, but not for ever.
+MAX_GROUPS = 30
+_COUNTS = {"sent": "sent", "expected": "expected", "received": "received", "lost": "lost", "lostPercent": "lost (%)", "duplicates": "duplicates"}
+
+
+def html(results: dict) -> str:
+    """Headline figures and groups as HTML tables; everything that came from a run is escaped."""
+    groups = results["groups"] or []
+    header = ("group", *_COUNTS.values(), *(f"{q} delay (s)" for q in QUANTILES))
+    more = f"<p>{len(groups) - MAX_GROUPS} more groups are in results['groups'].</p>" if len(groups) > MAX_GROUPS else ""
+    return _table(("figure", "value"), summary.headline(results)) + _table(header, [_group(entry) for entry in groups[:MAX_GROUPS]]) + more
+
+
+def _group(entry: dict) -> tuple[str, ...]:
+    counts, delay = entry["messages"], entry["delaySeconds"] or {}
+    cells = (summary.number(counts[c], 2) if c == "lostPercent" else str(counts[c]) for c in _COUNTS)
+    return (entry["name"], *cells, *(summary.number(delay.get(q), 4) for q in QUANTILES))
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

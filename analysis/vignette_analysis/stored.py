@@ -1,0 +1,63 @@
+"""Opening a run with the results that it has, without computing them again."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import polars as pl
+
+from .analysis import SCHEMA_VERSION, Analysis
+from .run import Run, RunError
+
+FOLDER = "results"
+RESULTS_FILE = "results.json"
+_MESSAGES = ("message", "id", "topic", "triggered", "bytes", "ambiguous", "publisher", "sent")
+_DELIVERIES = ("message", "publisher", "sent", "subscriber", "local", "cross", "received", "duplicates")
+
+
+def load(directory: str | Path) -> Analysis:
+    """Open a downloaded run with its results, from DIRECTORY/run.json and the Parquet files in DIRECTORY/results.
+
+    Raises RunError where one of them is missing or damaged, or of a later version of the platform: `analyse` computes what is
+    missing from the logs.
+    """
+    run = Run.load(Path(directory))
+    folder = run.directory / FOLDER
+    results = _results(folder / RESULTS_FILE)
+    frames = {field.name: _read(folder, field.name) for field in dataclasses.fields(Analysis) if field.type is pl.DataFrame}
+    numbers = pl.DataFrame(
+        {"name": [i.name for i in run.instances], "number": [i.number for i in run.instances]}, schema={"name": pl.Categorical, "number": pl.UInt32}
+    )
+    # Rows are in the order of the numbers that messages had.
+    messages = _numbered(frames["messages"], "publisher", numbers).with_row_index("message")
+    deliveries = _numbered(_numbered(frames["deliveries"], "publisher", numbers), "subscriber", numbers)
+    deliveries = deliveries.join(messages.select("publisher", "id", "message"), on=["publisher", "id"], how="left", maintain_order="left")
+    frames |= {"messages": messages.select(_MESSAGES), "deliveries": deliveries.select(_DELIVERIES)}
+    return Analysis(run=run, results=results, **frames)
+
+
+def _results(path: Path) -> dict:
+    try:
+        results = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: {error}: analyse() computes results from a run's logs") from error
+    version = results.get("schemaVersion")
+    if version != SCHEMA_VERSION:
+        raise RunError(f"{path}: schemaVersion {version}: this program reads {SCHEMA_VERSION}; analyse() computes results anew")
+    return results
+
+
+def _read(folder: Path, name: str) -> pl.DataFrame:
+    """One frame, with its times as Unix nanoseconds."""
+    path = folder / f"{name.replace('_', '-')}.parquet"
+    try:
+        frame = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise RunError(f"{path}: {error}: analyse() computes it from a run's logs") from error
+    return frame.with_columns(pl.col(pl.Datetime).dt.epoch("ns"))
+
+
+def _numbered(frame: pl.DataFrame, column: str, numbers: pl.DataFrame) -> pl.DataFrame:
+    """Put instances' numbers in the place of their names."""
+    named = numbers.rename({"name": column, "number": "_number"})
+    return frame.join(named, on=column, how="left", maintain_order="left").drop(column).rename({"_number": column})

@@ -1,0 +1,59 @@
+"""The figures of a run in the rows that people read, for every form of table: LaTeX, CSV, HTML."""
+
+
+def headline(results: dict) -> list[tuple[str, str]]:
+    """The figures of the whole run as text, one a row: what, value (empty: there is none); units are in the names."""
+    counts, delay = results["messages"], results["delaySeconds"] or {}
+    verdict = results.get("verdict")
+    kept_up = "not judged" if verdict is None else "kept up" if verdict["keptUp"] else f"late {len(verdict['late'])} times"
+    every = next((entry for entry in results["groups"] or [] if entry["name"] == "all"), {})
+    confidence = every.get("confidence") or {}
+    rows = [
+        ("Experiment", results["experiment"]),
+        ("Duration (s)", f"{results['durationSeconds']:.1f}"),
+        ("Emulation", kept_up),
+        ("Messages sent", str(counts["sent"])),
+        ("Deliveries expected", str(counts["expected"])),
+        ("Deliveries received", str(counts["received"])),
+        ("Deliveries lost", str(counts["lost"])),
+        ("Deliveries lost (%)", number(counts["lostPercent"] if counts["expected"] else None, 2) + _interval(confidence.get("lostPercent"), 2)),
+        ("Duplicates", str(counts["duplicates"])),
+    ]
+    names = {"min": "least", "p25": "lower quartile", "median": "median", "p75": "upper quartile", "max": "greatest"}
+    for quantile, name in names.items():
+        interval = _interval(confidence.get("medianSeconds"), 4) if quantile == "median" else ""
+        rows.append((f"Delay, {name} (s)", number(delay.get(quantile), 4) + interval))
+    rows.append(("Gaps in the results", str(len(results["gaps"] or []))))
+    if confidence.get("level"):
+        rows.append(("Level of the intervals (%)", f"{confidence['level'] * 100:g}"))
+    return rows
+
+
+def number(value: float | None, decimals: int) -> str:
+    """A number with so many decimals; nothing for None."""
+    return "" if value is None else f"{value:.{decimals}f}"
+
+
+def _interval(bounds: dict | None, decimals: int) -> str:
+    return f" [{bounds['low']:.{decimals}f}, {bounds['high']:.{decimals}f}]" if bounds else ""
+
+
+# Of a network's results: each figure's name in tables, and where it is.
+_NETWORK = {
+    "bytesPerSecond": ("bytesPerSecond",),
+    "routingBytesPerSecond": ("routingBytesPerSecond",),
+    **{f"{layer}BytesPerSecond": ("byLayer", layer) for layer in ("ethernet", "ip", "transport", "application")},
+    **{f"tcp{key[0].upper()}{key[1:]}": ("tcp", key) for key in ("retransmissions", "spurious", "duplicateAcks")},
+}
+NETWORK_FIGURES = tuple(_NETWORK)
+
+
+def networks(results: dict) -> list[dict[str, str | float | None]]:
+    """Each network's name and NETWORK_FIGURES: bytes per second, and counts of TCP; None was not measured."""
+    return [{"name": entry["name"]} | {name: _at(entry, path) for name, path in _NETWORK.items()} for entry in results["networks"] or []]
+
+
+def _at(entry: dict, path: tuple[str, ...]) -> float | None:
+    for key in path[:-1]:
+        entry = entry.get(key) or {}
+    return entry.get(path[-1])
