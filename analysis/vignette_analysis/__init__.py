@@ -9,5 +9,6 @@ In a notebook, on a downloaded run::
 """
 
 from .analysis import Analysis, analyse
+from .comparison import Comparison, compare
 
-__all__ = ["Analysis", "analyse"]
+__all__ = ["Analysis", "Comparison", "analyse", "compare"]

@@ -1,13 +1,14 @@
-"""python3 -m vignette_analysis analyse (--server URL --run UID [--token-file F] | --directory DIR)"""
+"""python3 -m vignette_analysis analyse (--server URL --run UID [--token-file F] | --directory DIR), or compare, or serve"""
 
 import argparse
 import sys
 import tempfile
 from pathlib import Path
 
-from . import outputs, plots
+from . import outputs, plots, serve
 from .analysis import Analysis, analyse
 from .archive import Archive
+from .comparison import command as comparison
 from .run import RunError
 
 
@@ -15,28 +16,36 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
-        if options.directory:
-            _analyse(options.directory, options.out or options.directory / "results")
-        elif options.server and options.run:
-            _analyse_archived(options)
-        else:
-            print("give --directory, or --server and --run", file=sys.stderr)
-            return 2
+        return options.execute(options) or 0
     except (RunError, OSError) as error:
         print(f"analysis: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="vignette_analysis")
-    command = parser.add_subparsers(required=True).add_parser("analyse", help="compute a run's results")
+    commands = parser.add_subparsers(required=True)
+    comparison.add(commands)
+    serve.add(commands)
+    command = commands.add_parser("analyse", help="compute a run's results")
     command.add_argument("--server", help="base URL of the server")
     command.add_argument("--run", help="UID of the run")
     command.add_argument("--token-file", type=Path, help="file with the token for the server")
     command.add_argument("--directory", type=Path, help="a downloaded run, in place of --server")
     command.add_argument("--out", type=Path, help="folder for the results; by default results/ of --directory")
+    command.set_defaults(execute=_analyse_any)
     return parser
+
+
+def _analyse_any(options: argparse.Namespace) -> int:
+    if options.directory:
+        _analyse(options.directory, options.out or options.directory / "results")
+    elif options.server and options.run:
+        _analyse_archived(options)
+    else:
+        print("give --directory, or --server and --run", file=sys.stderr)
+        return 2
+    return 0
 
 
 def _analyse_archived(options: argparse.Namespace) -> None:

@@ -1,0 +1,313 @@
+"""Comparisons of runs: conditions and labels, the tables, the differences, and every form."""
+
+import json
+import re
+import time
+from xml.etree import ElementTree
+
+import numpy as np
+import polars as pl
+import pytest
+from lab import BFT, PICTURE, SECOND, Lab
+
+from vignette_analysis import analyse, compare, outputs
+from vignette_analysis.__main__ import main
+from vignette_analysis.comparison import labels, rendering
+from vignette_analysis.comparison.loading import Loaded
+from vignette_analysis.run import RunError
+
+
+def link(delay: str, **more) -> dict:
+    return {"name": "wan", "subnet": "198.18.9.0/24", "link": {"delay": delay} | more}
+
+
+def run(directory, uid: str, delay_ms: int, seed: int = 1, count: int = 60, lose: int = 0, **plan) -> Lab:
+    """A run whose delays are that of its link and something random, and of whose messages every lose-th is lost."""
+    lab = Lab(directory / uid)
+    lab.node("nor", BFT).node("prt", PICTURE)
+    for second in range(-1, 62, 2):
+        lab.sample("nor", float(second), 100 * max(second, 0)).sample("prt", float(second), 0)
+    for node, app, instance in (("nor", "bft", "nor/bft"), ("prt", "picture", "prt/picture")):
+        lab.agent(node, app, "started", 0, instance=instance, latenessSeconds=0.001)
+    random = np.random.default_rng(seed)
+    for i in range(count):
+        at = i * 50 * SECOND // count
+        lab.event("nor/bft", "sent", at, f"m{i}", "/nor/bft")
+        if not lose or i % lose:
+            lab.event("prt/picture", "received", at + delay_ms * 10**6 + int(random.exponential(4e6)), f"m{i}", "/nor/bft")
+    spec = {"duration": "1m", "seed": seed, "networks": [link(f"{delay_ms}ms")], "apps": list(lab.apps.values()), "nodes": []}
+    lab.plan |= {"uid": uid, "name": plan.pop("name", f"run-{uid}"), "spec": spec | plan.pop("spec", {})} | plan
+    return lab
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Two runs whose links differ by 40 ms, of which the second loses every tenth message."""
+    return [run(tmp_path, "one", 5).write(), run(tmp_path, "two", 45, seed=2, lose=10).write()]
+
+
+def write_results(folder) -> None:
+    """What a comparison reads of the results, without plots."""
+    analysis = analyse(folder)
+    (folder / "results").mkdir()
+    (folder / "results" / "results.json").write_text(json.dumps(analysis.results))
+    outputs._write_table(outputs.delivery_table(analysis), ("sent", "received"), folder / "results" / "deliveries")
+
+
+def pair(comparison, group: str = "all") -> dict:
+    found = next(g for g in comparison.results["groups"] if g["name"] == group)
+    assert len(found["differences"]) == 1
+    return found["differences"][0]
+
+
+def test_the_shift_is_the_difference_of_the_links_and_the_loss_that_of_the_losses(two):
+    found = pair(compare(two))
+    shift, delta = found["delay"]["shiftSeconds"], found["delay"]["cliffsDelta"]
+    assert shift["low"] < 0.040 < shift["high"] and shift["high"] - shift["low"] < 0.006
+    assert delta["estimate"] == 1 and found["delay"]["brunnerMunzel"]["pHolm"] < 1e-6 and found["delay"]["mannWhitney"]["pHolm"] < 1e-6
+    assert found["loss"]["percentagePoints"]["estimate"] == pytest.approx(10) and found["loss"]["percentagePoints"]["low"] > 0
+
+
+def test_labels_name_what_differs(two):
+    comparison = compare(two)
+    assert [r["label"] for r in comparison.results["runs"]] == ["delay=5ms", "delay=45ms"]
+    assert comparison.results["fields"] == [{"field": "networks.wan.link.delay", "values": ["5ms", "45ms"]}]
+
+
+def test_the_figures_are_those_of_each_runs_results(two):
+    rows = compare(two).results["groups"][0]["runs"]
+    for folder, row in zip(two, rows, strict=True):
+        results = analyse(folder).results
+        assert (row["messages"], row["delaySeconds"]) == (results["messages"], results["delaySeconds"])
+        assert row["confidence"]["lostPercent"]["low"] <= results["messages"]["lostPercent"] <= row["confidence"]["lostPercent"]["high"]
+        assert row["confidence"]["medianSeconds"]["low"] < results["delaySeconds"]["median"] < row["confidence"]["medianSeconds"]["high"]
+
+
+def test_folders_with_results_analyses_and_folders_without_give_the_same(two):
+    plain = compare(two).results
+    assert compare([analyse(folder) for folder in two]).results == plain
+    for folder in two:
+        write_results(folder)
+    assert compare(two).results == plain
+
+
+def test_the_order_of_runs_turns_the_signs_only(two):
+    forth, back = pair(compare(two)), pair(compare(two[::-1]))
+    assert forth["delay"]["shiftSeconds"]["estimate"] == pytest.approx(-back["delay"]["shiftSeconds"]["estimate"])
+    assert forth["loss"]["percentagePoints"]["low"] == pytest.approx(-back["loss"]["percentagePoints"]["high"])
+    assert forth["delay"]["brunnerMunzel"]["p"] == pytest.approx(back["delay"]["brunnerMunzel"]["p"])
+
+
+def test_repeats_with_other_seeds_are_one_condition_with_the_run_as_the_unit(tmp_path):
+    runs = [run(tmp_path, f"a{s}", 5, seed=s).write() for s in (1, 2, 3)] + [run(tmp_path, f"b{s}", 45, seed=s).write() for s in (4, 5, 6)]
+    comparison = compare(runs)
+    assert [c["unit"] for c in comparison.results["conditions"]] == ["run", "run"]
+    assert [r["label"] for r in comparison.results["runs"]][:2] == ["delay=5ms #1", "delay=5ms #2"]
+    found = pair(comparison)
+    assert [u["count"] for u in found["delay"]["units"]] == [3, 3]
+    # Three runs of each bear no smaller p than 1 of the 20 ways to choose them, on either side.
+    assert found["delay"]["brunnerMunzel"]["p"] == pytest.approx(0.1)
+    pooled = comparison.results["groups"][0]["conditions"][0]
+    assert (pooled["runs"], pooled["messages"]["sent"]) == (3, 180)
+    assert "(3 runs)" in comparison.text()
+
+
+def test_repeats_alone_are_one_condition_unless_each_run_is_asked_for(tmp_path):
+    runs = [run(tmp_path, uid, 5, seed=seed, name="same").write() for seed, uid in enumerate(("u1", "u2"))]
+    assert compare(runs).results["groups"][0]["differences"] is None
+    each = compare(runs, by="run")
+    assert [r["label"] for r in each.results["runs"]] == ["same@u1", "same@u2"] and abs(pair(each)["delay"]["shiftSeconds"]["estimate"]) < 0.003
+
+
+def test_a_field_pools_what_else_differs_and_says_so(tmp_path):
+    def spec(loss: str, delay: int) -> dict:
+        return {"networks": [link(f"{delay}ms", loss=loss)]}
+
+    runs = [run(tmp_path, f"{d}-{i}", d, spec=spec(loss, d)).write() for d in (5, 45) for i, loss in enumerate(("0%", "1%"))]
+    comparison = compare(runs, by="delay")
+    assert [c["label"] for c in comparison.results["conditions"]] == ["delay=5ms", "delay=45ms"]
+    assert {"what": "pooled", "reason": "runs of one condition differ in networks.wan.link.loss"} in comparison.results["gaps"]
+    with pytest.raises(
+        RunError, match=r"by 'colour': no field of that name differs.*want run, or one of.*networks.wan.link.delay, networks.wan.link.loss"
+    ):
+        compare(runs, by="colour")
+
+
+def loaded(spec: dict, **plan) -> Loaded:
+    return Loaded({"uid": json.dumps([spec, plan])[-40:], "name": plan.pop("name", "x"), "spec": spec} | plan, {}, pl.DataFrame())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "want"),
+    [
+        ({"apps": [{"name": "b", "mosquitto": {"bridges": []}}]}, {"apps": [{"name": "b", "rabbitmq": {}}]}, ["b=mosquitto", "b=rabbitmq"]),
+        (
+            {"apps": [{"name": "a", "publisher": {"period": "2s"}}]},
+            {"apps": [{"name": "a", "publisher": {"period": "10s"}}]},
+            ["period=2s", "period=10s"],
+        ),
+        ({"networks": [{"name": "w", "waveform": "lan"}]}, {"networks": [{"name": "w", "waveform": "satcom"}]}, ["waveform=lan", "waveform=satcom"]),
+        (
+            {"apps": [{"name": n, "publisher": {"period": p}} for n, p in (("a", "1s"), ("b", "2s"))]},
+            {"apps": [{"name": n, "publisher": {"period": p}} for n, p in (("a", "3s"), ("b", "4s"))]},
+            ["a.publisher.period=1s, b.publisher.period=2s", "a.publisher.period=3s, b.publisher.period=4s"],
+        ),
+        ({"duration": "1m"}, {}, ["duration=1m", "duration=-"]),
+        ({"timeline": [{"at": "1m", "start": ["a-long-name"]}]}, {"timeline": []}, ["one", "two"]),
+    ],
+)
+def test_labels(first, second, want):
+    waveforms = [{"lan": {"link": {"delay": "1ms"}}}, {"satcom": {"link": {"delay": "550ms"}}}] if "networks" in first else [{}, {}]
+    runs = [loaded(spec, name=name, waveforms=w) for spec, name, w in zip((first, second), ("one", "two"), waveforms, strict=True)]
+    assert labels.name(runs).labels == want
+
+
+def test_a_waveform_that_was_changed_between_runs_is_a_difference():
+    spec = {"networks": [{"name": "w", "waveform": "lan"}]}
+    runs = [loaded(spec, waveforms={"lan": {"link": {"delay": delay}}}) for delay in ("1ms", "2ms")]
+    assert labels.name(runs).labels == ["delay=1ms", "delay=2ms"]
+
+
+def test_seeds_and_housekeeping_are_no_differences():
+    runs = [loaded({"seed": s, "collect": {"x": s}, "networks": [{"name": "w", "subnet": f"198.18.{s}.0/24"}]}) for s in (1, 2)]
+    assert labels.name(runs).conditions == [0, 0]
+
+
+def test_late_unjudged_and_incomplete_runs_are_marked_in_every_table(tmp_path):
+    late = run(tmp_path, "late", 5)
+    late.agent("nor", "bft", "started", 1, instance="nor/bft", latenessSeconds=5.0)
+    untold = run(tmp_path, "untold", 45)
+    untold.logs = {name: lines for name, lines in untold.logs.items() if not name.startswith("radio/")}
+    torn = run(tmp_path, "torn", 85)
+    torn.log_of("nor/bft").append("{")
+    comparison = compare([late.write(), untold.write(), torn.write(), run(tmp_path, "good", 125).write()])
+    for title, header, rows in rendering.tables(comparison.results):
+        cells = [cell for row in rows for cell in row] if title != "What differs" else []
+        for label in ("delay=5ms", "delay=45ms", "delay=85ms"):
+            assert label not in cells, f"{label} is not marked in {title}: {header}"
+            assert f"{label} *" in cells or title == "What differs"
+    text = comparison.text()
+    assert "LATE" in text and "not judged" in text and "kept up, INCOMPLETE" in text and "delay=125ms  " in text
+    told = {gap["what"] for gap in comparison.results["gaps"]}
+    assert {"verdict of run-late@late", "verdict of run-untold@untold", "incomplete run-torn@torn"} <= told
+
+
+def test_what_one_run_lacks_is_null_and_said(tmp_path):
+    other = run(tmp_path, "b", 45)
+    other.nodes[0]["group"] = "allies"
+    other.logs = {name: lines for name, lines in other.logs.items() if not name.startswith("radio/")}
+    comparison = compare([run(tmp_path, "a", 5).write(), other.write()])
+    groups = {g["name"]: g for g in comparison.results["groups"]}
+    assert groups["nor"]["runs"][1]["messages"] is None and groups["nor"]["differences"][0]["delay"] is None
+    assert comparison.results["networks"] == [
+        {"name": "wan", "runs": [{"label": "delay=5ms", "bytesPerSecond": pytest.approx(98, abs=5)}, {"label": "delay=45ms", "bytesPerSecond": None}]}
+    ]
+    told = {(gap["what"], gap["reason"]) for gap in comparison.results["gaps"]}
+    assert ("group nor", "delay=45ms has no such group") in told and ("bytesPerSecond of wan", "delay=45ms does not have it") in told
+
+
+def test_runs_without_a_delivery_are_compared_by_what_there_is(tmp_path):
+    comparison = compare([run(tmp_path, "a", 5).write(), run(tmp_path, "b", 45, lose=1).write(), run(tmp_path, "c", 85, count=0).write()])
+    differences = comparison.results["groups"][0]["differences"]
+    assert [d["delay"] for d in differences] == [None] * 3
+    assert differences[0]["loss"]["percentagePoints"]["estimate"] == 100 and differences[1]["loss"] is None
+    for form in rendering.FORMS:
+        assert comparison.render(form)
+
+
+def test_messages_that_drift_are_cut_into_fewer_blocks(tmp_path):
+    def blocks(delays) -> int:
+        sent = np.arange(len(delays))
+        frame = pl.DataFrame({"publisher": "p", "group": "g", "sent": sent, "delay": delays, "local": False, "cross": True})
+        return int(Loaded({}, {}, frame).blocks.max()) + 1
+
+    random = np.random.default_rng(5)
+    assert blocks(random.integers(0, 10**9, 3200)) == 32
+    slow = np.repeat(random.integers(0, 10**9, 16), 200)
+    assert blocks(slow + random.integers(0, 10**7, 3200)) <= 16
+
+
+@pytest.mark.parametrize(
+    ("prepare", "says"),
+    [
+        (lambda folders: folders[:1], "1 runs: a comparison takes 2 to 50"),
+        (lambda folders: [folders[0], folders[0]], "run one is there twice"),
+        (lambda folders: [folders[0], folders[0] / "nowhere"], "without the plan nothing can be analysed"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(two, prepare, says):
+    with pytest.raises(RunError, match=says):
+        compare(prepare(two))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("results.json", b"[]", "schemaVersion is None"),
+        ("results.json", b'{"schemaVersion": 99}', "schemaVersion is 99; this program reads 1"),
+        ("results.json", b"{", "analyse --directory"),
+        ("deliveries.parquet", b"PAR1 no table PAR1", "without it nothing can be compared"),
+        ("deliveries.parquet", None, "without it nothing can be compared"),
+    ],
+)
+def test_results_that_are_not_what_they_should_be_are_refused(two, name, content, says):
+    write_results(two[0])
+    if content is None:
+        pl.DataFrame({"x": [1]}).write_parquet(two[0] / "results" / name)
+    else:
+        (two[0] / "results" / name).write_bytes(content)
+    with pytest.raises(RunError, match=says):
+        compare(two)
+
+
+def test_every_form_is_written_and_the_same_every_time(two, tmp_path):
+    first, second = compare(two).write(tmp_path / "a"), compare(two).write(tmp_path / "b")
+    assert [p.name for p in first] == [f"comparison.{e}" for e in ("txt", "json", "csv", "tex", "html")]
+    for a, b in zip(first, second, strict=True):
+        assert a.read_bytes() == b.read_bytes(), a.name
+    assert json.loads(first[1].read_text())["schemaVersion"] == 1
+    table = pl.read_csv(first[2])
+    assert table.filter(pl.col("group") == "all")["sent"].to_list() == [60, 60] and "kept up" in table["emulation"]
+    tex = first[3].read_text()
+    assert tex.count(r"\begin{table}") == tex.count(r"\end{table}") > 2 and "delay=45ms & 60 & 60 & 54 & 6 & 10.00 " in tex and r"\toprule" in tex
+    columns = [len(found) for found in re.findall(r"begin\{tabular\}\{(\w+)\}", tex)]
+    bodies = re.findall(r"\\toprule(.*?)\\bottomrule", tex, re.DOTALL)
+    for count, body in zip(columns, bodies, strict=True):
+        assert {line.replace(r"\&", "").count("&") + 1 for line in body.splitlines() if line.endswith(r"\\")} == {count}
+
+
+def test_the_page_needs_nothing_else_and_shows_names_as_text(tmp_path):
+    evil = "<script>alert(1)</script>"
+    runs = [run(tmp_path, "a", 5, spec={"networks": [link(evil)]}).write(), run(tmp_path, "b", 45).write()]
+    page = compare(runs).render("html")
+    assert evil not in page and "&lt;script&gt;" in page and "default-src &#39;none&#39;" not in page
+    assert not re.search(r"(src|href)=\"(?!#)", page) and "@import" not in page and len(page) < 200_000
+    drawing = page[page.index("<svg") : page.index("</svg>") + 6]
+    assert ElementTree.fromstring(drawing).tag.endswith("svg") and "Group cross" in drawing
+
+
+def test_the_command_compares_folders(two, tmp_path, capsys):
+    assert main(["compare", *map(str, two), "--format", "json", "--out", str(tmp_path / "out")]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["label"] == "delay=5ms"
+    assert (tmp_path / "out" / "comparison.html").exists()
+    assert main(["compare", *map(str, two), "--by", "colour"]) == 1 and "by 'colour'" in capsys.readouterr().err
+    assert main(["compare"]) == 2
+
+
+def test_a_million_deliveries_in_ten_runs_take_seconds():
+    random = np.random.default_rng(6)
+    each = 100_000
+    runs = []
+    for i in range(10):
+        sent = np.arange(each) * 10**6
+        frame = pl.DataFrame({"publisher": "p", "group": "g", "sent": sent, "delay": (random.lognormal(0, 1, each) * (i + 1) * 1e6).astype(int)})
+        runs.append(frame.with_columns(local=pl.lit(False), cross=pl.lit(True)))
+    from vignette_analysis.comparison import effects
+
+    begin = time.process_time()
+    samples = [effects.Sample.of(r["delay"].to_numpy(), Loaded({}, {}, r).blocks) for r in runs]
+    for a in range(10):
+        for b in range(a):
+            effects.shift(samples[a], samples[b])
+            effects.brunner_munzel(samples[a], samples[b])
+    assert time.process_time() - begin < 15

@@ -1,0 +1,126 @@
+"""What differs between the specs of runs, which of them are repeats, and what to call them."""
+
+import json
+from dataclasses import dataclass
+
+from ..run import RunError
+from .loading import Loaded
+
+# Fields of a spec that say nothing about what is measured: seeds make repeats, and the rest is housekeeping.
+INDIFFERENT = ("seed", "stop", "ttlAfterFinished", "collect")
+# Values and labels up to these lengths are written; longer ones are replaced by the experiments' names.
+MAX_VALUE, MAX_LABEL = 24, 48
+ABSENT = "-"
+# --by RUN compares each run with each other, repeats or not.
+EACH_RUN = "run"
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The conditions of a comparison."""
+
+    # Fields that differ, each with its value in every run.
+    differences: dict[str, list[str]]
+    # The condition of every run, by its place among the labels.
+    conditions: list[int]
+    # The label of every condition.
+    labels: list[str]
+    # What was pooled although it differs: nothing, unless a field was asked for.
+    pooled: list[str]
+
+
+def name(runs: list[Loaded], by: str | None = None) -> Naming:
+    """Find out what differs, and sort the runs into conditions: by all that differs, or by one field."""
+    differences = _differences([_fields(run) for run in runs])
+    if by == EACH_RUN:
+        return Naming(differences, list(range(len(runs))), _unique(runs, [run.name for run in runs]), [])
+    chosen = _chosen(differences, by)
+    keys = [tuple(differences[field][i] for field in chosen) for i in range(len(runs))]
+    order = list(dict.fromkeys(keys))
+    conditions = [order.index(key) for key in keys]
+    firsts = [runs[keys.index(key)] for key in order]
+    labels = _written(chosen, order) if len(order) > 1 else [firsts[0].name]
+    return Naming(differences, conditions, labels or _unique(firsts, [run.name for run in firsts]), _pooled(differences, conditions, chosen))
+
+
+def _chosen(differences: dict[str, list[str]], by: str | None) -> list[str]:
+    if by is None:
+        return list(differences)
+    chosen = [field for field in differences if field == by or field.endswith(f".{by}")]
+    if not chosen:
+        known = ", ".join(differences) or "nothing"
+        raise RunError(f"by {by!r}: no field of that name differs between the runs; want {EACH_RUN}, or one of those that differ: {known}")
+    return chosen
+
+
+def _fields(run: Loaded) -> dict[str, str]:
+    """Every field of the spec, by its path."""
+    spec = {key: value for key, value in run.plan.get("spec", {}).items() if key not in INDIFFERENT}
+    fields: dict[str, str] = {}
+    _flatten("", spec, fields)
+    _flatten("waveforms", run.plan.get("waveforms") or {}, fields)
+    if run.plan.get("scenario"):
+        fields["scenario.digest"] = run.plan["scenario"].get("digest", "")
+    for file in run.plan.get("configMaps") or []:
+        fields[f"configMaps.{file['name']}.{file['key']}"] = file.get("sha256", "")
+    if run.plan.get("liveChanges"):
+        fields["liveChanges"] = json.dumps(run.plan["liveChanges"], sort_keys=True)
+    return fields
+
+
+def _flatten(path: str, value: object, fields: dict[str, str]) -> None:
+    if isinstance(value, list) and value and all(isinstance(v, dict) and "name" in v for v in value):
+        value = {v["name"]: {k: w for k, w in v.items() if k != "name"} for v in value}
+    if not isinstance(value, dict):
+        fields[path] = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        return
+    if path.count(".") == 1 and path.startswith("apps."):
+        # What an app is, is the name of a field: publisher, mosquitto, image and others.
+        fields[path] = "+".join(sorted(key for key, part in value.items() if isinstance(part, dict))) or "image"
+    for key, part in value.items():
+        if not path.startswith("networks.") or key != "subnet":
+            _flatten(f"{path}.{key}" if path else key, part, fields)
+
+
+def _differences(runs: list[dict[str, str]]) -> dict[str, list[str]]:
+    paths = list(dict.fromkeys(path for fields in runs for path in fields))
+    values = {path: [fields.get(path, ABSENT) for fields in runs] for path in paths}
+    differing = {path: some for path, some in values.items() if len(set(some)) > 1}
+    return {path: some for path, some in differing.items() if not _follows(path, differing, runs)}
+
+
+def _follows(path: str, differing: dict[str, list[str]], runs: list[dict[str, str]]) -> bool:
+    """Tell whether a field differs only because another one does: parts of another kind of app, or of another waveform."""
+    parts = path.split(".")
+    if parts[0] == "waveforms":
+        return not all(any(p.startswith(f"waveforms.{parts[1]}.") for p in fields) for fields in runs)
+    if path == "scenario.digest":
+        return "scenario.ref" in differing
+    return parts[0] == "apps" and len(parts) > 2 and ".".join(parts[:2]) in differing
+
+
+def _written(fields: list[str], values: list[tuple[str, ...]]) -> list[str] | None:
+    """Labels made of the values; None where these do not fit."""
+    if any(len(value) > MAX_VALUE for key in values for value in key):
+        return None
+    names = [_short(field, fields) for field in fields]
+    labels = [", ".join(f"{name}={value}" for name, value in zip(names, key, strict=True)) for key in values]
+    return labels if all(len(label) <= MAX_LABEL for label in labels) else None
+
+
+def _short(field: str, among: list[str]) -> str:
+    """The shortest end of a path that no other path has."""
+    parts = field.split(".")
+    ends = (".".join(parts[-n:]) for n in range(1, len(parts)))
+    return next((end for end in ends if sum(f == end or f.endswith(f".{end}") for f in among) == 1), field)
+
+
+def _unique(runs: list[Loaded], labels: list[str]) -> list[str]:
+    return [f"{label}@{run.uid[:8]}" if labels.count(label) > 1 else label for run, label in zip(runs, labels, strict=True)]
+
+
+def _pooled(differences: dict[str, list[str]], conditions: list[int], chosen: list[str]) -> list[str]:
+    def varies(values: list[str]) -> bool:
+        return len(set(zip(conditions, values, strict=True))) > len(set(conditions))
+
+    return [field for field, values in differences.items() if field not in chosen and varies(values)]

@@ -1,0 +1,179 @@
+"""python3 -m vignette_analysis serve: compares archived runs for the server, over a Unix socket beside it.
+
+GET /compare?run=NAMESPACE/NAME/UID&run=…&format=FORM[&by=FIELD] is answered with the comparison; or with JSON, {"error": why}:
+400 and 422 for what is asked and for runs that cannot be compared, 429 where too many wait, 504 after the time limit, 507
+where the memory does not suffice. Every comparison is a process of its own, one at a time, so that it can be ended and
+harms nothing else. Runs' results are written by pods of their teams: what is read here is not trusted.
+"""
+
+import argparse
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingUnixStreamServer
+from urllib.parse import parse_qs, urlsplit
+
+from .comparison.comparing import MAX_RUNS
+from .comparison.rendering import FORMS
+
+# Comparisons that may wait for the one that runs.
+MAX_WAITING = 4
+CONTENT_TYPES = {"text": "text/plain", "json": "application/json", "csv": "text/csv", "latex": "application/x-tex", "html": "text/html"}
+# Names in Kubernetes; a UID may be anything of these characters, too.
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+_MAX_FIELD = 200
+_PAGE_BYTES = 4096
+
+
+class RefusedError(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: int, reason: str):
+        super().__init__(reason)
+        self.status = status
+
+
+def add(commands) -> None:
+    """Add the command to a program's commands."""
+    command = commands.add_parser("serve", help="compare archived runs for the server")
+    command.add_argument("--socket", type=Path, required=True, help="Unix socket to listen at")
+    command.add_argument("--archive", type=Path, required=True, help="folder of the archive")
+    command.add_argument("--timeout", type=float, default=100.0, help="longest time in seconds that a comparison may take, with its wait")
+    command.add_argument("--memory", type=int, default=1 << 30, help="most bytes that a comparison may have in memory")
+    command.set_defaults(execute=_execute)
+
+
+def _execute(options: argparse.Namespace) -> None:
+    options.socket.unlink(missing_ok=True)
+    with Server(options.socket, options.archive, options.timeout, options.memory) as server:
+        print(f"serving comparisons of {options.archive} at {options.socket}", flush=True)
+        server.serve_forever()
+
+
+class Server(ThreadingUnixStreamServer):
+    """Answers comparisons, one after another."""
+
+    daemon_threads = True
+    request_queue_size = 16
+
+    def __init__(self, socket: Path, archive: Path, timeout_seconds: float, memory_bytes: int):
+        super().__init__(str(socket), _Handler)
+        self.archive = archive.resolve()
+        self.timeout_seconds, self.memory_bytes = timeout_seconds, memory_bytes
+        self.places = threading.BoundedSemaphore(MAX_WAITING + 1)
+        self.turn = threading.Lock()
+
+    def compare(self, query: str) -> tuple[str, bytes]:
+        """Compare what a query asks for; the form and the text."""
+        arguments, form = self._arguments(query)
+        if not self.places.acquire(blocking=False):
+            raise RefusedError(429, f"{MAX_WAITING} comparisons are waiting already: try again later")
+        deadline = time.monotonic() + self.timeout_seconds
+        try:
+            if not self.turn.acquire(timeout=self.timeout_seconds):
+                raise RefusedError(504, f"other comparisons took all of {self.timeout_seconds:g} s: try again later")
+            try:
+                return form, self._run(arguments, deadline)
+            finally:
+                self.turn.release()
+        finally:
+            self.places.release()
+
+    def _arguments(self, query: str) -> tuple[list[str], str]:
+        asked = parse_qs(query, keep_blank_values=True)
+        form, by = asked.get("format", ["json"])[0], asked.get("by", [""])[0]
+        if form not in FORMS:
+            raise RefusedError(400, f"format {form!r}: want one of {', '.join(FORMS)}")
+        if len(by) > _MAX_FIELD or not by.isprintable():
+            raise RefusedError(400, f"by: want the name of a field, of {_MAX_FIELD} characters at most")
+        runs = asked.get("run", [])
+        if not 2 <= len(runs) <= MAX_RUNS:
+            raise RefusedError(400, f"{len(runs)} runs: a comparison takes 2 to {MAX_RUNS}")
+        folders = [str(self._folder(run)) for run in runs]
+        return [*folders, f"--format={form}", *([f"--by={by}"] if by else [])], form
+
+    def _folder(self, run: str) -> Path:
+        parts = run.split("/")
+        if len(parts) != 3 or not all(_NAME.fullmatch(part) for part in parts):
+            raise RefusedError(400, f"run {run!r}: want NAMESPACE/NAME/UID")
+        folder = self.archive.joinpath(*parts)
+        if folder.resolve() != folder or not folder.is_dir():
+            raise RefusedError(422, f"run {run}: the archive has no such folder")
+        if not (folder / "results" / "results.json").is_file():
+            raise RefusedError(422, f"run {run} has no results yet: it must have been analysed")
+        return folder
+
+    def _run(self, arguments: list[str], deadline: float) -> bytes:
+        command = [sys.executable, "-m", "vignette_analysis", "compare", *arguments]
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as problems:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=problems)
+            try:
+                self._watch(process, deadline)
+            finally:
+                process.kill()
+                process.wait()
+            for file in (out, problems):
+                file.seek(0)
+            if process.returncode:
+                said = problems.read()[-4096:].decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
+                raise RefusedError(422, said[-1].removeprefix("analysis: ").replace(f"{self.archive}/", ""))
+            return out.read()
+
+    def _watch(self, process: subprocess.Popen, deadline: float) -> None:
+        """Wait until the process has ended, or has used up its time or memory."""
+        while process.poll() is None:
+            if time.monotonic() > deadline:
+                raise RefusedError(
+                    504, f"the comparison took more than {self.timeout_seconds:g} s: compare fewer runs, or download them and use vignette_analysis"
+                )
+            if _resident_bytes(process.pid) > self.memory_bytes:
+                limit = f"{self.memory_bytes >> 20} MiB (server.analysis.memory)"
+                raise RefusedError(
+                    507, f"the comparison needs more memory than {limit}: compare fewer runs, or download them and use vignette_analysis"
+                )
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.05)
+
+
+def _resident_bytes(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    except (OSError, IndexError):
+        return 0  # it has just ended
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Server
+    protocol_version = "HTTP/1.1"
+    # A client that does not finish its request is given up.
+    timeout = 10
+
+    def do_GET(self) -> None:
+        address = urlsplit(self.path)
+        try:
+            if address.path == "/healthz":
+                self._answer(200, "text/plain", b"ok\n")
+            elif address.path == "/compare":
+                form, text = self.server.compare(address.query)
+                self._answer(200, CONTENT_TYPES[form], text)
+            else:
+                raise RefusedError(404, f"{address.path}: want /compare")
+        except RefusedError as refused:
+            self._answer(refused.status, "application/json", json.dumps({"error": str(refused)}).encode())
+
+    def _answer(self, status: int, kind: str, text: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind if kind == "application/json" else f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def address_string(self) -> str:
+        return "server"  # a Unix socket has no addresses
