@@ -35,13 +35,17 @@ class Lab:
             if app.get("kind") == "image":
                 planned["subscriptions"] = app.get("topics")
                 spec |= {"image": "i", "command": ["x"], "subscribes": app.get("topics"), "protocol": app.get("protocol", "")}
+            elif app.get("kind") == "mgen" or app.get("script"):
+                planned |= {"subscriptions": app.get("topics"), "publishes": bool(app.get("script"))}
+                planned["senders"] = [f"{name}/{app['name']}/{flow}" for flow in app.get("flows", [])]
+                spec |= {"mgen": {"script": "…"}} if app.get("kind") == "mgen" else {"script": {"protocol": "mqtt", "to": "broker"}}
             elif "topics" in app:
                 planned["subscriptions"] = app["topics"]
                 spec["subscriber"] = {"protocol": app.get("protocol", "mqtt"), "topics": app["topics"]} | ({"to": app["to"]} if "to" in app else {})
             self.apps[app["name"]] = spec
             node_apps.append(planned)
             self.logs[f"logs/{name}/{app['name']}/agent.jsonl"] = []
-            if planned["kind"] in ("traffic", "image"):
+            if planned["kind"] in ("traffic", "image", "mgen"):
                 for i in range(count):
                     self.logs[f"logs/{name}/{app['name']}/messages-{i + 1}.jsonl"] = []
         self.nodes.append(
@@ -52,7 +56,9 @@ class Lab:
     def log_of(self, instance: str) -> list[str]:
         """The message log of an instance."""
         node, app, *number = instance.split("/")
-        return self.logs[f"logs/{node}/{app}/messages-{number[0] if number else 1}.jsonl"]
+        planned = next((a for n in self.nodes for a in n["apps"] if n["name"] == node and a["name"] == app), {})
+        shared = instance in planned.get("senders", [])  # several names of one process
+        return self.logs[f"logs/{node}/{app}/messages-{1 if shared or not number else number[0]}.jsonl"]
 
     def event(self, instance: str, status: str, at: float | int, id: str, topic: str | None = None, **more) -> "Lab":
         """Add an event; an integer time is nanoseconds after T0, a float seconds."""

@@ -70,7 +70,8 @@ class _Subscriptions:
 
     def to(self, publisher: Instance, topic: str) -> Iterator[Instance]:
         for subscriber in self._subscribers:
-            if subscriber.number != publisher.number and self._covers(subscriber.subscriptions, topic) and _speak_the_same(publisher, subscriber):
+            other = subscriber.message_log != publisher.message_log  # one process may have several names
+            if other and self._covers(subscriber.subscriptions, topic) and _speak_the_same(publisher, subscriber):
                 yield subscriber
 
     def _covers(self, filters: tuple[str, ...], topic: str) -> bool:

@@ -26,7 +26,7 @@ def read_events(run: Run, gaps: Gaps) -> pl.DataFrame:
         missing = not (run.directory / instance.message_log).exists()
         covered = gaps.names(f"log {instance.message_log}") or gaps.names(f"logs of {instance.node}/{instance.app}")
         # Of an app of the user's own no log is known to lack, unless it is said to receive.
-        logs = instance.kind == "traffic" or (instance.kind == "image" and instance.subscriptions)
+        logs = instance.kind in ("traffic", "mgen") or (instance.kind == "image" and instance.subscriptions)
         if missing and logs and not covered:
             gaps.add(f"log {instance.message_log}", "the archive has no such file", instance.node)
     return pl.concat(frames)

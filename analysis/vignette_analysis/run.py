@@ -116,28 +116,38 @@ class Run:
         found: list[Instance] = []
         for node in self.nodes:
             for app in node.get("apps") or []:
-                spec = apps.get(app["name"], {})
+                topics = app.get("publishTopics") or []
+                subscriptions = tuple(app.get("subscriptions") or ())
                 for i, name in enumerate(app.get("instances") or []):
-                    topics = app.get("publishTopics") or []
-                    found.append(
-                        Instance(
-                            number=len(found),
-                            name=name,
-                            node=node["name"],
-                            group=node["group"],
-                            app=app["name"],
-                            kind=app["kind"],
-                            publishes=bool(app.get("publishes")),
-                            topic=topics[i] if i < len(topics) else "",
-                            subscriptions=tuple(app.get("subscriptions") or ()),
-                            publish_protocol=(spec.get("publisher") or spec).get("protocol", ""),
-                            subscribe_protocol=(spec.get("subscriber") or spec).get("protocol", ""),
-                            publish_broker=self._broker_node(node["name"], spec.get("publisher")),
-                            subscribe_broker=self._broker_node(node["name"], spec.get("subscriber")),
-                            message_log=f"logs/{node['name']}/{app['name']}/messages-{i + 1}.jsonl",
-                        )
-                    )
+                    topic = topics[i] if i < len(topics) else ""
+                    log = f"logs/{node['name']}/{app['name']}/messages-{i + 1}.jsonl"
+                    spec = apps.get(app["name"], {})
+                    found.append(self._instance(len(found), name, node, app, spec, bool(app.get("publishes")), topic, subscriptions, log))
+                for name in app.get("senders") or []:
+                    # One process with several names: they share its message log, and it alone receives.
+                    log = f"logs/{node['name']}/{app['name']}/messages-1.jsonl"
+                    found.append(self._instance(len(found), name, node, app, apps.get(app["name"], {}), True, "", (), log))
         return found
+
+    def _instance(self, number, name, node, app, spec, publishes, topic, subscriptions, log) -> Instance:
+        client = spec.get("script") or ({"protocol": "mgen"} if "mgen" in spec else spec)
+        publisher, subscriber = spec.get("publisher") or client, spec.get("subscriber") or client
+        return Instance(
+            number=number,
+            name=name,
+            node=node["name"],
+            group=node["group"],
+            app=app["name"],
+            kind=app["kind"],
+            publishes=publishes,
+            topic=topic,
+            subscriptions=subscriptions,
+            publish_protocol=publisher.get("protocol", ""),
+            subscribe_protocol=subscriber.get("protocol", ""),
+            publish_broker=self._broker_node(node["name"], publisher),
+            subscribe_broker=self._broker_node(node["name"], subscriber),
+            message_log=log,
+        )
 
     def _broker_node(self, node: str, client: dict | None) -> str:
         """Resolve a client's broker as the operator does: node/app, else the app on the same node, else the only one."""
