@@ -30,6 +30,11 @@ class Archive:
             if _needed(file["path"]):
                 self._fetch(file, directory)
 
+    def fetch_results(self, directory: Path) -> None:
+        """Download what a comparison needs: the run record, the figures, and the deliveries."""
+        for path in (RUN_FILE, "results/results.json", "results/deliveries.parquet"):
+            self._fetch({"path": path}, directory)
+
     def _fetch(self, file: dict, directory: Path) -> None:
         target = directory.joinpath(*PurePosixPath(file["path"]).parts)
         if not target.resolve().is_relative_to(directory.resolve()):
