@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -75,9 +76,10 @@ func run(path string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	return traffic.Run(ctx, config, log, quietOn(syscall.SIGUSR1), func(text string) {
+	err = traffic.Run(ctx, config, log, quietOn(syscall.SIGUSR1), func(text string) {
 		fmt.Fprintf(os.Stderr, "traffic %s: %s\n", config.Instance, text)
 	})
+	return errors.Join(err, log.Flush())
 }
 
 // quietOn gives a channel that is closed by the first signal of a kind.

@@ -2,15 +2,15 @@ package agent
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -26,16 +26,18 @@ type ledger struct {
 	ids  map[string]bool
 }
 
+// ledgerBytes are kept free for it: some thousand actions.
+const ledgerBytes = 64 << 10
+
 func openLedger(logDir string) (*ledger, error) {
 	l := &ledger{path: filepath.Join(logDir, ledgerFile), ids: map[string]bool{}}
-	f, err := os.Open(l.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	}
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
 		return nil, fmt.Errorf("executed actions: %w", err)
 	}
 	defer f.Close()
+	// A disk that is full later must not keep an action from being carried out; where room cannot be kept, that is said then.
+	_ = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, ledgerBytes)
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		if id := strings.TrimSpace(lines.Text()); id != "" {

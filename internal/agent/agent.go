@@ -22,6 +22,7 @@ import (
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 )
@@ -137,6 +138,7 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 		schedule: newSchedule(), state: newState(config.App), neverHold: o.NeverHold,
 		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
 	a.shipper = newShipper(o.LogDir, config.App, a.server, events)
+	a.shipper.now, a.shipper.wholeUntil, a.shipper.budget = o.Clock.Realtime, a.state.wholeUntil, &a.budget
 	// Half of the spool is for what apps print; message logs, which results are made of, have the rest.
 	a.budget.left.Store(a.spoolLimit() / 2)
 	stdout, stderr := &lockedWriter{w: o.Stdout}, &lockedWriter{w: o.Stderr}
@@ -171,7 +173,7 @@ func (a *Agent) newInstance(number int, spec agentconfig.Instance, stdout, stder
 		if err != nil {
 			return nil, err
 		}
-		in.splitter = a.newSplitter(spec.Name, messages, in.stdout)
+		in.splitter = a.newSplitter(spec.Name, messagelog.NewBacklog(messages, maxWaitingMessages), in.stdout)
 	}
 	return in, nil
 }
@@ -367,19 +369,22 @@ func (a *Agent) reportOnce(ctx context.Context) error {
 func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 	done := goDone(func() { a.shipper.run(ctx) })
 	defer func() { <-done }()
-	tick := time.NewTicker(2 * time.Second)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	disk := diskWatch{state: a.state, free: func() int64 { return freeBytes(a.logDir) }, roomy: a.clock.Realtime()}
 	for told := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+		disk.look(a.clock.Realtime())
+		_ = a.events.file.Flush() // what waits on goes with the next event
 		if size := spooled(a.logDir); size > a.spoolLimit() && !told {
 			told = true
 			a.budget.left.Store(0) // what is left belongs to the message logs
 			a.events.add(runapi.AgentEvent{Event: eventSpoolFull,
-				Message: fmt.Sprintf("logs take %d bytes, the limit is %d: output is no longer spooled, message logs still are", size, a.spoolLimit())})
+				Message: fmt.Sprintf("logs that wait for the archive take %d bytes, the limit is %d: output is no longer spooled, message logs still are", size, a.spoolLimit())})
 		}
 	}
 }

@@ -560,7 +560,7 @@ func FuzzPlan(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.events.file.Close()
+		defer a.events.opened.Close()
 		a.accept(plan)
 		a.accept(plan)
 		last := int64(-1)

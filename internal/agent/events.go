@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -51,17 +52,21 @@ const (
 // eventLog appends events to agent.jsonl and tells people of them on the container's log.
 type eventLog struct {
 	mu     sync.Mutex
-	file   io.WriteCloser
+	file   *messagelog.Backlog
+	opened io.Closer
 	people io.Writer
 	now    func() int64
 }
+
+// maxWaitingEvents are the bytes of events that wait for a full disk.
+const maxWaitingEvents = 256 << 10
 
 func openEvents(logDir string, people io.Writer, now func() int64) (*eventLog, error) {
 	f, err := os.OpenFile(filepath.Join(logDir, eventsFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 	if err != nil {
 		return nil, fmt.Errorf("agent's own log: %w", err)
 	}
-	return &eventLog{file: f, people: people, now: now}, nil
+	return &eventLog{file: messagelog.NewBacklog(f, maxWaitingEvents), opened: f, people: people, now: now}, nil
 }
 
 // add stamps the event with the present time, unless it has one, and writes it as one line.

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -28,6 +30,10 @@ type fakeServer struct {
 	tokens  map[string]bool
 	// refuse answers 503 to everything; tear breaks the connection in the middle of an append, once.
 	refuse, tear, sealed bool
+	// damage spoils a byte of every part on its way; hang answers no logs at all.
+	damage, hang bool
+	// damaged parts that were refused.
+	damaged int
 	// full is a log that there is no room for.
 	full string
 	// requests with logs that were answered.
@@ -83,6 +89,14 @@ func (s *fakeServer) serveReport(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *fakeServer) serveLogs(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	hang := s.hang
+	s.mu.Unlock()
+	if hang {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+		return
+	}
 	body := bufio.NewReader(r.Body)
 	answers := []runapi.LogAnswer{}
 	for {
@@ -110,6 +124,13 @@ func (s *fakeServer) serveLogs(w http.ResponseWriter, r *http.Request) {
 func (s *fakeServer) appendLog(part runapi.LogPart, content []byte) runapi.LogAnswer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.damage && len(content) > 0 {
+		content[0] ^= 1
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != part.SHA256 {
+		s.damaged++
+		return runapi.LogAnswer{Status: http.StatusUnprocessableEntity, Error: "it was damaged"}
+	}
 	size := int64(len(s.logs[part.File]))
 	switch {
 	case s.sealed:

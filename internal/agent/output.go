@@ -23,6 +23,9 @@ func (b *spoolBudget) take(n int) int {
 	}
 }
 
+// give takes back what was granted.
+func (b *spoolBudget) give(n int64) { b.left.Add(n) }
+
 // tee passes an instance's output on to the container's output and into the spool, and keeps its
 // end for error messages. It takes everything: a full spool must not stop the app.
 type tee struct {

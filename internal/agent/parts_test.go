@@ -24,6 +24,8 @@ func TestMain(m *testing.M) {
 		os.Exit(beProcessOne())
 	case "agent":
 		os.Exit(beAgent())
+	case "publisher":
+		os.Exit(bePublisher())
 	}
 }
 

@@ -10,8 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 )
@@ -60,11 +64,26 @@ type shipper struct {
 	// unwanted are files that the archive will never take.
 	unwanted map[string]bool
 	chunk    []byte
+	// now is the clock of wholeUntil, which hears at which time the archive had everything.
+	now        func() int64
+	wholeUntil func(nanoseconds int64)
+	// confirmed is what the archive had of each log some time ago, and released what the disk was given back of it.
+	confirmed map[string]confirmation
+	released  map[string]int64
+	// budget of output gets back what is released of it.
+	budget *spoolBudget
+}
+
+// confirmation is how far the archive had a log, at a time.
+type confirmation struct {
+	position int64
+	at       time.Time
 }
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
 	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, created: map[string]bool{},
-		unwanted: map[string]bool{}, chunk: make([]byte, chunkBytes)}
+		unwanted: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, wholeUntil: func(int64) {},
+		confirmed: map[string]confirmation{}, released: map[string]int64{}, budget: &spoolBudget{}}
 }
 
 // run ships every second until ctx ends. While the server does not answer it tries less often.
@@ -113,6 +132,7 @@ func (s *shipper) all(ctx context.Context) error {
 // round ships up to budget bytes and tells whether everything there was has been shipped. The last
 // round also ships lines that have no end, and logs that are empty.
 func (s *shipper) round(ctx context.Context, budget int64, last bool) (whole bool, err error) {
+	began := s.now()
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return false, err
@@ -134,6 +154,9 @@ func (s *shipper) round(ctx context.Context, budget int64, last bool) (whole boo
 	}
 	err = errors.Join(err, r.send(ctx))
 	err = errors.Join(err, r.noRoom)
+	if r.whole && err == nil {
+		s.wholeUntil(began)
+	}
 	return r.whole && err == nil, err
 }
 
@@ -267,6 +290,7 @@ func (s *shipper) settle(part client.LogPart, answer client.Appended) error {
 		if answer.Size != s.positions[name] {
 			return s.resume(name, answer.Size)
 		}
+		s.release(name)
 		return nil
 	}
 	var refusal *client.Error
@@ -307,6 +331,9 @@ func (s *shipper) resume(name string, archived int64) error {
 	if archived < 0 {
 		return fmt.Errorf("%s: the archive says that it has %d bytes: want 0 or more", name, archived)
 	}
+	if gone := s.released[name]; archived < gone {
+		return fmt.Errorf("%w: %s: the archive has lost bytes %d to %d, which it had confirmed and the node has no more", errUnwanted, name, archived, gone)
+	}
 	s.positions[name], s.created[name] = archived, true
 	if at, told := s.resumedAt[name]; told && at == archived {
 		return errResumed
@@ -321,13 +348,59 @@ func (s *shipper) resume(name string, archived int64) error {
 	return errResumed
 }
 
-// spooled is the size of all logs together.
+const (
+	// releaseAfter so long what the archive has confirmed is on its disk: it syncs every second, and its host writes back after 30.
+	releaseAfter = time.Minute
+	// releaseLeast bytes are worth the call.
+	releaseLeast = 1 << 20
+	// diskBlock divides those of all common file systems' blocks.
+	diskBlock = 64 << 10
+)
+
+// release gives back to the disk what the archive has of a log, so that a run of days needs no more room than an hour's: a hole takes its
+// place, and offsets stay what they are. Where the file system makes no holes, or the app owns its log alone, everything stays.
+func (s *shipper) release(name string) {
+	sure, now := s.confirmed[name], time.Now()
+	if now.Sub(sure.at) < releaseAfter {
+		return
+	}
+	s.confirmed[name] = confirmation{s.positions[name], now}
+	from, to := s.released[name], sure.position/diskBlock*diskBlock
+	if sure.at.IsZero() || to-from < releaseLeast {
+		return
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from, to-from) != nil {
+		return
+	}
+	s.released[name] = to
+	if isOutput(name) {
+		s.budget.give(to - from)
+	}
+}
+
+// isOutput tells the logs that newInstance makes of an app's output.
+func isOutput(name string) bool {
+	return strings.HasPrefix(name, "stdout-") || strings.HasPrefix(name, "stderr-")
+}
+
+// spooled is the room that all logs together take on the disk.
 func spooled(dir string) (total int64) {
 	entries, _ := os.ReadDir(dir) // an unreadable folder shows elsewhere
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil {
-			total += info.Size()
+		info, err := entry.Info()
+		if err != nil {
+			continue
 		}
+		size := info.Size()
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			size = min(size, stat.Blocks*512) // stat(2): in units of 512 bytes
+		}
+		total += size
 	}
 	return total
 }

@@ -14,6 +14,9 @@ import (
 // maxEventLine bounds a line that may be a message event, and so what the splitter holds in memory.
 const maxEventLine = 64 << 10
 
+// maxWaitingMessages are the bytes of message events that wait for a full disk.
+const maxWaitingMessages = 1 << 20
+
 // splitter takes an app's standard output apart: lines that are message events go to the message log, all
 // others on to the output, each as it is. A line that may yet become an event is held back until its end.
 type splitter struct {

@@ -177,7 +177,7 @@ func FuzzAnswers(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.events.file.Close()
+		defer a.events.opened.Close()
 		for range 2 {
 			if answer, err := a.server.AgentPlan(t.Context(), "b", 0); err == nil {
 				a.accept(answer)

@@ -37,7 +37,7 @@ func (s *state) snapshot() runapi.AgentReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.report
-	r.Armed, r.Executed, r.ArmedTooLate = slices.Clone(r.Armed), slices.Clone(r.Executed), slices.Clone(r.ArmedTooLate)
+	r.Armed, r.Executed, r.ArmedTooLate, r.Gaps = slices.Clone(r.Armed), slices.Clone(r.Executed), slices.Clone(r.ArmedTooLate), slices.Clone(r.Gaps)
 	return r
 }
 
@@ -66,6 +66,33 @@ func (s *state) restarted() { s.change(func(r *runapi.AgentReport) { r.Restarts+
 
 func (s *state) late(d time.Duration) {
 	s.change(func(r *runapi.AgentReport) { r.WorstLatenessSeconds = max(r.WorstLatenessSeconds, d.Seconds()) })
+}
+
+// wholeUntil notes until when the archive has everything. The next report tells it; it is none of its own.
+func (s *state) wholeUntil(nanoseconds int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.WholeUntilNanoseconds = nanoseconds
+}
+
+// gapBegins notes a time from which logs may lack something. Beyond the most that are told, the last one goes on.
+func (s *state) gapBegins(nanoseconds int64, reason string) {
+	s.change(func(r *runapi.AgentReport) {
+		if n := len(r.Gaps); n == runapi.MaxAgentGaps {
+			r.Gaps[n-1].ToNanoseconds = 0
+			return
+		}
+		r.Gaps = append(r.Gaps, runapi.AgentGap{FromNanoseconds: nanoseconds, Reason: reason})
+	})
+}
+
+// gapEnds ends the last gap.
+func (s *state) gapEnds(nanoseconds int64) {
+	s.change(func(r *runapi.AgentReport) {
+		if n := len(r.Gaps); n > 0 {
+			r.Gaps[n-1].ToNanoseconds = nanoseconds
+		}
+	})
 }
 
 // fail keeps the first failure's message, as later ones mostly follow from it.

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -67,6 +69,43 @@ func (a *Agent) watchClock(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// scarceBytes of free space are as good as none: the next writes fail.
+const scarceBytes = 64 << 10
+
+// diskWatch notices that there is no room where the logs are. Who writes them need not tell, and perhaps cannot.
+type diskWatch struct {
+	state *state
+	free  func() int64
+	full  bool
+	// roomy is when there was room last, Unix nanoseconds.
+	roomy int64
+}
+
+// look once; the gap is at most as much longer than the shortage as there is time between two looks.
+func (w *diskWatch) look(now int64) {
+	free := w.free()
+	switch {
+	case free < scarceBytes && !w.full:
+		w.full = true
+		w.state.gapBegins(w.roomy, fmt.Sprintf("the disk of the logs was full (%d bytes free): what the app logged meanwhile may be lost", free))
+	case free >= scarceBytes && w.full:
+		w.full = false
+		w.state.gapEnds(now)
+	}
+	if !w.full {
+		w.roomy = now
+	}
+}
+
+// freeBytes of the file system of a folder; one that does not tell has enough.
+func freeBytes(dir string) int64 {
+	var stat syscall.Statfs_t
+	if syscall.Statfs(dir, &stat) != nil || stat.Blocks == 0 {
+		return math.MaxInt64
+	}
+	return int64(min(stat.Bavail, 1<<40)) * stat.Bsize //nolint:gosec // bounded
 }
 
 // cpuUse is what a cgroup says of waiting for processors; a negative duration is not known.

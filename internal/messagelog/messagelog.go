@@ -64,12 +64,15 @@ func (r Record) Validate() error {
 // of whole lines, so that a killed process leaves at most one torn line.
 type Writer struct {
 	mu  sync.Mutex
-	out io.Writer
+	out *Backlog
 	buf []byte
 }
 
+// maxWaiting is what a Writer keeps of records while the disk is full: some 10 000 of them.
+const maxWaiting = 1 << 20
+
 // NewWriter writes records to out.
-func NewWriter(out io.Writer) *Writer { return &Writer{out: out} }
+func NewWriter(out io.Writer) *Writer { return &Writer{out: NewBacklog(out, maxWaiting)} }
 
 // Open appends to the file that the environment variable VIGNETTE_MESSAGE_LOG names, or to
 // standard output without it.
@@ -85,7 +88,7 @@ func Open() (*Writer, error) {
 	return NewWriter(f), nil
 }
 
-// Write appends records.
+// Write appends records. While the disk is full they wait in memory; the error is that of records that are lost.
 func (w *Writer) Write(records ...Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,6 +103,9 @@ func (w *Writer) Write(records ...Record) error {
 	_, err := w.out.Write(w.buf)
 	return err
 }
+
+// Flush writes what waits, if it can now.
+func (w *Writer) Flush() error { return w.out.Flush() }
 
 // maxLine bounds a line: longer ones are not records.
 const maxLine = 1 << 20
