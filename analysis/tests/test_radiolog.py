@@ -80,11 +80,11 @@ def test_a_radio_without_samples_for_long_did_not_keep_up_unless_a_gap_says_why(
 def test_samples_that_found_no_room_are_a_gap_that_excuses_no_silence(pair):
     pair.logs["radio/host-a.jsonl"].clear()
     sampled(pair, "nor", (-1, 20))
-    pair.logs["radio/host-a.jsonl"].append(json.dumps({"ts": T0 + 40 * SECOND, "gap": "spoolFull", "bytes": 4096}))
+    pair.logs["radio/host-a.jsonl"].append(json.dumps({"ts": T0 + 40 * SECOND, "gap": "spoolFull", "fromTs": T0 + 20 * SECOND, "bytes": 4096}))
     sampled(pair, "nor", (40, 61))
     results = analyse(pair.write()).results
     assert gap(results, "radio samples") == {
-        "what": "radio samples", "toSeconds": 40.0, "reason": "radiod had no room for 4096 bytes of samples on host host-a before this time",
+        "what": "radio samples", "fromSeconds": 20.0, "toSeconds": 40.0, "reason": "radiod had no room for 4096 bytes of samples on host host-a",
     }  # fmt: skip
     assert results["verdict"]["keptUp"] is False
 

@@ -116,8 +116,8 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         if others:
             for record in _special(path):
                 if record.get("gap") == "spoolFull":
-                    reason = f"radiod had no room for {record.get('bytes', 0)} bytes of samples on host {path.stem} before this time"
-                    gaps.add("radio samples", reason, end=run.since_t0(record["ts"]))
+                    reason = f"radiod had no room for {record.get('bytes', 0)} bytes of samples on host {path.stem}"
+                    gaps.add("radio samples", reason, start=run.since_t0(record.get("fromTs")), end=run.since_t0(record["ts"]))
                 elif record.get("gap"):
                     outage = _outage(path.stem, record)
                     # A gap that was written while it lasted is written again when it has ended.

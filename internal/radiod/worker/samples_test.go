@@ -67,9 +67,27 @@ func openTestSpool(t *testing.T, directory string) *spool {
 
 func ship(t *testing.T, s *spool, a *archive) {
 	t.Helper()
-	if done, err := s.ship(t.Context(), a, "host"); err != nil || !done {
-		t.Fatalf("ship: done %v, %v", done, err)
+	for range 20 {
+		done, err := s.ship(t.Context(), a, "host")
+		if err != nil {
+			t.Fatalf("ship: %v", err)
+		}
+		if done {
+			return
+		}
 	}
+	t.Fatal("20 rounds do not ship everything")
+}
+
+func TestABacklogIsShippedAtABoundedRate(t *testing.T) {
+	a := &archive{}
+	s := openTestSpool(t, t.TempDir())
+	add(t, s, strings.Repeat("y", 3*chunksPerRound*chunk/2-1)+"\n")
+	done, err := s.ship(t.Context(), a, "host")
+	if err != nil || done || len(a.content) != chunksPerRound*chunk {
+		t.Errorf("the first round ships %d bytes, done %v, %v; want %d and more to come", len(a.content), done, err, chunksPerRound*chunk)
+	}
+	ship(t, s, a)
 }
 
 func add(t *testing.T, s *spool, text string) {
@@ -127,13 +145,19 @@ func TestAFullSpoolNamesTheGap(t *testing.T) {
 	s := openTestSpool(t, t.TempDir())
 	big := strings.Repeat("y", spoolLimit-10) + "\n"
 	add(t, s, big)
-	add(t, s, "does not fit\n")
+	for i, text := range []string{"does not fit\n", "nor does this\n"} {
+		if err := s.append(int64(i+5), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	a.down = false
 	ship(t, s, a)
-	add(t, s, "fits\n")
+	if err := s.append(9, []byte("fits\n")); err != nil {
+		t.Fatal(err)
+	}
 	ship(t, s, a)
 	tail := string(a.content[len(big):])
-	if tail != `{"ts":1,"gap":"spoolFull","bytes":13}`+"\nfits\n" {
+	if tail != `{"ts":9,"gap":"spoolFull","fromTs":5,"bytes":27}`+"\nfits\n" {
 		t.Errorf("after the gap: %q", tail)
 	}
 }
@@ -153,7 +177,7 @@ func TestSamplesThatCouldNotBeWrittenAreAGap(t *testing.T) {
 	s.file = writable
 	add(t, s, "fits\n")
 	ship(t, s, a)
-	if got := string(a.content); got != `{"ts":1,"gap":"spoolFull","bytes":5}`+"\nfits\n" {
+	if got := string(a.content); got != `{"ts":1,"gap":"spoolFull","fromTs":1,"bytes":5}`+"\nfits\n" {
 		t.Errorf("archived %q; want the gap and what followed", got)
 	}
 }

@@ -23,8 +23,11 @@ const (
 	spoolLimit = 64 << 20
 	// compactAbove so many bytes that the server has, the spool's file is rewritten without them.
 	compactAbove = 4 << 20
-	// chunk of bytes that one request carries at most.
-	chunk = 1 << 20
+	// chunk of bytes that one request carries at most; with a digest the server takes no more.
+	chunk = runapi.MaxCheckedBytes
+	// chunksPerRound bound the rate, as rounds are a second apart: what waited while the server was away must not take the host's
+	// processors and network from the radios.
+	chunksPerRound = 4
 )
 
 // Archive is where radio samples go; a *client.Client is one.
@@ -43,7 +46,9 @@ type spool struct {
 	end     int64 // offset after the file's last byte
 	shipped int64 // offset that the server has reached
 	refused int64 // bytes that found the spool full
-	sealed  bool
+	// refusedFrom is the time of the first of them, Unix nanoseconds.
+	refusedFrom int64
+	sealed      bool
 }
 
 func spoolName(uid string, base int64) string {
@@ -94,7 +99,9 @@ func openSpool(directory, uid string) (s *spool, err error) {
 type spoolGap struct {
 	TimeNanoseconds int64  `json:"ts"`
 	Gap             string `json:"gap"`
-	Bytes           int64  `json:"bytes"`
+	// FromNanoseconds is the time of the first of them; they end at the line's time.
+	FromNanoseconds int64 `json:"fromTs"`
+	Bytes           int64 `json:"bytes"`
 }
 
 // append adds whole lines. When the spool or its volume is full they are refused, and the next that
@@ -106,12 +113,12 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 		return nil
 	}
 	if s.end-s.shipped+int64(len(lines)) > spoolLimit {
-		s.refused += int64(len(lines))
+		s.refuse(timeNanoseconds, int64(len(lines)))
 		return nil
 	}
 	own := int64(len(lines))
 	if s.refused > 0 {
-		gap, err := json.Marshal(spoolGap{timeNanoseconds, "spoolFull", s.refused})
+		gap, err := json.Marshal(spoolGap{timeNanoseconds, "spoolFull", s.refusedFrom, s.refused})
 		if err != nil {
 			return err
 		}
@@ -119,7 +126,7 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	}
 	n, err := s.file.WriteAt(lines, s.end-s.base)
 	if err != nil {
-		s.refused += own // the next lines overwrite what was written of these
+		s.refuse(timeNanoseconds, own) // the next lines overwrite what was written of these
 		return fmt.Errorf("spool of run %s: %d of %d bytes written: %w", s.uid, n, len(lines), err)
 	}
 	s.refused = 0
@@ -127,9 +134,17 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	return nil
 }
 
-// ship sends what the server lacks; done tells that nothing is left to send.
+// refuse notes lines that found no room; the lock is held.
+func (s *spool) refuse(timeNanoseconds, bytes int64) {
+	if s.refused == 0 {
+		s.refusedFrom = timeNanoseconds
+	}
+	s.refused += bytes
+}
+
+// ship sends what the server lacks, as much as one round may; done tells that nothing is left to send.
 func (s *spool) ship(ctx context.Context, archive Archive, host string) (done bool, err error) {
-	for {
+	for range chunksPerRound {
 		content, offset, err := s.next()
 		if err != nil || content == nil {
 			return err == nil, err
@@ -155,6 +170,8 @@ func (s *spool) ship(ctx context.Context, archive Archive, host string) (done bo
 			return false, ctx.Err()
 		}
 	}
+	content, _, err := s.next()
+	return err == nil && content == nil, err
 }
 
 func (s *spool) next() (content []byte, offset int64, err error) {
