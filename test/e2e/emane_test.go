@@ -24,7 +24,7 @@ func TestEMANEAndTheNativeEngineDeliverTheSame(t *testing.T) {
 		t.Skip("EMANE not installed")
 	}
 	for name, model := range map[string]func(*v1alpha1.Network){
-		"rfpipe": func(n *v1alpha1.Network) { n.RFPipe = &v1alpha1.RFPipeModel{PHY: widebandPHY, Rate: "1Mbit"} },
+		"rfpipe": func(n *v1alpha1.Network) { n.RFPipe = &v1alpha1.RFPipeModel{PHY: widebandPHY, Rate: "175kbit"} },
 		"tdma": func(n *v1alpha1.Network) {
 			n.TDMA = &v1alpha1.TDMAModel{PHY: widebandPHY, Structure: v1alpha1.TDMAStructure{SlotDuration: "10ms"}, Rate: "1Mbit"}
 		},
@@ -49,7 +49,8 @@ func TestEMANEAndTheNativeEngineDeliverTheSame(t *testing.T) {
 // underEngine gives what crossed the radio between four nodes that broadcast, of which one is out of reach for a while.
 func underEngine(t *testing.T, namespace string, model func(*v1alpha1.Network), engine v1alpha1.Engine) runapi.GroupResult {
 	t.Helper()
-	e := broadcasters(namespace, string(engine), 4, "500ms", "bytes:200").Duration("45s").Replay("leaving").Model(model).Obj()
+	// A message of blue force tracking in size. The period is no multiple of a TDMA frame, so that messages meet every part of it.
+	e := broadcasters(namespace, string(engine), 4, "503ms", "bytes:858").Duration("45s").Replay("leaving").Model(model).Obj()
 	e.Spec.Networks[0].Engine = engine
 	e.Spec.Timeline[1].At = "43s"
 	mustCreate(t, e)
