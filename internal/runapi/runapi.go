@@ -84,7 +84,7 @@ type Action struct {
 // PlannedApp is an app on a node, as far as the server and the analysis need it.
 type PlannedApp struct {
 	Name string `json:"name"`
-	// Kind of the app: mosquitto, traffic or image.
+	// Kind of the app: mosquitto, traffic, mgen or image.
 	Kind string `json:"kind"`
 	// Instances' names: node/app or node/app/i.
 	Instances []string `json:"instances"`
@@ -94,6 +94,8 @@ type PlannedApp struct {
 	PublishTopics []string `json:"publishTopics,omitempty"`
 	// Subscriptions are the topic filters of every instance; null where the app subscribes to nothing.
 	Subscriptions []string `json:"subscriptions,omitempty"`
+	// Senders are further names by which the first instance logs what it sends: node/app/flow for the flows of an mgen app.
+	Senders []string `json:"senders,omitempty"`
 }
 
 // PlannedNode is a tactical node and the pod that is it.

@@ -303,7 +303,7 @@ const agentLog = "agent.jsonl"
 func expectedLogs(node string, app runapi.PlannedApp) []string {
 	dir := path.Join(archive.LogsDir, node, app.Name)
 	files := []string{dir + "/" + agentLog}
-	if app.Kind == "traffic" {
+	if app.Kind == "traffic" || app.Kind == "mgen" {
 		for i := range app.Instances {
 			files = append(files, fmt.Sprintf("%s/messages-%d.jsonl", dir, i+1))
 		}

@@ -10,20 +10,18 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/messagelog"
-	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/transport"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// publisher sends messages on an absolute schedule: message number k, from 1, is due at
-// start + firstAfter + (k-1)·period, whatever became of the ones before.
+// publisher sends messages on an absolute schedule: message number k, from 1, is due at start + firstAfter + what the
+// timetable says of it, whatever became of the ones before.
 type publisher struct {
-	config   trafficconfig.Publish
-	entity   string
-	maker    payload.Maker
-	client   transport.Client
-	recorder *recorder
-	start    time.Time
+	firstAfterSeconds float64
+	entity            string
+	timetable         timetable
+	client            transport.Client
+	recorder          *recorder
+	start             time.Time
 	// next is the number of the first message to be sent.
 	next int64
 	// sizeHint is the size of the message before.
@@ -32,17 +30,18 @@ type publisher struct {
 	now      func() time.Time
 }
 
-// due is when a message is to be made.
-func (p *publisher) due(number int64) time.Time {
-	seconds := p.config.FirstAfterSeconds + float64(number-1)*p.config.PeriodSeconds
-	return p.start.Add(time.Duration(math.Round(seconds * 1e9)))
+// due is when a message is to be made; false where there is none of the number.
+func (p *publisher) due(number int64) (time.Time, bool) {
+	after, ok := p.timetable.due(number)
+	return p.start.Add(time.Duration(math.Round(p.firstAfterSeconds*1e9)) + after), ok
 }
 
-// run publishes from a message number on until ctx ends. A message whose time has passed goes out at once; none is left out.
+// run publishes from a message number on until ctx or the messages end. A message whose time has passed goes out at once; none
+// is left out.
 func (p *publisher) run(ctx context.Context, number int64) {
 	for ; ; number++ {
-		due := p.due(number)
-		if p.sleep(ctx, due) != nil {
+		due, ok := p.due(number)
+		if !ok || p.sleep(ctx, due) != nil {
 			return
 		}
 		p.publish(number, due)
@@ -51,13 +50,13 @@ func (p *publisher) run(ctx context.Context, number int64) {
 
 func (p *publisher) publish(number int64, due time.Time) {
 	at := p.now()
-	id := messageID(p.entity, number)
+	id, topic := messageID(p.entity, number), p.timetable.topic(number)
 	// A new buffer each time: protocols may keep the content until it is acknowledged.
-	content := p.maker.Append(make([]byte, 0, p.sizeHint+16), id, at)
+	content := p.timetable.content(make([]byte, 0, p.sizeHint+16), number, id, at)
 	p.sizeHint = len(content)
-	p.recorder.triggered(at, id, p.config.Topic, len(content))
+	p.recorder.triggered(at, id, topic, len(content))
 	p.recorder.metrics.lateness.Observe(max(0, at.Sub(due).Seconds()))
-	if err := p.client.Publish(p.config.Topic, content); err != nil {
+	if err := p.client.Publish(topic, content); err != nil {
 		p.recorder.refused(id)
 	}
 }
@@ -69,8 +68,11 @@ func (p *publisher) firstNumber(last int64) int64 {
 	if last == 0 {
 		return 1
 	}
-	since := p.now().Sub(p.due(1)).Seconds()
-	return max(last+1, int64(math.Ceil(since/p.config.PeriodSeconds))+1)
+	for number := last + 1; ; number++ {
+		if due, ok := p.due(number); !ok || !due.Before(p.now()) {
+			return number
+		}
+	}
 }
 
 // lastLogged finds the highest number of the entity's messages in the log file named by the environment; 0 without one.

@@ -17,7 +17,6 @@ import (
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/traffic/mqtt"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
-	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/payload/geojson"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -41,14 +40,14 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 	}
 	m := newMetrics(config.Instance)
 	r := newRecorder(config.Instance, config.Entity, log, m, warn)
-	p, size, err := newPublisher(config, r, start, warn)
+	p, err := newPublisher(config, r, start, warn)
 	if err != nil {
 		return err
 	}
 	if err := m.serve(ctx, config.MetricsPort); err != nil {
 		warn(err.Error() + ": no metrics are served")
 	}
-	client, err := newClient(config, size, r)
+	client, err := newClient(config, p, r)
 	if err != nil {
 		return err
 	}
@@ -99,32 +98,27 @@ func startTime() (time.Time, error) {
 	return time.Unix(0, ns), nil
 }
 
-// newPublisher makes the publisher, if there is one, and tells the size of its first message.
-func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, warn func(string)) (*publisher, int, error) {
+// newPublisher makes the publisher, if there is one.
+func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, warn func(string)) (*publisher, error) {
 	if config.Publish == nil {
-		return nil, 0, nil
+		return nil, nil
 	}
-	sender := payload.Sender{Country: config.Country, Unit: config.Unit, Entity: config.Entity}
-	maker, err := payload.New(config.Publish.Payload, sender, config.Seed)
+	table, err := newTimetable(config)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	probe, err := payload.New(config.Publish.Payload, sender, config.Seed) // the real one's first message is still to come
-	if err != nil {
-		return nil, 0, err
-	}
-	size := len(probe.Append(nil, messageID(config.Entity, 999999), time.Now()))
+	_, size := table.largest()
 	warnOfSize(config.Publish.Payload, size, warn)
-	p := &publisher{config: *config.Publish, entity: config.Entity, maker: maker, recorder: r, start: start, sizeHint: size,
+	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
 		sleep: clock.SleepUntil, now: time.Now}
 	last, err := lastLogged(config.Entity)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if p.next = p.firstNumber(last); last > 0 {
 		warn(fmt.Sprintf("was restarted: message %d was the last before, goes on with %d", last, p.next))
 	}
-	return p, size, nil
+	return p, nil
 }
 
 // warnOfSize tells of messages that long names make larger than the published ones.
@@ -138,7 +132,7 @@ func warnOfSize(kind string, size int, warn func(string)) {
 }
 
 // newClient makes the client of the configured protocol and begins to connect.
-func newClient(config trafficconfig.Config, size int, r *recorder) (transport.Client, error) {
+func newClient(config trafficconfig.Config, p *publisher, r *recorder) (transport.Client, error) {
 	events := transport.Events{Sent: r.sent, Received: r.received, Connection: r.connection, Dropped: r.dropped}
 	var filters []string
 	if config.Subscribe != nil {
@@ -156,8 +150,8 @@ func newClient(config trafficconfig.Config, size int, r *recorder) (transport.Cl
 		return mqtt.New(c, events)
 	case trafficconfig.ProtocolMQTTUDP:
 		c := mqttudp.Config{Broadcast: config.Broadcast, Interface: config.Interface, Filters: filters, Warn: r.warn}
-		if config.Publish != nil {
-			c.Topic, c.PayloadBytes = config.Publish.Topic, size
+		if p != nil {
+			c.Topic, c.PayloadBytes = p.timetable.largest()
 		}
 		return mqttudp.New(c, events)
 	}

@@ -388,7 +388,7 @@ func TestARestartedPublisherUsesNoIdTwiceAndSendsNoBurst(t *testing.T) {
 		t.Fatalf("last message %d, %v; want 3", last, err)
 	}
 	start := time.Unix(1000, 0)
-	p := publisher{config: trafficconfig.Publish{PeriodSeconds: 2, FirstAfterSeconds: 1}, start: start}
+	p := publisher{firstAfterSeconds: 1, timetable: &periodic{periodSeconds: 2}, start: start}
 	for name, c := range map[string]struct {
 		now  time.Duration
 		last int64
@@ -420,14 +420,23 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 		return c
 	}
 	for want, c := range map[string]trafficconfig.Config{
-		"bytes:65500":     udp(func(c *trafficconfig.Config) { c.Publish.Payload = "bytes:65500"; c.Publish.Topic = "/a/longer/topic" }),
-		"broadcast":       udp(func(c *trafficconfig.Config) { c.Broadcast = "nowhere" }),
-		"publish.qos":     udp(func(c *trafficconfig.Config) { c.Publish.QoS = 1 }),
-		"topic filter":    udp(func(c *trafficconfig.Config) { c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a/#/b"}} }),
-		"MQTT version":    mqtt(func(c *trafficconfig.Config) { c.Version = "4" }),
-		"host:port":       mqtt(func(c *trafficconfig.Config) { c.Broker = "nor" }),
-		"protocol":        mqtt(func(c *trafficconfig.Config) { c.Protocol = "amqp" }),
-		"periodSeconds":   mqtt(func(c *trafficconfig.Config) { c.Publish.PeriodSeconds = 0 }),
+		"bytes:65500":   udp(func(c *trafficconfig.Config) { c.Publish.Payload = "bytes:65500"; c.Publish.Topic = "/a/longer/topic" }),
+		"broadcast":     udp(func(c *trafficconfig.Config) { c.Broadcast = "nowhere" }),
+		"publish.qos":   udp(func(c *trafficconfig.Config) { c.Publish.QoS = 1 }),
+		"topic filter":  udp(func(c *trafficconfig.Config) { c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a/#/b"}} }),
+		"MQTT version":  mqtt(func(c *trafficconfig.Config) { c.Version = "4" }),
+		"host:port":     mqtt(func(c *trafficconfig.Config) { c.Broker = "nor" }),
+		"protocol":      mqtt(func(c *trafficconfig.Config) { c.Protocol = "amqp" }),
+		"periodSeconds": mqtt(func(c *trafficconfig.Config) { c.Publish.PeriodSeconds = 0 }),
+		"several of":    mqtt(func(c *trafficconfig.Config) { c.Publish.Pattern = "0 ON 1 PERIODIC [1 100]" }),
+		"line 1: ON": mqtt(func(c *trafficconfig.Config) {
+			c.Publish.PeriodSeconds = 0
+			c.Publish.Pattern = "0 ON 1 PERIODIC [0 100]"
+		}),
+		"messages[0]": mqtt(func(c *trafficconfig.Config) {
+			c.Publish.PeriodSeconds = 0
+			c.Publish.Messages = []trafficconfig.Message{{AtSeconds: 1}}
+		}),
 		"bytes:8":         mqtt(func(c *trafficconfig.Config) { c.Publish.Payload = "bytes:8" }),
 		"neither publish": mqtt(func(c *trafficconfig.Config) { c.Publish = nil }),
 	} {
@@ -447,7 +456,7 @@ func BenchmarkPublish(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := publisher{config: trafficconfig.Publish{Topic: "/PRT/x", PeriodSeconds: 1}, entity: "PRT-S001", maker: maker, recorder: r, client: instantClient{r}, now: time.Now, start: time.Now()}
+	p := publisher{timetable: &periodic{periodSeconds: 1, to: "/PRT/x", maker: maker}, entity: "PRT-S001", recorder: r, client: instantClient{r}, now: time.Now, start: time.Now()}
 	b.ReportAllocs()
 	number := int64(0)
 	for b.Loop() {

@@ -17,16 +17,36 @@ const (
 
 // Publish describes the messages that an instance sends.
 type Publish struct {
-	// Topic with its placeholders already replaced.
-	Topic string `json:"topic"`
+	// Topic with its placeholders already replaced; none for Messages, which have their own.
+	Topic string `json:"topic,omitempty"`
 	QoS   int    `json:"qos"`
-	// Payload is geojson, nffi or bytes:N.
-	Payload string `json:"payload"`
+	// Payload is geojson, nffi or bytes:N; for PeriodSeconds.
+	Payload string `json:"payload,omitempty"`
+
+	// One of the three says when messages are due, after the start and FirstAfterSeconds.
+
 	// PeriodSeconds between two messages.
-	PeriodSeconds float64 `json:"periodSeconds"`
+	PeriodSeconds float64 `json:"periodSeconds,omitempty"`
+	// Pattern is an MGEN script of ON, MOD and OFF events; messages are bytes of the sizes that it says.
+	Pattern string `json:"pattern,omitempty"`
+	// Messages of a script, in the order of their times.
+	Messages []Message `json:"messages,omitempty"`
+
 	// FirstAfterSeconds is lead and phase: the first message goes out this long after the instance was
 	// started. The operator draws the phase, from 0 to less than PeriodSeconds.
 	FirstAfterSeconds float64 `json:"firstAfterSeconds"`
+}
+
+// Message is one message of a script.
+type Message struct {
+	AtSeconds float64 `json:"atSeconds"`
+	Topic     string  `json:"topic"`
+	Type      string  `json:"type"`
+	From      string  `json:"from"`
+	To        string  `json:"to"`
+	Text      string  `json:"text,omitempty"`
+	// Bytes that the message is filled up to; 0 for as many as it needs.
+	Bytes int `json:"bytes,omitempty"`
 }
 
 // Subscribe describes the messages that an instance receives.
@@ -115,7 +135,7 @@ func (c Config) validatePublish() error {
 	switch {
 	case p == nil:
 		return nil
-	case p.Topic == "":
+	case p.Topic == "" && len(p.Messages) == 0:
 		return fmt.Errorf("publish.topic is empty: want a topic")
 	case c.Entity == "":
 		return fmt.Errorf("entity is empty: a publisher's message ids are made from it")
@@ -123,10 +143,17 @@ func (c Config) validatePublish() error {
 		return fmt.Errorf("publish.qos is %d: want 0, 1 or 2", p.QoS)
 	case c.Protocol == ProtocolMQTTUDP && p.QoS != 0:
 		return fmt.Errorf("publish.qos is %d: protocol %s has only 0", p.QoS, c.Protocol)
-	case !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6):
+	case (p.PeriodSeconds != 0 && p.Pattern != "") || (len(p.Messages) > 0 && (p.PeriodSeconds != 0 || p.Pattern != "")):
+		return fmt.Errorf("publish has several of periodSeconds, pattern and messages: want one")
+	case p.Pattern == "" && len(p.Messages) == 0 && !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6):
 		return fmt.Errorf("publish.periodSeconds is %v: want 0.001 to 1000000", p.PeriodSeconds)
 	case !(p.FirstAfterSeconds >= 0 && p.FirstAfterSeconds <= 1e6):
 		return fmt.Errorf("publish.firstAfterSeconds is %v: want 0 to 1000000", p.FirstAfterSeconds)
+	}
+	for i, m := range p.Messages {
+		if m.Topic == "" || !(m.AtSeconds >= 0 && m.AtSeconds <= 1e9) {
+			return fmt.Errorf("publish.messages[%d] at %v to topic %q: want a moment from 0 and a topic", i, m.AtSeconds, m.Topic)
+		}
 	}
 	return nil
 }

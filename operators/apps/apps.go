@@ -7,9 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"strconv"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/mgen"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -20,6 +22,27 @@ const BrokerPort = 1883
 type Images struct {
 	Traffic   string
 	Mosquitto string
+	MGEN      string
+}
+
+// Flows are what an mgen app on one node is to know.
+type Flows struct {
+	// Script with addresses in the place of names.
+	Script *mgen.Script
+	// Nodes by their addresses: all that run mgen apps.
+	Nodes map[string]string
+	// Own addresses of the node, and those of broadcast on its networks.
+	Own []netip.Addr
+	// Topics that the flows of all the experiment's mgen apps go to.
+	Topics []string
+}
+
+// Scripted is the part of a script of messages that one node has.
+type Scripted struct {
+	// Messages that the node sends, in the order of their times.
+	Messages []v1alpha1.ScriptedMessage
+	// Names by which the node is addressed: its own, its group's, and all.
+	Names []string
 }
 
 // Sender is how a publishing instance calls itself in topics and payloads.
@@ -45,6 +68,12 @@ type Site struct {
 	BridgePeers []string
 	// Senders of a publishing app, one for each instance.
 	Senders []Sender
+	// Flows of an mgen app; nil for others.
+	Flows *Flows
+	// Scripted messages of a script app; nil for others.
+	Scripted *Scripted
+	// Pattern is the MGEN script by which a publisher sends; empty for one with a period.
+	Pattern string
 	// FirstOfApp is the place of the first instance here among all AllOfApp instances of the app in the experiment.
 	FirstOfApp, AllOfApp int
 	// MetricsPorts of the instances; 0 for none.
@@ -69,11 +98,15 @@ type Rendering struct {
 	PublishTopics []string
 	// Subscriptions of every instance; null where the app subscribes to nothing.
 	Subscriptions []string
+	// Senders are further names by which the first instance logs what it sends.
+	Senders []string
+	// Publishes tells that the instances send messages.
+	Publishes bool
 }
 
 // Kind of app.
 type Kind interface {
-	// Name of the kind as the plan and the results have it: mosquitto, traffic or image.
+	// Name of the kind as the plan and the results have it: mosquitto, traffic, mgen or image.
 	Name() string
 	// Render one app on one node.
 	Render(Site) Rendering

@@ -88,8 +88,23 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 	if err := r.resolveScenario(ctx, s); err != nil {
 		return true, err
 	}
+	s.checkScripts()
 	s.checkRadios()
 	return false, nil
+}
+
+// checkScripts finds what is wrong with scripts, wherever they are, and what of them is too large for a pod.
+func (s *scope) checkScripts() {
+	if len(s.findings) > 0 { // of a topology that is not good nothing can be said
+		return
+	}
+	errs := render.CheckScripts(s.input())
+	if len(errs) == 0 && len(s.scripts) > 0 {
+		errs = render.CheckSize(render.Pods(s.input()), &s.experiment.Spec)
+	}
+	for _, err := range errs {
+		s.find(ReasonInvalid, err)
+	}
 }
 
 // checkRadios finds what does not fit the waveforms, the scenario and the engines that the cluster has.

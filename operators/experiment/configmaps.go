@@ -14,6 +14,7 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
@@ -23,6 +24,7 @@ const configMapRecheck = 5 * time.Second
 // resolveConfigMaps finds the content that apps take from ConfigMaps. Secrets are left to the kubelet: an
 // operator that could read them could read everybody's.
 func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
+	s.scripts = map[v1alpha1.KeyReference]string{}
 	found, err := r.readConfigMaps(ctx, s, s.find)
 	s.configMaps = found
 	return err
@@ -52,19 +54,22 @@ func (r *Reconciler) readConfigMaps(ctx context.Context, s *scope, find func(str
 			find(ReasonKeyNotFound, field.NotFound(key.Path.Child("key"), key.Key))
 			continue
 		}
+		if key.Text && s.scripts != nil {
+			s.scripts[key.KeyReference] = string(content)
+		}
 		sum := sha256.Sum256(content)
 		found = append(found, runapi.PlannedConfigMap{Name: key.Name, Key: key.Key, ResourceVersion: object.ResourceVersion, SHA256: hex.EncodeToString(sum[:])})
 	}
 	return found, nil
 }
 
-// contentOf a key; a variable cannot hold binary data.
+// contentOf a key; a variable or script cannot hold binary data.
 func contentOf(object *corev1.ConfigMap, key render.ConfigMapKey) ([]byte, bool) {
 	if text, ok := object.Data[key.Key]; ok {
 		return []byte(text), true
 	}
 	binary, ok := object.BinaryData[key.Key]
-	return binary, ok && !key.Variable
+	return binary, ok && !key.Text
 }
 
 // changedConfigMaps names what has another content than it had.

@@ -25,6 +25,8 @@ type scope struct {
 	scenario *render.Scenario
 	// configMaps that apps take content from, as they are now.
 	configMaps []runapi.PlannedConfigMap
+	// scripts that are in ConfigMaps; nil where they are not needed.
+	scripts map[v1alpha1.KeyReference]string
 	// pods of the experiment by the node's name, once a phase has loaded them.
 	pods map[string]*corev1.Pod
 	// live is what people do to the experiment beside its spec.
@@ -71,7 +73,7 @@ func (s *scope) warn(reason, format string, args ...any) {
 func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
 
 func (s *scope) input() render.Input {
-	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario}
+	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts}
 }
 
 // elapsed since T0; negative before it. T0 must be set.

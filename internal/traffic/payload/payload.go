@@ -11,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/traffic/payload/bytes"
 	"vignette.dev/vignette/internal/traffic/payload/geojson"
+	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
 )
 
@@ -47,7 +48,7 @@ const Unknown = "unknown:"
 // Parse finds a message's id and, where it says so, when it was made (else zero). A message of a
 // foreign publisher that has no id gets one from its content.
 func Parse(content []byte) (id string, made time.Time) {
-	for _, parse := range []func([]byte) (string, time.Time, bool){geojson.Parse, nffi.Parse, bytes.Parse} {
+	for _, parse := range []func([]byte) (string, time.Time, bool){geojson.Parse, nffi.Parse, bytes.Parse, military.Parse} {
 		if id, made, ok := parse(content); ok {
 			return id, made
 		}

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -176,14 +178,17 @@ const (
 	PhaseAligned Phase = "aligned"
 )
 
-// Publisher sends a message every period while its app runs.
+// Publisher sends a message every period, or when a pattern says so, while its app runs.
 //
+// +kubebuilder:validation:XValidation:rule="has(self.period) != has(self.pattern)",message="a publisher needs either period or pattern"
+// +kubebuilder:validation:XValidation:rule="!has(self.pattern) || !has(self.payload)",message="with a pattern messages have the sizes that it says: leave out payload",fieldPath=".payload",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.pattern) || self.phase == 'random'",message="phase is for period: a pattern says itself when the first message is due",fieldPath=".phase",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || has(self.to)",message="a publisher with protocol mqtt needs to, its broker",fieldPath=".to",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || !has(self.network)",message="network is for protocols without a broker; with mqtt the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || self.qos == 0",message="mqtt-udp has no QoS but 0",fieldPath=".qos"
-// +kubebuilder:validation:XValidation:rule="!self.period.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.period) >= duration('1ms')",message="period must be 1ms or more",fieldPath=".period"
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !self.payload.matches('^bytes:[1-9][0-9]{0,8}$') || int(self.payload.substring(6)) <= 65000",message="with mqtt-udp a message is one datagram: bytes:N takes N up to 65000",fieldPath=".payload"
+// +kubebuilder:validation:XValidation:rule="!has(self.period) || !self.period.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.period) >= duration('1ms')",message="period must be 1ms or more",fieldPath=".period"
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.payload) || !self.payload.matches('^bytes:[1-9][0-9]{0,8}$') || int(self.payload.substring(6)) <= 65000",message="with mqtt-udp a message is one datagram: bytes:N takes N up to 65000",fieldPath=".payload"
 type Publisher struct {
 	// protocol to publish with.
 	Protocol Protocol `json:"protocol"`
@@ -218,9 +223,8 @@ type Publisher struct {
 	// +optional
 	Topic string `json:"topic,omitempty"`
 
-	// payload of the messages: geojson (a Blue Force Tracking position, about 240 bytes), nffi (an NFFI XML
-	// track, 880 to 909 bytes) or bytes:N (N arbitrary bytes, 32 at least).
-	// +kubebuilder:default=geojson
+	// payload of the messages: geojson (a Blue Force Tracking position, about 240 bytes; the default), nffi (an NFFI XML
+	// track, 880 to 909 bytes) or bytes:N (N arbitrary bytes, 32 at least). With a pattern, arbitrary bytes of the sizes that it says.
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson|nffi|bytes:[1-9][0-9]{0,8})$') && (!self.startsWith('bytes:') || int(self.substring(6)) >= 32 && int(self.substring(6)) <= 268435000)",message="must be geojson, nffi or bytes:N with N from 32 to 268435000"
 	// +optional
@@ -233,8 +237,13 @@ type Publisher struct {
 	// +optional
 	Country string `json:"country,omitempty"`
 
-	// period between two messages of one publisher, 1ms or more.
-	Period Duration `json:"period"`
+	// period between two messages of one publisher, 1ms or more. Give either period or pattern.
+	// +optional
+	Period Duration `json:"period,omitempty"`
+
+	// pattern of the messages in time and size, instead of period and payload.
+	// +optional
+	Pattern *Pattern `json:"pattern,omitempty"`
 
 	// lead from the start until the period in which the first message falls. A publisher connects at its start: give it,
 	// and those who are to receive, the time that connecting takes, or the first messages meet nobody.
@@ -247,6 +256,132 @@ type Publisher struct {
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 }
+
+// Pattern says when messages are published, and how large they are, by an MGEN 5 script without addresses.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.mgen) != has(self.configMap)",message="a pattern needs either mgen or configMap"
+type Pattern struct {
+	// mgen is a script of ON, MOD and OFF events, such as "0.0 ON 1 POISSON [2.5 200]", with the patterns PERIODIC, POISSON,
+	// JITTER and BURST, and COUNT. Its times count from the app's start and lead. Protocol, topic and broker are the
+	// publisher's own: the script has no DST and no reception events.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	MGEN string `json:"mgen,omitempty"`
+
+	// configMap has the script, under a key of a ConfigMap in the experiment's namespace.
+	// +optional
+	ConfigMap *KeyReference `json:"configMap,omitempty"`
+}
+
+// MGEN makes an app run an MGEN 5 script: raw UDP and TCP flows, sent and received by Debian's mgen.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.script) != has(self.configMap)",message="an mgen app needs either script or configMap"
+type MGEN struct {
+	// script in the language of MGEN 5. Its times count from the app's start. Hosts are radio addresses or nodes' names, such as DST
+	// veh-1/5000.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=16384
+	// +optional
+	Script string `json:"script,omitempty"`
+
+	// configMap has the script, under a key of a ConfigMap in the experiment's namespace.
+	// +optional
+	ConfigMap *KeyReference `json:"configMap,omitempty"`
+}
+
+// MessageScript makes an app send and receive the messages of a script, which says who sends what to whom, when. Every node that
+// runs the app sends what is from it, and expects what is to it, to its group or to all.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.messages) != has(self.configMap)",message="a script needs either messages or configMap"
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || has(self.to)",message="a script with protocol mqtt needs to, its broker",fieldPath=".to",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || !has(self.network)",message="network is for protocols without a broker; with mqtt the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || self.qos == 0",message="mqtt-udp has no QoS but 0",fieldPath=".qos"
+type MessageScript struct {
+	// protocol that carries the messages.
+	// +kubebuilder:validation:XValidation:rule="!(self in ['http', 'coap', 'soap'])",message="HTTP, CoAP and SOAP do not carry scripts: want mqtt or mqtt-udp"
+	Protocol ScriptProtocol `json:"protocol"`
+
+	// version of MQTT; for protocol mqtt.
+	// +kubebuilder:default="3.1.1"
+	// +optional
+	Version MQTTVersion `json:"version,omitempty"`
+
+	// to is the broker, for protocol mqtt: an app's name (the one on the same node, else the only one in the
+	// experiment) or node/app.
+	// +kubebuilder:validation:MaxLength=48
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
+	// +optional
+	To string `json:"to,omitempty"`
+
+	// network that brokerless protocols use; by default the node's first.
+	// +kubebuilder:validation:MaxLength=12
+	// +optional
+	Network string `json:"network,omitempty"`
+
+	// qos of the messages, and asked of the broker.
+	// +kubebuilder:default=0
+	// +optional
+	QoS QoS `json:"qos,omitempty"`
+
+	// messages of the script.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=atomic
+	// +optional
+	Messages []ScriptedMessage `json:"messages,omitempty"`
+
+	// configMap has the messages, under a key of a ConfigMap in the experiment's namespace: a list as in messages where the key ends in
+	// .yaml, or a table with the columns at, from, to, type, text and bytes where it ends in .csv.
+	// +optional
+	ConfigMap *KeyReference `json:"configMap,omitempty"`
+}
+
+// ScriptProtocol carries the messages of a script.
+//
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:Enum=mqtt;mqtt-udp;http;coap;soap
+type ScriptProtocol string
+
+// ScriptedMessage is one message of a script.
+type ScriptedMessage struct {
+	// at is when it is sent, counted from the app's start.
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`
+	At string `json:"at"`
+
+	// from is the node that sends it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	From string `json:"from"`
+
+	// to is a node or a group that run the app, or all.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=24
+	To string `json:"to"`
+
+	// type of the message, TEXT by default.
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]*$`
+	// +optional
+	Type string `json:"type,omitempty"`
+
+	// text of the message.
+	// +kubebuilder:validation:MaxLength=4096
+	// +optional
+	Text string `json:"text,omitempty"`
+
+	// bytes is the size of the whole message, which text is filled up to with spaces. Without it the message is as long as its text needs.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65000
+	// +optional
+	Bytes int32 `json:"bytes,omitempty"`
+}
+
+// Std converts the moment to time.Duration; what the API server has admitted always converts.
+func (m ScriptedMessage) Std() time.Duration { return Duration(m.At).Std() }
 
 // Subscriber receives messages while its app runs.
 //
@@ -292,11 +427,11 @@ type Subscriber struct {
 	Topics []string `json:"topics,omitempty"`
 }
 
-// App is a program that nodes run: a broker, a publisher, a subscriber, a client that is both, or
+// App is a program that nodes run: a broker, a publisher, a subscriber, a client that is both, an MGEN script, a script of messages, or
 // any image with a command.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.mosquitto) || has(self.publisher) || has(self.subscriber) || has(self.image) || has(self.command)",message="an app needs a kind: mosquitto, publisher, subscriber, or image with command"
-// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.publisher) || has(self.subscriber), has(self.image)].filter(kind, kind).size() <= 1",message="an app has one kind only: mosquitto, or publisher and subscriber, or image with command"
+// +kubebuilder:validation:XValidation:rule="has(self.mosquitto) || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="an app needs a kind: mosquitto, publisher, subscriber, mgen, script, or image with command"
+// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.publisher) || has(self.subscriber), has(self.mgen), has(self.script), has(self.image)].filter(kind, kind).size() <= 1",message="an app has one kind only: mosquitto, or publisher and subscriber, or mgen, or script, or image with command"
 // +kubebuilder:validation:XValidation:rule="!has(self.image) || has(self.command) && self.command.size() > 0",message="an app with an image needs its command: the agent starts and stops it at exact times, so the image's entrypoint is not used",fieldPath=".command",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="!has(self.command) || has(self.image)",message="command is for an app of your own: it needs an image",fieldPath=".image",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.env)",message="env is for an app of your own, with image and command",fieldPath=".env",reason=FieldValueForbidden
@@ -306,6 +441,7 @@ type Subscriber struct {
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.protocol)",message="protocol of an app is for one of your own, with image and command; a publisher or subscriber has its own protocol",fieldPath=".protocol",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.messageLog)",message="messageLog is for an app of your own, with image and command",fieldPath=".messageLog",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || self.instances == 1",message="a node has room for one Mosquitto broker, as it takes port 1883",fieldPath=".instances"
+// +kubebuilder:validation:XValidation:rule="!has(self.mgen) && !has(self.script) || self.instances == 1",message="an mgen or script app has one instance on a node: its script may have any number of flows or messages",fieldPath=".instances"
 // +kubebuilder:validation:XValidation:rule="!has(self.publisher) || !has(self.subscriber) || self.publisher.protocol == self.subscriber.protocol && self.publisher.version == self.subscriber.version && has(self.publisher.to) == has(self.subscriber.to) && (!has(self.publisher.to) || self.publisher.to == self.subscriber.to) && has(self.publisher.network) == has(self.subscriber.network) && (!has(self.publisher.network) || self.publisher.network == self.subscriber.network)",message="publisher and subscriber of one app are one client: protocol, version, to and network must be the same in both, or make two apps"
 // +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || !has(self.mosquitto.bridges) || self.mosquitto.bridges.all(b, b.to.substring(b.to.lastIndexOf('/') + 1) != self.name)",message="a broker cannot bridge to itself",fieldPath=".mosquitto.bridges"
 type App struct {
@@ -334,6 +470,14 @@ type App struct {
 	// subscriber makes the app receive messages.
 	// +optional
 	Subscriber *Subscriber `json:"subscriber,omitempty"`
+
+	// mgen makes the app run an MGEN 5 script, for raw UDP and TCP flows.
+	// +optional
+	MGEN *MGEN `json:"mgen,omitempty"`
+
+	// script makes the app send and receive the messages of a script that says who sends what to whom, when.
+	// +optional
+	Script *MessageScript `json:"script,omitempty"`
 
 	// image of an app of your own. It needs a command.
 	// +kubebuilder:validation:MinLength=1

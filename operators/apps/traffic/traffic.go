@@ -30,6 +30,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: []string{"/traffic", "--config", path}})
 		r.Files = append(r.Files, agentconfig.File{Path: path, Content: encode(config)})
 		if config.Publish != nil {
+			r.Publishes = true
 			r.PublishTopics = append(r.PublishTopics, config.Publish.Topic)
 		}
 		if config.MetricsPort != 0 {
@@ -61,23 +62,38 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 		c.Broadcast = site.Broadcast + ":" + strconv.Itoa(apps.BrokerPort)
 	}
 	if s := site.App.Subscriber; s != nil {
-		c.Protocol, c.Version = string(s.Protocol), version(s.Protocol, s.Version)
+		c.Protocol, c.Version = string(s.Protocol), Version(s.Protocol, s.Version)
 		c.Subscribe = &trafficconfig.Subscribe{Topics: subscriptions(s), QoS: int(s.QoS)}
 	}
 	if p := site.App.Publisher; p != nil {
 		sender := site.Senders[i]
-		c.Protocol, c.Version = string(p.Protocol), version(p.Protocol, p.Version)
+		c.Protocol, c.Version = string(p.Protocol), Version(p.Protocol, p.Version)
 		c.Country, c.Unit, c.Entity = sender.Country, sender.Unit, sender.Entity
-		c.Publish = &trafficconfig.Publish{
-			Topic: topic(p.Topic, sender, site, i), QoS: int(p.QoS), Payload: p.Payload,
-			PeriodSeconds:     p.Period.Std().Seconds(),
-			FirstAfterSeconds: p.Lead.Std().Seconds() + phase(site, i),
-		}
+		c.Publish = publish(site, i)
 	}
 	return c
 }
 
-func version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
+func publish(site apps.Site, i int) *trafficconfig.Publish {
+	p := site.App.Publisher
+	config := &trafficconfig.Publish{Topic: topic(p.Topic, site.Senders[i], site, i), QoS: int(p.QoS), FirstAfterSeconds: p.Lead.Std().Seconds()}
+	if p.Pattern != nil {
+		config.Pattern = site.Pattern
+		return config
+	}
+	if config.Payload = p.Payload; config.Payload == "" {
+		config.Payload = defaultPayload
+	}
+	config.PeriodSeconds = p.Period.Std().Seconds()
+	config.FirstAfterSeconds += phase(site, i)
+	return config
+}
+
+// defaultPayload of publishers with a period.
+const defaultPayload = "geojson"
+
+// Version of MQTT that a client is told; none for other protocols.
+func Version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
 	if protocol != v1alpha1.ProtocolMQTT {
 		return ""
 	}

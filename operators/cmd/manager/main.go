@@ -69,6 +69,7 @@ func parseFlags() *config {
 	flag.StringVar(&r.AgentImage, "agent-image", "", "image of the agent")
 	flag.StringVar(&r.Apps.Traffic, "traffic-image", "", "image of the traffic generator")
 	flag.StringVar(&r.Apps.Mosquitto, "mosquitto-image", "", "image of Mosquitto")
+	flag.StringVar(&r.Apps.MGEN, "mgen-image", "", "image of Debian's mgen with the program that runs it for an app")
 	flag.StringVar(&r.ServerImage, "server-image", "", "image of the server, which the step collect runs")
 	flag.StringVar(&r.AnalysisImage, "analysis-image", "", "image of the analysis")
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
@@ -90,7 +91,7 @@ func parseFlags() *config {
 func (c *config) complete() error {
 	r := &c.options.Render
 	for name, image := range map[string]*string{
-		"agent": &r.AgentImage, "traffic": &r.Apps.Traffic, "mosquitto": &r.Apps.Mosquitto, "server": &r.ServerImage, "analysis": &r.AnalysisImage,
+		"agent": &r.AgentImage, "traffic": &r.Apps.Traffic, "mosquitto": &r.Apps.Mosquitto, "mgen": &r.Apps.MGEN, "server": &r.ServerImage, "analysis": &r.AnalysisImage,
 	} {
 		if *image != "" {
 			continue

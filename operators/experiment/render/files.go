@@ -69,16 +69,19 @@ func fileVolumes(app v1alpha1.App) (volumes []corev1.Volume) {
 // field that names it first.
 func ConfigMapKeys(spec *v1alpha1.ExperimentSpec) (keys []ConfigMapKey) {
 	seen := map[v1alpha1.KeyReference]bool{}
-	add := func(reference *v1alpha1.KeyReference, path *field.Path, variable bool) {
+	add := func(reference *v1alpha1.KeyReference, path *field.Path, text bool) {
 		if reference != nil && !seen[*reference] {
 			seen[*reference] = true
-			keys = append(keys, ConfigMapKey{*reference, path.Child("configMap"), variable})
+			keys = append(keys, ConfigMapKey{*reference, path.Child("configMap"), text})
 		}
 	}
 	for i, app := range spec.Apps {
 		path := field.NewPath("spec", "apps").Index(i)
 		for j, variable := range app.Env {
 			add(variable.ConfigMap, path.Child("env").Index(j), true)
+		}
+		if reference, at := scriptReference(app, path); reference != nil {
+			add(reference, at, true)
 		}
 		for j, file := range app.Files {
 			add(file.ConfigMap, path.Child("files").Index(j), false)
@@ -91,8 +94,8 @@ func ConfigMapKeys(spec *v1alpha1.ExperimentSpec) (keys []ConfigMapKey) {
 type ConfigMapKey struct {
 	v1alpha1.KeyReference
 	Path *field.Path
-	// Variable tells that an environment variable takes it, which cannot be binary.
-	Variable bool
+	// Text tells that an environment variable takes it, or that it is a script, which cannot be binary.
+	Text bool
 }
 
 // takenPaths are not the app's: a file there would break the container or what the platform gives it.

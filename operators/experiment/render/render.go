@@ -54,6 +54,8 @@ type Input struct {
 	Options    Options
 	// Scenario that moves the nodes, or nil.
 	Scenario *Scenario
+	// Scripts are the contents of those scripts that are in ConfigMaps, as far as they are known.
+	Scripts map[v1alpha1.KeyReference]string
 }
 
 // Check says what of an experiment cannot be rendered although the topology is good.
@@ -63,7 +65,7 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("name"), app.Name, "is a name that the platform uses itself"))
 		}
 		if KindOf(app) == nil {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i), app.Name, "needs one of mosquitto, publisher, subscriber, or image with command"))
+			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i), app.Name, "needs one of mosquitto, publisher, subscriber, mgen, script, or image with command"))
 		}
 		errs = append(errs, checkFiles(app, field.NewPath("spec", "apps").Index(i))...)
 	}

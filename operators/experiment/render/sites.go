@@ -6,6 +6,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/image"
+	"vignette.dev/vignette/operators/apps/messagescript"
+	"vignette.dev/vignette/operators/apps/mgen"
 	"vignette.dev/vignette/operators/apps/mosquitto"
 	"vignette.dev/vignette/operators/apps/traffic"
 	"vignette.dev/vignette/operators/experiment/topology"
@@ -18,6 +20,10 @@ func KindOf(app v1alpha1.App) apps.Kind {
 		return mosquitto.Kind{}
 	case app.Publisher != nil || app.Subscriber != nil:
 		return traffic.Kind{}
+	case app.MGEN != nil:
+		return mgen.Kind{}
+	case app.Script != nil:
+		return messagescript.Kind{}
 	case app.Image != "" && len(app.Command) > 0:
 		return image.Kind{}
 	}
@@ -35,7 +41,7 @@ type Sites map[string][]apps.Site
 
 // MakeSites resolves what the apps of every node refer to. The topology's references must be good.
 func MakeSites(in Input) Sites {
-	m := siteMaker{in: in, entities: map[string]int{}, instances: map[string]int{}}
+	m := siteMaker{in: in, entities: map[string]int{}, instances: map[string]int{}, scripts: newScripts(in)}
 	sites := Sites{}
 	for _, node := range in.Topology.Nodes {
 		next := firstMetricsPort + len(node.Apps)
@@ -63,6 +69,7 @@ type siteMaker struct {
 	in Input
 	// entities numbered so far by country, instances counted so far by app.
 	entities, instances map[string]int
+	scripts             *scripts
 }
 
 func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
@@ -77,6 +84,7 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 	if app.Publisher != nil {
 		site.Senders = m.senders(app.Publisher.Country, node.Group, len(site.Instances))
 	}
+	site.Flows, site.Scripted, site.Pattern = m.scripts.flows(node, app), m.scripts.messages(node, app), m.scripts.pattern(app)
 	if app.Mosquitto != nil {
 		for _, bridge := range app.Mosquitto.Bridges {
 			peer, _ := t.BridgePeer(node, bridge)
@@ -95,6 +103,8 @@ func (m *siteMaker) client(site *apps.Site, node topology.Node, app v1alpha1.App
 		protocol, to, network = p.Protocol, p.To, p.Network
 	case s != nil:
 		protocol, to, network = s.Protocol, s.To, s.Network
+	case app.Script != nil:
+		protocol, to, network = v1alpha1.Protocol(app.Script.Protocol), app.Script.To, app.Script.Network
 	default:
 		return
 	}

@@ -64,7 +64,7 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 				c.add(0, runapi.VerbStart, target)
 			}
 			// Nobody knows what an app of one's own sends. One that the timeline stops before the end does.
-			if app.Publisher == nil && (app.Image == "" || c.last[target] != runapi.VerbStop) {
+			if !sends(app) && (app.Image == "" || c.last[target] != runapi.VerbStop) {
 				continue
 			}
 			result.publishers[target] = true
@@ -75,6 +75,11 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 	}
 	result.Actions = c.actions()
 	return result, c.errs
+}
+
+// sends tells whether an app of the platform sends messages.
+func sends(app v1alpha1.App) bool {
+	return app.Publisher != nil || app.MGEN != nil || app.Script != nil
 }
 
 type moment struct {

@@ -107,6 +107,9 @@ func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs
 	if s := app.Subscriber; s != nil {
 		errs = append(errs, t.checkClient(node, s.Protocol, s.To, s.Network, path.Child("subscriber"))...)
 	}
+	if s := app.Script; s != nil {
+		errs = append(errs, t.checkClient(node, v1alpha1.Protocol(s.Protocol), s.To, s.Network, path.Child("script"))...)
+	}
 	if p, s := app.Publisher, app.Subscriber; p != nil && s != nil && (p.Protocol != s.Protocol || p.Version != s.Version || p.To != s.To || p.Network != s.Network) {
 		errs = append(errs, field.Invalid(path, app.Name, "publisher and subscriber of one app are one client: protocol, version, to and network must be the same"))
 	}

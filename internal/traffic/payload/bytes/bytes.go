@@ -42,6 +42,9 @@ func New(entity string, size int, seed int64) (*Maker, error) {
 	return &Maker{size: size, random: rand.NewChaCha8(key)}, nil
 }
 
+// Resize makes the next messages of another size.
+func (m *Maker) Resize(size int) { m.size = size }
+
 // Append adds the message with the given id to dst.
 func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	start := len(dst)

@@ -1,0 +1,85 @@
+// Package messagescript renders apps that send and receive the messages of a script: who sends what to whom, when.
+package messagescript
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/apps/traffic"
+)
+
+// Kind renders scripts. They are run by the traffic generator.
+type Kind struct{}
+
+// Name of the kind.
+func (Kind) Name() string { return "traffic" }
+
+// Topic of the messages of an app's script to somebody. Whoever is addressed subscribes to it, and nobody else does.
+func Topic(app, to string) string { return "script/" + app + "/to/" + to }
+
+// Render one client.
+func (Kind) Render(site apps.Site) apps.Rendering {
+	config, path := Config(site), apps.RunFile("traffic-1.json")
+	text, err := json.Marshal(config)
+	if err != nil {
+		panic(fmt.Sprintf("traffic configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
+	}
+	r := apps.Rendering{
+		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: config.Publish != nil, Subscriptions: config.Subscribe.Topics,
+		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "--config", path}}},
+		Files:     []agentconfig.File{{Path: path, Content: string(text)}},
+	}
+	if port := config.MetricsPort; port != 0 {
+		r.MetricsPorts = []int{port}
+	}
+	return r
+}
+
+// Config is the configuration of the client.
+func Config(site apps.Site) trafficconfig.Config {
+	name, s := site.Instances[0], site.App.Script
+	c := trafficconfig.Config{
+		Instance: name, Entity: name, Broker: site.Broker, Interface: site.Interface, Protocol: string(s.Protocol),
+		Seed: apps.Seed(site.Seed, "instance", name), MetricsPort: site.MetricsPorts[0],
+		Subscribe: &trafficconfig.Subscribe{QoS: int(s.QoS), Topics: []string{Topic(site.App.Name, site.Node)}},
+	}
+	if site.Broadcast != "" {
+		c.Broadcast = fmt.Sprintf("%s:%d", site.Broadcast, apps.BrokerPort)
+	}
+	if s.Protocol == v1alpha1.ScriptProtocol(v1alpha1.ProtocolMQTT) {
+		c.Version = traffic.Version(v1alpha1.ProtocolMQTT, s.Version)
+	}
+	if site.Scripted == nil { // a script that is not good, or not known yet, is said elsewhere
+		return c
+	}
+	c.Subscribe.Topics = nil
+	for _, addressed := range site.Scripted.Names {
+		c.Subscribe.Topics = append(c.Subscribe.Topics, Topic(site.App.Name, addressed))
+	}
+	if len(site.Scripted.Messages) > 0 {
+		c.Publish = &trafficconfig.Publish{QoS: int(s.QoS), Messages: messages(site)}
+	}
+	return c
+}
+
+func messages(site apps.Site) (all []trafficconfig.Message) {
+	for _, m := range site.Scripted.Messages {
+		message := trafficconfig.Message{
+			AtSeconds: math.Round(m.Std().Seconds()*1e9) / 1e9, Topic: Topic(site.App.Name, m.To),
+			Type: m.Type, From: m.From, To: m.To, Text: m.Text, Bytes: int(m.Bytes),
+		}
+		if message.Type == "" {
+			message.Type = defaultType
+		}
+		all = append(all, message)
+	}
+	return all
+}
+
+// defaultType of a message, as in the published experiments.
+const defaultType = "TEXT"

@@ -1,0 +1,40 @@
+// Package mgen renders apps that run an MGEN script.
+package mgen
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/mgenapp"
+	"vignette.dev/vignette/operators/apps"
+)
+
+// Kind renders scripts.
+type Kind struct{}
+
+// Name of the kind.
+func (Kind) Name() string { return "mgen" }
+
+// Render one process, which has a name for each flow in the message log.
+func (Kind) Render(site apps.Site) apps.Rendering {
+	name, path := site.Instances[0], apps.RunFile("mgen.json")
+	r := apps.Rendering{
+		Image: site.Images.MGEN, StopGraceSeconds: 2, DrainOnStop: true,
+		Instances: []agentconfig.Instance{{Name: name, Command: []string{"/mgen-app", "--config", path}}},
+	}
+	config := mgenapp.Config{Instance: name, Node: site.Node}
+	if flows := site.Flows; flows != nil { // a script that is not good, or not known yet, is said elsewhere
+		config.Script, config.Nodes = flows.Script.String(), flows.Nodes
+		r.Subscriptions = flows.Script.Receives(flows.Topics, flows.Own)
+		for _, flow := range flows.Script.Flows() {
+			r.Senders = append(r.Senders, mgenapp.Sender(name, flow))
+		}
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		panic(fmt.Sprintf("mgen configuration of %s: %v", name, err)) // plain strings always encode
+	}
+	r.Files = []agentconfig.File{{Path: path, Content: string(text)}}
+	return r
+}
