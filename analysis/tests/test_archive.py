@@ -1,5 +1,6 @@
 """The analysis against a server: a stand-in that speaks the part of runapi that it uses."""
 
+import base64
 import hashlib
 import http.server
 import json
@@ -53,6 +54,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if name == self.server.refused:
                 return self._answer(413, b'{"error":"no room"}')
+            digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
+            if self.headers["Content-Digest"] != f"sha-256=:{digest}:":
+                return self._answer(422, b'{"error":"damaged"}')
             self.server.put[name] = body
             self._answer(204, b"")
         return None

@@ -1,5 +1,6 @@
 """A run on the server: fetching its records and logs, and handing in results. Only the standard library."""
 
+import base64
 import hashlib
 import json
 import shutil
@@ -12,7 +13,8 @@ from pathlib import Path, PurePosixPath
 from .run import MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError
 
 TIMEOUT_SECONDS = 60
-ATTEMPTS = 5
+# With pauses that double from half a second, a minute in all: the server may be restarted meanwhile.
+ATTEMPTS = 8
 
 
 class Archive:
@@ -73,6 +75,9 @@ class Archive:
             return urllib.request.urlopen(urllib.request.Request(self.base + path, headers=headers, method=method), timeout=TIMEOUT_SECONDS)
         headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(body.stat().st_size)}
         with body.open("rb") as data:
+            digest = base64.b64encode(hashlib.file_digest(data, "sha256").digest()).decode()
+            headers["Content-Digest"] = f"sha-256=:{digest}:"  # RFC 9530
+            data.seek(0)
             request = urllib.request.Request(self.base + path, data=data, headers=headers, method=method)
             return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
 
