@@ -7,7 +7,7 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 from vignette_analysis import analyse, outputs, plots
 
 ALWAYS = ("delays-by-group", "delays-by-publisher", "delays-over-time")
-PLOTS = tuple(f"{name}.{kind}" for name in (*ALWAYS, "loss") for kind in ("png", "svg"))
+PLOTS = tuple(f"{name}.{kind}" for name in (*ALWAYS, "delay-stages", "loss") for kind in ("png", "svg"))
 
 
 def delivered(run: Lab, count: int = 3) -> Lab:
@@ -123,3 +123,30 @@ def test_parquet_has_the_columns_and_rows_of_the_csv_with_types(pair, tmp_path):
         assert typed.schema["publisher"] == pl.Categorical
     assert pl.read_parquet(tmp_path / "deliveries.parquet")["sent"].dt.epoch("ns")[0] == T0
     assert pl.read_parquet(tmp_path / "messages.parquet").schema["received"].is_integer()
+
+
+def test_stages_of_few_groups_are_drawn_and_those_of_many_are_left_to_the_table(pair, monkeypatch):
+    analysis = analyse(delivered(pair).write())
+    assert "nor: sent to received" in texts(plots.stages.draw(analysis))
+    monkeypatch.setattr(plots.stages, "MAX_GROUPS", 0)
+    drawn = texts(plots.stages.draw(analysis))
+    assert "nor: " not in drawn and "all: sent to received" in drawn and "stages.csv" in drawn
+
+
+def test_loss_is_drawn_of_whom_something_was_expected(pair):
+    pair.event("nor/bft", "sent", 9.0, "lost", "/nor/bft").node("usa", {"name": "silent", "topic": "/{}"})
+    groups, publishers = plots.loss.draw(analyse(delivered(pair).write())).axes
+    assert [bar.get_width() for bar in publishers.patches] == [25.0]
+    assert [label.get_text() for label in groups.get_yticklabels()] == ["all", "cross", "nor"]
+    # Wilson's interval of 1 in 4, by hand.
+    assert publishers.collections[0].get_segments()[0][:, 0] == pytest.approx([4.559, 69.936], abs=0.001)
+
+
+def test_boxes_of_groups_have_the_quantiles_of_the_results(pair):
+    analysis = analyse(delivered(pair, 11).write())
+    names = [group["name"] for group in analysis.results["groups"]]
+    boxes = {names[row["row"]]: row for row in plots.by_group.quantiles(analysis, names).to_dicts()}
+    for group in analysis.results["groups"]:
+        assert (group["name"] in boxes) == (group["delaySeconds"] is not None)
+        if group["name"] in boxes:
+            assert {q: boxes[group["name"]][q] for q in group["delaySeconds"]} == pytest.approx(group["delaySeconds"])

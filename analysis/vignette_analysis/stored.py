@@ -12,7 +12,7 @@ from .run import Run, RunError
 FOLDER = "results"
 RESULTS_FILE = "results.json"
 _MESSAGES = ("message", "id", "topic", "triggered", "bytes", "ambiguous", "publisher", "sent")
-_DELIVERIES = ("message", "publisher", "sent", "subscriber", "local", "cross", "received", "duplicates")
+_DELIVERIES = ("message", "publisher", "subscriber", "sent", "received", "processed", "duplicates", "local", "cross")
 
 
 def load(directory: str | Path) -> Analysis:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis import Analysis
 from ..gaps import Gaps
-from . import by_group, by_publisher, hops, links, loss, over_time, style
+from . import by_group, by_publisher, hops, links, loss, over_time, stages, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,6 +23,7 @@ PLOTS: dict[str, Callable[[Analysis], "Figure | None"]] = {
     "delays-by-publisher": by_publisher.draw,
     "delays-by-group": by_group.draw,
     "delays-over-time": over_time.draw,
+    "delay-stages": stages.draw,
     "loss": loss.draw,
     "hops-over-time": hops.draw,
     "links-over-time": links.draw,

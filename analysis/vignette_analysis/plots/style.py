@@ -85,14 +85,19 @@ def counted(messages: dict) -> str:
 
 def scale(axis: "Axis", least: float, greatest: float, quantity: str = "delay (s)") -> None:
     """Label an axis, logarithmic where the values span orders of magnitude."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
-
     wide = least > 0 and greatest / least > LOGARITHMIC_FROM
     if wide:
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-        axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    plain(axis)
     axis.set_label_text(f"{quantity}, logarithmic" if wide else quantity)
+
+
+def plain(axis: "Axis") -> None:
+    """Write the values of an axis as plain numbers, and those of major ticks alone."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def names(axes: "Axes", rows: list[str], pitch: float) -> None:
