@@ -1,0 +1,280 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// collected is an experiment with a publisher on each of two nodes, and a broker and subscriber on a third.
+func collected(namespace, name string, duration v1alpha1.Duration) *experimentBuilder {
+	b := makeExperiment(namespace, name).Duration(duration).
+		Network("wan", "198.18.9.0/24", "baseline").
+		Broker("broker").Subscriber("picture", "broker").Publisher("bft", "broker", "100ms", 1).
+		Node("hq", "wan", "broker", "picture").Node("stays", "wan", "bft").Node("lost", "wan", "bft").
+		Start("3s", "bft").Stop(duration, "bft")
+	b.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
+	return b
+}
+
+// restartServer kills the archive's pod at once; another takes its place.
+func restartServer(t *testing.T) {
+	t.Helper()
+	var pods corev1.PodList
+	if err := kube.List(t.Context(), &pods, client.InNamespace(platformNamespace), client.MatchingLabels{"app.kubernetes.io/name": "vignette-server"}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		if err := kube.Delete(t.Context(), &pods.Items[i], client.GracePeriodSeconds(0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// messageLog reads an archived message log: the numbers at the ends of its ids, in its order, and their times, by publisher.
+func messageLog(t *testing.T, e *v1alpha1.Experiment, path string, status messagelog.Status) map[string]map[int]time.Time {
+	t.Helper()
+	found := map[string]map[int]time.Time{}
+	_, err := messagelog.Read(strings.NewReader(archivedText(t, e, path)), func(r messagelog.Record) {
+		cut := strings.LastIndexByte(r.ID, '_')
+		number, err := strconv.Atoi(r.ID[cut+1:])
+		if err != nil || r.Status != status {
+			return
+		}
+		publisher := r.ID[:max(cut, 0)]
+		if found[publisher] == nil {
+			found[publisher] = map[int]time.Time{}
+		}
+		found[publisher][number] = time.Unix(0, r.TimeNanoseconds)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// onlyPublisher of a publisher's own log.
+func onlyPublisher(t *testing.T, sent map[string]map[int]time.Time) (name string, numbers map[int]time.Time) {
+	t.Helper()
+	if len(sent) != 1 {
+		t.Fatalf("a publisher's log has messages of %d publishers; want its own", len(sent))
+	}
+	for name, numbers = range sent {
+	}
+	return name, numbers
+}
+
+// wantContiguous wants every number from the first to the last one.
+func wantContiguous(t *testing.T, what string, numbers map[int]time.Time) {
+	t.Helper()
+	first, last := 1<<30, 0
+	for n := range numbers {
+		first, last = min(first, n), max(last, n)
+	}
+	if first > 1 || len(numbers) != last-first+1 {
+		t.Errorf("%s: %d messages from %d to %d; want all of them from the first on", what, len(numbers), first, last)
+	}
+}
+
+// wantOnlyNamed wants every message of the lost node's publisher that the subscriber has seen to be archived, or to be within the gap of
+// its logs. It gives how many are not archived.
+func wantOnlyNamed(t *testing.T, e *v1alpha1.Experiment, gap runapi.Gap) (missing int) {
+	t.Helper()
+	publisher, sent := onlyPublisher(t, messageLog(t, e, "logs/lost/bft/messages-1.jsonl", messagelog.Sent))
+	wantContiguous(t, "what is archived of the lost node", sent)
+	if gap.FromSeconds == nil || gap.ToSeconds == nil || gap.Reason == "" {
+		t.Fatalf("gap %+v of the lost node's logs; want both its ends, and why", gap)
+	}
+	for number, at := range messageLog(t, e, "logs/hq/picture/messages-1.jsonl", messagelog.Received)[publisher] {
+		if _, archived := sent[number]; archived {
+			continue
+		}
+		missing++
+		if seconds := at.Sub(e.Status.T0.Time).Seconds(); seconds < *gap.FromSeconds || seconds > *gap.ToSeconds {
+			t.Errorf("message %d came %.3f s after T0 and is not archived at its publisher; the gap %+v does not name it", number, seconds, gap)
+		}
+	}
+	return missing
+}
+
+func gapOf(t *testing.T, gaps []runapi.Gap, what string) runapi.Gap {
+	t.Helper()
+	for _, gap := range gaps {
+		if gap.What == what {
+			return gap
+		}
+	}
+	t.Fatalf("no gap %q in %+v", what, gaps)
+	return runapi.Gap{}
+}
+
+// wantArchiveWhole holds every sealed file against its checksum.
+func wantArchiveWhole(t *testing.T, e *v1alpha1.Experiment) {
+	t.Helper()
+	sealed := 0
+	for _, file := range manifestOf(t, e.UID).Files {
+		if file.SHA256 == "" {
+			continue
+		}
+		sealed++
+		text := archivedText(t, e, file.Path)
+		if sum := sha256.Sum256([]byte(text)); hex.EncodeToString(sum[:]) != file.SHA256 || int64(len(text)) != file.Bytes {
+			t.Errorf("%s: %d bytes with SHA-256 %x; the manifest says %d and %s", file.Path, len(text), sum, file.Bytes, file.SHA256)
+		}
+	}
+	if sealed < 10 {
+		t.Errorf("%d files are sealed; want logs, radio samples, captures and events", sealed)
+	}
+}
+
+// archivedEvents are the run's Kubernetes events; none may be there twice.
+func archivedEvents(t *testing.T, e *v1alpha1.Experiment) (events []runapi.KubernetesEvent) {
+	t.Helper()
+	seen := map[string]bool{}
+	for line := range strings.Lines(archivedText(t, e, "events.jsonl")) {
+		var event runapi.KubernetesEvent
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Errorf("event %q: %v", line, err)
+			continue
+		}
+		if key := fmt.Sprint(event.UID, event.Count); seen[key] {
+			t.Errorf("event %+v is there twice", event)
+		} else {
+			seen[key] = true
+		}
+		events = append(events, event)
+	}
+	return events
+}
+
+// wantEventsOf wants events of each node's pod with the node's name, of the workflow's pods and of the Experiment.
+func wantEventsOf(t *testing.T, events []runapi.KubernetesEvent) {
+	t.Helper()
+	nodes, others := map[string]bool{}, map[string]bool{}
+	for _, event := range events {
+		switch {
+		case event.Node != "":
+			nodes[event.Node] = true
+		case event.Object.Kind == "Pod":
+			others["pod of the workflow"] = true
+		default:
+			others[event.Object.Kind] = true
+		}
+	}
+	if !nodes["hq"] || !nodes["stays"] || !nodes["lost"] || len(nodes) != 3 || !others["pod of the workflow"] || !others["Experiment"] || !others["Workflow"] {
+		t.Errorf("events of nodes %v and of %v; want those of hq, stays, lost, of the Experiment, the Workflow and its pods", nodes, others)
+	}
+}
+
+// wantNoHoles wants a radio sample of the node in every two seconds of the measurement, on its only host.
+func wantNoHoles(t *testing.T, e *v1alpha1.Experiment, node string, from, to time.Duration) {
+	t.Helper()
+	last, begin, end := time.Time{}, e.Status.T0.Add(from), e.Status.T0.Add(to)
+	for _, file := range manifestOf(t, e.UID).Files {
+		if !strings.HasPrefix(file.Path, "radio/") {
+			continue
+		}
+		for line := range strings.Lines(archivedText(t, e, file.Path)) {
+			var sample runapi.RadioSample
+			if json.Unmarshal([]byte(line), &sample) != nil || sample.Node != node || !strings.Contains(line, `"framesSent"`) {
+				continue
+			}
+			at := time.Unix(0, sample.TimeNanoseconds)
+			if !last.IsZero() && at.Sub(last) > 5*time.Second && at.After(begin) && last.Before(end) {
+				t.Errorf("no radio samples of node %s from %v to %v after T0", node, last.Sub(e.Status.T0.Time), at.Sub(e.Status.T0.Time))
+			}
+			last = at
+		}
+	}
+	if last.Before(end) {
+		t.Errorf("the last radio sample of node %s is %v after T0; want them up to %v", node, last.Sub(e.Status.T0.Time), to)
+	}
+}
+
+// Not in parallel: the archive goes away for everybody.
+func TestWithTheArchiveRestartedAndANodeKilledNothingIsLostButWhatIsNamed(t *testing.T) {
+	e := collected(newNamespace(t), "restarted", "30s").Obj()
+	mustCreate(t, e)
+	waitForT0(t, e, 8*time.Second)
+	restartServer(t)
+	// What the node logs from here on reaches no archive before the node is gone.
+	time.Sleep(time.Second)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "restarted-lost"}}
+	if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+
+	results := resultsOf(t, done.UID)
+	wantArchiveWhole(t, done)
+	wantEventsOf(t, archivedEvents(t, done))
+	wantNoHoles(t, done, "stays", 2*time.Second, 30*time.Second)
+	publisher, sent := onlyPublisher(t, messageLog(t, done, "logs/stays/bft/messages-1.jsonl", messagelog.Sent))
+	wantContiguous(t, "what the node that stays sent", sent)
+	received := messageLog(t, done, "logs/hq/picture/messages-1.jsonl", messagelog.Received)[publisher]
+	if len(sent) < 200 || len(received) != len(sent) {
+		t.Errorf("%d messages sent by the node that stays, %d received; want about 270, and all of them", len(sent), len(received))
+	}
+	gap := gapOf(t, results.Gaps, "logs of lost/bft")
+	if missing := wantOnlyNamed(t, done, gap); missing == 0 {
+		t.Error("nothing is lost with the node: the archive was never away, and the test shows nothing")
+	} else {
+		t.Logf("%d messages of the lost node are not archived, all of them in the gap %.1f s to %.1f s", missing, *gap.FromSeconds, *gap.ToSeconds)
+	}
+	for _, gap := range results.Gaps {
+		if gap.Node != "" && gap.Node != "lost" && !strings.HasPrefix(gap.What, "verdict") {
+			t.Errorf("gap %+v of a node that nothing happened to", gap)
+		}
+	}
+}
+
+func TestAnEmptyDirOverItsLimitIsANamedGap(t *testing.T) {
+	t.Parallel()
+	// The kubelet looks at volumes once a minute: the run is stopped when it has.
+	b := collected(newNamespace(t), "over", "5m")
+	b.Image("hog", mosquittoImage(t), "/bin/sh", "-c", `sleep 5; head -c 300000000 /dev/zero > "${VIGNETTE_MESSAGE_LOG%/*}/.hog"; sleep 1000`)
+	b.Spec.Nodes[2].Apps = append(b.Spec.Nodes[2].Apps, "hog")
+	e := b.Obj()
+	mustCreate(t, e)
+	waitForT0(t, e, 10*time.Second)
+	eventually(t, 3*time.Minute, "the eviction to be on record", func() error {
+		for _, incident := range stateOf(t, e.UID).Incidents {
+			if incident.Node == "lost" && incident.What == "Evicted" {
+				return nil
+			}
+		}
+		return errorf("incidents %+v", stateOf(t, e.UID).Incidents)
+	})
+	now := get(t, e)
+	stopped := now.DeepCopy()
+	stopped.Spec.Stop = true
+	if err := kube.Patch(t.Context(), stopped, client.MergeFrom(now)); err != nil {
+		t.Fatal(err)
+	}
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+
+	results := resultsOf(t, done.UID)
+	evicted := gapOf(t, results.Gaps, "Evicted")
+	if evicted.Node != "lost" || evicted.FromSeconds == nil || !strings.Contains(evicted.Reason, "emptyDir") {
+		t.Errorf("gap %+v; want it of node lost, with its time, and that an emptyDir was over its limit", evicted)
+	}
+	if event := gapOf(t, results.Gaps, "Kubernetes event Evicted"); event.Node != "lost" || event.FromSeconds == nil || event.ToSeconds == nil {
+		t.Errorf("gap %+v; want it of node lost, with its times", event)
+	}
+	t.Logf("%d messages of the evicted node are not archived", wantOnlyNamed(t, done, gapOf(t, results.Gaps, "logs of lost/bft")))
+}
