@@ -39,6 +39,7 @@ func main() {
 type options struct {
 	listen, dir, quota, audience string
 	scenarioQuota                string
+	analysis                     string
 	retention                    time.Duration
 	policy                       server.Policy
 }
@@ -57,6 +58,7 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&o.quota, "quota", "2Gi", "bytes that the logs of one run may take, such as 2Gi; 0 is no bound")
 	flags.StringVar(&o.scenarioQuota, "scenario-quota", "2Gi", "bytes that all compiled scenarios together may take; 0 is no bound")
 	flags.StringVar(&o.audience, "audience", v1alpha1.TokenAudience, "audience that callers' tokens must be made for")
+	flags.StringVar(&o.analysis, "analysis-socket", "", "Unix socket of the analysis that compares runs; without one, none are compared")
 	flags.DurationVar(&o.retention, "retention", 0, "delete a run to which nothing has happened, and a scenario that nobody has used, for so long, such as 720h; 0 is never")
 	flags.StringVar(&o.policy.OperatorUser, "operator-user", "system:serviceaccount:vignette-system:vignette-operator", "user name of the operator")
 	flags.StringVar(&o.policy.RadiodUser, "radiod-user", "system:serviceaccount:vignette-system:vignette-radiod", "user name of radiod")
@@ -89,7 +91,7 @@ func serve(ctx context.Context, o options) error {
 		return err
 	}
 	s, err := server.New(server.Config{
-		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), ScenarioQuotaBytes: scenarioQuota.Value(), Retention: o.retention,
+		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), ScenarioQuotaBytes: scenarioQuota.Value(), Retention: o.retention, AnalysisSocket: o.analysis,
 		Authenticator: server.TokenReviewer{Reviews: authentication.TokenReviews(), Audience: o.audience},
 	})
 	if err != nil {

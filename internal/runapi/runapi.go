@@ -21,6 +21,8 @@
 //	GET  /v1/runs/UID/report                workflow, users: results/report.html as a page that may run nothing but itself
 //	DELETE /v1/runs/UID                     operator, administrators: the run and its archive
 //	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary
+//	GET  /v1/compare?run=UID&run=UID…       users: analysed runs side by side (docs/compare.md); &format=json, csv, text, latex
+//	                                        or html; &by=FIELD of the spec, or run. 501 where nothing beside the server does it
 //
 //	GET  /v1/agent/plan?app=A&revision=R    agent: long poll (30 s) for an AgentPlan newer than R
 //	POST /v1/agent/report                   agent: an AgentReport

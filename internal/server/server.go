@@ -36,6 +36,10 @@ type Config struct {
 	ScenarioQuotaBytes int64
 	// Retention after which a run to which nothing happens, and a scenario that nobody uses, is deleted; 0 is never.
 	Retention time.Duration
+	// AnalysisSocket is the Unix socket of the analysis that compares runs; none if empty.
+	AnalysisSocket string
+	// ComparisonTime is how long a comparison may take; 2 min if 0.
+	ComparisonTime time.Duration
 	// LongPoll is how long a question for a newer plan waits; 30 s if 0.
 	LongPoll time.Duration
 	// Now is the clock; time.Now if nil.
@@ -56,6 +60,7 @@ type Server struct {
 	metrics        *metrics
 	mux            *http.ServeMux
 	followers      chan struct{} // one for each
+	comparer       *comparer     // nil where runs cannot be compared
 }
 
 // defaultLongPoll is what the API says of agents' questions.
@@ -88,6 +93,7 @@ func New(config Config) (*Server, error) {
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
 	s.followers = make(chan struct{}, maxFollowers)
+	s.comparer = newComparer(config.AnalysisSocket, config.ComparisonTime)
 	s.logProblems()
 	s.routes()
 	return s, nil
@@ -159,6 +165,7 @@ func (s *Server) routes() {
 		"PUT /v1/runs/{uid}/files/results/{path...}": s.putResult,
 		"GET /v1/runs/{uid}/archive.tar":             s.getArchive,
 		"GET /v1/runs/{uid}/report":                  s.getReport,
+		"GET /v1/compare":                            s.getCompare,
 		"GET /v1/agent/plan":                         s.getAgentPlan,
 		"POST /v1/agent/report":                      s.postReport,
 		"POST /v1/agent/logs/{app}":                  s.postLogs,

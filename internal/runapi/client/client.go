@@ -160,6 +160,19 @@ func (c *Client) Runs(ctx context.Context, namespace, name string) ([]runapi.Run
 	return runs, err
 }
 
+// Compare puts analysed runs side by side, as text, json, csv, latex or html; by is a field of the spec, run, or empty. The caller closes it.
+func (c *Client) Compare(ctx context.Context, uids []string, format, by string) (io.ReadCloser, error) {
+	query := url.Values{"run": uids, "format": {format}}
+	if by != "" {
+		query.Set("by", by)
+	}
+	response, err := c.do(ctx, http.MethodGet, "/v1/compare", query, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
 // AgentPlan waits up to 30 s for a plan of the calling pod's app that is newer than revision. Without
 // news in that time it answers with the plan at that same revision.
 func (c *Client) AgentPlan(ctx context.Context, app string, revision int64) (runapi.AgentPlan, error) {

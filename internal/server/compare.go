@@ -1,0 +1,158 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+const (
+	// maxCompared is the most runs of a comparison.
+	maxCompared = 50
+	// maxComparisonBytes of an answer: fifty runs of a hundred publishers take a tenth of it.
+	maxComparisonBytes = 32 << 20
+	// defaultComparisonTime is more than the analysis gives itself.
+	defaultComparisonTime = 2 * time.Minute
+)
+
+// comparisonTypes are the forms of a comparison, with their content types.
+var comparisonTypes = map[string]string{
+	"json":  "application/json",
+	"csv":   "text/csv; charset=utf-8",
+	"text":  "text/plain; charset=utf-8",
+	"latex": "application/x-tex; charset=utf-8",
+	"html":  "text/html; charset=utf-8",
+}
+
+// comparer asks the analysis beside the server, which reads the same archive, over a Unix socket.
+type comparer struct {
+	client http.Client
+}
+
+// newComparer gives nil where there is no analysis beside the server.
+func newComparer(socket string, limit time.Duration) *comparer {
+	if socket == "" {
+		return nil
+	}
+	if limit == 0 {
+		limit = defaultComparisonTime
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	return &comparer{http.Client{Timeout: limit, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+}
+
+func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity) error {
+	asked := r.URL.Query()
+	form := asked.Get("format")
+	if form == "" {
+		form = "json"
+	}
+	if _, known := comparisonTypes[form]; !known {
+		return problem(http.StatusBadRequest, "format %q: want json, csv, text, latex or html", form)
+	}
+	if n := len(asked["run"]); n < 2 || n > maxCompared {
+		return problem(http.StatusBadRequest, "%d times run=UID: want 2 to %d runs", n, maxCompared)
+	}
+	query := url.Values{"format": {form}}
+	if by := asked.Get("by"); by != "" {
+		query.Set("by", by)
+	}
+	for _, uid := range asked["run"] {
+		key, err := s.comparable(r, who, uid)
+		if err != nil {
+			return err
+		}
+		query.Add("run", key)
+	}
+	if s.comparer == nil {
+		return problem(http.StatusNotImplemented, "this platform compares no runs: the chart's value server.analysis.enabled is false. "+
+			"Downloaded runs are compared by: python3 -m vignette_analysis compare DIR DIR")
+	}
+	text, err := s.comparer.ask(r.Context(), query)
+	if err != nil {
+		return err
+	}
+	return sendComparison(w, form, text)
+}
+
+// comparable gives the folder of a run below the archive, if the caller may read it.
+func (s *Server) comparable(r *http.Request, who Identity, uid string) (string, error) {
+	named := r.Clone(r.Context())
+	named.SetPathValue("uid", uid)
+	run, err := s.findFor(named, who, "reading run "+uid, s.config.Policy.reader)
+	if err != nil {
+		return "", err
+	}
+	files, err := run.files.Files()
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(files, func(f archive.File) bool { return f.Path == resultsFile }) {
+		return "", problem(http.StatusConflict, "run %s has no results yet: it must have been analysed", run.files.Key())
+	}
+	return run.files.Key().String(), nil
+}
+
+// ask has the analysis compare runs; its own words tell why where it cannot.
+func (c *comparer) ask(ctx context.Context, query url.Values) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://analysis/compare?"+query.Encode(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.client.Do(request)
+	if err != nil {
+		return nil, notAsked(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxComparisonBytes+1))
+	if err != nil {
+		return nil, notAsked(err)
+	}
+	if len(text) > maxComparisonBytes {
+		return nil, problem(http.StatusUnprocessableEntity, "the comparison has more than %d MiB: compare fewer runs", maxComparisonBytes>>20)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return text, nil
+	}
+	var said runapi.Problem
+	if err := json.Unmarshal(text, &said); err != nil || said.Error == "" {
+		return nil, fmt.Errorf("the analysis beside the server answered %d: %.200q", answer.StatusCode, text)
+	}
+	return nil, problem(answer.StatusCode, "%s", said.Error)
+}
+
+// notAsked tells an analysis that is not there from one that takes too long.
+func notAsked(err error) error {
+	var late interface{ Timeout() bool }
+	if errors.As(err, &late) && late.Timeout() {
+		return problem(http.StatusGatewayTimeout, "the analysis beside the server did not answer in time: compare fewer runs, or try again later")
+	}
+	return problem(http.StatusServiceUnavailable, "the analysis beside the server cannot be reached: %v: see the container analysis of the pod vignette-server",
+		strings.ReplaceAll(err.Error(), "\n", " "))
+}
+
+func sendComparison(w http.ResponseWriter, form string, text []byte) error {
+	header := w.Header()
+	setFileHeader(header, "comparison")
+	header.Set("Content-Type", comparisonTypes[form])
+	// A page may use the styles within it, and nothing else.
+	header.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + time.Duration(len(text)/slowestReader)*time.Second))
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	_, err := w.Write(text)
+	return err
+}

@@ -1,0 +1,150 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+// besideTheServer listens as the analysis does; a nil handler leaves the socket without one.
+func besideTheServer(t *testing.T, handler http.HandlerFunc) func(*Config) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	if handler != nil {
+		listener, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		analysis := &http.Server{Handler: handler, ReadHeaderTimeout: time.Second}
+		go func() { _ = analysis.Serve(listener) }()
+		t.Cleanup(func() { _ = analysis.Close() })
+	}
+	return func(c *Config) { c.AnalysisSocket = socket }
+}
+
+// analysedRuns has two runs with results, and one without.
+func analysedRuns(t *testing.T, change ...func(*Config)) *lab {
+	t.Helper()
+	l := newLab(t, change...)
+	for _, uid := range []string{"run-1", "run-2", "raw"} {
+		l.plan(func(p *runapi.Plan) { p.UID = uid })
+		if uid == "raw" {
+			continue
+		}
+		if err := l.as("workflow").PutResult(t.Context(), uid, "results.json", strings.NewReader(`{"schemaVersion":1}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+func comparison(ctx context.Context, c *client.Client, form, by string, uids ...string) (string, error) {
+	body, err := c.Compare(ctx, uids, form, by)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	return string(text), err
+}
+
+func TestRunsAreComparedByTheAnalysisBesideTheServer(t *testing.T) {
+	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.RequestURI()) }))
+	got, err := comparison(t.Context(), l.as(""), "html", "link.delay", "run-2", "run-1")
+	want := "/compare?by=link.delay&format=html&run=team-nor%2Fquickstart%2Frun-2&run=team-nor%2Fquickstart%2Frun-1"
+	if err != nil || got != want {
+		t.Errorf("asked %s, %v; want %s", got, err, want)
+	}
+}
+
+func TestAComparisonIsDataForABrowser(t *testing.T) {
+	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/evil")
+		fmt.Fprint(w, "<script>")
+	}))
+	for form, want := range comparisonTypes {
+		answer, err := l.http.Client().Get(l.http.URL + "/v1/compare?run=run-1&run=run-2&format=" + form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		header := answer.Header
+		if header.Get("Content-Type") != want || header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(header.Get("Content-Security-Policy"), "sandbox; default-src 'none'") {
+			t.Errorf("%s: header %v; want type %s, no sniffing, and a sandbox", form, header, want)
+		}
+	}
+}
+
+func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
+	answers := func(status int, text string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+		}
+	}
+	fifty := make([]string, maxCompared+1)
+	for name, c := range map[string]struct {
+		beside func(*Config)
+		token  string
+		form   string
+		runs   []string
+		status int
+		says   string
+	}{
+		"no analysis in the platform": {func(*Config) {}, "", "json", []string{"run-1", "run-2"}, 501, "the chart's value server.analysis.enabled is false"},
+		"analysis that is not up":     {besideTheServer(t, nil), "", "json", []string{"run-1", "run-2"}, 503, "see the container analysis of the pod vignette-server"},
+		"a reason of the analysis":    {besideTheServer(t, answers(422, `{"error":"by 'x': no such field"}`)), "", "json", []string{"run-1", "run-2"}, 422, "by 'x': no such field"},
+		"a queue that is full":        {besideTheServer(t, answers(429, `{"error":"4 wait"}`)), "", "json", []string{"run-1", "run-2"}, 429, "4 wait"},
+		"nonsense of the analysis":    {besideTheServer(t, answers(500, "<html>")), "", "json", []string{"run-1", "run-2"}, 500, "answered 500"},
+		"one run":                     {func(*Config) {}, "", "json", []string{"run-1"}, 400, "1 times run=UID: want 2 to 50 runs"},
+		"too many runs":               {func(*Config) {}, "", "json", fifty, 400, "51 times run=UID"},
+		"an unknown form":             {func(*Config) {}, "", "pdf", []string{"run-1", "run-2"}, 400, `format "pdf": want json, csv, text, latex or html`},
+		"a run that is not there":     {func(*Config) {}, "", "json", []string{"run-1", "nope"}, 404, `no run has uid "nope"`},
+		"a run without results":       {func(*Config) {}, "", "json", []string{"run-1", "raw"}, 409, "run team-nor/quickstart/raw has no results yet"},
+		"somebody without a token":    {func(c *Config) { c.Policy.AnonymousReads = false }, "", "json", []string{"run-1", "nope"}, 401, "reading run run-1 needs a token"},
+		"somebody of another team":    {func(c *Config) { c.Policy.AnonymousReads = false }, "other-workflow", "json", []string{"run-1", "run-2"}, 403, "is not for"},
+		"the run's own team":          {func(c *Config) { c.Policy.AnonymousReads = false }, "workflow", "json", []string{"run-1", "run-2"}, 501, "server.analysis.enabled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := analysedRuns(t, c.beside)
+			_, err := comparison(t.Context(), l.as(c.token), c.form, "", c.runs...)
+			var answer *client.Error
+			if !errors.As(err, &answer) || answer.Status != c.status || !strings.Contains(answer.Message, c.says) {
+				t.Errorf("%v; want %d and %q", err, c.status, c.says)
+			}
+		})
+	}
+}
+
+func TestAComparisonThatTakesTooLongIsGivenUp(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	beside := besideTheServer(t, func(http.ResponseWriter, *http.Request) { <-release })
+	l := analysedRuns(t, beside, func(c *Config) { c.ComparisonTime = 50 * time.Millisecond })
+	_, err := comparison(t.Context(), l.as(""), "json", "", "run-1", "run-2")
+	var answer *client.Error
+	if !errors.As(err, &answer) || answer.Status != http.StatusGatewayTimeout {
+		t.Errorf("%v; want 504", err)
+	}
+}
+
+func TestAComparisonThatIsTooLargeIsRefused(t *testing.T) {
+	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte("x"), maxComparisonBytes+1))
+	}))
+	_, err := comparison(t.Context(), l.as(""), "json", "", "run-1", "run-2")
+	if err == nil || !strings.Contains(err.Error(), "the comparison has more than 32 MiB: compare fewer runs") {
+		t.Errorf("%v; want it refused", err)
+	}
+}
