@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, display, figures, hypervisor, load, messages, radio, radiolog, stages, surroundings
+from . import agents, display, figures, flows, hypervisor, load, messages, radio, radiolog, stages, surroundings
 from .gaps import Gaps
 from .run import Run
 
@@ -21,8 +21,12 @@ class Analysis:
     results: dict
     messages: pl.DataFrame
     deliveries: pl.DataFrame
-    # Durations between a message's measuring points, their sequence, order and age: see the modules of these names.
+    # Durations between a message's measuring points; what was lost in a row, came out of order, and how old what subscribers knew was: see
+    # the modules of these names.
     stages: pl.DataFrame
+    sequences: pl.DataFrame
+    order: pl.DataFrame
+    age: pl.DataFrame
     # What radiod saw around the nodes: see surroundings.Surroundings.
     positions: pl.DataFrame
     links: pl.DataFrame
@@ -54,6 +58,7 @@ def analyse(directory: str | Path) -> Analysis:
     matching = messages.match(run, events, gaps)
     del events
     staged = stages.compute(run, matching, gaps)
+    flowing = flows.compute(run, matching, gaps)
     computed = figures.compute(run, matching, staged.delays)
     late_actions, agents_logged = agents.examine(run, gaps)
     log = radiolog.read(run, gaps)
@@ -88,6 +93,9 @@ def analyse(directory: str | Path) -> Analysis:
         messages=matching.messages,
         deliveries=matching.deliveries,
         stages=staged.frame,
+        sequences=flowing.sequences,
+        order=flowing.order,
+        age=flowing.age,
         positions=around.positions,
         links=around.links,
         hops=around.hops,

@@ -26,6 +26,9 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         paths += _write_table(build(analysis), times, directory / name)
     for name, frame, times in (
         ("stages", analysis.stages, ()),
+        ("sequences", analysis.sequences, ()),
+        ("order", analysis.order, ()),
+        ("age", analysis.age, ()),
         ("positions", analysis.positions, ("ts",)),
         ("links", analysis.links, ("ts",)),
         ("hops", analysis.hops, ("ts",)),

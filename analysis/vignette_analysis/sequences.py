@@ -1,0 +1,59 @@
+"""Gaps in the sequence of a publisher's messages at a subscriber: the loss periods of RFC 3357, section 5.
+
+A loss period is a run of messages one after another, in the order in which they were sent, that were all lost.
+"""
+
+import numpy as np
+import polars as pl
+
+from . import pairs
+from .messages import Matching
+from .run import Run
+
+SCHEMA = pairs.SCHEMA | {
+    "firstID": pl.String,
+    "lastID": pl.String,
+    "messages": pl.Int64,
+    # Seconds after T0 at which the first and the last one were sent.
+    "fromSeconds": pl.Float64,
+    "toSeconds": pl.Float64,
+    # From the sending of the first lost message to that of the next one that arrived; null where none did.
+    "outageSeconds": pl.Float64,
+    # Whether it is the longest one of its pair, by messages; the earliest of equals.
+    "longest": pl.Boolean,
+}
+
+
+def of(run: Run, matching: Matching, batch: pairs.Batch) -> pl.DataFrame:
+    """Loss periods of a batch in order of publisher, subscriber and time."""
+    lost = np.flatnonzero(~batch.arrived)
+    pair = batch.pair[lost]
+    begins = (np.diff(lost, prepend=-2) != 1) | batch.first(pair)
+    start = np.flatnonzero(begins)
+    length = np.diff(start, append=len(lost))
+    first, last = lost[start], lost[start + length - 1]
+    ids, zero = matching.messages["id"], run.t0 or 0
+    return pairs.named(run, batch.pairs[batch.pair[first]]).with_columns(
+        ids.gather(batch.message[first]).alias("firstID"),
+        ids.gather(batch.message[last]).alias("lastID"),
+        pl.Series("messages", length),
+        pl.Series("fromSeconds", (batch.sent[first] - zero) / 1e9),
+        pl.Series("toSeconds", (batch.sent[last] - zero) / 1e9),
+        _outages(batch, first, last),
+        pl.Series("longest", _longest(batch.pair[first], length)),
+    )
+
+
+def _outages(batch: pairs.Batch, first: np.ndarray, last: np.ndarray) -> pl.Series:
+    following = np.minimum(last + 1, len(batch.pair) - 1)
+    ended = (last + 1 < len(batch.pair)) & (batch.pair[following] == batch.pair[last])
+    seconds = pl.Series("outageSeconds", (batch.sent[following] - batch.sent[first]) / 1e9, dtype=pl.Float64)
+    return seconds.to_frame().select(pl.when(pl.Series(ended)).then("outageSeconds")).to_series()
+
+
+def _longest(pair: np.ndarray, length: np.ndarray) -> np.ndarray:
+    # By pair, the longest first; the earliest of equals, as the sort is stable.
+    order = np.lexsort((-length, pair))
+    found = np.zeros(len(pair), bool)
+    found[order[np.diff(pair[order], prepend=-1) != 0]] = True
+    return found
