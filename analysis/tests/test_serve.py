@@ -1,5 +1,6 @@
 """Comparisons for the server, over a Unix socket."""
 
+import argparse
 import http.client
 import json
 import shutil
@@ -129,3 +130,9 @@ def test_only_so_many_wait(start):
             ask.server.places.release()
         status, _, text = ask(ONE, TWO)
         assert status == 504 and "other comparisons took all of 0.2 s" in text
+
+
+def test_the_command_takes_memory_as_kubernetes_writes_it():
+    assert [serve._quantity(text) for text in ("7", "2k", "1Mi", "3Gi")] == [7, 2000, 1 << 20, 3 << 30]
+    with pytest.raises(argparse.ArgumentTypeError, match="'1 GB': want bytes such as 1Gi"):
+        serve._quantity("1 GB")

@@ -46,8 +46,19 @@ def add(commands) -> None:
     command.add_argument("--socket", type=Path, required=True, help="Unix socket to listen at")
     command.add_argument("--archive", type=Path, required=True, help="folder of the archive")
     command.add_argument("--timeout", type=float, default=100.0, help="longest time in seconds that a comparison may take, with its wait")
-    command.add_argument("--memory", type=int, default=1 << 30, help="most bytes that a comparison may have in memory")
+    command.add_argument("--memory", type=_quantity, default="1Gi", help="most memory of a comparison, in bytes, or with a unit such as Mi")
     command.set_defaults(execute=_execute)
+
+
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+
+
+def _quantity(text: str) -> int:
+    """Bytes as Kubernetes writes them."""
+    match = re.fullmatch(r"(\d+)(|[kMG]|[KMG]i)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r}: want bytes such as 1Gi")
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def _execute(options: argparse.Namespace) -> None:
