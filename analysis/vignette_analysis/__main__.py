@@ -1,14 +1,15 @@
-"""python3 -m vignette_analysis analyse (--server URL --run UID [--token-file F] | --directory DIR), or compare, or serve"""
+"""python3 -m vignette_analysis analyse (--server URL --run UID [--token-file F] | --directory DIR), or report, compare, serve"""
 
 import argparse
 import sys
 import tempfile
 from pathlib import Path
 
-from . import outputs, plots, serve
+from . import outputs, plots, report, serve
 from .analysis import Analysis, analyse
 from .archive import Archive
 from .comparison import command as comparison
+from .gaps import Gaps
 from .run import RunError
 
 
@@ -34,7 +35,21 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--directory", type=Path, help="a downloaded run, in place of --server")
     command.add_argument("--out", type=Path, help="folder for the results; by default results/ of --directory")
     command.set_defaults(execute=_analyse_any)
+    command = commands.add_parser("report", help="make the report of a run, one HTML file, and nothing else")
+    command.add_argument("--directory", type=Path, required=True, help="a downloaded run")
+    command.add_argument("--out", type=Path, help=f"the file; by default results/{report.NAME} of --directory")
+    command.set_defaults(execute=_report)
     return parser
+
+
+def _report(options: argparse.Namespace) -> int:
+    path = options.out or options.directory / "results" / report.NAME
+    path.parent.mkdir(parents=True, exist_ok=True)
+    gaps = Gaps()
+    path.write_bytes(report.render(analyse(options.directory), gaps))
+    for gap in gaps.found:
+        print(f"{gap['what']}: {gap['reason']}", file=sys.stderr)
+    return 1 if gaps.found else 0
 
 
 def _analyse_any(options: argparse.Namespace) -> int:
@@ -60,14 +75,15 @@ def _analyse_archived(options: argparse.Namespace) -> None:
 
 
 def _hand_in(archive: Archive, analysis: Analysis, path: Path, out: Path) -> None:
-    """Hand in one file; a plot that the server does not take is a gap in the files that are handed in last."""
+    """Hand in one file; a plot or report that the server does not take is a gap in the files that are handed in last."""
     name = path.relative_to(out).as_posix()
     try:
         archive.put_result(path, name)
     except RunError as error:
-        if not name.startswith(f"{plots.FOLDER}/"):
+        is_plot = name.startswith(f"{plots.FOLDER}/")
+        if not is_plot and name != report.NAME:
             raise
-        gap = {"what": f"plot {path.name}", "reason": f"the server did not take it: {error}"}
+        gap = {"what": f"plot {path.name}" if is_plot else "report", "reason": f"the server did not take it: {error}"}
         analysis.results["gaps"] = [*(analysis.results["gaps"] or []), gap]
         outputs.write_texts(analysis, out)
 

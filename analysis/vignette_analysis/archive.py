@@ -10,7 +10,7 @@ import urllib.parse
 import urllib.request
 from pathlib import Path, PurePosixPath
 
-from .run import MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError
+from .run import EVENTS_FILE, MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError
 
 TIMEOUT_SECONDS = 60
 # With pauses that double from half a second, a minute in all: the server may be restarted meanwhile.
@@ -84,4 +84,5 @@ class Archive:
 
 def _needed(path: str) -> bool:
     name = PurePosixPath(path).name
-    return path in (RUN_FILE, STATE_FILE, MANIFEST_FILE) or path.startswith("radio/") or name == "agent.jsonl" or name.startswith("messages-")
+    record = path in (RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE)
+    return record or path.startswith("radio/") or name == "agent.jsonl" or name.startswith("messages-")

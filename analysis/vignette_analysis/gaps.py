@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 
+# Gaps of runapi.RadioGap: there was no emulation, which is another thing than a late one.
+OUTAGES = ("radiodRestarted", "attachmentLost")
+
 
 @dataclass
 class Gaps:

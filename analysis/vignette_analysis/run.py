@@ -10,7 +10,7 @@ from pathlib import Path
 # Records of this version and of all before it are read (runapi.SchemaVersion).
 SCHEMA_VERSION = 1
 
-RUN_FILE, STATE_FILE, MANIFEST_FILE = "run.json", "state.json", "manifest.json"
+RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE = "run.json", "state.json", "manifest.json", "events.jsonl"
 
 
 class RunError(Exception):

@@ -1,0 +1,58 @@
+"""What went wrong with nodes, and what Kubernetes said (events.jsonl, runapi.KubernetesEvent)."""
+
+import json
+
+from ..analysis import Analysis
+from ..gaps import Gaps
+from ..run import EVENTS_FILE, Run
+from .charts import number
+from .parts import Section, Text, table
+
+# Events that are kept while the file is read.
+MAX_EVENTS = 20_000
+
+
+def section(analysis: Analysis, gaps: Gaps) -> Section:
+    """Incidents, and Kubernetes' events with warnings first."""
+    run = analysis.run
+    incidents = [
+        (i["what"], i.get("node", ""), number(i.get("fromSeconds")), number(i.get("toSeconds")), i.get("reason", "")) for i in (run.state or {}).get("incidents") or []
+    ]
+    parts: list = [table("Incidents", ("What", "Node", "From (s)", "To (s)", "Why"), incidents, text=(0, 1, 4))] if incidents else [Text("No incident was reported.")]
+    if not (run.directory / EVENTS_FILE).exists():
+        return Section("incidents", "Incidents and Kubernetes events", [*parts, Text("Kubernetes' events of this run are not in the archive.", "note")])
+    events = _read(run, gaps)
+    for kind, name, folded in (("Warning", "Warnings of Kubernetes", False), ("", "Other events of Kubernetes", True)):
+        rows = [_row(run, e) for e in events if (e.get("type") == "Warning") == (kind == "Warning")]
+        if rows:
+            parts.append(table(name, ("Reason", "Last (s)", "Times", "Object", "Node", "Message"), rows, folded or len(rows) > 20, text=(0, 3, 4, 5)))
+    return Section("incidents", "Incidents and Kubernetes events", parts)
+
+
+def _read(run: Run, gaps: Gaps) -> list[dict]:
+    """The last line of each event, in order of time; an event that goes on is written again with its count."""
+    last: dict[str, dict] = {}
+    bad = dropped = 0
+    with (run.directory / EVENTS_FILE).open("rb") as file:
+        for i, line in enumerate(file):
+            try:
+                event = json.loads(line)
+            except ValueError:
+                event = None
+            if not isinstance(event, dict) or not isinstance(event.get("ts"), int):
+                bad += 1
+            elif len(last) < MAX_EVENTS or event.get("uid") in last:
+                last[str(event.get("uid") or i)] = event
+            else:
+                dropped += 1
+    if bad or dropped:
+        gaps.add("Kubernetes events", f"{bad} lines of {EVENTS_FILE} are no events, {dropped} after the first {MAX_EVENTS} events are not in the report")
+    return sorted(last.values(), key=lambda event: event["ts"])
+
+
+def _row(run: Run, event: dict) -> tuple[str, ...]:
+    thing = event.get("object")
+    name = f"{thing.get('kind', '')} {thing.get('name', '')}".strip() if isinstance(thing, dict) else str(thing or "")
+    texts = [str(event.get(field) or "") for field in ("node", "message")]
+    count = event.get("count")
+    return str(event.get("reason") or ""), number(run.since_t0(event["ts"])), number(count if isinstance(count, int) else 1), name, *texts

@@ -1,0 +1,79 @@
+"""What a report is made of; the template has a form for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+# Rows of a table in the report at most: the files beside it have them all.
+MAX_ROWS = 300
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph; style: note, or empty."""
+
+    text: str
+    style: str = ""
+    kind: str = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells, the first of which names its row; folded ones are opened by a click, and in print."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    folded: bool = False
+    # Columns of text; all others are numbers, which are aligned to the right.
+    text_columns: frozenset[int] = frozenset({0})
+    left_out: int = 0
+    kind: str = "table"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing with its legend (class, name), a caption, and the figures in it as a table."""
+
+    title: str
+    svg: Markup
+    caption: str
+    legend: Sequence[tuple[str, str]] = ()
+    table: Table | None = None
+    kind: str = "chart"
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text as it is, folded."""
+
+    title: str
+    text: str
+    kind: str = "code"
+
+
+@dataclass(frozen=True)
+class Map:
+    """The moving map: the script's data, pictures of some moments, its caption and figures."""
+
+    data: dict
+    snapshots: Sequence[tuple[str, Markup]]
+    caption: str
+    groups: Sequence[tuple[str, str, str]]
+    table: Table | None
+    kind: str = "map"
+
+
+@dataclass
+class Section:
+    """A part of the report under a heading of its own."""
+
+    id: str
+    title: str
+    parts: list = field(default_factory=list)
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], folded: bool = False, text: Sequence[int] = (0,)) -> Table:
+    """A table of as many rows as the report takes."""
+    return Table(title, header, rows[:MAX_ROWS], folded, frozenset(text), max(len(rows) - MAX_ROWS, 0))

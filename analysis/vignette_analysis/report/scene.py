@@ -1,0 +1,296 @@
+"""The map: where nodes were and how links were, on a grid of times, small enough to be in the page.
+
+A layer is what lines between nodes show: SINR of one network, or the share of deliveries that arrived. A line joins two nodes and stands for
+both directions.
+"""
+
+import base64
+import math
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ..analysis import Analysis
+from . import charts
+
+# Times on the grid at most, and positions, and values of lines in all: each is one or two bytes before compression.
+MAX_FRAMES = 1500
+MIN_FRAMES = 120
+MAX_POSITIONS = 500_000
+MAX_VALUES = 3_000_000
+# A link counts as heard for so long after the last transmission that was received: HELLOs of routing protocols are 2 s apart.
+HOLD_SECONDS = 10
+# Deliveries of messages sent in so many seconds before a moment make its share: several periods of most publishers.
+SHARE_SECONDS = 30
+EARTH_METRES = 6_371_008.8
+UNKNOWN = 65535
+_SPAN = 65000
+NOT_HEARD, NO_SINR = 0, 255
+SINR_LEAST_DB, SINR_STEP_DB = -30.0, 0.5
+# Classes of lines: the least value of each but the first, in dB and in percent.
+SINR_BOUNDS = (5, 10, 15, 20, 30)
+SHARE_BOUNDS = (1, 50, 90, 97, 100)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What lines show."""
+
+    name: str
+    # sinr or delivered.
+    kind: str
+    # Numbers of two nodes each, and their values: a row for each pair, a column for each time; 0 is no line.
+    pairs: np.ndarray
+    values: np.ndarray
+    # Pairs that were left out because there is no room.
+    left_out: int
+
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The least value of each class but the first."""
+        return SINR_BOUNDS if self.kind == "sinr" else SHARE_BOUNDS
+
+    def classes(self, frame: int) -> np.ndarray:
+        """The class of each pair's line at a time: -1 for none, one above the last for heard with an unknown SINR."""
+        codes = self.values[:, frame]
+        value = SINR_LEAST_DB + (codes - 1.0) * SINR_STEP_DB if self.kind == "sinr" else codes - 1.0
+        found = np.searchsorted(self.bounds, value, side="right")
+        found[codes == NO_SINR] = len(self.bounds) + 1
+        found[codes == NOT_HEARD] = -1
+        return found
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Nodes on a grid of times."""
+
+    nodes: list[str]
+    groups: list[str]
+    step: float
+    frames: int
+    # Of each node, time and axis (east, south): 0 to _SPAN, or UNKNOWN.
+    places: np.ndarray
+    # Metres of a unit; 0 for a layout that says nothing of distances.
+    metres: float
+    layers: list[Layer]
+
+    @property
+    def schematic(self) -> bool:
+        """Tell whether the places say nothing."""
+        return not self.metres
+
+    def data(self) -> dict:
+        """What the page's script draws from."""
+        deltas = np.diff(self.places, axis=1, prepend=np.zeros_like(self.places[:, :1])).astype("<u2")
+        return {
+            "nodes": self.nodes,
+            "groups": self.groups,
+            "step": self.step,
+            "frames": self.frames,
+            "metres": self.metres,
+            "places": _packed(deltas.transpose(0, 2, 1)),
+            "layers": [
+                {
+                    "name": layer.name,
+                    "kind": layer.kind,
+                    "bounds": layer.bounds,
+                    "pairs": _packed(layer.pairs.astype("<u2")),
+                    "values": _packed(layer.values),
+                }
+                for layer in self.layers
+            ],
+        }
+
+
+def _packed(array: np.ndarray) -> str:
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
+
+
+def build(analysis: Analysis) -> Scene | None:
+    """Put a run's surroundings on a grid of times; None where T0, a duration or nodes are missing."""
+    run = analysis.run
+    if run.t0 is None or not run.duration_seconds or len(run.nodes) < 1:
+        return None
+    nodes = [node["name"] for node in run.nodes]
+    heard = _heard(analysis, nodes)
+    pairs = sum(part.select("low", "high").unique().height for part in heard.values())
+    room = min(MAX_FRAMES, MAX_POSITIONS // len(nodes), max(MIN_FRAMES, MAX_VALUES // max(pairs, 1)))
+    step = max(math.ceil(run.duration_seconds / (room - 1)), 1)
+    frames = math.ceil(run.duration_seconds / step) + 1
+    places, metres = _places(analysis, nodes, frames, step)
+    layers = [_sinr(network, part.with_columns(frame=_frame(analysis, step, frames)), frames, step) for network, part in heard.items()]
+    delivered = _delivered(analysis, nodes, frames, step)
+    return Scene(nodes, [node["group"] for node in run.nodes], step, frames, places, metres, layers + ([delivered] if delivered else []))
+
+
+def _frame(analysis: Analysis, step: float, frames: int, column: str = "ts") -> pl.Expr:
+    """The first time of the grid at which something that happened holds."""
+    return (((pl.col(column) - analysis.run.t0) / (1e9 * step)).ceil().clip(0, frames - 1)).cast(pl.Int64)
+
+
+def _number(column: str, nodes: list[str]) -> pl.Expr:
+    return pl.col(column).cast(pl.String).replace_strict(nodes, range(len(nodes)), default=None, return_dtype=pl.Int64)
+
+
+def _places(analysis: Analysis, nodes: list[str], frames: int, step: float) -> tuple[np.ndarray, float]:
+    known = analysis.positions.with_columns(number=_number("node", nodes), frame=_frame(analysis, step, frames)).filter(pl.col("number").is_not_null())
+    if known.is_empty():
+        return _circle(len(nodes), frames), 0.0
+    latitude = known["latitudeDegrees"].to_numpy()
+    # Around the first longitude, so that nobody is torn apart where longitudes begin anew.
+    longitude = (known["longitudeDegrees"].to_numpy() - known["longitudeDegrees"][0] + 180) % 360 - 180
+    south = -np.radians(latitude) * EARTH_METRES
+    east = np.radians(longitude) * EARTH_METRES * math.cos(math.radians(float(latitude.mean())))
+    # A place that nobody leaves is in the middle of a square kilometre.
+    extent = max(float(np.ptp(east)), float(np.ptp(south)), 1000.0)
+    metres = extent / _SPAN
+    grid = np.full((len(nodes), frames, 2), UNKNOWN, dtype=np.uint16)
+    for axis, values in enumerate((east, south)):
+        middle = (float(values.max()) + float(values.min())) / 2
+        units = np.rint((values - middle) / metres + _SPAN / 2).clip(0, _SPAN).astype(np.uint16)
+        grid[known["number"].to_numpy(), known["frame"].to_numpy(), axis] = units
+    return _held(grid), metres
+
+
+def _held(grid: np.ndarray) -> np.ndarray:
+    """Each node stays where it was last seen."""
+    seen = np.where(grid[:, :, 0] != UNKNOWN, np.arange(grid.shape[1]), 0)
+    last = np.maximum.accumulate(seen, axis=1)
+    return np.take_along_axis(grid, last[:, :, None], axis=1)
+
+
+def _circle(count: int, frames: int) -> np.ndarray:
+    angles = np.arange(count) / max(count, 1) * 2 * np.pi - np.pi / 2
+    places = np.rint(_SPAN / 2 * (1 + 0.98 * np.stack([np.cos(angles), np.sin(angles)], axis=1))).astype(np.uint16)
+    return np.repeat(places[:, None, :], frames, axis=1)
+
+
+def _heard(analysis: Analysis, nodes: list[str]) -> dict[str, pl.DataFrame]:
+    """By network, the seconds in which a receiver heard a source: ts, sinrDB, and the two nodes in order."""
+    source, receiver = _number("source", nodes), _number("receiver", nodes)
+    rows = (
+        analysis.links.lazy()
+        .with_columns(a=source, b=receiver, news=pl.col("heard") != pl.col("heard").shift(1, fill_value=0).over("network", "source", "receiver"))
+        .filter(pl.col("news") & pl.col("a").is_not_null() & pl.col("b").is_not_null())
+        .select("ts", "network", "sinrDB", "a", "b", low=pl.min_horizontal("a", "b"), high=pl.max_horizontal("a", "b"))
+        .collect()
+    )
+    return {str(key[0]): part for key, part in rows.partition_by("network", as_dict=True, maintain_order=True).items()}
+
+
+def _sinr(network: str, heard: pl.DataFrame, frames: int, step: float) -> Layer:
+    """The weaker one of both directions' SINR, of those that were heard lately."""
+    counts = heard.group_by("low", "high").agg(n=pl.len()).sort(["n", "low", "high"], descending=[True, False, False])
+    room = max(MAX_VALUES // frames, 1)
+    kept = counts.head(room).sort("low", "high").with_row_index("pair")
+    rows = heard.join(kept, on=("low", "high"))
+    code = ((pl.col("sinrDB") - SINR_LEAST_DB) / SINR_STEP_DB).round().clip(0, 253) + 1
+    rows = rows.sort("ts", maintain_order=True).with_columns(code=code.fill_null(NO_SINR).cast(pl.UInt8))
+    hold = max(math.ceil(HOLD_SECONDS / step), 1)
+    none = 256
+    weaker = np.full((kept.height, frames), none, dtype=np.uint16)
+    for forth in (True, False):
+        some = rows.filter((pl.col("a") < pl.col("b")) == forth)
+        codes = _last(some["pair"].to_numpy(), some["frame"].to_numpy(), some["code"].to_numpy(), weaker.shape, hold)
+        weaker = np.minimum(weaker, np.where(codes == NOT_HEARD, none, codes))
+    values = np.where(weaker == none, NOT_HEARD, weaker).astype(np.uint8)
+    return Layer(network, "sinr", kept.select("low", "high").to_numpy(), values, counts.height - kept.height)
+
+
+def _last(rows: np.ndarray, columns: np.ndarray, codes: np.ndarray, shape: tuple[int, int], hold: int) -> np.ndarray:
+    """Each row's last code at every column, for so many columns after it was said."""
+    grid = np.zeros(shape, dtype=np.uint8)
+    grid[rows, columns] = codes
+    # int16 holds every column: there are at most MAX_FRAMES.
+    column = np.arange(shape[1], dtype=np.int16)
+    said = np.maximum.accumulate(np.where(grid != NOT_HEARD, column, np.int16(-1)), axis=1)
+    held = np.take_along_axis(grid, np.maximum(said, 0), axis=1)
+    return np.where((said >= 0) & (column - said <= hold), held, NOT_HEARD).astype(np.uint8)
+
+
+def _delivered(analysis: Analysis, nodes: list[str], frames: int, step: float) -> Layer | None:
+    """The share of the deliveries between two nodes that arrived, of messages sent in the last SHARE_SECONDS."""
+    index = {name: i for i, name in enumerate(nodes)}
+    instances = pl.DataFrame(
+        {"instance": [i.number for i in analysis.run.instances], "node": [index[i.node] for i in analysis.run.instances]},
+        schema={"instance": analysis.deliveries.schema["publisher"], "node": pl.Int64},
+    )
+    rows = (
+        analysis.deliveries.lazy()
+        .join(instances.rename({"node": "a"}).lazy(), left_on="publisher", right_on="instance")
+        .join(instances.rename({"node": "b"}).lazy(), left_on="subscriber", right_on="instance")
+        .filter(pl.col("a") != pl.col("b"))
+        .group_by(frame=_frame(analysis, step, frames, "sent"), low=pl.min_horizontal("a", "b"), high=pl.max_horizontal("a", "b"))
+        .agg(expected=pl.len(), arrived=pl.col("received").count())
+        .collect()
+    )
+    if rows.is_empty():
+        return None
+    counts = rows.group_by("low", "high").agg(n=pl.col("expected").sum()).sort(["n", "low", "high"], descending=[True, False, False])
+    kept = counts.head(max(MAX_VALUES // frames, 1)).sort("low", "high").with_row_index("pair")
+    rows = rows.join(kept, on=("low", "high"))
+    window = max(math.ceil(SHARE_SECONDS / step), 1)
+    expected, arrived = (_lately(rows, column, (kept.height, frames), window) for column in ("expected", "arrived"))
+    # Rounded down, so that 100 % means all.
+    values = np.where(expected > 0, 1 + 100 * arrived // np.maximum(expected, 1), 0).astype(np.uint8)
+    return Layer("messages", "delivered", kept.select("low", "high").to_numpy(), values, counts.height - kept.height)
+
+
+def _lately(rows: pl.DataFrame, column: str, shape: tuple[int, int], window: int) -> np.ndarray:
+    """Sums over the last columns of the grid."""
+    grid = np.zeros((shape[0], shape[1] + window), dtype=np.int64)
+    np.add.at(grid, (rows["pair"].to_numpy(), rows["frame"].to_numpy() + window), rows[column].to_numpy())
+    total = grid.cumsum(axis=1)
+    return total[:, window:] - total[:, :-window]
+
+
+SHAPES = ("circle", "square", "diamond", "triangle", "pentagon", "cross")
+_SIDES = {"square": (4, 45), "diamond": (4, 0), "triangle": (3, -90), "pentagon": (5, -90)}
+
+
+def snapshot(scene: Scene, layer: Layer | None, frame: int, title: str) -> str:
+    """The map at one time, as the script draws it, for print and for browsers without script."""
+    canvas = charts.Canvas(charts.NARROW, 300, left=16, right=16, top=16, bottom=16)
+    places = _fitted(scene, canvas)
+    if layer is not None:
+        _lines(canvas, layer, frame, places)
+    shapes = {group: i for i, group in enumerate(dict.fromkeys(scene.groups))}
+    for i, (name, group) in enumerate(zip(scene.nodes, scene.groups, strict=True)):
+        if scene.places[i, frame, 0] != UNKNOWN:
+            x, y = places[i, frame]
+            canvas.add("path", title=name, class_=f"node s{shapes[group] % charts.SERIES}", d=shape(SHAPES[shapes[group] % len(SHAPES)], x, y, 5))
+            if len(scene.nodes) <= 30:
+                canvas.add("text", charts.shorten(name, 10), x=x + 7, y=y + 4, class_="name")
+    return canvas.svg(title)
+
+
+def _fitted(scene: Scene, canvas: charts.Canvas) -> np.ndarray:
+    """Places in px, with equal scales on both axes, in the middle of the canvas."""
+    known = scene.places[scene.places[:, :, 0] != UNKNOWN].astype(float)
+    low, high = known.min(axis=0), known.max(axis=0)
+    room = np.array([canvas.width - canvas.left - canvas.right - 40, canvas.height - canvas.top - canvas.bottom])
+    scale = float((room / np.maximum(high - low, 1.0)).min()) if (high > low).any() else 0.0
+    begin = np.array([canvas.left, canvas.top]) + (room - (high - low) * scale) / 2
+    return begin + (scene.places.astype(float) - low) * scale
+
+
+def _lines(canvas: charts.Canvas, layer: Layer, frame: int, places: np.ndarray) -> None:
+    found = layer.classes(frame)
+    for c in sorted(set(found.tolist()) - {-1}):
+        ends = layer.pairs[found == c]
+        path = "".join("M{:.0f} {:.0f}L{:.0f} {:.0f}".format(*places[a, frame], *places[b, frame]) for a, b in ends.tolist())
+        canvas.add("path", class_=f"link l{c}", d=path)
+
+
+def shape(name: str, x: float, y: float, radius: float) -> str:
+    """The outline of a marker as the data of an SVG path."""
+    if name == "circle":
+        return f"M{x - radius:.1f} {y:.1f}a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0Z"
+    if name == "cross":
+        third = radius * 0.4
+        return f"M{x - radius:.1f} {y - third:.1f}h{radius - third}v{third - radius}h{2 * third}v{radius - third}h{radius - third}v{2 * third}h{third - radius}v{radius - third}h{-2 * third}v{third - radius}h{third - radius}Z"
+    sides, turn = _SIDES[name]
+    angles = [math.radians(turn + 360 * i / sides) for i in range(sides)]
+    return "M" + "L".join(f"{x + 1.2 * radius * math.cos(a):.1f} {y + 1.2 * radius * math.sin(a):.1f}" for a in angles) + "Z"
