@@ -9,9 +9,8 @@ from lab import UNIT, Lab
 from polars.testing import assert_frame_equal
 from test_fixture import eventful
 
-from vignette_analysis import analyse, outputs
+from vignette_analysis import analyse, load, outputs
 from vignette_analysis.run import RunError
-from vignette_analysis.stored import load
 
 
 @pytest.fixture
