@@ -63,14 +63,14 @@ func (s *Server) addEvents(run *run, events []runapi.KubernetesEvent) error {
 		lines.WriteByte('\n') // what a killed server has not written to its end is no event
 	}
 	encoder := json.NewEncoder(&lines)
-	added, beyond := 0, time.Time{}
+	added, beyond := 0, false
 	fresh := map[string]int32{}
 	for _, event := range events {
 		if event.Count <= max(known.count(event.UID), fresh[event.UID]) {
 			continue
 		}
 		if known.lines+added >= run.maxEvents {
-			beyond = time.Unix(0, event.TimeNanoseconds)
+			beyond = true
 			break
 		}
 		if err := encoder.Encode(event); err != nil {
@@ -85,8 +85,11 @@ func (s *Server) addEvents(run *run, events []runapi.KubernetesEvent) error {
 		}
 		s.metrics.bytes.WithLabelValues("event").Add(float64(lines.Len()))
 	}
-	if !beyond.IsZero() {
+	if beyond {
 		return run.refuse(archive.EventsFile, fmt.Sprintf("the run has %d events of Kubernetes, and no more are kept", run.maxEvents))
+	}
+	if added > 0 {
+		return run.accepted(archive.EventsFile)
 	}
 	return nil
 }
