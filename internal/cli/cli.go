@@ -78,8 +78,8 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 	complete(root, "namespace", target.completeNamespace)
 	complete(root, "context", cobra.NoFileCompletions)
 	complete(root, "platform-namespace", target.completeNamespace)
-	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target),
-		newShell(target), newLogs(target), newCapture(target), newSet(target), newScenario(target), newVersion(version))
+	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRerun(target),
+		newShell(target), newLogs(target), newCapture(target), newSet(target), newScenario(target), newCompare(target), newVersion(version))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -88,28 +88,6 @@ func TestResultsOfADeletedExperimentComeFromTheArchive(t *testing.T) {
 	}
 }
 
-func TestSaveKeepsToItsFolder(t *testing.T) {
-	a := analysed(t)
-	folder := filepath.Join(t.TempDir(), "out")
-	var notes bytes.Buffer
-	if err := testCluster(t, a).save(t.Context(), "5f0c", folder, &notes); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(filepath.Join(folder, "results", "groups.csv")); err != nil || string(text) != a.files["results/groups.csv"] {
-		t.Errorf("saved groups.csv: %q, %v", text, err)
-	}
-	if !strings.HasPrefix(notes.String(), "4 files, ") {
-		t.Errorf("note %q; want the number of files", notes.String())
-	}
-	a.files = map[string]string{"../outside": "x"}
-	if err := testCluster(t, a).save(t.Context(), "5f0c", folder, &notes); err == nil {
-		t.Error("a file outside the folder was saved")
-	}
-	if _, err := os.Stat(filepath.Join(folder, "..", "outside")); err == nil {
-		t.Error("a file appeared outside the folder")
-	}
-}
-
 func TestWithoutResultsTheErrorSaysWhatToDo(t *testing.T) {
 	for name, c := range map[string]struct {
 		archive archive

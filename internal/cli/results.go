@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,26 +23,35 @@ var tables = []string{"deliveries", "messages", "publishers", "groups"}
 var forms = []string{"table", "json", "csv"}
 
 type resultsOptions struct {
-	output, table, uid, save, get string
-	files                         bool
+	output, table, uid, get string
+	files, download         bool
+	// destination of a download; empty for a folder named after the run.
+	destination string
+	selection   runapi.Selection
 }
 
 func newResults(t *target) *cobra.Command {
 	var o resultsOptions
 	cmd := &cobra.Command{
-		Use:   "results NAME",
-		Short: "Show or save the results of an experiment",
+		Use:   "results NAME [FOLDER | FILE.tar.gz]",
+		Short: "Show or download the results of an experiment",
 		Long: "results reads the archive, which keeps the results of experiments that are deleted too. Of several runs of\n" +
-			"one name it takes the newest, or the one that --uid names.",
+			"one name it takes the newest, or the one that --uid names.\n" +
+			"With --download it fetches the whole run into a folder, NAME-UID unless another one is named, or into one\n" +
+			"compressed file. Every file is checked against the SHA-256 that it has in the archive. A folder keeps what is\n" +
+			"there already, so that a download that broke off goes on when it is asked for again.",
 		Example: "  vignette results quickstart\n" +
 			"  vignette results quickstart -o json | jq .messages.lostPercent\n" +
 			"  vignette results quickstart -o csv --table publishers\n" +
-			"  vignette results quickstart --save quickstart-files\n" +
+			"  vignette results quickstart --download\n" +
+			"  vignette results quickstart --download quickstart.tar.gz --without captures\n" +
+			"  vignette results quickstart --download tables --only results\n" +
 			"  vignette results quickstart --files\n" +
 			"  vignette results quickstart --get results/deliveries.parquet > deliveries.parquet",
-		Args:              oneArgument("the NAME of an experiment"),
-		ValidArgsFunction: t.completeExperiment,
+		Args:              nameAndDestination,
+		ValidArgsFunction: t.completeDownload,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.destination = strings.Join(args[1:], "")
 			if err := o.check(); err != nil {
 				return err
 			}
@@ -60,19 +66,43 @@ func newResults(t *target) *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "table", "`form`: table, json or csv")
 	flags.StringVar(&o.table, "table", "deliveries", "with -o csv, the `table`: "+strings.Join(tables, ", "))
 	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, where there are several of the name")
-	flags.StringVar(&o.save, "save", "", "save all files of the run to a `folder`, too")
+	flags.BoolVar(&o.download, "download", false, "fetch the files of the run instead")
+	flags.StringSliceVar(&o.selection.Only, "only", nil, "with --download, fetch these `kinds` of files: "+strings.Join(runapi.FileKinds, ", "))
+	flags.StringSliceVar(&o.selection.Without, "without", nil, "with --download, leave out these `kinds` of files")
 	flags.BoolVar(&o.files, "files", false, "list the archived files of the run instead")
 	flags.StringVar(&o.get, "get", "", "write one archived `file`, as --files lists it, to standard output instead")
-	cmd.MarkFlagsMutuallyExclusive("files", "get", "output")
-	cmd.MarkFlagsMutuallyExclusive("files", "get", "table")
+	cmd.MarkFlagsMutuallyExclusive("files", "get", "download", "output")
+	cmd.MarkFlagsMutuallyExclusive("files", "get", "download", "table")
+	cmd.MarkFlagsMutuallyExclusive("only", "without")
 	complete(cmd, "get", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return t.completeFile(cmd, args, o.uid, typed)
 	})
 	complete(cmd, "output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "table", cobra.FixedCompletions(tables, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "uid", cobra.NoFileCompletions)
-	complete(cmd, "save", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
+	for _, flag := range []string{"only", "without"} {
+		complete(cmd, flag, cobra.FixedCompletions(runapi.FileKinds, cobra.ShellCompDirectiveNoFileComp))
+	}
 	return cmd
+}
+
+// nameAndDestination of a download.
+func nameAndDestination(cmd *cobra.Command, args []string) error {
+	if len(args) > 2 {
+		return fmt.Errorf("%s takes two arguments at most, a NAME and where to download to; %q is too much", cmd.CommandPath(), args[2])
+	}
+	if downloading, err := cmd.Flags().GetBool("download"); err == nil && !downloading {
+		return oneArgument("the NAME of an experiment")(cmd, args)
+	}
+	return oneArgument("the NAME of an experiment")(cmd, args[:min(len(args), 1)])
+}
+
+// completeDownload offers the experiments, then folders.
+func (t *target) completeDownload(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if downloading, err := cmd.Flags().GetBool("download"); err == nil && downloading && len(args) == 1 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return t.completeExperiment(cmd, args, typed)
 }
 
 func (o resultsOptions) check() error {
@@ -82,7 +112,10 @@ func (o resultsOptions) check() error {
 	if !slices.Contains(tables, o.table) {
 		return fmt.Errorf("--table %q: want %s", o.table, strings.Join(tables, ", "))
 	}
-	return nil
+	if !o.download && len(o.selection.Only)+len(o.selection.Without) > 0 {
+		return errors.New("--only and --without are for --download")
+	}
+	return o.selection.Check()
 }
 
 func (c *cluster) results(ctx context.Context, name string, o resultsOptions, out, notes io.Writer) error {
@@ -90,12 +123,9 @@ func (c *cluster) results(ctx context.Context, name string, o resultsOptions, ou
 	if err != nil {
 		return err
 	}
-	if o.save != "" {
-		if err := c.save(ctx, uid, o.save, notes); err != nil {
-			return err
-		}
-	}
 	switch {
+	case o.download:
+		return c.download(ctx, name, uid, o.destination, o.selection, notes)
 	case o.files:
 		return c.listFiles(ctx, uid, out)
 	case o.get != "":
@@ -120,6 +150,9 @@ func (c *cluster) results(ctx context.Context, name string, o resultsOptions, ou
 	var results runapi.Results
 	if err := json.NewDecoder(content).Decode(&results); err != nil {
 		return fmt.Errorf("%s of run %s: %w", file, uid, err)
+	}
+	if err := runapi.CheckVersion(file+" of run "+uid, results.SchemaVersion); err != nil {
+		return err
 	}
 	_, err = io.WriteString(out, resultsText(results))
 	return err
@@ -154,7 +187,7 @@ func (c *cluster) withoutResults(ctx context.Context, name, uid string) error {
 		return err
 	}
 	if state.Plan.Phase == v1alpha1.PhaseFailed {
-		return fmt.Errorf("%s failed before it was analysed: %s; its logs: vignette results -n %s %s --save DIR",
+		return fmt.Errorf("%s failed before it was analysed: %s; its logs: vignette results -n %s %s --download",
 			name, state.Plan.Message, c.namespace, name)
 	}
 	if state.Plan.Phase == v1alpha1.PhaseRunning && state.Plan.Spec.Duration == "" {
@@ -210,56 +243,4 @@ func (t *target) completeFile(cmd *cobra.Command, args []string, uid, typed stri
 		names = append(names, file.Path)
 	}
 	return beginning(typed, names), directive
-}
-
-// save writes every file of a run to a folder.
-func (c *cluster) save(ctx context.Context, uid, folder string, notes io.Writer) error {
-	manifest, err := c.archive.Files(ctx, uid)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	var bytes int64
-	for _, file := range manifest.Files {
-		n, err := c.saveFile(ctx, root, uid, file.Path)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file.Path, err)
-		}
-		bytes += n
-	}
-	_, err = fmt.Fprintf(notes, "%d files, %s, saved to %s\n", len(manifest.Files), size(bytes), filepath.Clean(folder))
-	return err
-}
-
-// saveFile keeps within the root whatever the server says the file is called.
-func (c *cluster) saveFile(ctx context.Context, root *os.Root, uid, name string) (n int64, err error) {
-	content, err := c.archive.File(ctx, uid, name)
-	if err != nil {
-		return 0, err
-	}
-	defer content.Close()
-	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-		return 0, err
-	}
-	file, err := root.Create(name)
-	if err != nil {
-		return 0, err
-	}
-	n, err = io.Copy(file, content)
-	return n, errors.Join(err, file.Close())
-}
-
-func asServerError(err error) *runclient.Error {
-	var e *runclient.Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return nil
 }

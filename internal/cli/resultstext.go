@@ -21,7 +21,11 @@ func resultsText(r runapi.Results) string {
 	if r.DurationSeconds > 0 {
 		fmt.Fprintf(&b, ", %s s", strconv.FormatFloat(r.DurationSeconds, 'f', 1, 64))
 	}
-	fmt.Fprintf(&b, "\nrun %s\n\n", r.UID)
+	fmt.Fprintf(&b, "\nrun %s", r.UID)
+	if r.RerunOf != "" {
+		fmt.Fprintf(&b, ", a rerun of %s", r.RerunOf)
+	}
+	b.WriteString("\n\n")
 	b.WriteString(groupsTable(r).String())
 	if len(r.Publishers) > 0 {
 		b.WriteString("\n" + publishersTable(r.Publishers).String())

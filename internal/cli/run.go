@@ -54,9 +54,8 @@ func newRun(t *target) *cobra.Command {
 				fmt.Fprintf(cmd.OutOrStdout(), "experiment %s/%s created\n", e.Namespace, e.Name)
 			}
 			if !follow {
-				fmt.Fprintf(cmd.OutOrStdout(), "Follow it: vignette status -n %[1]s %[2]s; results in the end: vignette results -n %[1]s %[2]s\n",
-					experiments[0].Namespace, experiments[0].Name)
-				return nil
+				_, err := fmt.Fprint(cmd.OutOrStdout(), howToFollow(experiments[0]))
+				return err
 			}
 			if len(experiments) > 1 {
 				return fmt.Errorf("--watch follows one experiment, and %s has %d: all of them run now, see vignette status", args[0], len(experiments))
@@ -66,6 +65,10 @@ func newRun(t *target) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the experiment to its end, or a live cluster until it is up")
 	return cmd
+}
+
+func howToFollow(e *v1alpha1.Experiment) string {
+	return fmt.Sprintf("Follow it: vignette status -n %[1]s %[2]s; results in the end: vignette results -n %[1]s %[2]s\n", e.Namespace, e.Name)
 }
 
 func readFile(name string, stdin io.Reader) ([]byte, error) {

@@ -133,6 +133,7 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 		}
 	}
 	add("Workflow", e.Status.Workflow)
+	add("Rerun of", e.Labels[v1alpha1.LabelRerunOf])
 	if counters != nil {
 		add("Messages", fmt.Sprintf("%d sent, %d received", counters.Sent, counters.Received))
 	}

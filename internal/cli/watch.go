@@ -114,7 +114,7 @@ func (o outcome) report(view *view, e *v1alpha1.Experiment) error {
 	where := fmt.Sprintf("-n %s %s", e.Namespace, e.Name)
 	if o == outcome(v1alpha1.PhaseFailed) {
 		view.print(fmt.Sprintf("%s Failed: %s", e.Name, e.Status.Message))
-		view.print(fmt.Sprintf("Its logs are kept: vignette results %s --save DIR; events: kubectl -n %s describe experiment %s", where, e.Namespace, e.Name))
+		view.print(fmt.Sprintf("Its logs are kept: vignette results %s --download; events: kubectl -n %s describe experiment %s", where, e.Namespace, e.Name))
 		return exit(exitFailure)
 	}
 	view.print(fmt.Sprintf("%s Succeeded%s", e.Name, headline(e.Status.Results)))

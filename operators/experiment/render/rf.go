@@ -28,6 +28,14 @@ func InPlace(network v1alpha1.Network) (w v1alpha1.WaveformSpec, ok bool) {
 	return v1alpha1.WaveformSpec{Link: network.Link, RFPipe: network.RFPipe, TDMA: network.TDMA}, network.Waveform == ""
 }
 
+// WithWaveform is a network that names a waveform with the waveform itself in place: both carry frames alike.
+func WithWaveform(network v1alpha1.Network, w v1alpha1.WaveformSpec) v1alpha1.Network {
+	network.Links = links(network, w)
+	network.Waveform, network.Base = "", nil
+	network.Link, network.RFPipe, network.TDMA = w.Link, w.RFPipe, w.TDMA
+	return network
+}
+
 // radioChecker checks what networks with a physical layer are given.
 type radioChecker struct {
 	spec     *v1alpha1.ExperimentSpec

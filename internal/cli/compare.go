@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// comparisonForms of the output, with the server's names for them.
+var comparisonForms = map[string]string{"table": "text", "json": "json", "csv": "csv", "latex": "latex", "html": "html"}
+
+// comparisonOutputs in the order in which they are offered.
+var comparisonOutputs = []string{"table", "json", "csv", "latex", "html"}
+
+type compareOptions struct {
+	output, by string
+	uids       []string
+}
+
+func newCompare(t *target) *cobra.Command {
+	var o compareOptions
+	cmd := &cobra.Command{
+		Use:   "compare NAME[@UID]...",
+		Short: "Put runs side by side: one table, effect sizes, tests",
+		Long: "compare reads the archive: of every NAME the newest run, or the one whose UID begins as given. Runs are labelled\n" +
+			"by what differs between their specs; those that differ in the seed only are repeats of one condition. --by makes\n" +
+			"conditions of the values of one field instead, or of each run (--by run).\n" +
+			"What the figures and tests mean: docs/compare.md.",
+		Example: "  vignette compare lan satcom\n" +
+			"  vignette compare quickstart@5f0c2a quickstart@9b1d44 --by run\n" +
+			"  vignette compare e4-2s e4-10s -o html > e4.html\n" +
+			"  vignette compare lan-1 lan-2 satcom-1 satcom-2 --by waveform -o latex > table.tex\n" +
+			"  vignette compare --uid 1c5e0b7e-65a7-4f0e-9d5f-2f4b8c1d3a90 --uid 7d0f3c52-93bb-4a55-8a43-b0a7e9e1c2f4 -o json",
+		Args:              o.checkArguments,
+		ValidArgsFunction: t.completeExperiments,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return t.explainComparison(c.compare(cmd.Context(), args, o, cmd.OutOrStdout()))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.output, "output", "o", "table", "`form`: "+strings.Join(comparisonOutputs, ", "))
+	flags.StringVar(&o.by, "by", "", "`field` of the spec, such as delay or apps.bft.publisher.period, whose values are compared; run: each run with each other")
+	flags.StringSliceVar(&o.uids, "uid", nil, "`UID` of a run of any name and namespace, beside the NAMEs")
+	complete(cmd, "output", cobra.FixedCompletions(comparisonOutputs, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "by", cobra.FixedCompletions([]string{"run"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "uid", cobra.NoFileCompletions)
+	return cmd
+}
+
+// completeExperiments offers the experiments of the namespace for every argument.
+func (t *target) completeExperiments(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return t.completeNames(cmd, typed, v1alpha1.GroupVersion.WithKind("ExperimentList"), true)
+}
+
+// checkArguments refuses what is no comparison before a cluster is asked.
+func (o *compareOptions) checkArguments(cmd *cobra.Command, args []string) error {
+	if _, known := comparisonForms[o.output]; !known {
+		return fmt.Errorf("--output %q: want %s", o.output, strings.Join(comparisonOutputs, ", "))
+	}
+	for _, arg := range args {
+		if isFolder(arg) {
+			return fmt.Errorf("%s is a folder: vignette compare takes runs in the archive; downloaded ones are compared by python3 -m vignette_analysis compare DIR DIR", arg)
+		}
+	}
+	if len(args)+len(o.uids) < 2 {
+		return fmt.Errorf("%s needs two runs at least, as NAME, NAME@UID or --uid UID: see %[1]s --help", cmd.CommandPath())
+	}
+	return nil
+}
+
+func isFolder(arg string) bool {
+	if strings.ContainsRune(arg, filepath.Separator) {
+		return true
+	}
+	_, err := os.Stat(filepath.Join(arg, "run.json"))
+	return err == nil
+}
+
+func (c *cluster) compare(ctx context.Context, names []string, o compareOptions, out io.Writer) error {
+	uids := slices.Clone(o.uids)
+	for i, name := range names {
+		uid, err := c.comparedRun(ctx, name)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(uids, uid) {
+			return fmt.Errorf("%s: run %s is there twice: NAME@UID chooses among the runs of a name", name, uid)
+		}
+		uids = slices.Insert(uids, i, uid)
+	}
+	content, err := c.archive.Compare(ctx, uids, comparisonForms[o.output], o.by)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = io.Copy(out, content)
+	return err
+}
+
+// comparedRun gives the UID of the newest run of a name, or of NAME@UID, where the UID may be cut short.
+func (c *cluster) comparedRun(ctx context.Context, which string) (string, error) {
+	name, wanted, _ := strings.Cut(which, "@")
+	if wanted == "" {
+		return c.findRun(ctx, name, "")
+	}
+	runs, err := c.archive.Runs(ctx, c.namespace, name)
+	if err != nil {
+		return "", err
+	}
+	var known, found []string
+	for _, run := range runs {
+		known = append(known, run.UID)
+		if strings.HasPrefix(run.UID, wanted) {
+			found = append(found, run.UID)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return "", fmt.Errorf("%s: %d runs of %s in namespace %s have a UID that begins so; want one of: %s", which, len(found), name, c.namespace, strings.Join(known, ", "))
+}
+
+// explainComparison says what to do about an error, where the server has not said it.
+func (t *target) explainComparison(err error) error {
+	if e := asServerError(err); e != nil && gotNoFurther(e) == "" {
+		switch e.Status {
+		case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+			http.StatusNotImplemented, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusInsufficientStorage:
+			return errors.New(e.Message)
+		}
+	}
+	return t.explainArchive(err)
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/internal/runapi"
+	runclient "vignette.dev/vignette/internal/runapi/client"
+)
+
+type reportOptions struct {
+	uid, output string
+	open        bool
+}
+
+func newReport(t *target) *cobra.Command {
+	var o reportOptions
+	cmd := &cobra.Command{
+		Use:   "report NAME",
+		Short: "Fetch the report of an experiment, one HTML file that needs no network",
+		Long: "report fetches the report that the analysis made of a run: what was run, the verdict of the emulation, tables and\n" +
+			"plots, in one file that can be sent on. Of several runs of one name it takes the newest, or the one that --uid names.",
+		Example: "  vignette report quickstart\n" +
+			"  vignette report quickstart --open\n" +
+			"  vignette report quickstart -o - > quickstart.html",
+		Args:              oneArgument("the NAME of an experiment"),
+		ValidArgsFunction: t.completeExperiment,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.open && o.output == "-" {
+				return fmt.Errorf("--open needs a file: leave out -o -")
+			}
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			file, err := c.report(cmd.Context(), args[0], o, cmd.OutOrStdout())
+			if err != nil || file == "" {
+				return t.explainArchive(err)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "the report of %s is in %s\n", args[0], file)
+			if o.open {
+				return show(cmd.Context(), file)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, where there are several of the name")
+	flags.StringVarP(&o.output, "output", "o", "", "`file` to write, - for standard output (default: NAME-report.html)")
+	flags.BoolVar(&o.open, "open", false, "show it in the browser that BROWSER names, or the system's")
+	complete(cmd, "uid", cobra.NoFileCompletions)
+	complete(cmd, "output", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
+	return cmd
+}
+
+// report writes the report and gives its file's name; none for standard output. It reads the file and not the server's page of it:
+// the API server's proxy rewrites pages.
+func (c *cluster) report(ctx context.Context, name string, o reportOptions, out io.Writer) (file string, err error) {
+	uid, err := c.findRun(ctx, name, o.uid)
+	if err != nil {
+		return "", err
+	}
+	content, err := c.archive.File(ctx, uid, runapi.ReportFile)
+	if runclient.IsNotFound(err) {
+		return "", c.withoutReport(ctx, name, uid)
+	}
+	if err != nil {
+		return "", err
+	}
+	defer content.Close()
+	if o.output == "-" {
+		_, err := io.Copy(out, content)
+		return "", err
+	}
+	if file = o.output; file == "" {
+		file = name + "-report.html"
+	}
+	return file, writeWhole(file, func(w io.Writer) error {
+		_, err := io.Copy(w, content)
+		return err
+	})
+}
+
+// withoutReport explains why a run has none.
+func (c *cluster) withoutReport(ctx context.Context, name, uid string) error {
+	manifest, err := c.archive.Files(ctx, uid)
+	if err != nil {
+		return err
+	}
+	for _, file := range manifest.Files {
+		if file.Path == "results/results.json" {
+			folder := runapi.FolderName(name, uid)
+			return fmt.Errorf("run %s was analysed without a report, by an older platform, or its results say why under gaps: vignette results -n %[2]s %[3]s; "+
+				"to make one: vignette results -n %[2]s %[3]s --uid %[1]s --download, then python3 -m vignette_analysis analyse --directory %[4]s", uid, c.namespace, name, folder)
+		}
+	}
+	return c.withoutResults(ctx, name, uid)
+}
+
+// show a file in a browser.
+func show(ctx context.Context, file string) error {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	words := opener()
+	output, err := exec.CommandContext(ctx, words[0], append(words[1:], path)...).CombinedOutput() //nolint:gosec // the user's own browser
+	if err != nil {
+		return fmt.Errorf("%s cannot show %s: %w %s: open it by hand, or set BROWSER", strings.Join(words, " "), file, err, strings.TrimSpace(string(output)))
+	}
+	return nil
+}
+
+// opener of files: BROWSER's, or the system's.
+func opener() []string {
+	browser, _, _ := strings.Cut(os.Getenv("BROWSER"), ":")
+	if words := strings.Fields(browser); len(words) > 0 {
+		return words
+	}
+	switch runtime.GOOS {
+	case "darwin":
+		return []string{"open"}
+	case "windows":
+		return []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	return []string{"xdg-open"}
+}

@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/environment"
+	"vignette.dev/vignette/internal/runapi"
+	runclient "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// What of a record may be another one now, if the user says so.
+const (
+	inputScenario   = "scenario"
+	inputConfigMaps = "configmaps"
+)
+
+var inputs = []string{inputScenario, inputConfigMaps}
+
+// How a rerun names images.
+const (
+	imagesByDigest = "digests"
+	imagesByTag    = "tags"
+)
+
+var imageForms = []string{imagesByDigest, imagesByTag}
+
+type rerunOptions struct {
+	uid, name, images string
+	allow             []string
+	dryRun, watch     bool
+}
+
+func newRerun(t *target) *cobra.Command {
+	var o rerunOptions
+	cmd := &cobra.Command{
+		Use:   "rerun RECORD",
+		Short: "Run an archived or downloaded run again, as its record says",
+		Long: "rerun makes a new experiment of a run record: the NAME of an experiment in the archive, the folder of a downloaded\n" +
+			"run, or its run.json. The new experiment has the record's spec with all defaults, the same seed, the waveforms in\n" +
+			"place, images by the digests that ran, and the scenario as it was compiled. ConfigMaps must have the recorded\n" +
+			"contents. Secrets are taken as they are now. What differs between the platform, the cluster and its hosts then and\n" +
+			"now is printed, and kept in the new run's record. The same seed gives the same random draws, not the same results.",
+		Example: "  vignette rerun quickstart --watch\n" +
+			"  vignette rerun quickstart --uid 0b6fd5cc-5c1e-4f5e-9d43-6a0f3c5f6d11 --name again\n" +
+			"  vignette rerun quickstart-0b6fd5cc/run.json -n team-nor\n" +
+			"  vignette rerun quickstart --dry-run > again.yaml",
+		Args:              oneArgument("the RECORD of a run"),
+		ValidArgsFunction: t.completeRecord,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return t.explainArchive(c.rerun(cmd.Context(), args[0], t.platform, o, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.uid, "uid", "", "`UID` of the archived run, where there are several of the name")
+	flags.StringVar(&o.name, "name", "", "`name` of the new experiment (default: NAME-rerun-N)")
+	flags.StringVar(&o.images, "images", imagesByDigest, "`form` of the names of apps' own images: digests, or tags as the record's spec has them")
+	flags.StringSliceVar(&o.allow, "allow-different", nil, "`inputs` that may be others than recorded: "+strings.Join(inputs, ", "))
+	flags.BoolVar(&o.dryRun, "dry-run", false, "compare everything and print the new objects, and create nothing")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "follow the experiment to its end, or a live cluster until it is up")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
+	complete(cmd, "uid", cobra.NoFileCompletions)
+	complete(cmd, "name", cobra.NoFileCompletions)
+	complete(cmd, "images", cobra.FixedCompletions(imageForms, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "allow-different", cobra.FixedCompletions(inputs, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (o rerunOptions) check() error {
+	if !slices.Contains(imageForms, o.images) {
+		return fmt.Errorf("--images %q: want %s", o.images, strings.Join(imageForms, " or "))
+	}
+	for _, input := range o.allow {
+		if !slices.Contains(inputs, input) {
+			return fmt.Errorf("--allow-different %q: want %s", input, strings.Join(inputs, " or "))
+		}
+	}
+	return nil
+}
+
+// completeRecord offers the experiments of the namespace, and files.
+func (t *target) completeRecord(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	names, directive := t.completeExperiment(cmd, args, typed)
+	if len(args) == 0 {
+		directive = cobra.ShellCompDirectiveDefault
+	}
+	return names, directive
+}
+
+func (c *cluster) rerun(ctx context.Context, record, platform string, o rerunOptions, out, notes io.Writer) error {
+	r := &rerun{cluster: c, options: o}
+	if err := r.read(ctx, record); err != nil {
+		return err
+	}
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	r.compare(ctx, platform)
+	text, err := r.yaml()
+	if err != nil {
+		return err
+	}
+	objects, err := check("the rerun of "+r.record.Name, text, notes)
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(notes, r.explanation())
+	if o.dryRun {
+		_, err := out.Write(text)
+		return err
+	}
+	return c.begin(ctx, objects, o.watch, out)
+}
+
+// begin creates an experiment, and follows it if it is to be watched.
+func (c *cluster) begin(ctx context.Context, objects []*unstructured.Unstructured, watch bool, out io.Writer) error {
+	experiments, err := c.submit(ctx, objects)
+	if err != nil {
+		return err
+	}
+	e := experiments[0]
+	fmt.Fprintf(out, "experiment %s/%s created\n", e.Namespace, e.Name)
+	if watch {
+		return c.watch(ctx, e, newView(out))
+	}
+	_, err = fmt.Fprint(out, howToFollow(e))
+	return err
+}
+
+// rerun under construction.
+type rerun struct {
+	*cluster
+	options rerunOptions
+	record  runapi.RunRecord
+	// source is where the record comes from, for people.
+	source     string
+	experiment *v1alpha1.Experiment
+	// scenario to be made of the compiled one that the archive keeps; nil where the recorded one is there, or none is needed.
+	scenario *v1alpha1.Scenario
+	// notes of what is not repeated, for people.
+	notes []string
+	// differences that were found, and what could not be compared.
+	differences []runapi.Difference
+	unknown     []string
+}
+
+func (r *rerun) note(format string, args ...any) {
+	r.notes = append(r.notes, fmt.Sprintf(format, args...))
+}
+
+func (r *rerun) differs(what, before, now string) {
+	r.differences = append(r.differences, runapi.Difference{What: what, Before: before, Now: now})
+}
+
+func (r *rerun) allows(input string) bool { return slices.Contains(r.options.allow, input) }
+
+// read the record: a file, a downloaded run's folder, or a run in the archive.
+func (r *rerun) read(ctx context.Context, record string) error {
+	file, onDisk := recordFile(record)
+	if onDisk && r.options.uid != "" {
+		return fmt.Errorf("--uid is for runs in the archive, and %s is a file", file)
+	}
+	if !onDisk && (strings.ContainsRune(record, filepath.Separator) || strings.HasSuffix(record, ".json")) {
+		return fmt.Errorf("there is no %s: want the run.json of a run, its folder, or the NAME of an experiment in the archive", record)
+	}
+	var text []byte
+	var err error
+	if onDisk {
+		r.source = file
+		text, err = os.ReadFile(file)
+	} else {
+		text, err = r.archived(ctx, record)
+	}
+	if err == nil {
+		r.record, err = runapi.ReadRunRecord(r.source, text)
+	}
+	return err
+}
+
+// recordFile is the run.json that an argument means, if there is one on the disk. A name that is also a folder's means the
+// folder only if that has a record.
+func recordFile(record string) (file string, onDisk bool) {
+	for _, file := range []string{filepath.Join(record, runFile), record} {
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			return file, true
+		}
+	}
+	return "", false
+}
+
+func (r *rerun) archived(ctx context.Context, name string) ([]byte, error) {
+	uid, err := r.findRun(ctx, name, r.options.uid)
+	if err != nil {
+		return nil, err
+	}
+	r.source = "the archive's run.json of run " + uid
+	content, err := r.archive.File(ctx, uid, runFile)
+	if runclient.IsNotFound(err) {
+		return nil, fmt.Errorf("run %s of %s has no run record", uid, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	return io.ReadAll(content)
+}
+
+// compare the recorded environment with the cluster's.
+func (r *rerun) compare(ctx context.Context, platform string) {
+	if r.record.Environment == nil {
+		r.unknown = append(r.unknown, "the environment, of which the record has nothing")
+		return
+	}
+	now, unknown := r.environmentNow(ctx, platform)
+	r.unknown = append(r.unknown, unknown...)
+	r.differences = append(r.differences, environment.Differences(r.record.Environment, now)...)
+}
+
+// explanation of what is repeated, and what is not, for people.
+func (r *rerun) explanation() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Rerun of %s, run %s of namespace %s, from %s\n", r.record.Name, r.record.UID, r.record.Namespace, r.source)
+	if len(r.differences) > 0 {
+		rows := table{left("DIFFERENCE", "RECORDED", "NOW")}
+		for _, d := range r.differences {
+			rows = append(rows, left(d.What, d.Before, d.Now))
+		}
+		b.WriteString("\n" + rows.String() + "\n")
+	} else {
+		b.WriteString("No difference was found between what was recorded and what is there now.\n")
+	}
+	for _, unknown := range r.unknown {
+		b.WriteString("Not compared: " + unknown + "\n")
+	}
+	for _, note := range r.notes {
+		b.WriteString("Note: " + note + "\n")
+	}
+	return b.String()
+}
+
+// yaml of the objects to be created, the scenario first.
+func (r *rerun) yaml() ([]byte, error) {
+	about, err := json.Marshal(runapi.Rerun{Namespace: r.record.Namespace, Name: r.record.Name, UID: r.record.UID, Differences: r.differences})
+	if err != nil {
+		return nil, err
+	}
+	r.experiment.Labels = map[string]string{v1alpha1.LabelRerunOf: r.record.UID}
+	r.experiment.Annotations = map[string]string{v1alpha1.AnnotationRerun: string(about)}
+	var all []byte
+	if r.scenario != nil {
+		text, err := manifestOf("Scenario", r.scenario)
+		if err != nil {
+			return nil, err
+		}
+		all = append(text, "---\n"...)
+	}
+	text, err := manifestOf("Experiment", r.experiment)
+	return append(all, text...), err
+}
+
+// manifestOf an object as a user would write it.
+func manifestOf(kind string, object any) ([]byte, error) {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = v1alpha1.GroupVersion.String(), kind
+	delete(fields, "status")
+	if e, ok := object.(*v1alpha1.Experiment); ok && e.Spec.Seed == 0 {
+		// Left out as a zero is, it would become the default, another seed.
+		if err := unstructured.SetNestedField(fields, int64(0), "spec", "seed"); err != nil {
+			return nil, err
+		}
+	}
+	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
+	return yaml.Marshal(fields)
+}

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/digests"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// prepare makes the experiment of the record, and checks that its inputs are as they were.
+func (r *rerun) prepare(ctx context.Context) error {
+	e := &v1alpha1.Experiment{}
+	e.Namespace, e.Spec = r.namespace, *r.record.Spec.DeepCopy()
+	r.experiment = e
+	if err := putWaveforms(&e.Spec, r.record.Waveforms); err != nil {
+		return fmt.Errorf("%s: %w", r.source, err)
+	}
+	if r.options.images == imagesByDigest {
+		r.pinImages(e.Spec.Apps)
+	}
+	if err := r.keepScenario(ctx); err != nil {
+		return err
+	}
+	if err := r.keepConfigMaps(ctx); err != nil {
+		return err
+	}
+	r.noteWhatPeopleDid()
+	r.noteSecrets()
+	var err error
+	e.Name, err = r.newName(ctx)
+	return err
+}
+
+// putWaveforms in place of their names.
+func putWaveforms(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) error {
+	for i, network := range spec.Networks {
+		if network.Waveform == "" {
+			continue
+		}
+		waveform, known := waveforms[network.Waveform]
+		if !known {
+			return fmt.Errorf("the record has no waveform %s of network %s: the run ended before its references were resolved", network.Waveform, network.Name)
+		}
+		spec.Networks[i] = render.WithWaveform(network, waveform)
+	}
+	return nil
+}
+
+// pinImages names apps' own images by the digests that ran.
+func (r *rerun) pinImages(apps []v1alpha1.App) {
+	for i := range apps {
+		app := &apps[i]
+		if app.Image == "" || strings.Contains(app.Image, "@") {
+			continue
+		}
+		switch ran := r.digestsOf(app.Name); {
+		case len(ran) > 1:
+			r.note("app %s stays with image %s: %d different ones ran under that name, %s", app.Name, app.Image, len(ran), strings.Join(ran, ", "))
+		case len(ran) == 0:
+			r.note("app %s stays with image %s: the record has no digest of it by which hosts could pull it", app.Name, app.Image)
+		default:
+			app.Image = withoutTag(app.Image) + "@" + ran[0]
+		}
+	}
+}
+
+// digestsOf the images that ran for an app; none where one of them has none.
+func (r *rerun) digestsOf(app string) (ran []string) {
+	if r.record.Environment == nil {
+		return nil
+	}
+	for _, image := range r.record.Environment.Images {
+		if image.Node == "" || image.Container != app {
+			continue
+		}
+		digest, known := image.Digest()
+		if !known {
+			return nil
+		}
+		if !slices.Contains(ran, digest) {
+			ran = append(ran, digest)
+		}
+	}
+	return ran
+}
+
+// withoutTag of an image's name; a colon before the last slash is a registry's port.
+func withoutTag(image string) string {
+	if at := strings.LastIndexByte(image, ':'); at > strings.LastIndexByte(image, '/') {
+		return image[:at]
+	}
+	return image
+}
+
+// keepScenario moves the nodes as they were moved: by the Scenario that the record names, if it is compiled to the same digest still,
+// else by a new one of what the archive keeps under the recorded digest.
+func (r *rerun) keepScenario(ctx context.Context) error {
+	reference, recorded := r.experiment.Spec.Scenario, r.record.Scenario
+	if reference == nil {
+		return nil
+	}
+	if recorded == nil {
+		return fmt.Errorf("%s: the record has no digest of scenario %s: the run ended before it was resolved", r.source, reference.Ref)
+	}
+	if err := digests.Check(recorded.Digest); err != nil {
+		return fmt.Errorf("%s: scenario %s: %w", r.source, recorded.Name, err)
+	}
+	now, digest, err := r.scenarioNow(ctx, reference.Ref)
+	if err != nil || digest == recorded.Digest {
+		return err
+	}
+	kept, err := r.archive.HasScenario(ctx, recorded.Digest)
+	if err != nil {
+		return err
+	}
+	if kept {
+		r.scenario = recordedScenario(r.namespace, *recorded)
+		reference.Ref = r.scenario.Name
+		r.note("scenario %s is %s; the rerun has Scenario %s, made of the recorded one, which the archive keeps", recorded.Name, now, r.scenario.Name)
+		return nil
+	}
+	if digest != "" && r.allows(inputScenario) {
+		r.differs("scenario "+recorded.Name, recorded.Digest, digest)
+		return nil
+	}
+	remedy := "to run with it as it is: --allow-different " + inputScenario
+	if digest == "" {
+		remedy = "make it, as it was then"
+	}
+	return fmt.Errorf("scenario %s was %s, which the archive keeps no longer, and is %s: %s", recorded.Name, recorded.Digest, now, remedy)
+}
+
+// scenarioNow tells how a Scenario is now, in words, and its digest if it is compiled.
+func (r *rerun) scenarioNow(ctx context.Context, name string) (words, digest string, err error) {
+	var scenario v1alpha1.Scenario
+	err = r.kube.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &scenario)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "not in namespace " + r.namespace, "", nil
+	case err != nil:
+		return "", "", explain(err)
+	}
+	ready := meta.FindStatusCondition(scenario.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != scenario.Generation || scenario.Status.Digest == "" {
+		return "not compiled", "", nil
+	}
+	return scenario.Status.Digest + " now", scenario.Status.Digest, nil
+}
+
+const (
+	maxScenarioName = 63
+	// Twelve digits of a digest, after sha256:, name a Scenario.
+	digestFrom, digestTo = 7, 19
+)
+
+// recordedScenario is a Scenario of what the archive has compiled. Its format is that of no file: it is not compiled again.
+func recordedScenario(namespace string, recorded runapi.PlannedScenario) *v1alpha1.Scenario {
+	s := &v1alpha1.Scenario{}
+	suffix := "-" + recorded.Digest[digestFrom:digestTo]
+	s.Namespace, s.Name = namespace, recorded.Name[:min(len(recorded.Name), maxScenarioName-len(suffix))]+suffix
+	s.Spec = v1alpha1.ScenarioSpec{
+		Description: "Scenario " + recorded.Name + " as a recorded run had it, for its reruns.", Format: v1alpha1.ScenarioEEL, Compiled: recorded.Digest,
+	}
+	return s
+}
+
+// keepConfigMaps refuses contents that are not those that the record has digests of.
+func (r *rerun) keepConfigMaps(ctx context.Context) error {
+	var wrong []string
+	for _, recorded := range r.record.ConfigMaps {
+		what := fmt.Sprintf("key %s of ConfigMap %s", recorded.Key, recorded.Name)
+		digest, err := r.configMapNow(ctx, recorded.Name, recorded.Key)
+		switch {
+		case err != nil:
+			return err
+		case digest == "":
+			return fmt.Errorf("%s is not in namespace %s: make it, with the content whose SHA-256 is %s", what, r.namespace, recorded.SHA256)
+		case digest == recorded.SHA256:
+		case r.allows(inputConfigMaps):
+			r.differs(what, "sha256:"+recorded.SHA256, "sha256:"+digest)
+		default:
+			wrong = append(wrong, fmt.Sprintf("%s (SHA-256 %s, and was %s)", what, digest, recorded.SHA256))
+		}
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("apps would be given other contents than recorded: %s: give them the recorded ones, or --allow-different %s",
+			strings.Join(wrong, "; "), inputConfigMaps)
+	}
+	return nil
+}
+
+// configMapNow is the SHA-256 of a key's content; empty where there is none.
+func (r *rerun) configMapNow(ctx context.Context, name, key string) (string, error) {
+	var object corev1.ConfigMap
+	err := r.kube.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &object)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", explain(err)
+	}
+	content, known := object.BinaryData[key]
+	if text, isText := object.Data[key]; isText {
+		content, known = []byte(text), true
+	}
+	if !known {
+		return "", nil
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// noteWhatPeopleDid to the run beside its spec, which a rerun does not repeat.
+func (r *rerun) noteWhatPeopleDid() {
+	if r.experiment.Spec.Stop {
+		r.experiment.Spec.Stop = false
+		r.note("the run was stopped by hand; the rerun goes on to its end")
+	}
+	if n := len(r.record.LiveChanges); n > 0 {
+		r.note("not repeated: changes of networks by hand while it ran, %d", n)
+	}
+	var captures []string
+	for _, capture := range r.record.Captures {
+		if capture.Name != render.RunCapture && !slices.Contains(captures, capture.Name) {
+			captures = append(captures, capture.Name)
+		}
+	}
+	if len(captures) > 0 {
+		r.note("not repeated: captures that were begun by hand while it ran, %s", strings.Join(captures, ", "))
+	}
+}
+
+// noteSecrets whose contents no record has.
+func (r *rerun) noteSecrets() {
+	var names []string
+	for _, app := range r.experiment.Spec.Apps {
+		for _, variable := range app.Env {
+			if variable.Secret != nil && !slices.Contains(names, variable.Secret.Name) {
+				names = append(names, variable.Secret.Name)
+			}
+		}
+	}
+	if len(names) > 0 {
+		r.note("Secrets are taken as they are now: %s", strings.Join(names, ", "))
+	}
+}
+
+// maxExperimentName is what the API server takes.
+const maxExperimentName = 40
+
+var rerunSuffix = regexp.MustCompile(`-rerun-[0-9]+$`)
+
+// newName is the one that was asked for, or the next NAME-rerun-N that neither the cluster nor the archive has.
+func (r *rerun) newName(ctx context.Context) (string, error) {
+	if r.options.name != "" {
+		return r.options.name, nil
+	}
+	archived, err := r.archive.Runs(ctx, r.namespace, "")
+	if err != nil {
+		return "", err
+	}
+	var list v1alpha1.ExperimentList
+	if err := r.kube.List(ctx, &list, client.InNamespace(r.namespace)); err != nil {
+		return "", explain(err)
+	}
+	taken := map[string]bool{}
+	for _, run := range archived {
+		taken[run.Name] = true
+	}
+	for i := range list.Items {
+		taken[list.Items[i].Name] = true
+	}
+	base := rerunSuffix.ReplaceAllString(r.record.Name, "")
+	for n := 1; ; n++ {
+		suffix := fmt.Sprintf("-rerun-%d", n)
+		name := strings.TrimRight(base[:min(len(base), maxExperimentName-len(suffix))], "-") + suffix
+		if !taken[name] {
+			return name, nil
+		}
+	}
+}
