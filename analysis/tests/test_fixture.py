@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import capturelab
 from lab import PICTURE, SECOND, T0, UNIT, Lab
 
 from vignette_analysis import analyse, outputs
@@ -36,6 +37,10 @@ def eventful(directory: Path) -> Lab:
         load = {"seconds": 1.0, "busySeconds": 0.75 * second, "cpus": 2, "loadAverage": 1.5, "cpuPressureSeconds": 0.1, "memoryPressureSeconds": 0.0}
         lab.logs["radio/host-a.jsonl"].append(json.dumps({"ts": T0 + second * SECOND} | load))
     lab.plan["rerunOf"] = {"namespace": "team-nor", "name": "quickstart", "uid": "run-0"}
+    lab.plan["captures"] = [{"name": "run", "network": "wan", "nodes": ["nor", "prt", "usa"]}]
+    for i, node in enumerate(("nor", "prt", "usa")):
+        of_node = [capturelab.packet(T0 + n * SECOND, capturelab.udp(f"198.18.9.{i + 1}", 1883, bytes(240))) for n in range(1, 6 - i)]
+        capturelab.write(directory / f"captures/run/wan/{node}.pcapng", *of_node)
     lab.state["incidents"] = [{"what": "NodeFailed", "node": "usa", "fromSeconds": 40.5, "reason": "pod evicted"}]
     return lab
 

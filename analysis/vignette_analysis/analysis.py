@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, display, figures, flows, hypervisor, load, messages, radio, radiolog, stages, surroundings
+from . import agents, captures, display, figures, flows, hypervisor, load, messages, radio, radiolog, stages, surroundings
 from .gaps import Gaps
 from .run import Run
 
@@ -32,6 +32,10 @@ class Analysis:
     links: pl.DataFrame
     hops: pl.DataFrame
     hop_histogram: pl.DataFrame
+    # What captures tell of the networks: see captures.Captured.
+    volume: pl.DataFrame
+    tcp: pl.DataFrame
+    packets: pl.DataFrame
 
     def message_table(self) -> pl.DataFrame:
         """`messages` with the names of publishers, their nodes and groups: the table that messages.csv has."""
@@ -49,8 +53,11 @@ class Analysis:
         return display.html(self.results)
 
 
-def analyse(directory: str | Path) -> Analysis:
-    """Analyse a run's folder, as the archive keeps it or as it was downloaded."""
+def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> Analysis:
+    """Analyse a run's folder, as the archive keeps it or as it was downloaded.
+
+    left_out has captures that the archive has and the folder has not, by path, with the reason.
+    """
     run = Run.load(Path(directory))
     gaps = Gaps()
     _records(run, gaps)
@@ -67,7 +74,8 @@ def analyse(directory: str | Path) -> Analysis:
     hypervisor.explain(run, log, late)
     around = surroundings.read(run, gaps)
     verdict = _verdict(run, late, agents_logged, sampled, gaps)
-    _not_computed(run, networks, gaps)
+    captured = captures.examine(run, log, networks, gaps, left_out)
+    _not_computed(run, gaps)
     everything = computed.groups[0]
     results = {
         "schemaVersion": SCHEMA_VERSION,
@@ -100,6 +108,9 @@ def analyse(directory: str | Path) -> Analysis:
         links=around.links,
         hops=around.hops,
         hop_histogram=around.hop_histogram,
+        volume=captured.volume,
+        tcp=captured.tcp,
+        packets=captured.packets,
     )
 
 
@@ -137,10 +148,6 @@ def _verdict(run: Run, late: list[dict], agents_logged: bool, sampled: bool, gap
     return {"verdict": {"keptUp": not late, "late": late or None}}
 
 
-def _not_computed(run: Run, networks: list[dict], gaps: Gaps) -> None:
+def _not_computed(run: Run, gaps: Gaps) -> None:
     if run.t0 is not None and not run.duration_seconds:
         gaps.add("durationSeconds", "the experiment has no duration of its own, and the end of its measurement is not in the run record")
-    if run.plan.get("spec", {}).get("networks"):
-        # radiod knows the bytes of the routing protocols that it speaks itself.
-        routing = "" if all("routingBytesPerSecond" in n for n in networks) else "routingBytesPerSecond, "
-        gaps.add(f"networks: byLayer, {routing}tcp", "not computed: captures are not analysed yet")

@@ -33,6 +33,9 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         ("links", analysis.links, ("ts",)),
         ("hops", analysis.hops, ("ts",)),
         ("hop-histogram", analysis.hop_histogram, ()),
+        ("volume", analysis.volume, ()),
+        ("tcp", analysis.tcp, ()),
+        ("packets", analysis.packets, ()),
     ):
         paths += _write_table(frame, times, directory / name)
     for name, keys in (("publishers", ("name", "node")), ("groups", ("name",))):

@@ -1,0 +1,70 @@
+"""Names of protocols, by EtherType, by IP's number and by port (IANA's registries), with the ports that the platform's parts use."""
+
+import numpy as np
+
+OTHER = "other"
+# Protocols that find routes; those that radiod speaks have the names of spec.networks[].routing.protocol.
+ROUTING = frozenset({"olsrv1", "olsrv2", "babel", "ospf", "rip", "bgp", "eigrp", "batman", "pim"})
+
+ETHERTYPES = {0x0806: "arp", 0x8035: "arp", 0x4305: "batman"}
+# Messages of the internet layer itself (RFC 792, RFC 4443, RFC 3376, RFC 7761): as a whole in the layer ip.
+INTERNET = {1: "icmp", 2: "igmp", 58: "icmpv6", 103: "pim"}
+# Transport protocols with the least length of their header in bytes.
+TRANSPORT = {6: ("tcp", 20), 17: ("udp", 8), 33: ("dccp", 12), 113: ("pgm", 16), 132: ("sctp", 12)}
+# What IP carries without a transport: the routing protocols, as 138 and UDP port 269 are RFC 5498's for RFC 5444 packets.
+IP = {88: "eigrp", 89: "ospf", 138: "olsrv2"}
+
+TCP_PORTS = {
+    1883: "mqtt", 8883: "mqtt",
+    5672: "amqp", 5671: "amqp",
+    61613: "stomp",
+    5222: "xmpp", 5269: "xmpp",
+    80: "http", 8080: "http", 443: "https", 8443: "https",
+    5683: "coap", 5684: "coap",
+    179: "bgp",
+    53: "dns",
+    22: "ssh",
+}  # fmt: skip
+UDP_PORTS = {
+    1883: "mqtt-udp", 10000: "mqtt-sn",
+    5683: "coap", 5684: "coap",
+    269: "olsrv2", 698: "olsrv1", 6696: "babel", 520: "rip", 521: "rip",
+    53: "dns", 5353: "mdns", 67: "dhcp", 68: "dhcp", 546: "dhcp", 547: "dhcp", 123: "ntp",
+}  # fmt: skip
+
+# All names; a protocol's code is its place. The first one is a code for none.
+NAMES = sorted(
+    {
+        OTHER,
+        *ETHERTYPES.values(),
+        *INTERNET.values(),
+        *IP.values(),
+        *TCP_PORTS.values(),
+        *UDP_PORTS.values(),
+        *(name for name, _ in TRANSPORT.values()),
+    }
+)
+CODES = {name: code for code, name in enumerate(NAMES)}
+
+
+def _codes(size: int, names: dict[int, str], default: str) -> np.ndarray:
+    table = np.full(size, CODES[default], dtype=np.uint8)
+    for number, name in names.items():
+        table[number] = CODES[name]
+    return table
+
+
+# Codes by IP's number, and by port.
+BY_NUMBER = _codes(256, INTERNET | IP | {number: name for number, (name, _) in TRANSPORT.items()}, OTHER)
+HEADER_BYTES = np.zeros(256, dtype=np.int64)
+for _number, (_, _length) in TRANSPORT.items():
+    HEADER_BYTES[_number] = _length
+IS_INTERNET = np.zeros(256, dtype=bool)
+IS_INTERNET[list(INTERNET)] = True
+_BY_PORT = {6: _codes(1 << 16, TCP_PORTS, "tcp"), 17: _codes(1 << 16, UDP_PORTS, "udp")}
+
+
+def of_ports(number: int, source: np.ndarray, destination: np.ndarray) -> np.ndarray:
+    """Codes of what TCP (6) or UDP (17) carries: by the destination's port, else by the source's, else the transport itself."""
+    table = _BY_PORT[number]
+    return np.where(table[destination] != BY_NUMBER[number], table[destination], table[source])
