@@ -15,14 +15,14 @@ import (
 // unaccepted warns of what the API server lets pass, as rules over all pairs of nodes would exceed its cost
 // limit or as another object decides, and what the operator then does not accept, such as a broker that a
 // client has no network in common with.
-func (d *document) unaccepted(waveforms map[string]v1alpha1.WaveformSpec) (findings []Finding) {
+func (d *document) unaccepted(known surroundings) (findings []Finding) {
 	switch d.kind {
 	case "Experiment":
 		var e v1alpha1.Experiment
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e); err != nil {
 			return []Finding{d.finding("", err.Error())}
 		}
-		return d.warn(problems(&e, waveforms), "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
+		return d.warn(problems(&e, known), "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
 	case "Capture":
 		var c v1alpha1.Capture
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &c); err != nil {
@@ -43,7 +43,7 @@ func (d *document) warn(problems field.ErrorList, consequence string) (findings 
 }
 
 // problems that the operator finds when it expands an experiment.
-func problems(e *v1alpha1.Experiment, waveforms map[string]v1alpha1.WaveformSpec) field.ErrorList {
+func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	t, errs := topology.Expand(&e.Spec)
 	errs = append(errs, render.Check(&e.Spec)...)
 	if len(errs) > 0 {
@@ -52,13 +52,15 @@ func problems(e *v1alpha1.Experiment, waveforms map[string]v1alpha1.WaveformSpec
 	_, timelineErrs := timeline.Compile(&e.Spec, t)
 	errs = append(t.CheckReferences(&e.Spec), timelineErrs...)
 	errs = append(errs, render.CheckRadio(&e.Spec, t)...)
-	known := waveformsOf(&e.Spec, waveforms)
-	errs = append(errs, render.CheckBase(&e.Spec, known)...)
+	input := render.Input{Experiment: e, Topology: t, Scripts: known.scripts}
+	errs = append(errs, render.CheckScripts(input)...)
+	waveforms := waveformsOf(&e.Spec, known.waveforms)
+	errs = append(errs, render.CheckBase(&e.Spec, waveforms)...)
 	// Nothing is known of the scenario: it is compiled in the cluster.
-	if errs = append(errs, render.CheckRadioModels(&e.Spec, t, known, nil)...); len(errs) > 0 {
+	if errs = append(errs, render.CheckRadioModels(&e.Spec, t, waveforms, nil)...); len(errs) > 0 {
 		return errs
 	}
-	return render.CheckSize(render.Pods(render.Input{Experiment: e, Topology: t}), &e.Spec)
+	return render.CheckSize(render.Pods(input), &e.Spec)
 }
 
 // waveformsOf are those of an experiment's networks that are known, by the network's name.

@@ -23,7 +23,7 @@ import (
 
 // judge says what the API server would refuse, and more: it checks every rule whatever else is
 // wrong, and refuses fields that nobody knows, as kubectl does.
-func (d *document) judge(waveforms map[string]v1alpha1.WaveformSpec) []Finding {
+func (d *document) judge(known surroundings) []Finding {
 	definition, err := definitionOf(d.kind)
 	if err != nil || d.object["apiVersion"] != definition.apiVersion() {
 		return nil // said already
@@ -34,10 +34,10 @@ func (d *document) judge(waveforms map[string]v1alpha1.WaveformSpec) []Finding {
 		findings = append(findings, d.explain(e)...)
 	}
 	if len(findings) == 0 {
-		findings = d.unaccepted(waveforms)
+		findings = d.unaccepted(known)
 	}
 	if d.kind == "Experiment" {
-		findings = append(findings, d.unknownWaveforms(waveforms)...)
+		findings = append(findings, d.unknownWaveforms(known.waveforms)...)
 	}
 	return findings
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
@@ -105,14 +106,35 @@ func (r *Report) parse(name string, text []byte) []*document {
 }
 
 func (r *Report) judge(documents []*document) {
-	library := knownWaveforms(documents)
+	known := surroundings{knownWaveforms(documents), knownScripts(documents)}
 	for _, d := range documents {
-		r.Findings = append(r.Findings, d.judge(library)...)
+		r.Findings = append(r.Findings, d.judge(known)...)
 		if d.foreign() {
 			continue
 		}
 		r.Objects = append(r.Objects, d.kind+"/"+d.name)
 	}
+}
+
+// surroundings are the objects that others refer to, as far as they are known.
+type surroundings struct {
+	waveforms map[string]v1alpha1.WaveformSpec
+	// scripts are what the ConfigMaps in the files hold.
+	scripts map[v1alpha1.KeyReference]string
+}
+
+func knownScripts(documents []*document) map[v1alpha1.KeyReference]string {
+	known := map[v1alpha1.KeyReference]string{}
+	for _, d := range documents {
+		if d.kind != "ConfigMap" {
+			continue
+		}
+		data, _, _ := unstructured.NestedStringMap(d.object, "data") // what is no ConfigMap holds nothing
+		for key, text := range data {
+			known[v1alpha1.KeyReference{Name: d.name, Key: key}] = text
+		}
+	}
+	return known
 }
 
 func read(name string, stdin io.Reader) ([]byte, error) {
