@@ -78,7 +78,7 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 	complete(root, "namespace", target.completeNamespace)
 	complete(root, "context", cobra.NoFileCompletions)
 	complete(root, "platform-namespace", target.completeNamespace)
-	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target),
+	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRerun(target),
 		newShell(target), newLogs(target), newCapture(target), newSet(target), newScenario(target), newCompare(target), newVersion(version))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
