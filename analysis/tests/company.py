@@ -32,13 +32,19 @@ def company(directory: Path, vehicles: int = 23, seconds: int = 1200, period: fl
             sent += 100 * rng.randint(2, 6)
             lateness = 0.031 if node == "veh-3" and seconds * 0.6 <= second < seconds * 0.6 + 3 else 0.0002
             lab.sample(node, float(second), sent, network="vhf", worstLatenessSeconds=lateness)
-    lab.state["incidents"] = [{"what": "AppFailed", "node": "veh-5", "fromSeconds": seconds * 0.4, "toSeconds": seconds * 0.42, "reason": "exit code 1; restarted"}]
+    lab.state["incidents"] = [
+        {"what": "AppFailed", "node": "veh-5", "fromSeconds": seconds * 0.4, "toSeconds": seconds * 0.42, "reason": "exit code 1; restarted"}
+    ]
     lab.logs["events.jsonl"] = [json.dumps(event) for event in _events(seconds)]
     return lab
 
 
 def _plan(lab: Lab, seconds: int) -> dict:
-    tdma = {"phy": {"frequency": "300MHz", "bandwidth": "250kHz", "transmitPower": "37dBm"}, "rate": "1Mbit", "structure": {"frames": 8, "slotDuration": "5ms"}}
+    tdma = {
+        "phy": {"frequency": "300MHz", "bandwidth": "250kHz", "transmitPower": "37dBm"},
+        "rate": "1Mbit",
+        "structure": {"frames": 8, "slotDuration": "5ms"},
+    }
     routing = {"protocol": "olsrv2", "hello": "2s", "tc": "8s"}
     return {
         "namespace": "team-nor",
@@ -55,7 +61,11 @@ def _plan(lab: Lab, seconds: int) -> dict:
         "scenario": {"name": "anglova-like", "digest": "sha256:42de9f43cc3ee1cbe597404790139aed41887ebba0444ae30768d984a8c9c1d6"},
         "measureEndNanoseconds": (seconds + 4) * SECOND,
         "liveChanges": [
-            {"name": "jam-1", "atNanoseconds": int(seconds * 0.5) * SECOND, "changes": [{"network": "vhf", "jammer": {"name": "j1", "power": "20dBm"}}]},
+            {
+                "name": "jam-1",
+                "atNanoseconds": int(seconds * 0.5) * SECOND,
+                "changes": [{"network": "vhf", "jammer": {"name": "j1", "power": "20dBm"}}],
+            },
             {"name": "quiet", "atNanoseconds": int(seconds * 0.7) * SECOND, "changes": [{"network": "vhf", "from": "alpha", "silent": True}]},
         ],
         "environment": {"host/hq": "n1", "kernel/n1": "6.12.41", "kubelet/n1": "v1.34.4", "operator": "0.1.0"},
@@ -65,7 +75,16 @@ def _plan(lab: Lab, seconds: int) -> dict:
 def _events(seconds: int) -> list[dict]:
     def event(at: float, kind: str, reason: str, name: str, message: str, count: int = 1) -> dict:
         thing = {"kind": "Pod", "name": f"bft-over-tdma-{name}"}
-        return {"ts": T0 + round(at * SECOND), "uid": f"{reason}-{name}", "type": kind, "reason": reason, "object": thing, "node": name, "message": message, "count": count}
+        return {
+            "ts": T0 + round(at * SECOND),
+            "uid": f"{reason}-{name}",
+            "type": kind,
+            "reason": reason,
+            "object": thing,
+            "node": name,
+            "message": message,
+            "count": count,
+        }
 
     found = [event(-20 + i / 4, "Normal", "Started", f"veh-{i + 1}", "Started container node") for i in range(23)]
     return [*found, event(seconds * 0.4, "Warning", "Unhealthy", "veh-5", "Liveness probe failed: no answer", 2)]
@@ -144,7 +163,9 @@ def _messages(lab: Lab, rng: random.Random, walk: _Walk, seconds: int, period: f
         at, i = rng.uniform(0, period), 0
         while at < seconds:
             hops = walk.hops[int(at) + 2].get(vehicle)
-            lab.event(f"{name}/bft", "triggered", at - 0.001, f"m{i}", f"/{name}/bft").event(f"{name}/bft", "sent", at, f"m{i}", f"/{name}/bft", bytes=890)
+            lab.event(f"{name}/bft", "triggered", at - 0.001, f"m{i}", f"/{name}/bft").event(
+                f"{name}/bft", "sent", at, f"m{i}", f"/{name}/bft", bytes=890
+            )
             if hops and rng.random() < 0.985**hops:
                 delay = sum(0.02 + rng.expovariate(1 / 0.08) for _ in range(hops)) + (rng.paretovariate(1.3) * 0.3 if rng.random() < 0.06 else 0)
                 lab.event("hq/picture", "received", at + min(delay, 30.0), f"m{i}", f"/{name}/bft")

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import polars as pl
 
-from . import latex, plots, summary
+from . import latex, plots, report, summary
 from .analysis import Analysis
 from .figures import QUANTILES
+from .gaps import OUTAGES
 
 COUNTS = ("sent", "expected", "received", "lost", "lostPercent", "duplicates")
 
@@ -46,6 +47,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         frame.write_csv(paths[-1])
     paths += latex.write(results, directory)
     paths += plots.write(analysis, directory)
+    paths += report.write(analysis, directory)
     return paths + write_texts(analysis, directory)
 
 
@@ -168,10 +170,6 @@ def tables(results: dict, plan: dict | None = None) -> str:
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
     lines += [f"  {gap['what']}{_where(gap)}: {gap['reason']}" for gap in gaps]
     return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-# Gaps of runapi.RadioGap: there was no emulation, which is another thing than a late one.
-OUTAGES = ("radiodRestarted", "attachmentLost")
 
 
 def _outage_lines(gaps: list[dict]) -> list[str]:

@@ -16,25 +16,25 @@ from markupsafe import Markup
 
 from ..analysis import Analysis
 from ..gaps import Gaps
-from . import charts, incidents, mapping, sections, traffic, words
+from . import charts, delays, figures, incidents, mapping, radios, record, traffic, words
 from .parts import Section, Text
 
 NAME = "report.html"
 
 # A name for the gap, and what makes the section.
 SECTIONS: dict[str, Callable[[Analysis, Gaps], Section | None]] = {
-    "figures": lambda analysis, _: sections.headline_section(analysis),
-    "late": lambda analysis, _: sections.verdict_section(analysis),
-    "delays": lambda analysis, _: sections.delays_section(analysis),
-    "losses": lambda analysis, _: sections.loss_section(analysis),
+    "figures": lambda analysis, _: figures.section(analysis),
+    "late": lambda analysis, _: record.late(analysis),
+    "delays": lambda analysis, _: delays.section(analysis),
+    "losses": lambda analysis, _: delays.losses(analysis),
     "map": lambda analysis, _: mapping.section(analysis),
-    "hops": lambda analysis, _: sections.hops_section(analysis),
-    "links": lambda analysis, _: sections.links_section(analysis),
-    "volume": lambda analysis, _: traffic.volume_section(analysis),
-    "tcp": lambda analysis, _: traffic.tcp_section(analysis),
-    "changes by hand": lambda analysis, _: sections.hand_section(analysis),
+    "hops": lambda analysis, _: radios.hops(analysis),
+    "links": lambda analysis, _: radios.links(analysis),
+    "data volume": lambda analysis, _: traffic.volume_section(analysis),
+    "TCP": lambda analysis, _: traffic.tcp_section(analysis),
+    "changes by hand": lambda analysis, _: record.by_hand(analysis),
     "incidents": incidents.section,
-    "run": lambda analysis, _: sections.run_section(analysis),
+    "run": lambda analysis, _: record.run(analysis),
 }
 
 
@@ -66,15 +66,16 @@ def render(analysis: Analysis, gaps: Gaps) -> bytes:
         except Exception as error:
             del gaps.found[before:]
             gaps.add(f"report: {name}", f"this section could not be made: {type(error).__name__}: {error}")
-            section = Section(name.replace(" ", "-"), name.capitalize(), [Text("This section could not be made: see \u201cWhat is missing\u201d.")])
+            broken = [Text("This section could not be made: see \u201cWhat is missing\u201d.")]
+            section = Section(name.replace(" ", "-"), name[0].upper() + name[1:], broken)
         if section is not None:
             made.append(section)
-    made.append(sections.missing_section(analysis, gaps.found))
+    made.append(record.missing(analysis, gaps.found))
     style, script = _template("report.css"), _template("report.js")
     page = _page(
         "report.html",
         results=analysis.results,
-        start=words.clock(analysis.run, analysis.run.t0),
+        start=words.clock(analysis.run.t0),
         duration=analysis.run.duration_seconds,
         banner=words.banner(analysis.results),
         headline=words.headline(analysis.results),
@@ -105,7 +106,8 @@ def _json(value: object) -> Markup:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(loader=jinja2.FunctionLoader(_template), autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    loader, undefined = jinja2.FunctionLoader(_template), jinja2.StrictUndefined
+    environment = jinja2.Environment(loader=loader, undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["json"] = _json
     environment.globals["markers"] = charts.MARKERS
     return environment

@@ -93,6 +93,16 @@ class Mark:
     label: str
 
 
+@dataclass(frozen=True)
+class Axes:
+    """The axes of a chart over time: the times that have values, the end of the axis, and what both axes are."""
+
+    at: Sequence[float]
+    end: float
+    time: str
+    quantity: str
+
+
 @dataclass
 class Canvas:
     """One SVG that is being drawn."""
@@ -208,9 +218,10 @@ def boxes(rows: Sequence[dict], label: str, alt: str) -> Markup:
 
 def _box(canvas: Canvas, scale: Scale, row: dict, y: float) -> None:
     at = {name: scale(row[name]) for name in ("min", "low", "p25", "median", "p75", "high", "max")}
-    told = ", ".join(f"{name} {number(row[key])} s" for name, key in (("median", "median"), ("quartiles", "p25"), ("to", "p75"), ("greatest", "max")))
-    ends = "".join(f"M{_short(at[e])} {_short(y - 4)}v8" for e in ("low", "high"))
-    canvas.add("path", class_="whisker", d=f"M{_short(at['low'])} {_short(y)}H{_short(at['p25'])}M{_short(at['p75'])} {_short(y)}H{_short(at['high'])}{ends}")
+    told = f"median {number(row['median'])} s, quartiles {number(row['p25'])} and {number(row['p75'])} s, greatest {number(row['max'])} s"
+    lines = "".join(f"M{_short(at[a])} {_short(y)}H{_short(at[b])}" for a, b in (("low", "p25"), ("p75", "high")))
+    ends = "".join(f"M{_short(at[end])} {_short(y - 4)}v8" for end in ("low", "high"))
+    canvas.add("path", class_="whisker", d=lines + ends)
     width = max(at["p75"] - at["p25"], 1.0)
     canvas.add("rect", title=f"{row['name']}: {told}", class_="box", x=at["p25"], y=y - 7, width=width, height=14)
     canvas.add("path", class_="median", d=f"M{_short(at['median'])} {_short(y - 7)}v14")
@@ -221,13 +232,14 @@ def bars(rows: Sequence[dict], label: str, alt: str) -> Markup:
     """Bars one below another: each with name, value, text, and low and high where there is an interval."""
     greatest = max(max(r["value"], r.get("high") or 0.0) for r in rows)
 
-    def draw(width: int) -> Markup:
-        canvas, middles = _rows(width, [r["name"] for r in rows], 22, right=96 if width == NARROW else 130)
+    def draw(page: int) -> Markup:
+        canvas, middles = _rows(page, [r["name"] for r in rows], 22, right=96 if page == NARROW else 130)
         scale = canvas.x(0.0, greatest or 1.0)
         canvas.x_axis(scale, label)
         for row, y in zip(rows, middles, strict=True):
             end = scale(row["value"])
-            canvas.add("rect", title=f"{row['name']}: {row['text']}", class_="bar", x=canvas.left, y=y - 7, width=max(end - canvas.left, 0.5), height=14)
+            width = max(end - canvas.left, 0.5)
+            canvas.add("rect", title=f"{row['name']}: {row['text']}", class_="bar", x=canvas.left, y=y - 7, width=width, height=14)
             if row.get("high") is not None:
                 low, end = scale(row["low"]), scale(row["high"])
                 canvas.add("path", class_="interval", d=f"M{_short(low)} {_short(y - 4)}v8m0-4H{_short(end)}m0-4v8")
@@ -241,19 +253,26 @@ def bars(rows: Sequence[dict], label: str, alt: str) -> Markup:
 MARKERS = ("h0", "m-2-2l4 4m0-4l-4 4", "m-2-2h4v4h-4z")
 
 
-def points(kinds: Sequence[tuple[str, Sequence[float], Sequence[float]]], limits: tuple, labels: tuple[str, str], alt: str, bands=(), marks=()) -> Markup:
-    """Points by time: kinds of (name, times, values); limits are (earliest, latest, *spanning(values))."""
-    begin, end, *vertical = limits
+def points(
+    kinds: Sequence[tuple[str, Sequence[float], Sequence[float]]],
+    times: tuple[float, float],
+    values: tuple[float, float, bool],
+    labels: tuple[str, str],
+    alt: str,
+    bands: Sequence[Band] = (),
+    marks: Sequence[Mark] = (),
+) -> Markup:
+    """Points by time: kinds of (name, times, values), from the first to the last time, with the ends that spanning() gives."""
 
     def draw(width: int) -> Markup:
         canvas = Canvas(width, 240 if width == NARROW else 340, left=52, right=20, top=26)
-        across, up = canvas.x(begin, end), canvas.y(*vertical)
+        across, up = canvas.x(*times), canvas.y(*values)
         canvas.times(across, bands, ())
         canvas.x_axis(across, labels[0])
         canvas.y_axis(up, labels[1])
-        for i, (_, times, values) in enumerate(kinds):
+        for i, (_, earlier, sizes) in enumerate(kinds):
             # Points on the same half pixel are one.
-            spots = dict.fromkeys((round(2 * across(t)), round(2 * up(v))) for t, v in zip(times, values, strict=True))
+            spots = dict.fromkeys((round(2 * across(t)), round(2 * up(v))) for t, v in zip(earlier, sizes, strict=True))
             canvas.add("path", class_=f"points k{i}", d="".join(f"M{_half(x)} {_half(y)}{MARKERS[i % len(MARKERS)]}" for x, y in spots))
         canvas.times(across, (), marks)
         return canvas.svg(alt)
@@ -266,21 +285,26 @@ def _half(value: int) -> str:
 
 
 def stacked(
-    series: Sequence[tuple[str, Sequence[float]]], at: Sequence[float], end: float, labels: tuple[str, str], alt: str, bands=(), marks=(), sequential=False
+    series: Sequence[tuple[str, Sequence[float]]],
+    axes: Axes,
+    alt: str,
+    bands: Sequence[Band] = (),
+    marks: Sequence[Mark] = (),
+    sequential: bool = False,
 ) -> Markup:
-    """Areas on top of each other over time, the first at the bottom; the axis goes from 0 to the end."""
-    sums = [[0.0] * len(at)]
+    """Areas on top of each other over time, the first at the bottom."""
+    sums = [[0.0] * len(axes.at)]
     for _, values in series:
         sums.append([below + value for below, value in zip(sums[-1], values, strict=True)])
     top = max(sums[-1], default=0.0) * 1.04 or 1.0
 
     def draw(width: int) -> Markup:
         canvas = Canvas(width, 220 if width == NARROW else 300, left=56, right=20, top=26)
-        across, up = canvas.x(0.0, max(end, at[-1], 1.0)), canvas.y(0.0, top)
+        across, up = canvas.x(0.0, max(axes.end, *axes.at, 1.0)), canvas.y(0.0, top)
         canvas.times(across, bands, ())
-        canvas.x_axis(across, labels[0])
-        canvas.y_axis(up, labels[1])
-        places = [_short(across(t)) for t in at]
+        canvas.x_axis(across, axes.time)
+        canvas.y_axis(up, axes.quantity)
+        places = [_short(across(t)) for t in axes.at]
         for i, (name, _) in enumerate(series):
             upper = [f"{x} {_short(up(v))}" for x, v in zip(places, sums[i + 1], strict=True)]
             lower = [f"{x} {_short(up(v))}" for x, v in zip(places, sums[i], strict=True)]

@@ -10,23 +10,28 @@ from .parts import Section, Text, table
 
 # Events that are kept while the file is read.
 MAX_EVENTS = 20_000
+_TITLE = "Incidents and Kubernetes events"
 
 
 def section(analysis: Analysis, gaps: Gaps) -> Section:
     """Incidents, and Kubernetes' events with warnings first."""
     run = analysis.run
-    incidents = [
-        (i["what"], i.get("node", ""), number(i.get("fromSeconds")), number(i.get("toSeconds")), i.get("reason", "")) for i in (run.state or {}).get("incidents") or []
-    ]
-    parts: list = [table("Incidents", ("What", "Node", "From (s)", "To (s)", "Why"), incidents, text=(0, 1, 4))] if incidents else [Text("No incident was reported.")]
+    incidents = []
+    for i in (run.state or {}).get("incidents") or []:
+        incidents.append((i["what"], i.get("node", ""), number(i.get("fromSeconds")), number(i.get("toSeconds")), i.get("reason", "")))
+    parts: list = [Text("No incident was reported.")]
+    if incidents:
+        parts = [table("Incidents", ("What", "Node", "From (s)", "To (s)", "Why"), incidents, text=(0, 1, 4))]
     if not (run.directory / EVENTS_FILE).exists():
-        return Section("incidents", "Incidents and Kubernetes events", [*parts, Text("Kubernetes' events of this run are not in the archive.", "note")])
+        parts.append(Text("Kubernetes' events of this run are not in the archive.", "note"))
+        return Section("incidents", _TITLE, parts)
     events = _read(run, gaps)
-    for kind, name, folded in (("Warning", "Warnings of Kubernetes", False), ("", "Other events of Kubernetes", True)):
-        rows = [_row(run, e) for e in events if (e.get("type") == "Warning") == (kind == "Warning")]
+    for warning, name in ((True, "Warnings of Kubernetes"), (False, "Other events of Kubernetes")):
+        rows = [_row(run, event) for event in events if (event.get("type") == "Warning") == warning]
         if rows:
-            parts.append(table(name, ("Reason", "Last (s)", "Times", "Object", "Node", "Message"), rows, folded or len(rows) > 20, text=(0, 3, 4, 5)))
-    return Section("incidents", "Incidents and Kubernetes events", parts)
+            header = ("Reason", "Last (s)", "Times", "Object", "Node", "Message")
+            parts.append(table(name, header, rows, folded=not warning or len(rows) > 20, text=(0, 3, 4, 5)))
+    return Section("incidents", _TITLE, parts)
 
 
 def _read(run: Run, gaps: Gaps) -> list[dict]:
@@ -46,7 +51,8 @@ def _read(run: Run, gaps: Gaps) -> list[dict]:
             else:
                 dropped += 1
     if bad or dropped:
-        gaps.add("Kubernetes events", f"{bad} lines of {EVENTS_FILE} are no events, {dropped} after the first {MAX_EVENTS} events are not in the report")
+        reason = f"{bad} lines of {EVENTS_FILE} are no events; {dropped} after the first {MAX_EVENTS} events are not in the report"
+        gaps.add("report: Kubernetes events", reason)
     return sorted(last.values(), key=lambda event: event["ts"])
 
 

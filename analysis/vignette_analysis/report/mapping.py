@@ -1,5 +1,7 @@
 """The section with the moving map."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from ..analysis import Analysis
@@ -7,11 +9,9 @@ from . import scene as scenes
 from .charts import SERIES, number, shorten
 from .parts import Map, Section, Table, Text, table
 from .scene import Layer, Scene
-from .sections import happenings
+from .times import TABLE_TIMES, happenings
 
 SNAPSHOTS = 4
-# Rows of the table under the map.
-TABLE_TIMES = 20
 
 
 def section(analysis: Analysis) -> Section:
@@ -19,10 +19,11 @@ def section(analysis: Analysis) -> Section:
     scene = scenes.build(analysis)
     if scene is None:
         return Section("map", "Map", [Text("Without T0, a duration and nodes there is nothing to show over time.")])
+    bands, marks = happenings(analysis)
     data = scene.data() | {
         "start": analysis.run.t0 // 10**6,
-        "bands": [[band.start, band.end, band.label] for band in happenings(analysis)[0]],
-        "marks": [[mark.at, mark.label] for mark in happenings(analysis)[1]],
+        "bands": [[band.start, band.end, band.label] for band in bands],
+        "marks": [[mark.at, mark.label] for mark in marks],
         "classes": {layer.kind: names(layer) for layer in scene.layers},
     }
     groups = list(dict.fromkeys(scene.groups))
@@ -37,13 +38,16 @@ def names(layer: Layer) -> list[str]:
     """What each class of lines means."""
     bounds = layer.bounds
     if layer.kind == "sinr":
-        return [f"< {bounds[0]} dB", *(f"{a} to {b} dB" for a, b in zip(bounds, bounds[1:], strict=False)), f"\u2265 {bounds[-1]} dB", "heard, SINR not known"]
-    return ["none", *(f"{a} to {b - 1} %" for a, b in zip(bounds, bounds[1:], strict=False)), "all", ""]
+        between = [f"{a} to {b} dB" for a, b in pairwise(bounds)]
+        return [f"< {bounds[0]} dB", *between, f"\u2265 {bounds[-1]} dB", "heard, SINR not known"]
+    return ["none", *(f"{a} to {b - 1} %" for a, b in pairwise(bounds)), "all", ""]
 
 
 def about(scene: Scene) -> str:
     """What the map shows and how."""
-    where = "Positions are not known: nodes are on a circle, a schematic layout without distances." if scene.schematic else "Positions as radiod reckoned them; north is up."
+    where = "Positions as radiod reckoned them; north is up."
+    if scene.schematic:
+        where = "Positions are not known: nodes are on a circle, a schematic layout without distances."
     hidden = int((scene.places[:, :, 0] == scenes.UNKNOWN).all(axis=1).sum())
     where += f" {hidden} nodes without a position are not drawn." if hidden else ""
     kinds = {layer.kind for layer in scene.layers}

@@ -135,7 +135,8 @@ def _number(column: str, nodes: list[str]) -> pl.Expr:
 
 
 def _places(analysis: Analysis, nodes: list[str], frames: int, step: float) -> tuple[np.ndarray, float]:
-    known = analysis.positions.with_columns(number=_number("node", nodes), frame=_frame(analysis, step, frames)).filter(pl.col("number").is_not_null())
+    known = analysis.positions.with_columns(number=_number("node", nodes), frame=_frame(analysis, step, frames))
+    known = known.filter(pl.col("number").is_not_null())
     if known.is_empty():
         return _circle(len(nodes), frames), 0.0
     latitude = known["latitudeDegrees"].to_numpy()
@@ -289,8 +290,9 @@ def shape(name: str, x: float, y: float, radius: float) -> str:
     if name == "circle":
         return f"M{x - radius:.1f} {y:.1f}a{radius} {radius} 0 1 0 {2 * radius} 0a{radius} {radius} 0 1 0 {-2 * radius} 0Z"
     if name == "cross":
-        third = radius * 0.4
-        return f"M{x - radius:.1f} {y - third:.1f}h{radius - third}v{third - radius}h{2 * third}v{radius - third}h{radius - third}v{2 * third}h{third - radius}v{radius - third}h{-2 * third}v{third - radius}h{third - radius}Z"
+        # A plus whose arms are as wide as a third of it.
+        steps = "h{0}v-{0}h{0}v{0}h{0}v{0}h-{0}v{0}h-{0}v-{0}h-{0}Z".format(f"{radius * 0.7:.1f}")
+        return f"M{x - 1.05 * radius:.1f} {y - 0.35 * radius:.1f}{steps}"
     sides, turn = _SIDES[name]
     angles = [math.radians(turn + 360 * i / sides) for i in range(sides)]
     return "M" + "L".join(f"{x + 1.2 * radius * math.cos(a):.1f} {y + 1.2 * radius * math.sin(a):.1f}" for a in angles) + "Z"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..gaps import OUTAGES
-from ..run import Run
 from .charts import number
 
 
@@ -20,21 +19,30 @@ class Banner:
     text: str
 
 
+_KEPT_UP = (
+    "No frame, no start or stop of an app and no position came later than the stated bounds: delays and losses are those of the emulated network."
+)
+
+
 def banner(results: dict) -> Banner:
     """Say in plain words whether the emulation kept up."""
     verdict = results.get("verdict")
     interrupted = sum(gap["what"] in OUTAGES for gap in results["gaps"] or [])
-    outage = f" Radios were interrupted {times(interrupted)}: no frame was carried then, and the judgement is of the time outside." if interrupted else ""
+    outage = ""
+    if interrupted:
+        outage = f" Radios were interrupted {times(interrupted)}: no frame was carried then, and the judgement is of the time outside."
     if verdict is None:
-        return Banner("unknown", "?", "Whether the emulation kept up is not known", f"What there is to judge by is missing: see \u201cWhat is missing\u201d.{outage}")
+        text = "What there is to judge by is missing: see \u201cWhat is missing\u201d."
+        return Banner("unknown", "?", "Whether the emulation kept up is not known", text + outage)
     if verdict["keptUp"]:
-        text = "No frame, no start or stop of an app and no position came later than the stated bounds: delays and losses are those of the emulated network."
-        return Banner("bad" if interrupted else "good", "!" if interrupted else "\u2713", "The emulation kept up", text + outage)
-    late = verdict["late"]
-    worst = max(late, key=lambda entry: entry["worstSeconds"])
+        return Banner("bad" if interrupted else "good", "!" if interrupted else "\u2713", "The emulation kept up", _KEPT_UP + outage)
+    worst = max(verdict["late"], key=lambda entry: entry["worstSeconds"])
     where = f"{worst['node'] or 'a host'} from {number(worst['fromSeconds'])} to {number(worst['toSeconds'])} s: {worst['what']}"
-    size = f", by {number(worst['worstSeconds'])} s" if worst["worstSeconds"] else ""
-    text = f"The emulation was late {times(len(late))}. The worst was {where}{size}. Delays and losses of that time may be those of the machine, not of the network."
+    size = f", by {seconds(worst['worstSeconds'])}" if worst["worstSeconds"] else ""
+    text = (
+        f"The emulation was late {times(len(verdict['late']))}. The worst was {where}{size}. "
+        "Delays and losses of that time may be those of the machine, not of the network."
+    )
     return Banner("bad", "!", "The emulation did not keep up", text + outage)
 
 
@@ -45,14 +53,22 @@ def times(count: int) -> str:
 
 def headline(results: dict) -> list[tuple[str, str, str]]:
     """The run's main figures: name, value, what it means."""
-    messages, delay, confidence = results["messages"], results["delaySeconds"] or {}, results["groups"][0].get("confidence") or {}
-    lost = "\u2013" if not messages["expected"] else f"{number(messages['lostPercent'], 3)}\u00a0%"
+    messages, delay = results["messages"], results["delaySeconds"] or {}
+    confidence = results["groups"][0].get("confidence") or {}
+    lost = percent(messages["lostPercent"]) if messages["expected"] else "\u2013"
+    missed = f"{number(messages['lost'])} of {number(messages['expected'])}"
+    quartiles = f"quartiles {seconds(delay.get('p25'))} and {seconds(delay.get('p75'))}"
     return [
         ("Messages sent", number(messages["sent"]), f"{number(messages['expected'])} deliveries expected"),
-        ("Deliveries lost", lost, f"{number(messages['lost'])} of {number(messages['expected'])}{interval(confidence, 'lostPercent', lambda v: f'{number(v, 3)}{chr(0xA0)}%')}"),
-        ("Median delay", seconds(delay.get("median")), f"quartiles {seconds(delay.get('p25'))} and {seconds(delay.get('p75'))}{interval(confidence, 'medianSeconds', seconds)}"),
+        ("Deliveries lost", lost, missed + interval(confidence, "lostPercent", percent)),
+        ("Median delay", seconds(delay.get("median")), quartiles + interval(confidence, "medianSeconds", seconds)),
         ("Greatest delay", seconds(delay.get("max")), f"least {seconds(delay.get('min'))}"),
     ]
+
+
+def percent(value: float) -> str:
+    """A share for people."""
+    return f"{number(value, 3)}\u00a0%"
 
 
 def interval(confidence: dict, name: str, told: Callable[[float], str]) -> str:
@@ -69,7 +85,7 @@ def seconds(value: float | None) -> str:
     return "\u2013" if value is None else f"{number(value)}\u00a0s" if abs(value) >= 1 or value == 0 else f"{number(value * 1000)}\u00a0ms"
 
 
-def clock(run: Run, ts: int | None) -> str:
+def clock(ts: int | None) -> str:
     """A time of day in UTC."""
     if ts is None:
         return "\u2013"
@@ -79,13 +95,18 @@ def clock(run: Run, ts: int | None) -> str:
         return "\u2013"
 
 
-def change(entry: dict) -> str:
-    """What one change of a network was (v1alpha1.RadioChange)."""
+def changes(live: dict) -> str:
+    """What a LiveChange changed."""
+    return "; ".join(_change(entry) for entry in live.get("changes") or [])
+
+
+def _change(entry: dict) -> str:
+    """One change of a network (v1alpha1.RadioChange)."""
     between = f" from {entry.get('from', '*')} to {entry.get('to', '*')}" if entry.get("from") or entry.get("to") else ""
     said = []
-    for name in ("link", "radio", "jammer"):
-        values = entry.get(name) or {}
-        said += [f"{name if name != 'link' else ''} {key} {value if isinstance(value, str) else json.dumps(value)}".strip() for key, value in values.items()]
+    for kind, prefix in (("link", ""), ("radio", "radio "), ("jammer", "jammer ")):
+        for name, value in (entry.get(kind) or {}).items():
+            said.append(f"{prefix}{name} {value if isinstance(value, str) else json.dumps(value)}")
     if entry.get("silent") is not None:
         said.append("silent" if entry["silent"] else "no longer silent")
     if entry.get("schedule"):

@@ -1,0 +1,127 @@
+"""Box plots and the scatter of delays, and bars of losses."""
+
+import polars as pl
+
+from ..analysis import Analysis
+from ..figures import publishers_by_group
+from . import charts, times
+from .charts import fixed, number
+from .parts import Chart, Section, Table, Text, table
+
+# Points of the scatter at most; the slowest deliveries are always among them.
+MAX_POINTS = 20_000
+SLOWEST = 500
+# Boxes and bars in one chart at most.
+MAX_BOXES = 80
+_BOX = {"min": 0.0, "low": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "high": 0.95, "max": 1.0}
+_KINDS = (("cross", "between groups (cross)"), ("local", "within a node (local)"), ("other", "within a group, by radio"))
+
+
+def section(analysis: Analysis) -> Section:
+    """Delays by group, by publisher and over time."""
+    arrived = analysis.deliveries.lazy().filter(pl.col("received").is_not_null())
+    delay = ((pl.col("received") - pl.col("sent")) / 1e9).alias("delay")
+    found = arrived.select("publisher", "subscriber", "sent", "local", "cross", delay).collect()
+    if found.is_empty():
+        return Section("delays", "Delays", [Text("Nothing was received: there are no delays to show.")])
+    parts = [_boxes("group", _by_group(analysis, found)), _boxes("publisher", _by_publisher(analysis, found)), _scatter(analysis, found)]
+    return Section("delays", "Delays", parts)
+
+
+def _quantiles() -> list[pl.Expr]:
+    return [pl.len().alias("count"), *(pl.col("delay").quantile(q, interpolation="linear").alias(name) for name, q in _BOX.items())]
+
+
+def _by_group(analysis: Analysis, arrived: pl.DataFrame) -> list[dict]:
+    groups = {"all": arrived, "local": arrived.filter("local"), "cross": arrived.filter("cross")}
+    for name, numbers in publishers_by_group(analysis.run, set(arrived["publisher"].unique())).items():
+        groups[name] = arrived.filter(pl.col("publisher").is_in(numbers))
+    return [{"name": name} | part.select(_quantiles()).row(0, named=True) for name, part in groups.items() if part.height]
+
+
+def _by_publisher(analysis: Analysis, arrived: pl.DataFrame) -> list[dict]:
+    found = {row["publisher"]: row for row in arrived.group_by("publisher").agg(_quantiles()).to_dicts()}
+    return [{"name": i.name} | found[i.number] for i in analysis.run.instances if i.number in found]
+
+
+def _boxes(what: str, rows: list[dict]) -> Chart:
+    shown = sorted(rows, key=lambda row: -row["median"])[:MAX_BOXES] if len(rows) > MAX_BOXES else rows
+    caption = "Box: lower to upper quartile, with the median. Whiskers: 5th to 95th percentile. Dots: least and greatest delay."
+    if len(rows) > len(shown):
+        caption += f" The {len(shown)} of {len(rows)} {what}s with the greatest medians are drawn."
+    header = (what.capitalize(), "Deliveries", "Min (s)", "5 % (s)", "25 % (s)", "Median (s)", "75 % (s)", "95 % (s)", "Max (s)")
+    cells = [(row["name"], number(row["count"]), *(fixed(row[q], 4) for q in _BOX)) for row in rows]
+    medians = [row["median"] for row in shown]
+    alt = f"Box plots of delays in seconds of {len(shown)} {what}s; medians from {number(min(medians))} to {number(max(medians))} s."
+    return Chart(f"Delay by {what}", charts.boxes(shown, "delay (s)", alt), caption, table=table("Figures", header, cells, folded=True))
+
+
+def _scatter(analysis: Analysis, arrived: pl.DataFrame) -> Chart:
+    some = _sample(arrived)
+    begin = analysis.run.t0 or arrived["sent"].min()
+    kind = pl.when("cross").then(pl.lit("cross")).when("local").then(pl.lit("local")).otherwise(pl.lit("other"))
+    points = some.select("delay", at=(pl.col("sent") - begin) / 1e9, kind=kind).sort("at", "delay", "kind")
+    kinds = [(label, *(points.filter(pl.col("kind") == name)[c].to_list() for c in ("at", "delay"))) for name, label in _KINDS]
+    across = min(0.0, points["at"].min()), max(analysis.run.duration_seconds, points["at"].max(), 1.0)
+    caption = "Each point is a delivery that arrived, at the time at which its message was sent."
+    if some.height < arrived.height:
+        caption += f" {number(some.height)} of {number(arrived.height)} are drawn: a random sample, and the {SLOWEST} slowest."
+    bands, marks = times.happenings(analysis)
+    alt = f"Scatter of {number(some.height)} deliveries' delays over time; figures by interval are in the table below."
+    up = charts.spanning(points["delay"].min(), points["delay"].max())
+    svg = charts.points(kinds, across, up, (times.AFTER_T0, "delay (s)"), alt, bands, marks)
+    legend = [(f"k{i}", label) for i, (label, at, _) in enumerate(kinds) if at]
+    return Chart("Delay of every delivery over time", svg, caption + times.about(bands, marks), legend, _by_time(analysis, arrived, begin))
+
+
+def _sample(arrived: pl.DataFrame) -> pl.DataFrame:
+    """As many deliveries as are drawn, the slowest among them."""
+    if arrived.height <= MAX_POINTS:
+        return arrived
+    indexed = arrived.with_row_index()
+    slowest = indexed.top_k(SLOWEST, by=["delay", "index"])
+    rest = indexed.join(slowest.select("index"), on="index", how="anti").sample(MAX_POINTS - SLOWEST, seed=1)
+    return pl.concat([rest, slowest]).drop("index")
+
+
+def _by_time(analysis: Analysis, arrived: pl.DataFrame, begin: int) -> Table:
+    width = times.round_width(analysis.run.duration_seconds)
+    at = ((pl.col("sent") - begin) / (1e9 * width)).floor().cast(pl.Int64).alias("interval")
+    cells = []
+    for row in arrived.group_by(at).agg(_quantiles()).sort("interval").to_dicts():
+        name = f"{number(row['interval'] * width)} to {number((row['interval'] + 1) * width)}"
+        cells.append((name, number(row["count"]), *(fixed(row[q], 4) for q in ("median", "high", "max"))))
+    return table("Figures", ("Sent (s after T0)", "Deliveries", "Median (s)", "95 % (s)", "Max (s)"), cells, folded=True)
+
+
+def losses(analysis: Analysis) -> Section:
+    """The share of deliveries that were lost, by group and by publisher."""
+    parts = []
+    for what in ("group", "publisher"):
+        entries = [e for e in analysis.results[f"{what}s"] or [] if e["messages"]["expected"]]
+        if entries:
+            parts.append(_bars(what, entries))
+    return Section("loss", "Losses", parts or [Text("No delivery was expected: nothing could be lost.")])
+
+
+def _bars(what: str, entries: list[dict]) -> Chart:
+    shown = sorted(entries, key=lambda e: -e["messages"]["lostPercent"])[:MAX_BOXES] if len(entries) > MAX_BOXES else entries
+    rows = [_bar(entry) for entry in shown]
+    caption = "Share of the expected deliveries that did not arrive by the end of the drain, and their number."
+    if any(row["high"] is not None for row in rows):
+        caption += " Lines: intervals of confidence (Wilson)."
+    if len(entries) > len(shown):
+        caption += f" The {len(shown)} of {len(entries)} {what}s that lost most are drawn."
+    cells = []
+    for entry in entries:
+        counts = entry["messages"]
+        cells.append((entry["name"], *(number(counts[c]) for c in ("expected", "received", "lost")), fixed(counts["lostPercent"], 2)))
+    figures = table("Figures", (what.capitalize(), "Expected", "Received", "Lost", "Lost (%)"), cells, folded=True)
+    alt = f"Bars of lost deliveries in percent of {len(shown)} {what}s; the greatest is {fixed(max(r['value'] for r in rows), 2)} %."
+    return Chart(f"Lost deliveries by {what}", charts.bars(rows, "lost (%)", alt), caption, table=figures)
+
+
+def _bar(entry: dict) -> dict:
+    counts, bounds = entry["messages"], (entry.get("confidence") or {}).get("lostPercent") or {}
+    text = f"{fixed(counts['lostPercent'], 2)}\u00a0% ({number(counts['lost'])})"
+    return {"name": entry["name"], "value": counts["lostPercent"], "text": text, "low": bounds.get("low"), "high": bounds.get("high")}

@@ -1,0 +1,49 @@
+"""The tables of the published studies."""
+
+from ..analysis import Analysis
+from ..figures import QUANTILES
+from .charts import fixed, number
+from .parts import Section, Table, Text, table
+
+_COUNTS = {
+    "sent": "Sent",
+    "expected": "Expected",
+    "received": "Received",
+    "lost": "Lost",
+    "lostPercent": "Lost (%)",
+    "duplicates": "Dupli\u00adcates",
+}
+_DELAYS = ("Min (s)", "Lower quartile", "Median (s)", "Upper quartile", "Max (s)")
+_NOTE = (
+    "Delay: received minus sent. A delivery is expected by each other instance that subscribes. "
+    "local: within a node; cross: between groups of nodes; others: by the publisher's group."
+)
+
+
+def section(analysis: Analysis) -> Section:
+    """Counts and delays by group and by publisher, with intervals of confidence."""
+    results = analysis.results
+    groups, publishers = ([_row(entry) for entry in results[name] or []] for name in ("groups", "publishers"))
+    parts: list = [table("Deliveries by group", ("Group", *_COUNTS.values(), *_DELAYS), groups)]
+    if publishers:
+        parts.append(table("Deliveries by publisher", ("Publisher", *_COUNTS.values(), *_DELAYS), publishers, folded=len(publishers) > 12))
+    levels = [entry["confidence"]["level"] for entry in results["groups"] or [] if entry.get("confidence")]
+    if levels:
+        parts.append(_confidence(results, levels[0]))
+    return Section("figures", "Figures", [*parts, Text(_NOTE, "note")])
+
+
+def _row(entry: dict) -> tuple[str, ...]:
+    counts, delay = entry["messages"], entry["delaySeconds"] or {}
+    share = fixed(counts["lostPercent"] if counts["expected"] else None, 2)
+    return entry["name"], *(share if c == "lostPercent" else number(counts[c]) for c in _COUNTS), *(fixed(delay.get(q), 4) for q in QUANTILES)
+
+
+def _confidence(results: dict, level: float) -> Table:
+    rows = []
+    for entry in [*results["groups"], *(results["publishers"] or [])]:
+        known = entry.get("confidence") or {}
+        median, lost = known.get("medianSeconds") or {}, known.get("lostPercent") or {}
+        rows.append((entry["name"], *(fixed(median.get(end), 4) for end in ("low", "high")), *(fixed(lost.get(end), 2) for end in ("low", "high"))))
+    header = ("Group or publisher", "Median from (s)", "to (s)", "Lost from (%)", "to (%)")
+    return table(f"Intervals of {number(100 * level)} % confidence", header, rows, folded=True)

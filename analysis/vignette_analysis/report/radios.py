@@ -1,0 +1,94 @@
+"""Hops over time, and the figures of radio links."""
+
+import polars as pl
+
+from ..analysis import Analysis
+from ..surroundings import MISSED
+from . import charts, times
+from .charts import fixed, number
+from .parts import Chart, Section, Table, Text, table
+
+# Links in the table.
+MAX_LINKS = 15
+# Hop counts that have an area of their own; greater ones share the last.
+MAX_AREAS = 6
+_WHY = {
+    "belowSensitivity": "too weak",
+    "lowSINR": "low SINR",
+    "interfered": "interfered",
+    "halfDuplex": "was sending",
+    "notListening": "was not listening",
+}
+
+
+def hops(analysis: Analysis) -> Section:
+    """How many hops nodes were apart."""
+    networks = analysis.hop_histogram.partition_by("network", as_dict=True, maintain_order=True)
+    parts = [_areas(analysis, str(key[0]), part) for key, part in networks.items()]
+    return Section("hops", "Hops", parts or [Text("No node routed by a protocol that radiod speaks: hop counts are not known.")])
+
+
+def _areas(analysis: Analysis, network: str, part: pl.DataFrame) -> Chart:
+    width = times.width(part["second"].max() + 1)
+    kinds = sorted(h for h in part["hops"].unique() if h is not None)
+    alone, rest = kinds[:MAX_AREAS], kinds[MAX_AREAS:]
+    series = [(_name(h), [h]) for h in alone] + ([(f"{rest[0]} and more hops", rest)] if rest else [])
+    sums = part.group_by(pl.col("second") // width, "hops").agg(pairs=pl.col("pairs").sum())
+    totals = {row["second"]: row["pairs"] for row in sums.group_by("second").agg(pl.col("pairs").sum()).to_dicts()}
+    pairs = {(row["second"], row["hops"]): row["pairs"] for row in sums.to_dicts()}
+    at = sorted(totals)
+    values = [(name, [100 * sum(pairs.get((t, h), 0) for h in of) / totals[t] for t in at]) for name, of in series]
+    bands, marks = times.happenings(analysis)
+    axes = charts.Axes([(t + 0.5) * width for t in at], analysis.run.duration_seconds, times.AFTER_T0, "pairs of nodes (%)")
+    alt = f"Share of pairs of nodes by hops over time on {network}; figures are in the table below."
+    svg = charts.stacked(values, axes, alt, bands, marks, sequential=True)
+    caption = "Share of all ordered pairs of nodes, by the hops of the route that the one had to the other. What is left above had no route."
+    caption += (f" Averages over {width} s." if width > 1 else "") + times.about(bands, marks)
+    legend = [(f"q{i}", name) for i, (name, _) in enumerate(values)]
+    return Chart(f"Hops over time: {network}", svg, caption, legend, _hop_table(part, kinds))
+
+
+def _name(hops: int) -> str:
+    return f"{hops} hop" if hops == 1 else f"{hops} hops"
+
+
+def _hop_table(part: pl.DataFrame, kinds: list[int]) -> Table:
+    pairs = {row["hops"]: row["pairs"] for row in part.group_by("hops").agg(pairs=pl.col("pairs").sum()).to_dicts()}
+    total, seconds = sum(pairs.values()), part["second"].n_unique()
+    named = [*((_name(h), pairs[h]) for h in kinds), ("no route", pairs.get(None, 0))]
+    rows = [(name, number(count / seconds), fixed(100 * count / total, 2)) for name, count in named]
+    routed = total - pairs.get(None, 0)
+    mean = sum(h * pairs[h] for h in kinds) / routed if routed else None
+    return table("Figures", ("Hops", "Pairs on average", "Share (%)"), [*rows, ("mean of all routes", fixed(mean, 2), "")], folded=True)
+
+
+def links(analysis: Analysis) -> Section:
+    """The radio links' figures over the whole run."""
+    if analysis.links.is_empty():
+        return Section("links", "Links", [Text("No network has a physical layer (rfpipe, tdma): there is no SINR and no pathloss.")])
+    of = [pl.col(name).cast(pl.String) for name in ("network", "source", "receiver")]
+    found = (
+        analysis.links.lazy()
+        .group_by(of)
+        .agg(
+            pl.col("sinrDB").median().alias("sinr"),
+            pl.col("sinrDB").min().alias("least"),
+            pl.col("pathlossDB").median().alias("pathloss"),
+            *(pl.col(count).max() for count in ("heard", *MISSED)),
+        )
+        .with_columns(missed=pl.sum_horizontal(MISSED))
+        .sort(pl.col("heard") + pl.col("missed"), "network", "source", "receiver", descending=[True, False, False, False])
+        .collect()
+    )
+    rows = [_link(row) for row in found.head(MAX_LINKS).to_dicts()]
+    header = ("Link", "Network", "SINR, median (dB)", "least (dB)", "Pathloss, median (dB)", "Heard", "Missed", "because")
+    which = f"The {len(rows)} of {found.height} links with the most transmissions. " if found.height > len(rows) else ""
+    note = f"{which}Heard and missed are transmissions in the whole run; links.csv has every second."
+    return Section("links", "Links", [table("Radio links", header, rows, text=(0, 1, 7)), Text(note, "note")])
+
+
+def _link(row: dict) -> tuple[str, ...]:
+    reasons = sorted((reason for reason in MISSED if row[reason]), key=lambda reason: -row[reason])
+    why = ", ".join(f"{_WHY[reason]} {number(row[reason])}" for reason in reasons)
+    figures = [fixed(row[name], 1) for name in ("sinr", "least", "pathloss")]
+    return f"{row['source']} \u2192 {row['receiver']}", row["network"], *figures, number(row["heard"]), number(row["missed"]), why

@@ -1,0 +1,111 @@
+"""What was run, what people did meanwhile, what was late and what is missing."""
+
+import json
+
+import yaml
+
+from ..analysis import Analysis
+from . import words
+from .charts import number
+from .parts import Code, Section, Table, Text, table
+
+# Keys of an app's spec that do not tell what kind it is.
+_APP_KEYS = ("name", "instances", "subscribes", "protocol", "command")
+
+
+def run(analysis: Analysis) -> Section:
+    """The run, its networks, apps and nodes, its spec, and the versions of everything."""
+    plan, nodes = analysis.run.plan, analysis.run.nodes
+    spec, environment = plan.get("spec", {}), plan.get("environment") or {}
+    networks = [_network(network) for network in spec.get("networks") or []]
+    apps = [_app(app, nodes) for app in spec.get("apps") or []]
+    planned = [_node(node, environment) for node in nodes]
+    versions = [(name, str(value)) for name, value in sorted(environment.items())]
+    parts = [
+        table("The run", ("Property", "Value"), _properties(analysis), text=(0, 1)),
+        table("Networks", ("Network", "Radio", "Subnet", "Routing"), networks, text=range(4)),
+        table("Apps", ("App", "What it is", "Instances"), apps, text=(0, 1)),
+        table("Nodes", ("Node", "Group", "Addresses", "Apps", "Host"), planned, folded=len(planned) > 12, text=range(5)),
+        Code("Specification as it was resolved", _yaml(spec)),
+        *([Code("Waveforms", _yaml(plan["waveforms"]))] if plan.get("waveforms") else []),
+        table("Versions, images and hosts", ("What", "Value"), versions, folded=True, text=(0, 1)),
+    ]
+    return Section("run", "What was run", [part for part in parts if not isinstance(part, Table) or part.rows])
+
+
+def _properties(analysis: Analysis) -> list[tuple[str, str]]:
+    plan = analysis.run.plan
+    scenario = plan.get("scenario") or {}
+    return [
+        ("Experiment", f"{plan.get('namespace', '')}/{plan.get('name', '')}"),
+        ("Run (UID)", plan.get("uid", "")),
+        ("T0", words.clock(analysis.run.t0)),
+        ("Duration", f"{number(analysis.run.duration_seconds)} s from T0 to the end of the drain"),
+        ("Seed", str(plan.get("spec", {}).get("seed", "\u2013"))),
+        ("Scenario", f"{scenario['name']}, {scenario.get('digest', '')}" if scenario.get("name") else "none"),
+        ("Nodes", number(len(analysis.run.nodes))),
+    ]
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _network(network: dict) -> tuple[str, ...]:
+    radio = network.get("waveform") or next((name for name in ("link", "rfpipe", "tdma") if network.get(name)), "\u2013")
+    engine = f" ({network['engine']})" if network.get("engine") else ""
+    routing = {name: value for name, value in (network.get("routing") or {}).items() if name != "routes"}
+    protocol = routing.pop("protocol", "none")
+    return network["name"], f"{radio}{engine}", network.get("subnet", ""), ", ".join([protocol, *(f"{k} {_text(v)}" for k, v in routing.items())])
+
+
+def _app(app: dict, nodes: list[dict]) -> tuple[str, ...]:
+    kind = next((name for name in app if name not in _APP_KEYS), "app")
+    inner = app.get(kind)
+    said = ", ".join(f"{k} {_text(v)}" for k, v in inner.items()) if isinstance(inner, dict) else str(inner or "")
+    instances = [a.get("instances") or [] for node in nodes for a in node.get("apps") or [] if a["name"] == app["name"]]
+    return app["name"], f"{kind}: {said}" if said else kind, number(sum(map(len, instances)))
+
+
+def _node(node: dict, environment: dict) -> tuple[str, ...]:
+    addresses = ", ".join(f"{network} {address}" for network, address in (node.get("addresses") or {}).items())
+    apps = ", ".join(app["name"] for app in node.get("apps") or [])
+    return node["name"], node["group"], addresses, apps, str(environment.get(f"host/{node['name']}", "\u2013"))
+
+
+def late(analysis: Analysis) -> Section | None:
+    """When and where the emulation was late."""
+    found = (analysis.results.get("verdict") or {}).get("late")
+    if not found:
+        return None
+    rows = [(e["node"] or "a host", number(e["fromSeconds"]), number(e["toSeconds"]), e["what"], number(e["worstSeconds"])) for e in found]
+    return Section("late", "Where the emulation was late", [table("Late", ("Node", "From (s)", "To (s)", "What", "Worst (s)"), rows, text=(0, 3))])
+
+
+def by_hand(analysis: Analysis) -> Section:
+    """What people changed and captured while the experiment ran."""
+    made = analysis.run.plan.get("liveChanges") or []
+    changes = [(str(i + 1), number(change["atNanoseconds"] / 1e9), change["name"], words.changes(change)) for i, change in enumerate(made)]
+    parts: list = [Text("Nobody changed the networks by hand.")]
+    if changes:
+        parts = [table("Changes by hand", ("No.", "At (s)", "LiveChange", "Change"), changes, text=(2, 3))]
+    captures = []
+    for capture in analysis.run.plan.get("captures") or []:
+        ended = "before the run" if capture.get("ended") else "with the run"
+        captures.append((capture["name"], capture["network"], ", ".join(capture.get("nodes") or []), capture.get("filter") or "all frames", ended))
+    if captures:
+        parts.append(table("Captures", ("Capture", "Network", "Nodes", "Filter", "Ended"), captures, text=range(5)))
+    return Section("hand", "What people did", parts)
+
+
+def missing(analysis: Analysis, more: list[dict]) -> Section:
+    """Every gap, also those of the report itself."""
+    rows = []
+    for gap in [*(analysis.results["gaps"] or []), *more]:
+        rows.append((gap["what"], gap.get("node", ""), number(gap.get("fromSeconds")), number(gap.get("toSeconds")), gap["reason"]))
+    header = ("What", "Node", "From (s)", "To (s)", "Why")
+    return Section("missing", "What is missing", [table("Gaps", header, rows, text=(0, 1, 4)) if rows else Text("Nothing: no gap was found.")])
