@@ -1,0 +1,70 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// shiftTolerance of two links' delays: the link model's own promise is 2 ms a frame, and MQTT by a broker on the receiver's
+// node takes one way.
+const shiftTolerance = 0.004
+
+func TestTheShiftBetweenTwoLinksIsTheDifferenceOfTheirDelays(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	var runs []*v1alpha1.Experiment
+	for name, delay := range map[string]v1alpha1.Duration{"near": "5ms", "far": "45ms"} {
+		e := pair(namespace, name).Obj()
+		e.Spec.Networks[0].Waveform, e.Spec.Networks[0].Link = "", &v1alpha1.LinkModel{Delay: delay}
+		e.Spec.Apps[2].Publisher.Period = "100ms"
+		mustCreate(t, e)
+		runs = append(runs, e)
+	}
+	for _, e := range runs {
+		waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	}
+	var compared struct {
+		Runs   []struct{ Label string }
+		Groups []struct {
+			Name        string
+			Differences []struct {
+				From, To string
+				Delay    struct {
+					ShiftSeconds  struct{ Estimate, Low, High float64 }
+					CliffsDelta   struct{ Estimate float64 }
+					BrunnerMunzel struct{ PHolm float64 }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(mustVignette(t, namespace, "compare", "near", "far", "-o", "json")), &compared); err != nil {
+		t.Fatal(err)
+	}
+	if len(compared.Runs) != 2 || compared.Runs[0].Label != "delay=5ms" || compared.Runs[1].Label != "delay=45ms" {
+		t.Errorf("labels %+v; want the delays, which are all that differs", compared.Runs)
+	}
+	for _, group := range compared.Groups {
+		if group.Name != "cross" {
+			continue
+		}
+		d := group.Differences[0].Delay
+		t.Logf("shift %+v, delta %v, p %v", d.ShiftSeconds, d.CliffsDelta.Estimate, d.BrunnerMunzel.PHolm)
+		if math.Abs(d.ShiftSeconds.Estimate-0.040) > shiftTolerance || d.CliffsDelta.Estimate < 0.9 || d.BrunnerMunzel.PHolm > 0.001 {
+			t.Errorf("between nodes: %+v; want a shift of 40 ms, and hardly a delay of the shorter link above one of the longer", d)
+		}
+	}
+	for form, want := range map[string]string{"table": "Differences in group cross", "csv": "group,label,", "latex": `\toprule`, "html": "<svg"} {
+		if out := mustVignette(t, namespace, "compare", "near", "far", "-o", form); !strings.Contains(out, want) {
+			t.Errorf("-o %s lacks %q:\n%.500s", form, want, out)
+		}
+	}
+	if out, errs, code := vignette(t, namespace, "", "compare", "near", "far", "--by", "colour"); code != 1 || !strings.Contains(errs, "no field of that name differs") {
+		t.Errorf("--by colour: exit code %d, %s%s", code, out, errs)
+	}
+}
