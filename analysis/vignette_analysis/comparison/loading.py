@@ -12,7 +12,7 @@ from ..analysis import SCHEMA_VERSION, Analysis, analyse
 from ..figures import publishers_by_group
 from ..run import Run, RunError
 
-# Deliveries of all runs together: 100 bytes each in memory, so that this many take 2 GB.
+# Deliveries of one run: about 100 bytes each in memory, so that this many take 2 GB.
 MAX_DELIVERIES = 20_000_000
 # Numbers of blocks that a run is cut into: Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations
 # Research 30 (1982), finds that 10 to 30 lose little, and that more gain nothing.
