@@ -6,6 +6,7 @@ import pytest
 from lab import PICTURE, T0, UNIT, Lab, gap_names
 
 from vignette_analysis import analyse
+from vignette_analysis.environment import flat
 from vignette_analysis.run import RunError
 
 
@@ -86,3 +87,29 @@ def test_the_fixture_of_version_1_is_read(tmp_path, pytestconfig):
     results = analyse(tmp_path).results
     assert (results["uid"], results["durationSeconds"]) == ("0b6fd5cc-5c1e-4f5e-9d43-6a0f3c5f6d11", 12.7)
     assert [p["name"] for p in results["publishers"]] == ["veh/bft"]
+
+
+def test_both_forms_of_the_environment_are_names_and_values():
+    typed = {
+        "platform": {"version": "0.1.0", "operator": "abc"},
+        "kubernetes": "v1.34.1",
+        "hosts": [{"name": "n1", "nodes": ["hq", "veh"], "kernel": "6.1", "cpus": 2, "memoryBytes": 4 << 30}],
+        "images": [
+            {"container": "radiod", "host": "n1", "image": "r/radiod:1", "id": "sha256:1"},
+            {"node": "hq", "container": "broker", "image": "r/m:1", "id": "r/m@sha256:2"},
+        ],
+    }
+    assert flat(typed) == {
+        "platform/version": "0.1.0",
+        "platform/operator": "abc",
+        "kubernetes": "v1.34.1",
+        "host/hq": "n1",
+        "host/veh": "n1",
+        "kernel/n1": "6.1",
+        "processors/n1": "2",
+        "memory/n1": "4.0 GiB",
+        "image/radiod/n1": "r/radiod:1 sha256:1",
+        "image/hq/broker": "r/m:1 r/m@sha256:2",
+    }
+    first = {"host/hq": "n1", "kernel/n1": "6.1"}
+    assert (flat(first), flat(None)) == (first, {})

@@ -5,6 +5,7 @@ import json
 import yaml
 
 from ..analysis import Analysis
+from ..environment import flat
 from . import words
 from .charts import number
 from .parts import Code, Section, Table, Text, table
@@ -16,11 +17,11 @@ _APP_KEYS = ("name", "instances", "subscribes", "protocol", "command")
 def run(analysis: Analysis) -> Section:
     """The run, its networks, apps and nodes, its spec, and the versions of everything."""
     plan, nodes = analysis.run.plan, analysis.run.nodes
-    spec, environment = plan.get("spec", {}), plan.get("environment") or {}
+    spec, environment = plan.get("spec", {}), flat(plan.get("environment"))
     networks = [_network(network) for network in spec.get("networks") or []]
     apps = [_app(app, nodes) for app in spec.get("apps") or []]
     planned = [_node(node, environment) for node in nodes]
-    versions = [(name, str(value)) for name, value in sorted(environment.items())]
+    versions = sorted(environment.items())
     parts = [
         table("The run", ("Property", "Value"), _properties(analysis), text=(0, 1)),
         table("Networks", ("Network", "Radio", "Subnet", "Routing"), networks, text=range(4)),
@@ -28,6 +29,7 @@ def run(analysis: Analysis) -> Section:
         table("Nodes", ("Node", "Group", "Addresses", "Apps", "Host"), planned, folded=len(planned) > 12, text=range(5)),
         Code("Specification as it was resolved", _yaml(spec)),
         *([Code("Waveforms", _yaml(plan["waveforms"]))] if plan.get("waveforms") else []),
+        table("Load of the hosts", _LOAD, [_load(host) for host in analysis.results.get("hosts") or []]),
         table("Versions, images and hosts", ("What", "Value"), versions, folded=True, text=(0, 1)),
     ]
     return Section("run", "What was run", [part for part in parts if not isinstance(part, Table) or part.rows])
@@ -44,7 +46,16 @@ def _properties(analysis: Analysis) -> list[tuple[str, str]]:
         ("Seed", str(plan.get("spec", {}).get("seed", "\u2013"))),
         ("Scenario", f"{scenario['name']}, {scenario.get('digest', '')}" if scenario.get("name") else "none"),
         ("Nodes", number(len(analysis.run.nodes))),
+        *([("Rerun of", plan["rerunOf"]["uid"])] if plan.get("rerunOf") else []),
     ]
+
+
+_LOAD = ("Host", "Processors", "Busy %", "Busiest second %", "Load average, most", "Stolen s", "CPU pressure %", "Memory pressure %")
+
+
+def _load(host: dict) -> tuple[str, ...]:
+    fields = ("cpus", "busyPercent", "maxBusyPercent", "maxLoadAverage", "stolenSeconds", "cpuPressurePercent", "memoryPressurePercent")
+    return host["name"], *(number(host[field]) if field in host else "\u2013" for field in fields)
 
 
 def _yaml(value: object) -> str:
@@ -71,10 +82,10 @@ def _app(app: dict, nodes: list[dict]) -> tuple[str, ...]:
     return app["name"], f"{kind}: {said}" if said else kind, number(sum(map(len, instances)))
 
 
-def _node(node: dict, environment: dict) -> tuple[str, ...]:
+def _node(node: dict, environment: dict[str, str]) -> tuple[str, ...]:
     addresses = ", ".join(f"{network} {address}" for network, address in (node.get("addresses") or {}).items())
     apps = ", ".join(app["name"] for app in node.get("apps") or [])
-    return node["name"], node["group"], addresses, apps, str(environment.get(f"host/{node['name']}", "\u2013"))
+    return node["name"], node["group"], addresses, apps, environment.get(f"host/{node['name']}", "\u2013")
 
 
 def late(analysis: Analysis) -> Section | None:
