@@ -67,9 +67,9 @@ def _analyse_archived(options: argparse.Namespace) -> None:
     archive = Archive(options.server, options.run, options.token_file)
     with tempfile.TemporaryDirectory(prefix="vignette-") as scratch:
         run = Path(scratch) / "run"
-        archive.fetch(run)
+        left_out = archive.fetch(run)
         out = options.out or Path(scratch) / "results"
-        analysis, paths = _analyse(run, out)
+        analysis, paths = _analyse(run, out, left_out)
         for path in paths:
             _hand_in(archive, analysis, path, out)
 
@@ -88,8 +88,8 @@ def _hand_in(archive: Archive, analysis: Analysis, path: Path, out: Path) -> Non
         outputs.write_texts(analysis, out)
 
 
-def _analyse(run: Path, out: Path) -> tuple[Analysis, list[Path]]:
-    analysis = analyse(run)
+def _analyse(run: Path, out: Path, left_out: dict[str, str] | None = None) -> tuple[Analysis, list[Path]]:
+    analysis = analyse(run, left_out)
     paths = outputs.write(analysis, out)
     print(outputs.tables(analysis.results, analysis.run.plan), end="")
     return analysis, paths

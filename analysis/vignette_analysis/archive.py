@@ -15,6 +15,9 @@ from .run import EVENTS_FILE, MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError
 TIMEOUT_SECONDS = 60
 # With pauses that double from half a second, a minute in all: the server may be restarted meanwhile.
 ATTEMPTS = 8
+CAPTURES = "captures/"
+# Of the scratch volume: Kubernetes evicts pods where less than 10 % of a node's disk is free, by default.
+FREE_SHARE = 0.15
 
 
 class Archive:
@@ -24,13 +27,21 @@ class Archive:
         self.base = f"{server.rstrip('/')}/v1/runs/{urllib.parse.quote(uid, safe='')}/files"
         self.token_file = token_file
 
-    def fetch(self, directory: Path) -> None:
-        """Download what the analysis needs; the checksums that the manifest has are verified."""
+    def fetch(self, directory: Path) -> dict[str, str]:
+        """Download what the analysis needs; the checksums that the manifest has are verified.
+
+        Captures for which there is no room are left out: they are returned, with the reason.
+        """
         with self._open("GET", "") as answer:
             manifest = json.load(answer)
-        for file in manifest["files"] or []:
-            if _needed(file["path"]):
+        left_out = {}
+        files = [file for file in manifest["files"] or [] if _needed(file["path"])]
+        for file in sorted(files, key=lambda file: file["path"].startswith(CAPTURES)):
+            if file["path"].startswith(CAPTURES) and (reason := _no_room(file, directory)):
+                left_out[file["path"]] = reason
+            else:
                 self._fetch(file, directory)
+        return left_out
 
     def fetch_results(self, directory: Path) -> None:
         """Download what a comparison needs: the run record, the figures, and the deliveries."""
@@ -82,7 +93,15 @@ class Archive:
             return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
 
 
+def _no_room(file: dict, directory: Path) -> str:
+    """Why a capture is not downloaded, or nothing: FREE_SHARE of the volume is left to others."""
+    volume = shutil.disk_usage(directory)
+    free = max(volume.free - round(volume.total * FREE_SHARE), 0)
+    size = file.get("bytes", 0)
+    return f"it has {size} bytes, and the analysis' scratch volume has room for {free}" if size > free else ""
+
+
 def _needed(path: str) -> bool:
     name = PurePosixPath(path).name
     record = path in (RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE)
-    return record or path.startswith("radio/") or name == "agent.jsonl" or name.startswith("messages-")
+    return record or path.startswith(("radio/", CAPTURES)) or name == "agent.jsonl" or name.startswith("messages-")
