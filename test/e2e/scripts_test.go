@@ -12,7 +12,7 @@ import (
 // scripted is two nodes over a link that loses a fifth: MGEN's flows, a publisher with a pattern, and a script of messages.
 func scripted(namespace string) *v1alpha1.Experiment {
 	b := makeExperiment(namespace, "scripts").Duration("24s")
-	b.Spec.Networks = []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24", Link: &v1alpha1.LinkModel{Rate: "2Mbit", Delay: "20ms", Loss: "20%"}}}
+	b.Spec.Networks = []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24", Link: &v1alpha1.LinkModel{Rate: new(v1alpha1.DataRate("2Mbit")), Delay: "20ms", Loss: "20%"}}}
 	b.Spec.Apps = []v1alpha1.App{
 		{Name: "flows", MGEN: &v1alpha1.MGEN{Script: "2.0 ON 1 UDP DST b/5000 PERIODIC [20 200] COUNT 300\n2.0 ON 2 TCP DST b/5001 PERIODIC [1 3000] COUNT 8\n" +
 			"2.0 ON 3 UDP DST 239.1.2.3/5000 PERIODIC [10 100] COUNT 100\n"}},
