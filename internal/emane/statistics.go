@@ -10,7 +10,8 @@ import (
 // Statistics of one NEM in the terms of the native models.
 type Statistics struct {
 	NEM int
-	// Counters have the frames that the node sent and received, and those dropped; times and what is under way EMANE does not tell.
+	// Counters have the transmissions and the frames dropped; times and what is under way EMANE does not tell. What the node sent and
+	// received the kernel counts at the veth: EMANE's raw transport counts nothing, and neither does the model of TDMA.
 	radio.Counters
 	// PortStatistics have no queue depth: EMANE tells only how deep a queue has been. Of links they have averages since
 	// the process started, and no times.
@@ -52,8 +53,6 @@ func (s *Statistics) scrape(c *Control, component Component, port func(nem int) 
 		return err
 	}
 	switch component.Layer {
-	case Transport:
-		s.transport(values)
 	case MAC:
 		s.mac(values, tables, port)
 	case PHY:
@@ -62,21 +61,14 @@ func (s *Statistics) scrape(c *Control, component Component, port func(nem int) 
 	return nil
 }
 
-// transport counts what the node handed in and got; downstream is towards the radio.
-func (s *Statistics) transport(values map[string]any) {
-	s.FramesSent, s.BytesSent = both(values, "Downstream", "Rx")
-	s.FramesReceived, s.BytesReceived = both(values, "Upstream", "Tx")
-}
-
-// both unicast and broadcast packets and bytes in one direction. Names end with the number of a layer's instance where it has one.
-func both(values map[string]any, direction, way string) (packets, bytes uint64) {
+// transmitted unicast and broadcast packets. Names end with the number of a layer's instance where it has one.
+func transmitted(values map[string]any) (packets uint64) {
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		for _, instance := range []string{"", "0"} {
-			packets += count(values, "num"+direction+"Packets"+cast+way+instance)
-			bytes += count(values, "num"+direction+"Bytes"+cast+way+instance)
+			packets += count(values, "numDownstreamPackets"+cast+"Tx"+instance)
 		}
 	}
-	return packets, bytes
+	return packets
 }
 
 func count(values map[string]any, name string) uint64 {
@@ -86,15 +78,11 @@ func count(values map[string]any, name string) uint64 {
 
 // mac has what the model counts. That of TDMA counts the bytes that it drops, not the frames: they are not told here.
 func (s *Statistics) mac(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
-	if s.FramesSent == 0 && s.FramesReceived == 0 { // transraw counts nothing, and the model the same frames
-		s.FramesSent, s.BytesSent = both(values, "Downstream", "Rx")
-		s.FramesReceived, s.BytesReceived = both(values, "Upstream", "Tx")
-	}
 	s.SlotsUsed, s.SlotsMissed = count(values, "numTxSlotValid"), count(values, "numTxSlotErrorMissed")
 	s.Schedules = count(values, "scheduler.scheduleAcceptFull") + count(values, "scheduler.scheduleAcceptUpdate")
 	s.Transmissions = s.SlotsUsed
 	if s.Transmissions == 0 {
-		s.Transmissions, _ = both(values, "Downstream", "Tx")
+		s.Transmissions = transmitted(values)
 	}
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]

@@ -154,12 +154,15 @@ func (m *Manager) works(a *attachment) bool {
 	return n != nil && n.driver != nil && n.driver.Ready(a.Member.NEM)
 }
 
-// readEMANE takes what an attachment's process has told last into its book.
+// readEMANE takes what an attachment's process and the kernel have told last into its book.
 func (n *network) readEMANE(a *attachment) {
+	counters := &a.book.ledger.Counters
 	if s, known := n.driver.Statistics(a.Member.NEM); known {
-		a.book.ledger.Counters = s.Counters
+		*counters = s.Counters
 		a.slots = SlotCounters{Used: s.SlotsUsed, Missed: s.SlotsMissed}
 	}
+	counters.FramesSent, counters.BytesSent = a.traffic.FramesRead, a.traffic.BytesRead
+	counters.FramesReceived, counters.BytesReceived = a.traffic.FramesWritten, a.traffic.BytesWritten
 }
 
 // countEMANE counts a network that EMANE carries; the lock is held. With reset, receivers take turns with their links where a sample has

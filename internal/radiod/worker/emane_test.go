@@ -231,7 +231,7 @@ func TestRadiodTakesUpRadiosThatEMANECarriesAfterARestart(t *testing.T) {
 	b.attach(t, first, "vhf")
 	eventually(t, "both are attached", attachedIs(first, n, 2))
 	index := a.link(t, "vhf").Attrs().Index
-	processes[0].Count("numDownstreamPacketsUnicastRx", 7)
+	processes[0].Count("numTxSlotValid", 7)
 	first.Close()
 
 	m, held := managerWith(t, bed.parent, bed.directory)
@@ -246,7 +246,7 @@ func TestRadiodTakesUpRadiosThatEMANECarriesAfterARestart(t *testing.T) {
 	eventually(t, "its counters are told", func() bool {
 		for _, counted := range m.Counters(false) {
 			for i := range counted.Nodes {
-				if counted.Nodes[i].Node == "node-1" && counted.Nodes[i].FramesSent == 7 {
+				if counted.Nodes[i].Node == "node-1" && counted.Nodes[i].Slots.Used == 7 {
 					return true
 				}
 			}
@@ -395,6 +395,7 @@ func TestARealEMANECarriesFramesBetweenMembers(t *testing.T) {
 				}
 			}
 			eventually(t, "the frame is counted at both ends", func() bool {
+				m.ReadRings()
 				nodes := m.Counters(false)[0].Nodes
 				return nodes[0].FramesSent > 0 && nodes[1].FramesReceived > 0
 			})

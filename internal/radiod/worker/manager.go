@@ -76,6 +76,8 @@ type attachment struct {
 	port *radio.Port
 	tap  *capture.Tap
 	book *book
+	// traffic of a radio that EMANE carries, as the kernel counted it last.
+	traffic radio.Traffic
 	// slots of the radio when it was detached; its model has forgotten them then.
 	slots SlotCounters
 	// taken are the interface indexes that the pod's namespace had before.

@@ -135,7 +135,7 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 // ringsAtOnce is how many pods' namespaces are looked into at a time: all of hundreds would take a tenth of a processor.
 const ringsAtOnce = 50
 
-// ReadRings reads the drops of TAPs' rings from the kernel, which counts them in the pods' namespaces: of all pods, or of as many
+// ReadRings reads the drops of TAPs' rings, and what passed through veths, from the kernel, which counts them in the pods' namespaces: of all pods, or of as many
 // as ringsAtOnce, in turn.
 func (m *Manager) ReadRings() {
 	m.mu.Lock()
@@ -183,11 +183,11 @@ func (m *Manager) readRingAtEnd(a *attachment) {
 }
 
 func (m *Manager) readRingsIn(namespace *os.File, attachments []*attachment) {
-	drops := make([]uint64, len(attachments))
+	states := make([]podnet.State, len(attachments))
 	_ = netns.Do(namespace, func() error {
 		for i, a := range attachments {
 			if state, err := podnet.Read(a.Interface); err == nil {
-				drops[i] = state.RingDrops
+				states[i] = state
 			}
 		}
 		return nil
@@ -195,6 +195,9 @@ func (m *Manager) readRingsIn(namespace *os.File, attachments []*attachment) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, a := range attachments {
-		a.book.ringDrops = max(a.book.ringDrops, drops[i])
+		a.book.ringDrops = max(a.book.ringDrops, states[i].RingDrops)
+		if states[i].Index == a.Index {
+			a.traffic = states[i].Traffic
+		}
 	}
 }
