@@ -6,11 +6,13 @@ import http.server
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
+import capturelab
 import pytest
-from lab import Lab
+from lab import SECOND, T0, Lab
 
-from vignette_analysis import archive
+from vignette_analysis import analyse, archive
 from vignette_analysis.__main__ import main
 
 TOKEN = "a-token"
@@ -142,3 +144,36 @@ def test_a_directory_needs_no_server(pair, capsys):
     assert main(["analyse", "--directory", str(directory)]) == 0
     assert (directory / "results" / "results.json").exists()
     assert main(["analyse"]) == 2
+
+
+@pytest.fixture
+def captured(server):
+    plan = json.loads((server.run / "run.json").read_text())
+    plan["captures"] = [{"name": "run", "network": "wan", "nodes": ["nor"]}]
+    (server.run / "run.json").write_text(json.dumps(plan))
+    capturelab.write(server.run / "captures/run/wan/nor.pcapng", capturelab.packet(T0 + SECOND, capturelab.udp("198.18.9.1", 1883, bytes(86))))
+    return server
+
+
+def test_captures_are_fetched_and_analysed(captured, tmp_path):
+    (tmp_path / "token").write_text(TOKEN)
+    assert archive.Archive(captured.url, "run-1", tmp_path / "token").fetch(tmp_path / "fetched") == {}
+    analysis = analyse(tmp_path / "fetched")
+    assert analysis.results["networks"][0]["byLayer"] == {
+        "ethernet": 14 / 60,
+        "ip": 20 / 60,
+        "transport": 8 / 60,
+        "application": 86 / 60,
+        "routing": 0.0,
+    }
+    assert analysis.volume.row(0) == ("wan", "nor", 1, "application", "mqtt-udp", False, 1, 86)
+
+
+def test_a_capture_for_which_there_is_no_room_is_a_gap(captured, tmp_path, monkeypatch):
+    monkeypatch.setattr(archive.shutil, "disk_usage", lambda _: SimpleNamespace(total=1000, free=250))
+    assert run(captured, tmp_path) == 0
+    results = json.loads(captured.put["results/results.json"])
+    assert "byLayer" not in results["networks"][0] and results["messages"]["received"] == 1
+    size = (captured.run / "captures/run/wan/nor.pcapng").stat().st_size
+    reason = next(g["reason"] for g in results["gaps"] if g["what"] == "networks: byLayer, tcp, routingBytesPerSecond of wan")
+    assert f"wan/nor.pcapng is not there: it has {size} bytes, and the analysis' scratch volume has room for 100" in reason
