@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .comparing import Comparison, _select
+from .comparing import Comparison, select
+from .rendering import marked
 
 # Groups that are drawn, one below another, where they have deliveries.
 GROUPS = ("all", "cross", "local")
@@ -26,7 +27,7 @@ def boxes(comparison: Comparison) -> str:
     import matplotlib
     from matplotlib.figure import Figure
 
-    labels = [run["label"] for run in comparison.results["runs"]]
+    labels = [marked(run["label"], comparison.results) for run in comparison.results["runs"]]
     style = {"svg.fonttype": "none", "svg.hashsalt": "vignette", "font.family": "sans-serif", "font.size": 9, "text.parse_math": False}
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(7.2, (0.7 + 0.3 * len(labels)) * len(panels)), layout="constrained")
@@ -42,7 +43,7 @@ def _quantiles(comparison: Comparison, group: str) -> np.ndarray:
     """Rows of quantiles in seconds with the run's number first."""
     rows = []
     for i, run in enumerate(comparison.runs):
-        delays = run.deliveries.filter(_select(run.deliveries, group))["delay"].drop_nulls().to_numpy()
+        delays = run.deliveries.filter(select(run.deliveries, group))["delay"].drop_nulls().to_numpy()
         if len(delays):
             rows.append([i, *np.quantile(delays, LEVELS) / 1e9])
     return np.array(rows)

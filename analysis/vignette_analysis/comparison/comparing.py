@@ -159,7 +159,7 @@ def _remarks(condition: _Condition, gaps: Gaps) -> None:
             gaps.add(f"blocks of {condition.label}", reason)
 
 
-def _select(deliveries: pl.DataFrame, name: str) -> np.ndarray:
+def select(deliveries: pl.DataFrame, name: str) -> np.ndarray:
     """Which deliveries belong to a group of results.json."""
     if name == "all":
         return np.ones(deliveries.height, dtype=bool)
@@ -191,14 +191,14 @@ def _summed(name: str, runs: list[Loaded]) -> dict | None:
     counts["lostPercent"] = 100.0 * counts["lost"] / counts["expected"] if counts["expected"] else 0.0
     if len(found) == 1:
         return {"messages": counts, "delaySeconds": found[0]["delaySeconds"]}
-    delays = pl.concat([run.deliveries.filter(_select(run.deliveries, name))["delay"] for run in runs])
+    delays = pl.concat([run.deliveries.filter(select(run.deliveries, name))["delay"] for run in runs])
     return {"messages": counts, "delaySeconds": quantiles(delays)}
 
 
 def _measured(name: str, runs: list[Loaded], units: list[np.ndarray], figures: dict | None) -> _Group:
     """The samples of a group, and its row of the table."""
     parts = [
-        (run.deliveries.filter(which), unit[which]) for run, unit in zip(runs, units, strict=True) if (which := _select(run.deliveries, name)).any()
+        (run.deliveries.filter(which), unit[which]) for run, unit in zip(runs, units, strict=True) if (which := select(run.deliveries, name)).any()
     ]
     empty = {"messages": None, "delaySeconds": None, "confidence": None}
     if figures is None:

@@ -27,7 +27,7 @@ def text(comparison: Comparison) -> str:
     lines = []
     for title, header, rows in tables(comparison.results):
         lines += [title, *_aligned(header, rows), ""]
-    lines += [*DEFINITIONS, *([f"{MARK} emulation late or not judged, or results incomplete"] if _marked(comparison.results) else [])]
+    lines += [*DEFINITIONS, *([f"{MARK} emulation late or not judged, or results incomplete"] if _doubtful(comparison.results) else [])]
     gaps = comparison.results["gaps"] or []
     lines += ["", f"Gaps: {len(gaps) or 'none'}", *(f"  {gap['what']}: {gap['reason']}" for gap in gaps)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -37,7 +37,7 @@ def tables(results: dict) -> list[tuple[str, list[str], list[list[str]]]]:
     """Every table: title, header, and rows of text; the first column is the label."""
     made = [("Runs", ["label", "experiment", "run", "seed", "emulation", "results"], [_run_cells(run, results) for run in results["runs"]])]
     if results["fields"]:
-        header = ["field", *(run["label"] for run in results["runs"])]
+        header = ["field", *(marked(run["label"], results) for run in results["runs"])]
         made.append(("What differs", header, [[f["field"], *map(_cut, f["values"])] for f in results["fields"]]))
     for group in results["groups"] or []:
         if any(row["messages"] and row["messages"]["expected"] for row in group["runs"]):
@@ -55,10 +55,10 @@ def _group_tables(group: dict, results: dict) -> list[tuple[str, list[str], list
     for i, row in enumerate(group["runs"]):
         volume = [_number(n["runs"][i]["bytesPerSecond"], ".1f") for n in networks]
         run = results["runs"][i]
-        rows.append([_label(run["label"], results), *_figures(row), *volume, _verdict(run)])
+        rows.append([marked(run["label"], results), *_figures(row), *volume, _verdict(run)])
     for row in group["conditions"]:
         if row["runs"] > 1:
-            rows.append([f"{_label(row['label'], results)} ({row['runs']} runs)", *_figures(row), *([NOTHING] * len(networks)), ""])
+            rows.append([f"{marked(row['label'], results)} ({row['runs']} runs)", *_figures(row), *([NOTHING] * len(networks)), ""])
     made = [(f"Group {group['name']}", header, rows)]
     if group["differences"]:
         header = ["from", "to", "shift (s) [95 %]", "delta [95 %]", "p", "MW p", "loss, points [95 %]", "p", "units"]
@@ -88,7 +88,7 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _difference(pair: dict, results: dict) -> list[str]:
-    cells = [_label(pair["from"], results), _label(pair["to"], results)]
+    cells = [marked(pair["from"], results), marked(pair["to"], results)]
     if delay := pair["delay"]:
         shift, delta = delay["shiftSeconds"], delay["cliffsDelta"]
         cells += [_estimate(shift["estimate"], shift, "+.4f"), _estimate(delta["estimate"], delta, "+.3f")]
@@ -112,7 +112,7 @@ def _probability(p: float | None) -> str:
 
 def _run_cells(run: dict, results: dict) -> list[str]:
     state = "complete" if run["complete"] else "INCOMPLETE"
-    return [_label(run["label"], results), f"{run['namespace']}/{run['experiment']}", run["uid"], str(run["seed"]), _verdict(run), state]
+    return [marked(run["label"], results), f"{run['namespace']}/{run['experiment']}", run["uid"], str(run["seed"]), _verdict(run), state]
 
 
 def _verdict(run: dict) -> str:
@@ -120,21 +120,22 @@ def _verdict(run: dict) -> str:
     return words if run["complete"] else f"{words}, INCOMPLETE"
 
 
-def _marked(results: dict) -> set[str]:
+def _doubtful(results: dict) -> set[str]:
     """Labels of runs and conditions that a reader must not trust without looking."""
     doubtful = [run for run in results["runs"] if run["keptUp"] is not True or not run["complete"]]
     return {run["label"] for run in doubtful} | {run["condition"] for run in doubtful}
 
 
-def _label(label: str, results: dict) -> str:
-    return f"{label} {MARK}" if label in _marked(results) else label
+def marked(label: str, results: dict) -> str:
+    """A label as tables and plots show it."""
+    return f"{label} {MARK}" if label in _doubtful(results) else label
 
 
 def _publisher_cells(results: dict) -> list[list[str]]:
     rows = []
     for publisher in results["publishers"]:
         for entry in publisher["runs"]:
-            rows.append([publisher["name"], _label(entry["label"], results), *_figures(entry | {"confidence": None})])
+            rows.append([publisher["name"], marked(entry["label"], results), *_figures(entry | {"confidence": None})])
     return rows
 
 
@@ -197,7 +198,7 @@ def latex(comparison: Comparison) -> str:
         ]
         lines += [r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule", r"\end{tabular}", r"\end{table}"]
         parts.append("\n".join(lines))
-    notes = [*DEFINITIONS, *([f"{MARK} emulation late or not judged, or results incomplete"] if _marked(comparison.results) else [])]
+    notes = [*DEFINITIONS, *([f"{MARK} emulation late or not judged, or results incomplete"] if _doubtful(comparison.results) else [])]
     return "\n\n".join([*parts, "\n".join(f"% {note}" for note in notes)]) + "\n"
 
 
@@ -213,7 +214,7 @@ def html(comparison: Comparison) -> str:
         tables=tables(comparison.results),
         boxes=boxes(comparison),
         definitions=DEFINITIONS,
-        marked=bool(_marked(comparison.results)),
+        marked=bool(_doubtful(comparison.results)),
         mark=MARK,
     )
 
