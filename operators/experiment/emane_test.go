@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -65,6 +66,10 @@ func TestANetworkOfEMANEHasAPodWithFilesOnItsHostThatRadiodIsTold(t *testing.T) 
 		}
 	}
 	w.untilFinished()
+	images := w.server.states[string(w.experiment().UID)].Plan.Environment.Images
+	if !slices.ContainsFunc(images, func(i runapi.Image) bool { return i.Host == "n1" && i.Image == "r/emane:1" && i.ID != "" }) {
+		t.Errorf("the run record has images %+v; want EMANE's on n1", images)
+	}
 	w.settle()
 	if pods, files := w.podsIn(platform), w.emaneFiles(); len(pods)+len(files) > 0 {
 		t.Errorf("left behind: %d pods, %d ConfigMaps", len(pods), len(files))

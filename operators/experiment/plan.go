@@ -98,7 +98,26 @@ func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Envi
 			}
 		}
 	}
-	return nil
+	emane, err := r.emanePods(ctx, s, networks)
+	for _, name := range sortedKeys(emane) {
+		if allStarted(emane[name]) {
+			addEMANE(e, emane[name])
+		}
+	}
+	return err
+}
+
+// addEMANE notes the image of EMANE on each host that it ran on.
+func addEMANE(e *runapi.Environment, pod *corev1.Pod) {
+	for _, image := range environment.Containers("", pod) {
+		image.Host = pod.Spec.NodeName
+		same := func(i runapi.Image) bool {
+			return i.Node == "" && i.Container == image.Container && i.Host == image.Host
+		}
+		if !slices.ContainsFunc(e.Images, same) {
+			e.Images = append(e.Images, image)
+		}
+	}
 }
 
 func addHost(e *runapi.Environment, node, name string, hosts []corev1.Node) {
