@@ -7,7 +7,7 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 from vignette_analysis import analyse, outputs, plots
 
 ALWAYS = ("delays-by-group", "delays-by-publisher", "delays-over-time")
-PLOTS = tuple(f"{name}.{kind}" for name in (*ALWAYS, "delay-stages", "loss") for kind in ("png", "svg"))
+PLOTS = tuple(f"{name}.{kind}" for name in (*ALWAYS, "age-by-subscriber", "delay-stages", "loss") for kind in ("png", "svg"))
 
 
 @pytest.fixture(autouse=True)
@@ -153,3 +153,12 @@ def test_boxes_of_groups_have_the_quantiles_of_the_results(pair):
         assert (group["name"] in boxes) == (group["delaySeconds"] is not None)
         if group["name"] in boxes:
             assert {q: boxes[group["name"]][q] for q in group["delaySeconds"]} == pytest.approx(group["delaySeconds"])
+
+
+def test_age_is_drawn_of_every_subscriber_that_heard_something(pair):
+    pair.node("usa", {"name": "deaf", "topics": ["#"]})
+    analysis = analyse(delivered(pair).write())
+    axes = plots.age.draw(analysis).axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["prt/picture"]
+    assert axes.lines[-1].get_xdata().tolist() == analysis.age["maxSeconds"].drop_nulls().to_list()
+    assert "1 of 2 pairs" in texts(axes.figure).replace("\n", " ")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis import Analysis
 from ..gaps import Gaps
-from . import by_group, by_publisher, hops, links, loss, over_time, stages, style
+from . import age, by_group, by_publisher, hops, links, loss, over_time, stages, style, volume
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +24,10 @@ PLOTS: dict[str, Callable[[Analysis], "Figure | None"]] = {
     "delays-by-group": by_group.draw,
     "delays-over-time": over_time.draw,
     "delay-stages": stages.draw,
+    "age-by-subscriber": age.draw,
     "loss": loss.draw,
+    "volume-by-layer": volume.by_layer,
+    "volume-by-protocol": volume.by_protocol,
     "hops-over-time": hops.draw,
     "links-over-time": links.draw,
 }
