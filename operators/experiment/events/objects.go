@@ -21,19 +21,25 @@ import (
 // lag of caches that is reckoned with.
 const lag = 10 * time.Second
 
-// findObjects notes the objects of runs that there are now. What was noted stays, as events come after their objects are gone.
+// findObjects notes the objects of runs that there are now, and changes none: they are the caches' own. What was noted stays, as events come after their objects are gone.
 func (c *Collector) findObjects(ctx context.Context) error {
+	c.mu.Lock()
+	idle := len(c.runs) == 0
+	c.mu.Unlock()
+	if idle {
+		return nil
+	}
 	var networks v1alpha1.RadioNetworkList
 	if err := c.Client.List(ctx, &networks, client.InNamespace(c.Namespace)); err != nil {
 		return err
 	}
 	workflows := &unstructured.UnstructuredList{}
 	workflows.SetGroupVersionKind(render.WorkflowKind.GroupVersion().WithKind(render.WorkflowKind.Kind + "List"))
-	if err := c.Client.List(ctx, workflows); err != nil {
+	if err := c.Client.List(ctx, workflows, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	var pods corev1.PodList
-	if err := c.Client.List(ctx, &pods, client.HasLabels{v1alpha1.LabelExperimentUID}); err != nil {
+	if err := c.Client.List(ctx, &pods, client.HasLabels{v1alpha1.LabelExperimentUID}, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	c.mu.Lock()
