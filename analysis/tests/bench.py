@@ -31,7 +31,7 @@ def generate(directory: Path, events: int) -> Path:
         lab.node(node, UNIT | {"instances": INSTANCES // 4})
         names += [f"{node}/unit/{i + 1}" for i in range(INSTANCES // 4)]
     lab.sample("nor", -1.0, 0).sample("nor", 61.0, 10**6)
-    each = max(1, events // (INSTANCES * (INSTANCES + 1)))
+    each = max(1, events // (2 * INSTANCES**2))
     lab.plan["measureEndNanoseconds"] = (each + 30) * 2_000_000_000
     path = lab.write()
     for receiver in range(INSTANCES):
@@ -52,6 +52,7 @@ def _at_one_time(names: list[str], receiver: int, m: int) -> str:
             # A long tail, from a millisecond to a few seconds.
             delay = 1_000_000 + (chance * 7_919 % 10_007) ** 2 * 31
             lines += [_line(ts + delay, names[receiver], "received", names[sender], m)] * (1 if chance % TWICE_ONE_IN else 2)
+            lines.append(_line(ts + delay + 20_000, names[receiver], "processed", names[sender], m))
     return "".join(lines)
 
 
