@@ -47,7 +47,7 @@ func Platform(pods []corev1.Pod) (platform runapi.Platform, images []runapi.Imag
 			platform.Version, platform.Chart = pod.Labels[labelVersion], pod.Labels[labelChart]
 		}
 		for _, status := range pod.Status.ContainerStatuses {
-			image := runapi.Image{Container: name, Image: status.Image, ID: imageID(status)}
+			image := runapi.Image{Container: status.Name, Image: status.Image, ID: imageID(status)}
 			if name == radiod {
 				image.Host = pod.Spec.NodeName
 			}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -43,5 +45,28 @@ func TestDifferencesNameWhatWasAndWhatIs(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestThePlatformIsWhatItsPodsSay(t *testing.T) {
+	pod := func(name, host string, containers ...string) corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{labelName: name, labelVersion: "0.1.0", labelChart: "vignette-0.1.0"}}, Spec: corev1.PodSpec{NodeName: host}}
+		for _, c := range containers {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: c, Image: "r/" + c + ":1", ImageID: "docker-pullable://r/" + c + "@sha256:1"})
+		}
+		return p
+	}
+	leaving := pod("vignette-operator", "n1", "operator")
+	deleted := metav1.Now()
+	leaving.DeletionTimestamp, leaving.Labels[labelVersion] = &deleted, "0.0.9"
+	platform, images := Platform([]corev1.Pod{pod("vignette-operator", "n1", "operator"), pod("vignette-server", "n1", "server", "compare"),
+		pod("vignette-radiod", "n2", "radiod"), pod("prometheus", "n1", "prometheus"), leaving})
+	want := []runapi.Image{{Container: "operator", Image: "r/operator:1", ID: "r/operator@sha256:1"}, {Container: "server", Image: "r/server:1", ID: "r/server@sha256:1"},
+		{Container: "compare", Image: "r/compare:1", ID: "r/compare@sha256:1"}, {Container: "radiod", Host: "n2", Image: "r/radiod:1", ID: "r/radiod@sha256:1"}}
+	if diff := cmp.Diff(want, images); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+	if platform != (runapi.Platform{Version: "0.1.0", Chart: "vignette-0.1.0"}) {
+		t.Errorf("platform %+v", platform)
 	}
 }

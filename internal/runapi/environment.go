@@ -52,7 +52,7 @@ type Image struct {
 	Node string `json:"node,omitempty"`
 	// Host of a part of the platform that runs on every host.
 	Host string `json:"host,omitempty"`
-	// Container: the app's name, agent for the agent's, operator, server, radiod, collect or analyse.
+	// Container: the app's name, agent for the agent's, operator, server and what runs beside it, radiod, collect or analyse.
 	Container string `json:"container"`
 	// Image as it was asked for, such as registry.example/app:1.2.
 	Image string `json:"image"`
