@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,7 +42,9 @@ type Sampler struct {
 	Captures *capture.Recorder
 
 	stolen stolenTime
-	load   hostLoad
+	// waiting bytes in the spools of all runs.
+	waiting atomic.Int64
+	load    hostLoad
 
 	mu   sync.Mutex
 	runs map[string]*run
@@ -121,7 +124,7 @@ func (s *Sampler) run(uid string) (*run, error) {
 	if r := s.runs[uid]; r != nil {
 		return r, nil
 	}
-	sp, err := openSpool(s.Directory, uid)
+	sp, err := openSpool(s.Directory, uid, &s.waiting)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,7 +59,7 @@ func (a *archive) AppendRadio(_ context.Context, _, _ string, offset int64, cont
 
 func openTestSpool(t *testing.T, directory string) *spool {
 	t.Helper()
-	s, err := openSpool(directory, "run")
+	s, err := openSpool(directory, "run", new(atomic.Int64))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +160,27 @@ func TestAFullSpoolNamesTheGap(t *testing.T) {
 	tail := string(a.content[len(big):])
 	if tail != `{"ts":9,"gap":"spoolFull","fromTs":5,"bytes":27}`+"\nfits\n" {
 		t.Errorf("after the gap: %q", tail)
+	}
+}
+
+func TestTheSpoolsOfAllRunsShareTheHostsMemory(t *testing.T) {
+	a, directory, all := &archive{}, t.TempDir(), new(atomic.Int64)
+	all.Store(spoolsLimit - 100)
+	s, err := openSpool(directory, "run", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, strings.Repeat("y", 89)+"\n")
+	add(t, s, "beyond the limit\n")
+	ship(t, s, a)
+	add(t, s, "fits again\n")
+	ship(t, s, a)
+	add(t, s, "waits\n")
+	if !strings.Contains(string(a.content), `"gap":"spoolFull"`) || !strings.HasSuffix(string(a.content), "fits again\n") {
+		t.Errorf("archived %q; want the gap, and what followed", a.content)
+	}
+	if err := s.remove(); err != nil || all.Load() != spoolsLimit-100 {
+		t.Errorf("after the removal %d bytes wait in all (%v); want the others' %d", all.Load(), err, spoolsLimit-100)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -21,6 +22,8 @@ import (
 const (
 	// spoolLimit of bytes that wait for the server, per run: several hours of a large network.
 	spoolLimit = 64 << 20
+	// spoolsLimit of those of all runs on the host: they lie in its memory.
+	spoolsLimit = 256 << 20
 	// compactAbove so many bytes that the server has, the spool's file is rewritten without them.
 	compactAbove = 4 << 20
 	// chunk of bytes that one request carries at most; with a digest the server takes no more.
@@ -39,6 +42,8 @@ type Archive interface {
 // which offset of the log it starts: UID.OFFSET.jsonl.
 type spool struct {
 	directory, uid string
+	// all is what waits in the spools of all runs.
+	all *atomic.Int64
 
 	mu      sync.Mutex
 	file    *os.File
@@ -64,9 +69,9 @@ func parseSpoolName(name string) (uid string, base int64, ok bool) {
 	return parts[0], base, err == nil && base >= 0
 }
 
-// openSpool opens or creates a run's spool.
-func openSpool(directory, uid string) (s *spool, err error) {
-	s = &spool{directory: directory, uid: uid, base: -1}
+// openSpool opens or creates a run's spool; what waits in it counts among all.
+func openSpool(directory, uid string, all *atomic.Int64) (s *spool, err error) {
+	s = &spool{directory: directory, uid: uid, all: all, base: -1}
 	entries, err := os.ReadDir(directory)
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
@@ -92,6 +97,7 @@ func openSpool(directory, uid string) (s *spool, err error) {
 		return nil, errors.Join(fmt.Errorf("spool: %w", err), s.file.Close())
 	}
 	s.shipped, s.end = s.base, s.base+size
+	all.Add(size)
 	return s, nil
 }
 
@@ -112,7 +118,7 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	if s.sealed {
 		return nil
 	}
-	if s.end-s.shipped+int64(len(lines)) > spoolLimit {
+	if more := int64(len(lines)); s.end-s.shipped+more > spoolLimit || s.all.Load()+more > spoolsLimit {
 		s.refuse(timeNanoseconds, int64(len(lines)))
 		return nil
 	}
@@ -131,6 +137,7 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	}
 	s.refused = 0
 	s.end += int64(n)
+	s.all.Add(int64(n))
 	return nil
 }
 
@@ -197,6 +204,7 @@ func (s *spool) reached(size int64) {
 		s.base, s.end, s.shipped = s.base+shift, s.end+shift, size
 		return
 	}
+	s.all.Add(s.shipped - size)
 	s.shipped = size
 	if s.shipped-s.base > compactAbove {
 		_ = s.compact() // tried again after the next chunk
@@ -225,13 +233,19 @@ func (s *spool) compact() error {
 func (s *spool) seal() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sealed = true
+	s.giveUp()
+}
+
+// giveUp counts nothing of it any more; the lock is held.
+func (s *spool) giveUp() {
+	s.all.Add(s.shipped - s.end)
+	s.shipped, s.sealed = s.end, true
 }
 
 // remove deletes the spool.
 func (s *spool) remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sealed = true
+	s.giveUp()
 	return errors.Join(s.file.Close(), os.Remove(s.file.Name()))
 }
