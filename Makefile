@@ -60,7 +60,8 @@ test-hack: ## Unit tests of the developer cluster's own module
 	cd hack/devcluster && go test ./...
 
 .PHONY: test-analysis
-test-analysis: ## Tests of the Python analysis
+test-analysis: ## Tests of the Python analysis, its report in headless Chromium
+	@hack/test-packages
 	hack/python -m pytest -q analysis
 
 .PHONY: test-e2e

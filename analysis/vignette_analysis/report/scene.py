@@ -195,7 +195,7 @@ def _sinr(network: str, heard: pl.DataFrame, frames: int, step: float) -> Layer:
     for forth in (True, False):
         some = rows.filter((pl.col("a") < pl.col("b")) == forth)
         codes = _last(some["pair"].to_numpy(), some["frame"].to_numpy(), some["code"].to_numpy(), weaker.shape, hold)
-        weaker = np.minimum(weaker, np.where(codes == NOT_HEARD, none, codes))
+        weaker = np.minimum(weaker, codes.astype(np.uint16), out=weaker, where=codes != NOT_HEARD)
     values = np.where(weaker == none, NOT_HEARD, weaker).astype(np.uint8)
     return Layer(network, "sinr", kept.select("low", "high").to_numpy(), values, counts.height - kept.height)
 
