@@ -167,8 +167,9 @@ def main() -> None:
             raise SystemExit(f"figures of {', '.join(differing)} differ between {name} and pandas")
     print(f"all {len(measured['pandas'][0])} groups and publishers agree: sent, expected, received, lost, duplicates and five quantiles each")
     _, wall, _, memory = measured["files"]
-    met = wall < TARGET_SECONDS and memory < TARGET_GIB
-    print(f"target for ten million events, with all files: {TARGET_SECONDS} s of wall time and {TARGET_GIB} GiB: {'met' if met else 'not met'}")
+    if logged > 9_900_000:
+        met = wall < TARGET_SECONDS and memory < TARGET_GIB
+        print(f"target, with all files: {TARGET_SECONDS} s of wall time and {TARGET_GIB} GiB: {'met' if met else 'not met'}")
 
 
 if __name__ == "__main__":

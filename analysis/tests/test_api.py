@@ -58,9 +58,7 @@ def page(analysis: Analysis) -> str:
         ):
             signature = signature.replace(module, "")
         parts.append(f"### {name}\n\n    {name}{signature}\n\n{text_of(function)}\n")
-    parts.append(
-        "`plots.PLOTS` has every plot by name: a function of an `Analysis` that returns a matplotlib figure, or None where there is nothing to draw.\n"
-    )
+    parts.append("`plots.PLOTS` has every plot by name: a function of an `Analysis` that returns a matplotlib figure, or None for nothing.\n")
     parts.append(
         "## Analysis\n\n`run` is the run record (`run.plan` is run.json, `run.t0` is T0 in Unix ns, `run.instances` are apps' processes by number), "
         "`results` the dict of results.json. The other attributes are polars DataFrames, empty where the run has nothing of the kind. "
