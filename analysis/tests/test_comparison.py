@@ -99,7 +99,7 @@ def test_the_order_of_runs_turns_the_signs_only(two):
 
 
 def test_repeats_with_other_seeds_are_one_condition_with_the_run_as_the_unit(tmp_path):
-    runs = [run(tmp_path, f"a{s}", 5, seed=s).write() for s in (1, 2, 3)] + [run(tmp_path, f"b{s}", 45, seed=s).write() for s in (4, 5, 6)]
+    runs = [run(tmp_path, f"a{s}", 5, seed=s, lose=7).write() for s in (1, 2, 3)] + [run(tmp_path, f"b{s}", 45, seed=s).write() for s in (4, 5, 6)]
     comparison = compare(runs)
     assert [c["unit"] for c in comparison.results["conditions"]] == ["run", "run"]
     assert [r["label"] for r in comparison.results["runs"]][:2] == ["delay=5ms #1", "delay=5ms #2"]
@@ -109,6 +109,8 @@ def test_repeats_with_other_seeds_are_one_condition_with_the_run_as_the_unit(tmp
     assert found["delay"]["brunnerMunzel"]["p"] == pytest.approx(0.1)
     pooled = comparison.results["groups"][0]["conditions"][0]
     assert (pooled["runs"], pooled["messages"]["sent"]) == (3, 180)
+    delays = np.concatenate([run.deliveries["delay"].drop_nulls().to_numpy() for run in comparison.runs[:3]]) / 1e9
+    assert list(pooled["delaySeconds"].values()) == pytest.approx(np.quantile(delays, (0, 0.25, 0.5, 0.75, 1)).tolist(), abs=1e-12)
     assert "(3 runs)" in comparison.text()
 
 

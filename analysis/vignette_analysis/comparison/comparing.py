@@ -187,12 +187,12 @@ def _summed(name: str, runs: list[Loaded]) -> dict | None:
     found = [g for run in runs for g in run.results.get("groups") or [] if g["name"] == name]
     if len(found) < len(runs):
         return None
-    counts = {key: sum(g["messages"][key] for g in found) for key in found[0]["messages"] if key != "lostPercent"}
+    counts = {key: sum(g["messages"].get(key, 0) for g in found) for key in found[0]["messages"] if key != "lostPercent"}
     counts["lostPercent"] = 100.0 * counts["lost"] / counts["expected"] if counts["expected"] else 0.0
     if len(found) == 1:
         return {"messages": counts, "delaySeconds": found[0]["delaySeconds"]}
-    delays = pl.concat([run.deliveries.filter(select(run.deliveries, name))["delay"] for run in runs])
-    return {"messages": counts, "delaySeconds": quantiles(delays)}
+    delays = [run.deliveries.filter(select(run.deliveries, name))["delay"].drop_nulls().to_numpy() for run in runs]
+    return {"messages": counts, "delaySeconds": quantiles(np.sort(np.concatenate(delays)))}
 
 
 def _measured(name: str, runs: list[Loaded], units: list[np.ndarray], figures: dict | None) -> _Group:
