@@ -1,0 +1,291 @@
+"""Data volume from captures: frames of known layers, read as radiod writes them."""
+
+from pathlib import Path
+
+import capturelab
+import pytest
+from capturelab import IN, OUT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lab import BFT, PICTURE, SECOND, T0, Lab, gap
+from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_NOP, fragment
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment, IPv6ExtHdrHopByHop
+from scapy.layers.l2 import ARP, Ether
+from scapy.layers.sctp import SCTP
+from scapy.packet import Raw
+
+from vignette_analysis import analyse
+from vignette_analysis.captures import pcapng, protocols, volume
+from vignette_analysis.captures.headers import LAYERS
+
+ETHER = Ether(dst="02:02:00:00:00:02", src="02:02:00:00:00:01")
+V4, V6 = IP(src="198.18.9.1", dst="198.18.9.2"), IPv6(src="fe80::1", dst="fe80::2")
+TIMESTAMP = [("NOP", None), ("NOP", None), ("Timestamp", (1, 2))]
+
+FRAMES = {
+    # name: (frame, protocol, bytes of Ethernet, IP, transport, application)
+    "ARP": (ETHER / ARP(), "arp", 14, 28, 0, 0),
+    "ARP, padded to 60 bytes": (ETHER / ARP() / Raw(bytes(18)), "arp", 32, 28, 0, 0),
+    "MQTT over TCP": (ETHER / V4 / TCP(sport=40000, dport=1883, options=TIMESTAMP) / Raw(bytes(100)), "mqtt", 14, 20, 32, 100),
+    "an acknowledgement of MQTT's broker": (ETHER / V4 / TCP(sport=1883, dport=40000, options=TIMESTAMP), "mqtt", 14, 20, 32, 0),
+    "AMQP with IP options": (
+        ETHER / IP(src="1.1.1.1", dst="2.2.2.2", options=[IPOption_NOP()] * 4) / TCP(dport=5672) / Raw(b"x" * 7),
+        "amqp", 14, 24, 20, 7,
+    ),
+    "TCP of no known port": (ETHER / V4 / TCP(sport=40000, dport=40001) / Raw(b"x"), "tcp", 14, 20, 20, 1),
+    "MQTT-SN": (ETHER / V4 / UDP(sport=5000, dport=10000) / Raw(bytes(50)), "mqtt-sn", 14, 20, 8, 50),
+    "MQTT/UDP": (ETHER / V4 / UDP(sport=1883, dport=1883) / Raw(bytes(240)), "mqtt-udp", 14, 20, 8, 240),
+    "CoAP": (ETHER / V4 / UDP(sport=5000, dport=5683) / Raw(bytes(9)), "coap", 14, 20, 8, 9),
+    "OLSR": (ETHER / V4 / UDP(sport=698, dport=698) / Raw(bytes(60)), "olsrv1", 14, 20, 8, 60),
+    "OLSRv2": (ETHER / V4 / UDP(sport=269, dport=269) / Raw(bytes(60)), "olsrv2", 14, 20, 8, 60),
+    "babel over IPv6": (ETHER / V6 / UDP(sport=6696, dport=6696) / Raw(bytes(60)), "babel", 14, 40, 8, 60),
+    "OSPF": (ETHER / IP(proto=89, src="1.1.1.1", dst="224.0.0.5") / Raw(bytes(44)), "ospf", 14, 20, 0, 44),
+    "ICMP": (ETHER / V4 / ICMP() / Raw(bytes(56)), "icmp", 14, 84, 0, 0),
+    "IPv6 with extension headers": (
+        ETHER / V6 / IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt() / TCP(sport=1, dport=1883) / Raw(bytes(10)),
+        "mqtt", 14, 56, 20, 10,
+    ),
+    "a first fragment of IPv6": (
+        ETHER / V6 / IPv6ExtHdrFragment(m=1, nh=17) / Raw(bytes(UDP(dport=1883) / Raw(bytes(32)))),
+        "mqtt-udp", 14, 48, 8, 32,
+    ),
+    "SCTP": (ETHER / V4 / SCTP(sport=1, dport=2) / Raw(bytes(20)), "sctp", 14, 20, 12, 20),
+    "no IP": (Ether(type=0x88B5) / Raw(bytes(46)), "other", 14, 0, 0, 46),
+    "an Ethernet frame without an end of its header": (Raw(bytes(9)), "other", 9, 0, 0, 0),
+    "IP that claims more than there is": (ETHER / IP(len=100) / Raw(bytes(10)), "other", 14, 30, 0, 0),
+}  # fmt: skip
+
+
+def measured(tmp_path: Path, *packets: bytes, window: tuple[int, int] | None = None) -> volume.Volume:
+    return volume.measure(capturelab.write(tmp_path / "a.pcapng", *packets), T0, window)
+
+
+def layers(result: volume.Volume) -> tuple[int, ...]:
+    return tuple(result.seconds[layer].sum() for layer in LAYERS)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_every_byte_of_a_frame_is_of_one_layer(name, tmp_path):
+    frame, protocol, *expected = FRAMES[name]
+    result = measured(tmp_path, capturelab.packet(T0, bytes(frame)))
+    assert [protocols.NAMES[code] for code in result.seconds["protocol"]] == [protocol]
+    assert layers(result) == tuple(expected) and sum(expected) == len(bytes(frame)) == result.bytes
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_frame_of_which_only_headers_are_kept_has_the_same_layers(name, tmp_path):
+    frame, _, *expected = FRAMES[name]
+    result = measured(tmp_path, capturelab.packet(T0, bytes(frame), snap=96))
+    assert layers(result) == tuple(expected) and not result.cut and not result.tcp_cut
+
+
+def test_fragments_are_of_their_datagrams_protocol(tmp_path):
+    datagram = V4.copy() / UDP(sport=1883, dport=1883) / Raw(bytes(4000))
+    datagram.id = 77
+    other = IP(src="198.18.9.1", dst="198.18.9.3", id=77) / UDP(sport=7000, dport=10000) / Raw(bytes(3000))
+    frames = [bytes(ETHER / part) for pair in zip(fragment(datagram, 1480), fragment(other, 1480), strict=False) for part in pair]
+    result = measured(tmp_path, *(capturelab.packet(T0, frame) for frame in frames))
+    by_protocol = {protocols.NAMES[code]: frames for code, frames in result.seconds.select("protocol", "ethernetFrames").rows()}
+    assert by_protocol == {"mqtt-udp": 3, "mqtt-sn": 3} and result.seconds["transport"].sum() == 16
+
+
+def test_what_a_capture_cut_off_is_of_the_innermost_layer_that_is_known(tmp_path):
+    frame = bytes(ETHER / V4 / TCP(dport=1883) / Raw(bytes(100)))
+    cuts = {14: (14, 140, 0, 0), 33: (14, 140, 0, 0), 34: (14, 20, 120, 0), 46: (14, 20, 120, 0), 47: (14, 20, 20, 100)}
+    for snap, expected in cuts.items():
+        result = measured(tmp_path, capturelab.packet(T0, frame, snap=snap))
+        assert layers(result) == expected and result.cut == (snap < 47), snap
+    assert result.tcp_cut == 1
+
+
+@settings(max_examples=40)
+@given(
+    st.binary(min_size=0, max_size=120), st.integers(0, 130), st.sampled_from([b"", b"\x08\x00\x45", b"\x08\x00\x46", b"\x86\xdd\x60", b"\x08\x06"])
+)
+def test_layers_add_up_to_the_frame_whatever_it_contains(tmp_path_factory, content, snap, kind):
+    frame = bytes(12) + kind + content if kind else content
+    result = measured(tmp_path_factory.mktemp("any"), capturelab.packet(T0, frame, snap=snap))
+    assert sum(layers(result)) == len(frame) and result.frames == 1 and min(layers(result)) >= 0
+
+
+@settings(max_examples=40)
+@given(
+    options=st.integers(0, 10),
+    tcp_options=st.integers(0, 10),
+    payload=st.integers(0, 1300),
+    padding=st.integers(0, 46),
+    snap=st.sampled_from([134, 1 << 16]),
+)
+def test_layers_of_tcp_are_exact_for_all_lengths_of_headers(tmp_path_factory, options, tcp_options, payload, padding, snap):
+    segment = TCP(dport=1883, options=[("NOP", None)] * (4 * tcp_options)) / Raw(bytes(payload))
+    packet = IP(src="1.1.1.1", dst="2.2.2.2", options=[IPOption_NOP()] * (4 * options)) / segment
+    frame = bytes(ETHER / packet) + bytes(padding)
+    result = measured(tmp_path_factory.mktemp("tcp"), capturelab.packet(T0, frame, snap=snap))
+    assert layers(result) == (14 + padding, 20 + 4 * options, 20 + 4 * tcp_options, payload)
+
+
+def test_only_what_the_node_sent_counts_at_its_second(tmp_path):
+    frame = bytes(FRAMES["MQTT/UDP"][0])
+    times = [(-1, OUT), (0, OUT), (SECOND - 1, OUT), (SECOND, OUT), (SECOND, IN), (5 * SECOND, OUT)]
+    result = measured(tmp_path, *(capturelab.packet(T0 + ts, frame, way) for ts, way in times), window=(T0, T0 + 5 * SECOND))
+    assert result.seconds.select("second", "inside", "ethernetFrames").rows() == [(-1, False, 1), (0, True, 2), (1, True, 1), (5, False, 1)]
+    assert result.packets.rows() == [(protocols.CODES["mqtt-udp"], 240, 5)]
+
+
+def test_a_file_is_read_alike_in_chunks_of_any_length_and_with_new_sections(tmp_path):
+    frames = [bytes(ETHER / V4 / UDP(sport=i % 3 + 1882, dport=9999) / Raw(bytes(i % 1200))) for i in range(600)]
+    packets = [
+        (capturelab.section() if i % 97 == 0 else b"") + capturelab.packet(T0 + i * SECOND // 10, frame) for i, frame in enumerate(frames * 12)
+    ]
+    path = capturelab.write(tmp_path / "a.pcapng", *packets)
+    assert path.stat().st_size > 2 << 20
+    results = [volume.measure(path, T0, None, chunk_bytes) for chunk_bytes in (1 << 20, (1 << 20) + 4, 1 << 26)]
+    assert all(r.seconds.equals(results[0].seconds) and r.packets.equals(results[0].packets) and not r.problem for r in results)
+    assert results[0].bytes == sum(map(len, frames)) * 12 and results[0].frames == 7200
+
+
+FRAME = bytes(FRAMES["MQTT/UDP"][0])
+GOOD = capturelab.packet(T0, FRAME)
+TOO_LONG = GOOD[:20] + b"\xff\xff\0\0\xff\xff\0\0" + GOOD[28:]
+DAMAGES = {
+    "a torn block": (capturelab.section() + GOOD + GOOD[:-9], "torn", 1),
+    "a torn length": (capturelab.section() + GOOD + GOOD[:6], "torn", 1),
+    "a block of length 0": (capturelab.section() + GOOD + bytes(400), "a block of 0 bytes", 1),
+    "two lengths that differ": (capturelab.section() + GOOD + GOOD[:-4] + b"\x20\0\0\0" + GOOD, "two lengths differ", 1),
+    "a frame longer than its block": (
+        capturelab.section() + GOOD + GOOD[:20] + b"\xff\xff\0\0\xff\xff\0\0" + GOOD[28:] + GOOD,
+        "longer than its block",
+        1,
+    ),
+    "stamps in microseconds": (capturelab.section(resolution=6) + GOOD, "not in nanoseconds", 0),
+    "an interface that is no Ethernet": (capturelab.section(link=101) + GOOD, "link type 101", 0),
+    "classic pcap": (bytes.fromhex("d4c3b2a1") + bytes(100), "no pcapng", 0),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_file_is_read_up_to_the_damage(name, tmp_path):
+    content, problem, frames = DAMAGES[name]
+    (tmp_path / "a.pcapng").write_bytes(content)
+    result = volume.measure(tmp_path / "a.pcapng", T0, None)
+    assert problem in result.problem and result.frames == frames
+
+
+@settings(max_examples=40)
+@given(st.binary(max_size=300), st.integers(0, 400))
+def test_no_content_of_a_file_breaks_the_reader(tmp_path_factory, noise, at):
+    content = bytearray(capturelab.section() + GOOD * 2)
+    content[at : at + len(noise)] = noise
+    path = tmp_path_factory.mktemp("noise") / "a.pcapng"
+    path.write_bytes(content)
+    result = volume.measure(path, T0, None)
+    assert result.bytes == sum(layers(result))
+
+
+@pytest.fixture
+def captured(pair) -> Lab:
+    """The pair of nodes with a capture of each: in all 20 frames of 282 bytes and 10 of OLSRv2 of 102 bytes, in 60 s."""
+    pair.plan["captures"] = [{"name": "run", "network": "wan", "nodes": ["nor", "prt"]}]
+    for number, node in enumerate(("nor", "prt")):
+        pair.nodes[number]["addresses"] = {"wan": f"198.18.9.{number + 1}"}
+        pair.sample(node, -1.0, 0).sample(node, 61.0, 0)
+        of_node = [
+            capturelab.packet(T0 + i * SECOND, capturelab.udp(f"198.18.9.{number + 1}", port, bytes(length)))
+            for port, length, count in ((1883, 240, 10), (269, 60, 5))
+            for i in range(count)
+        ]
+        capturelab.write(pair.directory / f"captures/run/wan/{node}.pcapng", *of_node)
+    return pair
+
+
+def test_bytes_by_layer_are_means_over_the_measurement_with_routing_apart(captured):
+    analysis = analyse(captured.write())
+    (network,) = analysis.results["networks"]
+    assert network["byLayer"] == {"ethernet": 280 / 60, "ip": 400 / 60, "transport": 160 / 60, "application": 80.0, "routing": 17.0}
+    assert network["routingBytesPerSecond"] == 17.0 and network["tcp"] == {"retransmissions": 0, "spurious": 0, "duplicateAcks": 0}
+    assert analysis.volume["bytes"].sum() == 20 * 282 + 10 * 102
+    assert analysis.volume.filter(layer="ethernet")["frames"].sum() == 30
+    assert analysis.volume.filter("routing")["protocol"].unique().to_list() == ["olsrv2"]
+    assert not [g for g in analysis.results["gaps"] if g["what"].startswith("networks")]
+
+
+WHOLE = "networks: byLayer, tcp, routingBytesPerSecond of wan"
+
+
+def incomplete(lab: Lab) -> str:
+    """The reason for which a network has no figures, though there are captures."""
+    results = analyse(lab.write()).results
+    assert not {"byLayer", "tcp", "routingBytesPerSecond"} & set(results["networks"][0])
+    return gap(results, WHOLE)["reason"]
+
+
+def test_a_node_that_was_not_captured_is_named(captured):
+    captured.plan["captures"][0]["nodes"] = ["nor"]
+    assert "no capture of prt" in incomplete(captured)
+
+
+def test_a_filter_is_named(captured):
+    captured.plan["captures"][0]["filter"] = "udp port 698"
+    assert "nor.pcapng has only what matches 'udp port 698'" in incomplete(captured)
+
+
+def test_a_capture_that_ended_at_its_limit_is_named(captured):
+    captured.logs["radio/host-a.jsonl"].append(
+        f'{{"ts":{T0 + 30 * SECOND},"capture":"run","network":"wan","node":"nor","frames":9,"bytes":900,"ended":"limit"}}'
+    )
+    assert "nor.pcapng ended (limit) at 30.000 s, and the measurement at 60.000 s" in incomplete(captured)
+
+
+def test_a_capture_for_a_while_is_named(captured):
+    captured.plan["captures"][0]["name"] = "later"
+    (captured.directory / "captures/run").rename(captured.directory / "captures/later")
+    for node in ("nor", "prt"):
+        captured.logs["radio/host-a.jsonl"].append(
+            f'{{"ts":{T0 + 9 * SECOND},"capture":"later","network":"wan","node":"{node}","frames":9,"bytes":900}}'
+        )
+    assert "prt.pcapng began at 9.000 s, and the measurement at 0.000 s" in incomplete(captured)
+
+
+def test_a_capture_that_is_not_there_is_named(captured):
+    (captured.directory / "captures/run/wan/nor.pcapng").unlink()
+    assert "captures/run/wan/nor.pcapng is not there" in incomplete(captured)
+
+
+def test_headers_that_were_not_kept_are_named(captured):
+    capturelab.write(captured.directory / "captures/run/wan/nor.pcapng", capturelab.packet(T0, FRAME, snap=20))
+    assert "lacks the headers of 1 frames: captureSnapLengthBytes of 96 or more" in incomplete(captured)
+
+
+def test_a_torn_capture_is_named(captured):
+    with (captured.directory / "captures/run/wan/nor.pcapng").open("ab") as file:
+        file.write(GOOD[:50])
+    assert "could be read in part only: its last block, at byte" in incomplete(captured)
+
+
+def test_frames_that_a_capture_dropped_are_named_beside_the_figures(captured):
+    for frames, dropped in ((1, 3), (2, 5), (3, 1)):
+        record = f'"frames":{frames},"bytes":9,"dropped":{{"ringFull":{dropped}}}'
+        captured.logs["radio/host-a.jsonl"].append(f'{{"ts":{T0 + frames * SECOND},"capture":"run","network":"wan","node":"nor",{record}}}')
+    results = analyse(captured.write()).results
+    assert "byLayer" in results["networks"][0]
+    assert gap(results, "networks: byLayer, tcp of wan")["reason"] == "computed without 6 frames that captures dropped"
+
+
+def test_a_node_with_two_captures_counts_once(captured):
+    captured.plan["captures"].append({"name": "olsr", "network": "wan", "nodes": ["nor"], "filter": "udp port 269"})
+    capturelab.write(captured.directory / "captures/olsr/wan/nor.pcapng", GOOD)
+    assert analyse(captured.write()).results["networks"][0]["byLayer"]["application"] == 80.0
+
+
+def test_without_captures_the_results_say_how_to_have_them(lab):
+    lab.node("nor", BFT).node("prt", PICTURE)
+    analysis = analyse(lab.write())
+    reason = gap(analysis.results, "networks: byLayer, routingBytesPerSecond, tcp of wan")["reason"]
+    assert "collect: {captures: [wan], captureSnapLengthBytes: 96}" in reason
+    assert [frame.height for frame in (analysis.volume, analysis.tcp, analysis.packets)] == [0, 0, 0]
+
+
+def test_chunks_are_bounded_whatever_a_file_has(tmp_path):
+    path = capturelab.write(tmp_path / "a.pcapng", *[GOOD] * 20000)
+    sizes = [frames.data.size for frames in pcapng.read(path, 1 << 20)]
+    assert len(sizes) > 5 and max(sizes) <= (1 << 20) + pcapng.MARGIN_BYTES
