@@ -96,3 +96,39 @@ spec:
 		})
 	}
 }
+
+func TestWhatIsWrongWithScriptsIsAWarningWithItsLine(t *testing.T) {
+	text := `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: scripts}
+spec:
+  duration: 1m
+  networks:
+  - {name: wan, waveform: baseline, subnet: 198.18.0.0/24}
+  apps:
+  - name: flows
+    mgen:
+      script: |
+        0.0 LISTEN UDP 5000
+        1.0 ON 1 UDP DTS b/5000 PERIODIC [20 200]
+  - {name: sink, mgen: {configMap: {name: scripts, key: sink.mgn}}}
+  nodes:
+  - {name: a, networks: [wan], apps: [flows]}
+  - {name: b, networks: [wan], apps: [sink]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: scripts}
+data:
+  sink.mgn: "0.0 LISTEN UPD 5000"
+`
+	findings := judgeText(t, text)
+	if len(findings) != 3 || findings[0].Line != 11 || !strings.Contains(findings[0].Message, `"1.0 ON 1 UDP DTS b/5000 PERIODIC [20 200]": line 2: ON: "DTS" is no option of a flow`) ||
+		findings[1].Line != 14 || findings[1].Path != "spec.apps[1].mgen.configMap" || !strings.Contains(findings[1].Message, `line 1: LISTEN: protocol "UPD": want UDP or TCP`) {
+		t.Errorf("findings:\n%s\nwant one about each script, and that the ConfigMap itself is not checked", join(findings))
+	}
+	sound := judgeText(t, strings.NewReplacer("DTS", "DST", "UPD", "UDP").Replace(text))
+	if len(sound) != 1 {
+		t.Errorf("findings:\n%s\nwant none about sound scripts", join(sound))
+	}
+}

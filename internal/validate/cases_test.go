@@ -92,6 +92,18 @@ var refusals = []refusal{
 	{"two brokers on a node", []string{"apps: [broker]", "apps: [broker, hub]"}, "spec.nodes[mast].apps", "room for one Mosquitto"},
 	{"several brokers in an app", []string{"    mosquitto: {}", "    mosquitto: {}\n    instances: 2"}, "spec.apps[0].instances", "room for one Mosquitto"},
 
+	{"a publisher with neither period nor pattern", []string{", period: 500ms}", "}"}, "spec.apps[3].publisher", "needs either period or pattern"},
+	{"a publisher with both", []string{", period: 500ms}", ", period: 500ms, pattern: {mgen: 0 ON 1 PERIODIC (1 100)}}", "payload: \"bytes:64\", ", ""}, "spec.apps[3].publisher", "needs either period or pattern"},
+	{"a pattern with a payload", []string{", period: 500ms}", ", pattern: {mgen: x}}"}, "spec.apps[3].publisher.payload", "leave out payload"},
+	{"a pattern with a phase", []string{"payload: \"bytes:64\", period: 500ms}", "phase: spread, pattern: {mgen: x}}"}, "spec.apps[3].publisher.phase", "phase is for period"},
+	{"a pattern from nowhere", []string{"payload: \"bytes:64\", period: 500ms}", "pattern: {}}"}, "spec.apps[3].publisher.pattern", "either mgen or configMap"},
+	{"an mgen app from nowhere", []string{"    mosquitto: {}", "    mgen: {}"}, "spec.apps[0].mgen", "either script or configMap"},
+	{"an mgen app that is a broker too", []string{"    mosquitto: {}", "    mosquitto: {}\n    mgen: {script: x}"}, "spec.apps[0]", "one kind only"},
+	{"an mgen app of several instances", []string{"    mosquitto: {}", "    instances: 2\n    mgen: {script: x}"}, "spec.apps[0].instances", "one instance on a node"},
+	{"a script by HTTP", []string{"    mosquitto: {}", "    script: {protocol: http, messages: [{at: 5s, from: hq, to: mast}]}"}, "spec.apps[0].script.protocol", "HTTP, CoAP and SOAP do not carry scripts"},
+	{"a script without messages", []string{"    mosquitto: {}", "    script: {protocol: mqtt-udp}"}, "spec.apps[0].script", "either messages or configMap"},
+	{"a script without its broker", []string{"    mosquitto: {}", "    script: {protocol: mqtt, messages: [{at: 5s, from: hq, to: mast}]}"}, "spec.apps[0].script.to", "needs to, its broker"},
+
 	{"two networks of one name", []string{"- name: lan", "- name: wan"}, "spec.networks[1]", "name of an earlier entry"},
 	{"two apps of one name", []string{"- name: broker", "- name: hub"}, "spec.apps[1]", "name of an earlier entry"},
 	{"two nodes of one name", []string{"{name: mast,", "{name: hq,"}, "spec.nodes[2]", "name of an earlier entry"},

@@ -34,6 +34,7 @@ const (
 	ReasonScenarioChanged   = "ScenarioChanged"
 	ReasonRadioMismatch     = "RadioMismatch"
 	ReasonEngineMissing     = "EngineNotInstalled"
+	ReasonScriptInvalid     = "ScriptInvalid"
 )
 
 // finding is something that keeps an experiment from being accepted.
@@ -103,7 +104,7 @@ func (s *scope) checkScripts() {
 		errs = render.CheckSize(render.Pods(s.input()), &s.experiment.Spec)
 	}
 	for _, err := range errs {
-		s.find(ReasonInvalid, err)
+		s.find(ReasonScriptInvalid, err)
 	}
 }
 
@@ -244,7 +245,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 		s.warn("NotAccepted", "%s", status.Message)
 	}
 	s.after(time.Minute) // cluster ranges are not watched
-	if reason := s.findings[0].reason; reason == ReasonConfigMapNotFound || reason == ReasonKeyNotFound {
+	if reason := s.findings[0].reason; reason == ReasonConfigMapNotFound || reason == ReasonKeyNotFound || reason == ReasonScriptInvalid && len(s.scripts) > 0 {
 		s.after(configMapRecheck)
 	}
 	return true, nil

@@ -135,3 +135,21 @@ func TestWhatKeepsAnAppsContainerFromStartingIsToldInPlainWords(t *testing.T) {
 		}
 	}
 }
+
+func TestAScriptInAConfigMapThatIsWrongIsNamedUntilItIsMended(t *testing.T) {
+	w := newWorld(t, func(e *v1alpha1.Experiment) {
+		app := &e.Spec.Apps[len(e.Spec.Apps)-1]
+		*app = v1alpha1.App{Name: app.Name, Instances: 1, MGEN: &v1alpha1.MGEN{ConfigMap: &v1alpha1.KeyReference{Name: "tracker", Key: "flows.mgn"}}}
+	})
+	config := trackerConfig(map[string]string{"flows.mgn": "0.0 LISTEN UDP 5000\n1.0 ON 1 UDP DTS hq/5000 PERIODIC [1 100]\n"})
+	w.must(w.api.Create(t.Context(), config))
+	w.wantNotAccepted(ReasonScriptInvalid, `line 2: ON: "DTS" is no option of a flow`)
+	config.Data["flows.mgn"] = "0.0 LISTEN UDP 5000\n"
+	w.must(w.api.Update(t.Context(), config))
+	e := w.untilPhase(v1alpha1.PhaseRunning)
+	plan := w.server.states[string(e.UID)].Plan
+	if len(plan.ConfigMaps) != 1 || plan.ConfigMaps[0].Key != "flows.mgn" {
+		t.Errorf("the run record has %+v; want the script", plan.ConfigMaps)
+	}
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+}

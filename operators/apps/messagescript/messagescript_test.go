@@ -1,0 +1,94 @@
+package messagescript
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+)
+
+func TestANodeSendsItsOwnMessagesAndSubscribesToItsNames(t *testing.T) {
+	site := apps.Site{
+		App:  v1alpha1.App{Name: "chat", Script: &v1alpha1.MessageScript{Protocol: "mqtt", Version: "5", QoS: 1, To: "broker"}},
+		Node: "a-1", Instances: []string{"a-1/chat"}, Seed: 7, Broker: "hq:1883", MetricsPorts: []int{9464},
+		Scripted: &apps.Scripted{Names: []string{"a-1", "a", "all"}, Messages: []v1alpha1.ScriptedMessage{
+			{At: "1m0.5s", From: "a-1", To: "b", Text: "hello"}, {At: "2m", From: "a-1", To: "all", Type: "ALERT", Bytes: 300}}},
+	}
+	want := trafficconfig.Config{
+		Instance: "a-1/chat", Entity: "a-1/chat", Protocol: "mqtt", Version: "5", Broker: "hq:1883", Seed: apps.Seed(7, "instance", "a-1/chat"), MetricsPort: 9464,
+		Subscribe: &trafficconfig.Subscribe{QoS: 1, Topics: []string{"script/chat/to/a-1", "script/chat/to/a", "script/chat/to/all"}},
+		Publish: &trafficconfig.Publish{QoS: 1, Messages: []trafficconfig.Message{
+			{AtSeconds: 60.5, Topic: "script/chat/to/b", Type: "TEXT", From: "a-1", To: "b", Text: "hello"},
+			{AtSeconds: 120, Topic: "script/chat/to/all", Type: "ALERT", From: "a-1", To: "all", Bytes: 300}}},
+	}
+	got := Config(site)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if err := got.Validate(); err != nil {
+		t.Error(err)
+	}
+	site.Scripted.Messages = nil
+	if r := (Kind{}).Render(site); r.Publishes || len(r.Subscriptions) != 3 || !r.DrainOnStop {
+		t.Errorf("a node that sends nothing is rendered %+v", r)
+	}
+}
+
+func TestScriptsAreReadFromTablesAndLists(t *testing.T) {
+	want := []v1alpha1.ScriptedMessage{
+		{At: "5s", From: "a", To: "b", Text: "move, now"},
+		{At: "1m", From: "b", To: "all", Type: "ALERT", Text: "contact", Bytes: 300},
+	}
+	for key, text := range map[string]string{
+		"m.csv":  "at,from,to,type,text,bytes\n# the first\n5s,a,b,,\"move, now\",\n1m, b, all, ALERT, contact, 300\n",
+		"m.yaml": "- {at: 5s, from: a, to: b, text: \"move, now\"}\n- {at: 1m, from: b, to: all, type: ALERT, text: contact, bytes: 300}\n",
+	} {
+		got, err := Parse(key, text)
+		if err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", key, diff)
+		}
+	}
+}
+
+func TestWhatIsWrongWithATableOrListIsSaid(t *testing.T) {
+	cases := map[string]struct{ key, text, want string }{
+		"a form that the name does not say": {"messages", "", "want a name that ends in .yaml or .csv"},
+		"no messages":                       {"m.csv", "at,from,to\n", "has 0 messages"},
+		"an empty table":                    {"m.csv", "", "want the columns at, from, to"},
+		"an unknown column":                 {"m.csv", "at,from,whom\n", `column "whom": want at, from, to`},
+		"a column twice":                    {"m.csv", "at,from,at\n", `column "at"`},
+		"a row that is too short":           {"m.csv", "at,from,to\n5s,a\n", "line 2"},
+		"a size that is no number":          {"m.csv", "at,from,to,bytes\n5s,a,b,x\n", `line 2: bytes "x": want a number`},
+		"a moment without a unit":           {"m.csv", "at,from,to\n5,a,b\n", `message 1 (at 5 from a to b): at "5": want a duration with its unit`},
+		"nobody to send it":                 {"m.yaml", "- {at: 5s, to: b}", `from "", to "b": want both`},
+		"an unknown field":                  {"m.yaml", "- {at: 5s, from: a, whom: b}", `unknown field "whom"`},
+		"a type with spaces":                {"m.yaml", "- {at: 5s, from: a, to: b, type: a b}", `type "a b"`},
+		"a message that is too large":       {"m.yaml", "- {at: 5s, from: a, to: b, bytes: 70000}", "bytes 70000: want 1 to 65000"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if _, err := Parse(c.key, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v; want …%s…", err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("at,from,to,type,text,bytes\n5s,a,b,,\"move, now\",\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		messages, err := Parse("m.csv", text)
+		for _, m := range messages {
+			if err == nil && (m.From == "" || m.To == "" || m.Std() < 0) {
+				t.Errorf("%q is taken as %+v", text, m)
+			}
+		}
+	})
+}
