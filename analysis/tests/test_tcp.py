@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import capturelab
+import polars as pl
 import pytest
 from capturelab import IN, OUT
 from lab import BFT, PICTURE, SECOND, T0, Lab, gap
@@ -77,10 +78,9 @@ def test_figures_are_tsharks_own(recorded):
 @pytest.mark.parametrize("node", NODES)
 def test_every_frame_is_judged_as_tshark_does_by_default(node):
     judged = tcp.verdicts(NODES[node])
-    for name, verdict in tcp.VERDICTS.items():
-        for direction, outbound in ((SENT, True), (RECEIVED, False)):
-            (expected,) = counted_by_tshark(NODES[node], f"{verdict} and {direction}")
-            assert judged.filter(outbound=outbound)[name].sum() == expected, (name, direction)
+    ways = [(name, outbound) for name in tcp.VERDICTS for outbound in (True, False)]
+    expected = counted_by_tshark(NODES[node], *(f"{tcp.VERDICTS[name]} and {SENT if outbound else RECEIVED}" for name, outbound in ways))
+    assert [judged.filter(outbound=outbound)[name].sum() for name, outbound in ways] == expected
 
 
 @needs_tshark
@@ -90,9 +90,7 @@ def test_flows_have_the_frames_of_their_direction(recorded):
         (expected,) = counted_by_tshark(path, f"tcp and {SENT}")
         of_node = analysis.tcp.filter(node=node)
         assert of_node["frames"].sum() == expected and of_node.height == 2
-        assert (
-            of_node["bytes"].sum() == analysis.volume.filter(node=node).filter(analysis.volume.filter(node=node)["protocol"] != "arp")["bytes"].sum()
-        )
+        assert of_node["bytes"].sum() == analysis.volume.filter(pl.col("protocol") != "arp", node=node)["bytes"].sum()
     assert all(flow.endswith((":1883", ":5672")) or ":1883 > " in flow or ":5672 > " in flow for flow in analysis.tcp["flow"])
 
 
