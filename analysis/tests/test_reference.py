@@ -58,7 +58,7 @@ NAMED = {
     "triggered and never sent": Trouble(never_sent=True),
     "receivers without topics": Trouble(no_topic=True, reused_ids=True),
     "processed missing": Trouble(processed="sometimes"),
-    "processed without received": Trouble(processed="alone"),
+    "processed without received": Trouble(processed="alone", copies=3, strangers=True),
     "events of nobody's messages": Trouble(strangers=True),
     "truncated last line": Trouble(torn_line=True),
     "lines that are no records": Trouble(nonsense=True),

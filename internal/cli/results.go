@@ -17,7 +17,7 @@ import (
 )
 
 // tables of the analysis that are CSV files.
-var tables = []string{"deliveries", "messages", "publishers", "groups"}
+var tables = []string{"deliveries", "messages", "publishers", "groups", "stages", "sequences", "order", "age"}
 
 // forms of the output.
 var forms = []string{"table", "json", "csv"}
