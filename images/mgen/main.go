@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -73,7 +74,7 @@ func run(path, program, dir string) error {
 	}()
 	runner := &mgenapp.Runner{Config: config, Program: program, Start: start, Dir: dir, Log: log, Out: os.Stderr,
 		Warn: func(text string) { fmt.Fprintf(os.Stderr, "mgen-app %s: %s\n", config.Instance, text) }}
-	return runner.Run(ctx, quiet)
+	return errors.Join(runner.Run(ctx, quiet), log.Flush())
 }
 
 // startTime is the start that the agent planned, or now without one.
