@@ -194,6 +194,22 @@ def test_late_unjudged_and_incomplete_runs_are_marked_in_every_table(tmp_path):
     assert {"verdict of run-late@late", "verdict of run-untold@untold", "incomplete run-torn@torn"} <= told
 
 
+@pytest.mark.parametrize(
+    ("what", "complete"),
+    [
+        ("log logs/nor/bft/messages-1.jsonl", False),
+        ("logs of nor/bft", False),
+        ("radiodRestarted", False),
+        ("log logs/nor/bft/stdout-1.log", True),
+        ("verdict: throttling", True),
+        ("Kubernetes events", True),
+    ],
+)
+def test_a_run_is_incomplete_by_what_lacks_messages(what, complete):
+    made = Loaded({"spec": {}}, {"gaps": [{"what": what, "reason": "gone"}]}, pl.DataFrame())
+    assert made.lacking == ([] if complete else [f"{what}: gone"])
+
+
 def test_what_one_run_lacks_is_null_and_said(tmp_path):
     other = run(tmp_path, "b", 45)
     other.nodes[0]["group"] = "allies"

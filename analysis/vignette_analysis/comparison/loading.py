@@ -19,6 +19,8 @@ MAX_DELIVERIES = 20_000_000
 BLOCKS = (32, 16, 8)
 # Beginnings of the names of gaps that lack messages of the run, so that its figures are not those of all of it.
 LACKING = ("log ", "logs of ", "ambiguous messages", "radiodRestarted", "attachmentLost", "app ", "run.json", "state.json", "manifest.json")
+# Logs of what apps printed, which have no messages.
+PRINTED = ("/stdout-", "/stderr-")
 
 _COLUMNS = ("publisher", "sent", "received", "local", "cross")
 
@@ -53,7 +55,8 @@ class Loaded:
     def lacking(self) -> list[str]:
         """What the results do not have of the run, so that they are incomplete."""
         gaps = self.results.get("gaps") or []
-        lacking = [f"{gap['what']}: {gap['reason']}" for gap in gaps if gap["what"].startswith(LACKING)]
+        named = [gap for gap in gaps if gap["what"].startswith(LACKING) and not any(name in gap["what"] for name in PRINTED)]
+        lacking = [f"{gap['what']}: {gap['reason']}" for gap in named]
         if self.plan.get("phase") == "Failed":
             lacking.append(f"the run failed: {self.plan.get('message', '')}")
         if self.plan.get("spec", {}).get("stop"):
