@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -42,9 +44,28 @@ func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
 	if !meta.IsStatusConditionTrue(done.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("conditions of a succeeded experiment: %+v; want Ready=True", done.Status.Conditions)
 	}
+	for _, n := range results.Networks {
+		expectLayersOfCaptures(t, n)
+	}
 	deleteAndExpectNothingLeft(t, done)
 	if after := resultsOf(t, done.UID); after.Messages != results.Messages {
 		t.Errorf("results after the deletion: %+v; want them unchanged: %+v", after.Messages, results.Messages)
+	}
+}
+
+// expectLayersOfCaptures holds what captures tell of a network against radiod's counters, which are sampled once a second.
+func expectLayersOfCaptures(t *testing.T, n runapi.NetworkResult) {
+	t.Helper()
+	if n.BytesPerSecond == nil || n.ByLayer == nil || n.TCP == nil {
+		t.Errorf("network %s: %+v; want bytesPerSecond, byLayer and tcp", n.Name, n)
+		return
+	}
+	sum := 0.0
+	for _, rate := range n.ByLayer {
+		sum += rate
+	}
+	if math.Abs(sum / *n.BytesPerSecond-1) > 0.1 || n.ByLayer["application"] == 0 || n.ByLayer["transport"] == 0 {
+		t.Errorf("network %s: layers %v add up to %.1f bytes/s; radiod counted %.1f", n.Name, n.ByLayer, sum, *n.BytesPerSecond)
 	}
 }
 
