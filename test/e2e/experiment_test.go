@@ -64,7 +64,7 @@ func expectLayersOfCaptures(t *testing.T, n runapi.NetworkResult) {
 	for _, rate := range n.ByLayer {
 		sum += rate
 	}
-	if math.Abs(sum / *n.BytesPerSecond-1) > 0.1 || n.ByLayer["application"] == 0 || n.ByLayer["transport"] == 0 {
+	if math.Abs(sum / *n.BytesPerSecond - 1) > 0.1 || n.ByLayer["application"] == 0 || n.ByLayer["transport"] == 0 {
 		t.Errorf("network %s: layers %v add up to %.1f bytes/s; radiod counted %.1f", n.Name, n.ByLayer, sum, *n.BytesPerSecond)
 	}
 }
