@@ -18,14 +18,14 @@ def draw(analysis: Analysis) -> "Figure | None":
         return None
     caption = ["Share of the expected deliveries that did not arrive by the end of the drain.", style.counted(analysis.results["messages"])]
     caption += _about_intervals(parts)
-    pitches = [style.pitch(len(entries)) for _, entries in parts]
-    heights = [0.35 + pitch * len(entries) for pitch, (_, entries) in zip(pitches, parts, strict=True)]
+    pitch = style.pitch(sum(len(entries) for _, entries in parts))
+    heights = [0.35 + pitch * len(entries) for _, entries in parts]
     for kind, entries in parts:
         every = style.name_every(entries)
         caption += [f"One of {every} {kind}s is named; there are {len(entries)}."] if every > 1 else []
     made, panels = style.figure(analysis, "deliveries lost", 1.1 + sum(heights), " ".join(caption), panels=len(parts))
     panels[0].get_gridspec().set_height_ratios(heights)
-    for axes, (kind, entries), pitch in zip(panels, parts, pitches, strict=True):
+    for axes, (kind, entries) in zip(panels, parts, strict=True):
         _bars(axes, entries)
         style.names(axes, [entry["name"] for entry in entries], pitch)
         axes.set_ylabel(kind)

@@ -33,7 +33,7 @@ def draw(analysis: Analysis) -> "Figure":
     figure, (axes,) = style.figure(analysis, "delay of every delivery over time", 4.4, " ".join(caption), legend=1)
     if points.is_empty():
         return style.nothing(figure, axes)
-    size = 9.0 if points.height < 500 else 3.0
+    size = 20.0 if points.height < 100 else 9.0 if points.height < 500 else 3.0
     for kind, label, color, marker in _KINDS:
         some = points.filter(pl.col("kind") == kind)
         if some.height:

@@ -27,7 +27,8 @@ def draw(analysis: Analysis) -> "Figure | None":
     groups = measured["group"].unique(maintain_order=True).to_list()
     common = measured.filter(pl.col("scope") != "group")["group"].unique().len()
     shown = groups if len(groups) - common <= MAX_GROUPS else [g for g in groups if g in ("all", "local", "cross")]
-    rows = [(group, stage) for group in shown for stage in STAGES]
+    stages = [stage for stage in STAGES if stage in set(measured["stage"])]
+    rows = [(group, stage) for group in shown for stage in stages]
     at = pl.DataFrame([(*row, i) for i, row in enumerate(rows)], {"group": pl.String, "stage": pl.String, "row": pl.Int64}, orient="row")
     values = measured.join(at, on=["group", "stage"]).rename({f"{q}Seconds": q for q in ("min", "p25", "median", "p75", "max")})
     caption = (
@@ -39,7 +40,7 @@ def draw(analysis: Analysis) -> "Figure | None":
     made, (axes,) = style.figure(analysis, "stages of the delay", 1.2 + pitch * len(rows), caption)
     boxes.draw(axes, values.with_columns(low="min", high="max"))
     style.names(axes, [f"{style.short(group, 18)}: {' to '.join(STAGES[stage])}" for group, stage in rows], pitch)
-    for i in range(len(STAGES), len(rows), len(STAGES)):
+    for i in range(len(stages), len(rows), len(stages)):
         axes.axhline(i - 0.5, color=style.GREY, linewidth=0.5)
     _scale(axes.xaxis, values["min"].min(), values["max"].max())
     axes.grid(axis="x")
