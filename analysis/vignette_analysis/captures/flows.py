@@ -9,6 +9,7 @@ Nodes that forward a segment are no ends, and what they captured of it does not 
 import polars as pl
 
 from ..run import Run
+from . import tcp
 from .volume import Volume
 
 SCHEMA = {
@@ -69,7 +70,9 @@ def _row(rows: dict[tuple, dict], flow: dict) -> dict:
 
 
 def _inside(run: Run, judged: pl.DataFrame) -> pl.DataFrame:
-    return judged if run.window is None else judged.filter((pl.col("ts") >= run.window[0]) & (pl.col("ts") < run.window[1]))
+    """How many frames of each direction of a connection have which verdict."""
+    inside = judged if run.window is None else judged.filter((pl.col("ts") >= run.window[0]) & (pl.col("ts") < run.window[1]))
+    return inside.group_by("outbound", *_FLOW).agg(pl.col(*tcp.VERDICTS).sum())
 
 
 def _named(network: str, key: tuple, row: dict, owner: dict[str, str], judged: set[str]) -> dict:

@@ -60,7 +60,7 @@ def verdicts(path: Path) -> pl.DataFrame:
     if done.returncode:
         lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line and "could be dangerous" not in line]
         raise CaptureError(f"{PROGRAM} ended with {done.returncode}: {' '.join(lines)[:500]}")
-    return _frames(done.stdout.decode())
+    return _frames(done.stdout)
 
 
 def _command(path: Path) -> list[str]:
@@ -73,20 +73,20 @@ def _command(path: Path) -> list[str]:
     ]  # fmt: skip
 
 
-def _frames(text: str) -> pl.DataFrame:
-    rows = []
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.split("\t")]
-        if len(cells) < len(_FIELDS):
-            cells += [""] * (len(_FIELDS) - len(cells))
-        epoch, direction, *ends, source_port, destination_port = cells[:8]
-        source, destination = (ends[i] or ends[i + 2] for i in range(2))
-        rows.append(
-            [_nanoseconds(epoch), direction == _OUTBOUND, source, destination, int(source_port), int(destination_port), *map(bool, cells[8:11])]
-        )
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def _nanoseconds(epoch: str) -> int:
-    seconds, _, fraction = epoch.partition(".")
-    return int(seconds) * 10**9 + int(fraction.ljust(9, "0"))
+def _frames(text: bytes) -> pl.DataFrame:
+    """tshark's lines with tabs between _FIELDS; a field that a frame lacks is empty."""
+    if not text.strip():
+        return pl.DataFrame(schema=SCHEMA)
+    columns = [f"column_{i}" for i in range(len(_FIELDS))]
+    lines = pl.read_csv(text, separator="\t", has_header=False, quote_char=None, new_columns=columns, schema_overrides=[pl.String] * len(columns))
+    field = dict(zip(_FIELDS, (pl.col(name).str.strip_chars().replace("", None) for name in columns), strict=True))
+    return lines.select(
+        # Nine digits after the point, as captures have nanoseconds.
+        ts=field["frame.time_epoch"].str.replace(".", "", literal=True).cast(pl.Int64),
+        outbound=field["frame.packet_flags_direction"] == _OUTBOUND,
+        source=pl.coalesce(field["ip.src"], field["ipv6.src"]),
+        destination=pl.coalesce(field["ip.dst"], field["ipv6.dst"]),
+        sourcePort=field["tcp.srcport"].cast(pl.Int64),
+        destinationPort=field["tcp.dstport"].cast(pl.Int64),
+        **{name: field[verdict].is_not_null() for name, verdict in VERDICTS.items()},
+    )
