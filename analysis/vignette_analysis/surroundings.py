@@ -80,7 +80,7 @@ class Surroundings:
 
 def read(run: Run, gaps: Gaps) -> Surroundings:
     """Read every host's log; lines that are no records are counted by radiolog."""
-    positions, links, routes = [pl.DataFrame(schema=POSITIONS)], [pl.DataFrame(schema=LINKS)], [pl.DataFrame(schema=_ROUTE_LINE)]
+    positions, links, routes = [pl.DataFrame(schema=POSITIONS)], [pl.DataFrame(schema=LINKS)], [_routes([])]
     for path in run.files("radio/*.jsonl"):
         for kind, lines in _blocks(path):
             if kind == b'"positions"':
@@ -88,12 +88,12 @@ def read(run: Run, gaps: Gaps) -> Surroundings:
             elif kind == b'"receiver"':
                 links.append(_links(lines))
             else:
-                routes.append(_parse(lines, _ROUTE_LINE).filter(pl.all_horizontal(pl.col("ts", "node", "routing").is_not_null())))
+                routes.append(_routes(lines))
     # A node with several radios is where each of its networks says.
     moved = pl.concat(positions).unique(("ts", "node"), keep="first", maintain_order=True).sort("ts", maintain_order=True)
-    routing = pl.concat(routes)
-    hops = _hops(run, routing, gaps)
-    return Surroundings(moved, pl.concat(links).sort("ts", maintain_order=True), hops, _histogram(run, routing, hops))
+    tables, said = (pl.concat(parts) for parts in zip(*routes, strict=True))
+    hops = _hops(run, tables, said, gaps)
+    return Surroundings(moved, pl.concat(links).sort("ts", maintain_order=True), hops, _histogram(run, tables, hops))
 
 
 def _blocks(path: Path) -> Iterator[tuple[bytes, list[bytes]]]:
@@ -138,21 +138,29 @@ def _links(lines: list[bytes]) -> pl.DataFrame:
     )
 
 
-def _hops(run: Run, routing: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
-    """What changed in the hops of each pair, from lines that each have what changed in a node's routes."""
+def _routes(lines: list[bytes]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Lines of routes (ts, node, routing, and the destinations of those that are whole), and what they say: source, to, hops; null: gone."""
+    rows = _parse(lines, _ROUTE_LINE).filter(pl.all_horizontal(pl.col("ts", "node", "routing").is_not_null()))
     source = pl.col("node").alias("source")
-    found = routing.select("ts", source, "routing", "routes").explode("routes", empty_as_null=False).unnest("routes")
-    gone = routing.select("ts", source, "routing", to="gone").explode("to", empty_as_null=False).with_columns(hops=pl.lit(None, pl.Int64))
-    said = pl.concat([found, gone]).filter(pl.col("to").is_not_null())
-    changes = pl.concat([said, *_replaced(routing, said)]).join(_destinations(run), on="to", how="left").sort("ts", maintain_order=True)
+    found = rows.select("ts", source, "routing", "routes").explode("routes", empty_as_null=False).unnest("routes")
+    gone = rows.select("ts", source, "routing", to="gone").explode("to", empty_as_null=False).with_columns(hops=pl.lit(None, pl.Int64))
+    names = pl.col("source", "routing", "to").cast(pl.Categorical)
+    said = pl.concat([found, gone]).filter(pl.col("to").is_not_null()).with_columns(names)
+    whole = pl.when("whole").then(pl.col("routes").list.eval(pl.element().struct.field("to")).fill_null([]))
+    return rows.select("ts", "node", "routing", whole=whole), said
+
+
+def _hops(run: Run, tables: pl.DataFrame, said: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
+    """What changed in the hops of each pair."""
+    changes = pl.concat([said, *_replaced(tables, said)]).join(_destinations(run), on="to", how="left").sort("ts", maintain_order=True)
     strangers = changes.filter(pl.col("destination").is_null())["to"].n_unique()
     if strangers:
         gaps.add("hops", f"{strangers} destinations of routes are no node's address in the run record: they are not among the hops")
     pair = ("network", "source", "destination")
     return (
-        changes.filter(pl.col("destination").is_not_null() & (pl.col("destination") != pl.col("source")))
+        changes.filter(pl.col("destination").is_not_null() & (pl.col("destination").cast(pl.String) != pl.col("source").cast(pl.String)))
         .filter(pl.col("hops").ne_missing(pl.col("hops").shift(1).over(pair)))
-        .select(pl.col(name).cast(kind) for name, kind in HOPS.items())
+        .select(*HOPS)
     )
 
 
@@ -163,27 +171,26 @@ def _destinations(run: Run) -> pl.DataFrame:
         for node in run.nodes
         for network, address in (node.get("addresses") or {}).items()
     ]
-    return pl.DataFrame(rows, schema={"to": pl.String, "network": pl.String, "destination": pl.String}, orient="row").unique("to", keep="first")
+    return pl.DataFrame(rows, schema=dict.fromkeys(("to", "network", "destination"), pl.Categorical), orient="row").unique("to", keep="first")
 
 
-def _replaced(routing: pl.DataFrame, said: pl.DataFrame) -> list[pl.DataFrame]:
+def _replaced(tables: pl.DataFrame, said: pl.DataFrame) -> list[pl.DataFrame]:
     """The routes that ended because a line has all that there are, and not them: a few lines, when radiod has begun anew."""
     ended = []
-    for line in routing.filter("whole").sort("ts").iter_rows(named=True):
+    for line in tables.filter(pl.col("whole").is_not_null()).sort("ts").iter_rows(named=True):
         of_router = (pl.col("source") == line["node"]) & (pl.col("routing") == line["routing"]) & (pl.col("ts") < line["ts"])
-        now = [route["to"] for route in line["routes"] or []]
-        before = said.filter(of_router & ~pl.col("to").is_in(now)).unique("to", maintain_order=True)
+        before = said.filter(of_router).unique("to", maintain_order=True).filter(~pl.col("to").cast(pl.String).is_in(line["whole"]))
         ended.append(before.with_columns(ts=pl.lit(line["ts"], pl.Int64), hops=pl.lit(None, pl.Int64)))
     return ended
 
 
-def _histogram(run: Run, routing: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
+def _histogram(run: Run, tables: pl.DataFrame, hops: pl.DataFrame) -> pl.DataFrame:
     """Count pairs by hops at the end of each second from T0 to the end of the measurement."""
     frames = [pl.DataFrame(schema=HOP_HISTOGRAM)]
     seconds = int(np.ceil(run.duration_seconds))
     if run.t0 is None or not seconds:
         return frames[0]
-    routers = {protocol: set(part["node"]) for (protocol,), part in routing.partition_by("routing", as_dict=True).items()}
+    routers = {protocol: set(part["node"]) for (protocol,), part in tables.partition_by("routing", as_dict=True).items()}
     for network in run.plan.get("spec", {}).get("networks") or []:
         sources = routers.get((network.get("routing") or {}).get("protocol", ""), set())
         members = [node["name"] for node in run.nodes if network["name"] in (node.get("addresses") or {})]
