@@ -59,10 +59,8 @@ func TestTheShiftBetweenTwoLinksIsTheDifferenceOfTheirDelays(t *testing.T) {
 			t.Errorf("between nodes: %+v; want a shift of 40 ms, and hardly a delay of the shorter link above one of the longer", d)
 		}
 	}
-	for form, want := range map[string]string{"table": "Differences in group cross", "csv": "group,label,", "latex": `\toprule`, "html": "<svg"} {
-		if out := mustVignette(t, namespace, "compare", "near", "far", "-o", form); !strings.Contains(out, want) {
-			t.Errorf("-o %s lacks %q:\n%.500s", form, want, out)
-		}
+	if out := mustVignette(t, namespace, "compare", "near", "far", "-o", "html"); !strings.Contains(out, "Differences in group cross") || !strings.Contains(out, "<svg") {
+		t.Errorf("the page lacks the differences or the plot:\n%.500s", out)
 	}
 	if out, errs, code := vignette(t, namespace, "", "compare", "near", "far", "--by", "colour"); code != 1 || !strings.Contains(errs, "no field of that name differs") {
 		t.Errorf("--by colour: exit code %d, %s%s", code, out, errs)
