@@ -62,7 +62,7 @@ test-hack: ## Unit tests of the developer cluster's own module
 .PHONY: test-analysis
 test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 	@hack/test-packages
-	hack/python -m pytest -q analysis
+	hack/python -m pytest -q -rs analysis
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG
