@@ -6,7 +6,10 @@ from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from company import company
 from lab import BFT, PICTURE, Lab
+
+from vignette_analysis import Analysis, analyse
 
 # What a property takes on a busy machine says nothing about it.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -33,3 +36,9 @@ def pair(lab) -> Lab:
     lab.agent("nor", "bft", "started", 0, instance="nor/bft", latenessSeconds=0.001)
     lab.agent("prt", "picture", "started", 0, instance="prt/picture", latenessSeconds=0.001)
     return lab
+
+
+@pytest.fixture(scope="session")
+def eight_vehicles(tmp_path_factory) -> Analysis:
+    """A run that has all that a report shows."""
+    return analyse(company(tmp_path_factory.mktemp("company") / "run", vehicles=8, seconds=60, period=5).write())

@@ -8,7 +8,6 @@ import zlib
 
 import numpy as np
 import pytest
-from company import company
 from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 
 from vignette_analysis import analyse, outputs, report
@@ -44,17 +43,12 @@ def heard(lab: Lab, at: float, source: str, receiver: str, sinr: float | None, c
     lab.around(at, network="wan", receiver=receiver, **{"from": [link]})
 
 
-@pytest.fixture(scope="module")
-def analysed(tmp_path_factory):
-    return analyse(company(tmp_path_factory.mktemp("company") / "run", vehicles=8, seconds=60, period=5).write())
+def test_the_same_run_gives_the_same_bytes(eight_vehicles):
+    assert report.render(eight_vehicles, Gaps()) == report.render(eight_vehicles, Gaps())
 
 
-def test_the_same_run_gives_the_same_bytes(analysed):
-    assert report.render(analysed, Gaps()) == report.render(analysed, Gaps())
-
-
-def test_every_part_is_there(analysed):
-    text = text_of(report.render(analysed, Gaps()).decode())
+def test_every_part_is_there(eight_vehicles):
+    text = text_of(report.render(eight_vehicles, Gaps()).decode())
     for part in (
         "The emulation did not keep up",
         "Deliveries by group",
@@ -72,15 +66,15 @@ def test_every_part_is_there(analysed):
         assert part in text, part
 
 
-def test_nothing_in_it_is_fetched_from_anywhere(analysed):
-    page = report.render(analysed, Gaps()).decode()
+def test_nothing_in_it_is_fetched_from_anywhere(eight_vehicles):
+    page = report.render(eight_vehicles, Gaps()).decode()
     assert {href for href in re.findall(r'href="([^"]*)"', page) if not href.startswith("#")} == set()
     assert {url for url in re.findall(r"url\(([^)]*)\)", page) if not url.startswith("#")} == set()
     assert not re.search(r"\bsrc=|@import|<link|<iframe|<object|<base", page)
 
 
-def test_the_policy_allows_the_page_its_own_script_and_style_and_nothing_else(analysed):
-    page = report.render(analysed, Gaps()).decode()
+def test_the_policy_allows_the_page_its_own_script_and_style_and_nothing_else(eight_vehicles):
+    page = report.render(eight_vehicles, Gaps()).decode()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
     assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
     for tag in ("script", "style"):
@@ -126,14 +120,14 @@ def test_no_string_of_a_run_gets_out_of_its_place(tmp_path):
     assert text_of(page).count("&lt;img src=x") > 20
 
 
-@pytest.mark.parametrize("name", sorted(report.SECTIONS))
-def test_a_broken_section_is_named_and_harms_no_other(analysed, monkeypatch, name):
+@pytest.mark.parametrize("name", ["figures", "map", "incidents"])
+def test_a_broken_section_is_named_and_harms_no_other(eight_vehicles, monkeypatch, name):
     def fail(*_):
         raise ArithmeticError("<b>broken</b>")
 
     monkeypatch.setitem(report.SECTIONS, name, fail)
     gaps = Gaps()
-    page = report.render(analysed, gaps).decode()
+    page = report.render(eight_vehicles, gaps).decode()
     assert gaps.found == [{"what": f"report: {name}", "reason": "this section could not be made: ArithmeticError: <b>broken</b>"}]
     assert "This section could not be made" in page and "&lt;b&gt;broken" in page
     assert page.count("<section") == len(report.SECTIONS) + 1
@@ -241,8 +235,8 @@ def test_without_positions_the_layout_is_schematic_and_says_so(pair):
     assert found.schematic and "schematic layout without distances" in mapping.about(found)
 
 
-def test_the_data_of_the_page_are_what_was_computed(analysed):
-    found = scene.build(analysed)
+def test_the_data_of_the_page_are_what_was_computed(eight_vehicles):
+    found = scene.build(eight_vehicles)
     data = found.data()
 
     def unpacked(text: str, kind: str) -> np.ndarray:
@@ -255,10 +249,10 @@ def test_the_data_of_the_page_are_what_was_computed(analysed):
         assert (unpacked(packed["pairs"], "<u2").reshape(-1, 2) == layer.pairs).all()
 
 
-def test_what_the_map_holds_is_bounded_and_what_is_left_out_is_said(analysed, monkeypatch):
+def test_what_the_map_holds_is_bounded_and_what_is_left_out_is_said(eight_vehicles, monkeypatch):
     monkeypatch.setattr(scene, "MAX_VALUES", 300)
     monkeypatch.setattr(scene, "MIN_FRAMES", 20)
-    found = scene.build(analysed)
+    found = scene.build(eight_vehicles)
     assert all(layer.values.size <= 300 for layer in found.layers) and found.frames <= 21
     assert found.layers[0].left_out > 0 and "pairs with the most news are drawn" in mapping.about(found)
 

@@ -8,6 +8,7 @@ from .charts import number
 from .parts import Chart, Section, Table, Text, table
 
 LAYERS = ("ethernet", "ip", "transport", "application")
+_LAYERS = ("Ethernet", "IP", "transport", "application")
 # Flows of TCP in the table.
 MAX_FLOWS = 100
 _TCP = {"retransmissions": "Retransmissions", "spurious": "Spurious", "duplicateAcks": "Duplicate ACKs"}
@@ -31,7 +32,7 @@ def _rates(networks: list[dict]) -> Table:
         layers = entry.get("byLayer") or {}
         cells = [number(entry.get(name)) for name in ("bytesPerSecond", "routingBytesPerSecond")]
         rows.append((entry["name"], *cells, *(number(layers.get(layer)) for layer in LAYERS)))
-    return table("Bytes per second, from the first start of a publisher to the end of the drain", ("Network", "All", "Routing", *LAYERS), rows)
+    return table("Bytes per second, from the first start of a publisher to the end of the drain", ("Network", "All", "Routing", *_LAYERS), rows)
 
 
 def _by_layer(analysis: Analysis, network: str, part: pl.DataFrame) -> Chart:
@@ -48,7 +49,7 @@ def _by_layer(analysis: Analysis, network: str, part: pl.DataFrame) -> Chart:
     caption = f"Bytes sent by all nodes, each frame once: headers of each layer, and what applications sent. Averages over {width} s."
     rows = [(name, number(int(sums.filter(pl.col("layer") == name)["bytes"].sum())), number(max(values))) for name, values in series]
     figures = table("Figures", ("Layer", "Bytes in all", "Most in one interval (bytes/s)"), rows, folded=True)
-    legend = [(f"s{i}", name) for i, name in enumerate(LAYERS)]
+    legend = [(f"s{i}", name) for i, name in enumerate(_LAYERS)]
     svg = charts.stacked(series, axes, alt, bands, marks)
     return Chart(f"Data volume by layer: {network}", svg, caption + times.about(bands, marks), legend, figures)
 
