@@ -274,6 +274,10 @@ def test_numbers_are_for_people(value, text):
     assert charts.number(value) == text
 
 
+def test_tables_of_delays_show_microseconds_where_there_are_some():
+    assert (charts.decimals([0.0, 0.25, 12.0]), charts.decimals([0.25, 0.00025])) == (4, 6)
+
+
 @pytest.mark.parametrize(
     ("scale", "ticks"),
     [

@@ -4,7 +4,7 @@ Series differ by colour and by pattern, dash or marker. Text is text, and everyt
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
@@ -74,6 +74,11 @@ def number(value: float | None, digits: int = 4) -> str:
 def fixed(value: float | None, decimals: int) -> str:
     """A number with so many decimals, for columns of tables; an en dash for none."""
     return "\u2013" if value is None or math.isnan(value) else f"{value:.{decimals}f}"
+
+
+def decimals(delays: Iterable[float]) -> int:
+    """How many decimals a table of delays in seconds has: microseconds where some are below a millisecond."""
+    return 6 if any(0 < abs(delay) < 0.001 for delay in delays) else 4
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import polars as pl
 from ..analysis import Analysis
 from ..figures import publishers_by_group
 from . import charts, times
-from .charts import fixed, number
+from .charts import decimals, fixed, number
 from .parts import Chart, Section, Table, Text, table
 
 # Points of the scatter at most; the slowest deliveries are always among them.
@@ -50,7 +50,8 @@ def _boxes(what: str, rows: list[dict]) -> Chart:
     if len(rows) > len(shown):
         caption += f" The {len(shown)} of {len(rows)} {what}s with the greatest medians are drawn."
     header = (what.capitalize(), "Deliveries", "Min (s)", "5 % (s)", "25 % (s)", "Median (s)", "75 % (s)", "95 % (s)", "Max (s)")
-    cells = [(row["name"], number(row["count"]), *(fixed(row[q], 4) for q in _BOX)) for row in rows]
+    places = decimals(row[q] for row in rows for q in _BOX)
+    cells = [(row["name"], number(row["count"]), *(fixed(row[q], places) for q in _BOX)) for row in rows]
     medians = [row["median"] for row in shown]
     alt = f"Box plots of delays in seconds of {len(shown)} {what}s; medians from {number(min(medians))} to {number(max(medians))} s."
     return Chart(f"Delay by {what}", charts.boxes(shown, "delay (s)", alt), caption, table=table("Figures", header, cells, folded=True))
@@ -87,10 +88,11 @@ def _sample(arrived: pl.DataFrame) -> pl.DataFrame:
 def _by_time(analysis: Analysis, arrived: pl.DataFrame, begin: int) -> Table:
     width = times.round_width(analysis.run.duration_seconds)
     at = ((pl.col("sent") - begin) / (1e9 * width)).floor().cast(pl.Int64).alias("interval")
-    cells = []
-    for row in arrived.group_by(at).agg(_quantiles()).sort("interval").to_dicts():
+    cells, rows = [], arrived.group_by(at).agg(_quantiles()).sort("interval").to_dicts()
+    places = decimals(row[q] for row in rows for q in ("median", "high", "max"))
+    for row in rows:
         name = f"{number(row['interval'] * width)} to {number((row['interval'] + 1) * width)}"
-        cells.append((name, number(row["count"]), *(fixed(row[q], 4) for q in ("median", "high", "max"))))
+        cells.append((name, number(row["count"]), *(fixed(row[q], places) for q in ("median", "high", "max"))))
     return table("Figures", ("Sent (s after T0)", "Deliveries", "Median (s)", "95 % (s)", "Max (s)"), cells, folded=True)
 
 

@@ -2,7 +2,7 @@
 
 from ..analysis import Analysis
 from ..figures import QUANTILES
-from .charts import fixed, number
+from .charts import decimals, fixed, number
 from .parts import Section, Table, Text, table
 
 _COUNTS = {
@@ -23,7 +23,9 @@ _NOTE = (
 def section(analysis: Analysis) -> Section:
     """Counts and delays by group and by publisher, with intervals of confidence."""
     results = analysis.results
-    groups, publishers = ([_row(entry) for entry in results[name] or []] for name in ("groups", "publishers"))
+    every = [entry for name in ("groups", "publishers") for entry in results[name] or []]
+    places = decimals(delay for entry in every for delay in (entry["delaySeconds"] or {}).values())
+    groups, publishers = ([_row(entry, places) for entry in results[name] or []] for name in ("groups", "publishers"))
     parts: list = [table("Deliveries by group", ("Group", *_COUNTS.values(), *_DELAYS), groups)]
     if publishers:
         parts.append(table("Deliveries by publisher", ("Publisher", *_COUNTS.values(), *_DELAYS), publishers, folded=len(publishers) > 12))
@@ -33,10 +35,10 @@ def section(analysis: Analysis) -> Section:
     return Section("figures", "Figures", [*parts, Text(_NOTE, "note")])
 
 
-def _row(entry: dict) -> tuple[str, ...]:
+def _row(entry: dict, places: int) -> tuple[str, ...]:
     counts, delay = entry["messages"], entry["delaySeconds"] or {}
     share = fixed(counts["lostPercent"] if counts["expected"] else None, 2)
-    return entry["name"], *(share if c == "lostPercent" else number(counts[c]) for c in _COUNTS), *(fixed(delay.get(q), 4) for q in QUANTILES)
+    return entry["name"], *(share if c == "lostPercent" else number(counts[c]) for c in _COUNTS), *(fixed(delay.get(q), places) for q in QUANTILES)
 
 
 def _confidence(results: dict, level: float) -> Table:
