@@ -156,6 +156,8 @@ func checkFiles(t *testing.T, e *v1alpha1.Experiment) {
 	for _, name := range []string{
 		"messages.csv", "messages.parquet", "deliveries.csv", "deliveries.parquet", "publishers.csv", "groups.csv", "tables.txt",
 		"plots/delays-by-publisher.png", "plots/delays-by-publisher.svg", "plots/delays-over-time.png", "plots/delays-over-time.svg",
+		"plots/delays-by-group.svg", "plots/delay-stages.svg", "plots/age-by-subscriber.svg", "plots/loss.png", "headline.csv", "networks.csv",
+		"tables/headline.tex", "tables/groups.tex", "tables/publishers.tex", "tables/networks.tex",
 	} {
 		if sizes["results/"+name] == 0 {
 			t.Errorf("%s: the archive has no results/%s", e.Name, name)
