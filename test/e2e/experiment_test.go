@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
 		expectLayersOfCaptures(t, n)
 	}
 	deleteAndExpectNothingLeft(t, done)
-	if after := resultsOf(t, done.UID); after.Messages != results.Messages {
+	if after := resultsOf(t, done.UID); !reflect.DeepEqual(after.Messages, results.Messages) {
 		t.Errorf("results after the deletion: %+v; want them unchanged: %+v", after.Messages, results.Messages)
 	}
 }
