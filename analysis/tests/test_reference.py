@@ -105,7 +105,7 @@ class Writer:
         for name, _, _ in self.clients:
             if self.trouble.strangers:
                 sender, _, topic = self.chance.choice(self.clients)
-                for id in ("stranger", f"{sender}_0"):
+                for id in ["stranger", f"{sender}_0"] * self.trouble.copies:
                     self.arrival(name, self.chance.randrange(DRAINED), id, topic)
         self.damage()
 
