@@ -148,9 +148,15 @@ def test_what_people_changed_is_in_the_tables(pair):
     pair.plan["liveChanges"] = [
         {"name": "jam-1", "atNanoseconds": 12_500_000_000, "changes": [{"network": "wan", "from": "nor", "link": {"loss": "50%", "limit": 10}}]},
         {"name": "jam-2", "atNanoseconds": 20_000_000_000, "changes": [{"network": "wan", "silent": True}]},
+        {"name": "jam-3", "atNanoseconds": 21_000_000_000, "changes": [{"network": "wan", "jammer": {"name": "noise", "power": "20dBm"}}]},
     ]
     text = text_of(analyse(pair.write()))
-    assert "  12.500 s  jam-1: wan from nor to *: loss 50%, limit 10\n  20.000 s  jam-2: wan: silent\n" in text
+    lines = [
+        "12.500 s  jam-1: wan from nor to *: loss 50%, limit 10",
+        "20.000 s  jam-2: wan: silent",
+        "21.000 s  jam-3: wan: jammer name noise, jammer power 20dBm",
+    ]
+    assert "".join(f"  {line}\n" for line in lines) in text
 
 
 def test_what_arrives_after_the_drain_is_in_flight_at_the_end(pair):

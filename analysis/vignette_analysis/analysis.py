@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, captures, display, figures, flows, hypervisor, load, messages, radio, radiolog, stages, surroundings
+from . import agents, captures, display, figures, flows, hostload, hypervisor, messages, radio, radiolog, stages, surroundings
 from .gaps import Gaps
 from .run import Run
 
@@ -92,7 +92,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         "publishers": computed.publishers or None,
         "networks": networks or None,
         "gaps": gaps.found or None,
-        **({"hosts": hosts} if (hosts := load.summarise(run, log)) else {}),
+        **({"hosts": hosts} if (hosts := hostload.summarise(run, log)) else {}),
         **({"rerunOf": run.plan["rerunOf"]["uid"]} if run.plan.get("rerunOf") else {}),
     }
     return Analysis(

@@ -9,6 +9,7 @@ from . import latex, plots, report, summary
 from .analysis import Analysis
 from .figures import QUANTILES
 from .gaps import OUTAGES
+from .report import words
 
 COUNTS = ("sent", "expected", "received", "lost", "lostPercent", "duplicates")
 
@@ -182,7 +183,7 @@ def _by_hand(plan: dict) -> list[str]:
     """What people changed and captured while the experiment ran."""
     lines = []
     for live in plan.get("liveChanges") or []:
-        lines += [f"  {live['atNanoseconds'] / 1e9:.3f} s  {live['name']}: {_change(change)}" for change in live["changes"]]
+        lines += [f"  {live['atNanoseconds'] / 1e9:.3f} s  {live['name']}: {words.change(change)}" for change in live["changes"]]
     if lines:
         lines = ["", "Changed by hand (time after T0, name of the LiveChange)", *lines]
     captures = plan.get("captures") or []
@@ -193,14 +194,6 @@ def _by_hand(plan: dict) -> list[str]:
         kept = f", only {capture['filter']}" if capture.get("filter") else ""
         lines.append(f"  {capture['name']} on {capture['network']} at {', '.join(capture.get('nodes') or [])}{kept}{ended}")
     return lines
-
-
-def _change(change: dict) -> str:
-    between = f" from {change.get('from', '*')} to {change.get('to', '*')}" if change.get("from") or change.get("to") else ""
-    values = [f"{name} {json.dumps(value) if isinstance(value, dict | bool) else value}" for name, value in (change.get("link") or {}).items()]
-    if change.get("silent") is not None:
-        values.append("silent" if change["silent"] else "no longer silent")
-    return f"{change['network']}{between}: {', '.join(values)}"
 
 
 def _verdict_line(verdict: dict | None) -> str:

@@ -97,10 +97,10 @@ def clock(ts: int | None) -> str:
 
 def changes(live: dict) -> str:
     """What a LiveChange changed."""
-    return "; ".join(_change(entry) for entry in live.get("changes") or [])
+    return "; ".join(change(entry) for entry in live.get("changes") or [])
 
 
-def _change(entry: dict) -> str:
+def change(entry: dict) -> str:
     """One change of a network (v1alpha1.RadioChange)."""
     between = f" from {entry.get('from', '*')} to {entry.get('to', '*')}" if entry.get("from") or entry.get("to") else ""
     said = []
