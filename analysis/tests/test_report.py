@@ -13,7 +13,7 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 from vignette_analysis import analyse, outputs, report
 from vignette_analysis.__main__ import main
 from vignette_analysis.gaps import Gaps
-from vignette_analysis.report import charts, delays, mapping, scene
+from vignette_analysis.report import charts, delays, freshness, mapping, scene
 
 HOSTILE = "</script><script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>&amp;\u2028]]>"
 
@@ -211,6 +211,17 @@ def test_messages_between_nodes_are_shown_by_the_share_that_arrived(pair):
     (layer,) = scene.build(analyse(pair.write())).layers
     assert [layer.values[0, second] - 1 for second in (10, 11, 12, 13)] == [0, 50, 66, 50]
     assert layer.values[0, 9] == 0 and layer.values[0, 13 + scene.SHARE_SECONDS] == 0
+
+
+def test_loss_periods_and_ages_are_those_of_the_tables(pair):
+    for number in range(10):
+        pair.event("nor/bft", "sent", 10.0 + number, f"m{number}", "/nor/bft")
+        if number not in (4, 5, 6):
+            pair.event("prt/picture", "received", 10.5 + number, f"m{number}", "/nor/bft")
+    stages, losses, ages = freshness.section(analyse(pair.write())).parts[:3]
+    assert ("sent \u2192 received", "7") == stages.rows[0][:2] and set(stages.rows[0][2:]) == {"0.5000"}
+    assert losses.rows == [("nor/bft", "prt/picture", "3", "14.0", "16.0", "3")]
+    assert ages.rows[0][:3] == ("nor/bft", "prt/picture", "7")
 
 
 def test_positions_are_held_and_to_scale(lab):
