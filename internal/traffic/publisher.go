@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -41,11 +42,26 @@ func (p *publisher) due(number int64) (time.Time, bool) {
 func (p *publisher) run(ctx context.Context, number int64) {
 	for ; ; number++ {
 		due, ok := p.due(number)
-		if !ok || p.sleep(ctx, due) != nil {
+		if !ok || p.sleep(ctx, due) != nil || p.stoppedMeanwhile(ctx, due) {
 			return
 		}
 		p.publish(number, due)
 	}
+}
+
+// late is from when on a message that is due has waited for a processor.
+const late = time.Millisecond
+
+// stoppedMeanwhile tells whether ctx ended while the process waited for a processor. A signal that came before the message was due
+// has to pass some goroutines until it ends ctx: each gets its turn first, or one more message would be sent after the stop.
+func (p *publisher) stoppedMeanwhile(ctx context.Context, due time.Time) bool {
+	if p.now().Sub(due) < late {
+		return false
+	}
+	for range 8 {
+		runtime.Gosched()
+	}
+	return ctx.Err() != nil
 }
 
 func (p *publisher) publish(number int64, due time.Time) {
