@@ -7,6 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -289,4 +292,106 @@ func TestAnEmptyDirOverItsLimitIsANamedGap(t *testing.T) {
 	}
 	// The agent ships what it can while the pod is ended: there may be nothing to name.
 	t.Logf("%d messages of the evicted node are not archived", wantOnlyNamed(t, done, results.Gaps))
+}
+
+// ownLogger logs messages 1, 2, 3 … itself, and loses those that the disk does not take.
+const ownLogger = `i=0; while :; do i=$((i+1)); printf '{"ts":%s,"instance":"%s","status":"sent","id":"own_%s"}\n' "$(date +%s%N)" "$VIGNETTE_INSTANCE" $i >> "$VIGNETTE_MESSAGE_LOG"; sleep 0.1; done`
+
+// smallDisk is a volume of 1 MiB that a test puts in the place of an app's log volume, on the only host.
+type smallDisk string
+
+// smallDisks for apps of a node whose pod is waiting to be scheduled: the kubelet finds them where it would make a folder.
+func smallDisks(t *testing.T, e *v1alpha1.Experiment, node string, apps ...string) (disks []smallDisk) {
+	t.Helper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name + "-" + node}}
+	for deadline := time.Now().Add(time.Minute); kube.Get(t.Context(), client.ObjectKeyFromObject(pod), pod) != nil; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("pod %s is not made", pod.Name)
+		}
+	}
+	script := "set -e"
+	for _, app := range apps {
+		disk := smallDisk(fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~empty-dir/log-%s", pod.UID, app))
+		disks = append(disks, disk)
+		script += fmt.Sprintf("\nmkdir -p %[1]s\nmount -t tmpfs -o size=1m,mode=0777 tmpfs %[1]s", disk)
+	}
+	if text, err := onHost(script); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return disks
+}
+
+func onHost(script string) (string, error) {
+	text, err := exec.Command("../../hack/cluster", "enter", "n1", "sh", "-c", script).CombinedOutput()
+	return string(text), err
+}
+
+// fill takes all the room that there is.
+func (d smallDisk) fill(t *testing.T) {
+	t.Helper()
+	if text, err := onHost(fmt.Sprintf("dd if=/dev/zero of=%s/.filler bs=4k count=1000", d)); err == nil || !strings.Contains(text, "No space left") {
+		t.Fatalf("the disk does not fill: %v: %s", err, text)
+	}
+}
+
+func (d smallDisk) empty(t *testing.T) {
+	t.Helper()
+	if text, err := onHost(fmt.Sprintf("rm %s/.filler", d)); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+}
+
+func TestWhatAFullDiskOfANodeTakesIsNamed(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CLUSTER") == "existing" {
+		t.Skip("no disk can be put into the hosts of CLUSTER=existing")
+	}
+	b := collected(newNamespace(t), "full", "30s")
+	b.Image("own", mosquittoImage(t), "/bin/sh", "-c", ownLogger)
+	b.Spec.Nodes[2].Apps = append(b.Spec.Nodes[2].Apps, "own")
+	e := b.Obj()
+	mustCreate(t, e)
+	disks := smallDisks(t, e, "lost", "bft", "own")
+	waitForT0(t, e, 10*time.Second)
+	for _, disk := range disks {
+		disk.fill(t)
+	}
+	waitForT0(t, e, 18*time.Second)
+	for _, disk := range disks {
+		disk.empty(t)
+	}
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+
+	results := resultsOf(t, done.UID)
+	for _, app := range []string{"bft", "own"} {
+		gap := gapOf(t, results.Gaps, "logs of lost/"+app)
+		if gap.Node != "lost" || gap.FromSeconds == nil || gap.ToSeconds == nil || !strings.Contains(gap.Reason, "disk") || *gap.FromSeconds < 5 || *gap.ToSeconds > 30 {
+			t.Errorf("gap %+v; want it of node lost, with both its ends, and that the disk was full", gap)
+		}
+	}
+	if missing := wantOnlyNamed(t, done, results.Gaps); missing != 0 {
+		t.Errorf("%d messages of the platform's publisher are not archived; want none, as its records wait for room", missing)
+	}
+	wantHolesWithin(t, done, messageLog(t, done, "logs/lost/own/messages-1.jsonl", messagelog.Sent)["own"], gapOf(t, results.Gaps, "logs of lost/own"))
+}
+
+// wantHolesWithin wants messages of which some are missing, all of those within the gap: the one before it was logged before the
+// gap's end, and the one after it after the gap's start.
+func wantHolesWithin(t *testing.T, e *v1alpha1.Experiment, logged map[int]time.Time, gap runapi.Gap) {
+	t.Helper()
+	missing, before := 0, 0
+	since := func(n int) float64 { return logged[n].Sub(e.Status.T0.Time).Seconds() }
+	for _, n := range slices.Sorted(maps.Keys(logged)) {
+		if n != before+1 && before > 0 {
+			missing += n - before - 1
+			if since(before) > *gap.ToSeconds || since(n) < *gap.FromSeconds {
+				t.Errorf("messages %d to %d are not archived, those around them were logged %.3f and %.3f s after T0; the gap %+v does not name it", before+1, n-1, since(before), since(n), gap)
+			}
+		}
+		before = n
+	}
+	t.Logf("%d messages archived, %d not, all of them in the gap from %.1f to %.1f s: %s", len(logged), missing, *gap.FromSeconds, *gap.ToSeconds, gap.Reason)
+	if len(logged) < 100 || missing == 0 {
+		t.Errorf("%d messages are archived and %d missing; want most, and not those of the time without room", len(logged), missing)
+	}
 }
