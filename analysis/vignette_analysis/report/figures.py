@@ -31,7 +31,7 @@ def section(analysis: Analysis) -> Section:
         parts.append(table("Deliveries by publisher", ("Publisher", *_COUNTS.values(), *_DELAYS), publishers, folded=len(publishers) > 12))
     levels = [entry["confidence"]["level"] for entry in results["groups"] or [] if entry.get("confidence")]
     if levels:
-        parts.append(_confidence(results, levels[0]))
+        parts.append(_confidence(results, levels[0], places))
     return Section("figures", "Figures", [*parts, Text(_NOTE, "note")])
 
 
@@ -41,11 +41,11 @@ def _row(entry: dict, places: int) -> tuple[str, ...]:
     return entry["name"], *(share if c == "lostPercent" else number(counts[c]) for c in _COUNTS), *(fixed(delay.get(q), places) for q in QUANTILES)
 
 
-def _confidence(results: dict, level: float) -> Table:
+def _confidence(results: dict, level: float, places: int) -> Table:
     rows = []
     for entry in [*results["groups"], *(results["publishers"] or [])]:
         known = entry.get("confidence") or {}
         median, lost = known.get("medianSeconds") or {}, known.get("lostPercent") or {}
-        rows.append((entry["name"], *(fixed(median.get(end), 4) for end in ("low", "high")), *(fixed(lost.get(end), 2) for end in ("low", "high"))))
+        rows.append((entry["name"], *(fixed(median.get(end), places) for end in ("low", "high")), *(fixed(lost.get(end), 2) for end in ("low", "high"))))
     header = ("Group or publisher", "Median from (s)", "to (s)", "Lost from (%)", "to (%)")
     return table(f"Intervals of {number(100 * level)} % confidence", header, rows, folded=True)
