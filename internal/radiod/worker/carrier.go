@@ -102,7 +102,7 @@ func (m taps) leave(a *attachment) {
 
 // destroy lets the TAP go, which vanishes with its last descriptor.
 func (m taps) destroy(a *attachment) error {
-	if a.fd < 0 {
+	if a.fd < 0 || !m.closes(a) {
 		return nil
 	}
 	return errors.Join(tap.Destroy(a.fd), m.Keeper.Drop(a.id()))
@@ -110,7 +110,9 @@ func (m taps) destroy(a *attachment) error {
 
 func (m taps) part(a *attachment) {
 	a.port.Detach()
-	_ = unix.Close(a.fd)
+	if m.closes(a) {
+		_ = unix.Close(a.fd)
+	}
 }
 
 // seen tells that the radio of a record is still there, and its owner's, on a thread in its namespace.

@@ -72,10 +72,12 @@ type network struct {
 // attachment is one member's radio on this host.
 type attachment struct {
 	record
-	fd   int
-	port *radio.Port
-	tap  *capture.Tap
-	book *book
+	fd int
+	// closed tells that fd is, and may be another file's by now; Manager.closing guards it.
+	closed bool
+	port   *radio.Port
+	tap    *capture.Tap
+	book   *book
 	// traffic of a radio that EMANE carries, as the kernel counted it last.
 	traffic radio.Traffic
 	// slots of the radio when it was detached; its model has forgotten them then.
@@ -96,6 +98,9 @@ type Manager struct {
 	routers  routers
 	hashSeed maphash.Seed
 	pods     [64]sync.Mutex // by hash of the pod's UID: what is done to a pod is done in turn
+
+	// closing guards the attachments' closed.
+	closing sync.Mutex
 
 	mu          sync.Mutex // protects the rest; never held while the kernel sets up interfaces
 	networks    map[string]*network
@@ -421,6 +426,16 @@ func (m *Manager) Close() {
 		n.endDriver()
 		n.forgetOutlook()
 	}
+}
+
+// closes tells whether it is the caller who is to close the attachment's descriptor: a pod can go while the worker ends, and closing
+// it twice would close what another has opened since.
+func (m *Manager) closes(a *attachment) bool {
+	m.closing.Lock()
+	defer m.closing.Unlock()
+	first := !a.closed
+	a.closed = true
+	return first
 }
 
 // attachTimes is a histogram of how long attachments took.
