@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
-	"time"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/mgenapp"
 )
@@ -52,11 +51,11 @@ func main() {
 }
 
 func run(path, program, dir string) error {
-	config, err := mgenapp.Read(path)
+	config, err := appinstance.ReadConfig[mgenapp.Config](path)
 	if err != nil {
 		return err
 	}
-	start, err := startTime()
+	start, err := appinstance.Start()
 	if err != nil {
 		return err
 	}
@@ -66,27 +65,7 @@ func run(path, program, dir string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	quiet, signals := make(chan struct{}), make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR1)
-	go func() {
-		<-signals
-		close(quiet)
-	}()
 	runner := &mgenapp.Runner{Config: config, Program: program, Start: start, Dir: dir, Log: log, Out: os.Stderr,
 		Warn: func(text string) { fmt.Fprintf(os.Stderr, "mgen-app %s: %s\n", config.Instance, text) }}
-	return errors.Join(runner.Run(ctx, quiet), log.Flush())
-}
-
-// startTime is the start that the agent planned, or now without one.
-func startTime() (time.Time, error) {
-	const name = "VIGNETTE_START_NS"
-	text := os.Getenv(name)
-	if text == "" {
-		return time.Now(), nil
-	}
-	ns, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || ns <= 0 {
-		return time.Time{}, fmt.Errorf("environment variable %s is %q: want nanoseconds since the Unix epoch", name, text)
-	}
-	return time.Unix(0, ns), nil
+	return errors.Join(runner.Run(ctx, appinstance.QuietOn(syscall.SIGUSR1)), log.Flush())
 }

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -66,7 +67,7 @@ func main() {
 }
 
 func run(path string) error {
-	config, err := trafficconfig.Read(path)
+	config, err := appinstance.ReadConfig[trafficconfig.Config](path)
 	if err != nil {
 		return err
 	}
@@ -76,19 +77,8 @@ func run(path string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	err = traffic.Run(ctx, config, log, quietOn(syscall.SIGUSR1), func(text string) {
+	err = traffic.Run(ctx, config, log, appinstance.QuietOn(syscall.SIGUSR1), func(text string) {
 		fmt.Fprintf(os.Stderr, "traffic %s: %s\n", config.Instance, text)
 	})
 	return errors.Join(err, log.Flush())
-}
-
-// quietOn gives a channel that is closed by the first signal of a kind.
-func quietOn(s os.Signal) <-chan struct{} {
-	quiet, signals := make(chan struct{}), make(chan os.Signal, 1)
-	signal.Notify(signals, s)
-	go func() {
-		<-signals
-		close(quiet)
-	}()
-	return quiet
 }

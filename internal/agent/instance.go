@@ -13,17 +13,16 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// Environment of instances beside messagelog.EnvPath.
+// Environment of instances beside messagelog.EnvPath and appinstance.EnvStart.
 const (
 	envInstance = "VIGNETTE_INSTANCE"
 	envNode     = "VIGNETTE_NODE"
 	envApp      = "VIGNETTE_APP"
-	// envStart is the planned start in nanoseconds since the Unix epoch.
-	envStart = "VIGNETTE_START_NS"
 )
 
 // pipeDelay is how long output is read on after an instance has ended: its own children may hold the pipes.
@@ -180,7 +179,7 @@ func (in *instance) environment(planned time.Time) []string {
 		envInstance+"="+in.spec.Name,
 		envNode+"="+in.agent.config.Node,
 		envApp+"="+in.agent.config.App,
-		envStart+"="+strconv.FormatInt(planned.UnixNano(), 10))
+		appinstance.EnvStart+"="+strconv.FormatInt(planned.UnixNano(), 10))
 }
 
 func (in *instance) messagesFile() string {

@@ -3,10 +3,8 @@
 package mgenapp
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
-	"os"
 
 	"vignette.dev/vignette/internal/mgen"
 )
@@ -20,22 +18,6 @@ type Config struct {
 	Script string `json:"script"`
 	// Nodes by their addresses: those of all nodes whose flows may come here, and the node's own.
 	Nodes map[string]string `json:"nodes"`
-}
-
-// Read reads and checks a configuration file.
-func Read(path string) (Config, error) {
-	var c Config
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return c, err
-	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
-	}
-	if err := c.Validate(); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
-	}
-	return c, nil
 }
 
 // Validate says what is wrong with a configuration, if anything.

@@ -8,11 +8,10 @@ package traffic
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
+	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/traffic/mqtt"
@@ -23,9 +22,6 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// envStart is the planned start that the agent tells: phases count from it, not from when this program woke up.
-const envStart = "VIGNETTE_START_NS"
-
 // closeTimeout is what the protocol gets for outstanding acknowledgements; less than the 2 s of grace that instances have.
 const closeTimeout = 1500 * time.Millisecond
 
@@ -34,7 +30,7 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 	if err := config.Validate(); err != nil {
 		return err
 	}
-	start, err := startTime()
+	start, err := appinstance.Start()
 	if err != nil {
 		return err
 	}
@@ -83,19 +79,6 @@ func shutDown(client transport.Client, r *recorder, published <-chan struct{}, p
 		time.Sleep(10 * time.Millisecond)
 	}
 	client.Close(ending)
-}
-
-// startTime is the planned start, or now without one.
-func startTime() (time.Time, error) {
-	text := os.Getenv(envStart)
-	if text == "" {
-		return time.Now().Round(0), nil
-	}
-	ns, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || ns <= 0 {
-		return time.Time{}, fmt.Errorf("environment variable %s is %q: want nanoseconds since the Unix epoch", envStart, text)
-	}
-	return time.Unix(0, ns), nil
 }
 
 // newPublisher makes the publisher, if there is one.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
@@ -347,7 +348,7 @@ func TestMetricsTellWhatHappensWhileItRuns(t *testing.T) {
 
 func TestTheScheduleIsAbsoluteAndCountsFromThePlannedStart(t *testing.T) {
 	start := time.Now().Add(-45 * time.Millisecond).Round(0) // started late: two messages are due at once
-	t.Setenv(envStart, fmt.Sprint(start.UnixNano()))
+	t.Setenv(appinstance.EnvStart, fmt.Sprint(start.UnixNano()))
 	config := publisherOf("127.0.0.1:1", "PRT-S001", "3.1.1", 0)
 	config.Publish.FirstAfterSeconds = 0.01
 	r := run(t, config)

@@ -4,9 +4,7 @@
 package trafficconfig
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
 )
 
 // Protocols.
@@ -82,22 +80,6 @@ type Config struct {
 	Seed int64 `json:"seed"`
 	// MetricsPort for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
-}
-
-// Read reads and checks a configuration file.
-func Read(path string) (Config, error) {
-	var c Config
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return c, err
-	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
-	}
-	if err := c.Validate(); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
-	}
-	return c, nil
 }
 
 // Validate says what is wrong with a configuration, if anything.

@@ -1,0 +1,55 @@
+// Package appinstance is what the programs that an agent starts as instances of apps have in common: how they read their
+// configuration, know their planned start, and are told to be quiet.
+package appinstance
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"time"
+)
+
+// EnvStart names the environment variable with the start that the agent planned, in nanoseconds since the Unix epoch.
+const EnvStart = "VIGNETTE_START_NS"
+
+// Start is the planned start, from which all of an instance's times count, not from when the program woke up; now where there is none.
+func Start() (time.Time, error) {
+	text := os.Getenv(EnvStart)
+	if text == "" {
+		return time.Now().Round(0), nil
+	}
+	ns, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || ns <= 0 {
+		return time.Time{}, fmt.Errorf("environment variable %s is %q: want nanoseconds since the Unix epoch", EnvStart, text)
+	}
+	return time.Unix(0, ns), nil
+}
+
+// QuietOn gives a channel that is closed by the first signal of a kind.
+func QuietOn(s os.Signal) <-chan struct{} {
+	quiet, signals := make(chan struct{}), make(chan os.Signal, 1)
+	signal.Notify(signals, s)
+	go func() {
+		<-signals
+		close(quiet)
+	}()
+	return quiet
+}
+
+// ReadConfig reads a JSON file and checks what it says; errors name the file.
+func ReadConfig[C interface{ Validate() error }](path string) (C, error) {
+	var c C
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := c.Validate(); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
