@@ -20,6 +20,9 @@ const (
 	RunDir = "/vignette/run"
 	// LogDir is the sized spool of message logs, output and agent events; private to each container.
 	LogDir = "/vignette/log"
+	// SecurityDir holds, where an app's broker or the app itself has security, the files ca.crt, tls.crt and tls.key (TLS), username and
+	// password.
+	SecurityDir = "/vignette/security"
 	// TokenFile is the projected token for the server.
 	TokenFile = "/vignette/token/token"
 )

@@ -185,9 +185,11 @@ func (e Extent) nodeRules() apiextensionsv1.ValidationRules {
 		}),
 		unknown("apps", "app"),
 		unknown("networks", "network"),
-		e.refuse("a node runs several Mosquitto brokers", fmt.Sprintf(
-			"[self.apps.filter(p, has(p.mosquitto)).map(p, p.name)].map(brokers, "+
-				"self.nodes.map(n, has(n.apps) && n.apps.filter(a, a in brokers).size() > 1, %s'a node has room for one Mosquitto broker, as it takes port 1883'))[0]", at("nodes", "n.name", ".apps"))),
+		e.onePerNode("MQTT broker", "has(p.mosquitto) || has(p.vernemq) || has(p.rabbitmq)", "1883"),
+		e.onePerNode("WS-Notification broker", "has(p.wsnBroker)", "8080"),
+		e.onePerNode("XMPP server", "has(p.prosody)", "5222"),
+		e.onePerNode("MQTT-SN gateway", "has(p.mqttsnGateway)", "1884"),
+		e.onePerNode("ZeroMQ broker", "has(p.zeromqBroker)", "5555"),
 		e.refuse("a node has the name of one that count makes", fmt.Sprintf(
 			"self.nodes.map(n, !has(n.count) && %s, %sn.name + ' is also one of the nodes that count makes of ' + n.name.substring(0, n.name.lastIndexOf('-')))",
 			someNode("n.name", "has(m.count) && "), at("nodes", "n.name", ".name"))),
@@ -195,6 +197,14 @@ func (e Extent) nodeRules() apiextensionsv1.ValidationRules {
 			"self.nodes.map(n, has(n.group) && self.nodes.exists(m, m.name == n.group && has(m.group) && m.group != n.group), "+
 				"%sn.group + ' is also the name of a node of another group')", at("nodes", "n.name", ".group"))),
 	}
+}
+
+// onePerNode refuses a second app of a kind on a node, as it takes the first one's port.
+func (e Extent) onePerNode(what, is, port string) apiextensionsv1.ValidationRule {
+	return e.refuse("a node runs two apps that are each an "+what, fmt.Sprintf(
+		"[self.apps.filter(p, %s).map(p, p.name)].map(brokers, "+
+			"self.nodes.map(n, has(n.apps) && n.apps.filter(a, a in brokers).size() > 1, %s'a node has room for one %s, as it takes port %s'))[0]",
+		is, at("nodes", "n.name", ".apps"), what, port))
 }
 
 // firstIDs is the list of the NEM ids of the nodes, of the first of each counted entry.
@@ -311,9 +321,16 @@ func astray(ref string) string {
 		ref, ranOn(ref), running(ref), runs("n", "p.name"))
 }
 
-// isBroker tells whether a reference names a broker: Mosquitto, or an image, which may well be one.
+// isBroker tells whether a reference names a broker, or an image, which may well be one.
 func isBroker(ref string) string {
-	return fmt.Sprintf("self.apps.exists(b, (has(b.mosquitto) || has(b.image)) && b.name == %s)", appOf(ref))
+	return fmt.Sprintf("self.apps.exists(b, !(has(b.publisher) || has(b.subscriber) || has(b.mgen) || has(b.script) || has(b.mediator)) && b.name == %s)", appOf(ref))
+}
+
+// speaks lists which kinds of app serve which protocol; an image may serve any.
+func speaks(protocol, ref string) string {
+	return fmt.Sprintf("self.apps.exists(b, b.name == %[2]s && (has(b.image) || (%[1]s == 'mqtt' ? has(b.mosquitto) || has(b.vernemq) || has(b.rabbitmq) : "+
+		"%[1]s == 'mqtt-sn' ? has(b.mqttsnGateway) : %[1]s == 'xmpp' ? has(b.prosody) : %[1]s == 'zeromq' ? has(b.zeromqBroker) : "+
+		"%[1]s == 'ws-notification' ? has(b.wsnBroker) : has(b.rabbitmq))))", protocol, appOf(ref))
 }
 
 func (e Extent) brokerRules() (rules apiextensionsv1.ValidationRules) {
@@ -322,12 +339,15 @@ func (e Extent) brokerRules() (rules apiextensionsv1.ValidationRules) {
 		given := fmt.Sprintf("has(p.%s) && has(%s)", client, to)
 		rules = append(rules,
 			e.refuse(fmt.Sprintf("a %s goes to something that is no broker", client), fmt.Sprintf(
-				"self.apps.map(p, %[1]s && !%[2]s, %[3]s(self.apps.exists(b, b.name == %[4]s) ? 'app ' + %[4]s + ' is no broker: it has neither mosquitto nor an image' : 'there is no app ' + %[4]s))",
+				"self.apps.map(p, %[1]s && !%[2]s, %[3]s(self.apps.exists(b, b.name == %[4]s) ? 'app ' + %[4]s + ' is no broker' : 'there is no app ' + %[4]s))",
 				given, isBroker(to), at("apps", "p.name", "."+client+".to"), appOf(to))),
 			e.refuse(fmt.Sprintf("a %s does not lead to one broker", client), fmt.Sprintf(
 				"self.apps.map(p, %[1]s && %[2]s && %[3]s, %[4]s(%[5]s.contains('/') ? 'there is no node ' + %[6]s + ' that runs ' + %[7]s : %[8]s == 0 ? 'no node runs ' + %[5]s : "+
 					"'several nodes run ' + %[5]s + ': write which, as in node/' + %[5]s))",
-				given, isBroker(to), astray(to), at("apps", "p.name", "."+client+".to"), to, nodeOf(to), appOf(to), running(to))))
+				given, isBroker(to), astray(to), at("apps", "p.name", "."+client+".to"), to, nodeOf(to), appOf(to), running(to))),
+			e.refuse(fmt.Sprintf("a %s goes to a broker of another protocol", client), fmt.Sprintf(
+				"self.apps.map(p, %[1]s && %[2]s && !%[3]s, %[4]s'app ' + %[5]s + ' does not speak ' + p.%[6]s.protocol)",
+				given, isBroker(to), speaks("p."+client+".protocol", to), at("apps", "p.name", "."+client+".to"), appOf(to), client)))
 	}
 	return rules
 }
@@ -339,7 +359,7 @@ func (e Extent) bridgeRules() apiextensionsv1.ValidationRules {
 	return apiextensionsv1.ValidationRules{
 		e.refuseEach("a bridge goes to something that is no broker", fmt.Sprintf(
 			"self.apps.map(p, %s, %s)",
-			bridges, each(at("apps", "p.name", ".mosquitto.bridges")+"'there is no app with mosquitto or an image named '", "p.mosquitto.bridges", "r",
+			bridges, each(at("apps", "p.name", ".mosquitto.bridges")+"'there is no broker named '", "p.mosquitto.bridges", "r",
 				"!"+isBroker("r.to"), "r.to"))),
 		e.refuseEach("a bridge does not lead to one broker", fmt.Sprintf(
 			"self.apps.map(p, %s, %s)",

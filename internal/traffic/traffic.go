@@ -8,14 +8,14 @@ package traffic
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/messagelog"
-	"vignette.dev/vignette/internal/traffic/mqtt"
-	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/payload/geojson"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -117,28 +117,15 @@ func warnOfSize(kind string, size int, warn func(string)) {
 // newClient makes the client of the configured protocol and begins to connect.
 func newClient(config trafficconfig.Config, p *publisher, r *recorder) (transport.Client, error) {
 	events := transport.Events{Sent: r.sent, Received: r.received, Connection: r.connection, Dropped: r.dropped}
-	var filters []string
-	if config.Subscribe != nil {
-		filters = config.Subscribe.Topics
+	open, ok := Protocols[config.Protocol]
+	if !ok {
+		return nil, fmt.Errorf("protocol %q: this program speaks %s", config.Protocol, strings.Join(slices.Sorted(maps.Keys(Protocols)), ", "))
 	}
-	switch config.Protocol {
-	case trafficconfig.ProtocolMQTT:
-		c := mqtt.Config{Broker: config.Broker, Version: config.Version, ClientID: clientID(config.Instance), Filters: filters, Seed: config.Seed, Warn: r.warn}
-		if config.Publish != nil {
-			c.PublishQoS = byte(config.Publish.QoS)
-		}
-		if config.Subscribe != nil {
-			c.SubscribeQoS = byte(config.Subscribe.QoS)
-		}
-		return mqtt.New(c, events)
-	case trafficconfig.ProtocolMQTTUDP:
-		c := mqttudp.Config{Broadcast: config.Broadcast, Interface: config.Interface, Filters: filters, Warn: r.warn}
-		if p != nil {
-			c.Topic, c.PayloadBytes = p.timetable.largest()
-		}
-		return mqttudp.New(c, events)
+	setup := transport.Setup{Config: config, ClientID: clientID(config.Instance), Warn: r.warn}
+	if p != nil {
+		setup.LargestTopic, setup.LargestBytes = p.timetable.largest()
 	}
-	return nil, fmt.Errorf("protocol %q: want %s or %s", config.Protocol, trafficconfig.ProtocolMQTT, trafficconfig.ProtocolMQTTUDP)
+	return open(setup, events)
 }
 
 // clientID is the instance's name, without the slash that some brokers' access rules forbid; the colon

@@ -5,19 +5,62 @@ package trafficconfig
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // Protocols.
 const (
 	ProtocolMQTT    = "mqtt"
+	ProtocolMQTTSN  = "mqtt-sn"
 	ProtocolMQTTUDP = "mqtt-udp"
+	ProtocolAMQP    = "amqp"
+	ProtocolSTOMP   = "stomp"
+	ProtocolXMPP    = "xmpp"
+	ProtocolZeroMQ  = "zeromq"
+	ProtocolWSN     = "ws-notification"
 )
+
+// mostQoS of each protocol.
+var mostQoS = map[string]int{
+	ProtocolMQTT: 2, ProtocolMQTTSN: 2, ProtocolMQTTUDP: 0, ProtocolAMQP: 1, ProtocolSTOMP: 1, ProtocolXMPP: 0, ProtocolZeroMQ: 0, ProtocolWSN: 1,
+}
+
+// Sessions of MQTT and MQTT-SN.
+const (
+	// SessionAuto is a session that outlives connections where QoS 1 or 2 is used.
+	SessionAuto       = ""
+	SessionClean      = "Clean"
+	SessionPersistent = "Persistent"
+)
+
+// Security of the connection to the broker; each part may be empty, for none.
+type Security struct {
+	// CAFile has the certificates, as PEM, that the broker's is checked against; with it the connection is by TLS.
+	CAFile string `json:"caFile,omitempty"`
+	// UsernameFile and PasswordFile have what the client logs in with.
+	UsernameFile string `json:"usernameFile,omitempty"`
+	PasswordFile string `json:"passwordFile,omitempty"`
+}
+
+// AdaptRate slows a publisher down while its node's radio has frames waiting.
+type AdaptRate struct {
+	HighFrames       int     `json:"highFrames"`
+	LowFrames        int     `json:"lowFrames"`
+	MaxPeriodSeconds float64 `json:"maxPeriodSeconds"`
+}
 
 // Publish describes the messages that an instance sends.
 type Publish struct {
 	// Topic with its placeholders already replaced; none for Messages, which have their own.
 	Topic string `json:"topic,omitempty"`
-	QoS   int    `json:"qos"`
+	// QoS from -1 (MQTT-SN: without a connection) to 2.
+	QoS int `json:"qos"`
+	// Retain asks the broker to keep the last message of a topic.
+	Retain bool `json:"retain,omitempty"`
+	// AdaptRate of the publisher; nil for a fixed rate.
+	AdaptRate *AdaptRate `json:"adaptRate,omitempty"`
 	// Payload is geojson, nffi or bytes:N; for PeriodSeconds.
 	Payload string `json:"payload,omitempty"`
 
@@ -51,18 +94,28 @@ type Message struct {
 type Subscribe struct {
 	Topics []string `json:"topics"`
 	QoS    int      `json:"qos"`
+	// SleepSeconds of an MQTT-SN client between two looks at its messages; 0 for one that is always awake.
+	SleepSeconds float64 `json:"sleepSeconds,omitempty"`
 }
 
 // Config is what one instance of the traffic generator does.
 type Config struct {
 	// Instance is node/app, or node/app/i for several instances; it goes into the message log.
 	Instance string `json:"instance"`
-	// Protocol is mqtt or mqtt-udp.
+	// Protocol is one of the constants above.
 	Protocol string `json:"protocol"`
 	// Version of MQTT: 3.1.1 or 5.
 	Version string `json:"version,omitempty"`
 	// Broker is host:port of the broker, for protocols that have one.
 	Broker string `json:"broker,omitempty"`
+	// Failover are host:port of the brokers that the client goes on to, in this order, and from the last one back to Broker.
+	Failover []string `json:"failover,omitempty"`
+	// Security of the connections to any of them; nil for none.
+	Security *Security `json:"security,omitempty"`
+	// Session of MQTT and MQTT-SN.
+	Session string `json:"session,omitempty"`
+	// Transport of ZeroMQ: tcp or pgm.
+	Transport string `json:"transport,omitempty"`
 	// Broadcast is address:port that brokerless protocols send to, such as 198.18.9.255:1883.
 	Broadcast string `json:"broadcast,omitempty"`
 	// Interface that brokerless protocols are bound to.
@@ -84,12 +137,13 @@ type Config struct {
 
 // Validate says what is wrong with a configuration, if anything.
 func (c Config) Validate() error {
+	most, known := mostQoS[c.Protocol]
 	switch {
 	case c.Instance == "":
 		return fmt.Errorf("instance is empty: want node/app or node/app/number")
-	case c.Protocol != ProtocolMQTT && c.Protocol != ProtocolMQTTUDP:
-		return fmt.Errorf("protocol is %q: want %s or %s", c.Protocol, ProtocolMQTT, ProtocolMQTTUDP)
-	case c.Protocol == ProtocolMQTT && c.Broker == "":
+	case !known:
+		return fmt.Errorf("protocol is %q: want one of %s", c.Protocol, strings.Join(slices.Sorted(maps.Keys(mostQoS)), ", "))
+	case c.Protocol != ProtocolMQTTUDP && c.Broker == "":
 		return fmt.Errorf("broker is empty: protocol %s wants host:port", c.Protocol)
 	case c.Protocol == ProtocolMQTTUDP && c.Broadcast == "":
 		return fmt.Errorf("broadcast is empty: protocol %s wants address:port", c.Protocol)
@@ -105,8 +159,8 @@ func (c Config) Validate() error {
 		if len(s.Topics) == 0 {
 			return fmt.Errorf("subscribe.topics is empty: want a topic filter, such as #")
 		}
-		if s.QoS < 0 || s.QoS > 2 {
-			return fmt.Errorf("subscribe.qos is %d: want 0, 1 or 2", s.QoS)
+		if s.QoS < 0 || s.QoS > most {
+			return fmt.Errorf("subscribe.qos is %d: protocol %s has 0 to %d", s.QoS, c.Protocol, most)
 		}
 	}
 	return nil
@@ -121,10 +175,8 @@ func (c Config) validatePublish() error {
 		return fmt.Errorf("publish.topic is empty: want a topic")
 	case c.Entity == "":
 		return fmt.Errorf("entity is empty: a publisher's message ids are made from it")
-	case p.QoS < 0 || p.QoS > 2:
-		return fmt.Errorf("publish.qos is %d: want 0, 1 or 2", p.QoS)
-	case c.Protocol == ProtocolMQTTUDP && p.QoS != 0:
-		return fmt.Errorf("publish.qos is %d: protocol %s has only 0", p.QoS, c.Protocol)
+	case p.QoS > mostQoS[c.Protocol] || p.QoS < 0 && !(p.QoS == -1 && c.Protocol == ProtocolMQTTSN):
+		return fmt.Errorf("publish.qos is %d: protocol %s has 0 to %d, and mqtt-sn also -1", p.QoS, c.Protocol, mostQoS[c.Protocol])
 	case (p.PeriodSeconds != 0 && p.Pattern != "") || (len(p.Messages) > 0 && (p.PeriodSeconds != 0 || p.Pattern != "")):
 		return fmt.Errorf("publish has several of periodSeconds, pattern and messages: want one")
 	case p.Pattern == "" && len(p.Messages) == 0 && !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6):

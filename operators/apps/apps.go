@@ -18,11 +18,47 @@ import (
 // BrokerPort is the port of every MQTT broker and of MQTT/UDP.
 const BrokerPort = 1883
 
+// Port at which a broker is reached by a protocol. With TLS most have another one.
+func Port(protocol v1alpha1.Protocol, broker v1alpha1.App) int {
+	if secure, ok := securePorts[protocol]; ok && broker.Security != nil && broker.Security.TLS {
+		return secure
+	}
+	return ports[protocol]
+}
+
+// ports are the registered ones (IANA); those of MQTT-SN, ZeroMQ and WS-Notification, which have none, are what others use too.
+// Subscribers of ZeroMQ use the port above.
+var ports = map[v1alpha1.Protocol]int{
+	v1alpha1.ProtocolMQTT: BrokerPort, v1alpha1.ProtocolMQTTUDP: BrokerPort, v1alpha1.ProtocolMQTTSN: 1884, v1alpha1.ProtocolAMQP: 5672,
+	v1alpha1.ProtocolSTOMP: 61613, v1alpha1.ProtocolXMPP: 5222, v1alpha1.ProtocolZeroMQ: 5555, v1alpha1.ProtocolWSN: 8080,
+}
+
+// securePorts are the registered ones; XMPP begins TLS on its only port.
+var securePorts = map[v1alpha1.Protocol]int{
+	v1alpha1.ProtocolMQTT: 8883, v1alpha1.ProtocolAMQP: 5671, v1alpha1.ProtocolSTOMP: 61614, v1alpha1.ProtocolWSN: 8443,
+}
+
 // Images of the platform's own apps.
 type Images struct {
 	Traffic   string
 	Mosquitto string
 	MGEN      string
+	VerneMQ   string
+	RabbitMQ  string
+	Prosody   string
+	// ZeroMQ is the traffic generator with libzmq.
+	ZeroMQ string
+	// WSNCXF is the WS-Notification broker of Apache CXF.
+	WSNCXF string
+}
+
+// Server is a broker as its clients see it.
+type Server struct {
+	// Address is host:port.
+	Address string
+	// Node and App of the broker.
+	Node string
+	App  v1alpha1.App
 }
 
 // Flows are what an mgen app on one node is to know.
@@ -59,8 +95,14 @@ type Site struct {
 	Instances []string
 	// Seed of the experiment.
 	Seed int64
-	// Broker is host:port of the broker that the app's clients connect to, for protocols that have one.
-	Broker string
+	// Broker that the app's clients connect to, for protocols that have one.
+	Broker Server
+	// Failover are the brokers that they go on to.
+	Failover []Server
+	// Servers that a gateway or mediator is a client of: its broker, or those of its legs in their order.
+	Servers []Server
+	// ClusterPeers are the host names of the other nodes of the broker's cluster.
+	ClusterPeers []string
 	// Broadcast is the broadcast address of the network named Interface, for brokerless protocols.
 	Broadcast string
 	Interface string

@@ -65,6 +65,14 @@ func (c Config) keepsSession() bool {
 	return c.PublishQoS > 0 || len(c.Filters) > 0 && c.SubscribeQoS > 0
 }
 
+// Open is a transport.Open.
+func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
+	return New(Config{
+		Broker: s.Broker, Version: s.Version, ClientID: s.ClientID, Filters: s.Filters(), Seed: s.Seed, Warn: s.Warn,
+		PublishQoS: byte(s.PublishQoS()), SubscribeQoS: byte(s.SubscribeQoS()),
+	}, events)
+}
+
 // New begins to connect, in the background and for as long as it takes.
 func New(config Config, events transport.Events) (transport.Client, error) {
 	if err := config.validate(); err != nil {

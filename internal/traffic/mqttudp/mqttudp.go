@@ -57,6 +57,11 @@ type Client struct {
 	packet []byte
 }
 
+// Open is a transport.Open.
+func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
+	return New(Config{Broadcast: s.Broadcast, Interface: s.Interface, Filters: s.Filters(), Topic: s.LargestTopic, PayloadBytes: s.LargestBytes, Warn: s.Warn}, events)
+}
+
 // New checks the configuration and opens the sockets, again and again until that works: the radio's
 // interface may not be there yet.
 func New(config Config, events transport.Events) (*Client, error) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // ErrNotConnected is the error of a message that was not sent because there was no connection, and that never will be.
@@ -30,4 +32,48 @@ type Client interface {
 	Publish(topic string, payload []byte) error
 	// Close waits, as long as ctx lasts, for what the protocol still has to do, and disconnects.
 	Close(ctx context.Context)
+}
+
+// Setup is what a client is made of.
+type Setup struct {
+	trafficconfig.Config
+	// ClientID is the instance's name, in letters that every protocol's names may have: unique at the broker.
+	ClientID string
+	// LargestTopic and LargestBytes are of the largest message that will be published; empty for a client that only receives.
+	LargestTopic string
+	LargestBytes int
+	// Warn tells people what is not as it should be.
+	Warn func(text string)
+}
+
+// Open makes a client of a protocol, which begins to connect in the background and for as long as it takes. Errors are of the setup only.
+type Open func(Setup, Events) (Client, error)
+
+// Brokers in the order in which they are tried.
+func (s Setup) Brokers() []string {
+	return append([]string{s.Broker}, s.Failover...)
+}
+
+// Filters of what the client subscribes to; none for one that only publishes.
+func (s Setup) Filters() []string {
+	if s.Subscribe == nil {
+		return nil
+	}
+	return s.Subscribe.Topics
+}
+
+// PublishQoS of what the client publishes.
+func (s Setup) PublishQoS() int {
+	if s.Publish == nil {
+		return 0
+	}
+	return s.Publish.QoS
+}
+
+// SubscribeQoS of what the client subscribes to.
+func (s Setup) SubscribeQoS() int {
+	if s.Subscribe == nil {
+		return 0
+	}
+	return s.Subscribe.QoS
 }

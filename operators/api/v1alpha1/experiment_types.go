@@ -138,6 +138,12 @@ type BridgeDirection string
 // +kubebuilder:validation:Maximum=2
 type QoS int32
 
+// PublishQoS is QoS, and -1: an MQTT-SN message that is sent without a connection.
+//
+// +kubebuilder:validation:Minimum=-1
+// +kubebuilder:validation:Maximum=2
+type PublishQoS int32
+
 // Mosquitto is an Eclipse Mosquitto MQTT broker on port 1883.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.bridges) || self.bridges.all(a, self.bridges.exists_one(b, a.to == b.to))",message="two bridges go to the same broker: write one bridge with the topics of both",fieldPath=".bridges"
@@ -151,13 +157,20 @@ type Mosquitto struct {
 
 // Protocol is a messaging protocol of the traffic generator.
 //
-// +kubebuilder:validation:Enum=mqtt;mqtt-udp
+// +kubebuilder:validation:Enum=mqtt;mqtt-sn;mqtt-udp;amqp;stomp;xmpp;zeromq;ws-notification
+// +kubebuilder:validation:MaxLength=16
 type Protocol string
 
-// The protocols of the traffic generator.
+// The protocols of the traffic generator. All but mqtt-udp have a broker.
 const (
 	ProtocolMQTT    Protocol = "mqtt"
+	ProtocolMQTTSN  Protocol = "mqtt-sn"
 	ProtocolMQTTUDP Protocol = "mqtt-udp"
+	ProtocolAMQP    Protocol = "amqp"
+	ProtocolSTOMP   Protocol = "stomp"
+	ProtocolXMPP    Protocol = "xmpp"
+	ProtocolZeroMQ  Protocol = "zeromq"
+	ProtocolWSN     Protocol = "ws-notification"
 )
 
 // MQTTVersion is the version of MQTT that a client speaks.
@@ -183,12 +196,16 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.period) != has(self.pattern)",message="a publisher needs either period or pattern"
 // +kubebuilder:validation:XValidation:rule="!has(self.pattern) || !has(self.payload)",message="with a pattern messages have the sizes that it says: leave out payload",fieldPath=".payload",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.pattern) || self.phase == 'random'",message="phase is for period: a pattern says itself when the first message is due",fieldPath=".phase",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || has(self.to)",message="a publisher with protocol mqtt needs to, its broker",fieldPath=".to",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || has(self.to)",message="a publisher needs to, its broker; only mqtt-udp has none",fieldPath=".to",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || !has(self.network)",message="network is for protocols without a broker; with mqtt the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || self.qos == 0",message="mqtt-udp has no QoS but 0",fieldPath=".qos"
+// +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || !has(self.network)",message="network is for mqtt-udp, which has no broker; else the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.qos <= (self.protocol in ['mqtt', 'mqtt-sn'] ? 2 : self.protocol in ['amqp', 'stomp', 'ws-notification'] ? 1 : 0)",message="mqtt and mqtt-sn have QoS up to 2, amqp, stomp and ws-notification up to 1, mqtt-udp, xmpp and zeromq 0",fieldPath=".qos"
+// +kubebuilder:validation:XValidation:rule="self.qos >= 0 || self.protocol == 'mqtt-sn'",message="only mqtt-sn has QoS -1",fieldPath=".qos"
+// +kubebuilder:validation:XValidation:rule="!has(self.retain) || !self.retain || self.protocol in ['mqtt', 'mqtt-sn']",message="retain is for mqtt and mqtt-sn",fieldPath=".retain",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.session == 'Auto' || self.protocol in ['mqtt', 'mqtt-sn']",message="session is for mqtt and mqtt-sn",fieldPath=".session",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.failover) || self.protocol != 'mqtt-udp'",message="mqtt-udp has no broker: leave out failover",fieldPath=".failover",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.period) || !self.period.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.period) >= duration('1ms')",message="period must be 1ms or more",fieldPath=".period"
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.payload) || !self.payload.matches('^bytes:[1-9][0-9]{0,8}$') || int(self.payload.substring(6)) <= 65000",message="with mqtt-udp a message is one datagram: bytes:N takes N up to 65000",fieldPath=".payload"
+// +kubebuilder:validation:XValidation:rule="!(self.protocol in ['mqtt-udp', 'mqtt-sn']) || !has(self.payload) || !self.payload.matches('^(bytes|image):[1-9][0-9]{0,8}$') || int(self.payload.substring(6)) <= 65000",message="with mqtt-udp and mqtt-sn a message is one datagram: bytes:N and image:N take N up to 65000",fieldPath=".payload"
 type Publisher struct {
 	// protocol to publish with.
 	Protocol Protocol `json:"protocol"`
@@ -210,10 +227,33 @@ type Publisher struct {
 	// +optional
 	Network string `json:"network,omitempty"`
 
-	// qos of the messages.
+	// failover are further brokers, named as in to: when one cannot be reached or is lost the client goes on to the next, and
+	// from the last to the first.
+	// +kubebuilder:validation:MaxItems=7
+	// +kubebuilder:validation:items:MaxLength=48
+	// +kubebuilder:validation:items:Pattern=`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`
+	// +listType=atomic
+	// +optional
+	Failover []string `json:"failover,omitempty"`
+
+	// qos of the messages. With amqp, stomp and ws-notification 1 waits for the broker's confirmation, and 2 is refused. mqtt-sn also has -1:
+	// without a connection.
 	// +kubebuilder:default=0
 	// +optional
-	QoS QoS `json:"qos,omitempty"`
+	QoS PublishQoS `json:"qos,omitempty"`
+
+	// retain asks the broker to keep the last message of each topic for those who subscribe later; for mqtt and mqtt-sn.
+	// +optional
+	Retain bool `json:"retain,omitempty"`
+
+	// session of the client at the broker; for mqtt and mqtt-sn.
+	// +kubebuilder:default=Auto
+	// +optional
+	Session Session `json:"session,omitempty"`
+
+	// adaptRate slows the publisher down while the radio has frames waiting. By default it does not.
+	// +optional
+	AdaptRate *RateAdaptation `json:"adaptRate,omitempty"`
 
 	// topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced.
 	// +kubebuilder:default="/{country}/{unit}/{entity}/location"
@@ -224,9 +264,10 @@ type Publisher struct {
 	Topic string `json:"topic,omitempty"`
 
 	// payload of the messages: geojson (a Blue Force Tracking position, about 240 bytes; the default), nffi (an NFFI XML
-	// track, 880 to 909 bytes) or bytes:N (N arbitrary bytes, 32 at least). With a pattern, arbitrary bytes of the sizes that it says.
-	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson|nffi|bytes:[1-9][0-9]{0,8})$') && (!self.startsWith('bytes:') || int(self.substring(6)) >= 32 && int(self.substring(6)) <= 268435000)",message="must be geojson, nffi or bytes:N with N from 32 to 268435000"
+	// track, 880 to 909 bytes), gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes,
+	// 32 at least), or file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of the sizes that it says.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(geojson|nffi|gps|image:[1-9][0-9]{0,8}|bytes:[1-9][0-9]{0,8}|file:[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-._a-zA-Z0-9]+)$') && (!self.startsWith('bytes:') || int(self.substring(6)) >= 32 && int(self.substring(6)) <= 268435000) && (!self.startsWith('image:') || int(self.substring(6)) >= 1024 && int(self.substring(6)) <= 16777216)",message="must be geojson, nffi, gps, image:N with N from 1024 to 16777216, bytes:N with N from 32 to 268435000, or file:CONFIGMAP/KEY"
 	// +optional
 	Payload string `json:"payload,omitempty"`
 
@@ -296,7 +337,7 @@ type MGEN struct {
 // +kubebuilder:validation:XValidation:rule="has(self.messages) != has(self.configMap)",message="a script needs either messages or configMap"
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || has(self.to)",message="a script with protocol mqtt needs to, its broker",fieldPath=".to",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || !has(self.network)",message="network is for protocols without a broker; with mqtt the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || !has(self.network)",message="network is for mqtt-udp, which has no broker; else the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || self.qos == 0",message="mqtt-udp has no QoS but 0",fieldPath=".qos"
 type MessageScript struct {
 	// protocol that carries the messages.
@@ -385,10 +426,13 @@ func (m ScriptedMessage) Std() time.Duration { return Duration(m.At).Std() }
 
 // Subscriber receives messages while its app runs.
 //
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || has(self.to)",message="a subscriber with protocol mqtt needs to, its broker",fieldPath=".to",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || has(self.to)",message="a subscriber needs to, its broker; only mqtt-udp has none",fieldPath=".to",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || !has(self.to)",message="mqtt-udp has no broker: leave out to",fieldPath=".to",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt' || !has(self.network)",message="network is for protocols without a broker; with mqtt the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="self.protocol != 'mqtt-udp' || self.qos == 0",message="mqtt-udp has no QoS but 0",fieldPath=".qos"
+// +kubebuilder:validation:XValidation:rule="self.protocol == 'mqtt-udp' || !has(self.network)",message="network is for mqtt-udp, which has no broker; else the broker's address decides",fieldPath=".network",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.qos <= (self.protocol in ['mqtt', 'mqtt-sn'] ? 2 : self.protocol in ['amqp', 'stomp', 'ws-notification'] ? 1 : 0)",message="mqtt and mqtt-sn have QoS up to 2, amqp, stomp and ws-notification up to 1, mqtt-udp, xmpp and zeromq 0",fieldPath=".qos"
+// +kubebuilder:validation:XValidation:rule="!has(self.sleep) || self.protocol == 'mqtt-sn'",message="sleep is for mqtt-sn",fieldPath=".sleep",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.session == 'Auto' || self.protocol in ['mqtt', 'mqtt-sn']",message="session is for mqtt and mqtt-sn",fieldPath=".session",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.failover) || self.protocol != 'mqtt-udp'",message="mqtt-udp has no broker: leave out failover",fieldPath=".failover",reason=FieldValueForbidden
 type Subscriber struct {
 	// protocol to subscribe with.
 	Protocol Protocol `json:"protocol"`
@@ -410,10 +454,28 @@ type Subscriber struct {
 	// +optional
 	Network string `json:"network,omitempty"`
 
-	// qos asked of the broker.
+	// failover are further brokers, named as in to: when one cannot be reached or is lost the client goes on to the next, and
+	// from the last to the first.
+	// +kubebuilder:validation:MaxItems=7
+	// +kubebuilder:validation:items:MaxLength=48
+	// +kubebuilder:validation:items:Pattern=`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`
+	// +listType=atomic
+	// +optional
+	Failover []string `json:"failover,omitempty"`
+
+	// qos asked of the broker. With amqp, stomp and ws-notification 1 acknowledges messages, and 2 is refused.
 	// +kubebuilder:default=0
 	// +optional
 	QoS QoS `json:"qos,omitempty"`
+
+	// session of the client at the broker; for mqtt and mqtt-sn.
+	// +kubebuilder:default=Auto
+	// +optional
+	Session Session `json:"session,omitempty"`
+
+	// sleep is how long the client sleeps between two looks at what the gateway keeps for it; for mqtt-sn. Without it it is always awake.
+	// +optional
+	Sleep *Duration `json:"sleep,omitempty"`
 
 	// topics are MQTT topic filters; # is everything.
 	// +kubebuilder:default={"#"}
@@ -430,8 +492,8 @@ type Subscriber struct {
 // App is a program that nodes run: a broker, a publisher, a subscriber, a client that is both, an MGEN script, a script of messages, or
 // any image with a command.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.mosquitto) || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="an app needs a kind: mosquitto, publisher, subscriber, mgen, script, or image with command"
-// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.publisher) || has(self.subscriber), has(self.mgen), has(self.script), has(self.image)].filter(kind, kind).size() <= 1",message="an app has one kind only: mosquitto, or publisher and subscriber, or mgen, or script, or image with command"
+// +kubebuilder:validation:XValidation:rule="has(self.mosquitto) || has(self.vernemq) || has(self.rabbitmq) || has(self.prosody) || has(self.wsnBroker) || has(self.mqttsnGateway) || has(self.zeromqBroker) || has(self.mediator) || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="an app needs a kind: a broker (mosquitto, vernemq, rabbitmq, prosody, wsnBroker, mqttsnGateway, zeromqBroker), mediator, publisher, subscriber, mgen, script, or image with command"
+// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.vernemq), has(self.rabbitmq), has(self.prosody), has(self.wsnBroker), has(self.mqttsnGateway), has(self.zeromqBroker), has(self.mediator), has(self.publisher) || has(self.subscriber), has(self.mgen), has(self.script), has(self.image)].filter(kind, kind).size() <= 1",message="an app has one kind only: one broker, or mediator, or publisher and subscriber, or mgen, or script, or image with command"
 // +kubebuilder:validation:XValidation:rule="!has(self.image) || has(self.command) && self.command.size() > 0",message="an app with an image needs its command: the agent starts and stops it at exact times, so the image's entrypoint is not used",fieldPath=".command",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="!has(self.command) || has(self.image)",message="command is for an app of your own: it needs an image",fieldPath=".image",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.env)",message="env is for an app of your own, with image and command",fieldPath=".env",reason=FieldValueForbidden
@@ -440,9 +502,10 @@ type Subscriber struct {
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.subscribes)",message="subscribes is for an app of your own, with image and command",fieldPath=".subscribes",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.protocol)",message="protocol of an app is for one of your own, with image and command; a publisher or subscriber has its own protocol",fieldPath=".protocol",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.messageLog)",message="messageLog is for an app of your own, with image and command",fieldPath=".messageLog",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || self.instances == 1",message="a node has room for one Mosquitto broker, as it takes port 1883",fieldPath=".instances"
+// +kubebuilder:validation:XValidation:rule="self.instances == 1 || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="a node has room for one broker or mediator of a kind, as it takes its port",fieldPath=".instances"
+// +kubebuilder:validation:XValidation:rule="!has(self.security) || has(self.mosquitto) || has(self.vernemq) || has(self.rabbitmq) || has(self.prosody) || has(self.wsnBroker) && self.wsnBroker.implementation == 'Vignette'",message="security is for mosquitto, vernemq, rabbitmq, prosody and the platform's own wsnBroker; MQTT-SN and ZeroMQ brokers have none",fieldPath=".security",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.mgen) && !has(self.script) || self.instances == 1",message="an mgen or script app has one instance on a node: its script may have any number of flows or messages",fieldPath=".instances"
-// +kubebuilder:validation:XValidation:rule="!has(self.publisher) || !has(self.subscriber) || self.publisher.protocol == self.subscriber.protocol && self.publisher.version == self.subscriber.version && has(self.publisher.to) == has(self.subscriber.to) && (!has(self.publisher.to) || self.publisher.to == self.subscriber.to) && has(self.publisher.network) == has(self.subscriber.network) && (!has(self.publisher.network) || self.publisher.network == self.subscriber.network)",message="publisher and subscriber of one app are one client: protocol, version, to and network must be the same in both, or make two apps"
+// +kubebuilder:validation:XValidation:rule="!has(self.publisher) || !has(self.subscriber) || self.publisher.protocol == self.subscriber.protocol && self.publisher.version == self.subscriber.version && self.publisher.session == self.subscriber.session && has(self.publisher.failover) == has(self.subscriber.failover) && (!has(self.publisher.failover) || self.publisher.failover == self.subscriber.failover) && has(self.publisher.to) == has(self.subscriber.to) && (!has(self.publisher.to) || self.publisher.to == self.subscriber.to) && has(self.publisher.network) == has(self.subscriber.network) && (!has(self.publisher.network) || self.publisher.network == self.subscriber.network)",message="publisher and subscriber of one app are one client: protocol, version, to, failover, session and network must be the same in both, or make two apps"
 // +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || !has(self.mosquitto.bridges) || self.mosquitto.bridges.all(b, b.to.substring(b.to.lastIndexOf('/') + 1) != self.name)",message="a broker cannot bridge to itself",fieldPath=".mosquitto.bridges"
 type App struct {
 	// name of the app, used by nodes, by the timeline and by other apps.
@@ -462,6 +525,38 @@ type App struct {
 	// mosquitto makes the app an MQTT broker.
 	// +optional
 	Mosquitto *Mosquitto `json:"mosquitto,omitempty"`
+
+	// vernemq makes the app a VerneMQ broker.
+	// +optional
+	VerneMQ *VerneMQ `json:"vernemq,omitempty"`
+
+	// rabbitmq makes the app a RabbitMQ broker, of AMQP 0-9-1, STOMP and MQTT.
+	// +optional
+	RabbitMQ *RabbitMQ `json:"rabbitmq,omitempty"`
+
+	// prosody makes the app a Prosody XMPP server with publish/subscribe.
+	// +optional
+	Prosody *Prosody `json:"prosody,omitempty"`
+
+	// wsnBroker makes the app a broker of WS-Notification.
+	// +optional
+	WSNBroker *WSNBroker `json:"wsnBroker,omitempty"`
+
+	// mqttsnGateway makes the app a gateway from MQTT-SN to an MQTT broker.
+	// +optional
+	MQTTSNGateway *MQTTSNGateway `json:"mqttsnGateway,omitempty"`
+
+	// zeromqBroker makes the app a broker of ZeroMQ messages.
+	// +optional
+	ZeroMQBroker *ZeroMQBroker `json:"zeromqBroker,omitempty"`
+
+	// mediator makes the app pass messages between brokers of different protocols.
+	// +optional
+	Mediator *Mediator `json:"mediator,omitempty"`
+
+	// security of a broker, and of all clients that go to it. By default there is none, as in the published studies.
+	// +optional
+	Security *Security `json:"security,omitempty"`
 
 	// publisher makes the app send messages. With subscriber too, each instance is one client that does both.
 	// +optional

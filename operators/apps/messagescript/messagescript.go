@@ -44,7 +44,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 func Config(site apps.Site) trafficconfig.Config {
 	name, s := site.Instances[0], site.App.Script
 	c := trafficconfig.Config{
-		Instance: name, Entity: name, Broker: site.Broker, Interface: site.Interface, Protocol: string(s.Protocol),
+		Instance: name, Entity: name, Broker: site.Broker.Address, Interface: site.Interface, Protocol: string(s.Protocol),
 		Seed: apps.Seed(site.Seed, "instance", name), MetricsPort: site.MetricsPorts[0],
 		Subscribe: &trafficconfig.Subscribe{QoS: int(s.QoS), Topics: []string{Topic(site.App.Name, site.Node)}},
 	}

@@ -14,7 +14,7 @@ import (
 func TestANodeSendsItsOwnMessagesAndSubscribesToItsNames(t *testing.T) {
 	site := apps.Site{
 		App:  v1alpha1.App{Name: "chat", Script: &v1alpha1.MessageScript{Protocol: "mqtt", Version: "5", QoS: 1, To: "broker"}},
-		Node: "a-1", Instances: []string{"a-1/chat"}, Seed: 7, Broker: "hq:1883", MetricsPorts: []int{9464},
+		Node: "a-1", Instances: []string{"a-1/chat"}, Seed: 7, Broker: apps.Server{Address: "hq:1883"}, MetricsPorts: []int{9464},
 		Scripted: &apps.Scripted{Names: []string{"a-1", "a", "all"}, Messages: []v1alpha1.ScriptedMessage{
 			{At: "1m0.5s", From: "a-1", To: "b", Text: "hello"}, {At: "2m", From: "a-1", To: "all", Type: "ALERT", Bytes: 300}}},
 	}

@@ -23,7 +23,7 @@ func (Kind) Name() string { return "traffic" }
 func (Kind) Render(site apps.Site) apps.Rendering {
 	// A client that does both goes on receiving while the drain lasts, or messages under way to it would count as lost.
 	both := site.App.Publisher != nil && site.App.Subscriber != nil
-	r := apps.Rendering{Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: both}
+	r := apps.Rendering{Image: image(site), StopGraceSeconds: 2, DrainOnStop: both}
 	for i, name := range site.Instances {
 		config := Config(site, i)
 		path := apps.RunFile("traffic-%d.json", i+1)
@@ -43,6 +43,17 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return r
 }
 
+// image of the traffic generator: ZeroMQ needs a library that is not written in Go.
+func image(site apps.Site) string {
+	if p := site.App.Publisher; p != nil && p.Protocol == v1alpha1.ProtocolZeroMQ {
+		return site.Images.ZeroMQ
+	}
+	if s := site.App.Subscriber; s != nil && s.Protocol == v1alpha1.ProtocolZeroMQ {
+		return site.Images.ZeroMQ
+	}
+	return site.Images.Traffic
+}
+
 func encode(config trafficconfig.Config) string {
 	text, err := json.Marshal(config)
 	if err != nil {
@@ -55,19 +66,29 @@ func encode(config trafficconfig.Config) string {
 func Config(site apps.Site, i int) trafficconfig.Config {
 	name := site.Instances[i]
 	c := trafficconfig.Config{
-		Instance: name, Broker: site.Broker, Interface: site.Interface,
+		Instance: name, Broker: site.Broker.Address, Interface: site.Interface,
 		Seed: apps.Seed(site.Seed, "instance", name), MetricsPort: site.MetricsPorts[i],
 	}
 	if site.Broadcast != "" {
 		c.Broadcast = site.Broadcast + ":" + strconv.Itoa(apps.BrokerPort)
 	}
+	for _, further := range site.Failover {
+		c.Failover = append(c.Failover, further.Address)
+	}
+	c.Security = Security(site.Broker.App)
+	if z := site.Broker.App.ZeroMQBroker; z != nil {
+		c.Transport = string(z.Transport)
+	}
 	if s := site.App.Subscriber; s != nil {
-		c.Protocol, c.Version = string(s.Protocol), Version(s.Protocol, s.Version)
+		c.Protocol, c.Version, c.Session = string(s.Protocol), Version(s.Protocol, s.Version), session(s.Session)
 		c.Subscribe = &trafficconfig.Subscribe{Topics: subscriptions(s), QoS: int(s.QoS)}
+		if s.Sleep != nil {
+			c.Subscribe.SleepSeconds = s.Sleep.Std().Seconds()
+		}
 	}
 	if p := site.App.Publisher; p != nil {
 		sender := site.Senders[i]
-		c.Protocol, c.Version = string(p.Protocol), Version(p.Protocol, p.Version)
+		c.Protocol, c.Version, c.Session = string(p.Protocol), Version(p.Protocol, p.Version), session(p.Session)
 		c.Country, c.Unit, c.Entity = sender.Country, sender.Unit, sender.Entity
 		c.Publish = publish(site, i)
 	}
@@ -76,7 +97,10 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 
 func publish(site apps.Site, i int) *trafficconfig.Publish {
 	p := site.App.Publisher
-	config := &trafficconfig.Publish{Topic: topic(p.Topic, site.Senders[i], site, i), QoS: int(p.QoS), FirstAfterSeconds: p.Lead.Std().Seconds()}
+	config := &trafficconfig.Publish{Topic: topic(p.Topic, site.Senders[i], site, i), QoS: int(p.QoS), Retain: p.Retain, FirstAfterSeconds: p.Lead.Std().Seconds()}
+	if a := p.AdaptRate; a != nil {
+		config.AdaptRate = &trafficconfig.AdaptRate{HighFrames: int(a.HighFrames), LowFrames: int(a.LowFrames), MaxPeriodSeconds: a.MaxPeriod.Std().Seconds()}
+	}
 	if p.Pattern != nil {
 		config.Pattern = site.Pattern
 		return config
@@ -87,6 +111,29 @@ func publish(site apps.Site, i int) *trafficconfig.Publish {
 	config.PeriodSeconds = p.Period.Std().Seconds()
 	config.FirstAfterSeconds += phase(site, i)
 	return config
+}
+
+// Security of the connections to a broker; nil for none.
+func Security(broker v1alpha1.App) *trafficconfig.Security {
+	if broker.Security == nil {
+		return nil
+	}
+	s := &trafficconfig.Security{}
+	if broker.Security.TLS {
+		s.CAFile = agentconfig.SecurityDir + "/ca.crt"
+	}
+	if broker.Security.Password {
+		s.UsernameFile, s.PasswordFile = agentconfig.SecurityDir+"/username", agentconfig.SecurityDir+"/password"
+	}
+	return s
+}
+
+// session as the traffic generator has it.
+func session(s v1alpha1.Session) string {
+	if s == v1alpha1.SessionAuto {
+		return trafficconfig.SessionAuto
+	}
+	return string(s)
 }
 
 // defaultPayload of publishers with a period.

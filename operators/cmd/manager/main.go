@@ -70,6 +70,11 @@ func parseFlags() *config {
 	flag.StringVar(&r.Apps.Traffic, "traffic-image", "", "image of the traffic generator")
 	flag.StringVar(&r.Apps.Mosquitto, "mosquitto-image", "", "image of Mosquitto")
 	flag.StringVar(&r.Apps.MGEN, "mgen-image", "", "image of Debian's mgen with the program that runs it for an app")
+	flag.StringVar(&r.Apps.RabbitMQ, "rabbitmq-image", "", "image of RabbitMQ")
+	flag.StringVar(&r.Apps.VerneMQ, "vernemq-image", "", "image of VerneMQ, as upstream ships it")
+	flag.StringVar(&r.Apps.Prosody, "prosody-image", "", "image of Prosody")
+	flag.StringVar(&r.Apps.ZeroMQ, "zeromq-image", "", "image of the traffic generator with libzmq, which protocol zeromq needs")
+	flag.StringVar(&r.Apps.WSNCXF, "wsn-cxf-image", "", "image of Apache CXF's WS-Notification broker")
 	flag.StringVar(&r.ServerImage, "server-image", "", "image of the server, which the step collect runs")
 	flag.StringVar(&r.AnalysisImage, "analysis-image", "", "image of the analysis")
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
@@ -91,7 +96,9 @@ func parseFlags() *config {
 func (c *config) complete() error {
 	r := &c.options.Render
 	for name, image := range map[string]*string{
-		"agent": &r.AgentImage, "traffic": &r.Apps.Traffic, "mosquitto": &r.Apps.Mosquitto, "mgen": &r.Apps.MGEN, "server": &r.ServerImage, "analysis": &r.AnalysisImage,
+		"agent": &r.AgentImage, "traffic": &r.Apps.Traffic, "mosquitto": &r.Apps.Mosquitto, "mgen": &r.Apps.MGEN,
+		"rabbitmq": &r.Apps.RabbitMQ, "vernemq": &r.Apps.VerneMQ, "prosody": &r.Apps.Prosody, "zeromq": &r.Apps.ZeroMQ, "wsn-cxf": &r.Apps.WSNCXF,
+		"server": &r.ServerImage, "analysis": &r.AnalysisImage,
 	} {
 		if *image != "" {
 			continue

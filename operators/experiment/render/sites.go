@@ -6,10 +6,17 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/image"
+	"vignette.dev/vignette/operators/apps/mediator"
 	"vignette.dev/vignette/operators/apps/messagescript"
 	"vignette.dev/vignette/operators/apps/mgen"
 	"vignette.dev/vignette/operators/apps/mosquitto"
+	"vignette.dev/vignette/operators/apps/mqttsngateway"
+	"vignette.dev/vignette/operators/apps/prosody"
+	"vignette.dev/vignette/operators/apps/rabbitmq"
 	"vignette.dev/vignette/operators/apps/traffic"
+	"vignette.dev/vignette/operators/apps/vernemq"
+	"vignette.dev/vignette/operators/apps/wsnbroker"
+	"vignette.dev/vignette/operators/apps/zeromqbroker"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
@@ -18,6 +25,20 @@ func KindOf(app v1alpha1.App) apps.Kind {
 	switch {
 	case app.Mosquitto != nil:
 		return mosquitto.Kind{}
+	case app.VerneMQ != nil:
+		return vernemq.Kind{}
+	case app.RabbitMQ != nil:
+		return rabbitmq.Kind{}
+	case app.Prosody != nil:
+		return prosody.Kind{}
+	case app.WSNBroker != nil:
+		return wsnbroker.Kind{}
+	case app.MQTTSNGateway != nil:
+		return mqttsngateway.Kind{}
+	case app.ZeroMQBroker != nil:
+		return zeromqbroker.Kind{}
+	case app.Mediator != nil:
+		return mediator.Kind{}
 	case app.Publisher != nil || app.Subscriber != nil:
 		return traffic.Kind{}
 	case app.MGEN != nil:
@@ -81,6 +102,7 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 	}
 	m.instances[app.Name] += len(site.Instances)
 	m.client(&site, node, app)
+	site.Servers, site.ClusterPeers = m.servers(node, app), m.clusterPeers(node, app)
 	if app.Publisher != nil {
 		site.Senders = m.senders(app.Publisher.Country, node.Group, len(site.Instances))
 	}
@@ -98,27 +120,63 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 func (m *siteMaker) client(site *apps.Site, node topology.Node, app v1alpha1.App) {
 	var protocol v1alpha1.Protocol
 	var to, network string
+	var failover []string
 	switch p, s := app.Publisher, app.Subscriber; {
 	case p != nil:
-		protocol, to, network = p.Protocol, p.To, p.Network
+		protocol, to, network, failover = p.Protocol, p.To, p.Network, p.Failover
 	case s != nil:
-		protocol, to, network = s.Protocol, s.To, s.Network
+		protocol, to, network, failover = s.Protocol, s.To, s.Network, s.Failover
 	case app.Script != nil:
 		protocol, to, network = v1alpha1.Protocol(app.Script.Protocol), app.Script.To, app.Script.Network
 	default:
 		return
 	}
-	if protocol == v1alpha1.ProtocolMQTT {
-		broker, _ := m.in.Topology.Broker(node, to)
-		host := broker.Name
-		if host == node.Name {
-			host = "127.0.0.1" // a node without a network has no address of its own but this
+	if protocol != v1alpha1.ProtocolMQTTUDP {
+		site.Broker = m.server(node, protocol, to)
+		for _, further := range failover {
+			site.Failover = append(site.Failover, m.server(node, protocol, further))
 		}
-		site.Broker = fmt.Sprintf("%s:%d", host, apps.BrokerPort)
 		return
 	}
 	site.Interface, _ = m.in.Topology.BroadcastNetwork(node, network)
 	site.Broadcast = m.in.Topology.Broadcast(site.Interface).String()
+}
+
+// server resolves a reference to a broker.
+func (m *siteMaker) server(node topology.Node, protocol v1alpha1.Protocol, to string) apps.Server {
+	broker, _ := m.in.Topology.Broker(node, protocol, to)
+	app, _ := m.in.Topology.BrokerApp(to)
+	host := broker.Name
+	if host == node.Name {
+		host = "127.0.0.1" // a node without a network has no address of its own but this
+	}
+	return apps.Server{Address: fmt.Sprintf("%s:%d", host, apps.Port(protocol, app)), Node: broker.Name, App: app}
+}
+
+// servers resolves what gateways and mediators are clients of.
+func (m *siteMaker) servers(node topology.Node, app v1alpha1.App) (servers []apps.Server) {
+	if g := app.MQTTSNGateway; g != nil {
+		servers = append(servers, m.server(node, v1alpha1.ProtocolMQTT, g.To))
+	}
+	if app.Mediator != nil {
+		for _, leg := range app.Mediator.Legs {
+			servers = append(servers, m.server(node, leg.Protocol, leg.To))
+		}
+	}
+	return servers
+}
+
+// clusterPeers are the other nodes that run an app, where its brokers form a cluster.
+func (m *siteMaker) clusterPeers(node topology.Node, app v1alpha1.App) (peers []string) {
+	if !(app.VerneMQ != nil && app.VerneMQ.Cluster) && !(app.RabbitMQ != nil && app.RabbitMQ.Cluster) {
+		return nil
+	}
+	for _, host := range m.in.Topology.Hosts(app.Name) {
+		if host.Name != node.Name {
+			peers = append(peers, host.Name)
+		}
+	}
+	return peers
 }
 
 // senders numbers the publishing instances of a country through the whole experiment, so that

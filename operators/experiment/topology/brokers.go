@@ -9,14 +9,33 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// serves tells whether clients may name the app as their broker: a broker, or an image of the user's own.
-func serves(app v1alpha1.App) bool { return app.Mosquitto != nil || app.Image != "" }
+// Serves tells whether clients of a protocol may name the app as their broker; an image of the user's own may speak any.
+func Serves(app v1alpha1.App, protocol v1alpha1.Protocol) bool {
+	if app.Image != "" {
+		return true
+	}
+	switch protocol {
+	case v1alpha1.ProtocolMQTT:
+		return app.Mosquitto != nil || app.VerneMQ != nil || app.RabbitMQ != nil
+	case v1alpha1.ProtocolMQTTSN:
+		return app.MQTTSNGateway != nil
+	case v1alpha1.ProtocolAMQP, v1alpha1.ProtocolSTOMP:
+		return app.RabbitMQ != nil
+	case v1alpha1.ProtocolXMPP:
+		return app.Prosody != nil
+	case v1alpha1.ProtocolZeroMQ:
+		return app.ZeroMQBroker != nil
+	case v1alpha1.ProtocolWSN:
+		return app.WSNBroker != nil
+	}
+	return false
+}
 
-// Broker resolves a broker reference made on a node: node/app; else the app on that same node; else
-// the only node that runs it. An empty reference means any Mosquitto by the same rules. The node
+// Broker resolves a reference, made on a node, to a broker of a protocol: node/app; else the app on that same node; else
+// the only node that runs it. An empty reference means any broker of the protocol by the same rules. The node
 // and the broker's node must share a network, unless they are one and the same.
-func (t *Topology) Broker(from Node, reference string) (Node, error) {
-	candidates, err := t.brokerCandidates(reference)
+func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference string) (Node, error) {
+	candidates, err := t.brokerCandidates(protocol, reference)
 	if err != nil {
 		return Node{}, err
 	}
@@ -30,7 +49,18 @@ func (t *Topology) Broker(from Node, reference string) (Node, error) {
 	return broker, nil
 }
 
-func (t *Topology) brokerCandidates(reference string) ([]Node, error) {
+// servers says, for messages, which kinds of app serve a protocol.
+var servers = map[v1alpha1.Protocol]string{
+	v1alpha1.ProtocolMQTT: "mosquitto, vernemq or rabbitmq", v1alpha1.ProtocolMQTTSN: "mqttsnGateway", v1alpha1.ProtocolAMQP: "rabbitmq",
+	v1alpha1.ProtocolSTOMP: "rabbitmq", v1alpha1.ProtocolXMPP: "prosody", v1alpha1.ProtocolZeroMQ: "zeromqBroker", v1alpha1.ProtocolWSN: "wsnBroker",
+}
+
+// BrokerApp is the app that a reference names.
+func (t *Topology) BrokerApp(reference string) (v1alpha1.App, bool) {
+	return t.App(reference[strings.LastIndexByte(reference, '/')+1:])
+}
+
+func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string) ([]Node, error) {
 	node, name, qualified := strings.Cut(reference, "/")
 	if !qualified {
 		name = reference
@@ -39,7 +69,7 @@ func (t *Topology) brokerCandidates(reference string) ([]Node, error) {
 		var all []Node
 		for _, n := range t.Nodes {
 			for _, a := range n.Apps {
-				if t.apps[a].Mosquitto != nil {
+				if Serves(t.apps[a], protocol) && t.apps[a].Image == "" {
 					all = append(all, n)
 				}
 			}
@@ -50,8 +80,8 @@ func (t *Topology) brokerCandidates(reference string) ([]Node, error) {
 	if !found {
 		return nil, fmt.Errorf("there is no app %q", name)
 	}
-	if !serves(app) {
-		return nil, fmt.Errorf("app %q is no broker: want an app with mosquitto, or an image of your own", name)
+	if !Serves(app, protocol) {
+		return nil, fmt.Errorf("app %q is no broker of protocol %s: want %s, or an image of your own", name, protocol, servers[protocol])
 	}
 	if !qualified {
 		return t.Hosts(name), nil
@@ -113,6 +143,7 @@ func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs
 	if p, s := app.Publisher, app.Subscriber; p != nil && s != nil && (p.Protocol != s.Protocol || p.Version != s.Version || p.To != s.To || p.Network != s.Network) {
 		errs = append(errs, field.Invalid(path, app.Name, "publisher and subscriber of one app are one client: protocol, version, to and network must be the same"))
 	}
+	errs = append(errs, t.checkServers(app, node, path)...)
 	if app.Mosquitto == nil {
 		return errs
 	}
@@ -125,9 +156,37 @@ func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs
 	return errs
 }
 
+// checkServers is about the brokers that gateways and mediators are clients of, and those that clients fail over to.
+func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
+	check := func(protocol v1alpha1.Protocol, to string, at *field.Path) {
+		if _, err := t.Broker(node, protocol, to); err != nil {
+			errs = append(errs, field.Invalid(at, to, err.Error()))
+		}
+	}
+	if g := app.MQTTSNGateway; g != nil {
+		check(v1alpha1.ProtocolMQTT, g.To, path.Child("mqttsnGateway", "to"))
+	}
+	if m := app.Mediator; m != nil {
+		for i, leg := range m.Legs {
+			check(leg.Protocol, leg.To, path.Child("mediator", "legs").Index(i).Child("to"))
+		}
+	}
+	if p := app.Publisher; p != nil {
+		for i, to := range p.Failover {
+			check(p.Protocol, to, path.Child("publisher", "failover").Index(i))
+		}
+	}
+	if s := app.Subscriber; s != nil {
+		for i, to := range s.Failover {
+			check(s.Protocol, to, path.Child("subscriber", "failover").Index(i))
+		}
+	}
+	return errs
+}
+
 // BridgePeer resolves the far end of a bridge of a broker on a node; it is never that broker itself.
 func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
-	candidates, err := t.brokerCandidates(bridge.To)
+	candidates, err := t.brokerCandidates(v1alpha1.ProtocolMQTT, bridge.To)
 	if err != nil {
 		return Node{}, err
 	}
@@ -151,8 +210,8 @@ func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 }
 
 func (t *Topology) checkClient(node Node, protocol v1alpha1.Protocol, to, network string, path *field.Path) field.ErrorList {
-	if protocol == v1alpha1.ProtocolMQTT {
-		if _, err := t.Broker(node, to); err != nil {
+	if protocol != v1alpha1.ProtocolMQTTUDP {
+		if _, err := t.Broker(node, protocol, to); err != nil {
 			return field.ErrorList{field.Invalid(path.Child("to"), to, err.Error())}
 		}
 		return nil

@@ -125,7 +125,7 @@ func TestABrokerIsTheOneOnTheNodeElseTheOnlyOneElseNamed(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			from, _ := expanded.Node(c.from)
-			got, err := expanded.Broker(from, c.reference)
+			got, err := expanded.Broker(from, v1alpha1.ProtocolMQTT, c.reference)
 			if got.Name != c.want || (err != nil) != (c.problem != "") || err != nil && !strings.Contains(err.Error(), c.problem) {
 				t.Errorf("got %q, %v; want %q, %q", got.Name, err, c.want, c.problem)
 			}

@@ -1,0 +1,14 @@
+package traffic
+
+import (
+	"vignette.dev/vignette/internal/traffic/mqtt"
+	"vignette.dev/vignette/internal/traffic/mqttudp"
+	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// Protocols that the traffic generator speaks, a room each. Programs with more than the Go libraries add theirs before Run.
+var Protocols = map[string]transport.Open{
+	trafficconfig.ProtocolMQTT:    mqtt.Open,
+	trafficconfig.ProtocolMQTTUDP: mqttudp.Open,
+}

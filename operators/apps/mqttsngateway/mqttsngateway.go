@@ -1,0 +1,21 @@
+// Package mqttsngateway renders MQTT-SN gateways.
+package mqttsngateway
+
+import (
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/operators/apps"
+)
+
+// Kind renders MQTT-SN gateways.
+type Kind struct{}
+
+// Name of the kind.
+func (Kind) Name() string { return "mqttsngateway" }
+
+// Render one process.
+func (Kind) Render(site apps.Site) apps.Rendering {
+	return apps.Rendering{
+		Image: site.Images.Traffic, StopGraceSeconds: 3,
+		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/bin/false"}}},
+	}
+}
