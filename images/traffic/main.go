@@ -44,7 +44,15 @@ Both at once over MQTT/UDP:
 Payloads: geojson (a position, about 230 bytes), nffi (a track, 880 to 909 bytes), bytes:N (N from 32).
 `
 
+// servers are what the program can be beside a client: the word after `traffic`, and what runs with the configuration file until ctx ends.
+var servers = map[string]func(ctx context.Context, path string) error{}
+
 func main() {
+	if len(os.Args) > 1 {
+		if serve, ok := servers[os.Args[1]]; ok {
+			os.Exit(runServer(os.Args[1], os.Args[2:], serve))
+		}
+	}
 	// A run has hundreds of instances side by side, each of which wakes for one message at a time: on one processor no other thread
 	// is woken to look for work, which costs a quarter of what a message costs in all.
 	runtime.GOMAXPROCS(1)
@@ -81,4 +89,21 @@ func run(path string) error {
 		fmt.Fprintf(os.Stderr, "traffic %s: %s\n", config.Instance, text)
 	})
 	return errors.Join(err, log.Flush())
+}
+
+// runServer runs a gateway, broker or mediator, on all processors.
+func runServer(name string, args []string, serve func(ctx context.Context, path string) error) int {
+	flags := flag.NewFlagSet("traffic "+name, flag.ContinueOnError)
+	path := flags.String("config", "", "configuration file")
+	if err := flags.Parse(args); err != nil || *path == "" || flags.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "want traffic %s --config FILE\n", name)
+		return 2
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := serve(ctx, *path); err != nil {
+		fmt.Fprintf(os.Stderr, "traffic %s: %v\n", name, err)
+		return 1
+	}
+	return 0
 }
