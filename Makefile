@@ -48,7 +48,7 @@ build: ## Build the programs into bin/
 
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module, with the race detector
-	CGO_ENABLED=1 go test -race -count=1 -timeout 20m ./...
+	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 20m ./...
 
 .PHONY: test-sweep
 test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR
@@ -66,7 +66,7 @@ test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG
-	go test -tags e2e -count=1 -timeout 30m -parallel 4 -v ./test/e2e 2>&1 | grep -vE '^=== (RUN|PAUSE|CONT|NAME)'; exit $${PIPESTATUS[0]}
+	hack/gotest testname -tags e2e -count=1 -timeout 30m -parallel 4 ./test/e2e
 
 .PHONY: test-long
 test-long: ## The full-length scenarios and the developer cluster's destructive tests (hours)
