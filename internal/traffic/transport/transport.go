@@ -19,7 +19,8 @@ type Events struct {
 	Sent func(at time.Time, topic string, payload []byte)
 	// Received: a message came out of the socket or client library at the given time.
 	Received func(at time.Time, topic string, payload []byte)
-	// Connection came up or went down; reason is for people.
+	// Connection came up or went down; reason is for people. When it came up it is the broker's host:port (Dialer.Connected), or nothing for
+	// protocols without a broker.
 	Connection func(up bool, reason string)
 	// Dropped: messages were lost in this host's own socket buffer.
 	Dropped func(messages int)

@@ -1,0 +1,210 @@
+package transport
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+func dialerOf(t *testing.T, security *trafficconfig.Security, brokers ...string) *Dialer {
+	t.Helper()
+	d, err := NewDialer(Setup{Config: trafficconfig.Config{Broker: brokers[0], Failover: brokers[1:], Security: security, Seed: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestBackoffBeginsShortDoublesEachRoundAndIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		brokers []string
+		want    []time.Duration
+	}{
+		"one broker":  {[]string{"a:1"}, []time.Duration{0, 50, 100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000}},
+		"two brokers": {[]string{"a:1", "b:1"}, []time.Duration{0, 50, 50, 50, 100, 50, 200, 50, 400, 50, 800}},
+	} {
+		d := dialerOf(t, nil, c.brokers...)
+		for i, want := range c.want {
+			broker, got := d.next(time.Now())
+			if want *= time.Millisecond; got > want || got < want*8/10 || broker != c.brokers[i%len(c.brokers)] {
+				t.Errorf("%s: attempt %d to %s after %v; want to %s after %v less a fifth at most", name, i, broker, got, c.brokers[i%len(c.brokers)], want)
+			}
+		}
+	}
+}
+
+func TestALostConnectionIsAnsweredFastAndOneThatEndsAtOnceIsNot(t *testing.T) {
+	t.Parallel()
+	d := dialerOf(t, nil, "a:1")
+	for range 8 {
+		d.next(time.Now())
+	}
+	d.Connected()
+	if _, pause := d.next(time.Now().Add(time.Minute)); pause > firstBackoff {
+		t.Errorf("pause of %v after a connection of a minute; want up to %v", pause, firstBackoff)
+	}
+	var last time.Duration
+	for range 12 {
+		d.Connected()
+		_, last = d.next(time.Now())
+	}
+	if last < lastBackoff*8/10 {
+		t.Errorf("pause of %v after twelve connections that ended at once; want %v", last, lastBackoff)
+	}
+}
+
+func TestTheNextBrokerIsTakenWhenOneCannotBeReachedOrIsLost(t *testing.T) {
+	t.Parallel()
+	first, second := listen(t, nil), listen(t, nil)
+	d := dialerOf(t, nil, first.Addr().String(), "127.0.0.1:1", second.Addr().String())
+	var reached []string
+	for len(reached) < 5 {
+		conn, err := d.Dial(context.Background())
+		if err != nil {
+			reached = append(reached, "refused")
+			continue
+		}
+		reached = append(reached, conn.RemoteAddr().String())
+		if d.Connected() != conn.RemoteAddr().String() {
+			t.Errorf("connected to %s; want %s", d.Connected(), conn.RemoteAddr())
+		}
+		conn.Close()
+	}
+	want := []string{first.Addr().String(), "refused", second.Addr().String(), first.Addr().String(), "refused"}
+	if !slices.Equal(reached, want) {
+		t.Errorf("reached %q; want %q", reached, want)
+	}
+}
+
+func TestADialerThatIsNoLongerNeededStopsWaiting(t *testing.T) {
+	t.Parallel()
+	d := dialerOf(t, nil, "127.0.0.1:1")
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	for ctx.Err() == nil {
+		if _, err := d.Dial(ctx); err == nil {
+			t.Fatal("connected to nothing")
+		}
+	}
+}
+
+func TestTLSChecksTheBrokersNameAndWhoSignedIt(t *testing.T) {
+	t.Parallel()
+	good, file := certificate(t, "127.0.0.1")
+	foreign, _ := certificate(t, "127.0.0.1")
+	other, otherFile := certificate(t, "nor")
+	for name, c := range map[string]struct {
+		certificate tls.Certificate
+		file, want  string
+	}{
+		"right":                     {good, file, ""},
+		"of another authority":      {foreign, file, "unknown authority"},
+		"for another name":          {other, otherFile, "127.0.0.1"},
+		"without a file":            {good, file + "-missing", "no such file"},
+		"with a file of other text": {good, "dialer_test.go", "want PEM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broker := listen(t, &tls.Config{Certificates: []tls.Certificate{c.certificate}})
+			conn, err := dialerOf(t, &trafficconfig.Security{CAFile: c.file}, broker.Addr().String()).Dial(context.Background())
+			if err == nil {
+				conn.Close()
+			}
+			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v; want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestLoginIsReadFromFilesEachTime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	security := trafficconfig.Security{UsernameFile: filepath.Join(dir, "username"), PasswordFile: filepath.Join(dir, "password")}
+	d := dialerOf(t, &security, "nor:1883")
+	if _, _, err := d.Login(); err == nil || !strings.Contains(err.Error(), "username") || !strings.Contains(err.Error(), "password") {
+		t.Errorf("%v; want an error that names both files", err)
+	}
+	for path, text := range map[string]string{security.UsernameFile: "vignette\n", security.PasswordFile: " se cret\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if name, password, err := d.Login(); name != "vignette" || password != " se cret" || err != nil {
+		t.Errorf("%q, %q, %v", name, password, err)
+	}
+	if name, password, err := dialerOf(t, nil, "nor:1883").Login(); name != "" || password != "" || err != nil {
+		t.Errorf("%q, %q, %v; want none", name, password, err)
+	}
+}
+
+func TestAddressesAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []string{"nor", ":1883", "nor:", ""} {
+		if _, err := NewDialer(Setup{Config: trafficconfig.Config{Broker: "nor:1883", Failover: []string{bad}}}); err == nil || !strings.Contains(err.Error(), "host:port") {
+			t.Errorf("%q: %v; want an error that says host:port", bad, err)
+		}
+	}
+}
+
+// listen accepts connections, and makes the handshake where there is a configuration.
+func listen(t *testing.T, config *tls.Config) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if config != nil {
+				_ = tls.Server(conn, config).Handshake()
+			}
+			conn.Close()
+		}
+	}()
+	return listener
+}
+
+// certificate signed by itself for a name or address, and the file with it.
+func certificate(t *testing.T, host string) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	if ip := net.ParseIP(host); ip != nil {
+		template.IPAddresses = []net.IP{ip}
+	} else {
+		template.DNSNames = []string{host}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
+}
