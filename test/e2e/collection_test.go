@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,8 +17,11 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,17 +41,36 @@ func collected(namespace, name string, duration v1alpha1.Duration) *experimentBu
 	return b
 }
 
-// restartServer kills the archive's pod at once; another takes its place.
-func restartServer(t *testing.T) {
+// withoutServer does something while the archive is away: its pod is killed at once, and another one comes only afterwards.
+func withoutServer(t *testing.T, do func()) {
 	t.Helper()
+	scaleServer(t, 0)
+	defer scaleServer(t, 1)
 	var pods corev1.PodList
-	if err := kube.List(t.Context(), &pods, client.InNamespace(platformNamespace), client.MatchingLabels{"app.kubernetes.io/name": "vignette-server"}); err != nil {
+	ofServer := []client.ListOption{client.InNamespace(platformNamespace), client.MatchingLabels{"app.kubernetes.io/name": "vignette-server"}}
+	if err := kube.List(t.Context(), &pods, ofServer...); err != nil {
 		t.Fatal(err)
 	}
 	for i := range pods.Items {
-		if err := kube.Delete(t.Context(), &pods.Items[i], client.GracePeriodSeconds(0)); err != nil {
+		if err := client.IgnoreNotFound(kube.Delete(t.Context(), &pods.Items[i], client.GracePeriodSeconds(0))); err != nil {
 			t.Fatal(err)
 		}
+	}
+	eventually(t, time.Minute, "the archive to be gone", func() error {
+		if err := kube.List(t.Context(), &pods, ofServer...); err != nil || len(pods.Items) > 0 {
+			return errorf("%d pods: %v", len(pods.Items), err)
+		}
+		return nil
+	})
+	do()
+}
+
+func scaleServer(t *testing.T, replicas int32) {
+	t.Helper()
+	server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: platformNamespace, Name: "vignette-server"}}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"replicas": %d}}`, replicas))
+	if err := kube.Patch(context.WithoutCancel(t.Context()), server, patch); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -222,13 +245,19 @@ func TestWithTheArchiveRestartedAndANodeKilledNothingIsLostButWhatIsNamed(t *tes
 	e := collected(newNamespace(t), "restarted", "30s").Obj()
 	mustCreate(t, e)
 	waitForT0(t, e, 8*time.Second)
-	restartServer(t)
-	// What the node logs from here on reaches no archive before the node is gone.
-	time.Sleep(time.Second)
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "restarted-lost"}}
-	if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	withoutServer(t, func() {
+		time.Sleep(time.Second) // what the node logs meanwhile reaches no archive before the node is gone
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "restarted-lost"}}
+		if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+			t.Error(err)
+		}
+		eventually(t, time.Minute, "the node's pod to be gone", func() error {
+			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); !apierrors.IsNotFound(err) {
+				return errorf("it is there: %v", err)
+			}
+			return nil
+		})
+	})
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 
 	results := resultsOf(t, done.UID)

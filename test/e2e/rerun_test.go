@@ -22,8 +22,9 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// phaseTolerance of first messages: publishers sleep to their phases, on hosts that others use too.
-const phaseTolerance = 50 * time.Millisecond
+// phaseTolerance of first messages: publishers sleep to their phases, on hosts that others use too, and whose hypervisor may hold
+// them back for a tenth of a second. Phases drawn anew would all six be within it once in 4000 reruns.
+const phaseTolerance = 250 * time.Millisecond
 
 func TestARunIsRunAgainAsItsRecordSays(t *testing.T) {
 	t.Parallel()
