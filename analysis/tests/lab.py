@@ -42,6 +42,8 @@ class Lab:
             elif "topics" in app:
                 planned["subscriptions"] = app["topics"]
                 spec["subscriber"] = {"protocol": app.get("protocol", "mqtt"), "topics": app["topics"]} | ({"to": app["to"]} if "to" in app else {})
+            if app.get("brokers"):
+                planned["brokers"] = app["brokers"]
             self.apps[app["name"]] = spec
             node_apps.append(planned)
             self.logs[f"logs/{name}/{app['name']}/agent.jsonl"] = []

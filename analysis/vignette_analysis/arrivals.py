@@ -10,11 +10,14 @@ from .run import Run
 _NEVER = np.iinfo(np.int64).max
 
 
-def match(run: Run, events: pl.DataFrame, messages: pl.DataFrame, planned: Expected, gaps: Gaps) -> pl.DataFrame:
-    """Add to the expected deliveries when the first copy was received and processed, and how many more copies came."""
+def match(run: Run, events: pl.DataFrame, messages: pl.DataFrame, planned: Expected, renamed: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
+    """Add to the expected deliveries when the first copy was received and processed, and how many more copies came.
+
+    renamed has the other topics that messages have elsewhere, one row each: publisher, topic, heard.
+    """
     later = events.lazy().filter(pl.col("status").is_in(["received", "processed"]))
     arrived = later.select("ts", "id", "topic", subscriber="number", processed=pl.col("status") == "processed").collect()
-    arrived = _identified(_in_time(run, arrived, gaps), messages)
+    arrived = _identified(_in_time(run, arrived, gaps), messages, renamed)
     known = arrived["message"].is_not_null()
     row = np.full(arrived.height, NOBODY, np.int64)
     row[known.to_numpy()] = planned.rows(arrived["message"].drop_nulls().to_numpy(), arrived["subscriber"].filter(known).to_numpy())
@@ -58,10 +61,13 @@ def _in_time(run: Run, arrived: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
     return arrived.filter(pl.col("ts") <= run.measure_end)
 
 
-def _identified(arrived: pl.DataFrame, messages: pl.DataFrame) -> pl.DataFrame:
+def _identified(arrived: pl.DataFrame, messages: pl.DataFrame, renamed: pl.DataFrame) -> pl.DataFrame:
     """Add the message of each event; null where none or an ambiguous one fits."""
     clear = messages.filter(~pl.col("ambiguous"))
     by_key = clear.select("message", _key())
+    if not renamed.is_empty():
+        elsewhere = clear.join(renamed, on=["publisher", "topic"]).with_columns(topic="heard").select("message", _key())
+        by_key = pl.concat([by_key, elsewhere.filter(pl.col("key").is_unique()).join(by_key, on="key", how="anti")])
     arrived = arrived.with_columns(_key()).join(by_key, on="key", how="left", maintain_order="left").drop("key")
     lacking = pl.col("message").is_null() & pl.col("topic").is_null()
     without_topic = arrived.filter(lacking).drop("message")

@@ -1,4 +1,4 @@
-"""Who is to receive what: each message once per other instance that subscribes to it."""
+"""Who is to receive what: each message once per other instance that subscribes to it where it gets to."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from . import topics
+from .reach import Reach
 from .run import Instance, Run
 
 NOBODY = -1
@@ -18,7 +19,7 @@ class Streams:
 
     # One row per stream: stream, publisher, topic.
     streams: pl.DataFrame
-    # One row per stream and subscriber: stream, publisher, topic, subscriber, local, cross.
+    # One row per stream and subscriber: stream, publisher, topic, subscriber, heard (the topic that it has there), local, cross.
     pairs: pl.DataFrame
     # By stream: its first row of pairs, and how many it has.
     first: np.ndarray
@@ -27,6 +28,10 @@ class Streams:
     slots: np.ndarray
     # By stream: its row of slots.
     kind: np.ndarray
+
+    def renamed(self) -> pl.DataFrame:
+        """Topics that streams have elsewhere than at their publishers: publisher, topic, heard."""
+        return self.pairs.filter(pl.col("heard") != pl.col("topic")).select("publisher", "topic", "heard").unique(maintain_order=True)
 
 
 def streams(run: Run, keys: pl.DataFrame) -> Streams:
@@ -40,9 +45,9 @@ def streams(run: Run, keys: pl.DataFrame) -> Streams:
     for stream, number, topic in found.rows():
         publisher = run.instances[number]
         heard_by = list(subscribed.to(publisher, topic))
-        rows += [(stream, number, topic, s.number, _stays(publisher, s), publisher.group != s.group) for s in heard_by]
+        rows += [(stream, number, topic, s.number, heard, _stays(publisher, s), publisher.group != s.group) for s, heard in heard_by]
         count[stream] = len(heard_by)
-        kind[stream] = kinds.setdefault(tuple(s.number for s in heard_by), len(kinds))
+        kind[stream] = kinds.setdefault(tuple(s.number for s, _ in heard_by), len(kinds))
     pairs = pl.DataFrame(
         rows,
         orient="row",
@@ -51,6 +56,7 @@ def streams(run: Run, keys: pl.DataFrame) -> Streams:
             "publisher": pl.UInt32,
             "topic": pl.Categorical,
             "subscriber": pl.UInt32,
+            "heard": pl.Categorical,
             "local": pl.Boolean,
             "cross": pl.Boolean,
         },
@@ -66,13 +72,23 @@ class _Subscriptions:
 
     def __init__(self, run: Run):
         self._subscribers = [i for i in run.instances if i.subscriptions]
+        self._reach = Reach(run)
         self._known: dict[tuple[tuple[str, ...], str], bool] = {}
 
-    def to(self, publisher: Instance, topic: str) -> Iterator[Instance]:
+    def to(self, publisher: Instance, topic: str) -> Iterator[tuple[Instance, str]]:
+        """Who is to receive what a publisher sends to a topic, and under which topic."""
         for subscriber in self._subscribers:
             other = subscriber.message_log != publisher.message_log  # one process may have several names
-            if other and self._covers(subscriber.subscriptions, topic) and _speak_the_same(publisher, subscriber):
-                yield subscriber
+            heard = self._heard(publisher, subscriber, topic) if other else None
+            if heard is not None:
+                yield subscriber, heard
+
+    def _heard(self, publisher: Instance, subscriber: Instance, topic: str) -> str | None:
+        if not publisher.brokers or not subscriber.brokers:  # where one of them is connected is not known: their protocols have to do
+            return topic if self._covers(subscriber.subscriptions, topic) and _speak_the_same(publisher, subscriber) else None
+        reached = self._reach.of(publisher.brokers, topic)
+        names = (name for broker in subscriber.brokers for name in reached.get(broker, ()))
+        return next((name for name in names if self._covers(subscriber.subscriptions, name)), None)
 
     def _covers(self, filters: tuple[str, ...], topic: str) -> bool:
         key = (filters, topic)

@@ -70,7 +70,7 @@ def match(run: Run, events: pl.DataFrame, gaps: Gaps) -> Matching:
     keys = ["publisher", "topic"]
     streams = expected.streams(run, pl.concat([messages.select(keys), never_sent.select(keys)]))
     planned = expected.deliveries(messages, streams)
-    deliveries = arrivals.match(run, events, messages, planned, gaps)
+    deliveries = arrivals.match(run, events, messages, planned, streams.renamed(), gaps)
     return Matching(messages.with_columns(pl.col("id").cast(pl.String)), deliveries, never_sent, streams)
 
 

@@ -35,6 +35,8 @@ class Instance:
     # The node of the broker that it publishes to and of the one that it subscribes at; its own where it has none.
     publish_broker: str
     subscribe_broker: str
+    # Brokers that it is a client of, as node/app, and networks that it broadcasts on; none where the plan does not know.
+    brokers: tuple[str, ...]
     message_log: str
 
 
@@ -146,6 +148,7 @@ class Run:
             subscribe_protocol=subscriber.get("protocol", ""),
             publish_broker=self._broker_node(node["name"], publisher),
             subscribe_broker=self._broker_node(node["name"], subscriber),
+            brokers=tuple(app.get("brokers") or ()),
             message_log=log,
         )
 

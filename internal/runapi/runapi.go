@@ -98,6 +98,22 @@ type PlannedApp struct {
 	Subscriptions []string `json:"subscriptions,omitempty"`
 	// Senders are further names by which the first instance logs what it sends: node/app/flow for the flows of an mgen app.
 	Senders []string `json:"senders,omitempty"`
+	// Brokers that the instances are clients of, as node/app; of several (failover) they are at one at a time. For a protocol without a
+	// broker it is the name of the network that they broadcast on. Null where they have none, or one that may be joined to others
+	// in ways that the plan does not know, as an image of the user's own.
+	Brokers []string `json:"brokers,omitempty"`
+}
+
+// PlannedPassage is a way that messages take from one broker to another: a bridge, a cluster, a gateway or a mediator.
+type PlannedPassage struct {
+	// From and To are brokers, as node/app.
+	From string `json:"from"`
+	To   string `json:"to"`
+	// Filters of the topics that pass, MQTT's; what none of them covers does not. They are of topics without StripPrefix.
+	Filters []string `json:"filters"`
+	// StripPrefix is what topics must begin with; it is taken away. AddPrefix is put before them then.
+	StripPrefix string `json:"stripPrefix,omitempty"`
+	AddPrefix   string `json:"addPrefix,omitempty"`
 }
 
 // PlannedNode is a tactical node and the pod that is it.
@@ -168,6 +184,8 @@ type Plan struct {
 	// Scenario that moves the nodes, as it was when the run was admitted.
 	Scenario *PlannedScenario `json:"scenario,omitempty"`
 	Nodes    []PlannedNode    `json:"nodes"`
+	// Passages between brokers, which decide with subscriptions who is to receive what.
+	Passages []PlannedPassage `json:"passages,omitempty"`
 	// ConfigMaps that apps take files and variables from. Every node has these contents; later changes do not reach it.
 	ConfigMaps []PlannedConfigMap `json:"configMaps,omitempty"`
 	// T0 once it is set.

@@ -19,6 +19,7 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: *e.Spec.DeepCopy(),
 		Waveforms: namedWaveforms(e, waveforms), Phase: v1alpha1.PhaseProvisioning,
 		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)), RerunOf: rerunOf(e),
+		Passages: passages(in, sites),
 	}
 	for i, node := range in.Topology.Nodes {
 		plan.Nodes[i] = plannedNode(e, node, sites[node.Name], pods[node.Name])
@@ -74,6 +75,7 @@ func plannedNode(e *v1alpha1.Experiment, node topology.Node, sites []apps.Site, 
 		planned.Apps = append(planned.Apps, runapi.PlannedApp{
 			Name: site.App.Name, Kind: kind.Name(), Instances: site.Instances,
 			Publishes: r.Publishes, PublishTopics: r.PublishTopics, Subscriptions: r.Subscriptions, Senders: r.Senders,
+			Brokers: brokersOf(site),
 		})
 	}
 	return planned

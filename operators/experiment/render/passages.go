@@ -1,0 +1,127 @@
+package render
+
+import (
+	"strings"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// everything is the filter of all topics.
+const everything = "#"
+
+// place names a broker in the plan.
+func place(node, app string) string { return node + "/" + app }
+
+// brokersOf are the brokers that a site's instances are clients of, or the network that they broadcast on; none where one of them is
+// an image of the user's own, which may be joined to others in ways that nobody here knows.
+func brokersOf(site apps.Site) (brokers []string) {
+	if site.Broadcast != "" {
+		return []string{site.Interface}
+	}
+	if site.Broker.Node == "" {
+		return nil
+	}
+	for _, server := range append([]apps.Server{site.Broker}, site.Failover...) {
+		if server.App.Image != "" {
+			return nil
+		}
+		brokers = append(brokers, place(server.Node, server.App.Name))
+	}
+	return brokers
+}
+
+// passages between an experiment's brokers, in the order of its nodes and their apps.
+func passages(in Input, sites Sites) (all []runapi.PlannedPassage) {
+	for _, node := range in.Topology.Nodes {
+		for _, site := range sites[node.Name] {
+			all = append(all, bridged(in.Topology, node, site)...)
+			all = append(all, clustered(site)...)
+			all = append(all, gatewayed(site)...)
+			all = append(all, mediated(site)...)
+		}
+	}
+	return all
+}
+
+// bridged are the ways over a broker's bridges.
+func bridged(t *topology.Topology, node topology.Node, site apps.Site) (all []runapi.PlannedPassage) {
+	if site.App.Mosquitto == nil {
+		return nil
+	}
+	for _, bridge := range site.App.Mosquitto.Bridges {
+		peer, _ := t.BridgePeer(node, bridge)
+		here, there := place(node.Name, site.App.Name), place(peer.Name, bridge.To[strings.LastIndexByte(bridge.To, '/')+1:])
+		in, out := bridgedTopics(bridge)
+		all = append(all, way(here, there, out)...)
+		all = append(all, way(there, here, in)...)
+	}
+	return all
+}
+
+// bridgedTopics are the filters of what a bridge takes in and gives out.
+func bridgedTopics(bridge v1alpha1.Bridge) (in, out []string) {
+	if len(bridge.Topics) == 0 {
+		return []string{everything}, []string{everything}
+	}
+	for _, topic := range bridge.Topics {
+		if topic.Direction != "out" {
+			in = append(in, topic.Filter)
+		}
+		if topic.Direction != "in" {
+			out = append(out, topic.Filter)
+		}
+	}
+	return in, out
+}
+
+// way that topics of some filters take; none without a filter.
+func way(from, to string, filters []string) []runapi.PlannedPassage {
+	if len(filters) == 0 {
+		return nil
+	}
+	return []runapi.PlannedPassage{{From: from, To: to, Filters: filters}}
+}
+
+// clustered are the ways to the other brokers of a cluster.
+func clustered(site apps.Site) (all []runapi.PlannedPassage) {
+	for _, peer := range site.ClusterPeers {
+		all = append(all, way(place(site.Node, site.App.Name), place(peer, site.App.Name), []string{everything})...)
+	}
+	return all
+}
+
+// gatewayed are the ways between a gateway and its broker.
+func gatewayed(site apps.Site) []runapi.PlannedPassage {
+	if site.App.MQTTSNGateway == nil || len(site.Servers) == 0 {
+		return nil
+	}
+	here, there := place(site.Node, site.App.Name), place(site.Servers[0].Node, site.Servers[0].App.Name)
+	return append(way(here, there, []string{everything}), way(there, here, []string{everything})...)
+}
+
+// mediated are the ways from each leg of a mediator to all others.
+func mediated(site apps.Site) (all []runapi.PlannedPassage) {
+	if site.App.Mediator == nil {
+		return nil
+	}
+	legs := site.App.Mediator.Legs
+	for i, from := range legs {
+		filters := from.Topics
+		if len(filters) == 0 {
+			filters = []string{everything}
+		}
+		for j, to := range legs {
+			if i == j {
+				continue
+			}
+			all = append(all, runapi.PlannedPassage{
+				From: place(site.Servers[i].Node, site.Servers[i].App.Name), To: place(site.Servers[j].Node, site.Servers[j].App.Name),
+				Filters: filters, StripPrefix: from.Prefix, AddPrefix: to.Prefix,
+			})
+		}
+	}
+	return all
+}
