@@ -1,9 +1,29 @@
-// Package rabbitmq renders RabbitMQ.
+// Package rabbitmq renders RabbitMQ: AMQP 0-9-1, STOMP and MQTT on one broker, whose topics are the same.
 package rabbitmq
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
+)
+
+const (
+	// stopGraceSeconds is what the Erlang virtual machine needs to close its queues on a busy host.
+	stopGraceSeconds = 10
+	// memoryBytes at which the broker holds its publishers back, where the app has no limit of memory. RabbitMQ's own default is a part of
+	// the host's memory, which is a different one on every host.
+	memoryBytes = 1 << 30
+	// memoryOfLimit is the part of the app's limit at which it does so: the virtual machine may take more for a moment.
+	memoryOfLimit = 0.6
 )
 
 // Kind renders RabbitMQ.
@@ -14,8 +34,145 @@ func (Kind) Name() string { return "rabbitmq" }
 
 // Render one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
+	script := apps.RunFile("rabbitmq.sh")
 	return apps.Rendering{
-		Image: site.Images.RabbitMQ, StopGraceSeconds: 3,
-		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/bin/false"}}},
+		Image:     site.Images.RabbitMQ,
+		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/bin/sh", script}}},
+		Files: []agentconfig.File{
+			{Path: apps.RunFile("rabbitmq.conf"), Content: Config(site)},
+			{Path: apps.RunFile("enabled_plugins"), Content: "[rabbitmq_mqtt,rabbitmq_stomp,rabbitmq_prometheus].\n"},
+			{Path: script, Content: Script(site)},
+		},
+		StopGraceSeconds: stopGraceSeconds,
+		MetricsPorts:     served(site.MetricsPorts),
 	}
+}
+
+// served is the port of the broker's own statistics, if there is one.
+func served(ports []int) []int {
+	if len(ports) == 0 || ports[0] == 0 {
+		return nil
+	}
+	return ports[:1]
+}
+
+// NodeName of a broker in Erlang's distribution. A broker that is alone needs no name that others can resolve.
+func NodeName(site apps.Site) string {
+	if len(site.ClusterPeers) == 0 {
+		return "rabbit@localhost"
+	}
+	return "rabbit@" + site.Node
+}
+
+// Cookie by which the brokers of an app's cluster know each other.
+func Cookie(site apps.Site) string {
+	sum := sha256.Sum256([]byte("vignette:erlang-cookie:" + strconv.FormatInt(site.Seed, 10) + ":" + site.App.Name))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Config is the broker's rabbitmq.conf (https://www.rabbitmq.com/docs/configure), without what the script adds. Queue and in-flight limits
+// stay as RabbitMQ ships them: they are part of what an experiment measures.
+func Config(site apps.Site) string {
+	var b strings.Builder
+	listeners(&b, site)
+	login(&b, site)
+	fmt.Fprintf(&b, "vm_memory_high_watermark.absolute = %d\n", watermark(site.App))
+	b.WriteString("heartbeat = 60\nlog.console = true\nlog.console.level = info\nlog.file = false\n")
+	if ports := served(site.MetricsPorts); ports != nil {
+		fmt.Fprintf(&b, "prometheus.tcp.port = %d\n", ports[0])
+	} else {
+		b.WriteString("prometheus.tcp.ip = 127.0.0.1\n")
+	}
+	cluster(&b, site)
+	return b.String()
+}
+
+// listeners at the ports that clients are told; with TLS there are no others.
+func listeners(b *strings.Builder, site apps.Site) {
+	secure := site.App.Security != nil && site.App.Security.TLS
+	for _, l := range []struct {
+		prefix   string
+		protocol v1alpha1.Protocol
+	}{{"", v1alpha1.ProtocolAMQP}, {"mqtt.", v1alpha1.ProtocolMQTT}, {"stomp.", v1alpha1.ProtocolSTOMP}} {
+		kind := "tcp"
+		if secure {
+			kind = "ssl"
+			fmt.Fprintf(b, "%slisteners.tcp = none\n", l.prefix)
+		}
+		fmt.Fprintf(b, "%slisteners.%s.default = %d\n", l.prefix, kind, apps.Port(l.protocol, site.App))
+	}
+	if secure {
+		fmt.Fprintf(b, "ssl_options.cacertfile = %[1]s/ca.crt\nssl_options.certfile = %[1]s/tls.crt\nssl_options.keyfile = %[1]s/tls.key\n", agentconfig.SecurityDir)
+		b.WriteString("ssl_options.verify = verify_none\nssl_options.fail_if_no_peer_cert = false\n")
+	}
+}
+
+// login: RabbitMQ's user guest serves those without a name, from any node; with a password there is no such user.
+func login(b *strings.Builder, site apps.Site) {
+	if hasPassword(site) {
+		b.WriteString("mqtt.allow_anonymous = false\n")
+		return
+	}
+	b.WriteString("loopback_users = none\nmqtt.allow_anonymous = true\nmqtt.default_user = guest\nmqtt.default_pass = guest\n")
+	b.WriteString("stomp.default_user = guest\nstomp.default_pass = guest\n")
+}
+
+func hasPassword(site apps.Site) bool { return site.App.Security != nil && site.App.Security.Password }
+
+func watermark(app v1alpha1.App) int64 {
+	if app.Resources != nil {
+		if limit, ok := app.Resources.Limits[corev1.ResourceMemory]; ok {
+			return int64(float64(limit.Value()) * memoryOfLimit)
+		}
+	}
+	return memoryBytes
+}
+
+// cluster names all members, in the order of their names on each of them. Brokers that were apart find together again by themselves
+// (autoheal): the side with fewer clients starts anew. A broker that is alone speaks to nobody but itself.
+func cluster(b *strings.Builder, site apps.Site) {
+	if len(site.ClusterPeers) == 0 {
+		b.WriteString("distribution.listener.interface = 127.0.0.1\n")
+		return
+	}
+	fmt.Fprintf(b, "cluster_name = %s\ncluster_partition_handling = autoheal\ncluster_formation.peer_discovery_backend = classic_config\n", site.App.Name)
+	for i, node := range members(site) {
+		fmt.Fprintf(b, "cluster_formation.classic_config.nodes.%d = rabbit@%s\n", i+1, node)
+	}
+}
+
+// members of the cluster.
+func members(site apps.Site) []string {
+	return slices.Sorted(slices.Values(append([]string{site.Node}, site.ClusterPeers...)))
+}
+
+// Script starts the broker with all its state in the run directory. What is secret goes into files of that directory alone.
+func Script(site apps.Site) string {
+	var b strings.Builder
+	run := agentconfig.RunDir
+	fmt.Fprintf(&b, "set -eu\numask 077\ncd %s\n", run)
+	fmt.Fprintf(&b, "rm -f .erlang.cookie\nprintf %%s %s > .erlang.cookie\ncp rabbitmq.conf started.conf\n", Cookie(site))
+	if hasPassword(site) {
+		fmt.Fprintf(&b, "printf 'default_user = %%s\\ndefault_pass = %%s\\n' \"$(cat %[1]s/username)\" \"$(cat %[1]s/password)\" >> started.conf\n", agentconfig.SecurityDir)
+	}
+	for _, variable := range environment(site, run) {
+		b.WriteString("export " + variable + "\n")
+	}
+	b.WriteString("exec /usr/lib/rabbitmq/bin/rabbitmq-server\n")
+	return b.String()
+}
+
+func environment(site apps.Site, run string) []string {
+	variables := []string{
+		"HOME=" + run, "RABBITMQ_CONF_ENV_FILE=/dev/null", "RABBITMQ_NODENAME=" + NodeName(site),
+		"RABBITMQ_CONFIG_FILE=" + run + "/started.conf", "RABBITMQ_ENABLED_PLUGINS_FILE=" + run + "/enabled_plugins",
+		"RABBITMQ_MNESIA_BASE=" + run + "/mnesia", "RABBITMQ_GENERATED_CONFIG_DIR=" + run + "/generated", "RABBITMQ_LOG_BASE=" + run,
+		"RABBITMQ_LOGS=-", "RABBITMQ_PID_FILE=" + run + "/rabbitmq.pid", "ERL_CRASH_DUMP_BYTES=0",
+		// Without it a shell would stand between the agent's SIGTERM and the broker.
+		"RUNNING_UNDER_SYSTEMD=true",
+	}
+	if len(site.ClusterPeers) == 0 {
+		variables = append(variables, "ERL_EPMD_ADDRESS=127.0.0.1")
+	}
+	return variables
 }
