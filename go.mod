@@ -8,11 +8,13 @@ require (
 	github.com/eclipse/paho.mqtt.golang v1.5.1
 	github.com/flynn/noise v1.1.0
 	github.com/go-logr/logr v1.4.2
+	github.com/go-stomp/stomp/v3 v3.1.3
 	github.com/google/go-cmp v0.7.0
 	github.com/google/nftables v0.3.0
 	github.com/k8snetworkplumbingwg/network-attachment-definition-client v1.7.6
 	github.com/klauspost/compress v1.18.0
 	github.com/prometheus/client_golang v1.23.2
+	github.com/rabbitmq/amqp091-go v1.10.0
 	github.com/spf13/cobra v1.9.1
 	github.com/spf13/pflag v1.0.6
 	github.com/vishvananda/netlink v1.3.1
@@ -29,6 +31,10 @@ require (
 	k8s.io/utils v0.0.0-20250604170112-4c0f3b243397
 	sigs.k8s.io/controller-runtime v0.22.4
 	sigs.k8s.io/yaml v1.6.0
+)
+
+require (
+	github.com/ebitengine/purego v0.11.3 // indirect
 )
 
 require (
