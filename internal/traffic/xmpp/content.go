@@ -1,0 +1,173 @@
+package xmpp
+
+import (
+	"encoding/base64"
+	"encoding/xml"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// payloadNamespace is that of the element that carries a message's content.
+const payloadNamespace = "urn:vignette:payload"
+
+// base64Encoding is the value of the attribute encoding where the content is no text.
+const base64Encoding = "base64"
+
+// MaxBytes of a message's content. With it no stanza is larger than a rendered server takes (c2s_stanza_size_limit).
+const MaxBytes = 8 << 20
+
+// payload is the element <message xmlns="urn:vignette:payload">, whose character data is the content: as it is where it is text, and
+// as base64 (RFC 4648) with encoding="base64" where it is not, or where that is shorter.
+type payload struct {
+	XMLName  xml.Name `xml:"urn:vignette:payload message"`
+	Encoding string   `xml:"encoding,attr,omitempty"`
+	Text     string   `xml:",innerxml"`
+}
+
+// escape is what RFC 6120 asks for in character data. Quotation marks stay: encoding/xml would make five bytes of each.
+var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+func payloadOf(content []byte) payload {
+	if isText(content) {
+		if text := escape.Replace(string(content)); len(text) <= base64.StdEncoding.EncodedLen(len(content)) {
+			return payload{Text: text}
+		}
+	}
+	return payload{Encoding: base64Encoding, Text: base64.StdEncoding.EncodeToString(content)}
+}
+
+// isText tells whether parsers of XML give the content back as it was: they refuse most control characters and make a line feed of
+// a carriage return (XML 1.0, 2.11), which not every server writes as a reference.
+func isText(content []byte) bool {
+	for len(content) > 0 {
+		r, size := utf8.DecodeRune(content)
+		if r == utf8.RuneError && size == 1 || r == '\r' || !inXML(r) {
+			return false
+		}
+		content = content[size:]
+	}
+	return true
+}
+
+// item is what a subscriber reads of a published item.
+type item struct {
+	// found tells that there is a payload; retractions and notifications without payload have none.
+	found   bool
+	content []byte
+	// announced is the node that an item of the node of announcements names.
+	announced string
+}
+
+// UnmarshalXML takes the first element in an item. That of another publisher, in another namespace, is the content as XML.
+func (i *item) UnmarshalXML(d *xml.Decoder, _ xml.StartElement) error {
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch t := token.(type) {
+		case xml.EndElement:
+			return nil
+		case xml.StartElement:
+			content, err := readPayload(d, t)
+			if err != nil {
+				return err
+			}
+			if !i.found {
+				i.found, i.content, i.announced = true, content, announcedBy(t)
+			}
+		}
+	}
+}
+
+func readPayload(d *xml.Decoder, start xml.StartElement) ([]byte, error) {
+	if start.Name != (xml.Name{Space: payloadNamespace, Local: "message"}) {
+		return foreign(d, start)
+	}
+	text, err := characters(d)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range start.Attr {
+		if a.Name == (xml.Name{Local: "encoding"}) && a.Value == base64Encoding {
+			content, err := base64.StdEncoding.DecodeString(string(text))
+			if err != nil {
+				return text, nil // it is a message nonetheless: that of somebody who has an encoding of their own
+			}
+			return content, nil
+		}
+	}
+	return text, nil
+}
+
+// characters of an element whose start was read.
+func characters(d *xml.Decoder) (text []byte, err error) {
+	for depth := 1; depth > 0; {
+		token, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		switch t := token.(type) {
+		case xml.CharData:
+			text = append(text, t...)
+		case xml.StartElement:
+			depth++
+		case xml.EndElement:
+			depth--
+		}
+	}
+	return text, nil
+}
+
+// foreign is an element whose start was read, as XML.
+func foreign(d *xml.Decoder, start xml.StartElement) ([]byte, error) {
+	var b strings.Builder
+	e := xml.NewEncoder(&b)
+	var token xml.Token = start
+	for depth := 0; ; {
+		switch t := token.(type) {
+		case xml.StartElement:
+			depth++
+			t.Attr = withoutNamespaces(t.Attr)
+			token = t
+		case xml.EndElement:
+			depth--
+		}
+		if err := e.EncodeToken(token); err != nil {
+			return nil, fmt.Errorf("payload %s: %w", start.Name.Local, err)
+		}
+		if depth == 0 {
+			break
+		}
+		var err error
+		if token, err = d.Token(); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.Flush(); err != nil {
+		return nil, err
+	}
+	return []byte(b.String()), nil
+}
+
+// withoutNamespaces leaves out the declarations of namespaces, which the encoder makes again from the names.
+func withoutNamespaces(attributes []xml.Attr) (kept []xml.Attr) {
+	for _, a := range attributes {
+		if a.Name.Space != "xmlns" && a.Name != (xml.Name{Local: "xmlns"}) {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+func announcedBy(start xml.StartElement) string {
+	if start.Name == (xml.Name{Space: "urn:vignette:nodes", Local: "node"}) {
+		for _, a := range start.Attr {
+			if a.Name == (xml.Name{Local: "name"}) {
+				return a.Value
+			}
+		}
+	}
+	return ""
+}

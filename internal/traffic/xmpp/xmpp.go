@@ -1,0 +1,215 @@
+// Package xmpp is a client of XMPP publish/subscribe (RFC 6120, XEP-0060) for the traffic generator, on mellium.im/xmpp.
+//
+// A topic is a node of the server's publish/subscribe service. XEP-0060 has no wildcards: a client whose filters have some looks for
+// nodes (XEP-0030) as it connects and every minute, and hears of new ones at once from the publishers of this kind, which
+// announce them. All is sent once and never again (QoS 0): without a connection messages are refused.
+package xmpp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"mellium.im/sasl"
+	"mellium.im/xmpp"
+	"mellium.im/xmpp/jid"
+
+	"vignette.dev/vignette/internal/traffic/mqttwire"
+	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// lookEvery is the time between two looks for new nodes, less up to a fifth. With 24 nodes one takes 2 kB.
+const lookEvery = time.Minute
+
+type client struct {
+	setup     transport.Setup
+	events    transport.Events
+	dialer    *transport.Dialer
+	lookEvery time.Duration
+	stop      context.CancelFunc
+	done      chan struct{}
+
+	mu     sync.Mutex
+	stream *stream // nil without a connection
+}
+
+// Open is a transport.Open.
+func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
+	return open(s, events, lookEvery)
+}
+
+func open(s transport.Setup, events transport.Events, every time.Duration) (*client, error) {
+	if s.LargestBytes > MaxBytes {
+		return nil, fmt.Errorf("messages of %d bytes to topic %s: xmpp takes up to %d", s.LargestBytes, s.LargestTopic, MaxBytes)
+	}
+	for _, filter := range s.Filters() {
+		if err := mqttwire.ValidFilter(filter); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := address(trafficconfig.XMPPAccount, s.ClientID); err != nil {
+		return nil, err
+	}
+	dialer, err := transport.NewDialer(s)
+	if err != nil {
+		return nil, err
+	}
+	random := rand.New(rand.NewPCG(uint64(s.Seed), 0x786d7070))
+	ctx, stop := context.WithCancel(context.Background())
+	c := &client{setup: s, events: events, dialer: dialer, stop: stop, done: make(chan struct{}),
+		lookEvery: time.Duration(float64(every) * (1 - 0.2*random.Float64()))}
+	go c.run(ctx)
+	return c, nil
+}
+
+// address of a client: a resource of the account.
+func address(account, resource string) (jid.JID, error) {
+	a, err := jid.New(account, trafficconfig.XMPPDomain, resource)
+	if err != nil {
+		return a, fmt.Errorf("user name %q, client %q: want what an XMPP address may have: %w", account, resource, err)
+	}
+	return a, nil
+}
+
+// run makes one connection after the other.
+func (c *client) run(ctx context.Context) {
+	defer close(c.done)
+	for ctx.Err() == nil {
+		if err := c.connection(ctx); ctx.Err() == nil {
+			c.events.Connection(false, err.Error())
+		}
+	}
+}
+
+// connection is one from its beginning to its end.
+func (c *client) connection(ctx context.Context) error {
+	s, err := c.connect(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.stream = s
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		c.stream = nil
+		c.mu.Unlock()
+	}()
+	if ctx.Err() != nil { // Close did not see the stream yet
+		s.conn.Close()
+		return ctx.Err()
+	}
+	c.events.Connection(true, c.dialer.Connected())
+	return s.serve()
+}
+
+// connect opens a stream and logs in.
+func (c *client) connect(ctx context.Context) (*stream, error) {
+	conn, broker, err := c.dialer.DialPlain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The library is given no context: the end of one soon after the negotiation could still end a read.
+	late := time.AfterFunc(c.dialer.Patience(), func() { conn.Close() })
+	defer late.Stop()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	watched := &watchedConn{Conn: conn}
+	session, err := c.negotiate(watched, broker)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: %w", broker, err)
+	}
+	return newStream(c, session, watched), nil
+}
+
+// negotiate is RFC 6120, 4 to 7: TLS where the security has certificates, login, the name of the client as resource.
+func (c *client) negotiate(conn *watchedConn, broker string) (*xmpp.Session, error) {
+	security, err := c.dialer.TLS(broker)
+	if err != nil {
+		return nil, err
+	}
+	account, password, err := c.dialer.Login()
+	if err != nil {
+		return nil, err
+	}
+	if account == "" {
+		account, password = trafficconfig.XMPPAccount, trafficconfig.XMPPAccount
+	}
+	self, err := address(account, c.setup.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	// The library logs in on what it takes for secure; without TLS by design, the exchange (SCRAM) does not show the password.
+	state, features := xmpp.Secure, []xmpp.StreamFeature{xmpp.SASL("", password, sasl.ScramSha256, sasl.ScramSha1), xmpp.BindResource()}
+	if security != nil {
+		state, features = 0, append(features, xmpp.StartTLS(security))
+	}
+	session, err := xmpp.NewSession(context.Background(), self.Domain(), self, conn, state, xmpp.NewNegotiator(func(*xmpp.Session, *xmpp.StreamConfig) xmpp.StreamConfig {
+		return xmpp.StreamConfig{Features: features}
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return session, negotiated(session, security != nil)
+}
+
+// negotiated checks that the server did not leave out what the library then leaves out too.
+func negotiated(session *xmpp.Session, secure bool) error {
+	if _, ok := session.Conn().(*tls.Conn); secure && !ok {
+		return errors.New("the server offers no TLS: want STARTTLS")
+	}
+	if session.State()&xmpp.Authn == 0 {
+		return errors.New("the server offers no login: want SASL")
+	}
+	return nil
+}
+
+// Publish writes the message to the socket, or refuses it.
+func (c *client) Publish(topic string, content []byte) error {
+	s := c.current()
+	if s == nil {
+		return transport.ErrNotConnected
+	}
+	return s.publish(topic, content)
+}
+
+func (c *client) current() *stream {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stream
+}
+
+// Close ends the stream: what was published before is read by the server before the end is. Nothing is acknowledged with QoS 0.
+func (c *client) Close(ctx context.Context) {
+	s := c.current()
+	c.stop()
+	if s != nil {
+		s.end()
+		select {
+		case <-ctx.Done():
+		case <-c.done:
+		}
+		s.conn.Close()
+	}
+	<-c.done
+}
+
+// topics that the client knows beforehand that it will publish to.
+func (c *client) topics() (topics []string) {
+	p := c.setup.Publish
+	if p == nil {
+		return nil
+	}
+	if p.Topic != "" {
+		topics = append(topics, p.Topic)
+	}
+	for _, m := range p.Messages {
+		topics = append(topics, m.Topic)
+	}
+	return topics
+}
