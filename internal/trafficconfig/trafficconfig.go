@@ -61,7 +61,7 @@ type Publish struct {
 	Retain bool `json:"retain,omitempty"`
 	// AdaptRate of the publisher; nil for a fixed rate.
 	AdaptRate *AdaptRate `json:"adaptRate,omitempty"`
-	// Payload is geojson, nffi or bytes:N; for PeriodSeconds.
+	// Payload is geojson, nffi, gps, image:N, bytes:N or file:PATH; for PeriodSeconds.
 	Payload string `json:"payload,omitempty"`
 
 	// One of the three says when messages are due, after the start and FirstAfterSeconds.

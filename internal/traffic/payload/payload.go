@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/traffic/payload/bytes"
+	"vignette.dev/vignette/internal/traffic/payload/file"
 	"vignette.dev/vignette/internal/traffic/payload/geojson"
+	"vignette.dev/vignette/internal/traffic/payload/gps"
+	"vignette.dev/vignette/internal/traffic/payload/image"
 	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
 )
@@ -24,22 +27,29 @@ type Maker interface {
 // Sender is whom messages speak of.
 type Sender struct{ Country, Unit, Entity string }
 
-// New makes a Maker of a kind: geojson, nffi or bytes:N. The same seed gives the same content.
+// New makes a Maker of a kind: geojson, nffi, gps, image:N, bytes:N or file:PATH. The same seed gives the same content.
 func New(kind string, s Sender, seed int64) (Maker, error) {
-	size, isBytes := strings.CutPrefix(kind, "bytes:")
+	word, argument, _ := strings.Cut(kind, ":")
 	switch {
 	case kind == "geojson":
 		return geojson.New(s.Country, s.Unit, s.Entity, seed), nil
 	case kind == "nffi":
 		return nffi.New(s.Country, s.Unit, s.Entity, seed), nil
-	case isBytes:
-		n, err := strconv.Atoi(size)
+	case kind == "gps":
+		return gps.New(seed), nil
+	case word == "file" && argument != "":
+		return file.New(argument)
+	case word == "bytes", word == "image":
+		n, err := strconv.Atoi(argument)
 		if err != nil {
-			return nil, fmt.Errorf("payload %q: want bytes:N with a number N", kind)
+			return nil, fmt.Errorf("payload %q: want %s:N with a number N", kind, word)
+		}
+		if word == "image" {
+			return image.New(n, seed)
 		}
 		return bytes.New(s.Entity, n, seed)
 	}
-	return nil, fmt.Errorf("payload %q: want geojson, nffi or bytes:N", kind)
+	return nil, fmt.Errorf("payload %q: want geojson, nffi, gps, image:N, bytes:N or file:PATH", kind)
 }
 
 // Unknown begins the id of a message that has none.
@@ -48,7 +58,7 @@ const Unknown = "unknown:"
 // Parse finds a message's id and, where it says so, when it was made (else zero). A message of a
 // foreign publisher that has no id gets one from its content.
 func Parse(content []byte) (id string, made time.Time) {
-	for _, parse := range []func([]byte) (string, time.Time, bool){geojson.Parse, nffi.Parse, bytes.Parse, military.Parse} {
+	for _, parse := range []func([]byte) (string, time.Time, bool){geojson.Parse, nffi.Parse, gps.Parse, image.Parse, bytes.Parse, military.Parse} {
 		if id, made, ok := parse(content); ok {
 			return id, made
 		}

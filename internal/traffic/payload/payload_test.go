@@ -2,10 +2,14 @@ package payload_test
 
 import (
 	stdbytes "bytes"
+	"compress/flate"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"image/png"
 	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,7 +33,7 @@ func maker(t testing.TB, kind string, s payload.Sender, seed int64) payload.Make
 }
 
 func TestEveryKindComesBackWithItsIdAndTime(t *testing.T) {
-	for _, kind := range []string{"geojson", "nffi", "bytes:32", "bytes:100", "bytes:100000"} {
+	for _, kind := range []string{"geojson", "nffi", "gps", "image:1024", "image:200000", "bytes:32", "bytes:100", "bytes:100000", "file:" + someFile(t)} {
 		m := maker(t, kind, prt, 7)
 		for _, id := range []string{"PRT-S003_1", "PRT-S003_28", "PRT-S003_999999"} {
 			content := m.Append(nil, id, at)
@@ -121,7 +125,7 @@ func TestBytesHaveExactlyTheirSizeAndDoNotRepeat(t *testing.T) {
 }
 
 func TestTheSameSeedGivesTheSameContentAndAnotherDoesNot(t *testing.T) {
-	for _, kind := range []string{"geojson", "nffi", "bytes:100"} {
+	for _, kind := range []string{"geojson", "nffi", "gps", "image:2000", "bytes:100"} {
 		a := maker(t, kind, prt, 7).Append(nil, "PRT-S003_1", at)
 		b := maker(t, kind, prt, 7).Append(nil, "PRT-S003_1", at)
 		c := maker(t, kind, prt, 8).Append(nil, "PRT-S003_1", at)
@@ -132,7 +136,8 @@ func TestTheSameSeedGivesTheSameContentAndAnotherDoesNot(t *testing.T) {
 }
 
 func TestKindsThatMakeNoSenseAreRefusedByName(t *testing.T) {
-	for _, kind := range []string{"", "GeoJSON", "bytes:", "bytes:-1", "bytes:31", "bytes:x", "bytes:999999999"} {
+	for _, kind := range []string{"", "GeoJSON", "bytes:", "bytes:-1", "bytes:31", "bytes:x", "bytes:999999999", "gps:1", "image:", "image:1023", "image:16777217",
+		"file:", "file:/no/such/file"} {
 		if _, err := payload.New(kind, prt, 1); err == nil || !strings.Contains(err.Error(), kind) {
 			t.Errorf("kind %q: %v; want an error that names it", kind, err)
 		}
@@ -143,7 +148,8 @@ func TestKindsThatMakeNoSenseAreRefusedByName(t *testing.T) {
 }
 
 func TestForeignMessagesGetAnIdFromTheirContent(t *testing.T) {
-	for _, content := range []string{"", "21.5", `{"temperature": 3}`, "<NFFIMessage/>", "not an id\nx", "{", "<additionalId>"} {
+	for _, content := range []string{"", "21.5", `{"temperature": 3}`, "<NFFIMessage/>", "not an id\nx", "{", "<additionalId>", `\t:PRT-S003_1,c:1*00\`,
+		"\x89PNG\r\n\x1a\n"} {
 		id, made := payload.Parse([]byte(content))
 		again, _ := payload.Parse([]byte(content))
 		other, _ := payload.Parse([]byte(content + "."))
@@ -153,8 +159,58 @@ func TestForeignMessagesGetAnIdFromTheirContent(t *testing.T) {
 	}
 }
 
+// someFile whose content is a message of another kind.
+func someFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report")
+	if err := os.WriteFile(path, []byte(`{"properties": {"msg_id": "other_1"}}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestAFileFollowsItsLine(t *testing.T) {
+	got := string(maker(t, "file:"+someFile(t), prt, 1).Append([]byte("before "), "PRT-S003_1", at))
+	if want := "before PRT-S003_1 1588759108433\n" + `{"properties": {"msg_id": "other_1"}}` + "\n"; got != want {
+		t.Errorf("content %q; want %q", got, want)
+	}
+}
+
+func TestAPositionRecordIsAsDocumented(t *testing.T) {
+	m := maker(t, "gps", prt, 7)
+	form := regexp.MustCompile(`^\\t:PRT-S003_28,c:1588759108433\*([0-9A-F]{2})\\\$(GPRMC,095828\.433,A,38[0-5]\d\.\d{4},N,009[0-5]\d\.\d{4},W,\d\d\.\d\d,\d{3}\.\d,060520,,,A)\*([0-9A-F]{2})\r\n$`)
+	for range 100 {
+		content := string(m.Append(nil, "PRT-S003_28", at))
+		if !form.MatchString(content) || len(content) > 120 {
+			t.Fatalf("content %q has %d bytes; want up to 120, as %s", content, len(content), form)
+		}
+	}
+}
+
+func TestImagesAreWholeOfExactSizeAndCannotBeCompressed(t *testing.T) {
+	sizes := []int{1024, 1025, 1100, 65535, 66600, 131600}
+	for n := 65500; n < 65800; n += 37 { // where a second block begins
+		sizes = append(sizes, n)
+	}
+	for _, size := range sizes {
+		content := maker(t, fmt.Sprintf("image:%d", size), prt, 7).Append(nil, "PRT-S003_28", at)
+		decoded, err := png.Decode(stdbytes.NewReader(content))
+		if len(content) != size || err != nil {
+			t.Fatalf("image:%d has %d bytes: %v; want a whole image of that size", size, len(content), err)
+		}
+		var packed stdbytes.Buffer
+		w, _ := flate.NewWriter(&packed, flate.DefaultCompression)
+		_, _ = w.Write(content)
+		w.Close()
+		b := decoded.Bounds()
+		if packed.Len() < size*9/10 || b.Dx()*b.Dy() < size*8/10-500 || b.Dx() > 2*b.Dy() || b.Dy() > 2*b.Dx() {
+			t.Errorf("image:%d is %v and %d bytes compressed; want most of its bytes in pixels, and 90 %% of the size", size, b, packed.Len())
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
-	for _, kind := range []string{"geojson", "nffi", "bytes:64"} {
+	for _, kind := range []string{"geojson", "nffi", "gps", "image:1024", "bytes:64"} {
 		f.Add(maker(f, kind, prt, 1).Append(nil, "PRT-S003_1", at))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

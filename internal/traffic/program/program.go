@@ -41,7 +41,8 @@ Both at once over MQTT/UDP:
    "publish": {"topic": "/PRT/PRT-UNIT001/PRT-S003/location", "payload": "geojson", "periodSeconds": 2},
    "subscribe": {"topics": ["#"]}}
 
-Payloads: geojson (a position, about 230 bytes), nffi (a track, 880 to 909 bytes), bytes:N (N from 32).
+Payloads: geojson (a position, about 230 bytes), nffi (a track, 880 to 909 bytes), gps (a record of about 115 bytes), image:N (a PNG image of N
+bytes, from 1024), bytes:N (N from 32), file:PATH (a file behind a line with the id).
 `
 
 // Server is a gateway, broker or mediator that runs with a configuration file until ctx ends.

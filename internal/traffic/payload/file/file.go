@@ -1,0 +1,35 @@
+// Package file makes messages of a file's content: a line of text with the id and the time in milliseconds since the Unix epoch, as
+// payload/bytes has it and reads it, and then the file as it is, the same in every message.
+package file
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// MaxBytes of a file: a ConfigMap holds no more.
+const MaxBytes = 1 << 20
+
+// Maker makes messages of one file.
+type Maker struct{ content []byte }
+
+// New reads the file at path.
+func New(path string) (*Maker, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("payload file:%s: %w", path, err)
+	}
+	if len(content) > MaxBytes {
+		return nil, fmt.Errorf("payload file:%s has %d bytes: want %d at most", path, len(content), MaxBytes)
+	}
+	return &Maker{content}, nil
+}
+
+// Append adds the message with the given id to dst.
+func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
+	dst = append(append(dst, id...), ' ')
+	dst = append(strconv.AppendInt(dst, at.UnixMilli(), 10), '\n')
+	return append(dst, m.content...)
+}
