@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"vignette.dev/vignette/internal/traffic/amqp"
 	"vignette.dev/vignette/internal/traffic/mqtt"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -9,6 +10,7 @@ import (
 
 // Protocols that the traffic generator speaks, a room each. Programs with more than the Go libraries add theirs before Run.
 var Protocols = map[string]transport.Open{
+	trafficconfig.ProtocolAMQP:    amqp.Open,
 	trafficconfig.ProtocolMQTT:    mqtt.Open,
 	trafficconfig.ProtocolMQTTUDP: mqttudp.Open,
 }

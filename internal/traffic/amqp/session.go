@@ -1,0 +1,172 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"vignette.dev/vignette/internal/traffic/transport"
+)
+
+// session is what a client has on one connection: a channel to publish on and one to receive from, as either can hold the other up.
+type session struct {
+	client     *client
+	connection *amqp.Connection
+
+	publishing *amqp.Channel
+	confirmed  chan amqp.Confirmation
+	receiving  *amqp.Channel
+	deliveries <-chan amqp.Delivery
+
+	// failed has the first reason for which the connection is of no use.
+	failed  chan error
+	workers sync.WaitGroup
+}
+
+// begin opens the channels and subscribes.
+func (s *session) begin() error {
+	s.failed = make(chan error, 1)
+	setup := s.client.setup
+	if setup.Publish != nil {
+		if err := s.beginPublishing(setup.PublishQoS() > 0); err != nil {
+			return fmt.Errorf("channel to publish on: %w", err)
+		}
+	}
+	if len(setup.Filters()) > 0 {
+		if err := s.beginReceiving(setup.Filters(), setup.SubscribeQoS() > 0); err != nil {
+			return fmt.Errorf("subscription: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *session) beginPublishing(confirms bool) (err error) {
+	if s.publishing, err = s.connection.Channel(); err != nil {
+		return err
+	}
+	s.watch(s.publishing)
+	if !confirms {
+		return nil
+	}
+	s.confirmed = s.publishing.NotifyPublish(make(chan amqp.Confirmation, prefetch))
+	return s.publishing.Confirm(false)
+}
+
+// beginReceiving binds a queue to each filter. A message comes once, however many filters it matches.
+func (s *session) beginReceiving(filters []string, acknowledges bool) (err error) {
+	if s.receiving, err = s.connection.Channel(); err != nil {
+		return err
+	}
+	s.watch(s.receiving)
+	queue, err := s.queue(acknowledges)
+	if err != nil {
+		return err
+	}
+	for _, filter := range filters {
+		if err := s.receiving.QueueBind(queue, transport.RoutingKey(filter), exchange, false, nil); err != nil {
+			return fmt.Errorf("%s: %w", filter, err)
+		}
+	}
+	// Not exclusive with QoS 1: the client's lost connection may still have its consumer, until the broker sees that it is lost.
+	s.deliveries, err = s.receiving.Consume(queue, s.client.setup.ClientID, !acknowledges, !acknowledges, false, false, nil)
+	return err
+}
+
+// queue with QoS 1 is the client's own and outlives its connections; with QoS 0 it ends with the connection.
+func (s *session) queue(outlives bool) (string, error) {
+	if !outlives {
+		queue, err := s.receiving.QueueDeclare("", false, true, true, false, nil)
+		return queue.Name, err
+	}
+	if err := s.receiving.Qos(prefetch, 0, false); err != nil {
+		return "", err
+	}
+	queue, err := s.receiving.QueueDeclare("amqp-subscription-"+s.client.setup.ClientID, true, false, false, false, nil)
+	return queue.Name, err
+}
+
+// watch lets the session fail with one of its channels.
+func (s *session) watch(channel *amqp.Channel) {
+	closed := channel.NotifyClose(make(chan *amqp.Error, 1))
+	s.workers.Go(func() {
+		if reason := <-closed; reason != nil {
+			s.fail(reason)
+		}
+	})
+}
+
+func (s *session) fail(err error) {
+	select {
+	case s.failed <- err:
+	default:
+	}
+}
+
+// use the connection until ctx or the connection ends.
+func (s *session) use(ctx context.Context) {
+	if s.publishing != nil {
+		s.workers.Go(func() { s.publish(ctx) })
+	}
+	if s.confirmed != nil {
+		s.workers.Go(s.confirm)
+	}
+	if s.deliveries != nil {
+		s.workers.Go(s.receive)
+	}
+}
+
+// wait for all that the session began, once its connection is closed and the context of use has ended.
+func (s *session) wait() { s.workers.Wait() }
+
+// publish writes messages, each numbered as the broker numbers them (delivery tags of confirms, from 1).
+func (s *session) publish(ctx context.Context) {
+	mode := amqp.Transient
+	if s.confirmed != nil {
+		mode = amqp.Persistent
+	}
+	for {
+		m, ok := s.client.outbox.Next(ctx)
+		if !ok {
+			return
+		}
+		// Before the write: where the kernel's buffer is full the wait for it belongs to the delay.
+		at := time.Now()
+		err := s.publishing.PublishWithContext(ctx, exchange, transport.RoutingKey(m.Topic), false, false, amqp.Publishing{DeliveryMode: mode, Body: m.Payload})
+		if err != nil {
+			s.fail(fmt.Errorf("publish: %w", err))
+			return
+		}
+		s.client.events.Sent(at, m.Topic, m.Payload)
+	}
+}
+
+func (s *session) confirm() {
+	for c := range s.confirmed {
+		if c.Ack {
+			s.client.outbox.Acknowledge(c.DeliveryTag)
+		} else {
+			s.client.outbox.Reject(c.DeliveryTag)
+		}
+	}
+}
+
+func (s *session) receive() {
+	acknowledges := s.client.setup.SubscribeQoS() > 0
+	for d := range s.deliveries {
+		at := time.Now()
+		s.client.events.Received(at, transport.Topic(d.RoutingKey), d.Body)
+		if !acknowledges {
+			continue
+		}
+		if err := d.Ack(false); err != nil {
+			s.fail(fmt.Errorf("acknowledgement: %w", err))
+			return
+		}
+	}
+	// The broker ends a subscription when its queue goes.
+	s.fail(errors.New("the broker ended the subscription"))
+}

@@ -1,0 +1,115 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/traffic"
+	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// client of ours, with what happened to it.
+type client struct {
+	transport.Client
+
+	mu       sync.Mutex
+	received map[string]int // how often, by "topic payload"
+	sent     map[string]int
+	states   []string
+}
+
+// open begins a client; what it publishes and subscribes to is in the configuration.
+func open(t *testing.T, config trafficconfig.Config) *client {
+	t.Helper()
+	c := &client{received: map[string]int{}, sent: map[string]int{}}
+	setup := transport.Setup{Config: config, ClientID: strings.ReplaceAll(config.Instance, "/", ":"), Warn: func(text string) { c.note("warning: " + text) }}
+	opened, err := traffic.Protocols[config.Protocol](setup, transport.Events{
+		Sent:       func(_ time.Time, topic string, payload []byte) { c.count(c.sent, topic, payload) },
+		Received:   func(_ time.Time, topic string, payload []byte) { c.count(c.received, topic, payload) },
+		Connection: func(up bool, reason string) { c.note(fmt.Sprintf("up %v: %s", up, reason)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Client = opened
+	t.Cleanup(c.close)
+	return c
+}
+
+// close as the traffic generator does.
+func (c *client) close() {
+	c.mu.Lock()
+	opened := c.Client
+	c.Client = nil
+	c.mu.Unlock()
+	if opened != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		opened.Close(ctx)
+	}
+}
+
+func (c *client) count(counts map[string]int, topic string, payload []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts[topic+" "+string(payload)]++
+}
+
+func (c *client) note(state string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.states = append(c.states, state)
+}
+
+func (c *client) told() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.states)
+}
+
+// heard are messages that came, with how often.
+func (c *client) heard() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.received)
+}
+
+// wrote are messages that went out, with how often.
+func (c *client) wrote() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.sent)
+}
+
+// up waits for the connection.
+func (c *client) up(t *testing.T) *client {
+	t.Helper()
+	if !reached(func() bool {
+		return slices.ContainsFunc(c.told(), func(s string) bool { return strings.HasPrefix(s, "up true") })
+	}) {
+		t.Fatalf("never connected: %v", c.told())
+	}
+	return c
+}
+
+func (b *broker) of(protocol string) string {
+	return b.at(map[string]int{
+		trafficconfig.ProtocolAMQP: b.ports.amqp, trafficconfig.ProtocolMQTT: b.ports.mqtt, trafficconfig.ProtocolSTOMP: b.ports.stomp,
+	}[protocol])
+}
+
+// publisher and subscriber are configurations of a client of a broker.
+func (b *broker) publisher(protocol, name string, qos int) trafficconfig.Config {
+	return trafficconfig.Config{Instance: name, Protocol: protocol, Broker: b.of(protocol), Publish: &trafficconfig.Publish{QoS: qos}, Seed: 1}
+}
+
+func (b *broker) subscriber(protocol, name string, qos int, filters ...string) trafficconfig.Config {
+	return trafficconfig.Config{Instance: name, Protocol: protocol, Broker: b.of(protocol), Subscribe: &trafficconfig.Subscribe{QoS: qos, Topics: filters}, Seed: 1}
+}
