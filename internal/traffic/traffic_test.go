@@ -134,7 +134,9 @@ func (r *runner) stop() {
 }
 
 func (r *runner) connected() {
-	waitFor(r.t, "connected", func() bool { return strings.Contains(r.told.String(), "connected\n") })
+	waitFor(r.t, "connected", func() bool {
+		return strings.HasPrefix(r.told.String(), "connected") || strings.Contains(r.told.String(), "\nconnected")
+	})
 }
 
 func (r *runner) records(status messagelog.Status) []messagelog.Record {
@@ -427,7 +429,7 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 		"topic filter":  udp(func(c *trafficconfig.Config) { c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a/#/b"}} }),
 		"MQTT version":  mqtt(func(c *trafficconfig.Config) { c.Version = "4" }),
 		"host:port":     mqtt(func(c *trafficconfig.Config) { c.Broker = "nor" }),
-		"protocol":      mqtt(func(c *trafficconfig.Config) { c.Protocol = "amqp" }),
+		"protocol":      mqtt(func(c *trafficconfig.Config) { c.Protocol = "smoke signals" }),
 		"periodSeconds": mqtt(func(c *trafficconfig.Config) { c.Publish.PeriodSeconds = 0 }),
 		"several of":    mqtt(func(c *trafficconfig.Config) { c.Publish.Pattern = "0 ON 1 PERIODIC [1 100]" }),
 		"line 1: ON": mqtt(func(c *trafficconfig.Config) {

@@ -3,13 +3,16 @@ package mqtt
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"net"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"vignette.dev/vignette/internal/traffic/mqttwire"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -20,42 +23,40 @@ const protocol311 = 4
 const quiesceMilliseconds = 250
 
 type client311 struct {
-	config Config
+	setup  setup
 	events transport.Events
+	dialer *dialer
 	client paho.Client
 	cancel context.CancelFunc
-	// outstanding are messages of QoS 1 and 2 that are not acknowledged.
-	outstanding atomic.Int64
+	once   exactlyOnce
+	window *window
+	// subscribed: the broker has the subscription in this session.
+	subscribed atomic.Bool
 }
 
-func newClient311(config Config, d *dialer, events transport.Events) *client311 {
-	c := &client311{config: config, events: events}
+func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.cancel = cancel
+	c := &client311{setup: s, events: events, dialer: d, cancel: cancel, window: newWindow()}
+	d.released = c.window.released
 	o := paho.NewClientOptions().
-		AddBroker("tcp://" + config.Broker).
-		SetClientID(config.ClientID).
+		AddBroker("tcp://" + s.Broker). // a name only: the dialer knows where to go
+		SetClientID(s.ClientID).
 		SetProtocolVersion(protocol311).
-		SetCleanSession(!config.keepsSession()).
-		SetKeepAlive(keepAlive).
-		SetPingTimeout(pingTimeout).
-		SetConnectTimeout(connectTimeout + lastBackoff). // the dialer's wait counts
+		SetCredentialsProvider(d.user).
+		SetCleanSession(!s.keepsSession).
+		SetKeepAlive(s.keepAlive).
+		SetPingTimeout(s.keepAlive).
+		SetConnectTimeout(2 * (handshake + d.Patience())). // the dialer's wait counts
 		SetConnectRetry(true).
 		// The dialer waits; the library's own pauses, which know no short ones, are all but off.
 		SetConnectRetryInterval(time.Millisecond).
 		SetMaxReconnectInterval(time.Millisecond).
 		SetAutoReconnect(true).
 		SetOrderMatters(true).
+		SetStore(c.window).
 		SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) { return d.dial(ctx) }).
-		SetDefaultPublishHandler(func(_ paho.Client, m paho.Message) {
-			at := time.Now()
-			events.Received(at, m.Topic(), m.Payload())
-		}).
-		SetOnConnectHandler(func(paho.Client) {
-			d.connected()
-			events.Connection(true, "")
-			go c.subscribe()
-		}).
+		SetDefaultPublishHandler(c.received).
+		SetOnConnectHandler(func(paho.Client) { c.connected() }).
 		SetConnectionLostHandler(func(_ paho.Client, err error) { events.Connection(false, err.Error()) })
 	o.SetConnectionNotificationHandler(func(_ paho.Client, n paho.ConnectionNotification) {
 		if failed, ok := n.(paho.ConnectionNotificationFailed); ok {
@@ -64,61 +65,104 @@ func newClient311(config Config, d *dialer, events transport.Events) *client311 
 	})
 	c.client = paho.NewClient(o)
 	c.client.Connect()
+	if s.publishQoS > 0 {
+		go c.window.run(c.client.IsConnectionOpen, c.publish)
+	}
 	return c
 }
 
-// subscribe asks for the topics; every connection does, as a broker that was restarted knows nothing.
+// connected subscribes wherever the broker does not know of it: one that was restarted, another one, or one with a clean session. A broker
+// that knows would send its retained messages once more.
+func (c *client311) connected() {
+	broker, sessionPresent := c.dialer.connected()
+	c.window.wake()
+	if !sessionPresent {
+		c.subscribed.Store(false)
+	}
+	c.events.Connection(true, broker)
+	if !c.subscribed.Load() {
+		go c.subscribe()
+	}
+}
+
+// subscribe asks for the topics.
 func (c *client311) subscribe() {
-	if len(c.config.Filters) == 0 {
+	if len(c.setup.Filters()) == 0 {
 		return
 	}
 	filters := map[string]byte{}
-	for _, filter := range c.config.Filters {
-		filters[filter] = c.config.SubscribeQoS
+	for _, filter := range c.setup.Filters() {
+		filters[filter] = c.setup.subscribeQoS
 	}
 	// Without a handler per filter each message is handed over once, however many filters match.
 	token := c.client.SubscribeMultiple(filters, nil)
 	token.Wait()
 	if err := token.Error(); err != nil {
-		c.config.Warn(fmt.Sprintf("subscription: %v", err))
+		c.setup.Warn(fmt.Sprintf("subscription: %v", err))
 		return
 	}
+	c.subscribed.Store(true)
 	for filter, granted := range token.(*paho.SubscribeToken).Result() {
 		if granted > 2 {
-			c.config.Warn(fmt.Sprintf("subscription to %s was refused by the broker", filter))
+			c.setup.Warn(fmt.Sprintf("subscription to %s was refused by the broker", filter))
 		}
 	}
 }
 
-func (c *client311) Publish(topic string, payload []byte) error {
-	if c.config.PublishQoS == 0 {
-		if !c.client.IsConnectionOpen() {
-			return transport.ErrNotConnected
-		}
-		token := c.client.Publish(topic, 0, false, payload)
-		select {
-		case <-token.Done():
-			return token.Error()
-		default: // it is with the library's writer
-			return nil
-		}
+func (c *client311) received(_ paho.Client, m paho.Message) {
+	at := time.Now()
+	if m.Qos() == 2 && !c.once.first(m.MessageID(), m.Duplicate(), m.Topic(), m.Payload()) {
+		return
 	}
-	c.outstanding.Add(1)
-	token := c.client.Publish(topic, c.config.PublishQoS, false, payload)
-	go func() {
-		token.Wait()
-		c.outstanding.Add(-1)
-	}()
+	c.events.Received(at, m.Topic(), m.Payload())
+}
+
+func (c *client311) Publish(topic string, payload []byte) error {
+	if c.setup.publishQoS == 0 {
+		return c.dialer.out.put(topic, payload)
+	}
+	if err := mqttwire.ValidPublish(topic, payload); err != nil {
+		return err
+	}
+	c.window.put(topic, payload)
+	return nil
+}
+
+// publish hands a message to the library, which has it in its store from then on.
+func (c *client311) publish(m held) {
+	token := c.client.Publish(m.topic, c.setup.publishQoS, c.setup.retain, m.payload)
 	select {
 	case <-token.Done():
-		return token.Error()
+		if err := token.Error(); err != nil {
+			c.setup.Warn(fmt.Sprintf("a message on topic %s is not sent: %v", m.topic, err))
+		}
 	default:
-		return nil
 	}
 }
 
 func (c *client311) Close(ctx context.Context) {
-	poll(ctx, func() bool { return c.outstanding.Load() == 0 })
+	c.dialer.out.drain(ctx)
+	c.window.drain(ctx)
 	c.client.Disconnect(quiesceMilliseconds)
 	c.cancel()
+}
+
+// exactlyOnce tells messages of QoS 2 that a broker repeats, which the library hands over again: it gives them over when they come, and
+// forgets their packet ids. As ids are used again, and a message that is marked as a repetition may be one that never came, contents are compared.
+type exactlyOnce struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	seen map[uint16]uint64
+}
+
+func (e *exactlyOnce) first(id uint16, repeated bool, topic string, payload []byte) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.seen == nil {
+		e.seen, e.seed = map[uint16]uint64{}, maphash.MakeSeed()
+	}
+	content := maphash.String(e.seed, topic) ^ maphash.Bytes(e.seed, payload)
+	before, known := e.seen[id]
+	e.seen[id] = content
+	return !(repeated && known && before == content)
 }

@@ -17,10 +17,41 @@ type conn struct {
 	net.Conn
 	form mqttwire.Form
 	sent func(at time.Time, topic string, payload []byte)
+	// released is told before a PUBREL is written.
+	released func(id uint16)
+	// closed is told when the connection is closed by either side.
+	closed func(*conn)
 
 	packet  sync.Mutex // held by the library while it writes a packet in parts
 	mu      sync.Mutex
 	partial []byte
+	// head are the first bytes received, of CONNACK: type, length, flags.
+	head []byte
+}
+
+// headBytes of CONNACK tell whether the session is present (3.2.2.2 in both versions): the properties of MQTT 5 come later.
+const headBytes = 3
+
+// Read notes what the broker says of the session, which the library for MQTT 3.1.1 tells of the first connection only.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if missing := headBytes - len(c.head); missing > 0 {
+		c.head = append(c.head, b[:min(n, missing)]...)
+	}
+	return n, err
+}
+
+// sessionPresent tells whether the broker still had the client's session. It is for after the CONNACK.
+func (c *conn) sessionPresent() bool {
+	return len(c.head) == headBytes && c.head[2]&1 == 1
+}
+
+// Close tells that the connection is closed.
+func (c *conn) Close() error {
+	if c.closed != nil {
+		c.closed(c)
+	}
+	return c.Conn.Close()
 }
 
 // Lock and Unlock are what the library for MQTT 5 looks for where it writes a packet in parts.
@@ -58,6 +89,9 @@ func (c *conn) writePacket(packet []byte) error {
 	// Before the write: where the kernel's buffer is full the wait for it belongs to the delay, and on
 	// one host the receiver may be done before the write returns.
 	at := time.Now()
+	if id, ok := mqttwire.Pubrel(packet); ok && c.released != nil {
+		c.released(id)
+	}
 	if _, err := c.Conn.Write(packet); err != nil {
 		return err
 	}

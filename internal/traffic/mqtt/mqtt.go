@@ -1,22 +1,21 @@
 // Package mqtt is a client of MQTT 3.1.1 and 5 for the traffic generator, on the Eclipse Paho libraries.
 //
-// Connections. It reconnects for ever, waiting from 50 ms up to 10 s, and subscribes again every time.
-// With QoS 0 only, sessions are clean. With QoS 1 or 2 on either side the session outlives connections,
-// which is what makes these levels keep their promise over an outage.
+// Connections. It reconnects for ever, waiting from 50 ms up to 10 s, going from one broker to the next, and subscribes again wherever
+// its session is not there any more. Unless it is told otherwise, sessions are clean with QoS 0 only. With QoS 1 or 2 on either side the
+// session outlives connections, which is what makes these levels keep their promise over an outage.
 //
-// Messages while there is no connection: with QoS 0 they are refused and never sent. With QoS 1 and 2
-// the library keeps them and sends them when the connection is back, which is late but is what the level promises.
+// Messages while there is no connection: with QoS 0 they are refused and never sent. With QoS 1 and 2 they wait in memory and are sent
+// when the connection is back, to whichever broker, which is late but is what the level promises.
 package mqtt
 
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"time"
 
 	"vignette.dev/vignette/internal/traffic/mqttwire"
 	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // Versions of MQTT.
@@ -25,34 +24,47 @@ const (
 	Version5   = "5"
 )
 
-// Config of a client.
-type Config struct {
-	// Broker is host:port.
-	Broker string
-	// Version of MQTT; 3.1.1 by default.
-	Version string
-	// ClientID is unique at the broker.
-	ClientID string
-	// PublishQoS of messages sent; SubscribeQoS of those received through Filters.
-	PublishQoS, SubscribeQoS byte
-	Filters                  []string
-	// Seed of the back-off's jitter.
-	Seed int64
-	// Warn tells people what is not as it should be.
-	Warn func(text string)
+const (
+	keepAlive = 60 * time.Second
+	// handshake is what CONNECT and its answer may take once there is a connection.
+	handshake = 60 * time.Second
+)
+
+// setup of a client, with what both versions ask of it.
+type setup struct {
+	transport.Setup
+	publishQoS, subscribeQoS byte
+	retain, keepsSession     bool
+	keepAlive                time.Duration
 }
 
-func (c Config) validate() error {
-	if _, _, err := net.SplitHostPort(c.Broker); err != nil {
-		return fmt.Errorf("broker %q: want host:port", c.Broker)
+func newSetup(s transport.Setup) setup {
+	c := setup{Setup: s, publishQoS: byte(s.PublishQoS()), subscribeQoS: byte(s.SubscribeQoS()), retain: s.Publish != nil && s.Publish.Retain, keepAlive: keepAlive}
+	switch s.Session {
+	case trafficconfig.SessionAuto:
+		c.keepsSession = c.publishQoS > 0 || len(s.Filters()) > 0 && c.subscribeQoS > 0
+	case trafficconfig.SessionPersistent:
+		c.keepsSession = true
 	}
-	if c.PublishQoS > 2 || c.SubscribeQoS > 2 {
-		return fmt.Errorf("QoS %d to publish, %d to subscribe: want 0, 1 or 2", c.PublishQoS, c.SubscribeQoS)
+	return c
+}
+
+func (c setup) validate() error {
+	if c.publishQoS > 2 || c.subscribeQoS > 2 {
+		return fmt.Errorf("QoS %d to publish, %d to subscribe: want 0, 1 or 2", c.publishQoS, c.subscribeQoS)
 	}
 	if c.ClientID == "" {
 		return fmt.Errorf("client id is empty: want a name unique at the broker")
 	}
-	for _, filter := range c.Filters {
+	if c.Session != trafficconfig.SessionAuto && c.Session != trafficconfig.SessionClean && c.Session != trafficconfig.SessionPersistent {
+		return fmt.Errorf("session %q: want %s or %s, or nothing", c.Session, trafficconfig.SessionClean, trafficconfig.SessionPersistent)
+	}
+	if c.LargestTopic != "" {
+		if err := mqttwire.ValidPublish(c.LargestTopic, make([]byte, c.LargestBytes)); err != nil {
+			return err
+		}
+	}
+	for _, filter := range c.Filters() {
 		if err := mqttwire.ValidFilter(filter); err != nil {
 			return err
 		}
@@ -60,33 +72,30 @@ func (c Config) validate() error {
 	return nil
 }
 
-// keepsSession tells whether the session outlives connections.
-func (c Config) keepsSession() bool {
-	return c.PublishQoS > 0 || len(c.Filters) > 0 && c.SubscribeQoS > 0
-}
-
-// Open is a transport.Open.
+// Open is a transport.Open. It begins to connect, in the background and for as long as it takes.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
-	return New(Config{
-		Broker: s.Broker, Version: s.Version, ClientID: s.ClientID, Filters: s.Filters(), Seed: s.Seed, Warn: s.Warn,
-		PublishQoS: byte(s.PublishQoS()), SubscribeQoS: byte(s.SubscribeQoS()),
-	}, events)
-}
-
-// New begins to connect, in the background and for as long as it takes.
-func New(config Config, events transport.Events) (transport.Client, error) {
-	if err := config.validate(); err != nil {
+	c := newSetup(s)
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	dialer := &dialer{broker: config.Broker, form: mqttwire.MQTT311, sent: events.Sent, random: rand.New(rand.NewPCG(uint64(config.Seed), 0x6d717474))}
-	switch config.Version {
-	case "", Version311:
-		return newClient311(config, dialer, events), nil
-	case Version5:
-		dialer.form = mqttwire.MQTT5
-		return newClient5(config, dialer, events)
+	shared, err := transport.NewDialer(s)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("MQTT version %q: want %s or %s", config.Version, Version311, Version5)
+	// The sooner a silent broker is noticed the sooner others are asked, where there are others.
+	c.keepAlive = min(keepAlive, shared.Patience())
+	d := &dialer{Dialer: shared, form: mqttwire.MQTT311, sent: events.Sent}
+	if s.Version == Version5 {
+		d.form = mqttwire.MQTT5
+	}
+	d.out = newOutbox(d.form, c.retain, events.Sent)
+	switch s.Version {
+	case "", Version311:
+		return newClient311(c, d, events), nil
+	case Version5:
+		return newClient5(c, d, events)
+	}
+	return nil, fmt.Errorf("MQTT version %q: want %s or %s", s.Version, Version311, Version5)
 }
 
 // poll waits until ok or the end of ctx.

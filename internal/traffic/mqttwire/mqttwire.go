@@ -14,10 +14,15 @@ import (
 const (
 	// TypePublish is the packet type in the upper half of a packet's first byte.
 	TypePublish = 3
+	typePubrel  = 6
 	// MaxRemaining is the largest length that a variable byte integer can hold.
 	MaxRemaining = 268_435_455
 	maxVarint    = 4
 	maxTopic     = 65535
+	// maxContent leaves room for the topic's length and for the length of properties.
+	maxContent = MaxRemaining - 3
+	// retain is the flag of a PUBLISH packet (3.3.1.3).
+	retain = 1
 )
 
 // ErrShort tells that a packet ends before it should.
@@ -59,22 +64,45 @@ func PacketSize(b []byte) (int, error) {
 type Publish struct {
 	Topic   string
 	Payload []byte
+	// Retain asks the broker to keep the message, or tells that it was kept.
+	Retain bool
 }
 
-// AppendPublish adds a PUBLISH packet of QoS 0: no packet id.
-func AppendPublish(dst []byte, topic string, payload []byte) ([]byte, error) {
+// ValidPublish says what is wrong with a message, if anything.
+func ValidPublish(topic string, payload []byte) error {
 	if err := ValidTopic(topic); err != nil {
+		return err
+	}
+	if n := len(topic) + len(payload); n > maxContent {
+		return fmt.Errorf("topic and payload have %d bytes: want at most %d", n, maxContent)
+	}
+	return nil
+}
+
+// AppendPublish adds a PUBLISH packet of QoS 0: no packet id, no properties.
+func AppendPublish(dst []byte, topic string, payload []byte) ([]byte, error) {
+	if err := ValidPublish(topic, payload); err != nil {
 		return dst, err
 	}
-	remaining := 2 + len(topic) + len(payload)
-	if remaining > MaxRemaining {
-		return dst, fmt.Errorf("topic and payload have %d bytes: want at most %d", remaining-2, MaxRemaining-2)
+	return Append(dst, Publish{Topic: topic, Payload: payload}, UDP), nil
+}
+
+// Append adds a valid message as a PUBLISH packet of QoS 0, with no properties where the form has some.
+func Append(dst []byte, p Publish, form Form) []byte {
+	remaining := 2 + len(p.Topic) + len(p.Payload)
+	if form.Properties {
+		remaining++
 	}
-	dst = append(dst, TypePublish<<4)
-	dst = AppendVarint(dst, remaining)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(len(topic)))
-	dst = append(dst, topic...)
-	return append(dst, payload...), nil
+	first := byte(TypePublish << 4)
+	if p.Retain {
+		first |= retain
+	}
+	dst = AppendVarint(append(dst, first), remaining)
+	dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(p.Topic))), p.Topic...)
+	if form.Properties {
+		dst = append(dst, 0)
+	}
+	return append(dst, p.Payload...)
 }
 
 // Form is how packets of a protocol differ.
@@ -98,6 +126,7 @@ func ParsePublish(b []byte, form Form) (Publish, error) {
 	if len(b) == 0 {
 		return p, ErrShort
 	}
+	p.Retain = b[0]&retain != 0
 	if kind := b[0] >> 4; kind != TypePublish {
 		return p, fmt.Errorf("packet type is %d: want %d, PUBLISH", kind, TypePublish)
 	}
@@ -147,6 +176,14 @@ func skipHeader(rest []byte, form Form, qos byte) ([]byte, error) {
 		rest = rest[size+n:]
 	}
 	return rest, nil
+}
+
+// Pubrel reads the packet id of a PUBREL packet (3.6), if it is one.
+func Pubrel(packet []byte) (id uint16, ok bool) {
+	if len(packet) < 4 || packet[0]>>4 != typePubrel {
+		return 0, false
+	}
+	return binary.BigEndian.Uint16(packet[2:]), true
 }
 
 // ValidTopic says what is wrong with the topic of a message, if anything.
