@@ -1,0 +1,63 @@
+// Package wsn reads and writes the messages of WS-Notification 1.3 (OASIS WS-BaseNotification, WS-BrokeredNotification and WS-Topics 1.3)
+// in SOAP 1.1 and 1.2 with WS-Addressing 1.0, and sends them over HTTP.
+package wsn
+
+// Namespaces.
+const (
+	NSBase          = "http://docs.oasis-open.org/wsn/b-2"
+	NSBrokered      = "http://docs.oasis-open.org/wsn/br-2"
+	NSTopics        = "http://docs.oasis-open.org/wsn/t-1"
+	NSAddressing    = "http://www.w3.org/2005/08/addressing"
+	NSBaseFaults    = "http://docs.oasis-open.org/wsrf/bf-2"
+	NSResource      = "http://docs.oasis-open.org/wsrf/r-2"
+	nsSOAP11        = "http://schemas.xmlsoap.org/soap/envelope/"
+	nsSOAP12        = "http://www.w3.org/2003/05/soap-envelope"
+	nsXML           = "http://www.w3.org/XML/1998/namespace"
+	nsContent       = "https://vignette.dev/wsn"
+	anonymous       = NSAddressing + "/anonymous"
+	interfaces      = "http://docs.oasis-open.org/wsn/bw-2/"
+	brokeredPrefix  = "http://docs.oasis-open.org/wsn/brw-2/"
+	actionFault     = "http://docs.oasis-open.org/wsn/fault"
+	actionSOAPFault = NSAddressing + "/soap/fault"
+)
+
+// Dialects of topic expressions (WS-Topics 1.3, section 8).
+const (
+	DialectSimple   = NSTopics + "/TopicExpression/Simple"
+	DialectConcrete = NSTopics + "/TopicExpression/Concrete"
+	DialectFull     = NSTopics + "/TopicExpression/Full"
+)
+
+// Paths of the services of a broker, which are those of Apache CXF's too.
+const (
+	BrokerPath    = "/wsn/NotificationBroker"
+	PullPointPath = "/wsn/CreatePullPoint"
+)
+
+// Actions of the messages (wsa:Action).
+const (
+	ActionNotify              = interfaces + "NotificationConsumer/Notify"
+	ActionSubscribe           = interfaces + "NotificationProducer/SubscribeRequest"
+	ActionGetCurrentMessage   = interfaces + "NotificationProducer/GetCurrentMessageRequest"
+	ActionRenew               = interfaces + "SubscriptionManager/RenewRequest"
+	ActionUnsubscribe         = interfaces + "SubscriptionManager/UnsubscribeRequest"
+	ActionPause               = interfaces + "PausableSubscriptionManager/PauseSubscriptionRequest"
+	ActionResume              = interfaces + "PausableSubscriptionManager/ResumeSubscriptionRequest"
+	ActionCreatePullPoint     = interfaces + "CreatePullPoint/CreatePullPointRequest"
+	ActionGetMessages         = interfaces + "PullPoint/GetMessagesRequest"
+	ActionDestroyPullPoint    = interfaces + "PullPoint/DestroyPullPointRequest"
+	ActionRegisterPublisher   = brokeredPrefix + "RegisterPublisher/RegisterPublisherRequest"
+	ActionDestroyRegistration = brokeredPrefix + "PublisherRegistrationManager/DestroyRegistrationRequest"
+)
+
+// ResponseAction is the action of the response to a request.
+func ResponseAction(request string) string {
+	const suffix = "Request"
+	if len(request) > len(suffix) && request[len(request)-len(suffix):] == suffix {
+		return request[:len(request)-len(suffix)] + "Response"
+	}
+	return request
+}
+
+// MaxBytes of a message that is read, unless its reader has a limit of its own.
+const MaxBytes = 8 << 20
