@@ -35,6 +35,23 @@ const (
 	SessionPersistent = "Persistent"
 )
 
+// Transports of ZeroMQ.
+const (
+	TransportTCP = "tcp"
+	TransportPGM = "pgm"
+)
+
+// PGM is how ZeroMQ's messages go by multicast: PGM (RFC 3208) in UDP, on Config.Interface. Groups are IPv4 address:port.
+type PGM struct {
+	// Publish is the group that a publisher sends to. No two publishers of a node have the same port: the requests to repeat what was lost,
+	// which come to that port, would reach only one of them.
+	Publish string `json:"publish,omitempty"`
+	// Subscribe is the group that the broker sends to.
+	Subscribe string `json:"subscribe,omitempty"`
+	// RateKilobits per second that a sender may use.
+	RateKilobits int `json:"rateKilobits"`
+}
+
 // Security of the connection to the broker; each part may be empty, for none.
 type Security struct {
 	// CAFile has the certificates, as PEM, that the broker's is checked against; with it the connection is by TLS.
@@ -116,9 +133,11 @@ type Config struct {
 	Session string `json:"session,omitempty"`
 	// Transport of ZeroMQ: tcp or pgm.
 	Transport string `json:"transport,omitempty"`
+	// PGM for that transport.
+	PGM *PGM `json:"pgm,omitempty"`
 	// Broadcast is address:port that brokerless protocols send to, such as 198.18.9.255:1883.
 	Broadcast string `json:"broadcast,omitempty"`
-	// Interface that brokerless protocols are bound to.
+	// Interface that brokerless protocols and PGM are bound to.
 	Interface string `json:"interface,omitempty"`
 
 	Publish   *Publish   `json:"publish,omitempty"`

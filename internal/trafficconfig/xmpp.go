@@ -9,3 +9,6 @@ const (
 	// XMPPAccount is the user name, and password too, where the server has no security. All clients share an account, each is a resource of it.
 	XMPPAccount = "vignette"
 )
+
+// XMPPStanzaBytes is the largest stanza that a server takes: a payload of 16 MiB as base64, and what is around it.
+const XMPPStanzaBytes = 24 << 20

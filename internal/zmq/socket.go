@@ -75,6 +75,8 @@ type Socket struct {
 	address uintptr
 	kind    Type
 	frame   *message
+	// watcher receives the events of its connections; nil where there is no monitor.
+	watcher *Socket
 	// ready is a copy of the descriptor that tells of news, for Wait.
 	ready *os.File
 }
@@ -90,8 +92,13 @@ func (c *Context) Socket(kind Type) (*Socket, error) {
 	return s, nil
 }
 
-// Close closes the socket; what it has to send goes on being sent for its Linger.
+// Close closes the socket and its monitor; what it has to send goes on being sent for its Linger.
 func (s *Socket) Close() {
+	if s.watcher != nil {
+		// First of all: a socket waits for ever to tell a monitor that is gone.
+		s.f.call(s.f.monitor, s.address, 0, 0)
+		s.watcher.Close()
+	}
 	if s.ready != nil {
 		s.ready.Close()
 	}
@@ -282,7 +289,8 @@ func (e Event) String() string {
 	return fmt.Sprintf("event %#x", uint16(e))
 }
 
-// Monitor makes the socket on which the events of this one's connections arrive, for ReceiveEvent. It has to be closed first.
+// Monitor makes the socket on which the events of this one's connections arrive, for ReceiveEvent. They have to be received:
+// the input and output of the context stop once a thousand wait.
 func (s *Socket) Monitor() (*Socket, error) {
 	s.context.mu.Lock()
 	s.context.sockets++
@@ -301,9 +309,11 @@ func (s *Socket) Monitor() (*Socket, error) {
 		return nil, err
 	}
 	if err := errors.Join(m.Set(Linger, 0), m.Connect(name)); err != nil {
+		s.f.call(s.f.monitor, s.address, 0, 0)
 		m.Close()
 		return nil, err
 	}
+	s.watcher = m
 	return m, nil
 }
 

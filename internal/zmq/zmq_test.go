@@ -133,7 +133,6 @@ func TestAMonitorTellsOfConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(monitor.Close)
 	if err := client.Connect("tcp://127.0.0.1:9"); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,15 @@
+// Program traffic-zeromq is the traffic generator with ZeroMQ, which needs the library libzmq, and with ZeroMQ's broker.
+package main
+
+import (
+	"vignette.dev/vignette/internal/traffic"
+	"vignette.dev/vignette/internal/traffic/program"
+	"vignette.dev/vignette/internal/traffic/zeromq"
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/zeromqbroker"
+)
+
+func main() {
+	traffic.Protocols[trafficconfig.ProtocolZeroMQ] = zeromq.Open
+	program.Main(map[string]program.Server{"zeromq-broker": zeromqbroker.Serve})
+}

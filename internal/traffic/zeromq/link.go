@@ -1,0 +1,156 @@
+package zeromq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/zmq"
+)
+
+const (
+	// A queue of 1000 packets of 230 bytes, which is what a link has by default, takes 190 s at 9.8 kbit/s, and answers wait behind it.
+	heartbeatTimeout = 300 * time.Second
+	// queueBytes bounds what waits in the library for a connection.
+	queueBytes   = 16 << 20
+	leastWaiting = 16
+	mostWaiting  = 1000 // libzmq's default
+)
+
+// highWater is how many messages of a size may wait for a connection.
+func highWater(bytes int) int {
+	return min(max(queueBytes/max(bytes, 1), leastWaiting), mostWaiting)
+}
+
+// link is a socket that has one connection.
+type link struct {
+	kind     zmq.Type
+	socket   *zmq.Socket
+	endpoint string
+	// monitor tells of the connection; nil for PGM, which has none.
+	monitor *zmq.Socket
+}
+
+// open a socket and begin to connect it.
+func (c *Client) open(kind zmq.Type, endpoint string) (*link, error) {
+	s, err := c.library.Socket(kind)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{kind: kind, socket: s, endpoint: endpoint}
+	if err := l.begin(c); err != nil {
+		l.close(0)
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *link) begin(c *Client) (err error) {
+	if err := l.socket.SetAll(c.options(l.kind)); err != nil {
+		return err
+	}
+	if l.kind == zmq.SUB {
+		for _, filter := range c.setup.Filters() {
+			if err := l.socket.Subscribe(Prefix(filter)); err != nil {
+				return err
+			}
+		}
+	}
+	if c.setup.Transport != trafficconfig.TransportPGM {
+		if l.monitor, err = l.socket.Monitor(); err != nil {
+			return err
+		}
+	}
+	return l.socket.Connect(l.endpoint)
+}
+
+// options of a client's socket.
+func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
+	options := map[zmq.Option]int{zmq.Linger: 0}
+	if kind == zmq.PUB {
+		options[zmq.SendHighWater], options[zmq.NoDrop] = highWater(c.setup.LargestBytes), 1
+	}
+	if c.setup.Transport == trafficconfig.TransportPGM {
+		PGMOptions(options, c.setup.PGM.RateKilobits)
+		return options
+	}
+	patience, timeout := c.dialer.Patience(), heartbeatTimeout
+	if len(c.setup.Failover) > 0 {
+		timeout = patience // there is somewhere to go to
+	}
+	options[zmq.ReconnectInterval] = -1 // the client connects anew by itself, to the broker whose turn it is
+	options[zmq.ConnectTimeout] = int(patience.Milliseconds())
+	options[zmq.HandshakeInterval] = int(patience.Milliseconds())
+	options[zmq.HeartbeatInterval] = int(patience.Milliseconds())
+	options[zmq.HeartbeatTimeout] = int(timeout.Milliseconds())
+	options[zmq.HeartbeatTTL] = int((patience + timeout).Milliseconds() / 100)
+	return options
+}
+
+// agreed waits until broker and client have shaken hands, which PGM has no need of.
+func (l *link) agreed(ctx context.Context) error {
+	if l.monitor == nil {
+		return nil
+	}
+	return l.events(ctx, func(event zmq.Event) (bool, error) {
+		switch event {
+		case zmq.HandshakeDone:
+			return true, nil
+		case zmq.Connected:
+			return false, nil
+		}
+		return true, fmt.Errorf("%s", event)
+	})
+}
+
+// lost waits until the connection is, which is an error, or until ctx ends.
+func (l *link) lost(ctx context.Context) error {
+	if l.monitor == nil {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return l.events(ctx, func(event zmq.Event) (bool, error) {
+		return true, fmt.Errorf("%s", event)
+	})
+}
+
+// events are given to take until it is done.
+func (l *link) events(ctx context.Context, take func(zmq.Event) (bool, error)) error {
+	for {
+		event, _, err := l.monitor.ReceiveEvent()
+		if zmq.Again(err) {
+			if err = l.monitor.Wait(ctx); err == nil {
+				continue
+			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("no answer from %s", l.endpoint)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if done, err := take(event); done {
+			return err
+		}
+	}
+}
+
+// close the socket, which goes on sending for as long as it lingers.
+func (l *link) close(linger time.Duration) {
+	_ = l.socket.Set(zmq.Linger, int(linger.Milliseconds())) // it has 0 from before
+	l.socket.Close()
+}
+
+// Prefix that all topics have which a filter matches: what it says before its first wildcard.
+func Prefix(filter string) string {
+	if i := strings.IndexAny(filter, "+#"); i >= 0 {
+		if filter[i] == '#' { // a/# matches a too
+			return strings.TrimSuffix(filter[:i], "/")
+		}
+		return filter[:i]
+	}
+	return filter
+}
