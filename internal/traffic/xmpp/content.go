@@ -14,8 +14,8 @@ const payloadNamespace = "urn:vignette:payload"
 // base64Encoding is the value of the attribute encoding where the content is no text.
 const base64Encoding = "base64"
 
-// MaxBytes of a message's content. With it no stanza is larger than a rendered server takes (c2s_stanza_size_limit).
-const MaxBytes = 8 << 20
+// MaxBytes of a message's content. With it no stanza is larger than trafficconfig.XMPPStanzaBytes.
+const MaxBytes = 16 << 20
 
 // payload is the element <message xmlns="urn:vignette:payload">, whose character data is the content: as it is where it is text, and
 // as base64 (RFC 4648) with encoding="base64" where it is not, or where that is shorter.

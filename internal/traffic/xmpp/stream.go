@@ -93,8 +93,8 @@ func (s *stream) look() {
 
 // keepAlive looks for nodes in a while and, where nothing was heard for long, asks whether the server is still there.
 func (s *stream) keepAlive() {
-	patience := s.client.dialer.Patience()
-	looks := time.NewTicker(s.client.lookEvery)
+	patience := s.client.times.patience
+	looks := time.NewTicker(s.client.times.look)
 	defer looks.Stop()
 	if !s.wildcards {
 		looks.Stop()
@@ -209,17 +209,17 @@ type handler struct{ *stream }
 
 // HandleXMPP is one stanza.
 func (h handler) HandleXMPP(t xmlstream.TokenReadEncoder, start *xml.StartElement) error {
-	d := xml.NewTokenDecoder(t)
+	d := xml.NewTokenDecoder(xmlstream.MultiReader(xmlstream.Token(*start), t))
 	switch start.Name.Local {
 	case "message":
 		var n notification
-		if err := d.DecodeElement(&n, start); err != nil {
+		if err := d.Decode(&n); err != nil {
 			return err
 		}
 		h.notified(n)
 	case "iq":
 		var a answer
-		if err := d.DecodeElement(&a, start); err != nil {
+		if err := d.Decode(&a); err != nil {
 			return err
 		}
 		h.answered(a)

@@ -26,13 +26,16 @@ import (
 // lookEvery is the time between two looks for new nodes, less up to a fifth. With 24 nodes one takes 2 kB.
 const lookEvery = time.Minute
 
+// times of a client: between two looks for nodes, and how long a server may be silent before it is asked whether it is there.
+type times struct{ look, patience time.Duration }
+
 type client struct {
-	setup     transport.Setup
-	events    transport.Events
-	dialer    *transport.Dialer
-	lookEvery time.Duration
-	stop      context.CancelFunc
-	done      chan struct{}
+	setup  transport.Setup
+	events transport.Events
+	dialer *transport.Dialer
+	times  times
+	stop   context.CancelFunc
+	done   chan struct{}
 
 	mu     sync.Mutex
 	stream *stream // nil without a connection
@@ -40,10 +43,10 @@ type client struct {
 
 // Open is a transport.Open.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
-	return open(s, events, lookEvery)
+	return open(s, events, times{look: lookEvery})
 }
 
-func open(s transport.Setup, events transport.Events, every time.Duration) (*client, error) {
+func open(s transport.Setup, events transport.Events, t times) (*client, error) {
 	if s.LargestBytes > MaxBytes {
 		return nil, fmt.Errorf("messages of %d bytes to topic %s: xmpp takes up to %d", s.LargestBytes, s.LargestTopic, MaxBytes)
 	}
@@ -51,6 +54,9 @@ func open(s transport.Setup, events transport.Events, every time.Duration) (*cli
 		if err := mqttwire.ValidFilter(filter); err != nil {
 			return nil, err
 		}
+	}
+	if s.ClientID == "" {
+		return nil, errors.New("client id is empty: want a name unique at the server")
 	}
 	if _, err := address(trafficconfig.XMPPAccount, s.ClientID); err != nil {
 		return nil, err
@@ -60,9 +66,12 @@ func open(s transport.Setup, events transport.Events, every time.Duration) (*cli
 		return nil, err
 	}
 	random := rand.New(rand.NewPCG(uint64(s.Seed), 0x786d7070))
+	t.look = time.Duration(float64(t.look) * (1 - 0.2*random.Float64()))
+	if t.patience == 0 {
+		t.patience = dialer.Patience()
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &client{setup: s, events: events, dialer: dialer, stop: stop, done: make(chan struct{}),
-		lookEvery: time.Duration(float64(every) * (1 - 0.2*random.Float64()))}
+	c := &client{setup: s, events: events, dialer: dialer, times: t, stop: stop, done: make(chan struct{})}
 	go c.run(ctx)
 	return c, nil
 }
@@ -115,7 +124,7 @@ func (c *client) connect(ctx context.Context) (*stream, error) {
 		return nil, err
 	}
 	// The library is given no context: the end of one soon after the negotiation could still end a read.
-	late := time.AfterFunc(c.dialer.Patience(), func() { conn.Close() })
+	late := time.AfterFunc(c.times.patience, func() { conn.Close() })
 	defer late.Stop()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	watched := &watchedConn{Conn: conn}
@@ -153,7 +162,7 @@ func (c *client) negotiate(conn *watchedConn, broker string) (*xmpp.Session, err
 		return xmpp.StreamConfig{Features: features}
 	}))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("login as %s %s: %w", account, map[bool]string{false: "without TLS", true: "with TLS"}[security != nil], err)
 	}
 	return session, negotiated(session, security != nil)
 }

@@ -1,0 +1,5 @@
+set -eu
+umask 077
+mkdir -p /vignette/run/prosody
+prosodyctl --config /vignette/run/prosody.cfg.lua register "vignette" vignette "vignette" > /dev/null
+exec /usr/bin/prosody --config /vignette/run/prosody.cfg.lua -F
