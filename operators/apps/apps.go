@@ -99,7 +99,7 @@ type Site struct {
 	Broker Server
 	// Failover are the brokers that they go on to.
 	Failover []Server
-	// Servers that a gateway or mediator is a client of: its broker, or those of its legs in their order.
+	// Servers that a gateway, mediator or broker is a client of: its broker, or those of its legs or bridges in their order.
 	Servers []Server
 	// ClusterPeers are the host names of the other nodes of the broker's cluster.
 	ClusterPeers []string

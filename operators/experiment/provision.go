@@ -29,7 +29,7 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseProvisioning || s.failure() != nil {
 		return false, nil
 	}
-	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensurePods, r.enlist, r.release, r.ensureEMANE, r.awaitAgents} {
+	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.enlist, r.release, r.ensureEMANE, r.awaitAgents} {
 		if stop, err := step(ctx, s); stop || err != nil {
 			return true, err
 		}

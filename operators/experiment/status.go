@@ -28,6 +28,7 @@ const (
 	ReasonStoppedBeforeStart  = "StoppedBeforeStart"
 	ReasonProvisioningTimeout = "ProvisioningTimeout"
 	ReasonPodRefused          = "PodRefused"
+	ReasonSecretRefused       = "SecretRefused"
 	ReasonImage               = "ImageNotAvailable"
 	ReasonContainer           = "ContainerNotStarted"
 	ReasonUnschedulable       = "Unschedulable"

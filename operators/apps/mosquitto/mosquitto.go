@@ -16,17 +16,59 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "mosquitto" }
 
+// program is where Debian has it.
+const program = "/usr/sbin/mosquitto"
+
 // Render a broker.
 func (Kind) Render(site apps.Site) apps.Rendering {
-	path := apps.RunFile("mosquitto.conf")
-	return apps.Rendering{
-		Image: site.Images.Mosquitto,
-		Instances: []agentconfig.Instance{{
-			Name: site.Instances[0], Command: []string{"/usr/sbin/mosquitto", "-c", path},
-		}},
-		Files:            []agentconfig.File{{Path: path, Content: Config(site)}},
+	config := apps.RunFile("mosquitto.conf")
+	r := apps.Rendering{
+		Image:            site.Images.Mosquitto,
+		Instances:        []agentconfig.Instance{{Name: site.Instances[0], Command: []string{program, "-c", config}}},
+		Files:            []agentconfig.File{{Path: config, Content: Config(site)}},
 		StopGraceSeconds: 2,
 	}
+	if wantsPassword(site) {
+		start := apps.RunFile("start.sh")
+		r.Files = []agentconfig.File{{Path: template(), Content: Config(site)}, {Path: start, Content: startScript}}
+		r.Instances[0].Command = []string{"/bin/sh", start}
+	}
+	return r
+}
+
+// Marks of what only the Secret knows.
+const (
+	userMark     = "@USERNAME@"
+	passwordMark = "@PASSWORD@"
+)
+
+func template() string { return apps.RunFile("mosquitto.conf.in") }
+
+func passwords() string { return apps.RunFile("passwords") }
+
+// startScript makes what has the password in it, from the Secret: the broker's password file, with the password's hash, and the
+// configuration, where bridges log in. What an earlier start left is written over.
+var startScript = `set -eu
+umask 077
+user=$(cat ` + security("username") + `)
+password=$(cat ` + security("password") + `)
+printf '%s:%s\n' "$user" "$password" > ` + passwords() + `
+mosquitto_passwd -U ` + passwords() + `
+sed -e "s/` + userMark + `/$user/" -e "s/` + passwordMark + `/$password/" ` + template() + ` > ` + apps.RunFile("mosquitto.conf") + `
+exec ` + program + ` -c ` + apps.RunFile("mosquitto.conf") + `
+`
+
+func security(file string) string { return agentconfig.SecurityDir + "/" + file }
+
+// wantsPassword tells that the broker checks one, or that a bridge of it logs in with one.
+func wantsPassword(site apps.Site) bool {
+	for _, peer := range site.Servers {
+		if s := peer.App.Security; s != nil && s.Password {
+			return true
+		}
+	}
+	s := site.App.Security
+	return s != nil && s.Password
 }
 
 // Config is the broker's mosquitto.conf, see mosquitto.conf(5). It logs to standard error, as what it
@@ -34,18 +76,37 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 // Mosquitto ships them: they are part of what an experiment measures.
 func Config(site apps.Site) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "listener %d\nallow_anonymous true\npersistence false\nset_tcp_nodelay true\nlog_dest stderr\nlog_timestamp_format %%Y-%%m-%%dT%%H:%%M:%%S\n", apps.BrokerPort)
+	fmt.Fprintf(&b, "listener %d\n", apps.Port(v1alpha1.ProtocolMQTT, site.App))
+	writeSecurity(&b, site.App.Security)
+	b.WriteString("persistence false\nset_tcp_nodelay true\nlog_dest stderr\nlog_timestamp_format %Y-%m-%dT%H:%M:%S\n")
 	for i, bridge := range site.App.Mosquitto.Bridges {
-		writeBridge(&b, site, bridge, site.BridgePeers[i])
+		writeBridge(&b, site, bridge, site.Servers[i])
 	}
 	return b.String()
 }
 
-func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, peer string) {
-	fmt.Fprintf(b, "\nconnection %s-%s-to-%s\naddress %s:%d\n", site.Node, site.App.Name, peer, peer, apps.BrokerPort)
+func writeSecurity(b *strings.Builder, s *v1alpha1.Security) {
+	if s != nil && s.TLS {
+		fmt.Fprintf(b, "certfile %s\nkeyfile %s\n", security("tls.crt"), security("tls.key"))
+	}
+	if s != nil && s.Password {
+		fmt.Fprintf(b, "allow_anonymous false\npassword_file %s\n", passwords())
+		return
+	}
+	b.WriteString("allow_anonymous true\n")
+}
+
+func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, peer apps.Server) {
+	fmt.Fprintf(b, "\nconnection %s-%s-to-%s\naddress %s\n", site.Node, site.App.Name, peer.Node, peer.Address)
 	b.WriteString("bridge_protocol_version mqttv311\ntry_private true\ncleansession true\nnotifications false\nkeepalive_interval 60\n")
 	// Jittered back-off from 1 s to at most 5 s: a bridge must not sit out an experiment after one lost SYN.
 	b.WriteString("restart_timeout 1 5\n")
+	if s := peer.App.Security; s != nil && s.TLS {
+		fmt.Fprintf(b, "bridge_cafile %s\n", security("ca.crt"))
+	}
+	if s := peer.App.Security; s != nil && s.Password {
+		fmt.Fprintf(b, "remote_username %s\nremote_password %s\n", userMark, passwordMark)
+	}
 	topics := bridge.Topics
 	if len(topics) == 0 {
 		topics = []v1alpha1.BridgeTopic{{Filter: "#"}}

@@ -1,38 +1,54 @@
 package mosquitto
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/credentials"
+)
+
+var (
+	tlsOnly      = &v1alpha1.Security{TLS: true}
+	passwordOnly = &v1alpha1.Security{Password: true}
+	both         = &v1alpha1.Security{TLS: true, Password: true}
 )
 
 func sites() map[string]apps.Site {
-	site := func(bridges ...v1alpha1.Bridge) apps.Site {
-		s := apps.Site{App: v1alpha1.App{Name: "broker", Mosquitto: &v1alpha1.Mosquitto{Bridges: bridges}}, Node: "prt", Instances: []string{"prt/broker"}}
-		for _, b := range bridges {
-			node, _, _ := strings.Cut(b.To, "/")
-			s.BridgePeers = append(s.BridgePeers, node)
-		}
-		return s
-	}
 	return map[string]apps.Site{
-		"single":     site(),
-		"everything": site(v1alpha1.Bridge{To: "nor/broker"}),
-		"chosen": site(
+		"single":     site(nil, nil),
+		"everything": site(nil, nil, v1alpha1.Bridge{To: "nor/broker"}),
+		"chosen": site(nil, nil,
 			v1alpha1.Bridge{To: "nor/broker", Topics: []v1alpha1.BridgeTopic{{Filter: "/NOR/#", Direction: "in"}, {Filter: "/PRT/+/+/location", Direction: "out", QoS: 2}}},
 			v1alpha1.Bridge{To: "usa/broker", Topics: []v1alpha1.BridgeTopic{{Filter: "chat/#", Direction: "both", QoS: 1}}}),
+		"tls":                 site(tlsOnly, tlsOnly, v1alpha1.Bridge{To: "nor/broker"}),
+		"password":            site(passwordOnly, nil, v1alpha1.Bridge{To: "nor/broker"}),
+		"secure":              site(both, both, v1alpha1.Bridge{To: "nor/broker"}),
+		"bridge-with-a-login": site(nil, passwordOnly, v1alpha1.Bridge{To: "nor/broker"}),
 	}
+}
+
+// site of a broker in Portugal with bridges to others, all of which have one security.
+func site(own, peers *v1alpha1.Security, bridges ...v1alpha1.Bridge) apps.Site {
+	s := apps.Site{App: v1alpha1.App{Name: "broker", Mosquitto: &v1alpha1.Mosquitto{Bridges: bridges}, Security: own}, Node: "prt", Instances: []string{"prt/broker"}}
+	for _, b := range bridges {
+		node, _, _ := strings.Cut(b.To, "/")
+		peer := v1alpha1.App{Name: "broker", Security: peers}
+		s.Servers = append(s.Servers, apps.Server{Address: fmt.Sprintf("%s:%d", node, apps.Port(v1alpha1.ProtocolMQTT, peer)), Node: node, App: peer})
+	}
+	return s
 }
 
 func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
@@ -43,32 +59,132 @@ func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
 	}
 }
 
-// TestMosquittoTakesTheGoldenFiles runs the real broker on each configuration, moved to loopback and a free port.
-func TestMosquittoTakesTheGoldenFiles(t *testing.T) {
-	program, err := exec.LookPath("mosquitto")
+// broker is a Mosquitto of a site that runs here: its folders are temporary, and it listens on loopback.
+type broker struct {
+	port int
+	// security is the folder of the Secret.
+	security string
+}
+
+// run the real broker as the agent would, in the place of whatever node it is on; peers are the ports of the far ends of its bridges.
+func run(t *testing.T, site apps.Site, credentials map[string][]byte, peers ...int) broker {
+	t.Helper()
+	for _, program := range []string{program, "/usr/bin/mosquitto_passwd"} {
+		if _, err := os.Stat(program); err != nil {
+			t.Skip("mosquitto is not installed (Debian package mosquitto)")
+		}
+	}
+	b, own := broker{port: testport.Free(t), security: t.TempDir()}, t.TempDir()
+	for name, content := range credentials {
+		write(t, filepath.Join(b.security, name), string(content))
+	}
+	var moves []string
+	for i, peer := range site.Servers {
+		moves = append(moves, "address "+peer.Address+"\n", fmt.Sprintf("address 127.0.0.1:%d\n", peers[i]))
+	}
+	// A root, in containers of tests, stays one: Mosquitto would become another user, who cannot read the files.
+	listener := fmt.Sprintf("user root\nlistener %d 127.0.0.1\n", b.port)
+	moves = append(moves, agentconfig.RunDir, own, agentconfig.SecurityDir, b.security, fmt.Sprintf("listener %d\n", apps.Port(v1alpha1.ProtocolMQTT, site.App)), listener)
+	move := strings.NewReplacer(moves...)
+	r := Kind{}.Render(site)
+	for _, file := range r.Files {
+		write(t, move.Replace(file.Path), move.Replace(file.Content))
+	}
+	command := r.Instances[0].Command
+	for i := range command {
+		command[i] = move.Replace(command[i])
+	}
+	output := &syncbuffer.Buffer{}
+	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	c.Stdout, c.Stderr, c.Cancel = output, output, func() error { return c.Process.Signal(os.Interrupt) }
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Wait() }) // the context has ended it
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(output.String(), "running"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("mosquitto does not run:\n%s", output.String())
+		}
+	}
+	return b
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func secrets(t *testing.T) map[string][]byte {
+	t.Helper()
+	files, err := credentials.Make("bft", []string{"prt", "nor"}, nil, time.Now())
 	if err != nil {
-		program = "/usr/sbin/mosquitto"
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(program); err != nil {
-		t.Skip("mosquitto is not installed (Debian package mosquitto)")
-	}
+	return files
+}
+
+func TestMosquittoTakesTheGoldenFiles(t *testing.T) {
 	for name, site := range sites() {
 		t.Run(name, func(t *testing.T) {
-			text := strings.Replace(Config(site), "listener 1883", fmt.Sprintf("listener %d 127.0.0.1", testport.Free(t)), 1)
-			for _, peer := range site.BridgePeers { // nobody listens on port 9 of loopback
-				text = strings.ReplaceAll(text, "address "+peer+":1883", "address 127.0.0.1:9")
-			}
-			path := filepath.Join(t.TempDir(), "mosquitto.conf")
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			output, err := exec.CommandContext(ctx, program, "-c", path).CombinedOutput()
-			if ctx.Err() == nil || !bytes.Contains(output, []byte("running")) {
-				t.Errorf("mosquitto does not run: %v\n%s", err, output)
+			t.Parallel()
+			run(t, site, secrets(t), 9, 9) // nobody listens on port 9 of loopback
+		})
+	}
+}
+
+// client runs mosquitto_pub or mosquitto_sub.
+func (b broker) client(t *testing.T, program string, arguments ...string) (output string, err error) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skip("mosquitto-clients is not installed (Debian package mosquitto-clients)")
+	}
+	arguments = append([]string{"-h", "127.0.0.1", "-p", strconv.Itoa(b.port)}, arguments...)
+	text, err := exec.CommandContext(t.Context(), path, arguments...).CombinedOutput()
+	return string(text), err
+}
+
+func TestOnlyWhoHasThePasswordAndTrustsTheAuthorityIsServed(t *testing.T) {
+	files := secrets(t)
+	b := run(t, site(both, nil), files)
+	ca := []string{"--cafile", filepath.Join(b.security, "ca.crt")}
+	login := []string{"-u", string(files["username"]), "-P", string(files["password"])}
+	others := filepath.Join(t.TempDir(), "ca.crt")
+	write(t, others, string(secrets(t)["ca.crt"]))
+	cases := map[string]struct {
+		arguments []string
+		refused   string
+	}{
+		"with both":                       {slices.Concat(ca, login), ""},
+		"without the password":            {ca, "not authorised"},
+		"with a wrong password":           {slices.Concat(ca, login[:3], []string{"guess"}), "not authorised"},
+		"in clear text":                   {login, "lost"},
+		"by another experiment's word":    {slices.Concat([]string{"--cafile", others}, login), "TLS error"},
+		"with TLS, as somebody else says": {slices.Concat(ca, []string{"-u", "admin"}, login[2:]), "not authorised"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			output, err := b.client(t, "mosquitto_pub", append(c.arguments, "-t", "a", "-m", "b", "-q", "1")...)
+			if (err == nil) != (c.refused == "") || !strings.Contains(output, c.refused) {
+				t.Errorf("mosquitto_pub says %v: %q; want %q", err, output, c.refused)
 			}
 		})
+	}
+}
+
+func TestABridgeBetweenBrokersWithSecurityPassesMessages(t *testing.T) {
+	files := secrets(t)
+	hub := run(t, site(both, nil), files)
+	spoke := run(t, site(both, both, v1alpha1.Bridge{To: "nor/broker"}), files, hub.port)
+	login := []string{"--cafile", filepath.Join(hub.security, "ca.crt"), "-u", string(files["username"]), "-P", string(files["password"])}
+	// Kept at the hub: the spoke gets it whenever its bridge has connected.
+	if output, err := hub.client(t, "mosquitto_pub", append(login, "-t", "IST150/NOR", "-m", "hello", "-r", "-q", "1")...); err != nil {
+		t.Fatal(err, output)
+	}
+	if output, err := spoke.client(t, "mosquitto_sub", append(login, "-t", "IST150/#", "-C", "1", "-W", "10")...); err != nil || output != "hello\n" {
+		t.Errorf("the spoke has %q: %v", output, err)
 	}
 }
 
@@ -77,4 +193,9 @@ func TestTheBrokerRunsOnceAndReadsItsFile(t *testing.T) {
 	if len(r.Instances) != 1 || r.Instances[0].Command[2] != r.Files[0].Path || r.PublishTopics != nil || r.Subscriptions != nil {
 		t.Errorf("rendered %+v", r)
 	}
+}
+
+func TestTheScriptThatKnowsThePasswordIsAsItsGoldenFile(t *testing.T) {
+	r := Kind{}.Render(sites()["secure"])
+	golden.Check(t, "start.sh", r.Files[1].Content)
 }

@@ -72,6 +72,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 		p.Spec.Containers = []corev1.Container{appContainer(in, node, v1alpha1.App{Name: IdleApp}, apps.Rendering{Image: in.Options.AgentImage})}
 		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(IdleApp)...)
 	}
+	addSecurity(p, e, sites)
 	maps.Copy(p.Annotations, podAnnotations(e, node, ports))
 	return p
 }

@@ -145,7 +145,7 @@ func (m *siteMaker) client(site *apps.Site, node topology.Node, app v1alpha1.App
 // server resolves a reference to a broker.
 func (m *siteMaker) server(node topology.Node, protocol v1alpha1.Protocol, to string) apps.Server {
 	broker, _ := m.in.Topology.Broker(node, protocol, to)
-	app, _ := m.in.Topology.BrokerApp(to)
+	app, _ := m.in.Topology.BrokerAppOn(broker, protocol, to)
 	host := broker.Name
 	if host == node.Name {
 		host = "127.0.0.1" // a node without a network has no address of its own but this
@@ -153,7 +153,7 @@ func (m *siteMaker) server(node topology.Node, protocol v1alpha1.Protocol, to st
 	return apps.Server{Address: fmt.Sprintf("%s:%d", host, apps.Port(protocol, app)), Node: broker.Name, App: app}
 }
 
-// servers resolves what gateways and mediators are clients of.
+// servers resolves what gateways, mediators and bridges are clients of.
 func (m *siteMaker) servers(node topology.Node, app v1alpha1.App) (servers []apps.Server) {
 	if g := app.MQTTSNGateway; g != nil {
 		servers = append(servers, m.server(node, v1alpha1.ProtocolMQTT, g.To))
@@ -161,6 +161,13 @@ func (m *siteMaker) servers(node topology.Node, app v1alpha1.App) (servers []app
 	if app.Mediator != nil {
 		for _, leg := range app.Mediator.Legs {
 			servers = append(servers, m.server(node, leg.Protocol, leg.To))
+		}
+	}
+	if app.Mosquitto != nil {
+		for _, bridge := range app.Mosquitto.Bridges {
+			peer, _ := m.in.Topology.BridgePeer(node, bridge)
+			far, _ := m.in.Topology.BrokerAppOn(peer, v1alpha1.ProtocolMQTT, bridge.To)
+			servers = append(servers, apps.Server{Address: fmt.Sprintf("%s:%d", peer.Name, apps.Port(v1alpha1.ProtocolMQTT, far)), Node: peer.Name, App: far})
 		}
 	}
 	return servers

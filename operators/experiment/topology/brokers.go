@@ -60,6 +60,19 @@ func (t *Topology) BrokerApp(reference string) (v1alpha1.App, bool) {
 	return t.App(reference[strings.LastIndexByte(reference, '/')+1:])
 }
 
+// BrokerAppOn is the app that a reference of a protocol, which may be empty, means on the node that it resolved to.
+func (t *Topology) BrokerAppOn(on Node, protocol v1alpha1.Protocol, reference string) (v1alpha1.App, bool) {
+	if reference != "" {
+		return t.BrokerApp(reference)
+	}
+	for _, name := range on.Apps {
+		if app := t.apps[name]; Serves(app, protocol) && app.Image == "" {
+			return app, true
+		}
+	}
+	return v1alpha1.App{}, false
+}
+
 func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string) ([]Node, error) {
 	node, name, qualified := strings.Cut(reference, "/")
 	if !qualified {
@@ -171,17 +184,38 @@ func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (
 			check(leg.Protocol, leg.To, path.Child("mediator", "legs").Index(i).Child("to"))
 		}
 	}
-	if p := app.Publisher; p != nil {
-		for i, to := range p.Failover {
-			check(p.Protocol, to, path.Child("publisher", "failover").Index(i))
+	failover := func(protocol v1alpha1.Protocol, first string, further []string, path *field.Path) {
+		want := t.securityOf(node, protocol, first)
+		for i, to := range further {
+			at := path.Child("failover").Index(i)
+			check(protocol, to, at)
+			if got := t.securityOf(node, protocol, to); got != want {
+				errs = append(errs, field.Invalid(at, to, fmt.Sprintf("has %s and %s has %s: a client goes to all its brokers in the same way", got, first, want)))
+			}
 		}
+	}
+	if p := app.Publisher; p != nil {
+		failover(p.Protocol, p.To, p.Failover, path.Child("publisher"))
 	}
 	if s := app.Subscriber; s != nil {
-		for i, to := range s.Failover {
-			check(s.Protocol, to, path.Child("subscriber", "failover").Index(i))
-		}
+		failover(s.Protocol, s.To, s.Failover, path.Child("subscriber"))
 	}
 	return errs
+}
+
+// securityOf a broker, in words; that of one that is not there is not asked for.
+func (t *Topology) securityOf(from Node, protocol v1alpha1.Protocol, to string) string {
+	on, _ := t.Broker(from, protocol, to)
+	app, _ := t.BrokerAppOn(on, protocol, to)
+	switch s := app.Security; {
+	case s == nil || !s.TLS && !s.Password:
+		return "no security"
+	case s.TLS && s.Password:
+		return "tls and password"
+	case s.TLS:
+		return "tls"
+	}
+	return "a password"
 }
 
 // BridgePeer resolves the far end of a bridge of a broker on a node; it is never that broker itself.
