@@ -4,6 +4,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/amqp"
 	"vignette.dev/vignette/internal/traffic/mqtt"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
+	"vignette.dev/vignette/internal/traffic/stomp"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -13,4 +14,5 @@ var Protocols = map[string]transport.Open{
 	trafficconfig.ProtocolAMQP:    amqp.Open,
 	trafficconfig.ProtocolMQTT:    mqtt.Open,
 	trafficconfig.ProtocolMQTTUDP: mqttudp.Open,
+	trafficconfig.ProtocolSTOMP:   stomp.Open,
 }

@@ -200,4 +200,3 @@ func startPlain(t *testing.T) *broker {
 	plain.wait(t)
 	return &plain
 }
-

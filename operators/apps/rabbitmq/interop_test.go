@@ -13,7 +13,7 @@ import (
 )
 
 // protocols whose clients of ours are held against the broker, with more than QoS 0.
-var protocols = []string{trafficconfig.ProtocolAMQP}
+var protocols = []string{trafficconfig.ProtocolAMQP, trafficconfig.ProtocolSTOMP}
 
 // TestFiltersChooseAsInMQTT subscribes with wildcards, among them two that match the same message.
 func TestFiltersChooseAsInMQTT(t *testing.T) {
