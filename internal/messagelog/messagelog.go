@@ -6,10 +6,13 @@ package messagelog
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"sync"
+	"time"
 )
 
 // Status is a measuring point in the life of a message.
@@ -24,6 +27,14 @@ const (
 	Processed Status = "processed"
 )
 
+// What happens to the instance itself, not to a message. It came to have a connection to the broker that the id names (host:port), or has it no
+// longer, for the reason that the text says; or the time between two messages is from now on what the id says, such as 4s.
+const (
+	Connected    Status = "connected"
+	Disconnected Status = "disconnected"
+	Period       Status = "period"
+)
+
 // EnvPath is the environment variable that tells an app where to append its message log.
 const EnvPath = "VIGNETTE_MESSAGE_LOG"
 
@@ -35,12 +46,51 @@ type Record struct {
 	Instance string `json:"instance"`
 	// Status is the measuring point.
 	Status Status `json:"status"`
-	// ID maps a received message to the sent one; unique within the experiment.
+	// ID maps a received message to the sent one; unique within the experiment. What happens to the instance itself has no message: see the status.
 	ID string `json:"id"`
 	// Topic of the message, if the protocol has topics.
 	Topic string `json:"topic,omitempty"`
 	// Bytes of application content.
 	Bytes int `json:"bytes,omitempty"`
+	// Text for people: why.
+	Text string `json:"text,omitempty"`
+}
+
+// OfMessage tells whether an event is a message's, not the instance's own.
+func (s Status) OfMessage() bool {
+	switch s {
+	case Triggered, Sent, Received, Processed:
+		return true
+	}
+	return false
+}
+
+// append adds the record as JSON, like json.Marshal at a fraction of its cost.
+func (r Record) append(dst []byte) []byte {
+	dst = strconv.AppendInt(append(dst, `{"ts":`...), r.TimeNanoseconds, 10)
+	dst = appendString(append(dst, `,"instance":`...), r.Instance)
+	dst = appendString(append(dst, `,"status":`...), string(r.Status))
+	dst = appendString(append(dst, `,"id":`...), r.ID)
+	if r.Topic != "" {
+		dst = appendString(append(dst, `,"topic":`...), r.Topic)
+	}
+	if r.Bytes != 0 {
+		dst = strconv.AppendInt(append(dst, `,"bytes":`...), int64(r.Bytes), 10)
+	}
+	if r.Text != "" {
+		dst = appendString(append(dst, `,"text":`...), r.Text)
+	}
+	return append(dst, '}')
+}
+
+func appendString(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			text, _ := json.Marshal(s) // a string has JSON
+			return append(dst, text...)
+		}
+	}
+	return append(append(append(dst, '"'), s...), '"')
 }
 
 // Validate says what is wrong with a record, if anything.
@@ -53,8 +103,7 @@ func (r Record) Validate() error {
 	case r.ID == "":
 		return fmt.Errorf("id is empty: want the message's identifier")
 	}
-	switch r.Status {
-	case Triggered, Sent, Received, Processed:
+	if r.Status.OfMessage() || r.Status == Connected || r.Status == Disconnected || r.Status == Period {
 		return nil
 	}
 	return fmt.Errorf("status is %q: want triggered, sent, received or processed", r.Status)
@@ -62,14 +111,29 @@ func (r Record) Validate() error {
 
 // Writer appends records; safe for use by several goroutines. What is written together is one write
 // of whole lines, so that a killed process leaves at most one torn line.
+//
+// Records that come fast are gathered for up to 5 ms, as a write to the file each would cost more than all else of a message; a killed process
+// loses these. What comes later than that after the write before is written at once.
 type Writer struct {
-	mu  sync.Mutex
 	out *Backlog
-	buf []byte
+
+	mu   sync.Mutex
+	buf  []byte
+	last time.Time
+	// later writes what was gathered; armed while it is to come.
+	later *time.Timer
+	armed bool
+	// lost is the error of a write that nobody waited for.
+	lost error
 }
 
-// maxWaiting is what a Writer keeps of records while the disk is full: some 10 000 of them.
-const maxWaiting = 1 << 20
+const (
+	// maxWaiting is what a Writer keeps of records while the disk is full: some 10 000 of them.
+	maxWaiting = 1 << 20
+	// gather is how long records that come fast wait for others; maxGathered bounds their bytes.
+	gather      = 5 * time.Millisecond
+	maxGathered = 32 << 10
+)
 
 // NewWriter writes records to out.
 func NewWriter(out io.Writer) *Writer { return &Writer{out: NewBacklog(out, maxWaiting)} }
@@ -88,24 +152,56 @@ func Open() (*Writer, error) {
 	return NewWriter(f), nil
 }
 
-// Write appends records. While the disk is full they wait in memory; the error is that of records that are lost.
+// Write appends records. While the disk is full they wait in memory; the error is that of records that are lost, these or ones before.
 func (w *Writer) Write(records ...Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.buf = w.buf[:0]
 	for _, r := range records {
-		line, err := json.Marshal(r)
-		if err != nil {
-			return err
-		}
-		w.buf = append(append(w.buf, line...), '\n')
+		w.buf = append(r.append(w.buf), '\n')
 	}
-	_, err := w.out.Write(w.buf)
+	if now := time.Now(); now.Sub(w.last) >= gather || len(w.buf) >= maxGathered {
+		w.write(now)
+	} else if !w.armed {
+		w.arm()
+	}
+	err := w.lost
+	w.lost = nil
 	return err
 }
 
+func (w *Writer) arm() {
+	w.armed = true
+	if w.later != nil {
+		w.later.Reset(gather)
+		return
+	}
+	w.later = time.AfterFunc(gather, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.armed = false
+		w.write(time.Now())
+	})
+}
+
+func (w *Writer) write(now time.Time) {
+	if len(w.buf) == 0 {
+		return
+	}
+	if _, err := w.out.Write(w.buf); err != nil {
+		w.lost = err
+	}
+	w.buf, w.last = w.buf[:0], now
+}
+
 // Flush writes what waits, if it can now.
-func (w *Writer) Flush() error { return w.out.Flush() }
+func (w *Writer) Flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.write(time.Now())
+	err := errors.Join(w.lost, w.out.Flush())
+	w.lost = nil
+	return err
+}
 
 // maxLine bounds a line: longer ones are not records.
 const maxLine = 1 << 20

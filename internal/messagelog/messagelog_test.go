@@ -2,8 +2,18 @@ package messagelog
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/quick"
+	"time"
+
+	"vignette.dev/vignette/internal/syncbuffer"
 )
 
 func TestRecordsComeBackAsWritten(t *testing.T) {
@@ -17,6 +27,9 @@ func TestRecordsComeBackAsWritten(t *testing.T) {
 		if err := w.Write(r); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
 	}
 	var got []Record
 	bad, err := Read(&out, func(r Record) { got = append(got, r) })
@@ -41,10 +54,67 @@ func TestRecordsThatComeTogetherAreOneWriteOfWholeLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		time.Sleep(2 * gather)
 	}
 	const want = `{"ts":1,"instance":"a/b","status":"received","id":"x"}` + "\n" + `{"ts":2,"instance":"a/b","status":"processed","id":"x"}` + "\n"
 	if len(out) != 2 || out[0] != want || out[1] != want {
 		t.Errorf("wrote %q; want twice %q", out, want)
+	}
+}
+
+func TestRecordsThatComeFastAreGatheredAndSoonThere(t *testing.T) {
+	out := &syncbuffer.Buffer{}
+	counted := &countingWriter{to: out}
+	w := NewWriter(counted)
+	const records = 5000
+	for i := range records {
+		if err := w.Write(Record{TimeNanoseconds: 1, Instance: "a/b", Status: Sent, ID: strconv.Itoa(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(5 * time.Second); strings.Count(out.String(), "\n") < records && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	if got, writes := strings.Count(out.String(), "\n"), counted.writes.Load(); got != records || writes > records/10 {
+		t.Errorf("%d lines in %d writes without a flush; want %d in few", got, writes, records)
+	}
+}
+
+type countingWriter struct {
+	to     io.Writer
+	writes atomic.Int64
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	c.writes.Add(1)
+	return c.to.Write(p)
+}
+
+func TestALostRecordIsToldOfByTheNextWrite(t *testing.T) {
+	w := NewWriter(refusing{})
+	for range 2 * maxWaiting / 60 {
+		if err := w.Write(Record{TimeNanoseconds: 1, Instance: "a/b", Status: Sent, ID: "some-longer-id_1234567890"}); errors.Is(err, ErrLost) {
+			return
+		}
+	}
+	t.Error("no write told that records are lost")
+}
+
+type refusing struct{}
+
+func (refusing) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestRecordsAreWhatJSONWouldMakeOfThem(t *testing.T) {
+	check := func(ts int64, instance, status, id, topic string, bytes int, text string) bool {
+		r := Record{TimeNanoseconds: ts, Instance: instance, Status: Status(status), ID: id, Topic: topic, Bytes: bytes, Text: text}
+		want, err := json.Marshal(r)
+		return err == nil && string(r.append(nil)) == string(want)
+	}
+	if err := quick.Check(check, nil); err != nil {
+		t.Error(err)
+	}
+	if !check(1, `a"b`, "sent", "<&>", "é/\u2028\\", 7, "\x00\xff") {
+		t.Error("special characters are not what JSON makes of them")
 	}
 }
 

@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,9 @@ type recorder struct {
 	pending map[string]struct{}
 	up      bool
 	told    string
+	// broker that there was a connection to; ended: none matters any more.
+	broker string
+	ended  bool
 }
 
 func newRecorder(instance, entity string, log *messagelog.Writer, m *metrics, warn func(string)) *recorder {
@@ -105,25 +109,48 @@ func (r *recorder) isOwn(id string) bool {
 	return ok
 }
 
-// connection is a transport.Events.Connection. It tells people of changes, not of every attempt.
+// connection is a transport.Events.Connection. It tells people of changes, not of every attempt, and logs when there came to be a connection and
+// when there was none any more.
 func (r *recorder) connection(up bool, reason string) {
+	at := time.Now()
 	r.mu.Lock()
-	changed := up != r.up || reason != r.told
+	changed, turned := up != r.up || reason != r.told, up != r.up
 	r.up, r.told = up, reason
-	r.mu.Unlock()
+	broker, ended := r.broker, r.ended
 	if up {
+		broker = cmp.Or(reason, noBroker)
+		r.broker = broker
+	}
+	r.mu.Unlock()
+	switch {
+	case ended:
+	case up:
 		r.metrics.connected.Set(1)
 		r.metrics.connections.Inc()
-	} else {
+		r.write(messagelog.Record{TimeNanoseconds: at.UnixNano(), Instance: r.instance, Status: messagelog.Connected, ID: broker})
+	case turned:
 		r.metrics.connected.Set(0)
+		r.write(messagelog.Record{TimeNanoseconds: at.UnixNano(), Instance: r.instance, Status: messagelog.Disconnected, ID: broker, Text: reason})
 	}
 	switch {
-	case !changed:
+	case !changed || ended:
+	case up && reason != "":
+		r.warn("connected to " + reason)
 	case up:
 		r.warn("connected")
 	default:
 		r.warn("not connected: " + reason)
 	}
+}
+
+// noBroker is what the log has in the place of a broker for protocols without one.
+const noBroker = "none"
+
+// end tells that what becomes of the connection is of no interest any more: the instance is being ended.
+func (r *recorder) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
 }
 
 func (r *recorder) dropped(messages int) {

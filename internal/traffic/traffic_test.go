@@ -476,3 +476,19 @@ func (c instantClient) Publish(topic string, content []byte) error {
 	return nil
 }
 func (instantClient) Close(context.Context) {}
+
+func TestTheLogSaysWhichBrokerAnInstanceWasConnectedTo(t *testing.T) {
+	t.Parallel()
+	one, two := startBroker(t), startBroker(t)
+	config := publisherOf(one.address(), "PRT-S001", "5", 0)
+	config.Failover = []string{two.address()}
+	r := run(t, config)
+	waitFor(t, "a connection", func() bool { return len(r.records(messagelog.Connected)) == 1 })
+	one.kill()
+	waitFor(t, "another one", func() bool { return len(r.records(messagelog.Connected)) == 2 })
+	r.stop()
+	connected, lost := r.records(messagelog.Connected), r.records(messagelog.Disconnected)
+	if connected[0].ID != one.address() || connected[1].ID != two.address() || len(lost) != 1 || lost[0].ID != one.address() || lost[0].Text == "" {
+		t.Errorf("connected %+v, lost %+v; want the first broker, its loss with a reason, the second, and no loss at the end", connected, lost)
+	}
+}
