@@ -6,6 +6,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/stomp"
 	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/traffic/xmpp"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
@@ -14,5 +15,6 @@ var Protocols = map[string]transport.Open{
 	trafficconfig.ProtocolAMQP:    amqp.Open,
 	trafficconfig.ProtocolMQTT:    mqtt.Open,
 	trafficconfig.ProtocolMQTTUDP: mqttudp.Open,
+	trafficconfig.ProtocolXMPP:    xmpp.Open,
 	trafficconfig.ProtocolSTOMP:   stomp.Open,
 }
