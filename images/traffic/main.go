@@ -1,10 +1,15 @@
 // Program traffic is one instance of the traffic generator. Package internal/traffic says what it measures.
 package main
 
-import "vignette.dev/vignette/internal/traffic/program"
+import (
+	"vignette.dev/vignette/internal/mediator"
+	"vignette.dev/vignette/internal/traffic/program"
+)
 
 // servers are what the program can be beside a client: the word after `traffic`, and what runs with the configuration file until ctx ends.
-var servers = map[string]program.Server{}
+var servers = map[string]program.Server{
+	"mediate": mediator.Serve,
+}
 
 func main() {
 	program.Main(servers)

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"vignette.dev/vignette/internal/mediator"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/traffic/program"
 	"vignette.dev/vignette/internal/traffic/zeromq"
@@ -11,5 +12,5 @@ import (
 
 func main() {
 	traffic.Protocols[trafficconfig.ProtocolZeroMQ] = zeromq.Open
-	program.Main(map[string]program.Server{"zeromq-broker": zeromqbroker.Serve})
+	program.Main(map[string]program.Server{"zeromq-broker": zeromqbroker.Serve, "mediate": mediator.Serve})
 }

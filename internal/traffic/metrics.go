@@ -1,17 +1,6 @@
 package traffic
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
-	"strconv"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // metrics of one instance, for live displays; results come from the message log.
 type metrics struct {
@@ -54,25 +43,4 @@ func newMetrics(instance string) *metrics {
 	m.connected = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_traffic", Name: "connected", Help: "1 with a connection, 0 without.", ConstLabels: label})
 	m.registry.MustRegister(m.connected)
 	return m
-}
-
-// serve offers the metrics until ctx ends; port 0 is none.
-func (m *metrics) serve(ctx context.Context, port int) error {
-	if port == 0 {
-		return nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
-	if err != nil {
-		return fmt.Errorf("metricsPort %d: %w", port, err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() { server.Close() })
-	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			m.logErrors.Inc()
-		}
-	}()
-	return nil
 }

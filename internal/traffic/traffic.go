@@ -40,7 +40,7 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 	if err != nil {
 		return err
 	}
-	if err := m.serve(ctx, config.MetricsPort); err != nil {
+	if err := appinstance.ServeMetrics(ctx, m.registry, config.MetricsPort); err != nil {
 		warn(err.Error() + ": no metrics are served")
 	}
 	client, err := newClient(config, p, r)
@@ -69,6 +69,7 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 
 // shutDown gives messages of QoS 1 and 2 a short time to be sent and acknowledged, and disconnects.
 func shutDown(client transport.Client, r *recorder, published <-chan struct{}, promised bool) {
+	r.end()
 	ending, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	select {

@@ -1,9 +1,15 @@
-// Package mediator renders mediators between protocols.
+// Package mediator renders mediators between protocols: `traffic mediate`.
 package mediator
 
 import (
+	"encoding/json"
+	"fmt"
+
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/apps/traffic"
 )
 
 // Kind renders mediators between protocols.
@@ -14,8 +20,51 @@ func (Kind) Name() string { return "mediator" }
 
 // Render one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
-	return apps.Rendering{
-		Image: site.Images.Traffic, StopGraceSeconds: 3,
-		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/bin/false"}}},
+	config, path := Config(site), apps.RunFile("mediator.json")
+	text, err := json.Marshal(config)
+	if err != nil {
+		panic(fmt.Sprintf("mediator configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
 	}
+	r := apps.Rendering{
+		Image: image(site), StopGraceSeconds: 3,
+		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "mediate", "--config", path}}},
+		Files:     []agentconfig.File{{Path: path, Content: string(text)}},
+	}
+	if config.MetricsPort != 0 {
+		r.MetricsPorts = []int{config.MetricsPort}
+	}
+	return r
+}
+
+// image of the program: ZeroMQ needs a library that is not written in Go.
+func image(site apps.Site) string {
+	for _, leg := range site.App.Mediator.Legs {
+		if leg.Protocol == v1alpha1.ProtocolZeroMQ {
+			return site.Images.ZeroMQ
+		}
+	}
+	return site.Images.Traffic
+}
+
+// Config is the mediator's configuration.
+func Config(site apps.Site) trafficconfig.Mediator {
+	m := trafficconfig.Mediator{
+		Instance: site.Instances[0], Seed: apps.Seed(site.Seed, "instance", site.Instances[0]), MetricsPort: site.MetricsPorts[0],
+	}
+	for i, leg := range site.App.Mediator.Legs {
+		server := site.Servers[i]
+		l := trafficconfig.Leg{
+			Name: fmt.Sprintf("%s@%s/%s", leg.Protocol, server.Node, server.App.Name), Protocol: string(leg.Protocol), Broker: server.Address,
+			Version: traffic.Version(leg.Protocol, "3.1.1"), Security: traffic.Security(server.App),
+			QoS: int(leg.QoS), Topics: leg.Topics, Prefix: leg.Prefix,
+		}
+		if z := server.App.ZeroMQBroker; z != nil {
+			l.Transport = string(z.Transport)
+		}
+		if len(l.Topics) == 0 {
+			l.Topics = []string{"#"}
+		}
+		m.Legs = append(m.Legs, l)
+	}
+	return m
 }

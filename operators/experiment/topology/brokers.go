@@ -140,6 +140,9 @@ func (t *Topology) CheckReferences(spec *v1alpha1.ExperimentSpec) (errs field.Er
 			}
 		}
 	}
+	if len(errs) == 0 {
+		errs = t.checkRings(spec)
+	}
 	return errs
 }
 

@@ -1,0 +1,124 @@
+package mediator
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/traffic"
+	"vignette.dev/vignette/internal/trafficconfig"
+)
+
+// mosquitto starts a real broker, and gives its port.
+func mosquitto(t *testing.T) int {
+	t.Helper()
+	program := "/usr/sbin/mosquitto"
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("needs %s: hack/test-packages installs it", program)
+	}
+	port := testport.Free(t)
+	config := filepath.Join(t.TempDir(), "mosquitto.conf")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "listener %d 127.0.0.1\nallow_anonymous true\n", port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	broker := exec.Command(program, "-c", config)
+	if err := broker.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = broker.Process.Kill()
+		_ = broker.Wait()
+	})
+	eventually(t, "the broker", func() bool {
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	return port
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 500 {
+		if ok() {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("10 s passed without %s", what)
+}
+
+func TestForeignClientsOfTwoRealBrokersHearEachOther(t *testing.T) {
+	if _, err := exec.LookPath("mosquitto_pub"); err != nil {
+		t.Skip("needs mosquitto_pub and mosquitto_sub: hack/test-packages installs them")
+	}
+	ports := []int{mosquitto(t), mosquitto(t)}
+	config := trafficconfig.Mediator{Instance: "hub/mediator"}
+	for i, port := range ports {
+		config.Legs = append(config.Legs, trafficconfig.Leg{Name: fmt.Sprint(port), Protocol: "mqtt", Version: []string{"3.1.1", "5"}[i], QoS: i,
+			Broker: fmt.Sprintf("127.0.0.1:%d", port), Topics: []string{"#"}, Prefix: []string{"", "far/away/"}[i]})
+	}
+	log := &syncbuffer.Buffer{}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(ctx, config, traffic.Protocols, func(text string) { fmt.Fprintln(log, text) })
+	}()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually(t, "two connections", func() bool { return strings.Count(log.String(), ": connected") == 2 })
+	heard := []*syncbuffer.Buffer{{}, {}}
+	for i, port := range ports {
+		sub := exec.Command("mosquitto_sub", "-p", fmt.Sprint(port), "-t", "#", "-v")
+		sub.Stdout = heard[i]
+		if err := sub.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = sub.Process.Kill()
+			_ = sub.Wait()
+		}()
+	}
+	publish := func(port int, topic, content string) {
+		if out, err := exec.Command("mosquitto_pub", "-p", fmt.Sprint(port), "-t", topic, "-m", content).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	// Until both listen, the words are not what is counted.
+	for i, port := range ports {
+		eventually(t, "a subscriber that listens", func() bool {
+			publish(port, "begin", "x")
+			return strings.Contains(heard[i].String(), "begin x")
+		})
+	}
+	publish(ports[0], "/NOR/bft", "from one")
+	publish(ports[1], "far/away/PRT/bft", "from the other")
+	publish(ports[1], "elsewhere", "nobody's business")
+	count := func(i int, line string) int { return strings.Count(heard[i].String(), line+"\n") }
+	eventually(t, "both messages", func() bool { return count(0, "PRT/bft from the other") > 0 && count(1, "far/away//NOR/bft from one") > 0 })
+	time.Sleep(100 * time.Millisecond)
+	for i, lines := range [][]string{{"/NOR/bft from one", "PRT/bft from the other"}, {"far/away//NOR/bft from one", "far/away/PRT/bft from the other"}} {
+		for _, line := range lines {
+			if got := count(i, line); got != 1 {
+				t.Errorf("broker %d gave %q %d times; want once, in\n%s", i, line, got, heard[i])
+			}
+		}
+	}
+	if strings.Contains(heard[0].String(), "elsewhere") {
+		t.Errorf("a message without the prefix went through:\n%s", heard[0])
+	}
+}

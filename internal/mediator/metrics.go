@@ -1,0 +1,82 @@
+package mediator
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Reasons of messages that do not go out on a leg, or come in and go nowhere.
+const (
+	droppedQueueFull = "queueFull"
+	droppedRefused   = "refused"
+	droppedOutside   = "outsidePrefix"
+	droppedInSocket  = "socketBuffer"
+	droppedAtEnd     = "end"
+)
+
+// metrics of a mediator, by leg.
+type metrics struct {
+	registry                                    *prometheus.Registry
+	received, own, published, sent, connections *prometheus.CounterVec
+	dropped                                     *prometheus.CounterVec
+	connected                                   *prometheus.GaugeVec
+	transit                                     *prometheus.HistogramVec
+	instance                                    prometheus.Labels
+}
+
+// legMetrics are one leg's.
+type legMetrics struct {
+	received, own, published, sent, connections prometheus.Counter
+	transit                                     prometheus.Observer
+	connected                                   prometheus.Gauge
+	drops                                       *prometheus.CounterVec
+}
+
+const namespace = "vignette_mediator"
+
+func newMetrics(instance string) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), instance: prometheus.Labels{"instance": instance}}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: m.instance}, append([]string{"leg"}, labels...))
+		m.registry.MustRegister(c)
+		return c
+	}
+	m.received = counter("messages_received_total", "Messages that came in on the leg and were passed to the others.")
+	m.own = counter("messages_own_total", "Messages of the mediator itself that came back on the leg.")
+	m.published = counter("messages_published_total", "Messages handed to the leg's protocol.")
+	m.sent = counter("messages_sent_total", "Messages written to the leg's socket, repetitions included.")
+	m.connections = counter("connections_total", "Connections made.")
+	m.dropped = counter("messages_dropped_total", "Messages that were not passed on: queueFull, refused (by the protocol), end (waiting when the mediator ended) "+
+		"are of messages to the leg; outsidePrefix, socketBuffer of messages from it.", "reason")
+	m.connected = prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "connected", Help: "1 with a connection, 0 without.", ConstLabels: m.instance},
+		[]string{"leg"})
+	m.transit = prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "transit_seconds", ConstLabels: m.instance,
+		Help:    "From when a message came in on some leg to when it was handed to this leg's protocol.",
+		Buckets: []float64{.0001, .0002, .0005, .001, .002, .005, .01, .1, 1, 10, 100}}, []string{"leg"})
+	m.registry.MustRegister(m.connected, m.transit)
+	return m
+}
+
+// leg makes one leg's metrics, all of which are there from the start.
+func (m *metrics) leg(name string, q *queue) *legMetrics {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "queue_messages", Help: "Messages that wait for the leg.",
+		ConstLabels: prometheus.Labels{"instance": m.instance["instance"], "leg": name}}, func() float64 { return float64(q.length()) }))
+	l := &legMetrics{
+		received: m.received.WithLabelValues(name), own: m.own.WithLabelValues(name), published: m.published.WithLabelValues(name),
+		sent: m.sent.WithLabelValues(name), connections: m.connections.WithLabelValues(name), connected: m.connected.WithLabelValues(name),
+		transit: m.transit.WithLabelValues(name), drops: m.dropped.MustCurryWith(prometheus.Labels{"leg": name}),
+	}
+	for _, reason := range []string{droppedQueueFull, droppedRefused, droppedOutside, droppedInSocket, droppedAtEnd} {
+		l.dropped(reason)
+	}
+	return l
+}
+
+func (l *legMetrics) dropped(reason string) prometheus.Counter {
+	return l.drops.WithLabelValues(reason)
+}
+
+func (l *legMetrics) up(up bool) {
+	if up {
+		l.connected.Set(1)
+		return
+	}
+	l.connected.Set(0)
+}

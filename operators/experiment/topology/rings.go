@@ -1,0 +1,91 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// checkRings says which legs of mediators lead to a broker that the mediator reaches in another way already: over another leg, a bridge, a
+// cluster, a gateway, or a broker that translates by itself. Messages would go round for ever, or arrive twice. References must be good.
+func (t *Topology) checkRings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	joined := groups{}
+	for _, app := range spec.Apps {
+		for _, node := range t.Hosts(app.Name) {
+			t.joinBrokers(joined, node, app)
+		}
+	}
+	for i, app := range spec.Apps {
+		if app.Mediator == nil {
+			continue
+		}
+		path := field.NewPath("spec", "apps").Index(i).Child("mediator", "legs")
+		for _, node := range t.Hosts(app.Name) {
+			errs = append(errs, t.joinLegs(joined, node, app, path)...)
+		}
+	}
+	return errs
+}
+
+// joinBrokers that a broker or gateway on a node has ways to.
+func (t *Topology) joinBrokers(joined groups, node Node, app v1alpha1.App) {
+	here := brokerName(node.Name, app.Name)
+	if app.Mosquitto != nil {
+		for _, bridge := range app.Mosquitto.Bridges {
+			if peer, err := t.BridgePeer(node, bridge); err == nil {
+				joined.join(here, brokerName(peer.Name, bridge.To))
+			}
+		}
+	}
+	if g := app.MQTTSNGateway; g != nil {
+		if broker, err := t.Broker(node, v1alpha1.ProtocolMQTT, g.To); err == nil {
+			joined.join(here, brokerName(broker.Name, g.To))
+		}
+	}
+	if app.VerneMQ != nil && app.VerneMQ.Cluster || app.RabbitMQ != nil && app.RabbitMQ.Cluster {
+		for _, peer := range t.Hosts(app.Name) {
+			joined.join(here, brokerName(peer.Name, app.Name))
+		}
+	}
+}
+
+func (t *Topology) joinLegs(joined groups, node Node, app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
+	here := brokerName(node.Name, app.Name)
+	for i, leg := range app.Mediator.Legs {
+		broker, err := t.Broker(node, leg.Protocol, leg.To)
+		if err != nil {
+			continue // has been said
+		}
+		there := brokerName(broker.Name, leg.To)
+		if joined.of(here) == joined.of(there) {
+			errs = append(errs, field.Invalid(path.Index(i).Child("to"), leg.To, fmt.Sprintf("the mediator on node %s gets to %s by another leg already, over a broker "+
+				"that translates by itself, a bridge, a cluster, a gateway or another mediator: messages would go round or arrive twice; leave out one of the legs", node.Name, there)))
+		}
+		joined.join(here, there)
+	}
+	return errs
+}
+
+// brokerName is node/app; the reference may have a node too.
+func brokerName(node, reference string) string {
+	return node + "/" + reference[strings.LastIndexByte(reference, '/')+1:]
+}
+
+// groups of names that are joined, directly or over others: each name's neighbour on the way to its group's own name, which has none.
+type groups map[string]string
+
+func (g groups) of(name string) string {
+	for g[name] != "" {
+		name = g[name]
+	}
+	return name
+}
+
+func (g groups) join(a, b string) {
+	if a, b = g.of(a), g.of(b); a != b {
+		g[a] = b
+	}
+}
