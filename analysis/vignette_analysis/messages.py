@@ -7,21 +7,25 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from . import arrivals, expected, jsonlines
+from . import arrivals, clients, expected, jsonlines
 from .gaps import Gaps
 from .run import Run
 
-_SCHEMA = {"ts": pl.Int64, "instance": pl.String, "status": pl.String, "id": pl.String, "topic": pl.String, "bytes": pl.Int64}
+_SCHEMA = {"ts": pl.Int64, "instance": pl.String, "status": pl.String, "id": pl.String, "topic": pl.String, "bytes": pl.Int64, "text": pl.String}
 STATUSES = ("triggered", "sent", "received", "processed")
 # Ids and topics are numbered by polars: a number takes less than a text, in memory and in joins.
 _EVENT = {"ts": pl.Int64, "number": pl.UInt32, "status": pl.Enum(STATUSES), "id": pl.Categorical, "topic": pl.Categorical, "bytes": pl.Int64}
 
 
 def read_events(run: Run, gaps: Gaps) -> pl.DataFrame:
-    """Read every message log: columns ts, number (of the instance), status, id, topic, bytes."""
-    frames = [pl.DataFrame(schema=_EVENT)]
+    """Read every message log: columns ts, number (of the instance), status, id, topic, bytes. What happened to clients themselves becomes gaps."""
+    frames, own = [pl.DataFrame(schema=_EVENT)], []
     for path in run.files("logs/*/*/messages-*.jsonl"):
-        frames.append(_read_log(run, path, gaps))
+        of_messages, of_client = _read_log(run, path, gaps)
+        frames.append(of_messages)
+        own.append(of_client)
+    if own:
+        clients.examine(run, pl.concat(own), gaps)
     for instance in run.instances:
         missing = not (run.directory / instance.message_log).exists()
         covered = gaps.names(f"log {instance.message_log}") or gaps.names(f"logs of {instance.node}/{instance.app}")
@@ -32,11 +36,11 @@ def read_events(run: Run, gaps: Gaps) -> pl.DataFrame:
     return pl.concat(frames)
 
 
-def _read_log(run: Run, path, gaps: Gaps) -> pl.DataFrame:
+def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
     name = run.relative(path)
     _, node, app, _ = name.split("/")
     raw, bad, torn = jsonlines.read(path, _SCHEMA)
-    valid = (pl.col("ts") > 0) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(STATUSES)
+    valid = (pl.col("ts") > 0) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(STATUSES + clients.STATUSES)
     events = raw.filter(valid.fill_null(False))
     bad += raw.height - events.height
     if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
@@ -48,7 +52,9 @@ def _read_log(run: Run, path, gaps: Gaps) -> pl.DataFrame:
         foreign = sorted(set(events["instance"].unique()) - set(own))
         gaps.add(f"log {name}", f"{events.height - mine.height} records name instances that this app is not: {', '.join(foreign[:5])}", node)
     empty_as_null = pl.when(pl.col("topic") == "").then(None).otherwise(pl.col("topic"))
-    return mine.with_columns(empty_as_null.alias("topic")).select(pl.col(column).cast(kind) for column, kind in _EVENT.items())
+    of_messages = mine.filter(pl.col("status").is_in(STATUSES)).with_columns(empty_as_null.alias("topic"))
+    of_client = mine.filter(pl.col("status").is_in(clients.STATUSES)).select("ts", "instance", "status", "id", "text")
+    return of_messages.select(pl.col(column).cast(kind) for column, kind in _EVENT.items()), of_client
 
 
 @dataclass
