@@ -35,23 +35,6 @@ const (
 	SessionPersistent = "Persistent"
 )
 
-// Transports of ZeroMQ.
-const (
-	TransportTCP = "tcp"
-	TransportPGM = "pgm"
-)
-
-// PGM is how ZeroMQ's messages go by multicast: PGM (RFC 3208) in UDP, on Config.Interface. Groups are IPv4 address:port.
-type PGM struct {
-	// Publish is the group that a publisher sends to. No two publishers of a node have the same port: the requests to repeat what was lost,
-	// which come to that port, would reach only one of them.
-	Publish string `json:"publish,omitempty"`
-	// Subscribe is the group that the broker sends to.
-	Subscribe string `json:"subscribe,omitempty"`
-	// RateKilobits per second that a sender may use.
-	RateKilobits int `json:"rateKilobits"`
-}
-
 // Security of the connection to the broker; each part may be empty, for none.
 type Security struct {
 	// CAFile has the certificates, as PEM, that the broker's is checked against; with it the connection is by TLS.
@@ -76,6 +59,8 @@ type Publish struct {
 	QoS int `json:"qos"`
 	// Retain asks the broker to keep the last message of a topic.
 	Retain bool `json:"retain,omitempty"`
+	// PredefinedTopics of MQTT-SN with their ids, which the gateway has too: for QoS -1, which knows no other topics but names of two characters.
+	PredefinedTopics map[string]uint16 `json:"predefinedTopics,omitempty"`
 	// AdaptRate of the publisher; nil for a fixed rate.
 	AdaptRate *AdaptRate `json:"adaptRate,omitempty"`
 	// Payload is geojson, nffi, gps, image:N, bytes:N or file:PATH; for PeriodSeconds.

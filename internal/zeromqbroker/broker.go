@@ -28,7 +28,7 @@ const (
 
 // Serve is a broker by a configuration file until ctx ends.
 func Serve(ctx context.Context, path string) error {
-	config, err := appinstance.ReadConfig[Config](path)
+	config, err := appinstance.ReadConfig[trafficconfig.ZeroMQBroker](path)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func Serve(ctx context.Context, path string) error {
 }
 
 // run serves until ctx ends.
-func run(ctx context.Context, config Config, m *metrics) error {
+func run(ctx context.Context, config trafficconfig.ZeroMQBroker, m *metrics) error {
 	runtime.LockOSThread() // it waits in the library
 	defer runtime.UnlockOSThread()
 	library, err := zmq.Open()
@@ -62,7 +62,7 @@ type tcp struct {
 	metrics                           *metrics
 }
 
-func runTCP(ctx context.Context, library *zmq.Context, config Config, m *metrics) error {
+func runTCP(ctx context.Context, library *zmq.Context, config trafficconfig.ZeroMQBroker, m *metrics) error {
 	b := tcp{metrics: m}
 	var err error
 	if b.publishers, b.publisherEvents, err = listen(library, zmq.XSUB, config.Address, config.Port, nil); err != nil {

@@ -108,7 +108,7 @@ func serve(t testing.TB, port int) *server {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, Config{Transport: trafficconfig.TransportTCP, Address: "127.0.0.1", Port: port}, s.metrics)
+		ended <- run(ctx, trafficconfig.ZeroMQBroker{Transport: trafficconfig.TransportTCP, Address: "127.0.0.1", Port: port}, s.metrics)
 	}()
 	s.stop = sync.OnceFunc(func() {
 		cancel()

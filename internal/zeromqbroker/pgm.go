@@ -25,7 +25,7 @@ type pgm struct {
 	metrics                 *metrics
 }
 
-func runPGM(ctx context.Context, library *zmq.Context, config PGM, m *metrics) error {
+func runPGM(ctx context.Context, library *zmq.Context, config trafficconfig.BrokerPGM, m *metrics) error {
 	b, err := openPGM(ctx, library, config, m)
 	if err != nil || b == nil {
 		return err
@@ -54,7 +54,7 @@ func runPGM(ctx context.Context, library *zmq.Context, config PGM, m *metrics) e
 }
 
 // openPGM makes the sockets, again and again until that works; nil once ctx has ended.
-func openPGM(ctx context.Context, library *zmq.Context, config PGM, m *metrics) (*pgm, error) {
+func openPGM(ctx context.Context, library *zmq.Context, config trafficconfig.BrokerPGM, m *metrics) (*pgm, error) {
 	for retry := firstRetry; ; retry = min(2*retry, lastRetry) {
 		endpoints, err := endpoints(config)
 		if err == nil {
@@ -70,7 +70,7 @@ func openPGM(ctx context.Context, library *zmq.Context, config PGM, m *metrics) 
 }
 
 // endpoints of the publishers' groups, and last that of the subscribers'.
-func endpoints(config PGM) (all []string, err error) {
+func endpoints(config trafficconfig.BrokerPGM) (all []string, err error) {
 	for _, group := range config.Publishers {
 		publish, _, err := zeromq.PGMEndpoints(config.Interface, trafficconfig.PGM{Publish: group})
 		if err != nil {
@@ -82,7 +82,7 @@ func endpoints(config PGM) (all []string, err error) {
 	return append(all, subscribe), err
 }
 
-func joinGroups(library *zmq.Context, endpoints []string, config PGM, m *metrics) (b *pgm, err error) {
+func joinGroups(library *zmq.Context, endpoints []string, config trafficconfig.BrokerPGM, m *metrics) (b *pgm, err error) {
 	b = &pgm{filters: config.Filters, metrics: m}
 	options := map[zmq.Option]int{zmq.Linger: 0}
 	zeromq.PGMOptions(options, config.RateKilobits)

@@ -81,6 +81,18 @@ type Scripted struct {
 	Names []string
 }
 
+// PGM is how a ZeroMQ client or broker uses multicast on Site.Interface; groups are address:port.
+type PGM struct {
+	// Publishers are the groups that publishing instances send to, in their order; a broker has those of all its publishers.
+	Publishers []string
+	// Subscribers is the group that the broker sends to.
+	Subscribers string
+	// RateKilobits per second that each sender may use.
+	RateKilobits int
+	// Filters of all of a broker's subscribers.
+	Filters []string
+}
+
 // Sender is how a publishing instance calls itself in topics and payloads.
 type Sender struct {
 	Country, Unit, Entity string
@@ -106,6 +118,8 @@ type Site struct {
 	// Broadcast is the broadcast address of the network named Interface, for brokerless protocols.
 	Broadcast string
 	Interface string
+	// PGM of ZeroMQ; nil for other transports and protocols.
+	PGM *PGM
 	// BridgePeers are the host names of the far ends of a broker's bridges, in their order.
 	BridgePeers []string
 	// Senders of a publishing app, one for each instance.

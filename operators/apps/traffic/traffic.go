@@ -38,7 +38,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		}
 	}
 	if s := site.App.Subscriber; s != nil {
-		r.Subscriptions = subscriptions(s)
+		r.Subscriptions = Subscriptions(s)
 	}
 	return r
 }
@@ -79,9 +79,18 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 	if z := site.Broker.App.ZeroMQBroker; z != nil {
 		c.Transport = string(z.Transport)
 	}
+	if site.PGM != nil {
+		c.PGM = &trafficconfig.PGM{RateKilobits: site.PGM.RateKilobits}
+		if site.App.Subscriber != nil {
+			c.PGM.Subscribe = site.PGM.Subscribers
+		}
+		if site.App.Publisher != nil {
+			c.PGM.Publish = site.PGM.Publishers[i]
+		}
+	}
 	if s := site.App.Subscriber; s != nil {
 		c.Protocol, c.Version, c.Session = string(s.Protocol), Version(s.Protocol, s.Version), session(s.Session)
-		c.Subscribe = &trafficconfig.Subscribe{Topics: subscriptions(s), QoS: int(s.QoS)}
+		c.Subscribe = &trafficconfig.Subscribe{Topics: Subscriptions(s), QoS: int(s.QoS)}
 		if s.Sleep != nil {
 			c.Subscribe.SleepSeconds = s.Sleep.Std().Seconds()
 		}
@@ -147,7 +156,8 @@ func Version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
 	return string(v)
 }
 
-func subscriptions(s *v1alpha1.Subscriber) []string {
+// Subscriptions are the filters of a subscriber.
+func Subscriptions(s *v1alpha1.Subscriber) []string {
 	if len(s.Topics) == 0 {
 		return []string{"#"}
 	}

@@ -2,7 +2,12 @@
 package zeromqbroker
 
 import (
+	"encoding/json"
+	"fmt"
+
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
 
@@ -14,8 +19,31 @@ func (Kind) Name() string { return "zeromqbroker" }
 
 // Render one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
+	path := apps.RunFile("zeromq-broker.json")
 	return apps.Rendering{
-		Image: site.Images.ZeroMQ, StopGraceSeconds: 3,
-		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/bin/false"}}},
+		Image: site.Images.ZeroMQ, StopGraceSeconds: 3, MetricsPorts: site.MetricsPorts[:1],
+		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/traffic", "zeromq-broker", "--config", path}}},
+		Files:     []agentconfig.File{{Path: path, Content: encode(Config(site))}},
 	}
+}
+
+// Config of the broker.
+func Config(site apps.Site) trafficconfig.ZeroMQBroker {
+	c := trafficconfig.ZeroMQBroker{Instance: site.Instances[0], Transport: trafficconfig.TransportTCP, MetricsPort: site.MetricsPorts[0]}
+	if site.PGM == nil {
+		c.Address, c.Port = "*", apps.Port(v1alpha1.ProtocolZeroMQ, site.App)
+		return c
+	}
+	c.Transport = trafficconfig.TransportPGM
+	c.PGM = &trafficconfig.BrokerPGM{Interface: site.Interface, Publishers: site.PGM.Publishers, Subscribers: site.PGM.Subscribers,
+		RateKilobits: site.PGM.RateKilobits, Filters: site.PGM.Filters}
+	return c
+}
+
+func encode(config trafficconfig.ZeroMQBroker) string {
+	text, err := json.Marshal(config)
+	if err != nil {
+		panic(fmt.Sprintf("configuration of %s: %v", config.Instance, err)) // plain strings and numbers always encode
+	}
+	return string(text)
 }

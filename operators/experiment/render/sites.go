@@ -102,6 +102,7 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 	}
 	m.instances[app.Name] += len(site.Instances)
 	m.client(&site, node, app)
+	m.pgm(&site, node, app)
 	site.Servers, site.ClusterPeers = m.servers(node, app), m.clusterPeers(node, app)
 	if app.Publisher != nil {
 		site.Senders = m.senders(app.Publisher.Country, node.Group, len(site.Instances))

@@ -248,7 +248,11 @@ func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 
 func (t *Topology) checkClient(node Node, protocol v1alpha1.Protocol, to, network string, path *field.Path) field.ErrorList {
 	if protocol != v1alpha1.ProtocolMQTTUDP {
-		if _, err := t.Broker(node, protocol, to); err != nil {
+		broker, err := t.Broker(node, protocol, to)
+		if err == nil {
+			err = t.checkMulticast(node, broker, protocol, to)
+		}
+		if err != nil {
 			return field.ErrorList{field.Invalid(path.Child("to"), to, err.Error())}
 		}
 		return nil

@@ -1,14 +1,30 @@
-package zeromqbroker
+package trafficconfig
 
 import (
 	"fmt"
 
 	"vignette.dev/vignette/internal/traffic/mqttwire"
-	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// Config of a broker, as the operator writes it.
-type Config struct {
+// Transports of ZeroMQ.
+const (
+	TransportTCP = "tcp"
+	TransportPGM = "pgm"
+)
+
+// PGM is how ZeroMQ's messages go by multicast: PGM (RFC 3208) in UDP, on Config.Interface. Groups are IPv4 address:port.
+type PGM struct {
+	// Publish is the group that a publisher sends to. No two publishers of a node have the same port: the requests to repeat what was lost,
+	// which come to that port, would reach only one of them.
+	Publish string `json:"publish,omitempty"`
+	// Subscribe is the group that the broker sends to.
+	Subscribe string `json:"subscribe,omitempty"`
+	// RateKilobits per second that a sender may use.
+	RateKilobits int `json:"rateKilobits"`
+}
+
+// ZeroMQBroker is what the operator tells a ZeroMQ broker, as a JSON file.
+type ZeroMQBroker struct {
 	// Instance is node/app.
 	Instance string `json:"instance"`
 	// Transport is tcp or pgm.
@@ -17,13 +33,13 @@ type Config struct {
 	Address string `json:"address,omitempty"`
 	Port    int    `json:"port,omitempty"`
 	// PGM for that transport.
-	PGM *PGM `json:"pgm,omitempty"`
+	PGM *BrokerPGM `json:"pgm,omitempty"`
 	// MetricsPort for Prometheus (path /metrics); 0 for none.
 	MetricsPort int `json:"metricsPort,omitempty"`
 }
 
-// PGM is what a broker of that transport has.
-type PGM struct {
+// BrokerPGM is what a ZeroMQ broker of that transport has.
+type BrokerPGM struct {
 	Interface string `json:"interface"`
 	// Publishers are the groups that publishers send to, Subscribers is the one that the broker sends to.
 	Publishers  []string `json:"publishers"`
@@ -35,14 +51,14 @@ type PGM struct {
 }
 
 // Validate says what is wrong with a configuration, if anything.
-func (c Config) Validate() error {
+func (c ZeroMQBroker) Validate() error {
 	switch {
-	case c.Transport == trafficconfig.TransportTCP && (c.Port < 1 || c.Port > 65534):
+	case c.Transport == TransportTCP && (c.Port < 1 || c.Port > 65534):
 		return fmt.Errorf("port is %d: want 1 to 65534, as subscribers have the port above", c.Port)
-	case c.Transport == trafficconfig.TransportTCP:
+	case c.Transport == TransportTCP:
 		return nil
-	case c.Transport != trafficconfig.TransportPGM:
-		return fmt.Errorf("transport is %q: want %s or %s", c.Transport, trafficconfig.TransportTCP, trafficconfig.TransportPGM)
+	case c.Transport != TransportPGM:
+		return fmt.Errorf("transport is %q: want %s or %s", c.Transport, TransportTCP, TransportPGM)
 	case c.PGM == nil:
 		return fmt.Errorf("pgm is missing: transport pgm wants it")
 	case c.PGM.Interface == "" || len(c.PGM.Publishers) == 0 || c.PGM.Subscribers == "":
