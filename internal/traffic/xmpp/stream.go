@@ -25,8 +25,10 @@ type stream struct {
 	client  *client
 	session *xmpp.Session
 	conn    *watchedConn
-	jid     string
-	ended   chan struct{}
+	// out is what to write to: conn, or TLS over it.
+	out   net.Conn
+	jid   string
+	ended chan struct{}
 	// looks for nodes go on only where filters have wildcards.
 	wildcards bool
 
@@ -46,7 +48,7 @@ type stream struct {
 
 func newStream(c *client, session *xmpp.Session, conn *watchedConn) *stream {
 	return &stream{
-		client: c, session: session, conn: conn, jid: session.LocalAddr().String(), ended: make(chan struct{}),
+		client: c, session: session, conn: conn, out: session.Conn(), jid: session.LocalAddr().String(), ended: make(chan struct{}),
 		wildcards: slices.ContainsFunc(c.setup.Filters(), isPattern),
 		asked:     map[string]string{}, made: map[string]bool{}, subscribed: map[string]bool{},
 	}
@@ -185,8 +187,8 @@ func (s *stream) write(kind byte, name string, r request) (time.Time, error) {
 	}
 	// Before the write: where the kernel's buffer is full the wait for it belongs to the delay.
 	at := time.Now()
-	_ = s.session.Conn().SetWriteDeadline(at.Add(writeTimeout)) // a closed connection fails below
-	if _, err := s.session.Conn().Write(text); err != nil {
+	_ = s.out.SetWriteDeadline(at.Add(writeTimeout)) // a closed connection fails below
+	if _, err := s.out.Write(text); err != nil {
 		s.conn.Close() // a stanza in part is the end of a stream
 		return at, err
 	}
@@ -200,7 +202,7 @@ const writeTimeout = 30 * time.Second
 func (s *stream) end() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	_ = s.session.Conn().SetWriteDeadline(time.Now().Add(writeTimeout))
+	_ = s.out.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_ = s.session.Close()
 }
 
