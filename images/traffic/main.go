@@ -3,11 +3,13 @@ package main
 
 import (
 	"vignette.dev/vignette/internal/mediator"
+	"vignette.dev/vignette/internal/mqttsngateway"
 	"vignette.dev/vignette/internal/traffic/program"
 )
 
 // servers are what the program can be beside a client: the word after `traffic`, and what runs with the configuration file until ctx ends.
 var servers = map[string]program.Server{
+	"mqtt-sn-forwarder": mqttsngateway.ServeForwarder, "mqtt-sn-gateway": mqttsngateway.Serve,
 	"mediate": mediator.Serve,
 }
 

@@ -3,6 +3,7 @@ package traffic
 import (
 	"vignette.dev/vignette/internal/traffic/amqp"
 	"vignette.dev/vignette/internal/traffic/mqtt"
+	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/stomp"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -14,6 +15,7 @@ import (
 var Protocols = map[string]transport.Open{
 	trafficconfig.ProtocolAMQP:    amqp.Open,
 	trafficconfig.ProtocolMQTT:    mqtt.Open,
+	trafficconfig.ProtocolMQTTSN:  mqttsn.Open,
 	trafficconfig.ProtocolMQTTUDP: mqttudp.Open,
 	trafficconfig.ProtocolXMPP:    xmpp.Open,
 	trafficconfig.ProtocolSTOMP:   stomp.Open,

@@ -1,0 +1,402 @@
+package mqttsngateway
+
+import (
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/mqttsn"
+)
+
+// phase of a message of QoS 1 or 2 on its way to a client.
+type phase int
+
+const (
+	// phaseSent: PUBACK or PUBREC is to come from the client.
+	phaseSent phase = iota
+	// phaseReceived: PUBREL is to come from the broker.
+	phaseReceived
+	// phaseReleased: PUBCOMP is to come from the client.
+	phaseReleased
+	// phaseRefused: as phaseReceived, of a message that the client never gets.
+	phaseRefused
+)
+
+// delivery is a message for a client.
+type delivery struct {
+	message
+	// id towards the client, 0 with QoS 0, and brokerID towards the broker.
+	id, brokerID uint16
+	dup          bool
+	// number in the order of arrival.
+	number uint64
+	phase  phase
+	retry
+}
+
+// registration of a topic at a client.
+type registration struct {
+	topic string
+	retry
+}
+
+// deliveries to one client.
+type deliveries struct {
+	queue    []*delivery
+	inflight map[uint16]*delivery
+	// registering by message ids; unknown are topics with ids that the client may not know, and whether it is being told.
+	registering map[uint16]*registration
+	unknown     map[string]bool
+	lastID      uint16
+	arrived     uint64
+}
+
+func newDeliveries() deliveries {
+	return deliveries{inflight: map[uint16]*delivery{}, registering: map[uint16]*registration{}, unknown: map[string]bool{}}
+}
+
+// idle tells that the client has everything.
+func (d *deliveries) idle() bool {
+	return len(d.queue) == 0 && len(d.inflight) == 0 && len(d.registering) == 0
+}
+
+func (d *deliveries) nextID() uint16 {
+	for {
+		d.lastID++
+		_, sent := d.inflight[d.lastID]
+		_, registering := d.registering[d.lastID]
+		if d.lastID != 0 && !sent && !registering {
+			return d.lastID
+		}
+	}
+}
+
+// deliver a message of the broker. The id is what the client is to see, 0 for the next free one.
+func (s *session) deliver(m message, id, brokerID uint16, dup bool) {
+	if s.state == stateAway && m.qos == 0 {
+		return // no session keeps these
+	}
+	d := &delivery{message: m, id: id, brokerID: brokerID, dup: dup, number: s.arrived}
+	s.arrived++
+	reason := ""
+	if len(m.payload) > maxPayload {
+		reason = dropTooLarge
+	} else if !s.room(len(m.payload), m.qos) {
+		reason = dropClientQueue
+	}
+	if reason != "" {
+		s.g.metrics.dropped.WithLabelValues(reason).Inc()
+		s.giveUp(d)
+		return
+	}
+	s.queue = append(s.queue, d)
+	s.g.count(1, len(d.payload))
+	s.pump()
+}
+
+func (g *Gateway) count(messages, bytes int) {
+	g.queued += messages
+	g.queuedBytes += bytes
+}
+
+// room for one more message in the queue: the oldest of QoS 0 goes where there is none, as newer ones say more.
+func (s *session) room(bytes, qos int) bool {
+	full := func() bool {
+		return len(s.queue) >= s.g.config.MaxQueued || s.g.queuedBytes+bytes > s.g.config.MaxQueuedBytes
+	}
+	for full() {
+		i := slices.IndexFunc(s.queue, func(d *delivery) bool { return d.qos == 0 })
+		if i < 0 {
+			return false
+		}
+		s.g.metrics.dropped.WithLabelValues(dropClientQueue).Inc()
+		s.g.count(-1, -len(s.queue[i].payload))
+		s.queue = slices.Delete(s.queue, i, i+1)
+	}
+	return true
+}
+
+// giveUp tells the broker that a message is received which the client will never have; otherwise the broker would stop at its limit of
+// unacknowledged messages.
+func (s *session) giveUp(d *delivery) {
+	if d.qos == 0 || s.up == nil {
+		return
+	}
+	if d.qos == 2 {
+		if d.id == 0 {
+			d.id = s.nextID()
+		}
+		d.phase, d.payload = phaseRefused, nil
+		s.inflight[d.id] = d
+	}
+	s.up.received(d)
+}
+
+// pump sends what can be sent: in order for each topic, while others wait for their registration.
+func (s *session) pump() {
+	if s.state != stateActive && s.state != stateAwake {
+		return
+	}
+	rest, held := s.queue[:0], map[string]bool(nil)
+	hold := func(d *delivery) {
+		if held == nil {
+			held = map[string]bool{}
+		}
+		held[d.topic] = true
+		rest = append(rest, d)
+	}
+	for _, d := range s.queue {
+		switch {
+		case held[d.topic]:
+			rest = append(rest, d)
+		case !s.tell(d.topic), d.qos > 0 && len(s.inflight) >= s.g.config.Window:
+			hold(d)
+		case d.qos > 0 && d.id != 0 && s.inflight[d.id] != nil:
+			hold(d) // the broker gave the id anew before the client completed
+		default:
+			s.g.count(-1, -len(d.payload))
+			s.transmit(d)
+		}
+	}
+	clear(s.queue[len(rest):])
+	s.queue = rest
+}
+
+// tell makes sure that the client knows a topic; false while it does not.
+func (s *session) tell(topic string) bool {
+	_, id, known := s.topics.known(topic)
+	underWay, unknown := s.unknown[topic]
+	if known && !unknown {
+		return true
+	}
+	if underWay || len(s.registering) >= s.g.config.Window {
+		return false
+	}
+	if !known {
+		var code mqttsn.ReturnCode
+		if id, code = s.topics.add(topic); code != mqttsn.Accepted {
+			s.dropTopic(topic)
+			return false
+		}
+	}
+	s.unknown[topic] = true
+	r := &registration{topic: topic, retry: retry{packet: &mqttsn.Register{TopicID: id, MsgID: s.nextID(), Topic: topic}, at: s.g.now(), tries: 1}}
+	s.registering[r.packet.(*mqttsn.Register).MsgID] = r
+	s.send(r.packet)
+	return false
+}
+
+// dropTopic marks messages of a topic that the client cannot be told; they are taken out at the next look.
+func (s *session) dropTopic(topic string) {
+	for _, d := range s.queue {
+		if d.topic == topic {
+			d.phase = phaseRefused
+		}
+	}
+}
+
+// sweep takes messages out of the queue whose topic the client refused.
+func (s *session) sweep() {
+	s.queue = slices.DeleteFunc(s.queue, func(d *delivery) bool {
+		if d.phase != phaseRefused {
+			return false
+		}
+		s.g.metrics.dropped.WithLabelValues(dropTopic).Inc()
+		s.g.count(-1, -len(d.payload))
+		s.giveUp(d)
+		return true
+	})
+}
+
+func (s *session) transmit(d *delivery) {
+	if d.qos > 0 && d.id == 0 {
+		d.id = s.nextID()
+	}
+	if d.tries == 0 {
+		s.g.metrics.toClients.Inc()
+	}
+	d.phase, d.at, d.tries = phaseSent, s.g.now(), d.tries+1
+	if d.qos > 0 {
+		s.inflight[d.id] = d
+	}
+	kind, topic, _ := s.topics.known(d.topic)
+	s.send(&mqttsn.Publish{DUP: d.dup || d.tries > 1, QoS: d.qos, Retain: d.retain, Kind: kind, TopicID: topic, MsgID: d.id, Data: d.payload})
+}
+
+// released: the broker has let go of a message of QoS 2, and the client is told. A session that does not know the message follows
+// another one that had it.
+func (s *session) released(id, brokerID uint16) {
+	d := s.inflight[id]
+	if d == nil {
+		d = &delivery{message: message{qos: 2}, id: id, brokerID: brokerID}
+		s.inflight[id] = d
+	}
+	if d.phase == phaseRefused {
+		delete(s.inflight, id)
+		s.up.done(d)
+		return
+	}
+	d.phase, d.payload, d.tries, d.at = phaseReleased, nil, 1, s.g.now()
+	if s.state == stateActive || s.state == stateAwake {
+		s.send(&mqttsn.Pubrel{MsgID: id})
+	}
+}
+
+// answer of the client to what was sent to it.
+func (s *session) answer(p mqttsn.Packet) {
+	switch p := p.(type) {
+	case *mqttsn.Regack:
+		s.registered(p)
+	case *mqttsn.Puback:
+		s.acknowledge(p)
+	case *mqttsn.Pubrec:
+		switch d := s.inflight[p.MsgID]; {
+		case d == nil:
+			s.send(&mqttsn.Pubrel{MsgID: p.MsgID}) // it was completed long ago
+		case d.phase == phaseReleased:
+			s.send(&mqttsn.Pubrel{MsgID: p.MsgID})
+		case d.phase == phaseSent && d.qos == 2:
+			d.phase = phaseReceived
+			s.up.received(d)
+		}
+	case *mqttsn.Pubcomp:
+		if d := s.inflight[p.MsgID]; d != nil && d.phase == phaseReleased {
+			delete(s.inflight, p.MsgID)
+			s.up.done(d)
+		}
+	}
+	s.pump()
+	s.sleepAgain()
+}
+
+func (s *session) registered(p *mqttsn.Regack) {
+	r := s.registering[p.MsgID]
+	if r == nil || p.Code == mqttsn.Congestion {
+		return // asked again when its time comes
+	}
+	delete(s.registering, p.MsgID)
+	if p.Code == mqttsn.Accepted {
+		delete(s.unknown, r.topic)
+		return
+	}
+	s.unknown[r.topic] = false
+	s.dropTopic(r.topic)
+	s.sweep()
+}
+
+func (s *session) acknowledge(p *mqttsn.Puback) {
+	d := s.inflight[p.MsgID]
+	switch p.Code {
+	case mqttsn.Congestion:
+		return // sent again when its time comes
+	case mqttsn.InvalidTopicID:
+		topic, ok := s.topics.byID[p.TopicID]
+		if ok && !s.unknown[topic] {
+			s.unknown[topic] = false
+		}
+		if d == nil || d.phase != phaseSent {
+			s.g.metrics.dropped.WithLabelValues(dropTopic).Inc() // a message of QoS 0
+			return
+		}
+		delete(s.topics.predefined, d.topic)
+		delete(s.inflight, p.MsgID)
+		s.queue = slices.Insert(s.queue, 0, d)
+		s.g.count(1, len(d.payload))
+		return
+	}
+	if d == nil || d.phase != phaseSent || d.qos != 1 && p.Code == mqttsn.Accepted {
+		return
+	}
+	if p.Code != mqttsn.Accepted {
+		s.g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
+	}
+	delete(s.inflight, p.MsgID)
+	if d.qos == 2 {
+		s.giveUp(d)
+		return
+	}
+	s.up.received(d)
+}
+
+// repeat what the client has not answered in time.
+func (s *session) repeat(now time.Time) {
+	due := func(r *retry) bool {
+		if now.Sub(r.at) < s.g.config.retry() {
+			return false
+		}
+		r.at = now
+		r.tries++
+		s.g.metrics.retransmissions.Inc()
+		return true
+	}
+	exhausted := false
+	for _, r := range s.registering {
+		if due(&r.retry) {
+			exhausted = exhausted || r.tries > s.g.config.Retries+1
+			s.send(r.packet)
+		}
+	}
+	for _, d := range s.inflight {
+		switch {
+		case d.phase == phaseSent && now.Sub(d.at) >= s.g.config.retry():
+			s.g.metrics.retransmissions.Inc()
+			exhausted = exhausted || d.tries > s.g.config.Retries
+			s.transmit(d)
+		case d.phase == phaseReleased && due(&d.retry):
+			exhausted = exhausted || d.tries > s.g.config.Retries+1
+			s.send(&mqttsn.Pubrel{MsgID: d.id})
+		}
+	}
+	if exhausted {
+		s.lose("does not acknowledge")
+		return
+	}
+	s.sweep()
+	s.pump()
+	s.sleepAgain()
+}
+
+// resend what the client did not acknowledge before it slept.
+func (s *session) resend() {
+	for _, d := range s.inflight {
+		switch d.phase {
+		case phaseSent:
+			s.transmit(d)
+		case phaseReleased:
+			d.at = s.g.now()
+			s.send(&mqttsn.Pubrel{MsgID: d.id})
+		case phaseReceived, phaseRefused:
+		}
+	}
+}
+
+// restart keeps, of a persistent session, what the client is to get on its next connection.
+func (s *session) restart() {
+	again := s.queue
+	for _, d := range s.inflight {
+		if d.phase == phaseSent {
+			d.dup = true
+			again = append(again, d)
+			s.g.count(1, len(d.payload))
+		}
+	}
+	again = slices.DeleteFunc(again, func(d *delivery) bool {
+		if d.qos == 0 {
+			s.g.metrics.dropped.WithLabelValues(dropClientLost).Inc()
+			s.g.count(-1, -len(d.payload))
+		}
+		return d.qos == 0
+	})
+	slices.SortFunc(again, func(a, b *delivery) int { return int(a.number) - int(b.number) })
+	last, arrived := s.lastID, s.arrived
+	s.deliveries = newDeliveries()
+	s.queue, s.lastID, s.arrived = again, last, arrived
+}
+
+// clear forgets all messages.
+func (s *session) clear() {
+	for _, d := range s.queue {
+		s.g.metrics.dropped.WithLabelValues(dropClientLost).Inc()
+		s.g.count(-1, -len(d.payload))
+	}
+	s.deliveries = newDeliveries()
+}

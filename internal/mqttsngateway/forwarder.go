@@ -1,0 +1,141 @@
+package mqttsngateway
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"vignette.dev/vignette/internal/appinstance"
+	"vignette.dev/vignette/internal/mqttsn"
+)
+
+// ForwarderConfig is that of a forwarder (5.5): clients speak to it as to a gateway, and it passes their packets on, encapsulated, to the gateway.
+type ForwarderConfig struct {
+	// Listen is the address and UDP port for clients, such as :1885.
+	Listen string `json:"listen"`
+	// Gateway is host:port of the gateway.
+	Gateway string `json:"gateway"`
+}
+
+// Validate says what is wrong with a configuration, if anything.
+func (c ForwarderConfig) Validate() error {
+	if _, err := (Config{Listen: c.Listen}).listen(); err != nil || c.Listen == "" {
+		return fmt.Errorf("listen is %q: want address:port or :port", c.Listen)
+	}
+	if host, port, err := net.SplitHostPort(c.Gateway); err != nil || host == "" || port == "" {
+		return fmt.Errorf("gateway %q: want host:port", c.Gateway)
+	}
+	return nil
+}
+
+// Forwarder of packets. It keeps nothing about clients: the wireless node id of the encapsulation is the client's address and port.
+type Forwarder struct {
+	clients, gateway *net.UDPConn
+}
+
+// ServeForwarder runs the forwarder whose configuration is in a file, until ctx ends.
+func ServeForwarder(ctx context.Context, path string) error {
+	config, err := appinstance.ReadConfig[ForwarderConfig](path)
+	if err != nil {
+		return err
+	}
+	for {
+		f, err := NewForwarder(config)
+		if err == nil {
+			return f.Run(ctx)
+		}
+		// The radio's interface or the gateway's name may not be there yet.
+		fmt.Fprintln(os.Stderr, "mqtt-sn-forwarder:", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// NewForwarder opens its ports.
+func NewForwarder(config ForwarderConfig) (*Forwarder, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	listen, _ := (Config{Listen: config.Listen}).listen()
+	to, err := net.ResolveUDPAddr("udp4", config.Gateway)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(listen))
+	if err != nil {
+		return nil, err
+	}
+	gateway, err := net.DialUDP("udp4", nil, to)
+	if err != nil {
+		clients.Close()
+		return nil, err
+	}
+	_ = clients.SetReadBuffer(receiveBuffer)
+	_ = gateway.SetReadBuffer(receiveBuffer)
+	return &Forwarder{clients: clients, gateway: gateway}, nil
+}
+
+// Address that clients speak to.
+func (f *Forwarder) Address() netip.AddrPort { return f.clients.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// Run passes packets on until ctx ends.
+func (f *Forwarder) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		f.clients.Close()
+		f.gateway.Close()
+	})
+	defer stop()
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		f.toClients()
+	}()
+	f.toGateway()
+	<-back
+	return nil
+}
+
+func (f *Forwarder) toGateway() {
+	buffer := make([]byte, mqttsn.MaxDatagram+1)
+	for {
+		n, from, err := f.clients.ReadFromUDPAddrPort(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		node := binary.BigEndian.AppendUint16(from.Addr().Unmap().AsSlice(), from.Port())
+		b, err := mqttsn.AppendForward(nil, mqttsn.Forward{Node: node, Packet: buffer[:n]})
+		if err == nil {
+			_, _ = f.gateway.Write(b) // what is lost is repeated by the client
+		}
+	}
+}
+
+func (f *Forwarder) toClients() {
+	buffer := make([]byte, mqttsn.MaxDatagram+1)
+	for {
+		n, err := f.gateway.Read(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // the gateway is not there
+		}
+		p, err := mqttsn.ParseForward(buffer[:n])
+		if err != nil || len(p.Node) != net.IPv4len+2 {
+			continue
+		}
+		address, _ := netip.AddrFromSlice(p.Node[:net.IPv4len])
+		_, _ = f.clients.WriteToUDPAddrPort(p.Packet, netip.AddrPortFrom(address, binary.BigEndian.Uint16(p.Node[net.IPv4len:])))
+	}
+}

@@ -1,0 +1,444 @@
+package mqttsngateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/appinstance"
+	"vignette.dev/vignette/internal/mqttsn"
+)
+
+const (
+	// tick at which time-outs are looked at.
+	tick = 100 * time.Millisecond
+	// sendBacklog of datagrams that the socket does not take.
+	sendBacklog = 4096
+	// receiveBuffer is asked for so that bursts wait in the kernel; net.core.rmem_max bounds it.
+	receiveBuffer = 4 << 20
+	// allTopics is how many times the topics of one client all clients together may have.
+	allTopics = 10
+	// farewell is what the broker gets to take the last packets.
+	farewell = 500 * time.Millisecond
+)
+
+// peer is a client's address: a UDP endpoint, or a node behind a forwarder at it.
+type peer struct {
+	address   netip.AddrPort
+	node      string
+	forwarded bool
+}
+
+func (p peer) String() string {
+	if p.forwarded {
+		return fmt.Sprintf("%s node %x", p.address, p.node)
+	}
+	return p.address.String()
+}
+
+// Gateway serves clients.
+type Gateway struct {
+	config     Config
+	predefined map[uint16]string
+	metrics    *metrics
+	warn       func(text string)
+	socket     *net.UDPConn
+	out        chan datagram
+	ctx        context.Context
+	now        func() time.Time
+
+	// mu is over all that follows, and over sessions. Nothing blocks while it is held.
+	mu sync.Mutex
+	// peers and clients are the same sessions, by address and by client id.
+	peers   map[peer]*session
+	clients map[string]*session
+	// own connection to the broker: all that clients do where the gateway aggregates, else messages of QoS -1 only.
+	own *aggregate
+	// topics, queued messages and their bytes of all sessions.
+	topics, queued, queuedBytes int
+}
+
+type datagram struct {
+	to    netip.AddrPort
+	bytes []byte
+}
+
+// Serve runs the gateway whose configuration is in a file, until ctx ends.
+func Serve(ctx context.Context, path string) error {
+	config, err := appinstance.ReadConfig[Config](path)
+	if err != nil {
+		return err
+	}
+	g, err := New(ctx, config, func(text string) { fmt.Fprintf(os.Stderr, "mqtt-sn-gateway %s: %s\n", config.Name, text) })
+	if err != nil {
+		return err
+	}
+	return g.Run()
+}
+
+// New makes a gateway and opens its port.
+func New(ctx context.Context, config Config, warn func(text string)) (*Gateway, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config = config.withDefaults()
+	listen, _ := config.listen()
+	predefined, _ := config.predefined()
+	socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(listen))
+	if err != nil {
+		return nil, err
+	}
+	_ = socket.SetReadBuffer(receiveBuffer) // less is possible
+	g := &Gateway{config: config, predefined: predefined, metrics: newMetrics(config.Name), warn: warn, socket: socket, out: make(chan datagram, sendBacklog),
+		ctx: ctx, now: time.Now, peers: map[peer]*session{}, clients: map[string]*session{}}
+	g.own = newAggregate(g)
+	if err := appinstance.ServeMetrics(ctx, g.metrics.registry, config.MetricsPort); err != nil {
+		warn(err.Error() + ": no metrics are served")
+	}
+	return g, nil
+}
+
+// Address that the gateway listens on.
+func (g *Gateway) Address() netip.AddrPort { return g.socket.LocalAddr().(*net.UDPAddr).AddrPort() }
+
+// Run serves until ctx ends.
+func (g *Gateway) Run() error {
+	var wg sync.WaitGroup
+	start := func(f func()) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			f()
+		}()
+	}
+	start(g.write)
+	start(g.watch)
+	if g.config.AdvertiseSeconds > 0 {
+		start(g.advertise)
+	}
+	if g.config.Mode == Aggregating {
+		g.own.begin()
+	}
+	stop := context.AfterFunc(g.ctx, func() { _ = g.socket.SetReadDeadline(time.Now()) })
+	defer stop()
+	err := g.read()
+	if g.ctx.Err() != nil {
+		err = nil
+	}
+	g.end()
+	wg.Wait()
+	return errors.Join(err, g.socket.Close())
+}
+
+// end takes leave of the broker and of clients, which so look for another gateway at once.
+func (g *Gateway) end() {
+	var open []*brokerConn
+	g.mu.Lock()
+	for _, s := range g.clients {
+		if s.state != stateAway && s.state != stateAsleep {
+			if b, err := s.encode(&mqttsn.Disconnect{}); err == nil {
+				_, _ = g.socket.WriteToUDPAddrPort(b, s.peer.address)
+			}
+		}
+		if s.up == nil {
+			continue
+		}
+		s.up.end(true)
+		if t, ok := s.up.(*transparent); ok && t.conn != nil {
+			open = append(open, t.conn)
+		}
+	}
+	g.mu.Unlock()
+	limit := time.After(farewell)
+	for _, conn := range open {
+		select {
+		case <-conn.closed:
+		case <-limit:
+			conn.shut()
+		}
+	}
+	g.own.end()
+}
+
+func (g *Gateway) read() error {
+	buffer := make([]byte, mqttsn.MaxDatagram+1)
+	for {
+		n, from, err := g.socket.ReadFromUDPAddrPort(buffer)
+		if err != nil {
+			if g.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			continue // an ICMP error of what was sent before
+		}
+		// Packets keep parts of what they were read from.
+		g.datagram(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), append([]byte(nil), buffer[:n]...))
+	}
+}
+
+func (g *Gateway) datagram(from netip.AddrPort, b []byte) {
+	client := peer{address: from}
+	if mqttsn.IsForward(b) {
+		f, err := mqttsn.ParseForward(b)
+		if err != nil {
+			g.metrics.dropped.WithLabelValues(dropMalformed).Inc()
+			return
+		}
+		client.node, client.forwarded, b = string(f.Node), true, f.Packet
+	}
+	p, err := mqttsn.Parse(b)
+	if err != nil {
+		g.metrics.dropped.WithLabelValues(dropMalformed).Inc()
+		return
+	}
+	g.metrics.received.WithLabelValues(p.Type().String()).Inc()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.packet(client, p)
+}
+
+// packet hands a packet to its session, if it needs one.
+func (g *Gateway) packet(from peer, p mqttsn.Packet) {
+	s := g.peers[from]
+	if s != nil {
+		s.heard = g.now()
+	}
+	switch p := p.(type) {
+	case *mqttsn.SearchGW:
+		g.sendTo(from, &mqttsn.GWInfo{GatewayID: g.config.GatewayID})
+		return
+	case *mqttsn.Advertise, *mqttsn.GWInfo:
+		return // other gateways, and clients that tell of them
+	case *mqttsn.Connect:
+		g.connect(from, p)
+		return
+	case *mqttsn.Publish:
+		if p.QoS == mqttsn.QoSMinusOne {
+			g.publishMinusOne(from, p)
+			return
+		}
+	case *mqttsn.Pingreq:
+		if other := g.clients[p.ClientID]; p.ClientID != "" && s == nil && other != nil && other.state == stateAsleep {
+			g.move(other, from) // a client may have another port after it slept
+			s = other
+			s.heard = g.now()
+		}
+	}
+	switch {
+	case s != nil:
+		s.packet(p)
+	case p.Type() == mqttsn.TypeDisconnect:
+		g.sendTo(from, &mqttsn.Disconnect{}) // it is gone already, and did not hear so
+	case requests[p.Type()]:
+		// The gateway was restarted, or has given the client up.
+		g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
+		g.sendTo(from, &mqttsn.Disconnect{})
+	default:
+		g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
+	}
+}
+
+// requests are what a client without a session is told to connect for.
+var requests = map[mqttsn.Type]bool{
+	mqttsn.TypeRegister: true, mqttsn.TypePublish: true, mqttsn.TypePubrel: true, mqttsn.TypeSubscribe: true, mqttsn.TypeUnsubscribe: true,
+	mqttsn.TypePingreq: true, mqttsn.TypeWillTopicUpd: true, mqttsn.TypeWillMsgUpd: true,
+}
+
+func (g *Gateway) publishMinusOne(from peer, p *mqttsn.Publish) {
+	topic, known := "", true
+	switch p.Kind {
+	case mqttsn.Predefined:
+		topic, known = g.predefined[p.TopicID]
+	case mqttsn.Short:
+		topic = mqttsn.LongName(p.TopicID)
+	default:
+		known = false
+	}
+	if !known || !validTopic(topic) {
+		g.metrics.dropped.WithLabelValues(dropTopic).Inc()
+		g.sendTo(from, &mqttsn.Puback{TopicID: p.TopicID, MsgID: p.MsgID, Code: mqttsn.InvalidTopicID})
+		return
+	}
+	g.own.begin()
+	g.own.publishOwn(message{topic: topic, payload: p.Data, retain: p.Retain})
+}
+
+// connect makes or resumes a session.
+func (g *Gateway) connect(from peer, p *mqttsn.Connect) {
+	if at := g.peers[from]; at != nil && at.clientID != p.ClientID {
+		at.lose("another client has its address")
+	}
+	old := g.clients[p.ClientID]
+	if old != nil && old.resumes(from, p) {
+		return
+	}
+	if old != nil && old.persists() && !p.CleanSession {
+		old.up.end(true)
+		old.away()
+		old.resumes(from, p)
+		return
+	}
+	if old != nil {
+		old.replace()
+	}
+	if len(g.clients) >= g.config.MaxClients && !g.evict() {
+		g.metrics.refused.Inc()
+		g.sendTo(from, &mqttsn.Connack{Code: mqttsn.Congestion})
+		return
+	}
+	s := newSession(g, from, p)
+	g.clients[p.ClientID], g.peers[from] = s, s
+	s.begin(p)
+}
+
+// evict makes room by forgetting the client that has been away for longest, or the one that was asked first for a will and does not answer.
+func (g *Gateway) evict() bool {
+	for _, state := range []state{stateAway, stateWill} {
+		var oldest *session
+		for _, s := range g.clients {
+			if s.state == state && (oldest == nil || s.heard.Before(oldest.heard)) {
+				oldest = s
+			}
+		}
+		if oldest != nil {
+			oldest.forget()
+			return true
+		}
+	}
+	return false
+}
+
+// move gives a session another address.
+func (g *Gateway) move(s *session, to peer) {
+	if g.peers[s.peer] == s {
+		delete(g.peers, s.peer)
+	}
+	s.peer = to
+	g.peers[to] = s
+}
+
+// sendTo sends a packet to where there may be no session.
+func (g *Gateway) sendTo(to peer, p mqttsn.Packet) {
+	b, err := mqttsn.Append(nil, p)
+	if err == nil && to.forwarded {
+		b, err = mqttsn.AppendForward(nil, mqttsn.Forward{Node: []byte(to.node), Packet: b})
+	}
+	if err != nil {
+		g.metrics.dropped.WithLabelValues(dropTooLarge).Inc()
+		return
+	}
+	select {
+	case g.out <- datagram{to.address, b}:
+		g.metrics.sent.WithLabelValues(p.Type().String()).Inc()
+	default:
+		g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()
+	}
+}
+
+func (g *Gateway) write() {
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case d := <-g.out:
+			_ = g.socket.SetWriteDeadline(time.Now().Add(10 * time.Second))
+			if _, err := g.socket.WriteToUDPAddrPort(d.bytes, d.to); err != nil {
+				g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()
+			}
+		}
+	}
+}
+
+// watch looks at time-outs.
+func (g *Gateway) watch() {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-ticker.C:
+			g.mu.Lock()
+			g.check(g.now())
+			g.mu.Unlock()
+		}
+	}
+}
+
+func (g *Gateway) check(now time.Time) {
+	states := map[state]int{}
+	for _, s := range g.clients {
+		s.check(now)
+		states[s.state]++
+	}
+	for state, name := range stateNames {
+		g.metrics.clients.WithLabelValues(name).Set(float64(states[state]))
+	}
+	g.metrics.topics.Set(float64(g.topics))
+	g.metrics.queued.Set(float64(g.queued))
+	g.metrics.queuedBytes.Set(float64(g.queuedBytes))
+}
+
+// advertise broadcasts on all of the host's networks.
+func (g *Gateway) advertise() {
+	period := time.Duration(g.config.AdvertiseSeconds) * time.Second
+	b, _ := mqttsn.Append(nil, &mqttsn.Advertise{GatewayID: g.config.GatewayID, DurationSeconds: uint16(g.config.AdvertiseSeconds)})
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		for _, to := range broadcasts(g.Address().Port(), g.config.AdvertiseNotOn) {
+			select {
+			case g.out <- datagram{to, b}:
+				g.metrics.sent.WithLabelValues(mqttsn.TypeAdvertise.String()).Inc()
+			default:
+				g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()
+			}
+		}
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// broadcasts are the broadcast addresses of the host's networks but one.
+func broadcasts(port uint16, except string) (to []netip.AddrPort) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	for _, i := range interfaces {
+		if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagBroadcast == 0 || i.Name == except {
+			continue
+		}
+		addresses, _ := i.Addrs()
+		for _, a := range addresses {
+			if n, ok := a.(*net.IPNet); ok {
+				if b, ok := broadcastOf(n); ok {
+					to = append(to, netip.AddrPortFrom(b, port))
+				}
+			}
+		}
+	}
+	return to
+}
+
+func broadcastOf(n *net.IPNet) (netip.Addr, bool) {
+	ip := n.IP.To4()
+	if ip == nil || len(n.Mask) != net.IPv4len {
+		return netip.Addr{}, false
+	}
+	if ones, _ := n.Mask.Size(); ones > 30 {
+		return netip.Addr{}, false
+	}
+	var b [4]byte
+	for i := range b {
+		b[i] = ip[i] | ^n.Mask[i]
+	}
+	return netip.AddrFrom4(b), true
+}

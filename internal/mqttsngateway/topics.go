@@ -1,0 +1,68 @@
+package mqttsngateway
+
+import "vignette.dev/vignette/internal/mqttsn"
+
+// topics that a client has ids of.
+type topics struct {
+	g      *Gateway
+	byName map[string]uint16
+	byID   map[uint16]string
+	// predefined that the client has subscribed to by their ids, so that it knows them.
+	predefined map[string]uint16
+}
+
+func newTopics(g *Gateway) topics { return topics{g: g} }
+
+// add gives a topic an id, or the one that it has.
+func (t *topics) add(topic string) (uint16, mqttsn.ReturnCode) {
+	if id, ok := t.byName[topic]; ok {
+		return id, mqttsn.Accepted
+	}
+	if len(t.byName) >= t.g.config.MaxTopics || t.g.topics >= allTopics*t.g.config.MaxTopics {
+		return 0, mqttsn.Congestion
+	}
+	if t.byName == nil {
+		t.byName, t.byID = map[string]uint16{}, map[uint16]string{}
+	}
+	id := uint16(len(t.byName) + 1) // none is ever taken back
+	t.byName[topic], t.byID[id] = id, topic
+	t.g.topics++
+	return id, mqttsn.Accepted
+}
+
+// name of a topic id.
+func (t *topics) name(kind mqttsn.TopicKind, id uint16) (string, bool) {
+	switch kind {
+	case mqttsn.Predefined:
+		topic, ok := t.g.predefined[id]
+		return topic, ok
+	case mqttsn.Short:
+		return mqttsn.LongName(id), true
+	}
+	topic, ok := t.byID[id]
+	return topic, ok
+}
+
+func (t *topics) usePredefined(id uint16, topic string) {
+	if t.predefined == nil {
+		t.predefined = map[string]uint16{}
+	}
+	t.predefined[topic] = id
+}
+
+// known says how a topic is told to the client; false where it has to be registered first.
+func (t *topics) known(topic string) (mqttsn.TopicKind, uint16, bool) {
+	if id, ok := t.predefined[topic]; ok {
+		return mqttsn.Predefined, id, true
+	}
+	if id, ok := mqttsn.ShortName(topic); ok {
+		return mqttsn.Short, id, true
+	}
+	id, ok := t.byName[topic]
+	return mqttsn.Registered, id, ok
+}
+
+func (t *topics) clear() {
+	t.g.topics -= len(t.byName)
+	t.byName, t.byID, t.predefined = nil, nil, nil
+}

@@ -1,0 +1,330 @@
+package mqttsn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	wire "vignette.dev/vignette/internal/mqttsn"
+)
+
+// errRegisterAgain: the gateway does not know the topic's id.
+var errRegisterAgain = errors.New("the gateway does not know the topic's id")
+
+// keepAlive that the gateway is told; something is sent within three quarters of it, so that repetitions are in time too.
+func (c *Client) keepAlive() time.Duration { return c.dialer.Patience() }
+
+// begin connects, registers topics and subscribes.
+func (c *Client) begin(l *link) error {
+	if err := c.connect(l, c.clean); err != nil {
+		return err
+	}
+	if c.qos != wire.QoSMinusOne {
+		for _, topic := range topics(c.setup) {
+			if err := c.register(l, topic); err != nil {
+				return err
+			}
+		}
+	}
+	for _, filter := range c.setup.Filters() {
+		if err := c.subscribe(l, filter); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ready = true
+	return nil
+}
+
+func (c *Client) connect(l *link, clean bool) error {
+	answer, err := c.request(l, func(bool) error {
+		return l.send(&wire.Connect{CleanSession: clean, KeepAliveSeconds: uint16(c.keepAlive() / time.Second), ClientID: c.id})
+	}, func(p wire.Packet) bool { return p.Type() == wire.TypeConnack })
+	if err != nil {
+		return err
+	}
+	if code := answer.(*wire.Connack).Code; code != wire.Accepted {
+		return fmt.Errorf("CONNECT: %s", code)
+	}
+	return nil
+}
+
+// register a topic, unless it needs none.
+func (c *Client) register(l *link, topic string) error {
+	c.mu.Lock()
+	_, known := c.known(topic)
+	c.mu.Unlock()
+	if known {
+		return nil
+	}
+	id := c.nextID()
+	answer, err := c.request(l, func(bool) error { return l.send(&wire.Register{MsgID: id, Topic: topic}) },
+		func(p wire.Packet) bool { a, ok := p.(*wire.Regack); return ok && a.MsgID == id })
+	if err != nil {
+		return err
+	}
+	a := answer.(*wire.Regack)
+	if a.Code != wire.Accepted {
+		return fmt.Errorf("REGISTER %s: %s", topic, a.Code)
+	}
+	c.mu.Lock()
+	c.ids[topic], c.names[a.TopicID] = a.TopicID, topic
+	c.mu.Unlock()
+	return nil
+}
+
+func (c *Client) subscribe(l *link, filter string) error {
+	p := &wire.Subscribe{QoS: c.setup.SubscribeQoS(), MsgID: c.nextID(), Topic: filter}
+	if _, short := wire.ShortName(filter); short {
+		p.Kind = wire.Short
+	}
+	answer, err := c.request(l, func(again bool) error {
+		p.DUP = again
+		return l.send(p)
+	}, func(a wire.Packet) bool { s, ok := a.(*wire.Suback); return ok && s.MsgID == p.MsgID })
+	if err != nil {
+		return err
+	}
+	switch a := answer.(*wire.Suback); {
+	case a.Code == wire.Congestion:
+		return fmt.Errorf("SUBSCRIBE %s: %s", filter, a.Code)
+	case a.Code != wire.Accepted:
+		c.setup.Warn(fmt.Sprintf("subscription to %s was refused by the gateway: %s", filter, a.Code))
+	case a.TopicID != 0 && p.Kind == wire.Registered:
+		c.mu.Lock()
+		c.names[a.TopicID], c.ids[filter] = filter, a.TopicID
+		c.mu.Unlock()
+	}
+	return nil
+}
+
+// serve keeps the connection up, sends what waits, and sleeps in between where the client does.
+func (c *Client) serve(l *link) error {
+	for {
+		for o := c.first(); o != nil; o = c.first() {
+			if err := c.transact(l, o); err != nil {
+				return err
+			}
+		}
+		if c.isClosing() {
+			_ = l.send(&wire.Disconnect{})
+			c.cancel()
+			return c.ctx.Err()
+		}
+		var err error
+		if c.sleeps() {
+			err = c.sleep(l)
+		} else {
+			err = c.wait(l)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *Client) isClosing() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closing
+}
+
+// wait for something to do, and ask whether the gateway is there when it was silent for long.
+func (c *Client) wait(l *link) error {
+	sent, heard := l.last()
+	if heard.Before(sent) {
+		sent = heard
+	}
+	timer := time.NewTimer(time.Until(sent.Add(c.keepAlive() * 3 / 4)))
+	defer timer.Stop()
+	select {
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case err := <-l.broken:
+		return err
+	case p := <-l.answers:
+		if p.Type() == wire.TypeDisconnect {
+			return errEnded
+		}
+		c.invalid(p)
+	case <-c.wake:
+	case <-timer.C:
+		sent, heard := l.last()
+		if since := time.Since(sent); since >= c.keepAlive()*3/4 || time.Since(heard) >= c.keepAlive()*3/4 {
+			_, err := c.request(l, func(bool) error { return l.send(&wire.Pingreq{}) }, isPingresp)
+			return err
+		}
+	}
+	return nil
+}
+
+func isPingresp(p wire.Packet) bool { return p.Type() == wire.TypePingresp }
+
+// invalid: the gateway has refused a message of QoS 0 for its topic's id, which is registered again for the next one.
+func (c *Client) invalid(p wire.Packet) {
+	a, ok := p.(*wire.Puback)
+	if !ok || a.Code != wire.InvalidTopicID {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if topic, known := c.names[a.TopicID]; known {
+		delete(c.ids, topic)
+	}
+}
+
+// transact sends the first message of the queue and waits until the gateway has it.
+func (c *Client) transact(l *link, o *outgoing) error {
+	if err := c.register(l, o.topic); err != nil {
+		return err
+	}
+	var err error
+	switch c.qos {
+	case 0:
+		err = c.write(l, o.topic, c.packetOf(o, false))
+	case 1:
+		err = c.promise(l, o, wire.TypePuback)
+	case 2:
+		if !o.received {
+			err = c.promise(l, o, wire.TypePubrec)
+		}
+		if err == nil && o.received {
+			_, err = c.request(l, func(bool) error { return l.send(&wire.Pubrel{MsgID: o.id}) },
+				func(p wire.Packet) bool { a, ok := p.(*wire.Pubcomp); return ok && a.MsgID == o.id })
+		}
+	}
+	if errors.Is(err, errRegisterAgain) {
+		return nil
+	}
+	if err == nil {
+		c.pop()
+	}
+	return err
+}
+
+func (c *Client) packetOf(o *outgoing, dup bool) *wire.Publish {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id, _ := c.known(o.topic)
+	return &wire.Publish{DUP: dup, QoS: c.qos, Retain: c.setup.Publish.Retain, Kind: id.kind, TopicID: id.id, MsgID: o.id, Data: o.payload}
+}
+
+// promise sends a message of QoS 1 or 2 until it is acknowledged.
+func (c *Client) promise(l *link, o *outgoing, by wire.Type) error {
+	dup := o.id != 0 // it went out on a connection before
+	if o.id == 0 {
+		o.id = c.nextID()
+	}
+	answer, err := c.request(l, func(again bool) error { return c.write(l, o.topic, c.packetOf(o, dup || again)) }, func(p wire.Packet) bool {
+		switch p := p.(type) {
+		case *wire.Puback:
+			return p.MsgID == o.id && (by == wire.TypePuback || p.Code != wire.Accepted)
+		case *wire.Pubrec:
+			return p.MsgID == o.id && by == wire.TypePubrec
+		}
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	a, ok := answer.(*wire.Puback)
+	if !ok {
+		o.received = true
+		return nil
+	}
+	switch a.Code {
+	case wire.Accepted:
+		return nil
+	case wire.InvalidTopicID:
+		c.mu.Lock()
+		delete(c.ids, o.topic)
+		c.mu.Unlock()
+		return errRegisterAgain
+	case wire.Congestion:
+		if err := c.pause(congestionWait); err != nil {
+			return err
+		}
+		return errRegisterAgain
+	}
+	c.setup.Warn(fmt.Sprintf("the gateway refuses a message to %s: %s", o.topic, a.Code))
+	return nil
+}
+
+func (c *Client) pause(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func (c *Client) sleeps() bool { return c.setup.Subscribe != nil && c.setup.Subscribe.SleepSeconds > 0 }
+
+// sleep until there is something to publish: the client looks for its messages in between (6.14).
+func (c *Client) sleep(l *link) error {
+	pause := time.Duration(c.setup.Subscribe.SleepSeconds * float64(time.Second))
+	// The gateway is told a duration with room for repetitions, as it takes a client for lost that exceeds it by half.
+	told := pause + time.Duration(c.retries)*c.retryAfter
+	seconds := min(math.Ceil(told.Seconds()), 65535)
+	_, err := c.request(l, func(bool) error { return l.send(&wire.Disconnect{Sleep: true, SleepSeconds: uint16(seconds)}) },
+		func(p wire.Packet) bool { return p.Type() == wire.TypeDisconnect })
+	if err != nil {
+		return err
+	}
+	c.setAsleep(l, true)
+	defer c.setAsleep(l, false)
+	for {
+		err := c.doze(l, pause)
+		if err == nil || errors.Is(err, context.DeadlineExceeded) {
+			_, failed := c.request(l, func(bool) error { return l.send(&wire.Pingreq{ClientID: c.id}) }, isPingresp)
+			if failed != nil {
+				return failed
+			}
+		}
+		switch {
+		case err == nil: // there is something to do; what was subscribed to and registered is still so
+			return c.connect(l, false)
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+	}
+}
+
+// doze until the time is over, which is context.DeadlineExceeded, or there is something to do.
+func (c *Client) doze(l *link, d time.Duration) error {
+	if c.first() != nil || c.isClosing() {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		case err := <-l.broken:
+			return err
+		case p := <-l.answers:
+			if p.Type() == wire.TypeDisconnect {
+				return errEnded
+			}
+		case <-timer.C:
+			return context.DeadlineExceeded
+		case <-c.wake:
+			if c.first() != nil || c.isClosing() {
+				return nil
+			}
+		}
+	}
+}
+
+func (c *Client) setAsleep(l *link, asleep bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.asleep = asleep
+}
