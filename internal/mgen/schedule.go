@@ -8,7 +8,7 @@ import (
 )
 
 // maxScheduledRate of messages per second of a flow.
-const maxScheduledRate = 1000
+const maxScheduledRate = 100_000
 
 // Message is when a flow sends one message, and how large it is.
 type Message struct {
