@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"time"
 
@@ -33,8 +34,8 @@ func Serve(ctx context.Context, path string) error {
 		return err
 	}
 	m := newMetrics(config.Instance)
-	if err := m.serve(ctx, config.MetricsPort); err != nil {
-		return err
+	if err := appinstance.ServeMetrics(ctx, m.registry, config.MetricsPort); err != nil {
+		fmt.Fprintf(os.Stderr, "traffic zeromq-broker: %v: no metrics are served\n", err)
 	}
 	return run(ctx, config, m)
 }

@@ -1,16 +1,6 @@
 package zeromqbroker
 
-import (
-	"context"
-	"fmt"
-	"net"
-	"net/http"
-	"strconv"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // Sides of a broker.
 const (
@@ -45,21 +35,4 @@ func newMetrics(instance string) *metrics {
 		Help: "TCP connections of publishers and of subscribers."}, []string{"side"})
 	m.registry.MustRegister(m.subscriptions, m.connections)
 	return m
-}
-
-// serve offers the metrics until ctx ends; port 0 is none.
-func (m *metrics) serve(ctx context.Context, port int) error {
-	if port == 0 {
-		return nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
-	if err != nil {
-		return fmt.Errorf("metricsPort %d: %w", port, err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() { server.Close() })
-	go func() { _ = server.Serve(listener) }() // it ends with ctx
-	return nil
 }
