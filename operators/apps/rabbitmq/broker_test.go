@@ -20,8 +20,9 @@ import (
 	"vignette.dev/vignette/operators/apps/rabbitmq"
 )
 
-// RabbitMQ takes seconds of processor time to start, so all tests share one broker of each kind. They start side by side.
-var plain, secure, nor, usa broker
+// RabbitMQ takes seconds of processor time to start, so all tests share these brokers, which start side by side: one with TLS and a password,
+// and two that are a cluster, open to everybody.
+var secure, nor, usa broker
 
 // ports of a broker, instead of those that it has alone in a pod.
 type ports struct{ amqp, mqtt, stomp, metrics, distribution int }
@@ -46,7 +47,7 @@ var epmd struct {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for _, b := range []*broker{&plain, &secure, &nor, &usa} {
+	for _, b := range []*broker{&secure, &nor, &usa} {
 		if b.kill != nil {
 			b.kill()
 		}
@@ -109,38 +110,43 @@ func startEPMD(t *testing.T) {
 	}
 }
 
-// begin starts brokers, and waits for none of them.
-func begin(t *testing.T, b *broker, site apps.Site, changes ...string) {
+// start all brokers, once.
+func start(t *testing.T) {
 	t.Helper()
 	needs(t, server, "epmd")
 	startEPMD(t)
-	b.once.Do(func() {
-		b.ports = ports{testport.Free(t), testport.Free(t), testport.Free(t), testport.Free(t), testport.Free(t)}
-		if b.dir, b.err = os.MkdirTemp("", "rabbitmq"); b.err == nil {
-			b.err = b.start(site, changes)
+	for b, s := range map[*broker]apps.Site{&secure: secureSite(), &nor: clusterSite("nor", "usa"), &usa: clusterSite("usa", "nor")} {
+		b.once.Do(func() {
+			b.ports = ports{testport.Free(t), testport.Free(t), testport.Free(t), testport.Free(t), testport.Free(t)}
+			if b.dir, b.err = os.MkdirTemp("", "rabbitmq"); b.err == nil {
+				b.err = b.start(s)
+			}
+		})
+		if b.err != nil {
+			t.Fatal(b.err)
 		}
-	})
-	if b.err != nil {
-		t.Fatal(b.err)
 	}
 }
 
 // start writes what is rendered as the agent would, moved to a directory and ports of the test's own, and runs it as the agent's user.
-func (b *broker) start(site apps.Site, changes []string) error {
+func (b *broker) start(site apps.Site) error {
 	site.MetricsPorts = []int{b.ports.metrics}
 	rendering := rabbitmq.Kind{}.Render(site)
-	changes = append(changes,
+	moved := strings.NewReplacer(
+		"rabbit@localhost", "rabbit-alone@localhost", "rabbit@nor", "rabbit-nor@localhost", "rabbit@usa", "rabbit-usa@localhost",
 		"listeners.tcp.default = 5672", "listeners.tcp.default = "+b.at(b.ports.amqp), "listeners.ssl.default = 5671", "listeners.ssl.default = "+b.at(b.ports.amqp),
 		"listeners.tcp.default = 1883", "listeners.tcp.default = "+b.at(b.ports.mqtt), "listeners.ssl.default = 8883", "listeners.ssl.default = "+b.at(b.ports.mqtt),
 		"listeners.tcp.default = 61613", "listeners.tcp.default = "+b.at(b.ports.stomp), "listeners.ssl.default = 61614", "listeners.ssl.default = "+b.at(b.ports.stomp),
 		"prometheus.tcp.port", "prometheus.tcp.ip = 127.0.0.1\nprometheus.tcp.port",
 		"exec ", fmt.Sprintf("export RABBITMQ_DIST_PORT=%d ERL_EPMD_PORT=%d\nexec ", b.ports.distribution, epmd.port),
 		"/vignette/run", b.dir, "/vignette/security", b.dir+"/security")
-	moved := strings.NewReplacer(changes...)
 	for _, f := range rendering.Files {
 		if err := os.WriteFile(moved.Replace(f.Path), []byte(moved.Replace(f.Content)), 0o644); err != nil {
 			return err
 		}
+	}
+	if err := secrets(filepath.Join(b.dir, "security")); err != nil {
+		return err
 	}
 	command := rendering.Instances[0].Command
 	cmd := exec.Command(command[0], moved.Replace(command[1]))
@@ -193,10 +199,22 @@ func site(node string) apps.Site {
 	return apps.Site{App: v1alpha1.App{Name: "broker", RabbitMQ: &v1alpha1.RabbitMQ{}}, Node: node, Instances: []string{node + "/broker"}, Seed: 7}
 }
 
-// startPlain is a broker as in most experiments: alone, and open to everybody.
-func startPlain(t *testing.T) *broker {
+func secureSite() apps.Site {
+	s := site("deu")
+	s.App.Security = &v1alpha1.Security{TLS: true, Password: true}
+	return s
+}
+
+func clusterSite(node, peer string) apps.Site {
+	s := site(node)
+	s.App.RabbitMQ.Cluster, s.ClusterPeers = true, []string{peer}
+	return s
+}
+
+// startOpen is a broker that is open to everybody.
+func startOpen(t *testing.T) *broker {
 	t.Helper()
-	begin(t, &plain, site("deu"), "rabbit@localhost", "rabbit-plain@localhost")
-	plain.wait(t)
-	return &plain
+	start(t)
+	nor.wait(t)
+	return &nor
 }

@@ -17,7 +17,7 @@ var protocols = []string{trafficconfig.ProtocolAMQP, trafficconfig.ProtocolSTOMP
 
 // TestFiltersChooseAsInMQTT subscribes with wildcards, among them two that match the same message.
 func TestFiltersChooseAsInMQTT(t *testing.T) {
-	b := startPlain(t)
+	b := startOpen(t)
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			s := open(t, b.subscriber(protocol, "nor/filters", 0, protocol+"/PRT/+/location", protocol+"/PRT/x/#", protocol+"/end")).up(t)
@@ -41,7 +41,7 @@ func TestFiltersChooseAsInMQTT(t *testing.T) {
 
 // TestMessagesOfQoS1OutliveTheSubscribersConnection publishes while nobody is there.
 func TestMessagesOfQoS1OutliveTheSubscribersConnection(t *testing.T) {
-	b := startPlain(t)
+	b := startOpen(t)
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			topic := protocol + "/kept"
@@ -133,7 +133,7 @@ func (p *proxy) cut() {
 
 // TestMessagesOfQoS1SurviveConnectionsThatAreCut: each comes once at least, and is first sent once.
 func TestMessagesOfQoS1SurviveConnectionsThatAreCut(t *testing.T) {
-	b := startPlain(t)
+	b := startOpen(t)
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			const messages = 600
@@ -180,7 +180,7 @@ func TestMessagesOfQoS0WithoutAConnectionAreRefused(t *testing.T) {
 
 // TestClientsGoOnToTheNextBroker where the first one cannot be reached.
 func TestClientsGoOnToTheNextBroker(t *testing.T) {
-	b := startPlain(t)
+	b := startOpen(t)
 	for _, protocol := range protocols {
 		config := b.subscriber(protocol, "nor/failover", 0, "#")
 		config.Broker, config.Failover = "127.0.0.1:9", []string{b.of(protocol)}

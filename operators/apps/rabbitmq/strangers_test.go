@@ -109,7 +109,7 @@ func of(prefix string, heard map[string]int) map[string]int {
 // TestAllProtocolsHearEachOther: ours and strangers of AMQP, STOMP and MQTT, each publishing and each subscribed to everything, hear every
 // message exactly once, on its very topic.
 func TestAllProtocolsHearEachOther(t *testing.T) {
-	b := startPlain(t)
+	b := startOpen(t)
 	s := meet(t, b)
 	publishers, listeners := map[string]*client{}, map[string]func() map[string]int{}
 	for _, protocol := range append([]string{trafficconfig.ProtocolMQTT}, protocols...) {

@@ -1,0 +1,64 @@
+package rabbitmq_test
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/experiment/credentials"
+)
+
+// secrets are files as the operator makes them.
+func secrets(dir string) error {
+	files, err := credentials.Make("test", []string{"localhost"}, []netip.Addr{netip.MustParseAddr("127.0.0.1")}, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// security of a client that has all files.
+func (b *broker) security() *trafficconfig.Security {
+	file := func(name string) string { return filepath.Join(b.dir, "security", name) }
+	return &trafficconfig.Security{CAFile: file("ca.crt"), UsernameFile: file("username"), PasswordFile: file("password")}
+}
+
+func TestWithTLSAndAPasswordOnlyThoseWhoHaveBothAreServed(t *testing.T) {
+	start(t)
+	b := &secure
+	b.wait(t)
+	for _, protocol := range append([]string{trafficconfig.ProtocolMQTT}, protocols...) {
+		t.Run(protocol, func(t *testing.T) {
+			subscriber, publisher := b.subscriber(protocol, "nor/secure", 1, protocol+"/#"), b.publisher(protocol, "prt/secure", 1)
+			subscriber.Security, publisher.Security = b.security(), b.security()
+			s, p := open(t, subscriber).up(t), open(t, publisher).up(t)
+			if !reached(func() bool {
+				_ = p.Publish(protocol+"/x", []byte("secret"))
+				return len(s.heard()) > 0
+			}) {
+				t.Errorf("the subscriber heard nothing: %v", s.told())
+			}
+
+			stranger, guest := b.publisher(protocol, "prt/stranger", 1), b.publisher(protocol, "prt/guest", 1)
+			guest.Security = &trafficconfig.Security{CAFile: b.security().CAFile}
+			for name, c := range map[string]*client{"without TLS": open(t, stranger), "without a password": open(t, guest)} {
+				if !reached(func() bool { return len(c.told()) > 0 }) || slices.ContainsFunc(c.told(), func(s string) bool { return strings.HasPrefix(s, "up true") }) {
+					t.Errorf("a client %s is served: %v", name, c.told())
+				}
+			}
+		})
+	}
+}
