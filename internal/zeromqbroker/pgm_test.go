@@ -60,7 +60,9 @@ func play(role, path string) error {
 	}
 	up := make(chan struct{}, 10)
 	c, err := zeromq.Open(setup, transport.Events{Sent: func(time.Time, string, []byte) {}, Dropped: func(int) {},
-		Received:   func(_ time.Time, topic string, payload []byte) { fmt.Printf("%s=%s\n", topic, strings.TrimSpace(string(payload))) },
+		Received: func(_ time.Time, topic string, payload []byte) {
+			fmt.Printf("%s=%s\n", topic, strings.TrimSpace(string(payload)))
+		},
 		Connection: func(bool, string) { up <- struct{}{} }})
 	if err != nil {
 		return err
@@ -170,7 +172,9 @@ func TestPGMRepeatsWhatIsLostForOursAndPyzmqsClientsOnOneNode(t *testing.T) {
 	ours := start(t, h.b, "subscriber", pgmClient("", "#"))
 	inside := []string{"ip", "netns", "exec", h.b, "setpriv", "--reuid", "65532", "--regid", "65532", "--clear-groups"}
 	theirs := pythonAt(t, inside, pySubscribe, "epgm://198.18.9.2;239.254.9.1:5556", "/OURS/")
-	waitFor(t, "subscribers", func() bool { return strings.Contains(ours.String(), "ready") && strings.Contains(theirs.String(), "ready") })
+	waitFor(t, "subscribers", func() bool {
+		return strings.Contains(ours.String(), "ready") && strings.Contains(theirs.String(), "ready")
+	})
 	both := start(t, h.b, "publisher", pgmClient("5601", "/PY/a"))
 	start(t, h.b, "publisher", pgmClient("5602", ""))
 	pythonAt(t, inside, pyPublish, "epgm://198.18.9.2;239.255.9.1:5603", fmt.Sprint(2*pgmMessages))
