@@ -23,6 +23,8 @@ type publisher struct {
 	client            transport.Client
 	recorder          *recorder
 	start             time.Time
+	// asked is when it was last looked whether there was a stop while the process waited.
+	asked time.Time
 	// next is the number of the first message to be sent.
 	next int64
 	// sizeHint is the size of the message before.
@@ -53,11 +55,14 @@ func (p *publisher) run(ctx context.Context, number int64) {
 const late = time.Millisecond
 
 // stoppedMeanwhile tells whether ctx ended while the process waited for a processor. A signal that came before the message was due
-// has to pass some goroutines until it ends ctx: each gets its turn first, or one more message would be sent after the stop.
+// has to pass some goroutines until it ends ctx: each gets its turn first, or one more message would be sent after the stop. Of messages that
+// go out one right after the other this is asked once a millisecond, so that the protocol may write several at once.
 func (p *publisher) stoppedMeanwhile(ctx context.Context, due time.Time) bool {
-	if p.now().Sub(due) < late {
+	now := p.now()
+	if now.Sub(due) < late || now.Sub(p.asked) < late {
 		return false
 	}
+	p.asked = now
 	for range 8 {
 		runtime.Gosched()
 	}
@@ -70,7 +75,7 @@ func (p *publisher) publish(number int64, due time.Time) {
 	// A new buffer each time: protocols may keep the content until it is acknowledged.
 	content := p.timetable.content(make([]byte, 0, p.sizeHint+16), number, id, at)
 	p.sizeHint = len(content)
-	p.recorder.triggered(at, id, topic, len(content))
+	p.recorder.triggered(at, id, topic, content)
 	p.recorder.metrics.lateness.Observe(max(0, at.Sub(due).Seconds()))
 	if err := p.client.Publish(topic, content); err != nil {
 		p.recorder.refused(id)

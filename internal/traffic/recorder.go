@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/traffic/payload"
@@ -18,8 +19,10 @@ type recorder struct {
 	warn             func(text string)
 
 	mu sync.Mutex
-	// pending are messages that were triggered and may still be sent.
-	pending map[string]struct{}
+	// pending are messages that were triggered and may still be sent, each with where its content begins in memory; ids finds them by
+	// that where a protocol hands the content itself to Events.Sent, as reading the id out of it costs more than all else here.
+	pending map[string]*byte
+	ids     map[*byte]string
 	up      bool
 	told    string
 	// broker that there was a connection to; ended: none matters any more.
@@ -28,7 +31,7 @@ type recorder struct {
 }
 
 func newRecorder(instance, entity string, log *messagelog.Writer, m *metrics, warn func(string)) *recorder {
-	return &recorder{instance: instance, entity: entity, log: log, metrics: m, warn: warn, pending: map[string]struct{}{}}
+	return &recorder{instance: instance, entity: entity, log: log, metrics: m, warn: warn, pending: map[string]*byte{}, ids: map[*byte]string{}}
 }
 
 func (r *recorder) record(at time.Time, status messagelog.Status, id, topic string, bytes int) messagelog.Record {
@@ -43,28 +46,41 @@ func (r *recorder) write(records ...messagelog.Record) {
 }
 
 // triggered: a message is due; it is logged before anything is done with it.
-func (r *recorder) triggered(at time.Time, id, topic string, bytes int) {
+func (r *recorder) triggered(at time.Time, id, topic string, content []byte) {
+	begin := unsafe.SliceData(content)
 	r.mu.Lock()
-	r.pending[id] = struct{}{}
+	r.pending[id], r.ids[begin] = begin, id
 	r.mu.Unlock()
-	r.write(r.record(at, messagelog.Triggered, id, topic, bytes))
+	r.write(r.record(at, messagelog.Triggered, id, topic, len(content)))
 	r.metrics.triggered.Inc()
 }
 
 // refused: the protocol will never send a message.
 func (r *recorder) refused(id string) {
 	r.mu.Lock()
-	delete(r.pending, id)
+	r.forget(id)
 	r.mu.Unlock()
 	r.metrics.unsent.Inc()
 }
 
+// forget a pending message, and tell whether it was one. The caller has the lock.
+func (r *recorder) forget(id string) bool {
+	begin, pending := r.pending[id]
+	if pending {
+		delete(r.pending, id)
+		delete(r.ids, begin)
+	}
+	return pending
+}
+
 // sent is a transport.Events.Sent. Only the first time counts: the rest are repetitions.
 func (r *recorder) sent(at time.Time, topic string, content []byte) {
-	id, _ := payload.Parse(content)
 	r.mu.Lock()
-	_, first := r.pending[id]
-	delete(r.pending, id)
+	id, known := r.ids[unsafe.SliceData(content)]
+	if !known {
+		id, _ = payload.Parse(content)
+	}
+	first := r.forget(id)
 	r.mu.Unlock()
 	if !first {
 		r.metrics.repeated.Inc()

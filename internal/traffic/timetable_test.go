@@ -101,6 +101,7 @@ func TestAScriptReachesThoseWhomItAddressesThroughARealBroker(t *testing.T) {
 	config.Subscribe = &trafficconfig.Subscribe{Topics: []string{"script/chat/to/a1", "script/chat/to/all"}}
 	sender := run(t, config)
 	waitFor(t, "both messages at the one, and one at the other", func() bool { return len(r1.ids(messagelog.Received)) == 2 && len(r2.ids(messagelog.Received)) == 1 })
+	sender.stop()
 	if n := len(sender.records(messagelog.Sent)); n != 2 || len(sender.records(messagelog.Received)) != 0 {
 		t.Errorf("%d sent, and its own received: %v; want 2 and none", n, sender.records(messagelog.Received))
 	}

@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -108,7 +109,8 @@ func run(t *testing.T, config trafficconfig.Config) *runner {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &runner{t: t, log: &syncbuffer.Buffer{}, told: &syncbuffer.Buffer{}, quiet: make(chan struct{}), end: cancel, done: make(chan error, 1)}
 	go func() {
-		r.done <- Run(ctx, config, messagelog.NewWriter(r.log), r.quiet, func(text string) { fmt.Fprintln(r.told, text) })
+		log := messagelog.NewWriter(r.log)
+		r.done <- errors.Join(Run(ctx, config, log, r.quiet, func(text string) { fmt.Fprintln(r.told, text) }), log.Flush())
 	}()
 	t.Cleanup(r.stop)
 	return r

@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -62,7 +61,28 @@ func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	return dst
 }
 
-var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]*_[0-9]+$`)
+// isID tells whether a text has the form ENTITY_NUMBER. Subscribers ask it of each message.
+func isID(text string) bool {
+	entity, number, ok := cutLast(text, '_')
+	if !ok || entity == "" || number == "" || strings.Trim(number, "0123456789") != "" {
+		return false
+	}
+	for i := range len(entity) {
+		c := entity[i]
+		alphanumeric := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if !alphanumeric && (i == 0 || !strings.ContainsRune("._:/-", rune(c))) {
+			return false
+		}
+	}
+	return true
+}
+
+func cutLast(text string, separator byte) (before, after string, found bool) {
+	if i := strings.LastIndexByte(text, separator); i >= 0 {
+		return text[:i], text[i+1:], true
+	}
+	return text, "", false
+}
 
 // Parse finds the id and, where it is given, the time in the first line.
 func Parse(payload []byte) (id string, at time.Time, ok bool) {
@@ -71,7 +91,7 @@ func Parse(payload []byte) (id string, at time.Time, ok bool) {
 		return "", at, false
 	}
 	id, stamp, stamped := strings.Cut(string(payload[:end]), " ")
-	if !idForm.MatchString(id) {
+	if !isID(id) {
 		return "", at, false
 	}
 	if stamped {
