@@ -1,0 +1,74 @@
+package validate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/traffic/mqttwire"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// protocolsOfE7 by the names that the scenario's apps have.
+var protocolsOfE7 = map[string]string{"amqp": "amqp", "mqtt": "mqtt", "mqtt-sn": "mqtt-sn", "stomp": "stomp", "wsn": "ws-notification", "xmpp": "xmpp"}
+
+// TestE7HasEveryPairOfProtocols takes the pairs from the plan: topics that instances publish to, and filters that cover them.
+func TestE7HasEveryPairOfProtocols(t *testing.T) {
+	for file, perBurst := range map[string]int{"e7/pairs.yaml": 1, "e7/short/all-at-once.yaml": 6} {
+		e, _ := scenario(t, file)
+		expanded, errs := topology.Expand(&e.Spec)
+		if errs = append(errs, expanded.CheckReferences(&e.Spec)...); len(errs) > 0 {
+			t.Fatal(errs.ToAggregate())
+		}
+		plan := render.Plan(render.Input{Experiment: &e, Topology: expanded}, nil, nil)
+		pairs, bursts := map[string]int{}, 0
+		for _, node := range plan.Nodes {
+			for _, app := range node.Apps {
+				for _, topic := range app.PublishTopics {
+					bursts++
+					for _, into := range subscribersOf(plan.Nodes[1].Apps, topic) {
+						pairs[protocolsOfE7[app.Name]+" to "+into]++
+					}
+				}
+			}
+		}
+		var want []string
+		for _, out := range protocolsOfE7 {
+			for _, into := range protocolsOfE7 {
+				want = append(want, out+" to "+into)
+			}
+		}
+		slices.Sort(want)
+		if got := slices.Sorted(maps.Keys(pairs)); !slices.Equal(got, want) || bursts != 36/perBurst || len(e.Spec.Timeline) != bursts {
+			t.Errorf("%s: %d bursts, %d started one by one, of the pairs %q; want %d of %q", file, bursts, len(e.Spec.Timeline), got, 36/perBurst, want)
+		}
+		for pair, n := range pairs {
+			if n != 1 {
+				t.Errorf("%s: %s %d times; want once", file, pair, n)
+			}
+		}
+		starts := map[string]bool{}
+		for _, entry := range e.Spec.Timeline {
+			starts[fmt.Sprint(entry.Start)] = true
+		}
+		if len(starts) != bursts {
+			t.Errorf("%s: the timeline starts some app twice: %v", file, starts)
+		}
+	}
+}
+
+// subscribersOf a topic, by their protocols.
+func subscribersOf(subscribers []runapi.PlannedApp, topic string) (protocols []string) {
+	for _, app := range subscribers {
+		for _, filter := range app.Subscriptions {
+			if mqttwire.Match(filter, topic) {
+				protocols = append(protocols, protocolsOfE7[strings.TrimPrefix(app.Name, "sub-")])
+			}
+		}
+	}
+	return protocols
+}
