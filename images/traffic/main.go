@@ -5,12 +5,13 @@ import (
 	"vignette.dev/vignette/internal/mediator"
 	"vignette.dev/vignette/internal/mqttsngateway"
 	"vignette.dev/vignette/internal/traffic/program"
+	"vignette.dev/vignette/internal/wsnbroker"
 )
 
 // servers are what the program can be beside a client: the word after `traffic`, and what runs with the configuration file until ctx ends.
 var servers = map[string]program.Server{
 	"mqtt-sn-forwarder": mqttsngateway.ServeForwarder, "mqtt-sn-gateway": mqttsngateway.Serve,
-	"mediate": mediator.Serve,
+	"mediate": mediator.Serve, "wsn-broker": wsnbroker.Serve,
 }
 
 func main() {

@@ -7,6 +7,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/stomp"
 	"vignette.dev/vignette/internal/traffic/transport"
+	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/xmpp"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -17,6 +18,7 @@ var Protocols = map[string]transport.Open{
 	trafficconfig.ProtocolMQTT:    mqtt.Open,
 	trafficconfig.ProtocolMQTTSN:  mqttsn.Open,
 	trafficconfig.ProtocolMQTTUDP: mqttudp.Open,
+	trafficconfig.ProtocolWSN:     wsn.Open,
 	trafficconfig.ProtocolXMPP:    xmpp.Open,
 	trafficconfig.ProtocolSTOMP:   stomp.Open,
 }

@@ -35,6 +35,18 @@ const (
 	SessionPersistent = "Persistent"
 )
 
+// DialectSimple of topic expressions of WS-Notification.
+const DialectSimple = "Simple"
+
+// WSN is how WS-Notification is used.
+type WSN struct {
+	// Dialect Simple is for brokers that know no other, such as Apache CXF's: a topic is one name, its levels separated by dots. By default
+	// topics are in the Concrete and filters in the Full dialect.
+	Dialect string `json:"dialect,omitempty"`
+	// PullPoint: messages are fetched from the broker. By default it sends them to the subscriber, which with TLS it does not.
+	PullPoint bool `json:"pullPoint,omitempty"`
+}
+
 // Security of the connection to the broker; each part may be empty, for none.
 type Security struct {
 	// CAFile has the certificates, as PEM, that the broker's is checked against; with it the connection is by TLS.
@@ -120,6 +132,8 @@ type Config struct {
 	Transport string `json:"transport,omitempty"`
 	// PGM for that transport.
 	PGM *PGM `json:"pgm,omitempty"`
+	// WSN of WS-Notification; nil for the defaults.
+	WSN *WSN `json:"wsn,omitempty"`
 	// Broadcast is address:port that brokerless protocols send to, such as 198.18.9.255:1883.
 	Broadcast string `json:"broadcast,omitempty"`
 	// Interface that brokerless protocols and PGM are bound to.

@@ -55,11 +55,16 @@ func NewMessageID() string {
 	return "urn:uuid:" + h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// Envelope makes a message around a body. All prefixes that bodies of this package use are declared here or in them.
+// Envelope makes a message around a body; without an action it has no headers, as the answer to a request without WS-Addressing. All prefixes
+// that bodies of this package use are declared here or in them.
 func Envelope(v SOAP, h Header, body string) []byte {
 	var b strings.Builder
 	b.Grow(len(body) + 700)
 	fmt.Fprintf(&b, `<soap:Envelope xmlns:soap="%s" xmlns:wsa="%s" xmlns:wsnt="%s">`, v.namespace(), NSAddressing, NSBase)
+	if h.Action == "" {
+		b.WriteString(`<soap:Body>` + body + `</soap:Body></soap:Envelope>`)
+		return []byte(b.String())
+	}
 	fmt.Fprintf(&b, `<soap:Header><wsa:Action>%s</wsa:Action><wsa:MessageID>%s</wsa:MessageID>`, escape(h.Action), escape(h.MessageID))
 	if h.RelatesTo != "" {
 		fmt.Fprintf(&b, `<wsa:RelatesTo>%s</wsa:RelatesTo>`, escape(h.RelatesTo))
