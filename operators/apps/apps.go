@@ -122,6 +122,8 @@ type Site struct {
 	PGM *PGM
 	// BridgePeers are the host names of the far ends of a broker's bridges, in their order.
 	BridgePeers []string
+	// PredefinedTopics of MQTT-SN with their ids: those of a publisher with QoS -1, and all of the experiment's for a gateway.
+	PredefinedTopics map[string]uint16
 	// Senders of a publishing app, one for each instance.
 	Senders []Sender
 	// Flows of an mgen app; nil for others.

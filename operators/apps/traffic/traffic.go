@@ -106,9 +106,12 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 
 func publish(site apps.Site, i int) *trafficconfig.Publish {
 	p := site.App.Publisher
-	config := &trafficconfig.Publish{Topic: topic(p.Topic, site.Senders[i], site, i), QoS: int(p.QoS), Retain: p.Retain, FirstAfterSeconds: p.Lead.Std().Seconds()}
+	config := &trafficconfig.Publish{Topic: Topic(site, i), QoS: int(p.QoS), Retain: p.Retain, FirstAfterSeconds: p.Lead.Std().Seconds()}
 	if a := p.AdaptRate; a != nil {
 		config.AdaptRate = &trafficconfig.AdaptRate{HighFrames: int(a.HighFrames), LowFrames: int(a.LowFrames), MaxPeriodSeconds: a.MaxPeriod.Std().Seconds()}
+	}
+	if id, ok := site.PredefinedTopics[config.Topic]; ok {
+		config.PredefinedTopics = map[string]uint16{config.Topic: id}
 	}
 	if p.Pattern != nil {
 		config.Pattern = site.Pattern
@@ -164,12 +167,13 @@ func Subscriptions(s *v1alpha1.Subscriber) []string {
 	return s.Topics
 }
 
-// topic replaces the placeholders; {instance} is the instance's number on its node, from 1.
-func topic(pattern string, sender apps.Sender, site apps.Site, i int) string {
+// Topic that the i-th instance publishes to, from 0, without placeholders; {instance} is the instance's number on its node, from 1.
+func Topic(site apps.Site, i int) string {
+	sender := site.Senders[i]
 	return strings.NewReplacer(
 		"{country}", sender.Country, "{unit}", sender.Unit, "{entity}", sender.Entity,
 		"{node}", site.Node, "{app}", site.App.Name, "{instance}", strconv.Itoa(i+1),
-	).Replace(pattern)
+	).Replace(site.App.Publisher.Topic)
 }
 
 // phase is when the i-th instance first publishes, in seconds after its start and lead, less than its period.

@@ -73,6 +73,7 @@ func MakeSites(in Input) Sites {
 			sites[node.Name] = append(sites[node.Name], site)
 		}
 	}
+	predefine(sites)
 	return sites
 }
 
