@@ -57,7 +57,15 @@ func e4Variants() []e4Variant {
 			for _, messaging := range []string{"mosquitto", "mqtt-udp"} {
 				all = append(all, e4Variant{2, messaging, link, period, false}, e4Variant{2, messaging, link, period, true})
 			}
-			all = append(all, e4Variant{1, "mosquitto", link, period, false})
+			for _, messaging := range []string{"mosquitto", "vernemq", "rabbitmq"} {
+				all = append(all, e4Variant{1, messaging, link, period, false})
+			}
+			for _, cluster := range []string{"vernemq", "rabbitmq"} {
+				all = append(all, e4Variant{2, cluster, link, period, false})
+				if link == "baseline" && period == "2s" || link == "tactical-1" && period == "10s" {
+					all = append(all, e4Variant{2, cluster, link, period, true})
+				}
+			}
 		}
 	}
 	return append(all, e4Variant{1, "mosquitto", "baseline", "2s", true},
@@ -159,9 +167,10 @@ func checkTimeline(t *testing.T, file string, s v1alpha1.ExperimentSpec, publish
 
 // TestE3IsThreeNationsWithChosenTopics holds the files of E3 against EXPERIMENTS.md.
 func TestE3IsThreeNationsWithChosenTopics(t *testing.T) {
-	for _, link := range []string{"baseline", "satcom"} {
+	for _, name := range []string{"baseline", "satcom", "vernemq-baseline", "vernemq-satcom"} {
+		link := strings.TrimPrefix(name, "vernemq-")
 		for folder, publishing := range map[string]time.Duration{"e3/": 1200 * time.Second, "e3/short/": 40 * time.Second} {
-			file := folder + link + ".yaml"
+			file := folder + name + ".yaml"
 			e, _ := scenario(t, file)
 			if len(e.Spec.Networks) != 1 || e.Spec.Networks[0].Waveform != link {
 				t.Errorf("%s: networks %+v; want one on %s", file, e.Spec.Networks, link)
@@ -204,7 +213,10 @@ func checkE3Topics(t *testing.T, file string, s v1alpha1.ExperimentSpec) {
 
 func checkUnit(t *testing.T, file string, app v1alpha1.App, messaging string, period v1alpha1.Duration) {
 	t.Helper()
-	protocol := map[string]v1alpha1.Protocol{"mosquitto": v1alpha1.ProtocolMQTT, "mqtt-udp": v1alpha1.ProtocolMQTTUDP}[messaging]
+	protocol := v1alpha1.ProtocolMQTT
+	if messaging == "mqtt-udp" {
+		protocol = v1alpha1.ProtocolMQTTUDP
+	}
 	p := app.Publisher
 	if app.Subscriber == nil || p.Protocol != protocol || p.Period != period || p.Payload != "geojson" || p.QoS != 0 || fmt.Sprint(app.Subscriber.Topics) != "[#]" {
 		t.Errorf("%s: app %s: %+v, %+v; want %s, GeoJSON every %s, QoS 0, topic #", file, app.Name, p, app.Subscriber, protocol, period)

@@ -9,28 +9,35 @@ import (
 	"time"
 )
 
-// TestLongFormsOfE4 runs all twelve of setting 2 at full length side by side. Nothing may be late, as what
+// TestLongFormsOfE4 runs twelve of setting 2, all that start at once and need no image from elsewhere, at full length side by side. Nothing may be late, as what
 // overload does looks like what a radio does.
 func TestLongFormsOfE4(t *testing.T) {
-	longForms(t, "e4/setting2-*.yaml", 12, 30*time.Minute)
+	longForms(t, "e4/setting2-m*.yaml", 12, 30*time.Minute)
 }
 
 func TestLongFormsOfE4WithTwoNations(t *testing.T) {
-	longForms(t, "e4/setting1-*.yaml", 6, 30*time.Minute)
+	longForms(t, "e4/setting1-m*.yaml", 6, 30*time.Minute)
 }
 
 func TestLongFormsOfE3(t *testing.T) {
-	for _, run := range longForms(t, "e3/*.yaml", 2, 30*time.Minute) {
+	for _, run := range longForms(t, "e3/[bs]*.yaml", 2, 30*time.Minute) {
 		checkE3(t, resultsOf(t, get(t, run.Experiment).UID))
 	}
 }
 
-func TestLongFormOfE1(t *testing.T) {
-	longForms(t, "e1/*.yaml", 1, 50*time.Minute)
+func TestLongFormsOfE1(t *testing.T) {
+	longForms(t, "e1/*.yaml", 2, 50*time.Minute)
 }
 
 func TestLongFormsOfE2(t *testing.T) {
-	longForms(t, "e2/*.yaml", 3, 50*time.Minute)
+	longForms(t, "e2/mosquitto-*.yaml", 3, 50*time.Minute)
+}
+
+// TestLongFormsOfE2WithOtherMessaging leaves out those that need VerneMQ's image.
+func TestLongFormsOfE2WithOtherMessaging(t *testing.T) {
+	for pattern, count := range map[string]int{"e2/wsn-*.yaml": 2, "e2/mqttsn-mosquitto-*.yaml": 3, "e2/rabbitmq-*.yaml": 3} {
+		t.Run(pattern, func(t *testing.T) { longForms(t, pattern, count, 50*time.Minute) })
+	}
 }
 
 // longForms starts all files of a pattern below scenarios at once, and checks each run's results.

@@ -1,0 +1,135 @@
+package main
+
+import "fmt"
+
+// messaging of the company of E1 and E2.
+type messaging struct {
+	key string
+	// Broker as it stands in the file, and all of the messaging in words.
+	Broker, Words string
+	// Publish and Subscribe are protocols.
+	Publish, Subscribe string
+	// Gateway tells that publishers go to a gateway in front of the broker.
+	Gateway bool
+}
+
+var companyMessaging = []messaging{
+	{"wsn", "wsnBroker: {}", "WS-Notification 1.3, one broker on node 1", "ws-notification", "ws-notification", false},
+	{"mosquitto", "mosquitto: {}", "one Mosquitto on node 1", "mqtt", "mqtt", false},
+	{"vernemq", "vernemq: {}", "one VerneMQ on node 1", "mqtt", "mqtt", false},
+	{"rabbitmq", "rabbitmq: {}", "one RabbitMQ on node 1, by MQTT", "mqtt", "mqtt", false},
+	{"mqttsn-vernemq", "vernemq: {}", "MQTT-SN to a gateway on node 1, which has VerneMQ behind it", "mqtt-sn", "mqtt", true},
+	{"mqttsn-mosquitto", "mosquitto: {}", "MQTT-SN to a gateway on node 1, which has Mosquitto behind it", "mqtt-sn", "mqtt", true},
+}
+
+// company is one run of E1 or E2.
+type company struct {
+	form
+	messaging
+	Study    string
+	QoS      int
+	Modified bool
+}
+
+// companies are E1's two runs; E2's eight, and those of them that run where VerneMQ's image is not to be had; short forms of E2 over the
+// modified terrain.
+func companies() (all []company) {
+	for _, m := range companyMessaging {
+		for _, f := range []form{{false}, {true}} {
+			if m.key == "wsn" || m.key == "mosquitto" {
+				all = append(all, company{f, m, "e1", 0, false})
+			}
+			all = append(all, company{f, m, "e2", 0, true})
+		}
+		all = append(all, company{form{}, m, "e2", 0, false})
+		if m.key != "wsn" {
+			all = append(all, company{form{}, m, "e2", 1, true})
+		}
+	}
+	return all
+}
+
+func (c company) key() string {
+	if c.Study == "e1" {
+		return c.messaging.key
+	}
+	return fmt.Sprintf("%s-qos%d-%s", c.messaging.key, c.QoS, choose(form{c.Modified}, "modified", "anglova"))
+}
+
+func (c company) path() string { return c.folder(c.Study) + c.key() + ".yaml" }
+
+// Name of the experiment.
+func (c company) Name() string { return c.Study + "-" + c.key() + c.suffix() }
+
+// Movement is the scenario's name.
+func (c company) Movement() string {
+	return choose(form{c.Modified}, "anglova-like-modified", "anglova-like")
+}
+
+// Terrain in words.
+func (c company) Terrain() string { return choose(form{c.Modified}, "modified Anglova", "Anglova") }
+
+// Pattern of the synthetic movement.
+func (c company) Pattern() string {
+	return choose(form{c.Modified}, "AnglovaLikeModified", "AnglovaLike")
+}
+
+// Title of the file.
+func (c company) Title() string {
+	if c.Study == "e1" {
+		return "E1: 24 vehicles, wideband RF pipe, OLSRv1, the synthetic stand-in for Anglova"
+	}
+	return "E2: 24 vehicles, Swiss wideband TDMA, OLSRv2, the synthetic stand-in for " + choose(form{c.Modified}, "the modified Anglova", "Anglova")
+}
+
+// Span of the movement that a full form takes, where that is not all of it.
+func (c company) Span() string {
+	if c.Study == "e1" {
+		return ", its first 30 minutes"
+	}
+	return ""
+}
+
+// Radio of the file, indented.
+func (c company) Radio() string {
+	if c.Study == "e1" {
+		return execute("rfpipe.yaml", nil)
+	}
+	return execute("tdma.yaml", map[string]int{"Power": choose(form{c.Modified}, 37, 25), "Pathloss": choose(form{c.Modified}, 133, 121)})
+}
+
+// Messages of each of 23 vehicles: one every 10 s from 1:00 on.
+func (c company) Messages() int {
+	return choose(c.form, 6, choose(form{c.Study == "e1"}, 174, 120))
+}
+
+// All messages.
+func (c company) All() int { return 23 * c.Messages() }
+
+// Until is the end of publishing as a clock shows it.
+func (c company) Until() string {
+	return choose(c.form, "2:00", choose(form{c.Study == "e1"}, "30:00", "21:00"))
+}
+
+// Stop of publishing.
+func (c company) Stop() string {
+	return choose(c.form, "120s", choose(form{c.Study == "e1"}, "30m", "1260s"))
+}
+
+// Duration of the experiment.
+func (c company) Duration() string {
+	return choose(c.form, "125s", choose(form{c.Study == "e1"}, "30m", "1265s"))
+}
+
+// Seed is the study's number.
+func (c company) Seed() string { return c.Study[1:] }
+
+// Subnet of the radio.
+func (c company) Subnet() string {
+	return choose(form{c.Study == "e1"}, "198.18.11.0/24", "198.18.12.0/24")
+}
+
+// Drain of the run.
+func (c company) Drain() string {
+	return choose(c.form, "{max: 30s, quietFor: 10s}", choose(form{c.Study == "e1"}, "{max: 60s, quietFor: 20s}", "{max: 120s, quietFor: 30s}"))
+}

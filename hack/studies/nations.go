@@ -1,0 +1,191 @@
+package main
+
+import "fmt"
+
+// clusterStart is how long after T0 clients of brokers that run on Erlang start: those take half a minute to be up and joined.
+const clusterStart = 35
+
+// coalition is one run of E3.
+type coalition struct {
+	form
+	link
+	// Hub is the broker of the nation in the middle.
+	Hub string
+}
+
+func coalitions() (all []coalition) {
+	for _, hub := range []string{"mosquitto", "vernemq"} {
+		for _, l := range []link{"baseline", "satcom"} {
+			all = append(all, coalition{form{}, l, hub}, coalition{form{true}, l, hub})
+		}
+	}
+	return all
+}
+
+// Full is the name of the full form's file.
+func (c coalition) Full() string {
+	if c.Hub == "mosquitto" {
+		return string(c.link)
+	}
+	return c.Hub + "-" + string(c.link)
+}
+
+func (c coalition) path() string { return c.folder("e3") + c.Full() + ".yaml" }
+
+// Name of the experiment.
+func (c coalition) Name() string { return "e3-" + c.Full() + c.suffix() }
+
+// Words on messaging.
+func (c coalition) Words() string {
+	if c.Hub == "mosquitto" {
+		return "one Mosquitto per nation; Norway's is the hub, in VerneMQ's place"
+	}
+	return "Norway's VerneMQ is the hub; Mosquitto in Portugal and the USA"
+}
+
+// Broker of Norway as it stands in the file.
+func (c coalition) Broker() string { return c.Hub + ": {}" }
+
+// Link is the waveform's name.
+func (c coalition) Link() string { return string(c.link) }
+
+// Publishing in seconds.
+func (c coalition) Publishing() int { return choose(c.form, 40, 1200) }
+
+// Messages of a unit: one every 2 s.
+func (c coalition) Messages() int { return c.Publishing() / 2 }
+
+// Lead in seconds.
+func (c coalition) Lead() int { return choose(c.form, 5, 10) }
+
+// Start of units, in seconds after T0.
+func (c coalition) Start() int { return choose(form{c.Hub == "mosquitto"}, 5, clusterStart) }
+
+// Stop of units, in seconds after T0.
+func (c coalition) Stop() int { return c.Start() + c.Lead() + c.Publishing() }
+
+// Duration in seconds.
+func (c coalition) Duration() int { return c.Stop() + 5 }
+
+// Drain of the run.
+func (c coalition) Drain() string {
+	return choose(form{!c.Short && c.link == "satcom"}, "{max: 60s, quietFor: 15s}", "{max: 30s, quietFor: 5s}")
+}
+
+// nation is one run of E4.
+type nation struct {
+	form
+	link
+	Setting   int
+	Messaging string
+	// Period in seconds.
+	Period int
+}
+
+// nations are E4's 12 and 18 runs, and those of a RabbitMQ cluster beside them; short forms of setting 1 for what is worth one only.
+func nations() (all []nation) {
+	for _, l := range []link{"baseline", "tactical-1", "tactical-2"} {
+		for _, period := range []int{2, 10} {
+			for _, messaging := range []string{"mosquitto", "mqtt-udp", "vernemq", "rabbitmq"} {
+				all = append(all, nation{form{}, l, 2, messaging, period})
+				if messaging != "mqtt-udp" {
+					all = append(all, nation{form{}, l, 1, messaging, period})
+				}
+				if worthShort(messaging, l, period) {
+					all = append(all, nation{form{true}, l, 2, messaging, period})
+				}
+				if messaging == "mosquitto" && (l == "tactical-1" || l == "baseline" && period == 2) {
+					all = append(all, nation{form{true}, l, 1, messaging, period})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// worthShort is all of what starts at once; of clusters, one over each kind of link.
+func worthShort(messaging string, l link, period int) bool {
+	if messaging == "mosquitto" || messaging == "mqtt-udp" {
+		return true
+	}
+	return l == "baseline" && period == 2 || l == "tactical-1" && period == 10
+}
+
+func (n nation) cluster() bool { return n.Messaging == "vernemq" || n.Messaging == "rabbitmq" }
+
+// Full is the name of the full form's file.
+func (n nation) Full() string {
+	return fmt.Sprintf("setting%d-%s-%s-%ds", n.Setting, n.Messaging, n.link, n.Period)
+}
+
+func (n nation) path() string { return n.folder("e4") + n.Full() + ".yaml" }
+
+// Name of the experiment.
+func (n nation) Name() string {
+	return fmt.Sprintf("e4-s%d-%s-%s-%ds%s", n.Setting, n.Messaging, n.link, n.Period, n.suffix())
+}
+
+// Words on messaging.
+func (n nation) Words() string {
+	switch n.Messaging {
+	case "mosquitto":
+		return choose(form{n.Setting == 1}, "one Mosquitto per nation, Portugal's bridged to Norway's", "one Mosquitto per nation, bridged through Norway's")
+	case "mqtt-udp":
+		return "MQTT/UDP: no broker, every message is one UDP broadcast"
+	case "vernemq":
+		return "one VerneMQ per nation, all in one cluster (a mesh)"
+	}
+	return "one RabbitMQ per nation, by MQTT, all in one cluster (a mesh)"
+}
+
+// Link is the waveform's name.
+func (n nation) Link() string { return string(n.link) }
+
+// Publishing in seconds.
+func (n nation) Publishing() int { return choose(n.form, 60, 1200) }
+
+// Messages of a unit.
+func (n nation) Messages() int { return n.Publishing() / n.Period }
+
+// Nodes are the nations.
+func (n nation) Nodes() []string {
+	return choose(form{n.Setting == 1}, []string{"nor", "prt"}, []string{"deu", "nor", "prt", "usa"})
+}
+
+// AppsOf a nation.
+func (n nation) AppsOf(node string) string {
+	switch {
+	case n.Messaging == "mqtt-udp":
+		return "units"
+	case n.Messaging == "mosquitto" && node == "nor":
+		return "hub, units-hub"
+	}
+	return "broker, units"
+}
+
+// Units are the apps that publish.
+func (n nation) Units() string {
+	return choose(form{n.Messaging == "mosquitto"}, "units-hub, units", "units")
+}
+
+// Start of units, in seconds after T0.
+func (n nation) Start() int { return choose(form{n.cluster()}, clusterStart, 5) }
+
+// Stop of units, in seconds after T0, 10 s of lead included.
+func (n nation) Stop() int { return n.Start() + 10 + n.Publishing() }
+
+// Duration in seconds.
+func (n nation) Duration() int { return n.Stop() + 5 }
+
+// Drain of the run.
+func (n nation) Drain() string {
+	switch {
+	case n.link == "baseline":
+		return "{max: 30s, quietFor: 5s}"
+	case n.Short:
+		return "{max: 60s, quietFor: 20s}"
+	case n.Messaging == "mqtt-udp":
+		return "{max: 300s, quietFor: 30s}"
+	}
+	return "{max: 300s, quietFor: 120s}"
+}

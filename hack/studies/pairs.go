@@ -1,0 +1,141 @@
+package main
+
+import "fmt"
+
+// pairing is a way of messaging of E8.
+type pairing struct {
+	key string
+	// Broker as it stands in the file; Between is what runs on the server's node, and Words is all of the messaging.
+	Broker, Between, Words string
+	// Publish and Subscribe are protocols.
+	Publish, Subscribe string
+	// Pairs of publishers and subscribers.
+	Pairs int
+	// qos from 0, or -1 where the protocol has none.
+	qos int
+	// Gateway of MQTT-SN.
+	Gateway bool
+}
+
+func pairings() (all []pairing) {
+	for qos := range 3 {
+		all = append(all, pairing{fmt.Sprintf("mqtt-qos%d", qos), "mosquitto: {}", "the broker", fmt.Sprintf("MQTT 3.1.1 through Mosquitto, QoS %d", qos), "mqtt", "mqtt", 27, qos, false})
+	}
+	for qos := range 2 {
+		all = append(all,
+			pairing{fmt.Sprintf("mqttsn-standard-qos%d", qos), "mosquitto: {}", "gateway and broker",
+				fmt.Sprintf("MQTT-SN at both ends, through a gateway with Mosquitto behind it, QoS %d", qos), "mqtt-sn", "mqtt-sn", 18, qos, true},
+			pairing{fmt.Sprintf("mqttsn-hybrid-qos%d", qos), "mosquitto: {}", "gateway and broker",
+				fmt.Sprintf("MQTT-SN from publishers to a gateway with Mosquitto behind it, MQTT 3.1.1 to subscribers, QoS %d", qos), "mqtt-sn", "mqtt", 18, qos, true})
+	}
+	for _, transport := range []string{"tcp", "pgm"} {
+		words := map[string]string{"tcp": "ZeroMQ over TCP through a broker that filters by topic", "pgm": "ZeroMQ over PGM (in UDP, multicast) through a broker that filters by topic"}
+		all = append(all, pairing{"zeromq-" + transport, "zeromqBroker: {transport: " + transport + "}", "the broker", words[transport], "zeromq", "zeromq", 27, -1, false})
+	}
+	return all
+}
+
+// pair is one run of E8.
+type pair struct {
+	form
+	link
+	pairing
+	// Image tells that the payload is one; else it is a position record.
+	Image bool
+}
+
+// pairs are E8's matrix, and a short form over one network of each way of messaging and payload.
+func pairs() (all []pair) {
+	for _, p := range pairings() {
+		for _, image := range []bool{false, true} {
+			if image && p.Publish == "mqtt-sn" {
+				continue
+			}
+			for _, l := range []link{"low-band-5g", "tactical-broadband", "satcom", "nbwf", "cnr-1", "cnr-10"} {
+				all = append(all, pair{form{}, l, p, image})
+			}
+			all = append(all, pair{form{true}, "tactical-broadband", p, image})
+		}
+	}
+	return all
+}
+
+func (p pair) key() string { return p.pairing.key + "-" + choose(form{p.Image}, "image", "gps") }
+
+func (p pair) path() string {
+	if p.Short {
+		return "e8/short/" + p.key() + ".yaml"
+	}
+	return "e8/" + string(p.link) + "/" + p.key() + ".yaml"
+}
+
+// Name of the experiment.
+func (p pair) Name() string {
+	if p.Short {
+		return "e8-" + p.key() + "-short"
+	}
+	return "e8-" + string(p.link) + "-" + p.key()
+}
+
+// Link is the waveform's name.
+func (p pair) Link() string { return string(p.link) }
+
+// PublishTo and SubscribeTo are what each side connects to.
+func (p pair) PublishTo() string { return choose(form{p.Publish == "mqtt-sn"}, "gateway", "broker") }
+
+// SubscribeTo is what subscribers connect to.
+func (p pair) SubscribeTo() string {
+	return choose(form{p.Subscribe == "mqtt-sn"}, "gateway", "broker")
+}
+
+// QoSField as it stands in the file.
+func (p pair) QoSField() string {
+	if p.qos < 0 {
+		return ""
+	}
+	return fmt.Sprintf(", qos: %d", p.qos)
+}
+
+// Payload of the messages.
+func (p pair) Payload() string { return choose(form{p.Image}, "image:20000", "gps") }
+
+// PayloadWords say what it is.
+func (p pair) PayloadWords() string {
+	return choose(form{p.Image}, "an image of 20 000 bytes", "a GPS record")
+}
+
+// Period in seconds: what fits through the narrowest link, with acknowledgements.
+func (p pair) Period() int { return choose(p.form, choose(form{p.Image}, 20, 5), p.fullPeriod()) }
+
+func (p pair) fullPeriod() int { return choose(form{p.Image}, 900, 30) }
+
+// Messages of a publisher.
+func (p pair) Messages() int {
+	return choose(form{p.Image}, 2, choose(p.form, 8, 20))
+}
+
+// Publishing in seconds.
+func (p pair) Publishing() int { return p.Period() * p.Messages() }
+
+// FullPublishing of the full form, in seconds.
+func (p pair) FullPublishing() int { return pair{form{}, p.link, p.pairing, p.Image}.Publishing() }
+
+// Start of clients, in seconds after T0.
+func (p pair) Start() int { return 5 }
+
+// Lead in seconds: 54 clients connect over the narrowest link.
+func (p pair) Lead() int { return choose(p.form, 10, 60) }
+
+// Stop of publishers, in seconds after T0.
+func (p pair) Stop() int { return p.Start() + p.Lead() + p.Publishing() }
+
+// Duration in seconds.
+func (p pair) Duration() int { return p.Stop() + 5 }
+
+// Drain of the run: TCP can be silent for two minutes between two tries.
+func (p pair) Drain() string {
+	if p.Short {
+		return "{max: 30s, quietFor: 5s}"
+	}
+	return choose(form{p.Image}, "{max: 900s, quietFor: 180s}", "{max: 180s, quietFor: 120s}")
+}

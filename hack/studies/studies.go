@@ -1,0 +1,97 @@
+// Command studies writes the files of the studies E1 to E4 and E8 below scenarios, which differ in what their names say and in nothing
+// else. Run it from the repository's root: go run ./hack/studies
+package main
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+//go:embed templates
+var files embed.FS
+
+var templates = template.Must(template.ParseFS(files, "templates/*.yaml"))
+
+func main() {
+	for path, text := range All() {
+		path = filepath.Join("scenarios", filepath.FromSlash(path))
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+}
+
+// All files by their path below scenarios.
+func All() map[string]string {
+	all := map[string]string{}
+	add := func(path, name string, values any) { all[path] = execute(name, values) }
+	for _, c := range companies() {
+		add(c.path(), "company.yaml", c)
+	}
+	for _, c := range coalitions() {
+		add(c.path(), "coalition.yaml", c)
+	}
+	for _, n := range nations() {
+		add(n.path(), "nations.yaml", n)
+	}
+	for _, p := range pairs() {
+		add(p.path(), "pairs.yaml", p)
+	}
+	return all
+}
+
+func execute(name string, values any) string {
+	var b strings.Builder
+	if err := templates.ExecuteTemplate(&b, name, values); err != nil {
+		panic(err) // templates and values are both here
+	}
+	return b.String()
+}
+
+// form of a study: the full one, or the short one for trying out and for tests.
+type form struct {
+	Short bool
+}
+
+func (f form) folder(study string) string {
+	if f.Short {
+		return study + "/short/"
+	}
+	return study + "/"
+}
+
+func (f form) suffix() string {
+	if f.Short {
+		return "-short"
+	}
+	return ""
+}
+
+// choose by form.
+func choose[T any](f form, short, full T) T {
+	if f.Short {
+		return short
+	}
+	return full
+}
+
+// link by the name of its waveform, in words.
+type link string
+
+// LinkWords say what the link does.
+func (l link) LinkWords() string {
+	return fmt.Sprintf("the %s link (%s)", string(l), map[link]string{
+		"baseline": "LAN-like: no loss", "tactical-1": "9.8 kbit/s, 100 ms, 1 % loss", "tactical-2": "9.8 kbit/s, 100 ms, 10 % loss",
+		"satcom": "250 kbit/s, 550 ms, no loss", "low-band-5g": "100 Mbit/s, 20 ms, no loss", "tactical-broadband": "2 Mbit/s, 100 ms, 1 % loss",
+		"nbwf": "16 kbit/s, 500 ms, no loss", "cnr-1": "9.6 kbit/s, 100 ms, 1 % loss", "cnr-10": "9.6 kbit/s, 100 ms, 10 % loss",
+	}[l])
+}

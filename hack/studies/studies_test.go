@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const root = "../../scenarios"
+
+func TestTheStudiesFilesAreAsGenerated(t *testing.T) {
+	for path, want := range All() {
+		got, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path)))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%s is not what `go run ./hack/studies` writes (-generated +file):\n%s", path, diff)
+		}
+	}
+}
+
+func TestEveryFileOfAStudyIsGenerated(t *testing.T) {
+	all := All()
+	for _, study := range []string{"e1", "e2", "e3", "e4", "e8"} {
+		err := filepath.WalkDir(filepath.Join(root, study), func(path string, entry os.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
+				return err
+			}
+			name, _ := filepath.Rel(root, path)
+			if _, ok := all[filepath.ToSlash(name)]; !ok {
+				t.Errorf("%s is no file of the studies: hack/studies does not make it", name)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTheStudiesHaveAllTheirRuns(t *testing.T) {
+	want := map[string]int{
+		"e1/": 2, "e2/": 17, "e3/": 4, "e4/setting1-mosquitto": 6, "e4/setting1-vernemq": 6, "e4/setting2-mosquitto": 6, "e4/setting2-vernemq": 6,
+		"e4/setting2-mqtt-udp": 6, "e4/setting1-rabbitmq": 6, "e4/setting2-rabbitmq": 6, "e8/satcom/": 14, "e8/low-band-5g/": 14, "e8/tactical-broadband/": 14,
+		"e8/nbwf/": 14, "e8/cnr-1/": 14, "e8/cnr-10/": 14, "e8/short/": 14,
+	}
+	got := map[string]int{}
+	for path := range All() {
+		for prefix := range want {
+			if strings.HasPrefix(path, prefix) && (strings.HasPrefix(prefix, "e8/short") || !strings.Contains(path, "/short/")) {
+				got[prefix]++
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
