@@ -80,7 +80,11 @@ type Client struct {
 
 // Open is a transport.Open.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
-	return open(s, events, retryAfter, retries)
+	c, err := open(s, events, retryAfter, retries)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func open(s transport.Setup, events transport.Events, after time.Duration, times int) (*Client, error) {
