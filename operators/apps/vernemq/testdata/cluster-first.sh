@@ -1,0 +1,16 @@
+set -eu
+umask 077
+cd /vignette/run
+mkdir -p vernemq/etc vernemq/log vernemq/data
+for part in /vernemq/*; do
+  case "${part##*/}" in
+  etc|log|data) ;;
+  bin) rm -rf vernemq/bin; cp -r "$part" vernemq/bin ;;
+  *) ln -sfn "$part" "vernemq/${part##*/}" ;;
+  esac
+done
+address() { awk -v name="$1" '{ for (i = 2; i <= NF; i++) if ($i == name) found = $1 } END { print found }' /etc/hosts; }
+sed "s/OWN_ADDRESS/$(address deu)/" vernemq.conf > vernemq/etc/vernemq.conf
+if grep -qs '"accept_eula"' /vernemq/share/schema/*; then echo 'accept_eula = yes' >> vernemq/etc/vernemq.conf; fi
+export HOME=/vignette/run ERL_CRASH_DUMP_BYTES=0
+exec vernemq/bin/vernemq console -noshell -noinput
