@@ -29,7 +29,7 @@ func TestBrokersWithSecurityServeTheirClientsOnlyAndNobodyReadsAlong(t *testing.
 	b.Spec.Apps[2].Security = &v1alpha1.Security{Password: true}
 	b.Spec.Apps[3].Publisher.Lead = "6s" // the bridge is up by then
 	b.Spec.Apps[5].Files = []v1alpha1.AppFile{{Path: "/etc/stranger.conf", Content: new(strangersConfig)}}
-	b.Spec.Collect.Captures = []string{"wan"}
+	b.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
 	e := b.Obj()
 	mustCreate(t, e)
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
