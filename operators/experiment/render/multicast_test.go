@@ -73,9 +73,15 @@ func TestEveryPublisherOfANodeHasAPortOfItsOwnAndTheBrokerKnowsThemAll(t *testin
 	}
 }
 
-func TestAClientOnAnotherNetworkThanItsBrokersFirstIsRefused(t *testing.T) {
-	spec := strings.Replace(multicastSpec, "{name: hq, networks: [wan]", "{name: hq, networks: [lan, wan]", 1)
-	if _, err := multicastSites(t, spec); err == nil || !strings.Contains(err.Error(), `node uav is not on network "lan"`) {
-		t.Errorf("%v; want node uav refused", err)
+func TestClientsThatMulticastDoesNotReachAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"on another network than its broker's first": {"{name: hq, networks: [wan]", "{name: hq, networks: [lan, wan]", `node uav is not on network "lan"`},
+		"on the broker's own node":                   {"apps: [broker]", "apps: [broker, picture]", `node hq has broker "broker"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := multicastSites(t, strings.Replace(multicastSpec, c.old, c.new, 1)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v; want an error with %q", err, c.want)
+			}
+		})
 	}
 }
