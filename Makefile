@@ -86,6 +86,10 @@ bench: ## Measure the link model against its closed forms, its cost beside a bar
 bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per delivered frame, lateness, memory
 	go run ./test/bench/radio
 
+.PHONY: bench-protocols
+bench-protocols: ## Messages a second, processor time per message and delays of each protocol through its broker on loopback, beside mosquitto_pub; needs root
+	go run ./test/bench/protocols
+
 .PHONY: test-emane
 test-emane: ## Test what is for EMANE against the EMANE installed here (on PATH, or VIGNETTE_EMANE=its prefix); without one say so and skip
 	@hack/emane-image --installed || echo "EMANE not installed"

@@ -1,0 +1,94 @@
+// protocols measures what the traffic generator makes of each protocol on loopback, with the broker that experiments run and its rendered
+// configuration: messages a second when as many are asked for as there is room for, processor time for each message at publisher, broker and
+// subscriber, and delays at a rate that nobody is busy with. In the same run: the generator against a server that only reads, and
+// mosquitto_pub and mosquitto_sub through the same broker. Messages have 255 bytes. It needs root, for a network namespace of its own in
+// which brokers have their usual ports, and a quiet machine.
+//
+//	go run ./test/bench/protocols [-quick] [-only NAME]
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// scale of the measurements.
+type scale struct {
+	// load lasts so long; calm messages are sent at calmRate a second for the delays.
+	load, calm time.Duration
+	// known messages are sent with the known tool.
+	known int
+}
+
+const (
+	messageBytes = 255
+	// askedRate is more messages a second than any of them makes.
+	askedRate = 100_000
+	calmRate  = 200
+)
+
+// inside tells that the program is in its own network namespace.
+const inside = "VIGNETTE_BENCH_INSIDE"
+
+func main() {
+	quick := flag.Bool("quick", false, "measure for a second each only")
+	only := flag.String("only", "", "measure only what has this in its name")
+	flag.Parse()
+	s := scale{load: 5 * time.Second, calm: 10 * time.Second, known: 300_000}
+	if *quick {
+		s = scale{load: time.Second, calm: 2 * time.Second, known: 50_000}
+	}
+	run := enter
+	if os.Getenv(inside) != "" {
+		run = func() error { return bench(s, *only) }
+	}
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// enter runs the program again in a network namespace that has nothing but loopback.
+func enter() error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("needs root: a network namespace of its own, so that brokers have their usual ports")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	c := exec.Command("unshare", append([]string{"--net", "--", "sh", "-c", `ip link set lo up && exec "$@"`, "sh", program}, os.Args[1:]...)...)
+	c.Env, c.Stdin, c.Stdout, c.Stderr = append(os.Environ(), inside+"=1"), os.Stdin, os.Stdout, os.Stderr
+	return c.Run()
+}
+
+func bench(s scale, only string) error {
+	b, err := newBed(s)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	var lines []line
+	for _, p := range register {
+		if !strings.Contains(p.name, only) {
+			continue
+		}
+		if why := p.missing(); why != "" {
+			lines = append(lines, line{name: p.name, skipped: why})
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s …\n", p.name)
+		measured, err := p.measure(b, p)
+		measured.name = p.name
+		if err != nil {
+			measured.skipped = "failed: " + err.Error()
+		}
+		lines = append(lines, measured)
+	}
+	print(lines)
+	return nil
+}
