@@ -27,6 +27,16 @@ var mostQoS = map[string]int{
 	ProtocolMQTT: 2, ProtocolMQTTSN: 2, ProtocolMQTTUDP: 0, ProtocolAMQP: 1, ProtocolSTOMP: 1, ProtocolXMPP: 0, ProtocolZeroMQ: 0, ProtocolWSN: 1,
 }
 
+// maxPayloadBytes of each protocol: MQTT's largest packet less its header and the longest topic; a datagram less that; what RabbitMQ takes; what the
+// clients of XMPP and WS-Notification take, which carry bytes as text.
+var maxPayloadBytes = map[string]int{
+	ProtocolMQTT: 268_435_000, ProtocolMQTTUDP: 65_000, ProtocolMQTTSN: 65_000, ProtocolAMQP: 128 << 20, ProtocolSTOMP: 128 << 20,
+	ProtocolXMPP: 16 << 20, ProtocolZeroMQ: 268_435_000, ProtocolWSN: 4 << 20,
+}
+
+// MaxPayloadBytes is the largest payload that a protocol takes, whatever the topic.
+func MaxPayloadBytes(protocol string) int { return maxPayloadBytes[protocol] }
+
 // Sessions of MQTT and MQTT-SN.
 const (
 	// SessionAuto is a session that outlives connections where QoS 1 or 2 is used.

@@ -52,8 +52,9 @@ func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	_, timelineErrs := timeline.Compile(&e.Spec, t)
 	errs = append(t.CheckReferences(&e.Spec), timelineErrs...)
 	errs = append(errs, render.CheckRadio(&e.Spec, t)...)
-	input := render.Input{Experiment: e, Topology: t, Scripts: known.scripts}
+	input := render.Input{Experiment: e, Topology: t, Scripts: known.scripts, FileBytes: known.fileBytes}
 	errs = append(errs, render.CheckScripts(input)...)
+	errs = append(errs, render.CheckPayloads(input)...)
 	waveforms := waveformsOf(&e.Spec, known.waveforms)
 	errs = append(errs, render.CheckBase(&e.Spec, waveforms)...)
 	// Nothing is known of the scenario: it is compiled in the cluster.

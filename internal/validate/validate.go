@@ -4,6 +4,7 @@ package validate
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"os"
@@ -106,7 +107,7 @@ func (r *Report) parse(name string, text []byte) []*document {
 }
 
 func (r *Report) judge(documents []*document) {
-	known := surroundings{knownWaveforms(documents), knownScripts(documents)}
+	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents)}
 	for _, d := range documents {
 		r.Findings = append(r.Findings, d.judge(known)...)
 		if d.foreign() {
@@ -121,6 +122,25 @@ type surroundings struct {
 	waveforms map[string]v1alpha1.WaveformSpec
 	// scripts are what the ConfigMaps in the files hold.
 	scripts map[v1alpha1.KeyReference]string
+	// fileBytes are the sizes of that, and of their binary data.
+	fileBytes map[v1alpha1.KeyReference]int
+}
+
+// knownFiles are the sizes of what ConfigMaps in the files hold, text and binary.
+func knownFiles(documents []*document) map[v1alpha1.KeyReference]int {
+	known := map[v1alpha1.KeyReference]int{}
+	for reference, text := range knownScripts(documents) {
+		known[reference] = len(text)
+	}
+	for _, d := range documents {
+		data, _, _ := unstructured.NestedStringMap(d.object, "binaryData")
+		for key, text := range data {
+			if d.kind == "ConfigMap" {
+				known[v1alpha1.KeyReference{Name: d.name, Key: key}] = base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
+			}
+		}
+	}
+	return known
 }
 
 func knownScripts(documents []*document) map[v1alpha1.KeyReference]string {

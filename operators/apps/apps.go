@@ -154,8 +154,10 @@ type Rendering struct {
 	MetricsPorts []int
 	// PublishTopics of the instances; null where the app publishes nothing.
 	PublishTopics []string
-	// Subscriptions of every instance; null where the app subscribes to nothing.
+	// Subscriptions of every instance; null where the app subscribes to nothing, or each instance to topics of its own.
 	Subscriptions []string
+	// InstanceSubscriptions in the order of the instances, where they differ.
+	InstanceSubscriptions [][]string
 	// Senders are further names by which the first instance logs what it sends.
 	Senders []string
 	// Publishes tells that the instances send messages.
@@ -182,6 +184,9 @@ func Seed(experiment int64, purpose, name string) int64 {
 func Fraction(experiment int64, purpose, name string) float64 {
 	return float64(Seed(experiment, purpose, name)>>10) / (1 << 53)
 }
+
+// PayloadFile is where a publisher's container has the file that its messages are made of.
+const PayloadFile = "/vignette/payload"
 
 // RunFile is a path in the container's own run directory.
 func RunFile(format string, args ...any) string {

@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ const (
 	ReasonRadioMismatch     = "RadioMismatch"
 	ReasonEngineMissing     = "EngineNotInstalled"
 	ReasonScriptInvalid     = "ScriptInvalid"
+	ReasonPayloadTooLarge   = "PayloadTooLarge"
 )
 
 // finding is something that keeps an experiment from being accepted.
@@ -94,10 +96,14 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// checkScripts finds what is wrong with scripts, wherever they are, and what of them is too large for a pod.
+// checkScripts finds what is wrong with scripts, wherever they are, what of them is too large for a pod, and messages that are too large for their
+// protocols.
 func (s *scope) checkScripts() {
 	if len(s.findings) > 0 { // of a topology that is not good nothing can be said
 		return
+	}
+	for _, err := range render.CheckPayloads(s.input()) {
+		s.find(ReasonPayloadTooLarge, err)
 	}
 	errs := render.CheckScripts(s.input())
 	if len(errs) == 0 && len(s.scripts) > 0 {
@@ -245,7 +251,8 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 		s.warn("NotAccepted", "%s", status.Message)
 	}
 	s.after(time.Minute) // cluster ranges are not watched
-	if reason := s.findings[0].reason; reason == ReasonConfigMapNotFound || reason == ReasonKeyNotFound || reason == ReasonScriptInvalid && len(s.scripts) > 0 {
+	fromConfigMap := []string{ReasonConfigMapNotFound, ReasonKeyNotFound, ReasonScriptInvalid, ReasonPayloadTooLarge}
+	if slices.Contains(fromConfigMap, s.findings[0].reason) {
 		s.after(configMapRecheck)
 	}
 	return true, nil

@@ -24,7 +24,7 @@ const configMapRecheck = 5 * time.Second
 // resolveConfigMaps finds the content that apps take from ConfigMaps. Secrets are left to the kubelet: an
 // operator that could read them could read everybody's.
 func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
-	s.scripts = map[v1alpha1.KeyReference]string{}
+	s.scripts, s.fileBytes = map[v1alpha1.KeyReference]string{}, map[v1alpha1.KeyReference]int{}
 	found, err := r.readConfigMaps(ctx, s, s.find)
 	s.configMaps = found
 	return err
@@ -46,13 +46,16 @@ func (r *Reconciler) readConfigMaps(ctx context.Context, s *scope, find func(str
 			read[key.Name] = object
 		}
 		if object == nil {
-			find(ReasonConfigMapNotFound, field.NotFound(key.Path.Child("name"), key.Name))
+			find(ReasonConfigMapNotFound, field.NotFound(key.NamePath, key.Name))
 			continue
 		}
 		content, ok := contentOf(object, key)
 		if !ok {
-			find(ReasonKeyNotFound, field.NotFound(key.Path.Child("key"), key.Key))
+			find(ReasonKeyNotFound, field.NotFound(key.KeyPath, key.Key))
 			continue
+		}
+		if s.fileBytes != nil {
+			s.fileBytes[key.KeyReference] = len(content)
 		}
 		if key.Text && s.scripts != nil {
 			s.scripts[key.KeyReference] = string(content)

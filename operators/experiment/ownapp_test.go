@@ -153,3 +153,17 @@ func TestAScriptInAConfigMapThatIsWrongIsNamedUntilItIsMended(t *testing.T) {
 	}
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 }
+
+func TestAPayloadTooLargeForItsProtocolIsNamedUntilTheConfigMapIsMended(t *testing.T) {
+	w := newWorld(t, func(e *v1alpha1.Experiment) {
+		app := &e.Spec.Apps[len(e.Spec.Apps)-1]
+		*app = v1alpha1.App{Name: app.Name, Instances: 1, Publisher: &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Period: "1s", Payload: "file:tracker/map.jpg"}}
+	})
+	config := trackerConfig(nil)
+	config.BinaryData = map[string][]byte{"map.jpg": make([]byte, 70_000)}
+	w.must(w.api.Create(t.Context(), config))
+	w.wantNotAccepted(ReasonPayloadTooLarge, `publisher.payload: Invalid value: "file:tracker/map.jpg": messages have 70064 bytes: want 65000 at most with mqtt-udp`)
+	config.BinaryData["map.jpg"] = make([]byte, 60_000)
+	w.must(w.api.Update(t.Context(), config))
+	w.untilPhase(v1alpha1.PhaseRunning)
+}

@@ -27,6 +27,8 @@ type scope struct {
 	configMaps []runapi.PlannedConfigMap
 	// scripts that are in ConfigMaps; nil where they are not needed.
 	scripts map[v1alpha1.KeyReference]string
+	// fileBytes are the sizes of what apps take from ConfigMaps; nil where they are not needed.
+	fileBytes map[v1alpha1.KeyReference]int
 	// pods of the experiment by the node's name, once a phase has loaded them.
 	pods map[string]*corev1.Pod
 	// live is what people do to the experiment beside its spec.
@@ -73,7 +75,7 @@ func (s *scope) warn(reason, format string, args ...any) {
 func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
 
 func (s *scope) input() render.Input {
-	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts}
+	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes}
 }
 
 // elapsed since T0; negative before it. T0 must be set.

@@ -4,6 +4,7 @@ package traffic
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,8 +38,8 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 			r.MetricsPorts = append(r.MetricsPorts, config.MetricsPort)
 		}
 	}
-	if s := site.App.Subscriber; s != nil {
-		r.Subscriptions = Subscriptions(s)
+	if site.App.Subscriber != nil {
+		subscribe(&r, site)
 	}
 	return r
 }
@@ -90,7 +91,7 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 	}
 	if s := site.App.Subscriber; s != nil {
 		c.Protocol, c.Version, c.Session = string(s.Protocol), Version(s.Protocol, s.Version), session(s.Session)
-		c.Subscribe = &trafficconfig.Subscribe{Topics: Subscriptions(s), QoS: int(s.QoS)}
+		c.Subscribe = &trafficconfig.Subscribe{Topics: Subscriptions(site.App, site.Node, i), QoS: int(s.QoS)}
 		if s.Sleep != nil {
 			c.Subscribe.SleepSeconds = s.Sleep.Std().Seconds()
 		}
@@ -120,6 +121,9 @@ func publish(site apps.Site, i int) *trafficconfig.Publish {
 	if config.Payload = p.Payload; config.Payload == "" {
 		config.Payload = defaultPayload
 	}
+	if strings.HasPrefix(config.Payload, filePayload) {
+		config.Payload = filePayload + apps.PayloadFile
+	}
 	config.PeriodSeconds = p.Period.Std().Seconds()
 	config.FirstAfterSeconds += phase(site, i)
 	return config
@@ -148,8 +152,12 @@ func session(s v1alpha1.Session) string {
 	return string(s)
 }
 
-// defaultPayload of publishers with a period.
-const defaultPayload = "geojson"
+const (
+	// defaultPayload of publishers with a period.
+	defaultPayload = "geojson"
+	// filePayload begins a payload that is a file: of a ConfigMap in the spec, at a path in the container.
+	filePayload = "file:"
+)
 
 // Version of MQTT that a client is told; none for other protocols.
 func Version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
@@ -159,12 +167,27 @@ func Version(protocol v1alpha1.Protocol, v v1alpha1.MQTTVersion) string {
 	return string(v)
 }
 
-// Subscriptions are the filters of a subscriber.
-func Subscriptions(s *v1alpha1.Subscriber) []string {
-	if len(s.Topics) == 0 {
+// subscribe says what the instances subscribe to: all to the same, or each to its own.
+func subscribe(r *apps.Rendering, site apps.Site) {
+	for i := range site.Instances {
+		r.InstanceSubscriptions = append(r.InstanceSubscriptions, Subscriptions(site.App, site.Node, i))
+	}
+	first := r.InstanceSubscriptions[0]
+	if !slices.ContainsFunc(r.InstanceSubscriptions, func(own []string) bool { return !slices.Equal(own, first) }) {
+		r.Subscriptions, r.InstanceSubscriptions = first, nil
+	}
+}
+
+// Subscriptions are the filters of the i-th instance of a subscriber on a node, from 0.
+func Subscriptions(app v1alpha1.App, node string, i int) []string {
+	if len(app.Subscriber.Topics) == 0 {
 		return []string{"#"}
 	}
-	return s.Topics
+	own := make([]string, len(app.Subscriber.Topics))
+	for j, filter := range app.Subscriber.Topics {
+		own[j] = strings.NewReplacer("{node}", node, "{app}", app.Name, "{instance}", strconv.Itoa(i+1)).Replace(filter)
+	}
+	return own
 }
 
 // Topic that the i-th instance publishes to, from 0, without placeholders; {instance} is the instance's number on its node, from 1.

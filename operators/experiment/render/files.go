@@ -32,7 +32,7 @@ func fileVolume(app string, i int) string { return fmt.Sprintf("file-%s-%d", app
 // fileAnnotations are the contents of an app's files that the spec holds.
 func fileAnnotations(app v1alpha1.App) map[string]string {
 	found := map[string]string{}
-	for i, file := range app.Files {
+	for i, file := range filesOf(app) {
 		if file.ConfigMap == nil {
 			found[fileAnnotation(app.Name, i)] = ptr.Deref(file.Content, "")
 		}
@@ -41,14 +41,14 @@ func fileAnnotations(app v1alpha1.App) map[string]string {
 }
 
 func fileMounts(app v1alpha1.App) (mounts []corev1.VolumeMount) {
-	for i, file := range app.Files {
+	for i, file := range filesOf(app) {
 		mounts = append(mounts, corev1.VolumeMount{Name: fileVolume(app.Name, i), MountPath: file.Path, SubPath: "content", ReadOnly: true})
 	}
 	return mounts
 }
 
 func fileVolumes(app v1alpha1.App) (volumes []corev1.Volume) {
-	for i, file := range app.Files {
+	for i, file := range filesOf(app) {
 		volume := corev1.Volume{Name: fileVolume(app.Name, i)}
 		if file.ConfigMap != nil {
 			volume.ConfigMap = &corev1.ConfigMapVolumeSource{
@@ -72,7 +72,8 @@ func ConfigMapKeys(spec *v1alpha1.ExperimentSpec) (keys []ConfigMapKey) {
 	add := func(reference *v1alpha1.KeyReference, path *field.Path, text bool) {
 		if reference != nil && !seen[*reference] {
 			seen[*reference] = true
-			keys = append(keys, ConfigMapKey{*reference, path.Child("configMap"), text})
+			path = path.Child("configMap")
+			keys = append(keys, ConfigMapKey{*reference, path.Child("name"), path.Child("key"), text})
 		}
 	}
 	for i, app := range spec.Apps {
@@ -86,14 +87,19 @@ func ConfigMapKeys(spec *v1alpha1.ExperimentSpec) (keys []ConfigMapKey) {
 		for j, file := range app.Files {
 			add(file.ConfigMap, path.Child("files").Index(j), false)
 		}
+		if reference := payloadReference(app); reference != nil && !seen[*reference] {
+			seen[*reference] = true
+			at := path.Child("publisher", "payload") // one word has both
+			keys = append(keys, ConfigMapKey{*reference, at, at, false})
+		}
 	}
 	return keys
 }
 
-// ConfigMapKey is what an app takes from a ConfigMap, and the field that says so.
+// ConfigMapKey is what an app takes from a ConfigMap, and the fields that say so.
 type ConfigMapKey struct {
 	v1alpha1.KeyReference
-	Path *field.Path
+	NamePath, KeyPath *field.Path
 	// Text tells that an environment variable takes it, or that it is a script, which cannot be binary.
 	Text bool
 }

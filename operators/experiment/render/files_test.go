@@ -104,9 +104,9 @@ func TestEveryKeyOfAConfigMapIsAskedForOnce(t *testing.T) {
 		v1alpha1.AppFile{Path: "/b", ConfigMap: &v1alpha1.KeyReference{Name: "tracker", Key: "conf"}})
 	var got []string
 	for _, key := range ConfigMapKeys(&in.Experiment.Spec) {
-		got = append(got, key.Path.String()+" "+key.Key)
+		got = append(got, key.NamePath.String()+" "+key.Key)
 	}
-	want := []string{"spec.apps[5].env[1].configMap mode", "spec.apps[5].files[1].configMap conf"}
+	want := []string{"spec.apps[5].env[1].configMap.name mode", "spec.apps[5].files[1].configMap.name conf"}
 	if !slices.Equal(got, want) {
 		t.Errorf("keys %q, want %q", got, want)
 	}

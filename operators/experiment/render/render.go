@@ -56,6 +56,8 @@ type Input struct {
 	Scenario *Scenario
 	// Scripts are the contents of those scripts that are in ConfigMaps, as far as they are known.
 	Scripts map[v1alpha1.KeyReference]string
+	// FileBytes are the sizes of what apps take from ConfigMaps, as far as they are known.
+	FileBytes map[v1alpha1.KeyReference]int
 }
 
 // Check says what of an experiment cannot be rendered although the topology is good.

@@ -12,6 +12,7 @@ import (
 
 	"vignette.dev/vignette/internal/mgen"
 	"vignette.dev/vignette/internal/traffic/payload/military"
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/messagescript"
@@ -318,10 +319,7 @@ func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *fiel
 	if err == nil {
 		_, err = mgen.NewSchedule(script, 0)
 	}
-	largest := maxMQTTBytes
-	if app.Publisher.Protocol == v1alpha1.ProtocolMQTTUDP {
-		largest = maxDatagramBytes
-	}
+	largest := trafficconfig.MaxPayloadBytes(string(app.Publisher.Protocol))
 	if least, most := script.Sizes(); err == nil && (least < minPatternBytes || most > largest) {
 		err = fmt.Errorf("messages have %d to %d bytes: want %d at least, as their ids have to fit, and %d at most with %s", least, most, minPatternBytes, largest, app.Publisher.Protocol)
 	}
@@ -331,12 +329,8 @@ func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *fiel
 	return nil
 }
 
-// Limits of a pattern's messages: room for an id with the longest names of entities; what payload bytes:N has by MQTT and by MQTT/UDP.
-const (
-	minPatternBytes  = 48
-	maxMQTTBytes     = 268_435_000
-	maxDatagramBytes = 65_000
-)
+// minPatternBytes of a pattern's messages: room for an id with the longest names of entities.
+const minPatternBytes = 48
 
 func notOfPatterns(e mgen.Event) string {
 	o := e.Options

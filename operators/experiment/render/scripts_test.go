@@ -64,7 +64,7 @@ func TestAScriptThatIsNotKnownYetIsLeftOut(t *testing.T) {
 		t.Errorf("%d pods", len(pods))
 	}
 	keys := ConfigMapKeys(&in.Experiment.Spec)
-	if len(keys) != 1 || keys[0].Name != "scripts" || !keys[0].Text || keys[0].Path.String() != "spec.apps[1].mgen.configMap" {
+	if len(keys) != 1 || keys[0].Name != "scripts" || !keys[0].Text || keys[0].NamePath.String() != "spec.apps[1].mgen.configMap.name" {
 		t.Errorf("ConfigMaps are read for %+v", keys)
 	}
 }

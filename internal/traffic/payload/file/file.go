@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// MaxBytes of a file: a ConfigMap holds no more.
-const MaxBytes = 1 << 20
+const (
+	// MaxBytes of a file: a ConfigMap holds no more.
+	MaxBytes = 1 << 20
+	// MaxLine is the most bytes of the line before it.
+	MaxLine = 64
+)
 
 // Maker makes messages of one file.
 type Maker struct{ content []byte }

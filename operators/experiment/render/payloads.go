@@ -1,0 +1,68 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/traffic/payload/file"
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+)
+
+// filesOf an app: its own, and the one that its messages are made of.
+func filesOf(app v1alpha1.App) []v1alpha1.AppFile {
+	if reference := payloadReference(app); reference != nil {
+		return []v1alpha1.AppFile{{Path: apps.PayloadFile, ConfigMap: reference}}
+	}
+	return app.Files
+}
+
+// payloadReference is the key of a ConfigMap that a publisher's messages are made of; nil for none.
+func payloadReference(app v1alpha1.App) *v1alpha1.KeyReference {
+	if app.Publisher == nil {
+		return nil
+	}
+	place, isFile := strings.CutPrefix(app.Publisher.Payload, "file:")
+	name, key, whole := strings.Cut(place, "/")
+	if !isFile || !whole {
+		return nil
+	}
+	return &v1alpha1.KeyReference{Name: name, Key: key}
+}
+
+// CheckPayloads says which publishers' messages are larger than their protocol takes, as far as sizes are known. Those of patterns are checked with
+// the patterns.
+func CheckPayloads(in Input) (errs field.ErrorList) {
+	for i, app := range in.Experiment.Spec.Apps {
+		size, known := payloadBytes(in, app)
+		if !known {
+			continue
+		}
+		at := field.NewPath("spec", "apps").Index(i).Child("publisher", "payload")
+		if most := trafficconfig.MaxPayloadBytes(string(app.Publisher.Protocol)); size > most {
+			errs = append(errs, field.Invalid(at, app.Publisher.Payload, fmt.Sprintf("messages have %d bytes: want %d at most with %s", size, most, app.Publisher.Protocol)))
+		}
+	}
+	return errs
+}
+
+// payloadBytes of a publisher's largest message, as far as it is a size that somebody chose: others are small.
+func payloadBytes(in Input, app v1alpha1.App) (size int, known bool) {
+	if app.Publisher == nil {
+		return 0, false
+	}
+	if reference := payloadReference(app); reference != nil {
+		size, known = in.FileBytes[*reference]
+		return size + file.MaxLine, known
+	}
+	kind, count, _ := strings.Cut(app.Publisher.Payload, ":")
+	if kind != "bytes" && kind != "image" {
+		return 0, false
+	}
+	size, err := strconv.Atoi(count)
+	return size, err == nil
+}

@@ -1,0 +1,101 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"vignette.dev/vignette/internal/mqttsn"
+	"vignette.dev/vignette/internal/traffic/mqttudp"
+	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/traffic/payload/file"
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// publisherOf a protocol and a payload, with a broker of its own.
+func publisherOf(t *testing.T, protocol, payload string) Input {
+	t.Helper()
+	to := "to: server, "
+	if protocol == "mqtt-udp" {
+		to = ""
+	}
+	return inputOf(t, fmt.Sprintf(`
+  - {name: server, image: own, command: [b]}
+  - {name: pub, publisher: {protocol: %s, %speriod: 1s, payload: "%s"}}`, protocol, to, payload), "[{name: hq, networks: [lan], apps: [server, pub]}]")
+}
+
+func TestPayloadsThatAProtocolDoesNotTakeAreRefusedByName(t *testing.T) {
+	reference := v1alpha1.KeyReference{Name: "pictures", Key: "map.jpg"}
+	for name, c := range map[string]struct {
+		protocol, payload string
+		fileBytes         int
+		want              string
+	}{
+		"positions go anywhere":              {"mqtt-sn", "geojson", 0, ""},
+		"tracks too":                         {"mqtt-udp", "nffi", 0, ""},
+		"a file that is not known yet":       {"mqtt-sn", "file:pictures/map.jpg", 0, ""},
+		"a file that fits":                   {"mqtt-sn", "file:pictures/map.jpg", 64_000, ""},
+		"a file too large for a datagram":    {"mqtt-sn", "file:pictures/map.jpg", 65_000, "messages have 65064 bytes: want 65000 at most with mqtt-sn"},
+		"the same by TCP":                    {"mqtt", "file:pictures/map.jpg", 65_000, ""},
+		"an image too large for a datagram":  {"mqtt-udp", "image:65001", 0, "want 65000 at most with mqtt-udp"},
+		"bytes too many for WS-Notification": {"ws-notification", "bytes:5000000", 0, "want 4194304 at most with ws-notification"},
+		"bytes too many for XMPP":            {"xmpp", "bytes:16777217", 0, "want 16777216 at most with xmpp"},
+		"as many as RabbitMQ takes":          {"amqp", "bytes:134217728", 0, ""},
+		"one more than RabbitMQ takes":       {"stomp", "bytes:134217729", 0, "want 134217728 at most with stomp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := publisherOf(t, c.protocol, c.payload)
+			if c.fileBytes > 0 {
+				in.FileBytes = map[v1alpha1.KeyReference]int{reference: c.fileBytes}
+			}
+			errs := CheckPayloads(in)
+			if c.want == "" {
+				if len(errs) > 0 {
+					t.Error(errs.ToAggregate())
+				}
+				return
+			}
+			if len(errs) != 1 || errs[0].Field != "spec.apps[1].publisher.payload" || errs[0].BadValue != c.payload || !strings.Contains(errs[0].Detail, c.want) {
+				t.Errorf("%v; want one error about the payload with %q", errs, c.want)
+			}
+		})
+	}
+}
+
+func TestDatagramsHaveRoomForTheLargestPayloadAndALongTopic(t *testing.T) {
+	// A topic has up to 256 characters in the spec, and some more when placeholders have become names.
+	const topic, header = 480, 5
+	if room := mqttudp.MaxDatagram - header - topic; trafficconfig.MaxPayloadBytes("mqtt-udp") > room {
+		t.Errorf("mqtt-udp takes up to %d; want %d at most", trafficconfig.MaxPayloadBytes("mqtt-udp"), room)
+	}
+	if room := mqttsn.MaxDatagram - mqttsn.PublishHeader; trafficconfig.MaxPayloadBytes("mqtt-sn") > room {
+		t.Errorf("mqtt-sn takes up to %d; want %d at most", trafficconfig.MaxPayloadBytes("mqtt-sn"), room)
+	}
+}
+
+func TestAPayloadsFileIsMountedWhereTheProgramReadsIt(t *testing.T) {
+	in := publisherOf(t, "mqtt", "file:pictures/map.jpg")
+	in.Options.ServerURL, in.Experiment.UID = "http://server", "u1"
+	pod := Pods(in)[0]
+	container := pod.Spec.Containers[1]
+	mount := container.VolumeMounts[len(container.VolumeMounts)-1]
+	volume := pod.Spec.Volumes[len(pod.Spec.Volumes)-1]
+	if mount.MountPath != "/vignette/payload" || mount.Name != volume.Name || volume.ConfigMap == nil || volume.ConfigMap.Name != "pictures" || volume.ConfigMap.Items[0].Key != "map.jpg" {
+		t.Errorf("mount %+v of volume %+v; want the ConfigMap's key at /vignette/payload", mount, volume)
+	}
+	if config := configs(t, in)["hq/pub"]; !strings.Contains(fmt.Sprint(config.Files), `"payload":"file:/vignette/payload"`) {
+		t.Errorf("files %v; want the payload's path in the configuration", config.Files)
+	}
+	keys := ConfigMapKeys(&in.Experiment.Spec)
+	if len(keys) != 1 || keys[0].Name != "pictures" || keys[0].Key != "map.jpg" || keys[0].Text || keys[0].NamePath.String() != "spec.apps[1].publisher.payload" {
+		t.Errorf("keys %+v; want one, which may be binary", keys)
+	}
+}
+
+func TestTheLineBeforeAFileHasItsRoom(t *testing.T) {
+	line := len("MECHANISEDBATTALIONOFONE-S999_9999999999 9999999999999\n")
+	if _, err := payload.New("file:payloads_test.go", payload.Sender{}, 1); line > file.MaxLine || err != nil {
+		t.Errorf("a line of %d bytes, of %d: %v", line, file.MaxLine, err)
+	}
+}
