@@ -76,9 +76,10 @@ type Request struct {
 
 func (r Request) bytes() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\n", r.Path, r.Host, r.SOAP.ContentType(r.Action))
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: vignette\r\nContent-Type: %s\r\n", r.Path, r.Host, r.SOAP.ContentType(r.Action))
 	if r.SOAP == SOAP11 {
-		fmt.Fprintf(&b, "SOAPAction: %q\r\n", r.Action)
+		// Empty, which WS-Addressing allows: the standards' WSDL has no actions of SOAP, and implementations made from it refuse any.
+		b.WriteString("SOAPAction: \"\"\r\n")
 	}
 	if r.Username != "" {
 		plain := http.Request{Header: http.Header{}}

@@ -60,7 +60,7 @@ func NewMessageID() string {
 func Envelope(v SOAP, h Header, body string) []byte {
 	var b strings.Builder
 	b.Grow(len(body) + 700)
-	fmt.Fprintf(&b, `<soap:Envelope xmlns:soap="%s" xmlns:wsa="%s" xmlns:wsnt="%s">`, v.namespace(), NSAddressing, NSBase)
+	fmt.Fprintf(&b, `<?xml version="1.0" encoding="UTF-8"?><soap:Envelope xmlns:soap="%s" xmlns:wsa="%s" xmlns:wsnt="%s">`, v.namespace(), NSAddressing, NSBase)
 	if h.Action == "" {
 		b.WriteString(`<soap:Body>` + body + `</soap:Body></soap:Envelope>`)
 		return []byte(b.String())
