@@ -40,7 +40,8 @@ class Lab:
                 planned["senders"] = [f"{name}/{app['name']}/{flow}" for flow in app.get("flows", [])]
                 spec |= {"mgen": {"script": "…"}} if app.get("kind") == "mgen" else {"script": {"protocol": "mqtt", "to": "broker"}}
             elif "topics" in app:
-                planned["subscriptions"] = app["topics"]
+                each = [[topic.replace("{instance}", str(i + 1)) for topic in app["topics"]] for i in range(count)]
+                planned |= {"subscriptions": app["topics"]} if all(own == app["topics"] for own in each) else {"instanceSubscriptions": each}
                 spec["subscriber"] = {"protocol": app.get("protocol", "mqtt"), "topics": app["topics"]} | ({"to": app["to"]} if "to" in app else {})
             if app.get("brokers"):
                 planned["brokers"] = app["brokers"]

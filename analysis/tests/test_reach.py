@@ -162,3 +162,16 @@ def test_a_walk_ends_begins_at_the_broker_itself_and_every_step_is_a_passage(pas
             assert (broker, name) == (start, topic) or any(
                 p["stripPrefix"] + name[len(p["addPrefix"]) :] in reached.get(p["from"], ()) for p in steps
             )
+
+
+def test_instances_may_each_take_a_topic_of_their_own(lab):
+    """E8: publishers and subscribers in pairs."""
+    lab.node("client", BFT | {"topic": "e8/x", "instances": 2}, PICTURE | {"topics": ["e8/{instance}"], "instances": 3})
+    publishers, subscribers = lab.nodes[0]["apps"]
+    publishers["publishTopics"] = ["e8/1", "e8/2"]
+    for topic, name in zip(publishers["publishTopics"], publishers["instances"], strict=True):
+        lab.event(name, "sent", 1.0, f"{name}_1", topic)
+    analysis = analyse(lab.write())
+    names = [i.name for i in analysis.run.instances]
+    pairs = {(names[p], names[s]) for p, s in analysis.deliveries.select("publisher", "subscriber").rows()}
+    assert pairs == set(zip(publishers["instances"], subscribers["instances"][:2], strict=True))

@@ -119,9 +119,10 @@ class Run:
         for node in self.nodes:
             for app in node.get("apps") or []:
                 topics = app.get("publishTopics") or []
-                subscriptions = tuple(app.get("subscriptions") or ())
+                common, own = app.get("subscriptions") or (), app.get("instanceSubscriptions") or ()
                 for i, name in enumerate(app.get("instances") or []):
                     topic = topics[i] if i < len(topics) else ""
+                    subscriptions = tuple(own[i] if i < len(own) else common)
                     log = f"logs/{node['name']}/{app['name']}/messages-{i + 1}.jsonl"
                     spec = apps.get(app["name"], {})
                     found.append(self._instance(len(found), name, node, app, spec, bool(app.get("publishes")), topic, subscriptions, log))

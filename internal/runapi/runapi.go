@@ -94,8 +94,10 @@ type PlannedApp struct {
 	Publishes bool `json:"publishes,omitempty"`
 	// PublishTopics has the topic of each instance, in the order of Instances.
 	PublishTopics []string `json:"publishTopics,omitempty"`
-	// Subscriptions are the topic filters of every instance; null where the app subscribes to nothing.
+	// Subscriptions are the topic filters of every instance; null where the app subscribes to nothing, or each instance to topics of its own.
 	Subscriptions []string `json:"subscriptions,omitempty"`
+	// InstanceSubscriptions are the topic filters of each instance, in the order of Instances, where they differ.
+	InstanceSubscriptions [][]string `json:"instanceSubscriptions,omitempty"`
 	// Senders are further names by which the first instance logs what it sends: node/app/flow for the flows of an mgen app.
 	Senders []string `json:"senders,omitempty"`
 	// Brokers that the instances are clients of, as node/app; of several (failover) they are at one at a time. For a protocol without a

@@ -477,7 +477,7 @@ type Subscriber struct {
 	// +optional
 	Sleep *Duration `json:"sleep,omitempty"`
 
-	// topics are MQTT topic filters; # is everything.
+	// topics are MQTT topic filters; # is everything; {node}, {app} and {instance} are replaced.
 	// +kubebuilder:default={"#"}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32

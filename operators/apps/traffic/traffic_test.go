@@ -62,6 +62,21 @@ func TestALeadComesBeforeThePhase(t *testing.T) {
 	}
 }
 
+func TestSubscribersMayEachTakeTheirOwnTopic(t *testing.T) {
+	site := apps.Site{
+		App:  v1alpha1.App{Name: "subs", Subscriber: &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTT, Topics: []string{"e8/{instance}", "{node}/{app}/#"}}},
+		Node: "client", Instances: []string{"client/subs/1", "client/subs/2"}, MetricsPorts: []int{9464, 0},
+	}
+	r := Kind{}.Render(site)
+	want := [][]string{{"e8/1", "client/subs/#"}, {"e8/2", "client/subs/#"}}
+	if diff := cmp.Diff(want, r.InstanceSubscriptions); diff != "" || r.Subscriptions != nil {
+		t.Errorf("the plan would have, for all of them, %v, and for each (-want +got):\n%s", r.Subscriptions, diff)
+	}
+	if diff := cmp.Diff(want[1], Config(site, 1).Subscribe.Topics); diff != "" {
+		t.Errorf("the second is told (-want +got):\n%s", diff)
+	}
+}
+
 func TestASubscriberOverBroadcastListensToEverythingByDefault(t *testing.T) {
 	site := apps.Site{
 		App:  v1alpha1.App{Name: "sub", Subscriber: &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP}},

@@ -84,8 +84,10 @@ func (m *siteMaker) pgmClients(broker topology.Node, brokerApp v1alpha1.App) ([]
 				}
 			}
 			if s := app.Subscriber; s != nil && m.isClient(node, s.Protocol, s.To, broker, brokerApp) {
-				for _, filter := range traffic.Subscriptions(s) {
-					filters[filter] = true
+				for i := range max(int(app.Instances), 1) {
+					for _, filter := range traffic.Subscriptions(app, node.Name, i) {
+						filters[filter] = true
+					}
 				}
 			}
 		}

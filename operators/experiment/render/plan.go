@@ -74,7 +74,7 @@ func plannedNode(e *v1alpha1.Experiment, node topology.Node, sites []apps.Site, 
 		r := kind.Render(site)
 		planned.Apps = append(planned.Apps, runapi.PlannedApp{
 			Name: site.App.Name, Kind: kind.Name(), Instances: site.Instances,
-			Publishes: r.Publishes, PublishTopics: r.PublishTopics, Subscriptions: r.Subscriptions, Senders: r.Senders,
+			Publishes: r.Publishes, PublishTopics: r.PublishTopics, Subscriptions: r.Subscriptions, InstanceSubscriptions: r.InstanceSubscriptions, Senders: r.Senders,
 			Brokers: brokersOf(site),
 		})
 	}
