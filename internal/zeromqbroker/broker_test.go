@@ -361,7 +361,9 @@ import sys, time, zmq
 s = zmq.Context().socket(zmq.PUB)
 s.setsockopt(zmq.RATE, 1000); s.setsockopt(zmq.RECOVERY_IVL, 60000)
 s.connect(sys.argv[1])
-time.sleep(1)
+for _ in range(20):
+    s.send_multipart([b"/first", b""])
+    time.sleep(0.05)
 for i in range(int(sys.argv[2])):
     s.send_multipart([b"/PY/a" if i % 2 else b"/other", b"%d" % i])
     time.sleep(0.01)

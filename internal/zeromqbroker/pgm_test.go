@@ -71,7 +71,13 @@ func play(role, path string) error {
 	<-up
 	fmt.Println("ready")
 	if setup.Publish != nil {
-		time.Sleep(time.Second)
+		// Receivers have repeated what follows the first packet that they got of a sender, and nothing before.
+		for range 20 {
+			if err := c.Publish("/OURS/first", nil); err != nil {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
 		for i := range pgmMessages {
 			if err := c.Publish(setup.Publish.Topic, fmt.Appendf(nil, "%d%200s", i, "")); err != nil {
 				return err
