@@ -22,7 +22,7 @@ func TestBrokersWithSecurityServeTheirClientsOnlyAndNobodyReadsAlong(t *testing.
 	b := makeExperiment(newNamespace(t), "secured").Network("wan", "198.18.9.0/24", "baseline").
 		Broker("hub").Broker("spoke", "hub").Broker("gate").Publisher("bft", "spoke", "500ms", 2).Subscriber("picture", "hub").
 		Image("stranger", mosquittoImage(t), "/usr/sbin/mosquitto", "-c", "/etc/stranger.conf").
-		Node("nor", "wan", "hub", "picture").Node("prt", "wan", "spoke", "gate", "bft", "stranger").
+		Node("nor", "wan", "hub", "picture").Node("prt", "wan", "spoke", "bft").Node("usa", "wan", "gate", "stranger").
 		Duration("18s").Start("2s", "bft").Stop("16s", "bft")
 	b.Spec.Apps[0].Security = &v1alpha1.Security{TLS: true, Password: true}
 	b.Spec.Apps[1].Security = b.Spec.Apps[0].Security
@@ -46,7 +46,7 @@ func TestBrokersWithSecurityServeTheirClientsOnlyAndNobodyReadsAlong(t *testing.
 	if len(capture) < 10_000 {
 		t.Errorf("the capture has %d bytes; want some 60 messages and two handshakes", len(capture))
 	}
-	for log, want := range map[string]string{"logs/prt/stranger/stderr-1.log": "not authorised", "logs/prt/gate/stderr-1.log": "not authorised"} {
+	for log, want := range map[string]string{"logs/usa/stranger/stderr-1.log": "not authorised", "logs/usa/gate/stderr-1.log": "not authorised"} {
 		if text := archivedText(t, done, log); !strings.Contains(text, want) {
 			t.Errorf("%s: want %q\n%s", log, want, text)
 		}
