@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // pairing is a way of messaging of E8.
 type pairing struct {
@@ -74,7 +77,7 @@ func (p pair) Name() string {
 	if p.Short {
 		return "e8-" + p.key() + "-short"
 	}
-	return "e8-" + string(p.link) + "-" + p.key()
+	return "e8-" + strings.TrimPrefix(string(p.link), "tactical-") + "-" + p.key() // a name has at most 40 letters
 }
 
 // Link is the waveform's name.
