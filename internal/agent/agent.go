@@ -214,7 +214,7 @@ func (a *Agent) fail(message string, code int) {
 // updatePhase follows the instances: running while any is active, stopped when none is any more.
 func (a *Agent) updatePhase() {
 	for _, in := range a.instances {
-		if in.isActive() {
+		if in.isActive() && !in.spec.Aside {
 			a.state.phase(runapi.AgentRunning)
 			return
 		}
@@ -284,7 +284,7 @@ func (a *Agent) prepare() {
 		a.fail(fmt.Sprintf("app %s on node %s: its container was restarted in the middle of the run; what ran has ended and is not started again", a.config.App, a.config.Node), 0)
 	}
 	for _, in := range a.config.Instances {
-		if err := checkProgram(in.Command[0]); err != nil {
+		if err := checkProgram(in.Command[0]); err != nil && !in.Aside {
 			a.fail(fmt.Sprintf("app %s on node %s cannot run: %v", a.config.App, a.config.Node, err), exitCannotStart)
 			return
 		}

@@ -266,6 +266,24 @@ func TestACommandThatDoesNotExistFailsTheAgentBeforeTheRunBegins(t *testing.T) {
 	}
 }
 
+func TestAProcessAsideMayFailOrBeMissingAndTheAppGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s, "exec sleep 60", "exit 3")
+	n.config.Instances[1].Aside = true
+	n.config.Instances = append(n.config.Instances, agentconfig.Instance{Name: "nor/bft/statistics", Command: []string{"/no/such/program"}, Aside: true})
+	n.run()
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	waitFor(t, "both to be given up", func() bool { return len(s.event(t, eventExited)) == 2*maxEarlyFailures })
+	if report := s.lastReport(); report.Phase != runapi.AgentRunning || report.Message != "" {
+		t.Errorf("report %+v; want a running app", report)
+	}
+	s.finish()
+	if code := n.waitExit(); code != 0 {
+		t.Errorf("the agent's exit code is %d; want 0", code)
+	}
+}
+
 func TestAProgramThatTheKernelRefusesFailsTheAgentInPlainWords(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

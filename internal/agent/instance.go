@@ -221,7 +221,9 @@ func (in *instance) supervise(p *process) {
 		in.killGroup(p)
 		wait, giveUp := policy.failed(ran)
 		if giveUp {
-			in.agent.fail(in.failure(code), code)
+			if !in.spec.Aside {
+				in.agent.fail(in.failure(code), code)
+			}
 			break
 		}
 		if p = in.restartAfter(wait); p == nil {

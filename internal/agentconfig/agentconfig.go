@@ -44,6 +44,9 @@ type Instance struct {
 	Command []string `json:"command"`
 	// Env is added to the container's environment.
 	Env map[string]string `json:"env,omitempty"`
+	// Aside tells that the process runs beside the app, such as one that serves its statistics: it starts and stops with the app, logs nothing of
+	// messages, and is no part of what the app is said to do. Where it fails, or is not there, the app has not failed.
+	Aside bool `json:"aside,omitempty"`
 }
 
 // Config is what an agent, which is process 1 of one app's container, is to do.

@@ -2,12 +2,16 @@
 package mosquitto
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/mosquittostats"
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/apps/traffic"
 )
 
 // Kind renders brokers.
@@ -33,7 +37,27 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		r.Files = []agentconfig.File{{Path: template(), Content: Config(site)}, {Path: start, Content: startScript}}
 		r.Instances[0].Command = []string{"/bin/sh", start}
 	}
+	if len(site.MetricsPorts) > 0 && site.MetricsPorts[0] != 0 {
+		addStatistics(&r, site)
+	}
 	return r
+}
+
+// addStatistics has a process beside the broker serve what that says of itself: it is a client of it within the node, so that nothing goes over
+// a radio.
+func addStatistics(r *apps.Rendering, site apps.Site) {
+	path, name := apps.RunFile("statistics.json"), site.Instances[0]+"/statistics"
+	text, err := json.Marshal(trafficconfig.Config{
+		Instance: name, Protocol: trafficconfig.ProtocolMQTT, Broker: fmt.Sprintf("127.0.0.1:%d", apps.Port(v1alpha1.ProtocolMQTT, site.App)),
+		Security: traffic.Security(site.App), MetricsPort: site.MetricsPorts[0], Seed: apps.Seed(site.Seed, "instance", name),
+		Subscribe: &trafficconfig.Subscribe{Topics: []string{mosquittostats.Topics}},
+	})
+	if err != nil {
+		panic(fmt.Sprintf("configuration of %s: %v", name, err)) // plain strings and numbers always encode
+	}
+	r.Files = append(r.Files, agentconfig.File{Path: path, Content: string(text)})
+	r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: []string{"/mosquitto-statistics", "--config", path}, Aside: true})
+	r.MetricsPorts = site.MetricsPorts[:1]
 }
 
 // Marks of what only the Secret knows.

@@ -199,3 +199,16 @@ func TestTheScriptThatKnowsThePasswordIsAsItsGoldenFile(t *testing.T) {
 	r := Kind{}.Render(sites()["secure"])
 	golden.Check(t, "start.sh", r.Files[1].Content)
 }
+
+func TestTheBrokersStatisticsAreServedByAProcessAside(t *testing.T) {
+	s := site(both, nil)
+	if r := (Kind{}).Render(s); len(r.Instances) != 1 || len(r.MetricsPorts) != 0 {
+		t.Errorf("without a port: %+v, ports %v; want the broker alone", r.Instances, r.MetricsPorts)
+	}
+	s.MetricsPorts = []int{9464}
+	r := Kind{}.Render(s)
+	if len(r.Instances) != 2 || r.Instances[0].Aside || !r.Instances[1].Aside || !slices.Equal(r.MetricsPorts, []int{9464}) {
+		t.Fatalf("%+v, ports %v; want the broker and a process aside, and the port", r.Instances, r.MetricsPorts)
+	}
+	golden.Check(t, "statistics.json", r.Files[len(r.Files)-1].Content)
+}
