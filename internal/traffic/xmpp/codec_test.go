@@ -25,6 +25,7 @@ func viaXML(t *testing.T, name string) string {
 }
 
 func TestEveryTopicComesBackFromItsNode(t *testing.T) {
+	t.Parallel()
 	same := func(topic string) bool {
 		name := nodeOf(topic)
 		return utf8.ValidString(name) && topicOf(viaXML(t, name)) == topic && name != announcements
@@ -43,6 +44,7 @@ func TestEveryTopicComesBackFromItsNode(t *testing.T) {
 }
 
 func TestOrdinaryTopicsAreTheNamesOfTheirNodes(t *testing.T) {
+	t.Parallel()
 	for _, topic := range []string{"/PRT/PRT-UNIT001/PRT-S003/location", "a b/ü"} {
 		if nodeOf(topic) != topic {
 			t.Errorf("topic %q is node %q", topic, nodeOf(topic))
@@ -81,6 +83,7 @@ func contents() map[string][]byte {
 }
 
 func TestEveryContentComesBackByteForByte(t *testing.T) {
+	t.Parallel()
 	same := func(content []byte) bool {
 		var n notification
 		if err := xml.Unmarshal(notice("t", publishRequest("t", content)), &n); err != nil {
@@ -104,6 +107,7 @@ func TestEveryContentComesBackByteForByte(t *testing.T) {
 }
 
 func TestTextIsSentAsTextUnlessBase64IsShorter(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{"text": "", "quotes": "", "umlauts": "", "ampersands": base64Encoding, "carriage return": base64Encoding, "latin1": base64Encoding} {
 		if p := payloadOf(contents()[name]); p.Encoding != want {
 			t.Errorf("%s: encoding %q; want %q", name, p.Encoding, want)
@@ -112,6 +116,7 @@ func TestTextIsSentAsTextUnlessBase64IsShorter(t *testing.T) {
 }
 
 func TestForeignPayloadsAreTheirXML(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ item, want string }{
 		"Atom":              {`<entry xmlns="http://www.w3.org/2005/Atom"><title a="1">x &amp; y</title></entry>`, `<entry xmlns="http://www.w3.org/2005/Atom"><title xmlns="http://www.w3.org/2005/Atom" a="1">x &amp; y</title></entry>`},
 		"the first of two":  {`<a xmlns="b">1</a><c/>`, `<a xmlns="b">1</a>`},

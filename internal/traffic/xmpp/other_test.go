@@ -88,6 +88,7 @@ func (o *otherClient) want(t *testing.T, lines ...string) {
 }
 
 func TestAnotherProgramsClientAndOursHearEachOther(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	says := connect(t, publisher("other-p", s.address, "other/ours"))
 	says.send(t, "other/ours", "nobody hears it")
@@ -107,6 +108,7 @@ func TestAnotherProgramsClientAndOursHearEachOther(t *testing.T) {
 }
 
 func TestAnotherProgramsClientAndOursHearEachOtherByTLS(t *testing.T) {
+	t.Parallel()
 	s := ownServer(t, &v1alpha1.Security{TLS: true, Password: true})
 	c := setup("tls", s.address, "tls/theirs")
 	file := func(name string) string { return filepath.Join(s.dir, name) }
@@ -124,7 +126,8 @@ func TestAnotherProgramsClientAndOursHearEachOtherByTLS(t *testing.T) {
 }
 
 func TestTsharkDissectsEveryPacket(t *testing.T) {
-	s := sharedServer(t)
+	t.Parallel()
+	s := ownServer(t, nil) // on which nobody else is
 	for _, program := range []string{"tshark", "tcpdump"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("%s is not installed", program)

@@ -159,6 +159,7 @@ func ownServer(t *testing.T, security *v1alpha1.Security) *server {
 }
 
 func TestTheServerServesItsStatisticsAndStopsAtOnce(t *testing.T) {
+	t.Parallel()
 	s := ownServer(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()

@@ -171,6 +171,7 @@ func publisher(name, broker, topic string) transport.Setup {
 }
 
 func TestSubscribersGetEachMessageThatAFilterMatchesOnce(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	everything, again := connect(t, setup("e1", s.address, "one/#")), connect(t, setup("e2", s.address, "one/#"))
 	overlapping := connect(t, setup("o", s.address, "one/#", "one/+/x", "one/a/x"))
@@ -195,6 +196,7 @@ func TestSubscribersGetEachMessageThatAFilterMatchesOnce(t *testing.T) {
 }
 
 func TestOneWhoComesLateFindsTheNodesThatAreThere(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	p := connect(t, publisher("late-p", s.address, "late/a"))
 	p.send(t, "late/b", "nobody hears it")
@@ -205,6 +207,7 @@ func TestOneWhoComesLateFindsTheNodesThatAreThere(t *testing.T) {
 }
 
 func TestTopicsAndContentsPassTheServerByteForByte(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	topics := []string{"/PRT/PRT-UNIT001/PRT-S003/location", "bytes/ä €/<&\"'>/100%", "bytes/tab\there"}
 	subscriber := setup("bytes-s", s.address, topics...)
@@ -219,6 +222,7 @@ func TestTopicsAndContentsPassTheServerByteForByte(t *testing.T) {
 }
 
 func TestNoStanzaIsLargerThanAServerTakes(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string][]byte{"bytes": make([]byte, MaxBytes), "text": bytes.Repeat([]byte("<a  "), MaxBytes/4)} {
 		stanza, err := xml.Marshal(publishRequest(strings.Repeat("&", 256), content))
 		if err != nil || len(stanza) > trafficconfig.XMPPStanzaBytes {
@@ -228,6 +232,7 @@ func TestNoStanzaIsLargerThanAServerTakes(t *testing.T) {
 }
 
 func TestAnImagePasses(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	hears, says := connect(t, setup("large-s", s.address, "large")), connect(t, setup("large-p", s.address))
 	hears.waitSubscribed(t, "large")
@@ -237,6 +242,7 @@ func TestAnImagePasses(t *testing.T) {
 }
 
 func TestWhatIsWrongWithASetupIsSaid(t *testing.T) {
+	t.Parallel()
 	large := setup("a", "nor:5222")
 	large.LargestBytes, large.LargestTopic = MaxBytes+1, "big/one"
 	for name, c := range map[string]struct {
@@ -255,6 +261,7 @@ func TestWhatIsWrongWithASetupIsSaid(t *testing.T) {
 }
 
 func TestWithoutAConnectionMessagesAreRefused(t *testing.T) {
+	t.Parallel()
 	p := openPeer(t, setup("a", "127.0.0.1:1"), times{look: lookEvery})
 	if err := p.Publish("a", nil); !errors.Is(err, transport.ErrNotConnected) {
 		t.Errorf("%v; want %v", err, transport.ErrNotConnected)
@@ -263,6 +270,7 @@ func TestWithoutAConnectionMessagesAreRefused(t *testing.T) {
 }
 
 func TestAfterARestartOfTheServerClientsAreBackAndSubscribed(t *testing.T) {
+	t.Parallel()
 	s := ownServer(t, nil)
 	hears, says := connect(t, setup("back-s", s.address, "#")), connect(t, publisher("back-p", s.address, "back/x"))
 	hears.waitSubscribed(t, "back/x")
@@ -281,6 +289,7 @@ func TestAfterARestartOfTheServerClientsAreBackAndSubscribed(t *testing.T) {
 }
 
 func TestTheNextServerIsTakenWhereOneIsDown(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	failover := publisher("failover", "127.0.0.1:1", "failover")
 	failover.Failover = []string{s.address}
@@ -290,6 +299,7 @@ func TestTheNextServerIsTakenWhereOneIsDown(t *testing.T) {
 }
 
 func TestAClientEndsAtOnceThoughTheServerSaysNothing(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -311,10 +321,11 @@ func TestAClientEndsAtOnceThoughTheServerSaysNothing(t *testing.T) {
 }
 
 func TestAServerThatFallsSilentIsLeft(t *testing.T) {
+	t.Parallel()
 	s := ownServer(t, nil)
-	p := openPeer(t, setup("silent", s.address, "#"), times{look: lookEvery, patience: 400 * time.Millisecond})
+	p := openPeer(t, setup("silent", s.address, "#"), times{look: lookEvery, patience: time.Second})
 	p.waitUp(t)
-	time.Sleep(1200 * time.Millisecond) // three times as long as a silence may be: a server that is there answers
+	time.Sleep(2500 * time.Millisecond) // longer than a silence may be: a server that is there answers
 	if told := p.told(); told != s.address {
 		t.Errorf("told %q; want no more than the connection to %s", told, s.address)
 	}
@@ -329,6 +340,7 @@ func TestAServerThatFallsSilentIsLeft(t *testing.T) {
 }
 
 func TestSecurityIsTLSAndALogin(t *testing.T) {
+	t.Parallel()
 	s := ownServer(t, &v1alpha1.Security{TLS: true, Password: true})
 	full := trafficconfig.Security{CAFile: filepath.Join(s.dir, "ca.crt"), UsernameFile: filepath.Join(s.dir, "username"), PasswordFile: filepath.Join(s.dir, "password")}
 	secured := func(name string, change func(*trafficconfig.Security)) transport.Setup {
@@ -362,6 +374,7 @@ func TestSecurityIsTLSAndALogin(t *testing.T) {
 }
 
 func TestTLSIsNotLeftOut(t *testing.T) {
+	t.Parallel()
 	s := sharedServer(t)
 	c := setup("plain", s.address)
 	c.Security = &trafficconfig.Security{CAFile: filepath.Join(s.dir, "ca.crt")}
@@ -370,6 +383,7 @@ func TestTLSIsNotLeftOut(t *testing.T) {
 }
 
 func TestAnswersThatAreErrorsAreCountedAndTold(t *testing.T) {
+	t.Parallel()
 	var words []string
 	s := &stream{client: &client{setup: transport.Setup{Warn: func(text string) { words = append(words, text) }}}, asked: map[string]string{"s1": "a"}, subscribed: map[string]bool{"a": true}}
 	h := handler{s}
