@@ -196,7 +196,12 @@ func (f Filter) Match(t Topic) bool {
 
 // match follows all ways at once: reached[i] tells that the steps so far may lead to the topic's first i levels.
 func (p path) match(t Topic) bool {
-	reached, next := make([]bool, len(t)+1), make([]bool, len(t)+1)
+	var room [2][32]bool // most topics have fewer levels: a broker matches each message with all its subscriptions
+	reached, next := room[0][:], room[1][:]
+	if len(t) >= len(reached) {
+		reached, next = make([]bool, len(t)+1), make([]bool, len(t)+1)
+	}
+	reached, next = reached[:len(t)+1], next[:len(t)+1]
 	reached[0] = true
 	for _, s := range p {
 		clear(next)

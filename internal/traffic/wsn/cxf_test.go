@@ -33,7 +33,7 @@ func startCXF(t *testing.T, jars string) string {
 	t.Helper()
 	at := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
 	output := &syncbuffer.Buffer{}
-	java := exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", filepath.Join(jars, "*"), "org.apache.cxf.wsn.services.Service",
+	java := exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", filepath.Join(jars, "lib", "*"), "org.apache.cxf.wsn.services.Service",
 		"-rootUrl", "http://"+at+"/wsn", "-brokerUrl", "vm:(broker:()?persistent=false&useJmx=false)", "-jmxEnable", "false")
 	java.Stdout, java.Stderr = output, output
 	if err := java.Start(); err != nil {

@@ -77,6 +77,7 @@ func Config(site apps.Site, i int) trafficconfig.Config {
 		c.Failover = append(c.Failover, further.Address)
 	}
 	c.Security = Security(site.Broker.App)
+	c.WSN = WSN(site.Broker.App)
 	if z := site.Broker.App.ZeroMQBroker; z != nil {
 		c.Transport = string(z.Transport)
 	}
@@ -142,6 +143,14 @@ func Security(broker v1alpha1.App) *trafficconfig.Security {
 		s.UsernameFile, s.PasswordFile = agentconfig.SecurityDir+"/username", agentconfig.SecurityDir+"/password"
 	}
 	return s
+}
+
+// WSN is how clients speak to a WS-Notification broker; nil for the defaults.
+func WSN(broker v1alpha1.App) *trafficconfig.WSN {
+	if w := broker.WSNBroker; w != nil && w.Implementation == v1alpha1.WSNCXF {
+		return &trafficconfig.WSN{Dialect: trafficconfig.DialectSimple}
+	}
+	return nil
 }
 
 // session as the traffic generator has it.
