@@ -104,7 +104,7 @@ func (p pair) Payload() string { return choose(form{p.Image}, "image:20000", "gp
 
 // PayloadWords say what it is.
 func (p pair) PayloadWords() string {
-	return choose(form{p.Image}, "an image of 20 000 bytes", "a GPS record")
+	return choose(form{p.Image}, "an image of 20 000 bytes", "a GPS record (about 115 bytes)")
 }
 
 // Period in seconds: what fits through the narrowest link, with acknowledgements.

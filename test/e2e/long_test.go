@@ -40,6 +40,28 @@ func TestLongFormsOfE2WithOtherMessaging(t *testing.T) {
 	}
 }
 
+// TestShortFormsOfTheStudies runs those that continuous integration leaves out and that need no image from elsewhere, a few at a time.
+func TestShortFormsOfTheStudies(t *testing.T) {
+	for _, pattern := range []string{
+		"e1/short/*", "e2/short/wsn*", "e2/short/rabbitmq*", "e2/short/mqttsn-mosquitto*", "e4/short/*rabbitmq*",
+		"e8/short/mqtt-*gps*", "e8/short/mqtt-*image*", "e8/short/mqttsn-*", "e8/short/zeromq-*gps*", "e8/short/zeromq-*image*",
+	} {
+		t.Run(pattern, func(t *testing.T) {
+			files, err := filepath.Glob(filepath.Join("..", "..", "scenarios", filepath.FromSlash(pattern)))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%d files, %v", len(files), err)
+			}
+			for _, file := range files {
+				t.Run(filepath.Base(file), func(t *testing.T) {
+					t.Parallel()
+					path, _ := filepath.Rel(filepath.Join("..", "..", "scenarios"), file)
+					runScenario(t, path, finishTimeout)
+				})
+			}
+		})
+	}
+}
+
 // longForms starts all files of a pattern below scenarios at once, and checks each run's results.
 func longForms(t *testing.T, pattern string, count int, wallTime time.Duration) []plannedRun {
 	t.Helper()
