@@ -89,7 +89,7 @@ func (o *otherClient) want(t *testing.T, lines ...string) {
 
 func TestAnotherProgramsClientAndOursHearEachOther(t *testing.T) {
 	t.Parallel()
-	s := sharedServer(t)
+	s := ownServer(t, nil) // which knows no nodes yet
 	says := connect(t, publisher("other-p", s.address, "other/ours"))
 	says.send(t, "other/ours", "nobody hears it")
 	o := startOther(t, s.address, "-", trafficconfig.XMPPAccount, trafficconfig.XMPPAccount, "other/ours")
