@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/appinstance"
+	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/internal/zmq"
 )
@@ -21,10 +22,8 @@ const (
 	pollTime = 100 * time.Millisecond
 	// atOnce are messages of one socket before it is the others' turn.
 	atOnce = 256
-	// A slow link takes its time for a handshake, and answers to heartbeats wait behind messages (package zeromq).
-	handshakeMillis        = 60_000
-	heartbeatMillis        = 60_000
-	heartbeatTimeoutMillis = 300_000
+	// patience with a slow link: for a handshake, and between heartbeats.
+	patience = 60 * time.Second
 )
 
 // Serve is a broker by a configuration file until ctx ends.
@@ -100,8 +99,9 @@ func listen(library *zmq.Context, kind zmq.Type, address string, port int, optio
 	if s, err = library.Socket(kind); err != nil {
 		return nil, nil, err
 	}
-	err = errors.Join(s.SetAll(map[zmq.Option]int{zmq.Linger: 0, zmq.HandshakeInterval: handshakeMillis,
-		zmq.HeartbeatInterval: heartbeatMillis, zmq.HeartbeatTimeout: heartbeatTimeoutMillis}), s.SetAll(options))
+	common := map[zmq.Option]int{zmq.Linger: 0, zmq.HandshakeInterval: int(patience.Milliseconds())}
+	zeromq.Heartbeats(common, patience, zeromq.HeartbeatTimeout)
+	err = errors.Join(s.SetAll(common), s.SetAll(options))
 	if err == nil {
 		events, err = s.Monitor()
 	}

@@ -2,6 +2,7 @@ package zeromqbroker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"slices"
@@ -302,6 +303,34 @@ func TestASlowSubscriberLosesMessagesThatTheBrokerCounts(t *testing.T) {
 		t.Fatalf("%d messages of 20 kB, and none dropped for a subscriber that does not read", sent)
 	}
 	waitFor(t, "all messages at the other subscriber", func() bool { return len(fast.got()) == sent })
+}
+
+func TestHeartbeatsKeepASilentConnection(t *testing.T) {
+	needLibrary(t)
+	s := serve(t, 0)
+	library, err := zmq.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer library.Close()
+	options := map[zmq.Option]int{zmq.Linger: 0, zmq.ReconnectInterval: -1}
+	zeromq.Heartbeats(options, 500*time.Millisecond, 20*time.Second)
+	silent, err := library.Socket(zmq.SUB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	if err := errors.Join(silent.SetAll(options), silent.Connect(fmt.Sprintf("tcp://127.0.0.1:%d", s.port+1))); err != nil {
+		t.Fatal(err)
+	}
+	side := s.metrics.connections.WithLabelValues(subscribers)
+	waitFor(t, "the connection", func() bool { return testutil.ToFloat64(side) == 1 })
+	for range 120 { // two heartbeats
+		time.Sleep(10 * time.Millisecond)
+		if testutil.ToFloat64(side) != 1 {
+			t.Fatal("the connection was ended although both sides live")
+		}
+	}
 }
 
 func TestSetupsThatAreNotForZeroMQAreRefusedByName(t *testing.T) {

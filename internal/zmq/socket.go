@@ -51,7 +51,7 @@ const (
 	HandshakeInterval Option = 66
 	// NoDrop refuses messages with EAGAIN that do not fit into the queue of every subscriber, in the place of dropping them.
 	NoDrop Option = 69
-	// HeartbeatInterval between two PINGs, HeartbeatTimeout for the answer, HeartbeatTTL (in tenths of a second) for the far end.
+	// HeartbeatInterval between two PINGs, HeartbeatTimeout for the answer, HeartbeatTTL after which the far end may give up.
 	HeartbeatInterval Option = 75
 	HeartbeatTTL      Option = 76
 	HeartbeatTimeout  Option = 77

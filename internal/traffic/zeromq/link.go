@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// A queue of 1000 packets of 230 bytes, which is what a link has by default, takes 190 s at 9.8 kbit/s, and answers wait behind it.
-	heartbeatTimeout = 300 * time.Second
+	// HeartbeatTimeout of a peer. A queue of 1000 packets of 230 bytes, which is what a link has by default, takes 190 s at 9.8 kbit/s, and answers wait behind it.
+	HeartbeatTimeout = 300 * time.Second
 	// queueBytes bounds what waits in the library for a connection.
 	queueBytes   = 16 << 20
 	leastWaiting = 16
@@ -77,17 +77,23 @@ func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
 		PGMOptions(options, c.setup.PGM.RateKilobits)
 		return options
 	}
-	patience, timeout := c.dialer.Patience(), heartbeatTimeout
+	patience, timeout := c.dialer.Patience(), HeartbeatTimeout
 	if len(c.setup.Failover) > 0 {
 		timeout = patience // there is somewhere to go to
 	}
 	options[zmq.ReconnectInterval] = -1 // the client connects anew by itself, to the broker whose turn it is
 	options[zmq.ConnectTimeout] = int(patience.Milliseconds())
 	options[zmq.HandshakeInterval] = int(patience.Milliseconds())
-	options[zmq.HeartbeatInterval] = int(patience.Milliseconds())
-	options[zmq.HeartbeatTimeout] = int(timeout.Milliseconds())
-	options[zmq.HeartbeatTTL] = int((patience + timeout).Milliseconds() / 100)
+	Heartbeats(options, patience, timeout)
 	return options
+}
+
+// Heartbeats are added to a socket's options: one each interval, and a peer is gone that is silent for timeout after one. The peer may give up
+// when it hears neither of them.
+func Heartbeats(options map[zmq.Option]int, interval, timeout time.Duration) {
+	options[zmq.HeartbeatInterval] = int(interval.Milliseconds())
+	options[zmq.HeartbeatTimeout] = int(timeout.Milliseconds())
+	options[zmq.HeartbeatTTL] = int((interval + timeout).Milliseconds())
 }
 
 // agreed waits until broker and client have shaken hands, which PGM has no need of.
