@@ -80,8 +80,17 @@ func (p pair) Name() string {
 	return "e8-" + strings.TrimPrefix(string(p.link), "tactical-") + "-" + p.key() // a name has at most 40 letters
 }
 
-// Link is the waveform's name.
-func (p pair) Link() string { return string(p.link) }
+// Network is the link's waveform; PGM goes by the rate of a link that stands in the file itself.
+func (p pair) Network() string {
+	if p.pairing.key != "zeromq-pgm" {
+		return "waveform: " + string(p.link)
+	}
+	return map[link]string{
+		"low-band-5g": "link: {rate: 100Mbit, delay: 20ms}", "tactical-broadband": "link: {rate: 2Mbit, delay: 100ms, loss: 1%}",
+		"satcom": "link: {rate: 250kbit, delay: 550ms}", "nbwf": "link: {rate: 16kbit, delay: 500ms}",
+		"cnr-1": "link: {rate: 9.6kbit, delay: 100ms, loss: 1%}", "cnr-10": "link: {rate: 9.6kbit, delay: 100ms, loss: 10%}",
+	}[p.link]
+}
 
 // PublishTo and SubscribeTo are what each side connects to.
 func (p pair) PublishTo() string { return choose(form{p.Publish == "mqtt-sn"}, "gateway", "broker") }
@@ -126,8 +135,8 @@ func (p pair) FullPublishing() int { return pair{form{}, p.link, p.pairing, p.Im
 // Start of clients, in seconds after T0.
 func (p pair) Start() int { return 5 }
 
-// Lead in seconds: 54 clients connect over the narrowest link.
-func (p pair) Lead() int { return choose(p.form, 10, 60) }
+// Lead in seconds: 54 clients connect over the narrowest link, and senders by PGM are known after 12 s.
+func (p pair) Lead() int { return choose(p.form, 15, 60) }
 
 // Stop of publishers, in seconds after T0.
 func (p pair) Stop() int { return p.Start() + p.Lead() + p.Publishing() }

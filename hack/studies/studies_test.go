@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 const root = "../../scenarios"
@@ -59,5 +62,31 @@ func TestTheStudiesHaveAllTheirRuns(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestLinksInFilesAreTheWaveforms holds the links that stand in files themselves against the waveforms that they repeat.
+func TestLinksInFilesAreTheWaveforms(t *testing.T) {
+	for _, p := range pairs() {
+		text, err := os.ReadFile("../../charts/vignette/files/waveforms/" + string(p.link) + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var waveform v1alpha1.Waveform
+		var network v1alpha1.Network
+		if err := yaml.Unmarshal(text, &waveform); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict([]byte("{"+p.Network()+"}"), &network); err != nil {
+			t.Fatal(err)
+		}
+		if network.Link == nil {
+			continue
+		}
+		got, want := network.Link, waveform.Spec.Link
+		same := *got.Rate == *want.Rate && got.Delay == want.Delay && (got.Loss == want.Loss || got.Loss == "" && want.Loss == "0%")
+		if !same {
+			t.Errorf("%s has %s; the waveform has %+v", p.path(), p.Network(), want)
+		}
 	}
 }
