@@ -7,7 +7,7 @@ type metrics struct {
 	registry                                   *prometheus.Registry
 	triggered, sent, unsent, repeated          prometheus.Counter
 	received, own, unknown, dropped, logErrors prometheus.Counter
-	connected                                  prometheus.Gauge
+	connected, period                          prometheus.Gauge
 	connections                                prometheus.Counter
 	delay, lateness                            prometheus.Histogram
 	delayBounds, latenessBounds                []float64
@@ -41,6 +41,7 @@ func newMetrics(instance string) *metrics {
 	m.delay = histogram("delay_seconds", "From when a message was made, as it says in milliseconds, to when it was received.", m.delayBounds)
 	m.lateness = histogram("lateness_seconds", "From when a message was due to when it was made.", m.latenessBounds)
 	m.connected = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_traffic", Name: "connected", Help: "1 with a connection, 0 without.", ConstLabels: label})
-	m.registry.MustRegister(m.connected)
+	m.period = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_traffic", Name: "period_seconds", Help: "Time between two messages of a publisher that adapts it to the radio, else 0.", ConstLabels: label})
+	m.registry.MustRegister(m.connected, m.period)
 	return m
 }

@@ -20,9 +20,11 @@ type publisher struct {
 	firstAfterSeconds float64
 	entity            string
 	timetable         timetable
-	client            transport.Client
-	recorder          *recorder
-	start             time.Time
+	// adapt the period to the radio; nil for a fixed rate.
+	adapt    *adaptation
+	client   transport.Client
+	recorder *recorder
+	start    time.Time
 	// asked is when it was last looked whether there was a stop while the process waited.
 	asked time.Time
 	// next is the number of the first message to be sent.
@@ -42,6 +44,10 @@ func (p *publisher) due(number int64) (time.Time, bool) {
 // run publishes from a message number on until ctx or the messages end. A message whose time has passed goes out at once; none
 // is left out.
 func (p *publisher) run(ctx context.Context, number int64) {
+	if p.adapt != nil {
+		p.runAdapted(ctx, number)
+		return
+	}
 	for ; ; number++ {
 		due, ok := p.due(number)
 		if !ok || p.sleep(ctx, due) != nil || p.stoppedMeanwhile(ctx, due) {

@@ -169,6 +169,12 @@ func (r *recorder) end() {
 	r.ended = true
 }
 
+// period: the time between two messages is another one from now on.
+func (r *recorder) period(period time.Duration, why string) {
+	r.metrics.period.Set(period.Seconds())
+	r.write(messagelog.Record{TimeNanoseconds: time.Now().UnixNano(), Instance: r.instance, Status: messagelog.Period, ID: period.String(), Text: why})
+}
+
 func (r *recorder) dropped(messages int) {
 	r.metrics.dropped.Add(float64(messages))
 	r.warn("datagrams were dropped in this host's socket buffer: they count as lost, but not by the radio")

@@ -94,7 +94,7 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 	_, size := table.largest()
 	warnOfSize(config.Publish.Payload, size, warn)
 	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
-		sleep: clock.SleepUntil, now: time.Now}
+		sleep: clock.SleepUntil, now: time.Now, adapt: newAdaptation(config.Publish, warn)}
 	last, err := lastLogged(config.Entity)
 	if err != nil {
 		return nil, err

@@ -209,6 +209,10 @@ func (c Config) validatePublish() error {
 		return fmt.Errorf("publish has several of periodSeconds, pattern and messages: want one")
 	case p.Pattern == "" && len(p.Messages) == 0 && !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6):
 		return fmt.Errorf("publish.periodSeconds is %v: want 0.001 to 1000000", p.PeriodSeconds)
+	case p.AdaptRate != nil && p.PeriodSeconds == 0:
+		return fmt.Errorf("publish.adaptRate: want a periodSeconds, which is what is adapted")
+	case p.AdaptRate != nil && (p.AdaptRate.LowFrames >= p.AdaptRate.HighFrames || !(p.AdaptRate.MaxPeriodSeconds > 0 && p.AdaptRate.MaxPeriodSeconds <= 1e6)):
+		return fmt.Errorf("publish.adaptRate is %+v: want lowFrames below highFrames, and maxPeriodSeconds up to 1000000", *p.AdaptRate)
 	case !(p.FirstAfterSeconds >= 0 && p.FirstAfterSeconds <= 1e6):
 		return fmt.Errorf("publish.firstAfterSeconds is %v: want 0 to 1000000", p.FirstAfterSeconds)
 	}

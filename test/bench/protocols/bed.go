@@ -150,7 +150,7 @@ func (p *process) wait(b broker) error {
 		time.Sleep(500 * time.Millisecond)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	for ctx.Err() == nil {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", b.server().Address)

@@ -85,10 +85,20 @@ func bench(s scale, only string) error {
 		measured, err := p.measure(b, p)
 		measured.name = p.name
 		if err != nil {
-			measured.skipped = "failed: " + err.Error()
+			measured.skipped = "failed: " + excerpt(err.Error())
 		}
 		lines = append(lines, measured)
 	}
 	print(lines)
 	return nil
+}
+
+// excerpt is the end of what a program said, in one line.
+func excerpt(text string) string {
+	const most = 300
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = text[:most/3] + " … " + text[len(text)-most:]
+	}
+	return text
 }
