@@ -1,0 +1,34 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// TestTheShortFormOfE7BringsEveryProtocolToEveryOther sends a burst by each of six protocols to subscribers of all six: what one of them does
+// not get was lost between a client, a broker, the gateway or the mediator.
+func TestTheShortFormOfE7BringsEveryProtocolToEveryOther(t *testing.T) {
+	t.Parallel()
+	e := scenario(t, filepath.Join("e7", "short", "all-at-once.yaml"))
+	e.Namespace = newNamespace(t)
+	mustCreate(t, e)
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	results := resultsOf(t, done.UID)
+	const protocols, burst = 6, 100
+	if len(results.Publishers) != protocols {
+		t.Errorf("%d publishers; want %d", len(results.Publishers), protocols)
+	}
+	for _, p := range results.Publishers {
+		t.Logf("%s: %+v, delays %+v", p.Name, p.Messages, p.DelaySeconds)
+		if m := p.Messages; m.Sent != burst || m.Expected != protocols*burst || m.Lost != 0 || m.Duplicates != 0 {
+			t.Errorf("%s: %+v; want %d messages, each received once by all %d subscribers", p.Name, m, burst, protocols)
+		}
+	}
+	for _, g := range results.Gaps {
+		t.Logf("gap: %s: %s", g.What, g.Reason)
+	}
+}
