@@ -1,0 +1,102 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// rabbitStart and rabbitClusterStart are when publishers start: RabbitMQ takes 10 s of a processor, and 5 s more for its MQTT plugin, on hosts that have other things to do.
+const rabbitStart, rabbitClusterStart = "45s", "60s"
+
+// overProtocol makes a client speak it, with acknowledgements.
+func overProtocol(app *v1alpha1.App, protocol v1alpha1.Protocol) {
+	if p := app.Publisher; p != nil {
+		p.Protocol, p.QoS, p.Lead = protocol, 1, "2s"
+	}
+	if s := app.Subscriber; s != nil {
+		s.Protocol, s.QoS = protocol, 1
+	}
+}
+
+func TestAMQPSTOMPAndMQTTMeetInOneRabbitMQOnAnotherNode(t *testing.T) {
+	t.Parallel()
+	b := makeExperiment(newNamespace(t), "rabbit").Network("wan", "198.18.9.0/24", "baseline").Duration("66s")
+	protocols := []v1alpha1.Protocol{v1alpha1.ProtocolAMQP, v1alpha1.ProtocolSTOMP, v1alpha1.ProtocolMQTT}
+	var publishers, subscribers []string
+	for _, protocol := range protocols {
+		publisher, subscriber := "send-"+string(protocol), "hear-"+string(protocol)
+		publishers, subscribers = append(publishers, publisher), append(subscribers, subscriber)
+		b.Publisher(publisher, "broker", "500ms", 2).Subscriber(subscriber, "broker")
+		for i := len(b.Spec.Apps) - 2; i < len(b.Spec.Apps); i++ {
+			overProtocol(&b.Spec.Apps[i], protocol)
+		}
+	}
+	b.Spec.Apps = append(b.Spec.Apps, v1alpha1.App{Name: "broker", RabbitMQ: &v1alpha1.RabbitMQ{}})
+	b.Node("hq", "wan", "broker").Node("veh", "wan", publishers...).Node("uav", "wan", subscribers...)
+	e := b.Start(rabbitStart, publishers...).Stop("62s", publishers...).Obj()
+	mustCreate(t, e)
+	waitForT0(t, e, 45*time.Second)
+	expectMetrics(t, e, "hq", 9464, "rabbitmq_build_info")
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+
+	results := resultsOf(t, done.UID)
+	// Six instances send 30 messages each, and each of the three subscribers hears all of them.
+	if m := results.Messages; m.Sent < 160 || m.Expected != 3*m.Sent || m.Received != m.Expected || m.Lost != 0 {
+		t.Errorf("messages: %+v; want about 180 sent, and every one to arrive at three subscribers", m)
+	}
+	for _, p := range results.Publishers {
+		if p.Messages.Lost != 0 || p.Messages.Received == 0 {
+			t.Errorf("publisher %s: %+v; want all to arrive", p.Name, p.Messages)
+		}
+	}
+}
+
+func TestRabbitMQsOfTwoNodesAreOneMQTTMeshOverTheRadio(t *testing.T) {
+	t.Parallel()
+	b := makeExperiment(newNamespace(t), "mesh").Duration("82s").
+		Publisher("bft", "mesh", "1s", 2).Subscriber("picture", "mesh").
+		Node("nor", "wan", "mesh", "bft", "picture").Node("prt", "wan", "mesh", "bft", "picture")
+	rate := v1alpha1.DataRate("2Mbit")
+	b.Spec.Networks = []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24", Link: &v1alpha1.LinkModel{Rate: &rate, Delay: "20ms", Loss: "1%"}}}
+	for i := range b.Spec.Apps {
+		overProtocol(&b.Spec.Apps[i], v1alpha1.ProtocolMQTT)
+	}
+	b.Spec.Apps = append(b.Spec.Apps, v1alpha1.App{Name: "mesh", RabbitMQ: &v1alpha1.RabbitMQ{Cluster: true}})
+	b.Spec.Collect.Captures = []string{"wan"}
+	e := b.Start(rabbitClusterStart, "bft").Stop("77s", "bft").Obj()
+	mustCreate(t, e)
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+
+	// Four instances send 15 messages each, and the pictures of both nodes have all of them.
+	if m := resultsOf(t, done.UID).Messages; m.Sent < 50 || m.Expected != 2*m.Sent || m.Received != m.Expected || m.Lost != 0 {
+		t.Errorf("messages: %+v; want about 60 sent, and every one to arrive on both nodes", m)
+	}
+	if capture := archivedText(t, done, "captures/run/wan/nor.pcapng"); !strings.Contains(capture, "PRT-UNIT001") {
+		t.Error("no topic of the other node is in the capture of the radio")
+	}
+}
+
+// TestVerneMQWithoutItsImageFailsWithinSecondsInPlainWords where upstream's registry cannot be reached.
+func TestVerneMQWithoutItsImageFailsWithinSecondsInPlainWords(t *testing.T) {
+	t.Parallel()
+	b := makeExperiment(newNamespace(t), "no-vernemq").Network("wan", "198.18.9.0/24", "baseline").
+		Publisher("bft", "hub", "1s", 1).Subscriber("picture", "hub").
+		Node("hq", "wan", "hub", "picture").Node("veh", "wan", "bft").Start("2s", "bft").Stop("10s", "bft")
+	b.Spec.Apps = append(b.Spec.Apps, v1alpha1.App{Name: "hub", VerneMQ: &v1alpha1.VerneMQ{}})
+	e := b.Obj()
+	mustCreate(t, e)
+	ended := waitFor(t, e, finishTimeout, v1alpha1.PhaseFailed, v1alpha1.PhaseRunning)
+	if ended.Status.Phase == v1alpha1.PhaseRunning {
+		t.Skip("this cluster has VerneMQ's image")
+	}
+	for _, want := range []string{"app hub", "vernemq/vernemq:"} {
+		if !strings.Contains(ended.Status.Message, want) {
+			t.Errorf("message %q does not name %q", ended.Status.Message, want)
+		}
+	}
+}
