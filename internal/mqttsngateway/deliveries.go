@@ -1,6 +1,8 @@
 package mqttsngateway
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -43,20 +45,25 @@ type registration struct {
 type deliveries struct {
 	queue    []*delivery
 	inflight map[uint16]*delivery
+	// waiting are messages of topics that the client does not know yet, held those among them that it cannot be told for now, in their order.
+	waiting map[string][]*delivery
+	held    []string
 	// registering by message ids; unknown are topics with ids that the client may not know, and whether it is being told.
 	registering map[uint16]*registration
 	unknown     map[string]bool
-	lastID      uint16
-	arrived     uint64
+	// length of queue and waiting.
+	length  int
+	lastID  uint16
+	arrived uint64
 }
 
 func newDeliveries() deliveries {
-	return deliveries{inflight: map[uint16]*delivery{}, registering: map[uint16]*registration{}, unknown: map[string]bool{}}
+	return deliveries{inflight: map[uint16]*delivery{}, waiting: map[string][]*delivery{}, registering: map[uint16]*registration{}, unknown: map[string]bool{}}
 }
 
 // idle tells that the client has everything.
 func (d *deliveries) idle() bool {
-	return len(d.queue) == 0 && len(d.inflight) == 0 && len(d.registering) == 0
+	return d.length == 0 && len(d.inflight) == 0 && len(d.registering) == 0
 }
 
 func (d *deliveries) nextID() uint16 {
@@ -80,7 +87,7 @@ func (s *session) deliver(m message, id, brokerID uint16, dup bool) {
 	reason := ""
 	if len(m.payload) > maxPayload {
 		reason = dropTooLarge
-	} else if !s.room(len(m.payload), m.qos) {
+	} else if !s.room(len(m.payload)) {
 		reason = dropClientQueue
 	}
 	if reason != "" {
@@ -89,28 +96,52 @@ func (s *session) deliver(m message, id, brokerID uint16, dup bool) {
 		return
 	}
 	s.queue = append(s.queue, d)
-	s.g.count(1, len(d.payload))
+	s.count(1, d)
 	s.pump()
 }
 
-func (g *Gateway) count(messages, bytes int) {
-	g.queued += messages
-	g.queuedBytes += bytes
+// count a message that begins, or with -1 ends, to wait.
+func (s *session) count(messages int, d *delivery) {
+	s.length += messages
+	s.g.queued += messages
+	s.g.queuedBytes += messages * len(d.payload)
 }
 
-// room for one more message in the queue: the oldest of QoS 0 goes where there is none, as newer ones say more.
-func (s *session) room(bytes, qos int) bool {
-	full := func() bool {
-		return len(s.queue) >= s.g.config.MaxQueued || s.g.queuedBytes+bytes > s.g.config.MaxQueuedBytes
-	}
-	for full() {
-		i := slices.IndexFunc(s.queue, func(d *delivery) bool { return d.qos == 0 })
-		if i < 0 {
+// room for one more message: the oldest of QoS 0 goes where there is none, as newer ones say more.
+func (s *session) room(bytes int) bool {
+	for s.length >= s.g.config.MaxQueued || s.g.queuedBytes+bytes > s.g.config.MaxQueuedBytes {
+		if !s.dropOldest() {
 			return false
 		}
 		s.g.metrics.dropped.WithLabelValues(dropClientQueue).Inc()
-		s.g.count(-1, -len(s.queue[i].payload))
-		s.queue = slices.Delete(s.queue, i, i+1)
+	}
+	return true
+}
+
+// dropOldest message of QoS 0 that waits.
+func (s *session) dropOldest() bool {
+	oldest := func(list []*delivery) int {
+		return slices.IndexFunc(list, func(d *delivery) bool { return d.qos == 0 })
+	}
+	from, at := "", oldest(s.queue)
+	number := uint64(math.MaxUint64)
+	if at >= 0 {
+		number = s.queue[at].number
+	}
+	for topic, list := range s.waiting {
+		if i := oldest(list); i >= 0 && list[i].number < number {
+			from, at, number = topic, i, list[i].number
+		}
+	}
+	switch {
+	case at < 0:
+		return false
+	case from == "":
+		s.count(-1, s.queue[at])
+		s.queue = slices.Delete(s.queue, at, at+1)
+	default:
+		s.count(-1, s.waiting[from][at])
+		s.waiting[from] = slices.Delete(s.waiting[from], at, at+1)
 	}
 	return true
 }
@@ -136,75 +167,65 @@ func (s *session) pump() {
 	if s.state != stateActive && s.state != stateAwake {
 		return
 	}
-	rest, held := s.queue[:0], map[string]bool(nil)
-	hold := func(d *delivery) {
-		if held == nil {
-			held = map[string]bool{}
-		}
-		held[d.topic] = true
-		rest = append(rest, d)
-	}
+	rest, behind := s.queue[:0], map[string]bool(nil)
 	for _, d := range s.queue {
 		switch {
-		case held[d.topic]:
+		case !s.knows(d.topic):
+			if _, others := s.waiting[d.topic]; !others {
+				s.held = append(s.held, d.topic)
+			}
+			s.waiting[d.topic] = append(s.waiting[d.topic], d)
+		case behind[d.topic],
+			d.qos > 0 && len(s.inflight) >= s.g.config.Window,
+			d.qos > 0 && d.id != 0 && s.inflight[d.id] != nil: // the broker gave the id anew before the client completed
+			if behind == nil {
+				behind = map[string]bool{}
+			}
+			behind[d.topic] = true
 			rest = append(rest, d)
-		case !s.tell(d.topic), d.qos > 0 && len(s.inflight) >= s.g.config.Window:
-			hold(d)
-		case d.qos > 0 && d.id != 0 && s.inflight[d.id] != nil:
-			hold(d) // the broker gave the id anew before the client completed
 		default:
-			s.g.count(-1, -len(d.payload))
+			s.count(-1, d)
 			s.transmit(d)
 		}
 	}
 	clear(s.queue[len(rest):])
 	s.queue = rest
+	for len(s.held) > 0 && len(s.registering) < s.g.config.Window {
+		topic := s.held[0]
+		s.held = s.held[1:]
+		s.register(topic)
+	}
 }
 
-// tell makes sure that the client knows a topic; false while it does not.
-func (s *session) tell(topic string) bool {
-	_, id, known := s.topics.known(topic)
-	underWay, unknown := s.unknown[topic]
-	if known && !unknown {
-		return true
-	}
-	if underWay || len(s.registering) >= s.g.config.Window {
-		return false
-	}
-	if !known {
-		var code mqttsn.ReturnCode
-		if id, code = s.topics.add(topic); code != mqttsn.Accepted {
-			s.dropTopic(topic)
-			return false
-		}
+// knows tells whether the client has an id of a topic.
+func (s *session) knows(topic string) bool {
+	_, unknown := s.unknown[topic]
+	_, _, known := s.topics.known(topic)
+	return known && !unknown
+}
+
+// register tells the client a topic that messages wait for.
+func (s *session) register(topic string) {
+	id, code := s.topics.add(topic)
+	if code != mqttsn.Accepted {
+		s.dropTopic(topic)
+		return
 	}
 	s.unknown[topic] = true
-	r := &registration{topic: topic, retry: retry{packet: &mqttsn.Register{TopicID: id, MsgID: s.nextID(), Topic: topic}, at: s.g.now(), tries: 1}}
-	s.registering[r.packet.(*mqttsn.Register).MsgID] = r
-	s.send(r.packet)
-	return false
+	p := &mqttsn.Register{TopicID: id, MsgID: s.nextID(), Topic: topic}
+	s.registering[p.MsgID] = &registration{topic: topic, retry: retry{packet: p, at: s.g.now(), tries: 1}}
+	s.send(p)
 }
 
-// dropTopic marks messages of a topic that the client cannot be told; they are taken out at the next look.
+// dropTopic gives the messages of a topic up that the client cannot be told.
 func (s *session) dropTopic(topic string) {
-	for _, d := range s.queue {
-		if d.topic == topic {
-			d.phase = phaseRefused
-		}
-	}
-}
-
-// sweep takes messages out of the queue whose topic the client refused.
-func (s *session) sweep() {
-	s.queue = slices.DeleteFunc(s.queue, func(d *delivery) bool {
-		if d.phase != phaseRefused {
-			return false
-		}
+	list := s.waiting[topic]
+	delete(s.waiting, topic)
+	for _, d := range list {
 		s.g.metrics.dropped.WithLabelValues(dropTopic).Inc()
-		s.g.count(-1, -len(d.payload))
+		s.count(-1, d)
 		s.giveUp(d)
-		return true
-	})
+	}
 }
 
 func (s *session) transmit(d *delivery) {
@@ -274,13 +295,14 @@ func (s *session) registered(p *mqttsn.Regack) {
 		return // asked again when its time comes
 	}
 	delete(s.registering, p.MsgID)
-	if p.Code == mqttsn.Accepted {
-		delete(s.unknown, r.topic)
+	if p.Code != mqttsn.Accepted {
+		s.unknown[r.topic] = false
+		s.dropTopic(r.topic)
 		return
 	}
-	s.unknown[r.topic] = false
-	s.dropTopic(r.topic)
-	s.sweep()
+	delete(s.unknown, r.topic)
+	s.queue = append(s.waiting[r.topic], s.queue...)
+	delete(s.waiting, r.topic)
 }
 
 func (s *session) acknowledge(p *mqttsn.Puback) {
@@ -300,7 +322,7 @@ func (s *session) acknowledge(p *mqttsn.Puback) {
 		delete(s.topics.predefined, d.topic)
 		delete(s.inflight, p.MsgID)
 		s.queue = slices.Insert(s.queue, 0, d)
-		s.g.count(1, len(d.payload))
+		s.count(1, d)
 		return
 	}
 	if d == nil || d.phase != phaseSent || d.qos != 1 && p.Code == mqttsn.Accepted {
@@ -350,7 +372,6 @@ func (s *session) repeat(now time.Time) {
 		s.lose("does not acknowledge")
 		return
 	}
-	s.sweep()
 	s.pump()
 	s.sleepAgain()
 }
@@ -371,32 +392,44 @@ func (s *session) resend() {
 
 // restart keeps, of a persistent session, what the client is to get on its next connection.
 func (s *session) restart() {
-	again := s.queue
+	var again []*delivery
 	for _, d := range s.inflight {
 		if d.phase == phaseSent {
 			d.dup = true
 			again = append(again, d)
-			s.g.count(1, len(d.payload))
 		}
 	}
-	again = slices.DeleteFunc(again, func(d *delivery) bool {
+	for _, d := range s.unsent() {
 		if d.qos == 0 {
 			s.g.metrics.dropped.WithLabelValues(dropClientLost).Inc()
-			s.g.count(-1, -len(d.payload))
+		} else {
+			again = append(again, d)
 		}
-		return d.qos == 0
-	})
-	slices.SortFunc(again, func(a, b *delivery) int { return int(a.number) - int(b.number) })
+		s.count(-1, d)
+	}
+	slices.SortFunc(again, func(a, b *delivery) int { return cmp.Compare(a.number, b.number) })
 	last, arrived := s.lastID, s.arrived
 	s.deliveries = newDeliveries()
 	s.queue, s.lastID, s.arrived = again, last, arrived
+	for _, d := range again {
+		s.count(1, d)
+	}
+}
+
+// unsent messages, in any order.
+func (s *session) unsent() []*delivery {
+	list := s.queue
+	for _, waiting := range s.waiting {
+		list = append(list, waiting...)
+	}
+	return list
 }
 
 // clear forgets all messages.
 func (s *session) clear() {
-	for _, d := range s.queue {
+	for _, d := range s.unsent() {
 		s.g.metrics.dropped.WithLabelValues(dropClientLost).Inc()
-		s.g.count(-1, -len(d.payload))
+		s.count(-1, d)
 	}
 	s.deliveries = newDeliveries()
 }

@@ -73,7 +73,8 @@ func TestMessagesWithoutAConnectionHavePredefinedTopicsOrShortNames(t *testing.T
 		l.want("ab 0 0 short")
 		for name, p := range map[string]*mqttsn.Publish{
 			"unknown id": {QoS: -1, Kind: mqttsn.Predefined, TopicID: 8}, "registered id": {QoS: -1, TopicID: 7},
-			"a wildcard": {QoS: -1, Kind: mqttsn.Short, TopicID: 'a'<<8 | '#'},
+			"a wildcard":          {QoS: -1, Kind: mqttsn.Short, TopicID: 'a'<<8 | '#'},
+			"a control character": {QoS: -1, Kind: mqttsn.Short, TopicID: 'a'<<8 | 1}, "no UTF-8": {QoS: -1, Kind: mqttsn.Short, TopicID: 0xc328},
 		} {
 			d.send(p)
 			if ack := want[*mqttsn.Puback](d); ack.Code != mqttsn.InvalidTopicID {

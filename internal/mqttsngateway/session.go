@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"vignette.dev/vignette/internal/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttwire"
@@ -419,7 +420,7 @@ func (s *session) filter(kind mqttsn.TopicKind, id uint16, text string) (filter 
 	case mqttsn.Short:
 		topicID, _ = mqttsn.ShortName(text)
 	}
-	if mqttwire.ValidFilter(text) != nil {
+	if !validFilter(text) {
 		return "", 0, mqttsn.NotSupported
 	}
 	if kind == mqttsn.Registered && !strings.ContainsAny(text, "+#") {
@@ -541,4 +542,16 @@ func (s *session) check(now time.Time) {
 	}
 }
 
-func validTopic(topic string) bool { return mqttwire.ValidTopic(topic) == nil }
+func validTopic(topic string) bool { return mqttwire.ValidTopic(topic) == nil && !offends(topic) }
+
+func validFilter(filter string) bool {
+	// Messages of a shared subscription go to one of its clients, which would be the gateway for all of its own.
+	return mqttwire.ValidFilter(filter) == nil && !offends(filter) && !strings.HasPrefix(filter, "$share")
+}
+
+// offends tells of characters for which a broker may end the connection (MQTT 3.1.1, 1.5.3), with which all other clients would suffer.
+func offends(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) || r&0xFFFE == 0xFFFE || r >= 0xFDD0 && r <= 0xFDEF
+	})
+}

@@ -73,7 +73,9 @@ func gateway(t testing.TB, config mqttsngateway.Config) (address string, stop fu
 	if config.Listen == "" {
 		config.Listen = "127.0.0.1:0"
 	}
-	config.RetrySeconds = hurry.Seconds()
+	if config.RetrySeconds == 0 {
+		config.RetrySeconds = hurry.Seconds()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g, err := mqttsngateway.New(ctx, config, func(text string) { t.Log("gateway: " + text) })
 	if err != nil {
@@ -173,6 +175,8 @@ type air struct {
 	loss            float64
 	// dead loses all.
 	dead bool
+	// passed datagrams.
+	passed [][]byte
 }
 
 func newAir(t testing.TB, gateway string, loss float64) *air {
@@ -216,6 +220,9 @@ func (a *air) pass(from *net.UDPConn, send func([]byte)) {
 		if dead || draw < a.loss {
 			continue
 		}
+		a.mu.Lock()
+		a.passed = append(a.passed, append([]byte(nil), buffer[:n]...))
+		a.mu.Unlock()
 		send(buffer[:n])
 		if draw > 1-a.loss/4 {
 			send(buffer[:n])
@@ -224,6 +231,13 @@ func (a *air) pass(from *net.UDPConn, send func([]byte)) {
 }
 
 func (a *air) address() string { return a.client.LocalAddr().String() }
+
+// seen are the datagrams that were passed on.
+func (a *air) seen() [][]byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.passed)
+}
 
 func (a *air) setDead(dead bool) {
 	a.mu.Lock()
