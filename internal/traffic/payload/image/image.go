@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// MinBytes and MaxBytes of an image.
+	// MinBytes of an image: it has headers, an id and some pixels.
 	MinBytes = 1024
+	// MaxBytes of an image.
 	MaxBytes = 16 << 20
 	// signature of PNG files.
 	signature = "\x89PNG\r\n\x1a\n"
