@@ -252,9 +252,13 @@ func parseEPR(e *Element) EPR {
 	return epr
 }
 
-// parseTopic reads a topic expression with the prefixes that it may use.
-func parseTopic(e *Element) TopicExpression {
+// parseTopic reads a topic expression with the prefixes that it may use. Implementations such as Apache CXF leave the dialect out, which the
+// schema does not allow: it is taken for the one given.
+func parseTopic(e *Element, missing string) TopicExpression {
 	x := TopicExpression{Dialect: strings.TrimSpace(e.Attribute("Dialect")), Text: strings.TrimSpace(e.Text)}
+	if x.Dialect == "" {
+		x.Dialect = missing
+	}
 	for s := e.inner; s != nil && strings.Contains(x.Text, ":"); s = s.before {
 		if _, seen := x.Namespaces[s.prefix]; !seen && s.prefix != "" && strings.Contains(x.Text, s.prefix+":") {
 			if x.Namespaces == nil {
@@ -277,7 +281,7 @@ func parseNotifications(e *Element) ([]NotificationMessage, error) {
 			n.Subscription = parseEPR(s)
 		}
 		if t := c.Child(NSBase, "Topic"); t != nil {
-			n.Topic = parseTopic(t)
+			n.Topic = parseTopic(t, DialectConcrete)
 		}
 		if p := c.Child(NSBase, "ProducerReference"); p != nil {
 			n.Producer = parseEPR(p)
@@ -328,7 +332,7 @@ func ParseSubscribe(body *Element) (Subscribe, error) {
 			if !f.is(NSBase, "TopicExpression") {
 				return s, &Fault{Kind: InvalidFilter, Unknown: f, Reason: fmt.Sprintf("filter %s is not known: want TopicExpression", f.Name.Local)}
 			}
-			s.Topics = append(s.Topics, parseTopic(f))
+			s.Topics = append(s.Topics, parseTopic(f, DialectFull))
 		}
 	}
 	if policy := body.Child(NSBase, "SubscriptionPolicy"); policy != nil && len(policy.Children) > 0 {
@@ -414,7 +418,7 @@ func ParseGetCurrentMessage(body *Element) (TopicExpression, error) {
 	if t == nil {
 		return TopicExpression{}, faultf(InvalidTopicExpression, "GetCurrentMessage has no Topic")
 	}
-	return parseTopic(t), nil
+	return parseTopic(t, DialectConcrete), nil
 }
 
 // ParseCurrentMessage reads the response: the message's element.
@@ -440,7 +444,7 @@ func ParseRegisterPublisher(body *Element) (RegisterPublisher, error) {
 		case c.is(NSBrokered, "PublisherReference"):
 			r.Publisher = parseEPR(c)
 		case c.is(NSBrokered, "Topic"):
-			r.Topics = append(r.Topics, parseTopic(c))
+			r.Topics = append(r.Topics, parseTopic(c, DialectFull))
 		case c.is(NSBrokered, "Demand"):
 			r.Demand = text == "true" || text == "1"
 		case c.is(NSBrokered, "InitialTerminationTime"):

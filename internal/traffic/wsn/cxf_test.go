@@ -2,6 +2,7 @@ package wsn
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/wsnbroker"
 )
 
 // cxfJars is the folder with Apache CXF's WS-Notification; the test is skipped without it.
@@ -57,6 +59,79 @@ func startCXF(t *testing.T, jars string) string {
 		conn.Close()
 	}
 	return at
+}
+
+// stranger is CXF's client in a program of its own.
+type stranger struct {
+	t      *testing.T
+	input  io.Writer
+	output *syncbuffer.Buffer
+}
+
+// step tells the program what to do, and waits for what it is to say.
+func (s stranger) step(what, want string) {
+	s.t.Helper()
+	if what != "" {
+		if _, err := io.WriteString(s.input, what+"\n"); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(s.output.String(), want); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("CXF's client does not say %q:\n%s", want, s.output)
+		}
+	}
+}
+
+func startCXFClient(t *testing.T, jars, broker string) stranger {
+	t.Helper()
+	if _, err := exec.LookPath("javac"); err != nil {
+		t.Skip("javac is not installed (Debian package openjdk-17-jdk-headless)")
+	}
+	libraries, classes := filepath.Join(jars, "lib", "*"), t.TempDir()
+	if out, err := exec.Command("javac", "-J-XX:TieredStopAtLevel=1", "-d", classes, "-cp", libraries, "testdata/CXFClient.java").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s := stranger{t: t, output: &syncbuffer.Buffer{}}
+	java := exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", libraries+":"+classes, "CXFClient", "http://"+broker, "http://"+address(t))
+	java.Stdout, java.Stderr = s.output, s.output
+	input, err := java.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.input = input
+	if err := java.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = java.Process.Kill()
+		_ = java.Wait()
+	})
+	return s
+}
+
+func TestCXFsClientsSpeakToOurBroker(t *testing.T) {
+	jars, at := cxfJars(t), address(t)
+	startBroker(t, at, wsnbroker.Config{})
+	_, got := startClient(t, subscriber(at, "PRT/+"))
+	p, _ := startClient(t, publisher(at, 1))
+	s := startCXFClient(t, jars, at)
+	s.step("", "ready")
+	publish(t, p, "PRT/x/location", `<track xmlns="urn:n"><id>ours</id></track>`)
+	s.step("", "consumed PRT/x/location {urn:n}track ours")
+	s.step("pull", "pulled PRT/x/location {urn:n}track ours")
+	s.step("current", "current ours")
+	s.step("notify", "done notify")
+	eventually(t, "CXF's message", func() bool {
+		return slices.ContainsFunc(got.got(), func(m string) bool {
+			return strings.HasPrefix(m, "PRT/java <track") && strings.Contains(m, "from java")
+		})
+	})
+	s.step("register", "unknown registration: ")
+	s.step("pause", "done pause")
+	publish(t, p, "PRT/x/location", `<track xmlns="urn:n"><id>paused</id></track>`)
+	s.step("resume", "consumed PRT/x/location {urn:n}track paused")
+	s.step("end", "unknown subscription: ")
 }
 
 func TestOurClientsSpeakToCXFsBroker(t *testing.T) {
