@@ -314,7 +314,8 @@ func TestHeartbeatsKeepASilentConnection(t *testing.T) {
 	}
 	defer library.Close()
 	options := map[zmq.Option]int{zmq.Linger: 0, zmq.ReconnectInterval: -1}
-	zeromq.Heartbeats(options, 500*time.Millisecond, 20*time.Second)
+	// Together 65.7 s: as a time to live, of which libzmq has 16 bits of milliseconds, it would be 164 ms.
+	zeromq.Heartbeats(options, 500*time.Millisecond, 65200*time.Millisecond)
 	silent, err := library.Socket(zmq.SUB)
 	if err != nil {
 		t.Fatal(err)

@@ -51,9 +51,8 @@ const (
 	HandshakeInterval Option = 66
 	// NoDrop refuses messages with EAGAIN that do not fit into the queue of every subscriber, in the place of dropping them.
 	NoDrop Option = 69
-	// HeartbeatInterval between two PINGs, HeartbeatTimeout for the answer, HeartbeatTTL after which the far end may give up.
+	// HeartbeatInterval between two PINGs, HeartbeatTimeout for the answer.
 	HeartbeatInterval Option = 75
-	HeartbeatTTL      Option = 76
 	HeartbeatTimeout  Option = 77
 	ConnectTimeout    Option = 79
 )

@@ -88,12 +88,11 @@ func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
 	return options
 }
 
-// Heartbeats are added to a socket's options: one each interval, and a peer is gone that is silent for timeout after one. The peer may give up
-// when it hears neither of them.
+// Heartbeats are added to a socket's options: one each interval, and a peer is gone that is silent for timeout after one. They have no time to live, which would
+// tell the peer when to give up: libzmq 4.3.4 keeps it in 16 bits of milliseconds, so that any above 65 s ends connections that are well.
 func Heartbeats(options map[zmq.Option]int, interval, timeout time.Duration) {
 	options[zmq.HeartbeatInterval] = int(interval.Milliseconds())
 	options[zmq.HeartbeatTimeout] = int(timeout.Milliseconds())
-	options[zmq.HeartbeatTTL] = int((interval + timeout).Milliseconds())
 }
 
 // agreed waits until broker and client have shaken hands, which PGM has no need of.
