@@ -143,7 +143,9 @@ func (m *mediator) close() {
 
 // leg is the connection to one broker.
 type leg struct {
-	config  trafficconfig.Leg
+	config trafficconfig.Leg
+	// filters of what the leg subscribes to, as its broker has it.
+	filters []string
 	client  transport.Client
 	queue   *queue
 	echoes  *echoes
@@ -165,17 +167,11 @@ func newLeg(config trafficconfig.Mediator, i int, m *metrics, warn func(string))
 	}
 	name := config.Legs[i].Name
 	l := &leg{config: config.Legs[i], queue: newQueue(messages, size), echoes: newEchoes(), warn: func(text string) { warn(name + ": " + text) }}
+	for _, topic := range l.config.Topics {
+		l.filters = append(l.filters, l.config.Prefix+topic)
+	}
 	l.metrics = m.leg(name, l.queue)
 	return l
-}
-
-// filters of what the leg subscribes to, as its broker has it.
-func (l *leg) filters() []string {
-	filters := make([]string, len(l.config.Topics))
-	for i, topic := range l.config.Topics {
-		filters[i] = l.config.Prefix + topic
-	}
-	return filters
 }
 
 // setup of the leg's client.
@@ -185,7 +181,7 @@ func (l *leg) setup(config trafficconfig.Mediator, i int) transport.Setup {
 			Instance: config.Instance, Protocol: l.config.Protocol, Version: l.config.Version, Broker: l.config.Broker, Security: l.config.Security,
 			Transport: l.config.Transport, Seed: config.Seed + int64(i),
 			Publish:   &trafficconfig.Publish{QoS: l.config.QoS},
-			Subscribe: &trafficconfig.Subscribe{Topics: l.filters(), QoS: l.config.QoS},
+			Subscribe: &trafficconfig.Subscribe{Topics: l.filters, QoS: l.config.QoS},
 		},
 		ClientID: fmt.Sprintf("%s:%d", strings.ReplaceAll(config.Instance, "/", ":"), i+1), Warn: l.warn,
 	}
@@ -222,7 +218,7 @@ func (l *leg) write() {
 // publish a message; false where the mediator ended before it could.
 func (l *leg) publish(m message) bool {
 	print := fingerprintOf(m.topic, m.content)
-	back := slices.ContainsFunc(l.filters(), func(f string) bool { return mqttwire.Match(f, m.topic) })
+	back := slices.ContainsFunc(l.filters, func(f string) bool { return mqttwire.Match(f, m.topic) })
 	for !l.stopped.Load() {
 		if back { // before it goes out, as it may be back before Publish returns
 			l.echoes.add(print)
