@@ -109,7 +109,9 @@ func TestForeignClientsOfTwoRealBrokersHearEachOther(t *testing.T) {
 	publish(ports[1], "far/away/PRT/bft", "from the other")
 	publish(ports[1], "elsewhere", "nobody's business")
 	count := func(i int, line string) int { return strings.Count(heard[i].String(), line+"\n") }
-	eventually(t, "both messages", func() bool { return count(0, "PRT/bft from the other") > 0 && count(1, "far/away//NOR/bft from one") > 0 })
+	eventually(t, "both messages", func() bool {
+		return count(0, "PRT/bft from the other") > 0 && count(1, "far/away//NOR/bft from one") > 0
+	})
 	time.Sleep(100 * time.Millisecond)
 	for i, lines := range [][]string{{"/NOR/bft from one", "PRT/bft from the other"}, {"far/away//NOR/bft from one", "far/away/PRT/bft from the other"}} {
 		for _, line := range lines {
