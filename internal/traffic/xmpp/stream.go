@@ -1,6 +1,7 @@
 package xmpp
 
 import (
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -10,14 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mellium.im/xmlstream"
 	"mellium.im/xmpp"
 
 	"vignette.dev/vignette/internal/traffic/mqttwire"
-	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 // stream is one connection after its login.
@@ -29,6 +28,10 @@ type stream struct {
 	out   net.Conn
 	jid   string
 	ended chan struct{}
+	// publishing ends with stopPublishing; published is closed when the last message is written.
+	publishing     context.Context
+	stopPublishing context.CancelFunc
+	published      chan struct{}
 	// looks for nodes go on only where filters have wildcards.
 	wildcards bool
 
@@ -47,7 +50,9 @@ type stream struct {
 }
 
 func newStream(c *client, session *xmpp.Session, conn *watchedConn) *stream {
+	publishing, stop := context.WithCancel(context.Background())
 	return &stream{
+		publishing: publishing, stopPublishing: stop, published: make(chan struct{}),
 		client: c, session: session, conn: conn, out: session.Conn(), jid: session.LocalAddr().String(), ended: make(chan struct{}),
 		wildcards: slices.ContainsFunc(c.setup.Filters(), isPattern),
 		asked:     map[string]string{}, made: map[string]bool{}, subscribed: map[string]bool{},
@@ -60,8 +65,10 @@ func isPattern(filter string) bool { return strings.ContainsAny(filter, "#+") }
 func (s *stream) serve() error {
 	defer s.conn.Close()
 	defer close(s.ended)
+	defer s.stopPublishing()
 	go s.begin()
 	go s.keepAlive()
+	go s.publishAll()
 	err := s.session.Serve(handler{s})
 	if err == nil || errors.Is(err, io.EOF) {
 		err = errors.New("the server ended the stream")
@@ -93,7 +100,8 @@ func (s *stream) look() {
 	_ = s.send(kindDiscover, "", discoverRequest()) // errors end the stream, which is told where it is read
 }
 
-// keepAlive looks for nodes in a while and, where nothing was heard for long, asks whether the server is still there.
+// keepAlive looks for nodes in a while and, where nothing was heard for long, asks whether the server is still there. What its host
+// acknowledges of a large message that a slow link still carries is a sign of life too.
 func (s *stream) keepAlive() {
 	patience := s.client.times.patience
 	looks := time.NewTicker(s.client.times.look)
@@ -109,17 +117,17 @@ func (s *stream) keepAlive() {
 		case <-s.ended:
 			return
 		case <-looks.C:
-			s.look()
+			go s.look() // writing may wait for the socket
 		case now := <-checks.C:
-			switch silent := now.Sub(s.conn.lastRead()); {
+			switch silent := now.Sub(s.conn.lastLife(now)); {
 			case silent < patience:
 				asked = false
 			case silent > 2*patience:
-				s.conn.Close() // reading ends with it
+				s.conn.Close() // reading and writing end with it
 				return
 			case !asked:
 				asked = true
-				_ = s.send(kindPing, "", pingRequest())
+				go func() { _ = s.send(kindPing, "", pingRequest()) }()
 			}
 		}
 	}
@@ -155,11 +163,22 @@ func (s *stream) offer(name string) {
 	}
 }
 
+// publishAll writes what the client publishes.
+func (s *stream) publishAll() {
+	defer close(s.published)
+	for {
+		m, ok := s.client.outbox.Next(s.publishing)
+		if !ok || s.publish(m.Topic, m.Payload) != nil {
+			return
+		}
+	}
+}
+
 func (s *stream) publish(topic string, content []byte) error {
 	s.make(nodeOf(topic))
 	at, err := s.write(kindPublish, "", publishRequest(topic, content))
 	if err != nil {
-		return fmt.Errorf("%w: %w", transport.ErrNotConnected, err)
+		return err
 	}
 	s.client.events.Sent(at, topic, content)
 	return nil
@@ -187,7 +206,6 @@ func (s *stream) write(kind byte, name string, r request) (time.Time, error) {
 	}
 	// Before the write: where the kernel's buffer is full the wait for it belongs to the delay.
 	at := time.Now()
-	_ = s.out.SetWriteDeadline(at.Add(writeTimeout)) // a closed connection fails below
 	if _, err := s.out.Write(text); err != nil {
 		s.conn.Close() // a stanza in part is the end of a stream
 		return at, err
@@ -195,14 +213,12 @@ func (s *stream) write(kind byte, name string, r request) (time.Time, error) {
 	return at, nil
 }
 
-// writeTimeout is how long a stanza may wait for room in the socket's buffer.
-const writeTimeout = 30 * time.Second
-
-// end says good-bye.
+// end says good-bye behind the last message.
 func (s *stream) end() {
+	s.stopPublishing()
+	<-s.published
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	_ = s.out.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_ = s.session.Close()
 }
 
@@ -307,19 +323,3 @@ func (h handler) forget(name string) {
 	delete(h.made, name)
 	delete(h.subscribed, name)
 }
-
-// watchedConn knows when something was last read.
-type watchedConn struct {
-	net.Conn
-	read atomic.Int64
-}
-
-func (c *watchedConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 {
-		c.read.Store(time.Now().UnixNano())
-	}
-	return n, err
-}
-
-func (c *watchedConn) lastRead() time.Time { return time.Unix(0, c.read.Load()) }

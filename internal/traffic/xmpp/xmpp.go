@@ -33,6 +33,7 @@ type client struct {
 	setup  transport.Setup
 	events transport.Events
 	dialer *transport.Dialer
+	outbox *transport.Outbox
 	times  times
 	stop   context.CancelFunc
 	done   chan struct{}
@@ -71,7 +72,7 @@ func open(s transport.Setup, events transport.Events, t times) (*client, error) 
 		t.patience = dialer.Patience()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &client{setup: s, events: events, dialer: dialer, times: t, stop: stop, done: make(chan struct{})}
+	c := &client{setup: s, events: events, dialer: dialer, outbox: transport.NewOutbox(false), times: t, stop: stop, done: make(chan struct{})}
 	go c.run(ctx)
 	return c, nil
 }
@@ -101,6 +102,8 @@ func (c *client) connection(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.outbox.Connected()
+	defer c.outbox.Disconnected()
 	c.mu.Lock()
 	c.stream = s
 	c.mu.Unlock()
@@ -178,13 +181,9 @@ func negotiated(session *xmpp.Session, secure bool) error {
 	return nil
 }
 
-// Publish writes the message to the socket, or refuses it.
+// Publish puts the message behind those that wait for the socket, or refuses it.
 func (c *client) Publish(topic string, content []byte) error {
-	s := c.current()
-	if s == nil {
-		return transport.ErrNotConnected
-	}
-	return s.publish(topic, content)
+	return c.outbox.Put(topic, content)
 }
 
 func (c *client) current() *stream {
@@ -193,12 +192,12 @@ func (c *client) current() *stream {
 	return c.stream
 }
 
-// Close ends the stream: what was published before is read by the server before the end is. Nothing is acknowledged with QoS 0.
+// Close writes what waits and ends the stream: the server reads what was published before it reads the end. Nothing is acknowledged with QoS 0.
 func (c *client) Close(ctx context.Context) {
-	s := c.current()
+	c.outbox.WaitEmpty(ctx)
 	c.stop()
-	if s != nil {
-		s.end()
+	if s := c.current(); s != nil {
+		go s.end() // may wait for the socket
 		select {
 		case <-ctx.Done():
 		case <-c.done:

@@ -14,7 +14,8 @@ type RabbitMQ struct {
 	Cluster bool `json:"cluster,omitempty"`
 }
 
-// Prosody is a Prosody XMPP server on port 5222 with a publish/subscribe service (XEP-0060) at pubsub.NODE.
+// Prosody is a Prosody XMPP server on port 5222 with a publish/subscribe service (XEP-0060) at pubsub.vignette. Its domain
+// is vignette on every node.
 type Prosody struct{}
 
 // WSNBroker is a broker of WS-Notification 1.3 (BrokeredNotification) on port 8080.
