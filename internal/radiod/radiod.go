@@ -198,6 +198,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	parts.run(cancel, func() error { return manager.Beat(ctx) })
 	parts.run(cancel, func() error { return manager.FetchScenarios(ctx) })
 	parts.run(cancel, func() error { return manager.RunRouting(ctx) })
+	parts.run(cancel, func() error { return manager.RunQueues(ctx) })
 	parts.run(cancel, func() error { return c.Run(ctx, manager, func() { ready.Store(true) }) })
 	parts.run(cancel, func() error { return manager.Listen(ctx, o.Socket) })
 	parts.run(cancel, func() error { return sampler.Run(ctx) })

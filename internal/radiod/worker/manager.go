@@ -96,6 +96,7 @@ type Manager struct {
 	changes  changeCounters
 	refused  refusals
 	routers  routers
+	queues   queues
 	hashSeed maphash.Seed
 	pods     [64]sync.Mutex // by hash of the pod's UID: what is done to a pod is done in turn
 
@@ -139,9 +140,10 @@ func NewManager(options Options) (*Manager, error) {
 	}
 	m := &Manager{Options: options, store: s, library: library, instance: instance, hashSeed: maphash.MakeSeed(), networks: map[string]*network{},
 		members: map[memberKey]string{}, attachments: map[memberKey]*attachment{}, missing: map[memberKey]*missing{},
-		routers: routers{wake: make(chan struct{}, 1), domains: map[domainKey]*domain{}}}
+		routers: routers{wake: make(chan struct{}, 1), domains: map[domainKey]*domain{}},
+		queues:  queues{wake: make(chan struct{}, 1), served: map[string]*servedQueue{}}}
 	changed := options.Changed
-	m.Changed = func(n *v1alpha1.RadioNetwork) { poke(m.routers.wake); changed(n) }
+	m.Changed = func(n *v1alpha1.RadioNetwork) { poke(m.routers.wake); poke(m.queues.wake); changed(n) }
 	m.Finder.Except = m.isRouter
 	return m, nil
 }
@@ -408,7 +410,9 @@ func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 
 // SweepPinned lets go of namespaces that only our descriptors keep alive, every few seconds.
 func (m *Manager) SweepPinned() error {
-	return m.removeWithoutNamespace(func(a *attachment) bool { return a.Pinned || a.Engine == v1alpha1.EngineEMANE || m.routes(a.PodUID) })
+	return m.removeWithoutNamespace(func(a *attachment) bool {
+		return a.Pinned || a.Engine == v1alpha1.EngineEMANE || m.routes(a.PodUID) || m.offers(a.PodUID)
+	})
 }
 
 // Close does what the end of the process would: it ends the engine with all that is under way, and lets descriptors go,
