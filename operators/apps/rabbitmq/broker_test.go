@@ -183,7 +183,7 @@ func (b *broker) wait(t *testing.T) {
 }
 
 // patience with what happens on a busy host.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // reached waits until ok.
 func reached(ok func() bool) bool {

@@ -22,7 +22,7 @@ func TestTsharkDissectsWhatClientsOfAMQPSay(t *testing.T) {
 	}
 	b := startOpen(t)
 	file := filepath.Join(t.TempDir(), "loopback.pcap")
-	dump := exec.Command("tcpdump", "-i", "lo", "-U", "--immediate-mode", "-Z", "root", "-w", file, "tcp", "port", fmt.Sprint(b.ports.amqp))
+	dump := exec.Command("tcpdump", "-i", "lo", "-U", "--immediate-mode", "-B", "65536", "-s", "65600", "-Z", "root", "-w", file, "tcp", "port", fmt.Sprint(b.ports.amqp))
 	var said bytes.Buffer
 	dump.Stderr = &said
 	dump.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -43,7 +43,7 @@ func TestTsharkDissectsWhatClientsOfAMQPSay(t *testing.T) {
 	reached(func() bool { return len(s.heard()) == messages })
 	p.close()
 	s.close()
-	time.Sleep(200 * time.Millisecond) // what tcpdump has not read yet
+	time.Sleep(200 * time.Millisecond) // what tcpdump has not read yet; its buffer (64 MiB) has a place of -s bytes for each packet
 	_ = dump.Process.Signal(syscall.SIGINT)
 	_ = dump.Wait()
 	out, err := exec.Command("tshark", "-n", "-r", file, "-V", "-d", fmt.Sprintf("tcp.port==%d,amqp", b.ports.amqp)).Output()
