@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/appinstance"
-	"vignette.dev/vignette/internal/traffic/zeromq"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/internal/zmq"
 )
@@ -22,7 +21,7 @@ const (
 	pollTime = 100 * time.Millisecond
 	// atOnce are messages of one socket before it is the others' turn.
 	atOnce = 256
-	// patience with a slow link: for a handshake, and between heartbeats.
+	// patience with the handshake over a slow link.
 	patience = 60 * time.Second
 )
 
@@ -99,9 +98,8 @@ func listen(library *zmq.Context, kind zmq.Type, address string, port int, optio
 	if s, err = library.Socket(kind); err != nil {
 		return nil, nil, err
 	}
-	common := map[zmq.Option]int{zmq.Linger: 0, zmq.HandshakeInterval: int(patience.Milliseconds())}
-	zeromq.Heartbeats(common, patience, zeromq.HeartbeatTimeout)
-	err = errors.Join(s.SetAll(common), s.SetAll(options))
+	// Heartbeats are the clients': they have somewhere to go to, the broker would only know sooner.
+	err = errors.Join(s.SetAll(map[zmq.Option]int{zmq.Linger: 0, zmq.HandshakeInterval: int(patience.Milliseconds())}), s.SetAll(options))
 	if err == nil {
 		events, err = s.Monitor()
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os/exec"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -305,7 +307,52 @@ func TestASlowSubscriberLosesMessagesThatTheBrokerCounts(t *testing.T) {
 	waitFor(t, "all messages at the other subscriber", func() bool { return len(fast.got()) == sent })
 }
 
-func TestHeartbeatsKeepASilentConnection(t *testing.T) {
+// relay passes bytes between a client and a server until it is frozen.
+type relay struct {
+	net.Listener
+	frozen atomic.Bool
+}
+
+func startRelay(t *testing.T, to string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	r := &relay{Listener: l}
+	pass := func(from, to net.Conn) {
+		buffer := make([]byte, 4096)
+		for {
+			n, err := from.Read(buffer)
+			if err != nil {
+				to.Close()
+				return
+			}
+			if !r.frozen.Load() {
+				_, _ = to.Write(buffer[:n])
+			}
+		}
+	}
+	go func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			go pass(near, far)
+			go pass(far, near)
+		}
+	}()
+	return r
+}
+
+func TestHeartbeatsKeepASilentConnectionAndEndThatToASilentPeer(t *testing.T) {
 	needLibrary(t)
 	s := serve(t, 0)
 	library, err := zmq.Open()
@@ -313,25 +360,27 @@ func TestHeartbeatsKeepASilentConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer library.Close()
+	way := startRelay(t, fmt.Sprintf("127.0.0.1:%d", s.port+1))
 	options := map[zmq.Option]int{zmq.Linger: 0, zmq.ReconnectInterval: -1}
-	// Together 65.7 s: as a time to live, of which libzmq has 16 bits of milliseconds, it would be 164 ms.
-	zeromq.Heartbeats(options, 500*time.Millisecond, 65200*time.Millisecond)
+	zeromq.Heartbeats(options, 200*time.Millisecond)
 	silent, err := library.Socket(zmq.SUB)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	if err := errors.Join(silent.SetAll(options), silent.Connect(fmt.Sprintf("tcp://127.0.0.1:%d", s.port+1))); err != nil {
+	if err := errors.Join(silent.SetAll(options), silent.Connect("tcp://"+way.Addr().String())); err != nil {
 		t.Fatal(err)
 	}
 	side := s.metrics.connections.WithLabelValues(subscribers)
 	waitFor(t, "the connection", func() bool { return testutil.ToFloat64(side) == 1 })
-	for range 120 { // two heartbeats
+	for range 100 {
 		time.Sleep(10 * time.Millisecond)
 		if testutil.ToFloat64(side) != 1 {
 			t.Fatal("the connection was ended although both sides live")
 		}
 	}
+	way.frozen.Store(true)
+	waitFor(t, "the end of the connection to a peer that says nothing", func() bool { return testutil.ToFloat64(side) == 0 })
 }
 
 func TestSetupsThatAreNotForZeroMQAreRefusedByName(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	// HeartbeatTimeout of a peer. A queue of 1000 packets of 230 bytes, which is what a link has by default, takes 190 s at 9.8 kbit/s, and answers wait behind it.
-	HeartbeatTimeout = 300 * time.Second
+	// heartbeat is the time between two and how long to wait for an answer. A queue of 1000 packets of 230 bytes, which is what a link has by default, takes
+	// 190 s at 9.8 kbit/s, and answers wait behind it. A heartbeat with its answer takes 280 bytes, which at one a minute 54 clients could not afford there.
+	heartbeat = 300 * time.Second
 	// queueBytes bounds what waits in the library for a connection.
 	queueBytes   = 16 << 20
 	leastWaiting = 16
@@ -77,22 +78,22 @@ func (c *Client) options(kind zmq.Type) map[zmq.Option]int {
 		PGMOptions(options, c.setup.PGM.RateKilobits)
 		return options
 	}
-	patience, timeout := c.dialer.Patience(), HeartbeatTimeout
+	patience, beat := c.dialer.Patience(), heartbeat
 	if len(c.setup.Failover) > 0 {
-		timeout = patience // there is somewhere to go to
+		beat = patience // there is somewhere to go to
 	}
 	options[zmq.ReconnectInterval] = -1 // the client connects anew by itself, to the broker whose turn it is
 	options[zmq.ConnectTimeout] = int(patience.Milliseconds())
 	options[zmq.HandshakeInterval] = int(patience.Milliseconds())
-	Heartbeats(options, patience, timeout)
+	Heartbeats(options, beat)
 	return options
 }
 
-// Heartbeats are added to a socket's options: one each interval, and a peer is gone that is silent for timeout after one. They have no time to live, which would
+// Heartbeats are added to a socket's options: one each interval, and a peer is gone that is silent for as long after one. They have no time to live, which would
 // tell the peer when to give up: libzmq 4.3.4 keeps it in 16 bits of milliseconds, so that any above 65 s ends connections that are well.
-func Heartbeats(options map[zmq.Option]int, interval, timeout time.Duration) {
+func Heartbeats(options map[zmq.Option]int, interval time.Duration) {
 	options[zmq.HeartbeatInterval] = int(interval.Milliseconds())
-	options[zmq.HeartbeatTimeout] = int(timeout.Milliseconds())
+	options[zmq.HeartbeatTimeout] = int(interval.Milliseconds())
 }
 
 // agreed waits until broker and client have shaken hands, which PGM has no need of.
