@@ -225,6 +225,28 @@ func TestTopicsAndContentsPassTheServerByteForByte(t *testing.T) {
 	hears.wantOnce(t, want...)
 }
 
+func TestWhatWasPublishedBeforeTheEndArrives(t *testing.T) {
+	t.Parallel()
+	s := sharedServer(t)
+	hears, says := connect(t, setup("end-s", s.address, "end")), connect(t, setup("end-p", s.address))
+	hears.waitSubscribed(t, "end")
+	var want []string
+	for i := range 300 {
+		says.send(t, "end", fmt.Sprint(i))
+		want = append(want, fmt.Sprintf("end %d", i))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	says.Close(ctx)
+	if sent := says.sentMessages(); sent != len(want) {
+		t.Errorf("%d messages are told to be sent; want %d", sent, len(want))
+	}
+	hears.wantOnce(t, want...)
+	if err := says.Publish("end", nil); !errors.Is(err, transport.ErrNotConnected) {
+		t.Errorf("after the end: %v; want %v", err, transport.ErrNotConnected)
+	}
+}
+
 func TestNoStanzaIsLargerThanAServerTakes(t *testing.T) {
 	t.Parallel()
 	if most := trafficconfig.MaxPayloadBytes(trafficconfig.ProtocolXMPP); most > MaxBytes {
