@@ -120,13 +120,15 @@ var ErrMalformed = errors.New("malformed MQTT-SN packet")
 
 // Packet is a pointer to one of the structs below.
 type Packet interface {
-	// Type of the packet.
-	Type() Type
+	kind() Type
 	// body appends all that follows the type.
 	body(dst []byte) []byte
 	// parse takes all that follows the type.
 	parse(body []byte) error
 }
+
+// TypeOf a packet.
+func TypeOf(p Packet) Type { return p.kind() }
 
 // Append writes a packet behind dst.
 func Append(dst []byte, p Packet) ([]byte, error) {
@@ -136,18 +138,18 @@ func Append(dst []byte, p Packet) ([]byte, error) {
 		}
 	}
 	start := len(dst)
-	dst = p.body(append(dst, 0, byte(p.Type())))
+	dst = p.body(append(dst, 0, byte(TypeOf(p))))
 	size := len(dst) - start
 	if size <= 255 {
 		dst[start] = byte(size)
 		return dst, nil
 	}
 	if size += 2; size > MaxPacket {
-		return dst[:start], fmt.Errorf("%s of %d bytes: MQTT-SN has at most %d", p.Type(), size, MaxPacket)
+		return dst[:start], fmt.Errorf("%s of %d bytes: MQTT-SN has at most %d", TypeOf(p), size, MaxPacket)
 	}
 	dst = append(dst, 0, 0)
 	copy(dst[start+4:], dst[start+2:len(dst)-2])
-	dst[start], dst[start+3] = 1, byte(p.Type())
+	dst[start], dst[start+3] = 1, byte(TypeOf(p))
 	binary.BigEndian.PutUint16(dst[start+1:], uint16(size))
 	return dst, nil
 }

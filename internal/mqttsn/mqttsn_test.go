@@ -66,7 +66,7 @@ func TestPacketsHaveTheOctetsOfTheSpecification(t *testing.T) {
 	seen := map[Type]bool{}
 	for name, v := range vectors {
 		t.Run(name, func(t *testing.T) {
-			seen[v.packet.Type()] = true
+			seen[TypeOf(v.packet)] = true
 			want := octets(t, v.octets)
 			got, err := Append(nil, v.packet)
 			if err != nil || !bytes.Equal(got, want) {

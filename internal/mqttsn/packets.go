@@ -138,12 +138,14 @@ type Puback struct {
 	Code           ReturnCode
 }
 
-// Pubrec, Pubrel and Pubcomp are the rest of QoS 2.
-type (
-	Pubrec  struct{ MsgID uint16 }
-	Pubrel  struct{ MsgID uint16 }
-	Pubcomp struct{ MsgID uint16 }
-)
+// Pubrec answers a Publish of QoS 2.
+type Pubrec struct{ MsgID uint16 }
+
+// Pubrel answers Pubrec.
+type Pubrel struct{ MsgID uint16 }
+
+// Pubcomp answers Pubrel.
+type Pubcomp struct{ MsgID uint16 }
 
 // Subscribe to a topic: Topic holds a name or filter (kind Registered) or a short name, TopicID one that is predefined.
 type Subscribe struct {
@@ -197,34 +199,33 @@ type WillMsgUpd WillMsg
 // WillMsgResp answers WillMsgUpd.
 type WillMsgResp struct{ Code ReturnCode }
 
-// Type of the packet, for each.
-func (*Advertise) Type() Type     { return TypeAdvertise }
-func (*SearchGW) Type() Type      { return TypeSearchGW }
-func (*GWInfo) Type() Type        { return TypeGWInfo }
-func (*Connect) Type() Type       { return TypeConnect }
-func (*Connack) Type() Type       { return TypeConnack }
-func (*WillTopicReq) Type() Type  { return TypeWillTopicReq }
-func (*WillTopic) Type() Type     { return TypeWillTopic }
-func (*WillMsgReq) Type() Type    { return TypeWillMsgReq }
-func (*WillMsg) Type() Type       { return TypeWillMsg }
-func (*Register) Type() Type      { return TypeRegister }
-func (*Regack) Type() Type        { return TypeRegack }
-func (*Publish) Type() Type       { return TypePublish }
-func (*Puback) Type() Type        { return TypePuback }
-func (*Pubcomp) Type() Type       { return TypePubcomp }
-func (*Pubrec) Type() Type        { return TypePubrec }
-func (*Pubrel) Type() Type        { return TypePubrel }
-func (*Subscribe) Type() Type     { return TypeSubscribe }
-func (*Suback) Type() Type        { return TypeSuback }
-func (*Unsubscribe) Type() Type   { return TypeUnsubscribe }
-func (*Unsuback) Type() Type      { return TypeUnsuback }
-func (*Pingreq) Type() Type       { return TypePingreq }
-func (*Pingresp) Type() Type      { return TypePingresp }
-func (*Disconnect) Type() Type    { return TypeDisconnect }
-func (*WillTopicUpd) Type() Type  { return TypeWillTopicUpd }
-func (*WillTopicResp) Type() Type { return TypeWillTopicResp }
-func (*WillMsgUpd) Type() Type    { return TypeWillMsgUpd }
-func (*WillMsgResp) Type() Type   { return TypeWillMsgResp }
+func (*Advertise) kind() Type     { return TypeAdvertise }
+func (*SearchGW) kind() Type      { return TypeSearchGW }
+func (*GWInfo) kind() Type        { return TypeGWInfo }
+func (*Connect) kind() Type       { return TypeConnect }
+func (*Connack) kind() Type       { return TypeConnack }
+func (*WillTopicReq) kind() Type  { return TypeWillTopicReq }
+func (*WillTopic) kind() Type     { return TypeWillTopic }
+func (*WillMsgReq) kind() Type    { return TypeWillMsgReq }
+func (*WillMsg) kind() Type       { return TypeWillMsg }
+func (*Register) kind() Type      { return TypeRegister }
+func (*Regack) kind() Type        { return TypeRegack }
+func (*Publish) kind() Type       { return TypePublish }
+func (*Puback) kind() Type        { return TypePuback }
+func (*Pubcomp) kind() Type       { return TypePubcomp }
+func (*Pubrec) kind() Type        { return TypePubrec }
+func (*Pubrel) kind() Type        { return TypePubrel }
+func (*Subscribe) kind() Type     { return TypeSubscribe }
+func (*Suback) kind() Type        { return TypeSuback }
+func (*Unsubscribe) kind() Type   { return TypeUnsubscribe }
+func (*Unsuback) kind() Type      { return TypeUnsuback }
+func (*Pingreq) kind() Type       { return TypePingreq }
+func (*Pingresp) kind() Type      { return TypePingresp }
+func (*Disconnect) kind() Type    { return TypeDisconnect }
+func (*WillTopicUpd) kind() Type  { return TypeWillTopicUpd }
+func (*WillTopicResp) kind() Type { return TypeWillTopicResp }
+func (*WillMsgUpd) kind() Type    { return TypeWillMsgUpd }
+func (*WillMsgResp) kind() Type   { return TypeWillMsgResp }
 
 func (p *Advertise) body(dst []byte) []byte {
 	return put16(append(dst, p.GatewayID), p.DurationSeconds)

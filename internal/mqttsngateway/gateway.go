@@ -195,7 +195,7 @@ func (g *Gateway) datagram(from netip.AddrPort, b []byte) {
 		g.metrics.dropped.WithLabelValues(dropMalformed).Inc()
 		return
 	}
-	g.metrics.received.WithLabelValues(p.Type().String()).Inc()
+	g.metrics.received.WithLabelValues(mqttsn.TypeOf(p).String()).Inc()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.packet(client, p)
@@ -231,9 +231,9 @@ func (g *Gateway) packet(from peer, p mqttsn.Packet) {
 	switch {
 	case s != nil:
 		s.packet(p)
-	case p.Type() == mqttsn.TypeDisconnect:
+	case mqttsn.TypeOf(p) == mqttsn.TypeDisconnect:
 		g.sendTo(from, &mqttsn.Disconnect{}) // it is gone already, and did not hear so
-	case requests[p.Type()]:
+	case requests[mqttsn.TypeOf(p)]:
 		// The gateway was restarted, or has given the client up.
 		g.metrics.dropped.WithLabelValues(dropUnexpected).Inc()
 		g.sendTo(from, &mqttsn.Disconnect{})
@@ -333,7 +333,7 @@ func (g *Gateway) sendTo(to peer, p mqttsn.Packet) {
 	}
 	select {
 	case g.out <- datagram{to.address, b}:
-		g.metrics.sent.WithLabelValues(p.Type().String()).Inc()
+		g.metrics.sent.WithLabelValues(mqttsn.TypeOf(p).String()).Inc()
 	default:
 		g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()
 	}

@@ -293,7 +293,7 @@ func TestRetainedMessagesReachEveryNewSubscriptionOnce(t *testing.T) {
 }
 
 func TestClientsBehindAForwarderAreTheirOwn(t *testing.T) {
-	inBothModes(t, nil, func(t *testing.T, g *Gateway, broker int) {
+	inBothModes(t, nil, func(t *testing.T, g *Gateway, _ int) {
 		one := newDevice(t, g)
 		two := &device{t: t, socket: one.socket, node: []byte{2, 2, 2}}
 		one.node = []byte{1}

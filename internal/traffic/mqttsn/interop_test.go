@@ -66,7 +66,8 @@ func TestTsharkDissectsEveryPacket(t *testing.T) {
 		&wire.WillMsgReq{}, &wire.WillMsg{Message: []byte("gone")}, &wire.Register{TopicID: 1, MsgID: 2, Topic: "/PRT/x"}, &wire.Regack{TopicID: 1, MsgID: 2},
 		&wire.Publish{TopicID: 1, Data: []byte("x")}, &wire.Publish{QoS: 2, TopicID: 1, MsgID: 3, Data: make([]byte, 900)}, &wire.Publish{QoS: -1, Kind: wire.Predefined, TopicID: 1, Data: []byte("x")},
 		&wire.Puback{TopicID: 1, MsgID: 2}, &wire.Pubrec{MsgID: 3}, &wire.Pubrel{MsgID: 3}, &wire.Pubcomp{MsgID: 3}, &wire.Subscribe{QoS: 1, MsgID: 4, Topic: "#"},
-		&wire.Subscribe{Kind: wire.Predefined, MsgID: 4, TopicID: 1}, &wire.Suback{QoS: 1, MsgID: 4}, &wire.Unsubscribe{MsgID: 5, Topic: "#"}, &wire.Unsuback{MsgID: 5}, &wire.Pingreq{},
+		// tshark reads the id as text, and wonders at what is none.
+		&wire.Subscribe{Kind: wire.Predefined, MsgID: 4, TopicID: 'a'<<8 | 'b'}, &wire.Suback{QoS: 1, MsgID: 4}, &wire.Unsubscribe{MsgID: 5, Topic: "#"}, &wire.Unsuback{MsgID: 5}, &wire.Pingreq{},
 		&wire.Pingreq{ClientID: "hq:bft"}, &wire.Pingresp{}, &wire.Disconnect{}, &wire.Disconnect{Sleep: true, SleepSeconds: 9}, &wire.WillTopicUpd{Topic: "other"},
 		&wire.WillTopicResp{}, &wire.WillMsgUpd{Message: []byte("x")}, &wire.WillMsgResp{},
 	}

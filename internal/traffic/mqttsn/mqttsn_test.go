@@ -456,7 +456,7 @@ func TestAGatewayIsSearched(t *testing.T) {
 			go func() {
 				buffer := make([]byte, 100)
 				n, from, err := gw.ReadFromUDP(buffer)
-				if p, parsed := wire.Parse(buffer[:n]); err != nil || parsed != nil || p.Type() != wire.TypeSearchGW {
+				if p, parsed := wire.Parse(buffer[:n]); err != nil || parsed != nil || wire.TypeOf(p) != wire.TypeSearchGW {
 					t.Errorf("got %v: %v, %v", p, err, parsed)
 				}
 				b, _ := wire.Append(nil, c.answer)

@@ -42,7 +42,7 @@ func (c *Client) begin(l *link) error {
 func (c *Client) connect(l *link, clean bool) error {
 	answer, err := c.request(l, func(bool) error {
 		return l.send(&wire.Connect{CleanSession: clean, KeepAliveSeconds: uint16(c.keepAlive() / time.Second), ClientID: c.id})
-	}, func(p wire.Packet) bool { return p.Type() == wire.TypeConnack })
+	}, func(p wire.Packet) bool { return wire.TypeOf(p) == wire.TypeConnack })
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (c *Client) wait(l *link) error {
 	case err := <-l.broken:
 		return err
 	case p := <-l.answers:
-		if p.Type() == wire.TypeDisconnect {
+		if wire.TypeOf(p) == wire.TypeDisconnect {
 			return errEnded
 		}
 		c.invalid(p)
@@ -161,7 +161,7 @@ func (c *Client) wait(l *link) error {
 	return nil
 }
 
-func isPingresp(p wire.Packet) bool { return p.Type() == wire.TypePingresp }
+func isPingresp(p wire.Packet) bool { return wire.TypeOf(p) == wire.TypePingresp }
 
 // invalid: the gateway has refused a message of QoS 0 for its topic's id, which is registered again for the next one.
 func (c *Client) invalid(p wire.Packet) {
@@ -273,7 +273,7 @@ func (c *Client) sleep(l *link) error {
 	told := pause + time.Duration(c.retries)*c.retryAfter
 	seconds := min(math.Ceil(told.Seconds()), 65535)
 	_, err := c.request(l, func(bool) error { return l.send(&wire.Disconnect{Sleep: true, SleepSeconds: uint16(seconds)}) },
-		func(p wire.Packet) bool { return p.Type() == wire.TypeDisconnect })
+		func(p wire.Packet) bool { return wire.TypeOf(p) == wire.TypeDisconnect })
 	if err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func (c *Client) doze(l *link, d time.Duration) error {
 		case err := <-l.broken:
 			return err
 		case p := <-l.answers:
-			if p.Type() == wire.TypeDisconnect {
+			if wire.TypeOf(p) == wire.TypeDisconnect {
 				return errEnded
 			}
 		case <-timer.C:
