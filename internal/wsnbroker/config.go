@@ -52,11 +52,11 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
-		value    *int
-		default_ int
+		value  *int
+		preset int
 	}{{&l.QueueMessages, 1000}, {&l.HeldMiB, 256}, {&l.Subscriptions, 20000}, {&l.Topics, 10000}, {&l.Failures, 20}, {&l.Connections, 12000}} {
 		if *d.value == 0 {
-			*d.value = d.default_
+			*d.value = d.preset
 		}
 	}
 	return l

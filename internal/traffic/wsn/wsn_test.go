@@ -2,7 +2,13 @@ package wsn
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -240,23 +246,60 @@ func TestAClosedClientIsUnsubscribed(t *testing.T) {
 	}
 }
 
-func TestClientsLogIn(t *testing.T) {
-	folder := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+// files of a security: certificate, key, user name and password.
+func files(t *testing.T) map[string]string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]string{}
+	for name, text := range map[string][]byte{
+		"crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), "key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		"username": []byte("vignette\n"), "password": []byte("secret\n"),
+	} {
+		paths[name] = filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(paths[name], text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return path
 	}
-	user, word := file("username", "vignette"), file("password", "secret")
-	at := address(t)
-	startBroker(t, at, wsnbroker.Config{UsernameFile: user, PasswordFile: word})
+	return paths
+}
+
+func TestWithSecurityMessagesAreSentAndFetchedByTLS(t *testing.T) {
+	f, at := files(t), address(t)
+	startBroker(t, at, wsnbroker.Config{CertFile: f["crt"], KeyFile: f["key"], CAFile: f["crt"], UsernameFile: f["username"], PasswordFile: f["password"]})
+	security := &trafficconfig.Security{CAFile: f["crt"], UsernameFile: f["username"], PasswordFile: f["password"]}
 	config := subscriber(at, "#")
-	config.Security = &trafficconfig.Security{UsernameFile: user, PasswordFile: word}
+	config.Security = security
+	c, got := startClient(t, config)
+	if c.consumer != nil {
+		t.Error("the client listens for messages in clear text")
+	}
+	config = publisher(at, 1)
+	config.Security = security
+	p, _ := startClient(t, config)
+	publish(t, p, "t", "x")
+	eventually(t, "message", func() bool { return len(got.got()) == 1 })
+}
+
+func TestClientsLogIn(t *testing.T) {
+	f, at := files(t), address(t)
+	startBroker(t, at, wsnbroker.Config{UsernameFile: f["username"], PasswordFile: f["password"]})
+	config := subscriber(at, "#")
+	config.Security = &trafficconfig.Security{UsernameFile: f["username"], PasswordFile: f["password"]}
 	_, got := startClient(t, config)
 	config = publisher(at, 1)
-	config.Security = &trafficconfig.Security{UsernameFile: user, PasswordFile: word}
+	config.Security = &trafficconfig.Security{UsernameFile: f["username"], PasswordFile: f["password"]}
 	p, _ := startClient(t, config)
 	publish(t, p, "t", "x")
 	eventually(t, "message", func() bool { return len(got.got()) == 1 })
