@@ -67,7 +67,7 @@ func TestRabbitMQsOfTwoNodesAreOneMQTTMeshOverTheRadio(t *testing.T) {
 		overProtocol(&b.Spec.Apps[i], v1alpha1.ProtocolMQTT)
 	}
 	b.Spec.Apps = append(b.Spec.Apps, v1alpha1.App{Name: "mesh", RabbitMQ: &v1alpha1.RabbitMQ{Cluster: true}})
-	b.Spec.Collect.Captures = []string{"wan"}
+	b.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
 	e := b.Start(rabbitClusterStart, "bft").Stop("77s", "bft").Obj()
 	mustCreate(t, e)
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
