@@ -341,9 +341,12 @@ func startRelay(t *testing.T, to string) *relay {
 				return
 			}
 			far, err := net.Dial("tcp", to)
+			for ; err != nil && t.Context().Err() == nil; far, err = net.Dial("tcp", to) {
+				time.Sleep(10 * time.Millisecond) // the server is not there yet
+			}
 			if err != nil {
 				near.Close()
-				continue
+				return
 			}
 			go pass(near, far)
 			go pass(far, near)
