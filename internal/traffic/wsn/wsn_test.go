@@ -93,6 +93,13 @@ func (l *journal) got() []string {
 	return slices.Clone(l.received)
 }
 
+// count of messages that were sent.
+func (l *journal) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.sent)
+}
+
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -162,8 +169,8 @@ func TestMessagesReachSubscribersAsTheyWere(t *testing.T) {
 			if received := got.got(); !slices.Equal(received, want) {
 				t.Errorf("received %q\nwant %q", received, want)
 			}
-			if len(sent.sent) != len(want)+1 {
-				t.Errorf("%d messages are logged as sent; want %d", len(sent.sent), len(want)+1)
+			if n := sent.count(); n != len(want)+1 {
+				t.Errorf("%d messages are logged as sent; want %d", n, len(want)+1)
 			}
 		})
 	}
