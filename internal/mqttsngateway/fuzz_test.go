@@ -54,7 +54,7 @@ func FuzzSessions(f *testing.F) {
 			switch {
 			case what < 4:
 				n = min(n, len(b))
-				g.datagram(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 1000+uint16(what)), b[:n:n])
+				g.datagram(peer{address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 1000+uint16(what))}, b[:n:n])
 				b = b[n:]
 			case what < 8:
 				g.mu.Lock()

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/mqttsn"
 )
@@ -23,13 +25,17 @@ const (
 	receiveBuffer = 4 << 20
 	// allTopics is how many times the topics of one client all clients together may have.
 	allTopics = 10
+	// writePatience for a socket whose buffer is full.
+	writePatience = 10 * time.Second
 	// farewell is what the broker gets to take the last packets.
 	farewell = 500 * time.Millisecond
 )
 
 // peer is a client's address: a UDP endpoint, or a node behind a forwarder at it.
 type peer struct {
-	address   netip.AddrPort
+	address netip.AddrPort
+	// local address that it speaks to, and that answers have to come from: the gateway may have one on each of several networks.
+	local     [4]byte
 	node      string
 	forwarded bool
 }
@@ -65,6 +71,7 @@ type Gateway struct {
 
 type datagram struct {
 	to    netip.AddrPort
+	from  [4]byte
 	bytes []byte
 }
 
@@ -94,6 +101,10 @@ func New(ctx context.Context, config Config, warn func(text string)) (*Gateway, 
 		return nil, err
 	}
 	_ = socket.SetReadBuffer(receiveBuffer) // less is possible
+	if err := tellDestinations(socket); err != nil {
+		socket.Close()
+		return nil, err
+	}
 	g := &Gateway{config: config, predefined: predefined, metrics: newMetrics(config.Name), warn: warn, socket: socket, out: make(chan datagram, sendBacklog),
 		ctx: ctx, now: time.Now, peers: map[peer]*session{}, clients: map[string]*session{}}
 	g.own = newAggregate(g)
@@ -142,7 +153,7 @@ func (g *Gateway) end() {
 	for _, s := range g.clients {
 		if s.state != stateAway && s.state != stateAsleep {
 			if b, err := s.encode(&mqttsn.Disconnect{}); err == nil {
-				_, _ = g.socket.WriteToUDPAddrPort(b, s.peer.address)
+				_ = g.put(datagram{to: s.peer.address, from: s.peer.local, bytes: b})
 			}
 		}
 		if s.up == nil {
@@ -166,9 +177,9 @@ func (g *Gateway) end() {
 }
 
 func (g *Gateway) read() error {
-	buffer := make([]byte, mqttsn.MaxDatagram+1)
+	buffer, control := make([]byte, mqttsn.MaxDatagram+1), make([]byte, 128)
 	for {
-		n, from, err := g.socket.ReadFromUDPAddrPort(buffer)
+		n, controlled, _, from, err := g.socket.ReadMsgUDPAddrPort(buffer, control)
 		if err != nil {
 			if g.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 				return err
@@ -176,12 +187,11 @@ func (g *Gateway) read() error {
 			continue // an ICMP error of what was sent before
 		}
 		// Packets keep parts of what they were read from.
-		g.datagram(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), append([]byte(nil), buffer[:n]...))
+		g.datagram(peer{address: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), local: destination(control[:controlled])}, append([]byte(nil), buffer[:n]...))
 	}
 }
 
-func (g *Gateway) datagram(from netip.AddrPort, b []byte) {
-	client := peer{address: from}
+func (g *Gateway) datagram(client peer, b []byte) {
 	if mqttsn.IsForward(b) {
 		f, err := mqttsn.ParseForward(b)
 		if err != nil {
@@ -332,7 +342,7 @@ func (g *Gateway) sendTo(to peer, p mqttsn.Packet) {
 		return
 	}
 	select {
-	case g.out <- datagram{to.address, b}:
+	case g.out <- datagram{to: to.address, from: to.local, bytes: b}:
 		g.metrics.sent.WithLabelValues(mqttsn.TypeOf(p).String()).Inc()
 	default:
 		g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()
@@ -345,12 +355,48 @@ func (g *Gateway) write() {
 		case <-g.ctx.Done():
 			return
 		case d := <-g.out:
-			_ = g.socket.SetWriteDeadline(time.Now().Add(10 * time.Second))
-			if _, err := g.socket.WriteToUDPAddrPort(d.bytes, d.to); err != nil {
+			if g.put(d) != nil {
 				g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()
 			}
 		}
 	}
+}
+
+// put a datagram into the socket.
+func (g *Gateway) put(d datagram) error {
+	var control []byte
+	if d.from != [4]byte{} {
+		control = unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: d.from})
+	}
+	_ = g.socket.SetWriteDeadline(time.Now().Add(writePatience))
+	_, _, err := g.socket.WriteMsgUDPAddrPort(d.bytes, control, d.to)
+	return err
+}
+
+// tellDestinations has the kernel say which of the host's addresses a datagram was for.
+func tellDestinations(socket *net.UDPConn) error {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1) })
+	return errors.Join(err, failed)
+}
+
+// destination of a datagram; zero where it is not known.
+func destination(control []byte) (address [4]byte) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return address
+	}
+	for _, m := range messages {
+		// An in_pktinfo has the interface's index first, then the local address.
+		if m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo {
+			return [4]byte(m.Data[4:8])
+		}
+	}
+	return address
 }
 
 // watch looks at time-outs.
@@ -392,7 +438,7 @@ func (g *Gateway) advertise() {
 	for {
 		for _, to := range broadcasts(g.Address().Port(), g.config.AdvertiseNotOn) {
 			select {
-			case g.out <- datagram{to, b}:
+			case g.out <- datagram{to: to, bytes: b}:
 				g.metrics.sent.WithLabelValues(mqttsn.TypeAdvertise.String()).Inc()
 			default:
 				g.metrics.dropped.WithLabelValues(dropSendQueue).Inc()

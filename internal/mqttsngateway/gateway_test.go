@@ -2,6 +2,7 @@ package mqttsngateway
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -339,6 +340,19 @@ func TestAGatewayTellsOfItself(t *testing.T) {
 	if info := want[*mqttsn.GWInfo](d); info.GatewayID != 42 || len(info.Address) > 0 {
 		t.Errorf("GWINFO %+v", info)
 	}
+}
+
+// TestAnswersComeFromTheAddressThatWasAsked: by the routes alone they would come from 127.0.0.1.
+func TestAnswersComeFromTheAddressThatWasAsked(t *testing.T) {
+	g := gateway(t, 9, func(c *Config) { c.Listen = ":0" })
+	socket, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 7), Port: int(g.Address().Port())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	d := &device{t: t, socket: socket} // takes nothing from other addresses
+	d.send(&mqttsn.SearchGW{})
+	want[*mqttsn.GWInfo](d)
 }
 
 func TestTheNetworksBroadcastAddressesAreThoseOfTheirMasks(t *testing.T) {

@@ -24,6 +24,9 @@ const (
 	// retryAfter and retries are T_RETRY and N_RETRY of the specification (7.2): 10 to 15 s, 3 to 5.
 	retryAfter = 10 * time.Second
 	retries    = 5
+	// With other gateways to go to, one that is silent is given up after 15 s.
+	retryAfterWithOthers = 5 * time.Second
+	retriesWithOthers    = 2
 	// maxQueued messages wait for their turn or for a connection.
 	maxQueued = 10000
 	// receiveBuffer is asked for so that bursts wait in the kernel; net.core.rmem_max bounds it.
@@ -80,7 +83,11 @@ type Client struct {
 
 // Open is a transport.Open.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
-	c, err := open(s, events, retryAfter, retries)
+	after, times := retryAfter, retries
+	if len(s.Failover) > 0 {
+		after, times = retryAfterWithOthers, retriesWithOthers
+	}
+	c, err := open(s, events, after, times)
 	if err != nil {
 		return nil, err
 	}
