@@ -19,6 +19,7 @@ TCP_PORTS = {
     5672: "amqp", 5671: "amqp",
     61613: "stomp",
     5222: "xmpp", 5269: "xmpp",
+    5555: "zeromq", 5556: "zeromq",
     80: "http", 8080: "http", 443: "https", 8443: "https",
     5683: "coap", 5684: "coap",
     179: "bgp",
@@ -27,6 +28,8 @@ TCP_PORTS = {
 }  # fmt: skip
 UDP_PORTS = {
     1883: "mqtt-udp", 10000: "mqtt-sn",
+    # PGM in UDP as ZeroMQ's brokers and publishers have it (docs/zeromq.md).
+    5556: "pgm", **dict.fromkeys(range(5601, 5701), "pgm"),
     5683: "coap", 5684: "coap",
     269: "olsrv2", 698: "olsrv1", 6696: "babel", 520: "rip", 521: "rip",
     53: "dns", 5353: "mdns", 67: "dhcp", 68: "dhcp", 546: "dhcp", 547: "dhcp", 123: "ntp",
