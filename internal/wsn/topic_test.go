@@ -127,7 +127,7 @@ func randomFilter(r *rand.Rand, mqtt string) string {
 func TestTopicsOfMQTTSurviveAndFiltersMatchTheSame(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	matched := 0
-	for range 20000 {
+	for range 5000 {
 		mqtt := randomTopic(r)
 		x := TopicOf(mqtt).Expression()
 		names, err := x.Topic()
@@ -155,7 +155,7 @@ func TestTopicsOfMQTTSurviveAndFiltersMatchTheSame(t *testing.T) {
 			t.Fatalf("filter %q as %q and topic %q as %q: matches %v, in MQTT %v", filter, FilterOf(filter).Text, mqtt, x.Text, !want, want)
 		}
 	}
-	if matched < 1000 {
+	if matched < 250 {
 		t.Errorf("%d filters matched: too few to say anything", matched)
 	}
 }

@@ -474,10 +474,10 @@ func TestTenThousandSubscriptionsAndBadRequestsTakeBoundedMemory(t *testing.T) {
 	}
 	subscribed := heapMiB()
 	refused := 0
-	content := strings.Repeat("x", 30000)
-	for i := range 240 {
+	content := strings.Repeat("x", 60000)
+	for i := range 100 {
 		topic := wsn.TopicOf(fmt.Sprintf("b/%d", i)).Expression()
-		if i%40 == 0 {
+		if i%25 == 0 {
 			topic = wsn.TopicOf(fmt.Sprintf("a/%d", i)).Expression()
 		}
 		if s.handle(wsn.NotifyBody(wsn.NotificationMessage{Topic: topic, Message: wsn.Embed([]byte(content))})) == http.StatusServiceUnavailable {
