@@ -12,6 +12,9 @@ const (
 	TransportPGM = "pgm"
 )
 
+// LeastPGMKilobits per second that a sender by PGM may be given: one packet of 1500 bytes a second. At less libpgm ends the process.
+const LeastPGMKilobits = 12
+
 // PGM is how ZeroMQ's messages go by multicast: PGM (RFC 3208) in UDP, on Config.Interface. Groups are IPv4 address:port.
 type PGM struct {
 	// Publish is the group that a publisher sends to. No two publishers of a node have the same port: the requests to repeat what was lost,
@@ -64,8 +67,8 @@ func (c ZeroMQBroker) Validate() error {
 	case c.PGM.Interface == "" || len(c.PGM.Publishers) == 0 || c.PGM.Subscribers == "":
 		return fmt.Errorf("pgm.interface is %q, with %d groups of publishers and %q of subscribers: want an interface and one group each at least",
 			c.PGM.Interface, len(c.PGM.Publishers), c.PGM.Subscribers)
-	case c.PGM.RateKilobits < 1:
-		return fmt.Errorf("pgm.rateKilobits is %d: want 1 at least", c.PGM.RateKilobits)
+	case c.PGM.RateKilobits < LeastPGMKilobits:
+		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", c.PGM.RateKilobits, LeastPGMKilobits)
 	}
 	for _, filter := range c.PGM.Filters {
 		if err := mqttwire.ValidFilter(filter); err != nil {

@@ -84,12 +84,12 @@ func (l *listener) isUp() bool {
 
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("waited 15 s in vain for: %s", what)
+	t.Fatalf("waited 30 s in vain for: %s", what)
 }
 
 // server is a broker in this process.
@@ -392,6 +392,7 @@ func TestSetupsThatAreNotForZeroMQAreRefusedByName(t *testing.T) {
 		"topic filter":  func(s *transport.Setup) { s.Subscribe = &trafficconfig.Subscribe{Topics: []string{"#/a"}} },
 		"transport":     func(s *transport.Setup) { s.Transport = "pigeon" },
 		"pgm is missin": func(s *transport.Setup) { s.Transport = "pgm" },
+		"12 at least":   func(s *transport.Setup) { s.Transport, s.PGM = "pgm", &trafficconfig.PGM{RateKilobits: 10} },
 		"neither TLS":   func(s *transport.Setup) { s.Security = &trafficconfig.Security{CAFile: "ca.crt"} },
 		"host:port":     func(s *transport.Setup) { s.Broker = "nor" },
 	} {

@@ -68,6 +68,8 @@ func check(s transport.Setup) error {
 		return fmt.Errorf("security of %s: the ZeroMQ client has neither TLS nor a login", s.Broker)
 	case s.Transport == trafficconfig.TransportPGM && s.PGM == nil:
 		return fmt.Errorf("pgm is missing: transport %s wants its multicast groups", s.Transport)
+	case s.Transport == trafficconfig.TransportPGM && s.PGM.RateKilobits < trafficconfig.LeastPGMKilobits:
+		return fmt.Errorf("pgm.rateKilobits is %d: want %d at least", s.PGM.RateKilobits, trafficconfig.LeastPGMKilobits)
 	case s.Transport != trafficconfig.TransportPGM && s.Transport != trafficconfig.TransportTCP && s.Transport != "":
 		return fmt.Errorf("transport %q: want %s or %s", s.Transport, trafficconfig.TransportTCP, trafficconfig.TransportPGM)
 	}

@@ -60,11 +60,11 @@ func TestEveryPublisherOfANodeHasAPortOfItsOwnAndTheBrokerKnowsThemAll(t *testin
 	}
 	const group, subscribers = "239.255.9.1:", "239.254.9.1:5556"
 	want := map[string]multicast{
-		"hq/broker":   {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602", group + "5603"}, Subscribers: subscribers, RateKilobits: 10, Filters: []string{"/NOR/#", "chat/+"}}},
-		"veh/picture": {"wan", &apps.PGM{Subscribers: subscribers, RateKilobits: 10}},
-		"veh/bft":     {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602"}, Subscribers: subscribers, RateKilobits: 10}},
-		"veh/chat":    {"wan", &apps.PGM{Publishers: []string{group + "5603"}, Subscribers: subscribers, RateKilobits: 10}},
-		"uav/bft":     {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602"}, Subscribers: subscribers, RateKilobits: 10}},
+		"hq/broker":   {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602", group + "5603"}, Subscribers: subscribers, RateKilobits: 12, Filters: []string{"/NOR/#", "chat/+"}}},
+		"veh/picture": {"wan", &apps.PGM{Subscribers: subscribers, RateKilobits: 12}},
+		"veh/bft":     {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602"}, Subscribers: subscribers, RateKilobits: 12}},
+		"veh/chat":    {"wan", &apps.PGM{Publishers: []string{group + "5603"}, Subscribers: subscribers, RateKilobits: 12}},
+		"uav/bft":     {"wan", &apps.PGM{Publishers: []string{group + "5601", group + "5602"}, Subscribers: subscribers, RateKilobits: 12}},
 		"rear/other":  {},
 		"rear/plain":  {},
 	}
