@@ -149,6 +149,7 @@ func (t *Topology) CheckReferences(spec *v1alpha1.ExperimentSpec) (errs field.Er
 func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
 	if p := app.Publisher; p != nil {
 		errs = append(errs, t.checkClient(node, p.Protocol, p.To, p.Network, path.Child("publisher"))...)
+		errs = append(errs, checkAdaptation(p, path.Child("publisher", "adaptRate"))...)
 	}
 	if s := app.Subscriber; s != nil {
 		errs = append(errs, t.checkClient(node, s.Protocol, s.To, s.Network, path.Child("subscriber"))...)
@@ -170,6 +171,19 @@ func (t *Topology) checkApp(app v1alpha1.App, node Node, path *field.Path) (errs
 		}
 	}
 	return errs
+}
+
+// checkAdaptation of a publisher's rate: it is a period that is adapted.
+func checkAdaptation(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
+	switch a := p.AdaptRate; {
+	case a == nil:
+		return nil
+	case p.Pattern != nil:
+		return field.ErrorList{field.Invalid(path, "adaptRate", "adapts a period, and the publisher has a pattern: give it a period")}
+	case a.MaxPeriod.Std() < p.Period.Std():
+		return field.ErrorList{field.Invalid(path.Child("maxPeriod"), string(a.MaxPeriod), fmt.Sprintf("is shorter than the publisher's period, %s: want that or more", p.Period))}
+	}
+	return nil
 }
 
 // checkServers is about the brokers that gateways and mediators are clients of, and those that clients fail over to.

@@ -90,6 +90,12 @@ func TestWhatIsWrongIsSaidWithTheFieldAndTheValue(t *testing.T) {
 		"a broadcast without network": {func(s *v1alpha1.ExperimentSpec) {
 			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Network: "wan"}
 		}, `spec.apps[2].publisher.network: Invalid value: "wan": node veh-1 is not on network "wan"`},
+		"a pattern that is to adapt": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher.Pattern, s.Apps[2].Publisher.AdaptRate = &v1alpha1.Pattern{}, &v1alpha1.RateAdaptation{MaxPeriod: "8s"}
+		}, "spec.apps[2].publisher.adaptRate: Invalid value: \"adaptRate\": adapts a period, and the publisher has a pattern"},
+		"a longest period below its own": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher.Period, s.Apps[2].Publisher.AdaptRate = "10s", &v1alpha1.RateAdaptation{MaxPeriod: "8s"}
+		}, `spec.apps[2].publisher.adaptRate.maxPeriod: Invalid value: "8s": is shorter than the publisher's period, 10s`},
 		"a bridge to itself": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto.Bridges = []v1alpha1.Bridge{{To: "hq/broker"}} }, "bridge of the broker on node hq to itself"},
 	}
 	for name, c := range cases {
