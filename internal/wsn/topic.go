@@ -88,6 +88,8 @@ type step struct {
 	name Name
 	// anySpace lets a wildcard match names of every namespace.
 	anySpace bool
+	// rooted is of prefix://name: the name may be any way down, of a root topic in the name's namespace.
+	rooted bool
 }
 
 type stepKind int
@@ -150,7 +152,9 @@ func (x TopicExpression) path(text string) (path, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.deep = deep
+		if s.deep = deep; first && deep && prefix != "" {
+			s.rooted, s.anySpace = true, true
+		}
 		if p = append(p, s); len(p) > maxLevels {
 			return nil, fmt.Errorf("topic expression has more than %d levels", maxLevels)
 		}
@@ -181,7 +185,13 @@ func (x TopicExpression) step(word string, first bool) (step, error) {
 }
 
 func (s step) matches(n Name) bool {
-	return s.what == stepAny && (s.anySpace || s.name.Space == n.Space) || s.what == stepName && s.name == n
+	switch s.what {
+	case stepAny:
+		return s.anySpace || s.name.Space == n.Space
+	case stepName:
+		return s.name == n || s.rooted && n == Name{Local: s.name.Local}
+	}
+	return false
 }
 
 // Match tells whether a topic is among those that the filter names.
@@ -196,6 +206,9 @@ func (f Filter) Match(t Topic) bool {
 
 // match follows all ways at once: reached[i] tells that the steps so far may lead to the topic's first i levels.
 func (p path) match(t Topic) bool {
+	if p[0].rooted && (len(t) == 0 || t[0].Space != p[0].name.Space) {
+		return false
+	}
 	var room [2][32]bool // most topics have fewer levels: a broker matches each message with all its subscriptions
 	reached, next := room[0][:], room[1][:]
 	if len(t) >= len(reached) {

@@ -27,6 +27,7 @@ type session struct {
 	*client
 	broker             string
 	conn               *wsn.Conn
+	since              time.Time // of the connection
 	username, password string
 	subscriptions      []reference
 	pullPoint          reference
@@ -98,7 +99,9 @@ func (s *session) atBroker(ctx context.Context) error {
 	return s.serve(ctx, failed)
 }
 
-func (s *session) use(conn net.Conn) { s.conn = wsn.NewConn(conn, s.dialer.Patience()) }
+func (s *session) use(conn net.Conn) {
+	s.conn, s.since = wsn.NewConn(conn, s.dialer.Patience()), time.Now()
+}
 
 // serve sends messages and renews subscriptions.
 func (s *session) serve(ctx context.Context, failed <-chan error) error {
@@ -136,8 +139,14 @@ func (s *session) serve(ctx context.Context, failed <-chan error) error {
 	}
 }
 
+// shortest time that a connection lasts at a broker that is well.
+const shortest = time.Second
+
 // reconnect to the same broker, without a pause.
 func (s *session) reconnect(ctx context.Context) error {
+	if lasted := time.Since(s.since); lasted < shortest {
+		return fmt.Errorf("%s: closed the connection after %v", s.broker, lasted.Round(time.Millisecond))
+	}
 	conn, err := s.dialSame(ctx)
 	if err == nil {
 		s.use(conn)
