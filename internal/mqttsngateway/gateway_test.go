@@ -13,6 +13,7 @@ import (
 // inBothModes runs a test on a transparent and an aggregating gateway, side by side.
 func inBothModes(t *testing.T, change func(*Config), test func(t *testing.T, g *Gateway, broker int)) {
 	t.Helper()
+	t.Parallel()
 	for _, mode := range []string{Transparent, Aggregating} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

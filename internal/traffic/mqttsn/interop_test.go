@@ -85,6 +85,7 @@ func TestTsharkDissectsEveryPacket(t *testing.T) {
 }
 
 func TestTsharkDissectsARun(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto(t)
 	gw, _ := gateway(t, mqttsngateway.Config{Broker: broker})
 	near, far := newAir(t, gw, 0), newAir(t, gw, 0)
@@ -131,6 +132,7 @@ func foreign(t *testing.T, gateway, program string, args ...string) *exec.Cmd {
 }
 
 func TestAForeignClientSpeaksWithOursThroughTheGateway(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto(t)
 	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
 		t.Run(mode, func(t *testing.T) {
@@ -165,6 +167,7 @@ func TestAForeignClientSpeaksWithOursThroughTheGateway(t *testing.T) {
 
 // TestAForeignClientHearsOursThroughTheGateway with QoS 0: it never acknowledges messages of QoS 1, though it prints them.
 func TestAForeignClientHearsOursThroughTheGateway(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto(t)
 	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
 		t.Run(mode, func(t *testing.T) {

@@ -246,6 +246,7 @@ func (a *air) setDead(dead bool) {
 }
 
 func TestMessagesOfEveryLevelGoFromClientToClient(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto(t)
 	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
 		for qos := -1; qos <= 2; qos++ {
@@ -291,6 +292,7 @@ func TestMessagesOfEveryLevelGoFromClientToClient(t *testing.T) {
 func byNumber(a, b string) int { return len(a)*1000 + strings.Compare(a, b) - len(b)*1000 }
 
 func TestPromisesAreKeptWhereDatagramsAreLostAndDoubled(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto(t)
 	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
 		for _, qos := range []int{1, 2} {
@@ -324,6 +326,7 @@ func TestPromisesAreKeptWhereDatagramsAreLostAndDoubled(t *testing.T) {
 }
 
 func TestAClientThatSleepsGetsAllAndSendsInBetween(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto(t)
 	for _, mode := range []string{mqttsngateway.Transparent, mqttsngateway.Aggregating} {
 		t.Run(mode, func(t *testing.T) {
@@ -357,6 +360,7 @@ func TestAClientThatSleepsGetsAllAndSendsInBetween(t *testing.T) {
 }
 
 func TestASleepingClientSendsNothingWhileItSleeps(t *testing.T) {
+	t.Parallel()
 	gw, _ := gateway(t, mqttsngateway.Config{Broker: mosquitto(t)})
 	a := newAir(t, gw, 0)
 	sleeper := connect(t, a.address(), "sleeper", func(s *transport.Setup) {
@@ -376,6 +380,7 @@ func TestASleepingClientSendsNothingWhileItSleeps(t *testing.T) {
 }
 
 func TestAClientConnectsAgainToAGatewayThatWasRestarted(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto(t)
 	listen := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
 	_, stop := gateway(t, mqttsngateway.Config{Broker: broker, Listen: listen})
@@ -399,6 +404,7 @@ func TestAClientConnectsAgainToAGatewayThatWasRestarted(t *testing.T) {
 }
 
 func TestMessagesOfQoS0AreRefusedWithoutAConnection(t *testing.T) {
+	t.Parallel()
 	pub := connect(t, "127.0.0.1:9", "pub", publishing("a/b", 0))
 	if err := pub.Publish("a/b", []byte("x")); err != transport.ErrNotConnected {
 		t.Errorf("got %v", err)
@@ -406,6 +412,7 @@ func TestMessagesOfQoS0AreRefusedWithoutAConnection(t *testing.T) {
 }
 
 func TestAClientGoesOnToTheNextGateway(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto(t)
 	one, stop := gateway(t, mqttsngateway.Config{Broker: broker})
 	two, _ := gateway(t, mqttsngateway.Config{Broker: broker})
@@ -423,6 +430,7 @@ func TestAClientGoesOnToTheNextGateway(t *testing.T) {
 }
 
 func TestASilentGatewayIsGivenUp(t *testing.T) {
+	t.Parallel()
 	gw, _ := gateway(t, mqttsngateway.Config{Broker: mosquitto(t)})
 	a := newAir(t, gw, 0)
 	pub := connect(t, a.address(), "pub", publishing("a/b", 1))
