@@ -144,10 +144,10 @@ func (p pair) Stop() int { return p.Start() + p.Lead() + p.Publishing() }
 // Duration in seconds.
 func (p pair) Duration() int { return p.Stop() + 5 }
 
-// Drain of the run: TCP can be silent for two minutes between two tries.
+// Drain of the run: TCP can be silent for two minutes between two tries, MQTT-SN for ten seconds.
 func (p pair) Drain() string {
 	if p.Short {
-		return "{max: 30s, quietFor: 5s}"
+		return "{max: 40s, quietFor: 15s}"
 	}
 	return choose(form{p.Image}, "{max: 900s, quietFor: 180s}", "{max: 180s, quietFor: 120s}")
 }
