@@ -46,6 +46,8 @@ def _confidence(results: dict, level: float, places: int) -> Table:
     for entry in [*results["groups"], *(results["publishers"] or [])]:
         known = entry.get("confidence") or {}
         median, lost = known.get("medianSeconds") or {}, known.get("lostPercent") or {}
-        rows.append((entry["name"], *(fixed(median.get(end), places) for end in ("low", "high")), *(fixed(lost.get(end), 2) for end in ("low", "high"))))
+        rows.append(
+            (entry["name"], *(fixed(median.get(end), places) for end in ("low", "high")), *(fixed(lost.get(end), 2) for end in ("low", "high")))
+        )
     header = ("Group or publisher", "Median from (s)", "to (s)", "Lost from (%)", "to (%)")
     return table(f"Intervals of {number(100 * level)} % confidence", header, rows, folded=True)
