@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// clusterStart is how long after T0 clients of brokers that run on Erlang start: those take 10 to 20 s to be up, and longer to join over a slow link.
-const clusterStart = 60
+// clusterStart is how long after T0 clients of brokers that run on Erlang start: those take 10 to 20 s to be up, on a busy host more than a minute, and longer to join over a slow link.
+const clusterStart = 120
 
 // coalition is one run of E3.
 type coalition struct {
