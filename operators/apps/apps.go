@@ -44,8 +44,10 @@ type Images struct {
 	Mosquitto string
 	MGEN      string
 	VerneMQ   string
-	RabbitMQ  string
-	Prosody   string
+	// VerneMQAcceptEULA tells that the platform's owner has accepted the agreement under which VerneMQ's makers publish their image.
+	VerneMQAcceptEULA bool
+	RabbitMQ          string
+	Prosody           string
 	// ZeroMQ is the traffic generator with libzmq.
 	ZeroMQ string
 	// WSNCXF is the WS-Notification broker of Apache CXF.

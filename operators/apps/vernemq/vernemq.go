@@ -131,7 +131,7 @@ done
 	}
 	b.WriteString(configuration)
 	// Only the makers' own packages know this key; others take it for a mistake.
-	b.WriteString("if grep -qs '\"accept_eula\"' /vernemq/share/schema/*; then echo 'accept_eula = yes' >> vernemq/etc/vernemq.conf; fi\n")
+	b.WriteString("if grep -qs '\"accept_eula\"' /vernemq/share/schema/*; then\n  " + licence(site) + "\nfi\n")
 	if site.App.Security != nil && site.App.Security.Password {
 		fmt.Fprintf(&b, "printf '%%s:%%s\\n' \"$(cat %[1]s/username)\" \"$(cat %[1]s/password)\" > vmq.passwd\nvernemq/bin/vmq-passwd -U vmq.passwd\n", agentconfig.SecurityDir)
 	}
@@ -139,6 +139,14 @@ done
 	join(&b, site)
 	b.WriteString("exec vernemq/bin/vernemq console -noshell -noinput\n")
 	return b.String()
+}
+
+// licence of an image that asks whether it is accepted: that is for the platform's owner to say.
+func licence(site apps.Site) string {
+	if site.Images.VerneMQAcceptEULA {
+		return "echo 'accept_eula = yes' >> vernemq/etc/vernemq.conf"
+	}
+	return "echo 'this image of VerneMQ is under its makers'\\'' end user licence agreement: who accepts it says so by the chart value images.vernemqAcceptEULA=true' >&2\n  exit 1"
 }
 
 // join lets all brokers but the first, by their nodes' names, join the first, as soon as both serve.

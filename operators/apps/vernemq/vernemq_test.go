@@ -138,6 +138,7 @@ func TestTheScriptMakesADirectoryOfItsOwn(t *testing.T) {
 			moved := strings.NewReplacer("/vignette/run", run, "/vignette/security", security, "/vernemq/", image+"/", "/etc/hosts", run+"/hosts")
 			write(t, filepath.Join(run, "vernemq.conf"), moved.Replace(Config(s)), 0o644)
 			for range 2 { // as after a crash
+				s.Images.VerneMQAcceptEULA = true
 				out, err := exec.Command("sh", "-c", moved.Replace(Script(s))).CombinedOutput()
 				if err != nil || !strings.HasSuffix(string(out), "vernemq/bin/vernemq console -noshell -noinput\n") {
 					t.Fatalf("%v\n%s", err, out)
@@ -165,6 +166,18 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 	}
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAnImageThatAsksForItsLicenceStartsOnlyWhereItIsAccepted(t *testing.T) {
+	run, image := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(image, "share/schema/10-vmq.schema"), `{mapping, "accept_eula", …`, 0o444)
+	write(t, filepath.Join(image, "bin/vernemq"), "#!/bin/sh\necho started\n", 0o555)
+	write(t, filepath.Join(run, "vernemq.conf"), Config(site()), 0o644)
+	script := strings.NewReplacer("/vignette/run", run, "/vernemq/", image+"/").Replace(Script(site()))
+	out, err := exec.Command("sh", "-c", script).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "images.vernemqAcceptEULA=true") || strings.Contains(string(out), "started") {
+		t.Errorf("%v\n%s; want an end that names the chart's value", err, out)
 	}
 }
 

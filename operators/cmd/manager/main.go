@@ -72,6 +72,7 @@ func parseFlags() *config {
 	flag.StringVar(&r.Apps.MGEN, "mgen-image", "", "image of Debian's mgen with the program that runs it for an app")
 	flag.StringVar(&r.Apps.RabbitMQ, "rabbitmq-image", "", "image of RabbitMQ")
 	flag.StringVar(&r.Apps.VerneMQ, "vernemq-image", "", "image of VerneMQ, as upstream ships it")
+	flag.BoolVar(&r.Apps.VerneMQAcceptEULA, "vernemq-accept-eula", false, "accept the agreement under which VerneMQ's makers publish their image")
 	flag.StringVar(&r.Apps.Prosody, "prosody-image", "", "image of Prosody")
 	flag.StringVar(&r.Apps.ZeroMQ, "zeromq-image", "", "image of the traffic generator with libzmq, which protocol zeromq needs")
 	flag.StringVar(&r.Apps.WSNCXF, "wsn-cxf-image", "", "image of Apache CXF's WS-Notification broker")

@@ -10,7 +10,10 @@ for part in /vernemq/*; do
   esac
 done
 cp vernemq.conf vernemq/etc/vernemq.conf
-if grep -qs '"accept_eula"' /vernemq/share/schema/*; then echo 'accept_eula = yes' >> vernemq/etc/vernemq.conf; fi
+if grep -qs '"accept_eula"' /vernemq/share/schema/*; then
+  echo 'this image of VerneMQ is under its makers'\'' end user licence agreement: who accepts it says so by the chart value images.vernemqAcceptEULA=true' >&2
+  exit 1
+fi
 printf '%s:%s\n' "$(cat /vignette/security/username)" "$(cat /vignette/security/password)" > vmq.passwd
 vernemq/bin/vmq-passwd -U vmq.passwd
 export HOME=/vignette/run ERL_CRASH_DUMP_BYTES=0

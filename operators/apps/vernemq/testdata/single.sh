@@ -10,7 +10,10 @@ for part in /vernemq/*; do
   esac
 done
 cp vernemq.conf vernemq/etc/vernemq.conf
-if grep -qs '"accept_eula"' /vernemq/share/schema/*; then echo 'accept_eula = yes' >> vernemq/etc/vernemq.conf; fi
+if grep -qs '"accept_eula"' /vernemq/share/schema/*; then
+  echo 'this image of VerneMQ is under its makers'\'' end user licence agreement: who accepts it says so by the chart value images.vernemqAcceptEULA=true' >&2
+  exit 1
+fi
 export HOME=/vignette/run ERL_CRASH_DUMP_BYTES=0
 export ERL_EPMD_ADDRESS=127.0.0.1
 exec vernemq/bin/vernemq console -noshell -noinput
