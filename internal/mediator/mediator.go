@@ -179,7 +179,7 @@ func (l *leg) setup(config trafficconfig.Mediator, i int) transport.Setup {
 	return transport.Setup{
 		Config: trafficconfig.Config{
 			Instance: config.Instance, Protocol: l.config.Protocol, Version: l.config.Version, Broker: l.config.Broker, Security: l.config.Security,
-			Transport: l.config.Transport, Seed: config.Seed + int64(i),
+			Transport: l.config.Transport, WSN: l.config.WSN, Seed: config.Seed + int64(i),
 			Publish:   &trafficconfig.Publish{QoS: l.config.QoS},
 			Subscribe: &trafficconfig.Subscribe{Topics: l.filters, QoS: l.config.QoS},
 		},

@@ -26,12 +26,13 @@ type Mediator struct {
 type Leg struct {
 	// Name of the leg in metrics and messages for people, such as amqp@hub/rabbit.
 	Name string `json:"name"`
-	// Protocol, Version, Broker, Security and Transport are as in Config.
+	// Protocol, Version, Broker, Security, Transport and WSN are as in Config.
 	Protocol  string    `json:"protocol"`
 	Version   string    `json:"version,omitempty"`
 	Broker    string    `json:"broker"`
 	Security  *Security `json:"security,omitempty"`
 	Transport string    `json:"transport,omitempty"`
+	WSN       *WSN      `json:"wsn,omitempty"`
 	// QoS of what is subscribed and published here.
 	QoS int `json:"qos"`
 	// Topics are MQTT topic filters of what is taken from this leg, without the prefix.

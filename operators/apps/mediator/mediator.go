@@ -55,7 +55,7 @@ func Config(site apps.Site) trafficconfig.Mediator {
 		server := site.Servers[i]
 		l := trafficconfig.Leg{
 			Name: fmt.Sprintf("%s@%s/%s", leg.Protocol, server.Node, server.App.Name), Protocol: string(leg.Protocol), Broker: server.Address,
-			Version: traffic.Version(leg.Protocol, "3.1.1"), Security: traffic.Security(server.App),
+			Version: traffic.Version(leg.Protocol, "3.1.1"), Security: traffic.Security(server.App), WSN: traffic.WSN(server.App),
 			QoS: int(leg.QoS), Topics: leg.Topics, Prefix: leg.Prefix,
 		}
 		if z := server.App.ZeroMQBroker; z != nil {

@@ -27,11 +27,13 @@ func site(legs []v1alpha1.MediatorLeg, brokers ...v1alpha1.App) apps.Site {
 func TestRenderingsAreAsTheirGoldenFiles(t *testing.T) {
 	prosody := v1alpha1.App{Name: "xmpp", Prosody: &v1alpha1.Prosody{}}
 	zeromq := v1alpha1.App{Name: "zmq", ZeroMQBroker: &v1alpha1.ZeroMQBroker{Transport: v1alpha1.ZeroMQTCP}}
+	cxf := v1alpha1.App{Name: "wsn", WSNBroker: &v1alpha1.WSNBroker{Implementation: v1alpha1.WSNCXF}}
 	for name, s := range map[string]apps.Site{
 		"two": site([]v1alpha1.MediatorLeg{{Protocol: "amqp", To: "rabbit"}, {Protocol: "xmpp", To: "xmpp"}}, rabbit("rabbit", nil), prosody),
 		"everything": site([]v1alpha1.MediatorLeg{
 			{Protocol: "mqtt", To: "rabbit", QoS: 1, Topics: []string{"NOR/#", "PRT/+"}, Prefix: "e7/"}, {Protocol: "zeromq", To: "zmq", Topics: []string{"#"}},
-		}, rabbit("rabbit", &v1alpha1.Security{TLS: true, Password: true}), zeromq),
+			{Protocol: "ws-notification", To: "wsn", Topics: []string{"NOR/location"}},
+		}, rabbit("rabbit", &v1alpha1.Security{TLS: true, Password: true}), zeromq, cxf),
 	} {
 		t.Run(name, func(t *testing.T) {
 			rendering := Kind{}.Render(s)

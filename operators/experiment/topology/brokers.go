@@ -198,7 +198,9 @@ func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (
 	}
 	if m := app.Mediator; m != nil {
 		for i, leg := range m.Legs {
-			check(leg.Protocol, leg.To, path.Child("mediator", "legs").Index(i).Child("to"))
+			at := path.Child("mediator", "legs").Index(i)
+			check(leg.Protocol, leg.To, at.Child("to"))
+			errs = append(errs, t.checkLegTopics(node, leg, at.Child("topics"))...)
 		}
 	}
 	failover := func(protocol v1alpha1.Protocol, first string, further []string, path *field.Path) {
@@ -216,6 +218,25 @@ func (t *Topology) checkServers(app v1alpha1.App, node Node, path *field.Path) (
 	}
 	if s := app.Subscriber; s != nil {
 		failover(s.Protocol, s.To, s.Failover, path.Child("subscriber"))
+	}
+	return errs
+}
+
+// checkLegTopics refuses wildcards of a leg to Apache CXF's broker, which tells a subscriber the filter in the place of a message's topic.
+func (t *Topology) checkLegTopics(node Node, leg v1alpha1.MediatorLeg, path *field.Path) (errs field.ErrorList) {
+	on, _ := t.Broker(node, leg.Protocol, leg.To)
+	broker, _ := t.BrokerAppOn(on, leg.Protocol, leg.To)
+	if broker.WSNBroker == nil || broker.WSNBroker.Implementation != v1alpha1.WSNCXF {
+		return nil
+	}
+	topics := leg.Topics
+	if len(topics) == 0 {
+		topics = []string{"#"}
+	}
+	for i, topic := range topics {
+		if strings.ContainsAny(topic, "+#") {
+			errs = append(errs, field.Invalid(path.Index(i), topic, "Apache CXF's broker does not tell the topics of what a filter with wildcards brings: name whole topics"))
+		}
 	}
 	return errs
 }

@@ -59,3 +59,28 @@ nodes: ` + c.nodes
 		})
 	}
 }
+
+func TestLegsToApacheCXFNameWholeTopics(t *testing.T) {
+	for leg, want := range map[string]string{
+		"to: cxf":                                       "spec.apps[2].mediator.legs[1].topics[0]",
+		`to: cxf, topics: [NOR/location, "NOR/#"]`:      "spec.apps[2].mediator.legs[1].topics[1]",
+		"to: cxf, topics: [NOR/location, PRT/location]": "",
+	} {
+		t.Run(leg, func(t *testing.T) {
+			s := &v1alpha1.ExperimentSpec{}
+			if err := yaml.UnmarshalStrict([]byte(`
+apps:
+- {name: mqtt, mosquitto: {}}
+- {name: cxf, wsnBroker: {implementation: CXF}}
+- {name: m, mediator: {legs: [{protocol: mqtt, to: mqtt}, {protocol: ws-notification, `+leg+`}]}}
+nodes: [{name: hub, apps: [mqtt, cxf, m]}]`), s); err != nil {
+				t.Fatal(err)
+			}
+			expanded, errs := Expand(s)
+			errs = append(errs, expanded.CheckReferences(s)...)
+			if want == "" && len(errs) > 0 || want != "" && (len(errs) != 1 || errs[0].Field != want) {
+				t.Errorf("%v; want an error about %q", errs, want)
+			}
+		})
+	}
+}

@@ -52,7 +52,7 @@ func main() {
 	}
 }
 
-// enter runs the program again in a network namespace that has nothing but loopback.
+// enter runs the program again in a network namespace that has nothing but loopback, and one of processes, which ends what brokers leave behind.
 func enter() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("needs root: a network namespace of its own, so that brokers have their usual ports")
@@ -61,7 +61,7 @@ func enter() error {
 	if err != nil {
 		return err
 	}
-	c := exec.Command("unshare", append([]string{"--net", "--", "sh", "-c", `ip link set lo up && exec "$@"`, "sh", program}, os.Args[1:]...)...)
+	c := exec.Command("unshare", append([]string{"--net", "--pid", "--fork", "--kill-child", "--mount-proc", "--", "sh", "-c", `ip link set lo up && exec "$@"`, "sh", program}, os.Args[1:]...)...)
 	c.Env, c.Stdin, c.Stdout, c.Stderr = append(os.Environ(), inside+"=1"), os.Stdin, os.Stdout, os.Stderr
 	return c.Run()
 }
