@@ -62,7 +62,7 @@ nodes: ` + c.nodes
 
 func TestLegsToApacheCXFNameWholeTopics(t *testing.T) {
 	for leg, want := range map[string]string{
-		"to: cxf":                                       "spec.apps[2].mediator.legs[1].topics[0]",
+		"to: cxf": "spec.apps[2].mediator.legs[1].topics[0]",
 		`to: cxf, topics: [NOR/location, "NOR/#"]`:      "spec.apps[2].mediator.legs[1].topics[1]",
 		"to: cxf, topics: [NOR/location, PRT/location]": "",
 	} {
