@@ -33,7 +33,7 @@ FRAMES = {
         "amqp", 14, 24, 20, 7,
     ),
     "TCP of no known port": (ETHER / V4 / TCP(sport=40000, dport=40001) / Raw(b"x"), "tcp", 14, 20, 20, 1),
-    "MQTT-SN": (ETHER / V4 / UDP(sport=5000, dport=10000) / Raw(bytes(50)), "mqtt-sn", 14, 20, 8, 50),
+    "MQTT-SN": (ETHER / V4 / UDP(sport=5000, dport=1884) / Raw(bytes(50)), "mqtt-sn", 14, 20, 8, 50),
     "MQTT/UDP": (ETHER / V4 / UDP(sport=1883, dport=1883) / Raw(bytes(240)), "mqtt-udp", 14, 20, 8, 240),
     "CoAP": (ETHER / V4 / UDP(sport=5000, dport=5683) / Raw(bytes(9)), "coap", 14, 20, 8, 9),
     "OLSR": (ETHER / V4 / UDP(sport=698, dport=698) / Raw(bytes(60)), "olsrv1", 14, 20, 8, 60),

@@ -17,7 +17,7 @@ IP = {88: "eigrp", 89: "ospf", 138: "olsrv2"}
 TCP_PORTS = {
     1883: "mqtt", 8883: "mqtt",
     5672: "amqp", 5671: "amqp",
-    61613: "stomp",
+    61613: "stomp", 61614: "stomp",
     5222: "xmpp", 5269: "xmpp",
     5555: "zeromq", 5556: "zeromq",
     80: "http", 8080: "http", 443: "https", 8443: "https",
@@ -27,7 +27,7 @@ TCP_PORTS = {
     22: "ssh",
 }  # fmt: skip
 UDP_PORTS = {
-    1883: "mqtt-udp", 10000: "mqtt-sn",
+    1883: "mqtt-udp", 1884: "mqtt-sn", 10000: "mqtt-sn",
     # PGM in UDP as ZeroMQ's brokers and publishers have it (docs/zeromq.md).
     5556: "pgm", **dict.fromkeys(range(5601, 5701), "pgm"),
     5683: "coap", 5684: "coap",
