@@ -21,8 +21,10 @@ const (
 	patience = 60 * time.Second
 	// patienceWithOthers is for one of several brokers: a node that fell silent refuses nothing.
 	patienceWithOthers = 15 * time.Second
-	firstBackoff       = 50 * time.Millisecond
-	lastBackoff        = 10 * time.Second
+	// startPatience is how long the first of several brokers may refuse a client that has never been connected: it may start at the same moment.
+	startPatience = 3 * time.Second
+	firstBackoff  = 50 * time.Millisecond
+	lastBackoff   = 10 * time.Second
 )
 
 // Dialer opens a client's connections, one after the other: each call of Dial tells that the connection before failed, was refused by the
@@ -35,9 +37,11 @@ type Dialer struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	// dialed tells that there was an attempt, which was to brokers[at].
-	dialed bool
+	// dialed is when the first attempt was; the last one was to brokers[at].
+	dialed time.Time
 	at     int
+	// known tells that a broker has accepted the client before.
+	known bool
 	// failures in a row, and the pause before the last attempt.
 	failures int
 	pause    time.Duration
@@ -120,8 +124,8 @@ func (d *Dialer) Next(ctx context.Context) (string, error) {
 func (d *Dialer) next(now time.Time) (broker string, pause time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.dialed {
-		d.dialed = true
+	if d.dialed.IsZero() {
+		d.dialed = now
 		return d.brokers[0], 0
 	}
 	// A connection that ended at once, such as that of a client whose name is taken, is a failure like others.
@@ -129,13 +133,22 @@ func (d *Dialer) next(now time.Time) (broker string, pause time.Duration) {
 		d.failures = 0
 	}
 	d.connected = time.Time{}
+	if len(d.brokers) > 1 && !d.known && now.Sub(d.dialed) < startPatience {
+		d.pause = min(max(2*d.pause, firstBackoff), startPatience/6)
+		return d.brokers[0], d.jittered()
+	}
 	d.failures++
 	d.at = (d.at + 1) % len(d.brokers)
 	d.pause = firstBackoff
 	if rounds := d.failures / len(d.brokers); rounds > 0 && d.failures%len(d.brokers) == 0 {
 		d.pause = min(firstBackoff<<min(rounds-1, 10), lastBackoff)
 	}
-	return d.brokers[d.at], time.Duration(float64(d.pause) * (1 - 0.2*d.random.Float64()))
+	return d.brokers[d.at], d.jittered()
+}
+
+// jittered pause: up to a fifth shorter.
+func (d *Dialer) jittered() time.Duration {
+	return time.Duration(float64(d.pause) * (1 - 0.2*d.random.Float64()))
 }
 
 // Connected notes that the broker has accepted the client, for the next loss to be answered fast. It tells the broker's host:port, which is
@@ -143,7 +156,7 @@ func (d *Dialer) next(now time.Time) (broker string, pause time.Duration) {
 func (d *Dialer) Connected() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.connected = time.Now()
+	d.connected, d.known = time.Now(), true
 	return d.brokers[d.at]
 }
 

@@ -38,13 +38,35 @@ func TestBackoffBeginsShortDoublesEachRoundAndIsBounded(t *testing.T) {
 		"one broker":  {[]string{"a:1"}, []time.Duration{0, 50, 100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000}},
 		"two brokers": {[]string{"a:1", "b:1"}, []time.Duration{0, 50, 50, 50, 100, 50, 200, 50, 400, 50, 800}},
 	} {
-		d := dialerOf(t, nil, c.brokers...)
+		d, now := dialerOf(t, nil, c.brokers...), time.Now()
 		for i, want := range c.want {
-			broker, got := d.next(time.Now())
+			broker, got := d.next(now)
+			now = now.Add(startPatience)
 			if want *= time.Millisecond; got > want || got < want*8/10 || broker != c.brokers[i%len(c.brokers)] {
 				t.Errorf("%s: attempt %d to %s after %v; want to %s after %v less a fifth at most", name, i, broker, got, c.brokers[i%len(c.brokers)], want)
 			}
 		}
+	}
+}
+
+func TestABrokerThatStartsWithItsClientHasTimeBeforeTheNextIsTaken(t *testing.T) {
+	t.Parallel()
+	d, begin := dialerOf(t, nil, "a:1", "b:1"), time.Now()
+	now, attempts := begin, 0
+	for ; ; attempts++ {
+		broker, pause := d.next(now)
+		if now = now.Add(pause); broker == "b:1" {
+			break
+		}
+	}
+	if took := now.Sub(begin); took < startPatience || took > 2*startPatience || attempts < 8 {
+		t.Errorf("the first broker was left after %v and %d attempts; want about %v", took, attempts, startPatience)
+	}
+	known := dialerOf(t, nil, "a:1", "b:1")
+	known.next(begin)
+	known.Connected()
+	if broker, pause := known.next(begin.Add(time.Second)); broker != "b:1" || pause > firstBackoff {
+		t.Errorf("after a loss to %s in %v; want to the next at once", broker, pause)
 	}
 }
 
