@@ -145,15 +145,22 @@ func TestQuietTurnsFlowsOffAndReceivesOn(t *testing.T) {
 	other.stop()
 }
 
+// waitForSent waits until as many messages are sent, or for 10 s: a busy host takes a while to start mgen.
+func (a *app) waitForSent(messages int) {
+	for deadline := time.Now().Add(10 * time.Second); len(a.records(messagelog.Sent)) < messages && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func TestARestartedAppGoesOnWithNewNumbers(t *testing.T) {
 	t.Parallel()
 	port := testport.Free(t)
 	a := startApp(t, "a", fmt.Sprintf("0.2 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 100]\n0.2 ON 2 UDP DST 127.0.0.1/%d PERIODIC [50 100] COUNT 2", port, port), time.Now())
-	time.Sleep(600 * time.Millisecond)
+	a.waitForSent(5)
 	a.stop()
 	before := len(a.records(messagelog.Sent))
 	a.run()
-	time.Sleep(600 * time.Millisecond)
+	a.waitForSent(before + 5)
 	a.stop()
 	ids := map[string]bool{}
 	for i, m := range a.records(messagelog.Sent) {

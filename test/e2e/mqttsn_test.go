@@ -31,7 +31,7 @@ func TestMQTTSNPublishersOfEveryLevelReachMQTTSNAndMQTTSubscribersByTwoGateways(
 		Node("veh", "wan", "bare", "zero", "one").Node("uav", "wan", "hear-sn-far").
 		Duration("20s").Start("6s", "bare", "zero", "one").Stop("18s", "bare", "zero", "one").Obj()
 	mustCreate(t, e)
-	waitForT0(t, e, 45*time.Second)
+	waitForT0(t, e, 15*time.Second)
 	expectMetrics(t, e, "relay", 9464, "vignette_mqttsn_gateway_clients")
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 

@@ -149,7 +149,7 @@ func TestOurClientsSpeakToCXFsBroker(t *testing.T) {
 			var want []string
 			for i, content := range contents {
 				publish(t, p, fmt.Sprintf("/PRT/x.%d/location", i), content)
-				want = append(want, "/PRT/+/location "+content)
+				want = append(want, " "+content) // of what a filter with wildcards brings CXF does not tell the topic
 			}
 			eventually(t, "the last message", func() bool { return len(got.got()) >= len(want) })
 			if received := got.got(); !slices.Equal(received, want) {

@@ -5,6 +5,7 @@ package wsn
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -194,10 +195,15 @@ func (c *client) received(at time.Time, messages []wsn.NotificationMessage) erro
 	return nil
 }
 
-// mqttTopic of a message; empty for one without a topic. A topic that cannot be read is given as it stands.
+// mqttTopic of a message; empty for one without a topic, and where Apache CXF's broker tells a filter with wildcards in the place of one. A
+// topic that cannot be read is given as it stands.
 func (c *client) mqttTopic(x wsn.TopicExpression) string {
 	if c.dotted && x.Dialect == wsn.DialectSimple {
-		return wsn.DottedMQTT(x.Text)
+		topic := wsn.DottedMQTT(x.Text)
+		if strings.ContainsAny(topic, "+#") {
+			return ""
+		}
+		return topic
 	}
 	names, err := x.Topic()
 	if err != nil {
@@ -206,8 +212,8 @@ func (c *client) mqttTopic(x wsn.TopicExpression) string {
 	return names.MQTT()
 }
 
-// wanted is whether a topic is what was subscribed to by the rules of MQTT, which leave topics that begin with $ out of wildcards. A topic
-// that is a filter itself, as Apache CXF's broker tells, says nothing of that.
+// wanted is whether a topic is what was subscribed to by the rules of MQTT, which leave topics that begin with $ out of wildcards. Without a
+// topic nothing is said of that.
 func (c *client) wanted(topic string) bool {
 	if mqttwire.ValidTopic(topic) != nil {
 		return true
