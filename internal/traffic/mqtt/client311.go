@@ -37,7 +37,7 @@ type client311 struct {
 func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &client311{setup: s, events: events, dialer: d, cancel: cancel, window: newWindow()}
-	d.released = c.window.released
+	d.released, d.admit = c.window.released, c.window.admit
 	o := paho.NewClientOptions().
 		AddBroker("tcp://" + s.Broker). // a name only: the dialer knows where to go
 		SetClientID(s.ClientID).

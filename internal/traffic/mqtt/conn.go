@@ -19,6 +19,8 @@ type conn struct {
 	sent func(at time.Time, topic string, payload []byte)
 	// released is told before a PUBREL is written.
 	released func(id uint16)
+	// admit is asked before a PUBLISH of QoS 1 or 2 is written; where it says no, the packet is left out.
+	admit func(c *conn, id uint16, payload []byte) bool
 	// closed is told when the connection is closed by either side.
 	closed func(*conn)
 
@@ -92,13 +94,20 @@ func (c *conn) writePacket(packet []byte) error {
 	if id, ok := mqttwire.Pubrel(packet); ok && c.released != nil {
 		c.released(id)
 	}
+	publish, known := mqttwire.Publish{}, false
+	if packet[0]>>4 == mqttwire.TypePublish {
+		var err error
+		publish, err = mqttwire.ParsePublish(packet, c.form)
+		known = err == nil
+	}
+	if id, ok := mqttwire.PublishID(packet); ok && known && c.admit != nil && !c.admit(c, id, publish.Payload) {
+		return nil
+	}
 	if _, err := c.Conn.Write(packet); err != nil {
 		return err
 	}
-	if packet[0]>>4 == mqttwire.TypePublish {
-		if p, err := mqttwire.ParsePublish(packet, c.form); err == nil {
-			c.sent(at, p.Topic, p.Payload)
-		}
+	if known {
+		c.sent(at, publish.Topic, publish.Payload)
 	}
 	return nil
 }

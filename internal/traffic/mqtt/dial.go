@@ -19,6 +19,8 @@ type dialer struct {
 	out  *outbox
 	// released is told of messages of QoS 2 that the broker has.
 	released func(id uint16)
+	// admit is asked before messages of QoS 1 and 2 are written.
+	admit func(c *conn, id uint16, payload []byte) bool
 
 	mu    sync.Mutex
 	last  *conn // that was opened
@@ -39,7 +41,7 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, form: d.form, sent: d.sent, closed: d.out.detach, released: d.released}
+	c := &conn{Conn: inner, form: d.form, sent: d.sent, closed: d.out.detach, released: d.released, admit: d.admit}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.login != nil {

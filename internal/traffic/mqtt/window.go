@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"bytes"
 	"context"
 	"strconv"
 	"strings"
@@ -22,8 +23,10 @@ type window struct {
 	// changed: a message came, was acknowledged, or there is a connection.
 	changed  sync.Cond
 	inFlight map[string]bool
-	waiting  []held
-	ended    bool
+	// written are the connections on which messages that are in flight were written last.
+	written map[string]*conn
+	waiting []held
+	ended   bool
 }
 
 // held is a message that was published.
@@ -33,7 +36,7 @@ type held struct {
 }
 
 func newWindow() *window {
-	w := &window{Store: paho.NewOrderedMemoryStore(), inFlight: map[string]bool{}}
+	w := &window{Store: paho.NewOrderedMemoryStore(), inFlight: map[string]bool{}, written: map[string]*conn{}}
 	w.changed.L = &w.mu
 	return w
 }
@@ -43,7 +46,7 @@ const outgoing = "o."
 
 // Put is the library's: a message, or the PUBREL in its place.
 func (w *window) Put(key string, packet packets.ControlPacket) {
-	w.Store.Put(key, packet)
+	w.Store.Put(key, ownCopy(packet))
 	if strings.HasPrefix(key, outgoing) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -57,7 +60,37 @@ func (w *window) Del(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.inFlight, key)
+	delete(w.written, key)
 	w.changed.Broadcast()
+}
+
+// Get is the library's.
+func (w *window) Get(key string) packets.ControlPacket { return ownCopy(w.Store.Get(key)) }
+
+// ownCopy of a message: the library changes it as it is written, and marks it as a repetition as it is sent again, which may be at once.
+func ownCopy(packet packets.ControlPacket) packets.ControlPacket {
+	if p, ok := packet.(*packets.PublishPacket); ok {
+		again := *p
+		return &again
+	}
+	return packet
+}
+
+// admit tells whether a message may be written to a connection. A message that waits for the library's writer while the connection is made anew
+// comes twice: as itself and from the store, where it may be done with by then. The broker would take the second for a new one.
+func (w *window) admit(c *conn, id uint16, payload []byte) bool {
+	key := outgoing + strconv.Itoa(int(id))
+	p, ok := w.Store.Get(key).(*packets.PublishPacket)
+	if !ok || !bytes.Equal(p.Payload, payload) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.written[key] == c {
+		return false
+	}
+	w.written[key] = c
+	return true
 }
 
 // released has the library send PUBREL on the next connection, not the message again: the broker has it, and forgets its id with PUBREL.

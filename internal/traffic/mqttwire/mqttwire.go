@@ -178,6 +178,23 @@ func skipHeader(rest []byte, form Form, qos byte) ([]byte, error) {
 	return rest, nil
 }
 
+// PublishID is the packet id of a whole PUBLISH; false for other packets, and at QoS 0, which has none.
+func PublishID(packet []byte) (id uint16, ok bool) {
+	if len(packet) == 0 || packet[0]>>4 != TypePublish || packet[0]>>1&3 == 0 {
+		return 0, false
+	}
+	_, width, err := Varint(packet[1:])
+	if err != nil || len(packet) < 1+width+2 {
+		return 0, false
+	}
+	rest := packet[1+width:]
+	topic := int(binary.BigEndian.Uint16(rest))
+	if len(rest) < 2+topic+2 {
+		return 0, false
+	}
+	return binary.BigEndian.Uint16(rest[2+topic:]), true
+}
+
 // Pubrel reads the packet id of a PUBREL packet (3.6), if it is one.
 func Pubrel(packet []byte) (id uint16, ok bool) {
 	if len(packet) < 4 || packet[0]>>4 != typePubrel {

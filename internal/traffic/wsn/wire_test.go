@@ -81,7 +81,7 @@ func (w lockedWriter) Write(p []byte) (int, error) {
 }
 
 // conversation of all messages of clients with a broker through a recorder.
-func conversation(t *testing.T) [][2]*bytes.Buffer {
+func conversation(t *testing.T) (both [][2][]byte) {
 	t.Helper()
 	at := address(t)
 	startBroker(t, at, wsnbroker.Config{})
@@ -122,7 +122,10 @@ func conversation(t *testing.T) [][2]*bytes.Buffer {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.connections)
+	for _, kept := range r.connections {
+		both = append(both, [2][]byte{bytes.Clone(kept[0].Bytes()), bytes.Clone(kept[1].Bytes())})
+	}
+	return both
 }
 
 func TestTsharkDissectsAllMessages(t *testing.T) {
@@ -137,7 +140,7 @@ func TestTsharkDissectsAllMessages(t *testing.T) {
 		// text2pcap makes a capture of what went one way, of all connections as if they were one.
 		var dump strings.Builder
 		for _, connection := range connections {
-			dump.WriteString(hexDump(connection[side].Bytes()))
+			dump.WriteString(hexDump(connection[side]))
 		}
 		command := exec.Command("text2pcap", "-q", "-T", ports, "-", capture)
 		command.Stdin = strings.NewReader(dump.String())
@@ -179,7 +182,7 @@ func TestMessagesAreValidByTheSchemasOfOASIS(t *testing.T) {
 	var files []string
 	for _, connection := range conversation(t) {
 		for _, way := range connection {
-			for _, body := range bodies(t, way.Bytes()) {
+			for _, body := range bodies(t, way) {
 				names[body.Name.Local] = true
 				path := filepath.Join(folder, fmt.Sprintf("%s-%d.xml", body.Name.Local, len(files)))
 				if err := os.WriteFile(path, body.Standalone(), 0o600); err != nil {
