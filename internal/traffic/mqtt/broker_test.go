@@ -79,10 +79,22 @@ func (b *broker) start() {
 
 // stop ends the broker in order: it stores what it is to keep.
 func (b *broker) stop() {
-	if b.process != nil {
-		_ = b.process.Process.Signal(os.Interrupt)
+	if b.process == nil {
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
 		_ = b.process.Wait()
-		b.process = nil
+		close(ended)
+	}()
+	for { // Mosquitto forgets a signal that comes while it starts
+		_ = b.process.Process.Signal(os.Interrupt)
+		select {
+		case <-ended:
+			b.process = nil
+			return
+		case <-time.After(time.Second):
+		}
 	}
 }
 

@@ -33,6 +33,9 @@ func TestALargeMessageOnASlowLinkIsASignOfLifeWhileItMoves(t *testing.T) {
 			last = c.written.Load()
 		}
 	}
+	for c.written.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
 	settle()
 	if got := life(time.Second); got != time.Second {
 		t.Errorf("last life after %v; want it to have begun", got)

@@ -96,7 +96,8 @@ func run(t *testing.T, site apps.Site, credentials map[string][]byte, peers ...i
 	}
 	output := &syncbuffer.Buffer{}
 	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
-	c.Stdout, c.Stderr, c.Cancel = output, output, func() error { return c.Process.Signal(os.Interrupt) }
+	// Mosquitto forgets a signal that comes while it says that it is running.
+	c.Stdout, c.Stderr, c.Cancel, c.WaitDelay = output, output, func() error { return c.Process.Signal(os.Interrupt) }, time.Second
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
