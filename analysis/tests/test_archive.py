@@ -179,4 +179,4 @@ def test_a_capture_for_which_there_is_no_room_is_a_gap(captured, tmp_path, monke
     assert "byLayer" not in results["networks"][0] and results["messages"]["received"] == 1
     size = (captured.run / "captures/run/wan/nor.pcapng").stat().st_size
     reason = next(g["reason"] for g in results["gaps"] if g["what"] == "networks: byLayer, tcp, routingBytesPerSecond of wan")
-    assert f"wan/nor.pcapng is not there: it has {size} bytes, and the analysis' scratch volume has room for 100" in reason
+    assert f"wan/nor.pcapng is not there: it has {size} bytes, and the analysis' scratch volume has room for 130" in reason

@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 60
 ATTEMPTS = 8
 CAPTURES = "captures/"
 # Of the scratch volume: Kubernetes evicts pods where less than 10 % of a node's disk is free, by default.
-FREE_SHARE = 0.15
+FREE_SHARE = 0.12
 
 
 class Archive:
