@@ -6,6 +6,7 @@ package apps
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -122,8 +123,6 @@ type Site struct {
 	Interface string
 	// PGM of ZeroMQ; nil for other transports and protocols.
 	PGM *PGM
-	// BridgePeers are the host names of the far ends of a broker's bridges, in their order.
-	BridgePeers []string
 	// PredefinedTopics of MQTT-SN with their ids: those of a publisher with QoS -1, and all of the experiment's for a gateway.
 	PredefinedTopics map[string]uint16
 	// Senders of a publishing app, one for each instance.
@@ -139,6 +138,20 @@ type Site struct {
 	// MetricsPorts of the instances; 0 for none.
 	MetricsPorts []int
 	Images       Images
+}
+
+// StatisticsPorts has the port of a broker's own statistics, if there is one.
+func (s Site) StatisticsPorts() []int {
+	if len(s.MetricsPorts) == 0 || s.MetricsPorts[0] == 0 {
+		return nil
+	}
+	return s.MetricsPorts[:1]
+}
+
+// ErlangCookie by which the brokers of an app's cluster know each other.
+func ErlangCookie(site Site) string {
+	sum := sha256.Sum256([]byte("vignette:erlang-cookie:" + strconv.FormatInt(site.Seed, 10) + ":" + site.App.Name))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Rendering is what a kind makes of a site.

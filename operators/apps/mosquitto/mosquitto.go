@@ -37,7 +37,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		r.Files = []agentconfig.File{{Path: template(), Content: Config(site)}, {Path: start, Content: startScript}}
 		r.Instances[0].Command = []string{"/bin/sh", start}
 	}
-	if len(site.MetricsPorts) > 0 && site.MetricsPorts[0] != 0 {
+	if site.StatisticsPorts() != nil {
 		addStatistics(&r, site)
 	}
 	return r
@@ -57,7 +57,7 @@ func addStatistics(r *apps.Rendering, site apps.Site) {
 	}
 	r.Files = append(r.Files, agentconfig.File{Path: path, Content: string(text)})
 	r.Instances = append(r.Instances, agentconfig.Instance{Name: name, Command: []string{"/mosquitto-statistics", "--config", path}, Aside: true})
-	r.MetricsPorts = site.MetricsPorts[:1]
+	r.MetricsPorts = site.StatisticsPorts()
 }
 
 // Marks of what only the Secret knows.

@@ -2,11 +2,8 @@
 package rabbitmq
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,16 +41,8 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 			{Path: script, Content: Script(site)},
 		},
 		StopGraceSeconds: stopGraceSeconds,
-		MetricsPorts:     served(site.MetricsPorts),
+		MetricsPorts:     site.StatisticsPorts(),
 	}
-}
-
-// served is the port of the broker's own statistics, if there is one.
-func served(ports []int) []int {
-	if len(ports) == 0 || ports[0] == 0 {
-		return nil
-	}
-	return ports[:1]
 }
 
 // NodeName of a broker in Erlang's distribution. A broker that is alone needs no name that others can resolve.
@@ -64,12 +53,6 @@ func NodeName(site apps.Site) string {
 	return "rabbit@" + site.Node
 }
 
-// Cookie by which the brokers of an app's cluster know each other.
-func Cookie(site apps.Site) string {
-	sum := sha256.Sum256([]byte("vignette:erlang-cookie:" + strconv.FormatInt(site.Seed, 10) + ":" + site.App.Name))
-	return hex.EncodeToString(sum[:16])
-}
-
 // Config is the broker's rabbitmq.conf (https://www.rabbitmq.com/docs/configure), without what the script adds. Queue and in-flight limits
 // stay as RabbitMQ ships them: they are part of what an experiment measures.
 func Config(site apps.Site) string {
@@ -78,7 +61,7 @@ func Config(site apps.Site) string {
 	login(&b, site)
 	fmt.Fprintf(&b, "vm_memory_high_watermark.absolute = %d\n", watermark(site.App))
 	b.WriteString("heartbeat = 60\nlog.console = true\nlog.console.level = info\nlog.file = false\n")
-	if ports := served(site.MetricsPorts); ports != nil {
+	if ports := site.StatisticsPorts(); ports != nil {
 		fmt.Fprintf(&b, "prometheus.tcp.port = %d\n", ports[0])
 	} else {
 		b.WriteString("prometheus.tcp.ip = 127.0.0.1\n")
@@ -151,7 +134,7 @@ func Script(site apps.Site) string {
 	var b strings.Builder
 	run := agentconfig.RunDir
 	fmt.Fprintf(&b, "set -eu\numask 077\ncd %s\n", run)
-	fmt.Fprintf(&b, "rm -f .erlang.cookie\nprintf %%s %s > .erlang.cookie\ncp rabbitmq.conf started.conf\n", Cookie(site))
+	fmt.Fprintf(&b, "rm -f .erlang.cookie\nprintf %%s %s > .erlang.cookie\ncp rabbitmq.conf started.conf\n", apps.ErlangCookie(site))
 	if hasPassword(site) {
 		fmt.Fprintf(&b, "printf 'default_user = %%s\\ndefault_pass = %%s\\n' \"$(cat %[1]s/username)\" \"$(cat %[1]s/password)\" >> started.conf\n", agentconfig.SecurityDir)
 	}

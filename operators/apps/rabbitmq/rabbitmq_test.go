@@ -40,12 +40,12 @@ func TestAllMembersOfAClusterHaveOneConfiguration(t *testing.T) {
 	nor := sites()["cluster"]
 	usa := nor
 	usa.Node, usa.ClusterPeers = "usa", []string{"deu", "nor"}
-	if Config(nor) != Config(usa) || Cookie(nor) != Cookie(usa) || NodeName(nor) == NodeName(usa) {
+	if Config(nor) != Config(usa) || apps.ErlangCookie(nor) != apps.ErlangCookie(usa) || NodeName(nor) == NodeName(usa) {
 		t.Errorf("nor has\n%susa has\n%s", Config(nor), Config(usa))
 	}
 	other := nor
 	other.Seed++
-	if Cookie(other) == Cookie(nor) {
+	if apps.ErlangCookie(other) == apps.ErlangCookie(nor) {
 		t.Error("experiments of different seeds have one cookie")
 	}
 }

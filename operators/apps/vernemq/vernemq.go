@@ -2,11 +2,8 @@
 package vernemq
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"vignette.dev/vignette/internal/agentconfig"
@@ -44,22 +41,8 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 			{Path: script, Content: Script(site)},
 		},
 		StopGraceSeconds: stopGraceSeconds,
-		MetricsPorts:     served(site.MetricsPorts),
+		MetricsPorts:     site.StatisticsPorts(),
 	}
-}
-
-// served is the port of the broker's own statistics, if there is one.
-func served(ports []int) []int {
-	if len(ports) == 0 || ports[0] == 0 {
-		return nil
-	}
-	return ports[:1]
-}
-
-// cookie by which the brokers of an app's cluster know each other.
-func cookie(site apps.Site) string {
-	sum := sha256.Sum256([]byte("vignette:erlang-cookie:" + strconv.FormatInt(site.Seed, 10) + ":" + site.App.Name))
-	return hex.EncodeToString(sum[:16])
 }
 
 func alone(site apps.Site) bool { return len(site.ClusterPeers) == 0 }
@@ -75,7 +58,7 @@ func Config(site apps.Site) string {
 		fmt.Fprintf(&b, "vmq_passwd.password_file = %s\n", apps.RunFile("vmq.passwd"))
 	}
 	fmt.Fprintf(&b, "plugins.vmq_acl = on\nvmq_acl.acl_file = %s\n", apps.RunFile("vmq.acl"))
-	if ports := served(site.MetricsPorts); ports != nil {
+	if ports := site.StatisticsPorts(); ports != nil {
 		fmt.Fprintf(&b, "listener.http.metrics = 0.0.0.0:%d\n", ports[0])
 	}
 	address := ownAddress
@@ -83,7 +66,7 @@ func Config(site apps.Site) string {
 		address = loopback
 	}
 	// Peers connect to the address that the listener has, so it must be one that means the same to all of them.
-	fmt.Fprintf(&b, "nodename = VerneMQ@%[1]s\ndistributed_cookie = %[2]s\nlistener.vmq.clustering = %[1]s:%[3]d\n", address, cookie(site), clusterPort)
+	fmt.Fprintf(&b, "nodename = VerneMQ@%[1]s\ndistributed_cookie = %[2]s\nlistener.vmq.clustering = %[1]s:%[3]d\n", address, apps.ErlangCookie(site), clusterPort)
 	fmt.Fprintf(&b, "erlang.distribution.port_range.minimum = %d\nerlang.distribution.port_range.maximum = %d\n", firstPort, lastPort)
 	b.WriteString("log.console = console\nlog.error = off\n")
 	return b.String()

@@ -109,12 +109,6 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 		site.Senders = m.senders(app.Publisher.Country, node.Group, len(site.Instances))
 	}
 	site.Flows, site.Scripted, site.Pattern = m.scripts.flows(node, app), m.scripts.messages(node, app), m.scripts.pattern(app)
-	if app.Mosquitto != nil {
-		for _, bridge := range app.Mosquitto.Bridges {
-			peer, _ := t.BridgePeer(node, bridge)
-			site.BridgePeers = append(site.BridgePeers, peer.Name)
-		}
-	}
 	return site
 }
 

@@ -55,15 +55,10 @@ var servers = map[v1alpha1.Protocol]string{
 	v1alpha1.ProtocolSTOMP: "rabbitmq", v1alpha1.ProtocolXMPP: "prosody", v1alpha1.ProtocolZeroMQ: "zeromqBroker", v1alpha1.ProtocolWSN: "wsnBroker",
 }
 
-// BrokerApp is the app that a reference names.
-func (t *Topology) BrokerApp(reference string) (v1alpha1.App, bool) {
-	return t.App(reference[strings.LastIndexByte(reference, '/')+1:])
-}
-
 // BrokerAppOn is the app that a reference of a protocol, which may be empty, means on the node that it resolved to.
 func (t *Topology) BrokerAppOn(on Node, protocol v1alpha1.Protocol, reference string) (v1alpha1.App, bool) {
 	if reference != "" {
-		return t.BrokerApp(reference)
+		return t.App(reference[strings.LastIndexByte(reference, '/')+1:])
 	}
 	for _, name := range on.Apps {
 		if app := t.apps[name]; Serves(app, protocol) && app.Image == "" {
