@@ -93,8 +93,7 @@ type Level struct {
 
 // Axis is one factor of a campaign: a field with several values, or levels of several fields each.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.values) != has(self.levels)",message="an axis needs either path and values, or levels"
-// +kubebuilder:validation:XValidation:rule="has(self.values) == has(self.path)",message="path and values belong together: the field, and what it is set to"
+// +kubebuilder:validation:XValidation:rule="has(self.path) != has(self.levels)",message="an axis needs either path and values, or levels"
 type Axis struct {
 	// name of the axis, such as broker, link or period.
 	// +kubebuilder:validation:MinLength=1
