@@ -67,7 +67,7 @@ test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG
-	hack/gotest testname -tags e2e -count=1 -timeout 30m -parallel 4 ./test/e2e
+	hack/gotest --again ./test/e2e testname -tags e2e -count=1 -timeout 30m -parallel 4
 
 .PHONY: test-long
 test-long: ## The full-length scenarios and the developer cluster's destructive tests (hours)
