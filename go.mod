@@ -16,6 +16,7 @@ require (
 	github.com/klauspost/compress v1.18.0
 	github.com/prometheus/client_golang v1.23.2
 	github.com/rabbitmq/amqp091-go v1.10.0
+	github.com/robfig/cron/v3 v3.0.1
 	github.com/spf13/cobra v1.9.1
 	github.com/spf13/pflag v1.0.6
 	github.com/vishvananda/netlink v1.3.1
@@ -23,6 +24,8 @@ require (
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.35.0
 	golang.org/x/time v0.9.0
+	gonum.org/v1/gonum v0.16.0
+	gonum.org/v1/gonum v0.16.0
 	gopkg.in/yaml.v3 v3.0.1
 	k8s.io/api v0.34.4
 	k8s.io/apiextensions-apiserver v0.34.4
@@ -33,8 +36,6 @@ require (
 	sigs.k8s.io/controller-runtime v0.22.4
 	sigs.k8s.io/yaml v1.6.0
 )
-
-require gonum.org/v1/gonum v0.16.0 // indirect
 
 require (
 	golang.org/x/mod v0.27.0 // indirect
