@@ -25,7 +25,6 @@ require (
 	golang.org/x/term v0.35.0
 	golang.org/x/time v0.9.0
 	gonum.org/v1/gonum v0.16.0
-	gonum.org/v1/gonum v0.16.0
 	gopkg.in/yaml.v3 v3.0.1
 	k8s.io/api v0.34.4
 	k8s.io/apiextensions-apiserver v0.34.4
