@@ -212,6 +212,21 @@ type Plan struct {
 	Environment *Environment `json:"environment,omitempty"`
 	// RerunOf says which run this one repeats, if it repeats one.
 	RerunOf *Rerun `json:"rerunOf,omitempty"`
+	// Campaign says which campaign this is a run of, if it is one.
+	Campaign *PlannedCampaign `json:"campaign,omitempty"`
+}
+
+// PlannedCampaign is the place of a run in a campaign.
+type PlannedCampaign struct {
+	// Name and UID of the Campaign.
+	Name string `json:"name"`
+	UID  string `json:"uid"`
+	// Round of the campaign, from 1.
+	Round int64 `json:"round"`
+	// Point of the matrix, by its name.
+	Point string `json:"point"`
+	// Levels of the point, by axis.
+	Levels map[string]string `json:"levels,omitempty"`
 }
 
 // RunRecord is run.json of the archive.

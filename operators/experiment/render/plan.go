@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,7 +20,7 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: *e.Spec.DeepCopy(),
 		Waveforms: namedWaveforms(e, waveforms), Phase: v1alpha1.PhaseProvisioning,
 		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)), RerunOf: rerunOf(e),
-		Passages: passages(in, sites),
+		Campaign: campaign(e), Passages: passages(in, sites),
 	}
 	for i, node := range in.Topology.Nodes {
 		plan.Nodes[i] = plannedNode(e, node, sites[node.Name], pods[node.Name])
@@ -42,6 +43,20 @@ func rerunOf(e *v1alpha1.Experiment) *runapi.Rerun {
 		return &runapi.Rerun{UID: uid}
 	}
 	return &rerun
+}
+
+// campaign that an experiment says it is a run of. As above, what does not read as what the operator writes is left out.
+func campaign(e *v1alpha1.Experiment) *runapi.PlannedCampaign {
+	round, err := strconv.ParseInt(e.Labels[v1alpha1.LabelCampaignRound], 10, 64)
+	name, uid := e.Labels[v1alpha1.LabelCampaign], e.Labels[v1alpha1.LabelCampaignUID]
+	if err != nil || name == "" || uid == "" {
+		return nil
+	}
+	planned := &runapi.PlannedCampaign{Name: name, UID: uid, Round: round, Point: e.Labels[v1alpha1.LabelCampaignPoint]}
+	if json.Unmarshal([]byte(e.Annotations[v1alpha1.AnnotationLevels]), &planned.Levels) != nil {
+		planned.Levels = nil
+	}
+	return planned
 }
 
 // namedWaveforms are those that named references resolved to, by the Waveform's name.

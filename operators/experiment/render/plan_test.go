@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,6 +35,37 @@ func TestARerunSaysWhatItRepeats(t *testing.T) {
 			e.Annotations = map[string]string{v1alpha1.AnnotationRerun: c.annotation}
 			if diff := cmp.Diff(&c.want, rerunOf(e)); diff != "" {
 				t.Errorf("rerunOf (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARunOfACampaignSaysSo(t *testing.T) {
+	run := map[string]string{
+		v1alpha1.LabelCampaign: "e4", v1alpha1.LabelCampaignUID: "c1", v1alpha1.LabelCampaignRound: "2", v1alpha1.LabelCampaignPoint: "mosquitto-2s",
+	}
+	without := func(label string) map[string]string {
+		rest := maps.Clone(run)
+		delete(rest, label)
+		return rest
+	}
+	levels := map[string]string{"broker": "mosquitto", "period": "2s"}
+	for name, c := range map[string]struct {
+		labels     map[string]string
+		annotation string
+		want       *runapi.PlannedCampaign
+	}{
+		"as the operator writes it":  {run, `{"broker":"mosquitto","period":"2s"}`, &runapi.PlannedCampaign{Name: "e4", UID: "c1", Round: 2, Point: "mosquitto-2s", Levels: levels}},
+		"levels that do not read":    {run, "yes", &runapi.PlannedCampaign{Name: "e4", UID: "c1", Round: 2, Point: "mosquitto-2s"}},
+		"no campaign":                {without(v1alpha1.LabelCampaign), "", nil},
+		"a campaign without its UID": {without(v1alpha1.LabelCampaignUID), "", nil},
+		"no round":                   {without(v1alpha1.LabelCampaignRound), "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := &v1alpha1.Experiment{}
+			e.Labels, e.Annotations = c.labels, map[string]string{v1alpha1.AnnotationLevels: c.annotation}
+			if diff := cmp.Diff(c.want, campaign(e)); diff != "" {
+				t.Errorf("campaign (-want +got):\n%s", diff)
 			}
 		})
 	}
