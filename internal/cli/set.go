@@ -246,20 +246,10 @@ func checkEffect(c *v1alpha1.RadioChange, network v1alpha1.Network, waveform *v1
 	if r := c.Radio; r != nil && r.Rate != nil && waveform.TDMA != nil && len(waveform.TDMA.AdaptiveRates) > 0 {
 		return fmt.Errorf("rate=%s: the radios of network %s choose their rates by SINR, as its waveform has adaptiveRates: leave out rate", *r.Rate, network.Name)
 	}
-	if j := c.Jammer; j != nil && !j.Off && interferenceOf(waveform) == v1alpha1.InterferenceNone {
+	if j := c.Jammer; j != nil && !j.Off && waveform.InterferenceCounted() == v1alpha1.InterferenceNone {
 		return fmt.Errorf("jammer=%s: network %s counts no interference, so that a jammer disturbs nobody: its waveform wants interference OutOfBand or All", j.Name, network.Name)
 	}
 	return nil
-}
-
-func interferenceOf(w *v1alpha1.WaveformSpec) v1alpha1.Interference {
-	switch {
-	case w.RFPipe != nil:
-		return cmp.Or(w.RFPipe.Interference, v1alpha1.InterferenceNone)
-	case w.TDMA != nil:
-		return cmp.Or(w.TDMA.Interference, v1alpha1.InterferenceAll)
-	}
-	return ""
 }
 
 func (c *cluster) set(ctx context.Context, experiment string, w *wish, out io.Writer) error {

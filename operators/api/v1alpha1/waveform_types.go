@@ -1,6 +1,10 @@
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // LinkModel limits a node's egress onto a network, shared by all its destinations, as
 // `tc netem rate/delay/loss/limit` on that interface would. A frame of n bytes (Ethernet header
@@ -251,3 +255,14 @@ type WaveformList struct {
 }
 
 func init() { SchemeBuilder.Register(&Waveform{}, &WaveformList{}) }
+
+// InterferenceCounted by the receivers of the model, its default included; empty for the link model, which has none.
+func (w *WaveformSpec) InterferenceCounted() Interference {
+	switch {
+	case w.RFPipe != nil:
+		return cmp.Or(w.RFPipe.Interference, InterferenceNone)
+	case w.TDMA != nil:
+		return cmp.Or(w.TDMA.Interference, InterferenceAll)
+	}
+	return ""
+}

@@ -345,10 +345,32 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 	if c.engine == v1alpha1.EngineEMANE {
 		errs = append(errs, emane.CheckChange(c.waveform, &change, path)...)
 	}
+	if len(errs) == 0 {
+		errs = c.withoutEffect(change, path)
+	}
 	if len(errs) == 0 && model == "tdma" {
 		if err := c.reschedule(change); err != nil {
 			errs = append(errs, err.in(path))
 		}
+	}
+	return errs
+}
+
+// withoutEffect says what of a change the model takes and lets come to nothing.
+func (c *Changeable) withoutEffect(change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
+	some := change.From != "" && change.From != everyNode
+	if r := change.Radio; r != nil && some && c.engine != v1alpha1.EngineEMANE {
+		for part, given := range map[string]bool{"delay": r.Delay != nil, "jitter": r.Jitter != nil} {
+			if given {
+				errs = append(errs, field.Forbidden(path.Child("radio", part), "delay and jitter are one for all radios of a network: change them by an entry of their own, without from"))
+			}
+		}
+	}
+	if r := change.Radio; r != nil && r.Rate != nil && c.waveform.TDMA != nil && len(c.waveform.TDMA.AdaptiveRates) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("radio", "rate"), fmt.Sprintf("the radios of network %s choose their rates by SINR, as its waveform has adaptiveRates: leave out rate", change.Network)))
+	}
+	if j := change.Jammer; j != nil && !j.Off && c.waveform.InterferenceCounted() == v1alpha1.InterferenceNone {
+		errs = append(errs, field.Forbidden(path.Child("jammer"), fmt.Sprintf("network %s counts no interference, so that a jammer disturbs nobody: its waveform wants interference OutOfBand or All", change.Network)))
 	}
 	return errs
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -173,5 +174,33 @@ func TestAnEngineThatIsNotInstalledIsNamed(t *testing.T) {
 	in.Options.EMANEImage = "r/emane:1"
 	if errs := CheckEngine(&in.Experiment.Spec, in.Options); len(errs) > 0 {
 		t.Errorf("found %v where EMANE is installed", errs)
+	}
+}
+
+func TestChangesThatWouldComeToNothingAreRefused(t *testing.T) {
+	rate, delay := v1alpha1.DataRate("500kbit"), v1alpha1.Duration("20ms")
+	pipe := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit"}}
+	heard := &v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "1Mbit", Interference: v1alpha1.InterferenceOutOfBand}}
+	adaptive := &v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit", AdaptiveRates: []v1alpha1.TDMARate{{Rate: "1Mbit", SINR: "10dB"}}}}
+	for name, c := range map[string]struct {
+		waveform *v1alpha1.WaveformSpec
+		change   v1alpha1.RadioChange
+		message  string // empty where it has an effect
+	}{
+		"delay of one node":               {pipe, v1alpha1.RadioChange{From: "hq", Radio: &v1alpha1.RadioPatch{Delay: &delay}}, "radio.delay: Forbidden: delay and jitter are one for all"},
+		"delay of every node":             {pipe, v1alpha1.RadioChange{From: everyNode, Radio: &v1alpha1.RadioPatch{Delay: &delay}}, ""},
+		"rate chosen by SINR":             {adaptive, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}, "radio.rate: Forbidden: the radios of network vhf choose"},
+		"jammer that nobody hears":        {pipe, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, "jammer: Forbidden: network vhf counts no interference"},
+		"end of a jammer":                 {pipe, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j", Off: true}}, ""},
+		"jammer":                          {heard, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, ""},
+		"jammer of slots, which count it": {adaptive, v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "j"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.change.Network = "vhf"
+			errs := NewChangeable(c.waveform, []int{1, 2}).Change(c.change, field.NewPath("change"))
+			if c.message == "" && len(errs) > 0 || c.message != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), c.message)) {
+				t.Errorf("found %v, want %q", errs, c.message)
+			}
+		})
 	}
 }
