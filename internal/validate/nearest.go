@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+
+	"vignette.dev/vignette/internal/nearest"
 )
 
 // nearestField names the field that a misspelt one, the last of a path, was most likely meant to be.
@@ -15,7 +17,7 @@ func nearestField(s *schema.Structural, path string) string {
 	if parent == nil {
 		return ""
 	}
-	return nearest(path[end+1:], slices.Sorted(maps.Keys(parent.Properties)))
+	return nearest.Of(path[end+1:], slices.Sorted(maps.Keys(parent.Properties)))
 }
 
 // schemaAt gives the schema of the field at a path; nil where there is none.
@@ -32,35 +34,4 @@ func schemaAt(s *schema.Structural, path string) *schema.Structural {
 		}
 	}
 	return s
-}
-
-// nearest name by the number of edits, if it is near at all.
-func nearest(word string, names []string) string {
-	best, fewest := "", max(1, min(3, len(word)/2))+1
-	for _, name := range names {
-		if n := edits(strings.ToLower(word), strings.ToLower(name)); n < fewest {
-			best, fewest = name, n
-		}
-	}
-	return best
-}
-
-// edits is Levenshtein's distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diagonal
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diagonal, row[j] = row[j], min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
