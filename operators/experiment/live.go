@@ -18,6 +18,7 @@ import (
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/kstatus"
 )
 
 // Reasons of Applied and of Capturing, beside Invalid.
@@ -252,13 +253,30 @@ func applied(c *v1alpha1.LiveChange) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionApplied)
 }
 
-func (v verdict) condition(kind string, generation int64, now time.Time) metav1.Condition {
-	return metav1.Condition{Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)}
+// state of what the verdict is about, for those who read kstatus.
+func (v verdict) state() kstatus.State {
+	switch v.status {
+	case metav1.ConditionTrue:
+		return kstatus.Current
+	case metav1.ConditionFalse:
+		return kstatus.Failed
+	default:
+		return kstatus.InProgress
+	}
+}
+
+// tell the verdict by the condition of its kind, and by those of kstatus.
+func (v verdict) tell(conditions *[]metav1.Condition, kind string, state kstatus.State, generation int64, now time.Time) {
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
+	})
+	kstatus.Set(conditions, state, v.reason, v.message, generation, now)
 }
 
 func (r *Reconciler) tellChange(ctx context.Context, c *v1alpha1.LiveChange, v verdict) error {
 	before := c.DeepCopy()
-	meta.SetStatusCondition(&c.Status.Conditions, v.condition(v1alpha1.ConditionApplied, c.Generation, r.Clock.Now()))
+	c.Status.ObservedGeneration = c.Generation
+	v.tell(&c.Status.Conditions, v1alpha1.ConditionApplied, v.state(), c.Generation, r.Clock.Now())
 	return r.patchStatus(ctx, before, c)
 }
 
@@ -272,7 +290,12 @@ func (r *Reconciler) tellCapture(ctx context.Context, c *v1alpha1.Capture, v ver
 	case v.status == metav1.ConditionFalse && c.Status.StartedAt != nil:
 		c.Status.EndedAt = now
 	}
-	meta.SetStatusCondition(&c.Status.Conditions, v.condition(v1alpha1.ConditionCapturing, c.Generation, r.Clock.Now()))
+	state := v.state()
+	if c.Status.EndedAt != nil {
+		state = kstatus.Current // it has done what it was there for
+	}
+	c.Status.ObservedGeneration = c.Generation
+	v.tell(&c.Status.Conditions, v1alpha1.ConditionCapturing, state, c.Generation, r.Clock.Now())
 	return r.patchStatus(ctx, before, c)
 }
 

@@ -41,21 +41,24 @@ func (w *world) capture(name, network string, edits ...func(*v1alpha1.CaptureSpe
 	return c
 }
 
+// untold is the fate of what nobody has said anything about.
+const untold = "without its condition"
+
 // fate of a change or capture: its condition as status, reason and message.
 func (w *world) fate(object client.Object) string {
 	w.t.Helper()
 	w.must(w.api.Get(w.t.Context(), client.ObjectKeyFromObject(object), object))
-	var conditions []metav1.Condition
+	var condition *metav1.Condition
 	switch o := object.(type) {
 	case *v1alpha1.LiveChange:
-		conditions = o.Status.Conditions
+		condition = meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionApplied)
 	case *v1alpha1.Capture:
-		conditions = o.Status.Conditions
+		condition = meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionCapturing)
 	}
-	if len(conditions) != 1 {
-		return fmt.Sprintf("%d conditions", len(conditions))
+	if condition == nil {
+		return untold
 	}
-	return fmt.Sprintf("%s %s: %s", conditions[0].Status, conditions[0].Reason, conditions[0].Message)
+	return fmt.Sprintf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
 }
 
 func (w *world) wantFate(object client.Object, want string) {
@@ -120,6 +123,9 @@ func TestALiveClusterIsUpUntilItIsStopped(t *testing.T) {
 	e := w.experiment()
 	if e.Status.Phase != v1alpha1.PhaseRunning || e.Status.Step != argo.StepStop || e.Status.Message != "live cluster: up until it is stopped" || e.Status.Progress != "" {
 		t.Errorf("after 300 days: %+v", e.Status)
+	}
+	if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.Reason != ReasonLive {
+		t.Errorf("while it is up: %+v", ready)
 	}
 	w.quiet()
 	w.stop()
@@ -246,8 +252,8 @@ func TestAChangeOfANamesakeIsNotCarriedOut(t *testing.T) {
 	old.OwnerReferences = []metav1.OwnerReference{render.SharedOwner(former)}
 	w.must(w.api.Create(t.Context(), old))
 	w.settle()
-	if w.fate(old) != "0 conditions" || len(w.radio("wan").Changes) != 0 {
-		t.Errorf("it was carried out: %s, %+v", w.fate(old), w.radio("wan").Changes)
+	if fate := w.fate(old); fate != untold || len(w.radio("wan").Changes) != 0 {
+		t.Errorf("it was carried out: %s, %+v", fate, w.radio("wan").Changes)
 	}
 }
 

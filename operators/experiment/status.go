@@ -11,7 +11,9 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/argo"
 	"vignette.dev/vignette/operators/experiment/room"
+	"vignette.dev/vignette/operators/kstatus"
 )
 
 // Condition types beside those of the API package.
@@ -22,6 +24,9 @@ const (
 	// ConditionCleanedUp is False where a deletion could not remove everything in time.
 	ConditionCleanedUp = "CleanedUp"
 )
+
+// ReasonLive is the reason of Ready while a live cluster is up.
+const ReasonLive = "Live"
 
 // Reasons of Failure.
 const (
@@ -120,25 +125,29 @@ func (s *scope) end(phase v1alpha1.ExperimentPhase, message string) {
 // summarise derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
 func (s *scope) summarise() {
 	status := &s.experiment.Status
-	reason, message := string(status.Phase), status.Message
-	ready, reconciling, stalled := metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse
+	state, reason := kstatus.InProgress, string(status.Phase)
 	switch {
 	case status.Phase == v1alpha1.PhaseSucceeded:
-		ready, reconciling = metav1.ConditionTrue, metav1.ConditionFalse
+		state = kstatus.Current
 	case status.Phase == v1alpha1.PhaseFailed:
-		reconciling, stalled = metav1.ConditionFalse, metav1.ConditionTrue
+		state = kstatus.Failed
 		if failure := s.failure(); failure != nil {
 			reason = failure.Reason
 		}
 	case status.Phase == v1alpha1.PhaseQueued:
 		if stuck := s.stuck(); stuck != "" {
-			reason, reconciling, stalled = stuck, metav1.ConditionFalse, metav1.ConditionTrue
+			state, reason = kstatus.Failed, stuck
 		}
+	case s.isLiveCluster():
+		state, reason = kstatus.Current, ReasonLive
 	}
-	s.setCondition(v1alpha1.ConditionReady, ready, reason, message)
-	s.setCondition(v1alpha1.ConditionReconciling, reconciling, reason, message)
-	s.setCondition(v1alpha1.ConditionStalled, stalled, reason, message)
+	kstatus.Set(&status.Conditions, state, reason, status.Message, s.experiment.Generation, s.now)
 	status.ObservedGeneration = s.experiment.Generation
+}
+
+// isLiveCluster tells that a cluster without an end is as its spec wants it: all has been started, and nobody has asked it to stop.
+func (s *scope) isLiveCluster() bool {
+	return s.running() && s.timeline != nil && s.timeline.Live() && s.experiment.Status.Step == argo.StepStop && !s.experiment.Spec.Stop
 }
 
 // stuck is why a queued experiment cannot go on by itself.

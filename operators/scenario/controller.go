@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/kstatus"
 )
 
 // +kubebuilder:rbac:groups=vignette.dev,resources=scenarios,verbs=get;list;watch
@@ -83,6 +84,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if s.Status.CompiledFrom == from {
+		if err := r.observe(ctx, &s); err != nil {
+			return ctrl.Result{}, err
+		}
 		lost, err := r.lost(ctx, &s)
 		if err != nil || !lost {
 			return ctrl.Result{RequeueAfter: r.nextLook(&s)}, err
@@ -147,12 +151,24 @@ func (r *Reconciler) lost(ctx context.Context, s *v1alpha1.Scenario) (bool, erro
 	return has != ready, err
 }
 
+// observe that nothing which counts has changed, as after an edit of the description: what the status says holds for this generation too.
+func (r *Reconciler) observe(ctx context.Context, s *v1alpha1.Scenario) error {
+	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || s.Status.ObservedGeneration == s.Generation {
+		return nil
+	}
+	return r.write(ctx, s, s.Status, *ready)
+}
+
 // write the status, if it says anything new.
 func (r *Reconciler) write(ctx context.Context, s *v1alpha1.Scenario, status v1alpha1.ScenarioStatus, ready metav1.Condition) error {
 	before := s.DeepCopy()
-	status.Conditions, status.ObservedGeneration, ready.ObservedGeneration = s.Status.Conditions, s.Generation, s.Generation
+	status.Conditions, status.ObservedGeneration = s.Status.Conditions, s.Generation
 	s.Status = status
-	meta.SetStatusCondition(&s.Status.Conditions, ready)
+	state := map[metav1.ConditionStatus]kstatus.State{
+		metav1.ConditionTrue: kstatus.Current, metav1.ConditionFalse: kstatus.Failed, metav1.ConditionUnknown: kstatus.InProgress,
+	}[ready.Status]
+	kstatus.Set(&s.Status.Conditions, state, ready.Reason, ready.Message, s.Generation, r.now())
 	if equality.Semantic.DeepEqual(before.Status, s.Status) {
 		return nil
 	}
@@ -160,6 +176,7 @@ func (r *Reconciler) write(ctx context.Context, s *v1alpha1.Scenario, status v1a
 	return client.IgnoreNotFound(r.Client.Status().Patch(ctx, s, patch))
 }
 
+// condition is the verdict about a scenario: True it is good, False it is not, Unknown it is not known yet.
 func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	const longest = 4096
 	if len(message) > longest {

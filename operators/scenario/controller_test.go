@@ -241,6 +241,26 @@ func TestASettledScenarioIsNeitherWrittenNorCompiledAgain(t *testing.T) {
 	}
 }
 
+func TestAnotherDescriptionIsSeenAndNothingIsCompiledAgain(t *testing.T) {
+	l := newLab(t, eelFrom("run.eel"), configMap(hills))
+	s := l.settle()
+	s.Spec.Description, s.Generation = "hills", s.Generation+1
+	if err := l.client.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	s = l.scenario()
+	if ready := readyOf(s); s.Status.ObservedGeneration != s.Generation || ready.ObservedGeneration != s.Generation || ready.Status != metav1.ConditionTrue {
+		t.Errorf("generation %d, status %+v", s.Generation, s.Status)
+	}
+	if l.store.puts != 1 {
+		t.Errorf("stored %d times", l.store.puts)
+	}
+	l.isIdle()
+}
+
 func TestAScenarioFollowsItsConfigMap(t *testing.T) {
 	l := newLab(t, eelFrom("run.eel"))
 	if s := l.settle(); readyOf(s).Reason != ReasonConfigMapNotFound {

@@ -52,6 +52,10 @@ const ConditionCapturing = "Capturing"
 
 // CaptureStatus tells from when to when a capture ran.
 type CaptureStatus struct {
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// startedAt is when the radios were told to capture.
 	// +optional
 	StartedAt *metav1.MicroTime `json:"startedAt,omitempty"`
@@ -60,7 +64,7 @@ type CaptureStatus struct {
 	// +optional
 	EndedAt *metav1.MicroTime `json:"endedAt,omitempty"`
 
-	// conditions: Capturing.
+	// conditions: Capturing, Ready, Reconciling, Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -87,6 +91,7 @@ type Capture struct {
 	Spec CaptureSpec `json:"spec"`
 
 	// status tells whether frames are captured; the operator writes it.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status CaptureStatus `json:"status,omitempty"`
 }

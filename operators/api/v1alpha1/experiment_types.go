@@ -1088,6 +1088,7 @@ type Experiment struct {
 	Spec ExperimentSpec `json:"spec"`
 
 	// status is how the experiment is getting on; the operator writes it.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status ExperimentStatus `json:"status,omitempty"`
 }

@@ -21,11 +21,15 @@ const ConditionApplied = "Applied"
 
 // LiveChangeStatus tells when the changes were carried out.
 type LiveChangeStatus struct {
+	// observedGeneration is the generation of the spec that this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// appliesAt is the moment from which the changes hold.
 	// +optional
 	AppliesAt *metav1.MicroTime `json:"appliesAt,omitempty"`
 
-	// conditions: Applied.
+	// conditions: Applied, Ready, Reconciling, Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -51,6 +55,7 @@ type LiveChange struct {
 	Spec LiveChangeSpec `json:"spec"`
 
 	// status tells whether it has been carried out; the operator writes it.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status LiveChangeStatus `json:"status,omitempty"`
 }

@@ -194,7 +194,7 @@ type ScenarioStatus struct {
 	// +optional
 	Statistics *ScenarioStatistics `json:"statistics,omitempty"`
 
-	// conditions: Ready.
+	// conditions: Ready, Reconciling, Stalled.
 	// +listType=map
 	// +listMapKey=type
 	// +optional
@@ -213,6 +213,7 @@ type Scenario struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Spec ScenarioSpec `json:"spec"`
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status ScenarioStatus `json:"status,omitempty"`
 }
