@@ -97,6 +97,7 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r.anyRefused.Store(len(r.refused) > 0)
 	r.incidents, r.sealed, r.counters = state.Incidents, state.Sealed, state.Counters
 	r.plans = agentPlans(r.record.Plan, r.record.Revision, nil)
+	r.tally.plan(r.record.Plan)
 	r.active.Store(lastWritten(files).Unix())
 	if r.sealed {
 		files.MarkSealed()
@@ -190,6 +191,7 @@ func (r *run) changePlan(plan runapi.Plan) error {
 	r.planNews.tell()
 	r.reportNews.tell()
 	r.mu.Unlock()
+	r.tally.plan(merged)
 	return r.stampResults(merged.Phase)
 }
 

@@ -57,6 +57,7 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	r.mu.Lock()
 	r.sealed, r.counters = true, &counters
 	r.mu.Unlock()
+	time.AfterFunc(liveFor, r.tally.forgetLive)
 	return manifest, r.saveState()
 }
 

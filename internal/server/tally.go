@@ -3,11 +3,13 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"path"
 	"strings"
 	"sync"
 
 	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/live"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -26,13 +28,18 @@ type tally struct {
 	events     map[string]seenEvent
 	eventLines int
 	eventBytes int64
+	// live are deliveries as far as the logs tell; nil once nobody asks any more. It has a lock of its own.
+	live *live.Tally
+	// positions of nodes, newest: latitude, longitude, altitude.
+	positions map[string][3]float64
 }
 
 // maxLine bounds what is kept of a line without an end: longer ones are no records.
 const maxLine = 1 << 20
 
 func newTally() *tally {
-	return &tally{partial: map[string][]byte{}, radioUntil: map[string]int64{}, captures: map[string]runapi.CaptureSample{}, events: map[string]seenEvent{}}
+	return &tally{partial: map[string][]byte{}, radioUntil: map[string]int64{}, captures: map[string]runapi.CaptureSample{}, events: map[string]seenEvent{},
+		live: live.New(), positions: map[string][3]float64{}}
 }
 
 // add takes the next piece of a log; it is archive.Run.OnAppend.
@@ -40,7 +47,7 @@ func (t *tally) add(p string, piece []byte) {
 	var count func(line []byte)
 	switch {
 	case isMessageLog(p):
-		count = t.countMessage
+		count = func(line []byte) { t.countMessage(p, line) }
 	case strings.HasPrefix(p, archive.RadioDir+"/"):
 		count = func(line []byte) { t.countRadio(p, line) }
 	case p == archive.EventsFile:
@@ -74,10 +81,13 @@ func isMessageLog(p string) bool {
 	return strings.HasPrefix(p, archive.LogsDir+"/") && strings.HasPrefix(path.Base(p), "messages-")
 }
 
-func (t *tally) countMessage(line []byte) {
+func (t *tally) countMessage(p string, line []byte) {
 	var r messagelog.Record
 	if json.Unmarshal(line, &r) != nil || r.Validate() != nil {
 		return
+	}
+	if t.live != nil {
+		t.live.Add(p, &r)
 	}
 	switch r.Status {
 	case messagelog.Triggered:
@@ -93,12 +103,16 @@ func (t *tally) countMessage(line []byte) {
 }
 
 func (t *tally) countRadio(p string, line []byte) {
-	var sample runapi.CaptureSample
+	var sample struct {
+		runapi.CaptureSample
+		Positions map[string][3]float64 `json:"positions"`
+	}
 	if json.Unmarshal(line, &sample) != nil {
 		return
 	}
+	maps.Copy(t.positions, sample.Positions)
 	if sample.Capture != "" {
-		t.captures[capturePath(sample.Capture, sample.Network, sample.Node)] = sample
+		t.captures[capturePath(sample.Capture, sample.Network, sample.Node)] = sample.CaptureSample
 	} else {
 		t.radioUntil[p] = max(t.radioUntil[p], sample.TimeNanoseconds)
 	}
@@ -127,4 +141,31 @@ func (t *tally) radio() map[string]int64 {
 		until[p] = ts
 	}
 	return until
+}
+
+// plan tells what is expected of the messages to come.
+func (t *tally) plan(plan runapi.Plan) {
+	if now := t.liveFigures(); now != nil {
+		now.Plan(plan)
+	}
+}
+
+// liveFigures are nil once they are forgotten.
+func (t *tally) liveFigures() *live.Tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.live
+}
+
+func (t *tally) forgetLive() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.live = nil
+}
+
+// places gives where nodes were last.
+func (t *tally) places() map[string][3]float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.positions)
 }

@@ -1,0 +1,195 @@
+package live
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+func lastSlash(path string) int { return strings.LastIndexByte(path, '/') }
+
+// Quantiles that figures have, in order.
+var Quantiles = []float64{0, 0.25, 0.5, 0.75, 0.95, 1}
+
+// Bounds of the buckets of delays, seconds: for quantiles over a part of a run.
+var Bounds = func() (bounds []float64) {
+	for decade := time.Millisecond; decade <= 100*time.Second; decade *= 10 {
+		for _, tenths := range []time.Duration{10, 12, 15, 18, 22, 27, 33, 39, 47, 56, 68, 82} { // series E12 of IEC 60063
+			bounds = append(bounds, (decade * tenths / 10).Seconds())
+		}
+	}
+	return bounds
+}()
+
+// delays of a group of deliveries.
+type delays struct {
+	sketch sketch
+	// buckets by Bounds; the last one is of what is above them all.
+	buckets []uint64
+	sum     float64
+}
+
+func (d *delays) bucket(seconds float64) *uint64 {
+	if d.buckets == nil {
+		d.buckets = make([]uint64, len(Bounds)+1)
+	}
+	i, _ := slices.BinarySearch(Bounds, seconds)
+	return &d.buckets[i]
+}
+
+func (d *delays) add(seconds float64) {
+	d.sketch.add(seconds)
+	*d.bucket(seconds)++
+	d.sum += seconds
+}
+
+// remove takes a delay back, but not from the buckets, whose rates would suffer.
+func (d *delays) remove(seconds float64) {
+	d.sketch.remove(seconds)
+	d.sum -= seconds
+}
+
+// Counts of deliveries.
+type Counts struct{ Expected, Received, Duplicates int64 }
+
+func (c *Counts) add(expected, received, duplicates int64) {
+	c.Expected += expected
+	c.Received += received
+	c.Duplicates += duplicates
+}
+
+// Group of deliveries: all, local, cross, or those of a node group's publishers, as in the results.
+type Group struct {
+	Name string
+	Counts
+	// DelaySeconds are the Quantiles, SumSeconds the sum of all delays; null where nothing was received.
+	DelaySeconds []float64
+	SumSeconds   float64
+}
+
+// Sender is an app on a node that sends.
+type Sender struct {
+	Node, App string
+	// Sent messages, and bytes of their content.
+	Sent, Bytes int64
+	Counts
+}
+
+// Receiver is a node that hears.
+type Receiver struct {
+	Node string
+	Counts
+}
+
+// Figures of a run so far.
+type Figures struct {
+	// Sent messages of all instances.
+	Sent int64
+	// Groups, all first.
+	Groups    []Group
+	Senders   []Sender
+	Receivers []Receiver
+	// Buckets of all delays: how many are up to each of Bounds; Count of all, and SumSeconds of them. What arrived after the end of the drain,
+	// before that was known, is in them.
+	Buckets    map[float64]uint64
+	Count      uint64
+	SumSeconds float64
+	// LeftOut messages were on more topics than are counted.
+	LeftOut int64
+}
+
+// Figures as they are now.
+func (t *Tally) Figures() Figures {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	groups, senders, receivers := map[string]*Counts{"all": {}}, map[[2]string]*Sender{}, map[string]*Counts{}
+	f := Figures{LeftOut: t.leftOut}
+	for i, n := range t.sent {
+		f.Sent += n
+		if n == 0 {
+			continue
+		}
+		s := entry(senders, [2]string{t.instances[i].node, t.instances[i].app})
+		s.Sent += n
+		s.Bytes += t.bytes[i]
+	}
+	for i := range t.streams {
+		s := &t.streams[i]
+		from := entry(senders, [2]string{t.instances[s.publisher].node, t.instances[s.publisher].app})
+		for slot, to := range s.subscribers {
+			received, duplicates := s.received[slot], s.duplicates[slot]
+			from.add(s.expecting, received, duplicates)
+			entry(receivers, t.instances[to.instance].node).add(s.expecting, received, duplicates)
+			groups["all"].add(s.expecting, received, duplicates)
+			for _, name := range t.groupsOf(s, slot) {
+				entry(groups, name).add(s.expecting, received, duplicates)
+			}
+		}
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(groups), allFirst) {
+		g := Group{Name: name, Counts: *groups[name]}
+		if d := t.delaysOf(name); d != nil && d.sketch.count > 0 {
+			g.DelaySeconds, g.SumSeconds = d.quantiles(), d.sum
+		}
+		f.Groups = append(f.Groups, g)
+	}
+	for key, s := range senders {
+		s.Node, s.App = key[0], key[1]
+		f.Senders = append(f.Senders, *s)
+	}
+	slices.SortFunc(f.Senders, func(a, b Sender) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.App, b.App)) })
+	for _, node := range slices.Sorted(maps.Keys(receivers)) {
+		f.Receivers = append(f.Receivers, Receiver{Node: node, Counts: *receivers[node]})
+	}
+	t.histogram(&f)
+	return f
+}
+
+func entry[K comparable, V any](all map[K]*V, key K) *V {
+	if all[key] == nil {
+		all[key] = new(V)
+	}
+	return all[key]
+}
+
+func allFirst(a, b string) int {
+	if (a == "all") != (b == "all") {
+		if a == "all" {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a, b)
+}
+
+func (t *Tally) delaysOf(group string) *delays {
+	if group == "all" {
+		return t.all
+	}
+	return t.groups[group]
+}
+
+func (d *delays) quantiles() []float64 {
+	values := make([]float64, len(Quantiles))
+	for i, q := range Quantiles {
+		values[i] = d.sketch.quantile(q)
+	}
+	return values
+}
+
+func (t *Tally) histogram(f *Figures) {
+	f.Buckets, f.SumSeconds = make(map[float64]uint64, len(Bounds)), t.all.sum
+	var below uint64
+	for i, bound := range Bounds {
+		if t.all.buckets != nil {
+			below += t.all.buckets[i]
+		}
+		f.Buckets[bound] = below
+	}
+	f.Count = below
+	if t.all.buckets != nil {
+		f.Count += t.all.buckets[len(Bounds)]
+	}
+}

@@ -1,0 +1,359 @@
+// Package live tallies what was sent, what was expected of it and what arrived while a run goes on: from the message logs as they
+// reach the archive, in any order, and by the rules of the analysis (analysis/vignette_analysis/expected.py and arrivals.py). Shares
+// are those of the analysis once all logs are there; quantiles of delays differ by at most 0.25 %.
+package live
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// Bounds of what is kept of a run.
+const (
+	// maxMessages of one generation: with the one before it, at least so many of the newest messages are remembered. What arrives of
+	// older ones is not counted.
+	maxMessages = 250_000
+	// maxWaiting received events whose messages are not known yet, in each generation.
+	maxWaiting = 100_000
+	// maxRecent deliveries that can be taken back once the end of the drain is known.
+	maxRecent = 1 << 16
+	// maxStreams of one run; further topics are not counted, and Figures.LeftOut says so.
+	maxStreams = 20_000
+)
+
+// stream is what one instance sends to one topic.
+type stream struct {
+	publisher   int
+	topic       string
+	subscribers []subscriber
+	// slot of an instance among the subscribers.
+	slot map[int]int
+	// expecting messages, of which each subscriber should get one; received and duplicates by subscriber.
+	expecting            int64
+	received, duplicates []int64
+}
+
+type message struct {
+	sent   int64
+	stream int32
+	// next message with the same id in the same generation; -1 for none.
+	next int32
+	// seen is where the bits of its subscribers begin.
+	seen int32
+	// ambiguous: another instance sent the same id to the same topic.
+	ambiguous bool
+}
+
+// arrival of a message that is not known (yet).
+type arrival struct {
+	ts       int64
+	instance int
+	topic    string
+}
+
+// generation of messages, by their ids' hashes.
+type generation struct {
+	byID     map[uint64]int32
+	messages []message
+	seen     []uint64
+	waiting  map[uint64][]arrival
+	waits    int
+}
+
+func newGeneration() *generation {
+	return &generation{byID: map[uint64]int32{}, waiting: map[uint64][]arrival{}}
+}
+
+// delivery that was counted lately.
+type delivery struct {
+	ts      int64
+	seconds float64
+	stream  int32
+	slot    int32
+}
+
+type streamKey struct {
+	publisher int
+	topic     string
+}
+
+// Tally of one run.
+type Tally struct {
+	mu   sync.Mutex
+	plan runapi.Plan
+	// instances are those of the plan when the first record came; nil before.
+	instances []instance
+	byName    map[string]int
+	sent      []int64 // by instance
+	bytes     []int64
+	streams   []stream
+	byStream  map[streamKey]int32
+	// current generation of messages, and the one before it.
+	current, before *generation
+	all             *delays
+	groups          map[string]*delays
+	recent          []delivery
+	oldest          int
+	end             int64 // of the drain, Unix nanoseconds; 0 while not known
+	leftOut         int64
+	// The bounds of that name, smaller in tests.
+	maxMessages, maxWaiting int
+	seed                    maphash.Seed
+}
+
+// New makes an empty tally.
+func New() *Tally {
+	return &Tally{byStream: map[streamKey]int32{}, current: newGeneration(), before: newGeneration(),
+		all: &delays{}, groups: map[string]*delays{}, maxMessages: maxMessages, maxWaiting: maxWaiting, seed: maphash.MakeSeed()}
+}
+
+// Plan takes the newest plan. Who is to receive what is decided by the one that is there when the first message is.
+func (t *Tally) Plan(plan runapi.Plan) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.plan = plan
+	if t.end != 0 || plan.T0 == nil || plan.MeasureEndNanoseconds == nil {
+		return
+	}
+	t.end = plan.T0.UnixNano() + *plan.MeasureEndNanoseconds
+	for _, d := range t.recent {
+		if d.ts > t.end {
+			s := &t.streams[d.stream]
+			s.received[d.slot]--
+			t.eachDelays(s, int(d.slot), func(l *delays) { l.remove(d.seconds) })
+		}
+	}
+	t.recent = nil
+}
+
+// Add takes a record of a message log: log is its path below the run.
+func (t *Tally) Add(log string, r *messagelog.Record) {
+	if r.Status != messagelog.Sent && r.Status != messagelog.Received {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prepare()
+	who, known := t.byName[r.Instance]
+	if !known || !sameApp(&t.instances[who], log) {
+		return // the analysis names what is not of this app
+	}
+	id := maphash.String(t.seed, r.ID)
+	if r.Status == messagelog.Sent {
+		t.addSent(who, id, r)
+	} else if t.end == 0 || r.TimeNanoseconds <= t.end {
+		t.addReceived(id, arrival{ts: r.TimeNanoseconds, instance: who, topic: r.Topic})
+	}
+}
+
+// sameApp tells whether a log is of the instance's app.
+func sameApp(i *instance, log string) bool {
+	cut := len(i.log) - len(lastName(i.log))
+	return len(log) > cut && log[:cut] == i.log[:cut]
+}
+
+func lastName(log string) string { return log[1+lastSlash(log):] }
+
+func (t *Tally) prepare() {
+	if t.instances != nil || len(t.plan.Nodes) == 0 {
+		return
+	}
+	t.instances = instancesOf(&t.plan)
+	t.byName = make(map[string]int, len(t.instances))
+	for i := range t.instances {
+		t.byName[t.instances[i].name] = i
+	}
+	t.sent, t.bytes = make([]int64, len(t.instances)), make([]int64, len(t.instances))
+}
+
+// streamOf gives the number of a stream, made if need be; -1 where there are too many.
+func (t *Tally) streamOf(publisher int, topic string) int32 {
+	key := streamKey{publisher, topic}
+	if number, known := t.byStream[key]; known {
+		return number
+	}
+	if len(t.streams) >= maxStreams {
+		return -1
+	}
+	s := stream{publisher: publisher, topic: topic, subscribers: subscribersOf(t.instances, t.plan.Passages, publisher, topic), slot: map[int]int{}}
+	for slot, one := range s.subscribers {
+		s.slot[one.instance] = slot
+	}
+	s.received, s.duplicates = make([]int64, len(s.subscribers)), make([]int64, len(s.subscribers))
+	t.streams = append(t.streams, s)
+	t.byStream[key] = int32(len(t.streams) - 1)
+	return t.byStream[key]
+}
+
+func (t *Tally) addSent(who int, id uint64, r *messagelog.Record) {
+	topic := r.Topic
+	if topic == "" {
+		topic = t.instances[who].topic
+	}
+	number := t.streamOf(who, topic)
+	if number < 0 {
+		t.leftOut++
+		return
+	}
+	ambiguous, repeated := t.others(id, who, topic)
+	if repeated {
+		return
+	}
+	t.sent[who]++
+	t.bytes[who] += int64(r.Bytes)
+	s := &t.streams[number]
+	if !ambiguous {
+		s.expecting++
+	}
+	t.rotate()
+	g := t.current
+	m := message{sent: r.TimeNanoseconds, stream: number, next: -1, seen: int32(len(g.seen)), ambiguous: ambiguous}
+	if other, known := g.byID[id]; known {
+		m.next = other
+	}
+	g.seen = append(g.seen, make([]uint64, (len(s.subscribers)+63)/64)...)
+	g.messages = append(g.messages, m)
+	g.byID[id] = int32(len(g.messages) - 1)
+	t.settle(id)
+}
+
+// others finds out whether an instance sent an id before, and whether another one sent it to the same topic: then nobody can tell
+// their deliveries apart, and those of both count no more.
+func (t *Tally) others(id uint64, who int, topic string) (ambiguous, repeated bool) {
+	t.each(id, func(g *generation, m *message) bool {
+		s := &t.streams[m.stream]
+		repeated = repeated || s.publisher == who
+		if s.publisher == who || s.topic != topic {
+			return false
+		}
+		ambiguous = true
+		if m.ambiguous {
+			return false
+		}
+		m.ambiguous = true
+		s.expecting--
+		for slot := range s.subscribers {
+			if g.seen[int(m.seen)+slot/64]&(1<<(slot%64)) != 0 {
+				s.received[slot]--
+			}
+		}
+		return false
+	})
+	return ambiguous, repeated
+}
+
+// each calls a function for every message of an id, newest generation first, until it returns true.
+func (t *Tally) each(id uint64, do func(g *generation, m *message) (done bool)) {
+	for _, g := range []*generation{t.current, t.before} {
+		number, known := g.byID[id]
+		if !known {
+			continue
+		}
+		for ; number >= 0; number = g.messages[number].next {
+			if do(g, &g.messages[number]) {
+				return
+			}
+		}
+	}
+}
+
+// rotate forgets the older half of what is remembered when there is too much of it.
+func (t *Tally) rotate() {
+	if len(t.current.messages) >= t.maxMessages || t.current.waits >= t.maxWaiting {
+		t.before, t.current = t.current, newGeneration()
+	}
+}
+
+// settle counts what has waited for a message.
+func (t *Tally) settle(id uint64) {
+	for _, g := range []*generation{t.current, t.before} {
+		waited := g.waiting[id]
+		if waited == nil {
+			continue
+		}
+		delete(g.waiting, id)
+		g.waits -= len(waited)
+		for _, a := range waited {
+			t.addReceived(id, a)
+		}
+	}
+}
+
+func (t *Tally) addReceived(id uint64, a arrival) {
+	if t.end != 0 && a.ts > t.end {
+		return
+	}
+	matched := false
+	t.each(id, func(g *generation, m *message) bool {
+		s := &t.streams[m.stream]
+		slot, expected := s.slot[a.instance]
+		if a.topic != "" && a.topic != s.topic && !(expected && a.topic == s.subscribers[slot].heard) {
+			return false
+		}
+		if matched = true; expected && !m.ambiguous {
+			t.arrived(g, m, slot, a.ts)
+		}
+		return true
+	})
+	if matched {
+		return
+	}
+	t.rotate()
+	t.current.waiting[id] = append(t.current.waiting[id], a)
+	t.current.waits++
+}
+
+func (t *Tally) arrived(g *generation, m *message, slot int, ts int64) {
+	s := &t.streams[m.stream]
+	word, bit := &g.seen[int(m.seen)+slot/64], uint64(1)<<(slot%64)
+	if *word&bit != 0 {
+		s.duplicates[slot]++
+		return
+	}
+	*word |= bit
+	s.received[slot]++
+	seconds := time.Duration(ts - m.sent).Seconds()
+	t.eachDelays(s, slot, func(l *delays) { l.add(seconds) })
+	if t.end == 0 {
+		t.remember(delivery{ts: ts, seconds: seconds, stream: m.stream, slot: int32(slot)})
+	}
+}
+
+func (t *Tally) remember(d delivery) {
+	if len(t.recent) < maxRecent {
+		t.recent = append(t.recent, d)
+		return
+	}
+	t.recent[t.oldest] = d
+	t.oldest = (t.oldest + 1) % maxRecent
+}
+
+// groupsOf a delivery, besides all.
+func (t *Tally) groupsOf(s *stream, slot int) []string {
+	names := make([]string, 0, 3)
+	if s.subscribers[slot].local {
+		names = append(names, "local")
+	}
+	if s.subscribers[slot].cross {
+		names = append(names, "cross")
+	}
+	if group := t.instances[s.publisher].group; !slices.Contains([]string{"all", "local", "cross"}, group) {
+		names = append(names, group)
+	}
+	return names
+}
+
+func (t *Tally) eachDelays(s *stream, slot int, do func(*delays)) {
+	do(t.all)
+	for _, name := range t.groupsOf(s, slot) {
+		if t.groups[name] == nil {
+			t.groups[name] = &delays{}
+		}
+		do(t.groups[name])
+	}
+}

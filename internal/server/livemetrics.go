@@ -1,0 +1,190 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"vignette.dev/vignette/internal/live"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+const (
+	// liveFor is how long a run has metrics after the last thing that happened to it, or after its seal: its last figures are scraped.
+	liveFor = 5 * time.Minute
+	// maxLiveSeries of one kind of a run: where more nodes or apps send, or receive, they have no series of their own.
+	maxLiveSeries = 2500
+	// maxLiveEvents of a run that displays are told of, the first ones.
+	maxLiveEvents = 200
+)
+
+var runLabels = []string{"namespace", "experiment", "uid"}
+
+func runMetric(name, help string, more ...string) *prometheus.Desc {
+	return prometheus.NewDesc("vignette_experiment_"+name, help, append(append([]string(nil), runLabels...), more...), nil)
+}
+
+var (
+	liveInfo       = runMetric("info", "1 for each run to which something happened in the last 5 minutes.", "phase")
+	liveSent       = runMetric("messages_sent_total", "Messages sent, each once.")
+	liveExpected   = runMetric("deliveries_expected", "Deliveries expected of the messages sent so far: each message once per other instance that subscribes to it.", "group")
+	liveReceived   = runMetric("deliveries_received", "Deliveries of those that were expected that have arrived, duplicates left out.", "group")
+	liveDuplicates = runMetric("deliveries_duplicate", "Further copies of deliveries that had arrived.", "group")
+	liveDelay      = runMetric("delay_seconds", "Delays from sent to received of the whole run so far; quantiles within 0.25 %.", "group")
+	liveDelays     = runMetric("delivery_delay_seconds", "Delays from sent to received, for quantiles over a part of a run.")
+	liveLeftOut    = runMetric("messages_left_out_total", "Messages on more topics than are counted live: they are in no other figure here.")
+	senderSent     = runMetric("sender_messages_total", "Messages that an app on a node sent.", "node", "app")
+	senderBytes    = runMetric("sender_content_bytes_total", "Bytes of the content of the messages that an app on a node sent.", "node", "app")
+	senderExpected = runMetric("sender_deliveries_expected", "Deliveries expected of what an app on a node sent.", "node", "app")
+	senderReceived = runMetric("sender_deliveries_received", "Deliveries that arrived of what an app on a node sent.", "node", "app")
+	nodeExpected   = runMetric("receiver_deliveries_expected", "Deliveries that a node should have got.", "node")
+	nodeReceived   = runMetric("receiver_deliveries_received", "Deliveries that a node has got.", "node")
+	nodeLatitude   = runMetric("node_latitude_degrees", "Latitude of a node, WGS 84.", "node")
+	nodeLongitude  = runMetric("node_longitude_degrees", "Longitude of a node, WGS 84.", "node")
+	nodeAltitude   = runMetric("node_altitude_metres", "Altitude of a node, WGS 84.", "node")
+	liveEvent      = runMetric("event_time_seconds", "When something happens to a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.", "event")
+)
+
+// liveMetrics are those of runs that go on, or ended lately.
+type liveMetrics struct {
+	runs func() []*run
+	now  func() time.Time
+}
+
+// Describe implements prometheus.Collector.
+func (m *liveMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{liveInfo, liveSent, liveExpected, liveReceived, liveDuplicates, liveDelay, liveDelays, liveLeftOut, senderSent,
+		senderBytes, senderExpected, senderReceived, nodeExpected, nodeReceived, nodeLatitude, nodeLongitude, nodeAltitude, liveEvent} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *liveMetrics) Collect(to chan<- prometheus.Metric) {
+	for _, r := range m.runs() {
+		figures := r.tally.liveFigures()
+		r.mu.Lock()
+		record, sealed := r.record, r.sealed
+		incidents := append([]runapi.Incident(nil), r.incidents...)
+		r.mu.Unlock()
+		lately := m.now().Sub(time.Unix(r.active.Load(), 0)) < liveFor
+		if figures == nil || !sealed && !lately || record.UID == "" {
+			continue
+		}
+		series := runSeries{to: to, labels: []string{record.Namespace, record.Name, record.UID}}
+		series.gauge(liveInfo, 1, string(record.Phase))
+		series.figures(figures.Figures())
+		series.positions(r.tally.places())
+		series.events(record.Plan, incidents)
+	}
+}
+
+// runSeries sends the metrics of one run.
+type runSeries struct {
+	to     chan<- prometheus.Metric
+	labels []string
+}
+
+func (s runSeries) with(more ...string) []string {
+	return append(s.labels[:len(s.labels):len(s.labels)], more...)
+}
+
+func (s runSeries) gauge(d *prometheus.Desc, value float64, more ...string) {
+	s.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, s.with(more...)...)
+}
+
+func (s runSeries) counter(d *prometheus.Desc, value int64, more ...string) {
+	s.to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), s.with(more...)...)
+}
+
+// figures of deliveries are gauges: what arrived after the end of the drain, or cannot be told apart, is taken back.
+func (s runSeries) figures(f live.Figures) {
+	s.counter(liveSent, f.Sent)
+	s.counter(liveLeftOut, f.LeftOut)
+	s.to <- prometheus.MustNewConstHistogram(liveDelays, f.Count, f.SumSeconds, f.Buckets, s.labels...)
+	for _, g := range f.Groups {
+		s.gauge(liveExpected, float64(g.Expected), g.Name)
+		s.gauge(liveReceived, float64(g.Received), g.Name)
+		s.gauge(liveDuplicates, float64(g.Duplicates), g.Name)
+		if g.DelaySeconds == nil {
+			continue
+		}
+		quantiles := map[float64]float64{}
+		for i, seconds := range g.DelaySeconds {
+			quantiles[live.Quantiles[i]] = seconds
+		}
+		s.to <- prometheus.MustNewConstSummary(liveDelay, uint64(g.Received), g.SumSeconds, quantiles, s.with(g.Name)...)
+	}
+	if len(f.Senders) <= maxLiveSeries {
+		for _, one := range f.Senders {
+			s.counter(senderSent, one.Sent, one.Node, one.App)
+			s.counter(senderBytes, one.Bytes, one.Node, one.App)
+			s.gauge(senderExpected, float64(one.Expected), one.Node, one.App)
+			s.gauge(senderReceived, float64(one.Received), one.Node, one.App)
+		}
+	}
+	if len(f.Receivers) <= maxLiveSeries {
+		for _, one := range f.Receivers {
+			s.gauge(nodeExpected, float64(one.Expected), one.Node)
+			s.gauge(nodeReceived, float64(one.Received), one.Node)
+		}
+	}
+}
+
+func (s runSeries) positions(places map[string][3]float64) {
+	if len(places) > maxLiveSeries {
+		return
+	}
+	for node, at := range places {
+		s.gauge(nodeLatitude, at[0], node)
+		s.gauge(nodeLongitude, at[1], node)
+		s.gauge(nodeAltitude, at[2], node)
+	}
+}
+
+// events are named so that one name has one time: what happens again under a name has a number.
+func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident) {
+	if plan.T0 == nil {
+		return
+	}
+	seen := map[string]int{}
+	at := func(nanoseconds int64, event string) {
+		if len(seen) >= maxLiveEvents {
+			return
+		}
+		if seen[event]++; seen[event] > 1 {
+			event = fmt.Sprintf("%s (%d)", event, seen[event])
+		}
+		s.gauge(liveEvent, float64(plan.T0.UnixNano()+nanoseconds)/1e9, event)
+	}
+	at(0, "T0")
+	for _, action := range plan.Armed {
+		at(action.AtNanoseconds, string(action.Verb)+" "+appsOf(action))
+	}
+	for _, change := range plan.LiveChanges {
+		at(change.AtNanoseconds, "change "+change.Name)
+	}
+	for _, incident := range incidents {
+		at(int64(math.Round(incident.FromSeconds*1e9)), incident.What+" "+incident.Node)
+	}
+	if plan.MeasureEndNanoseconds != nil {
+		at(*plan.MeasureEndNanoseconds, "end of the drain")
+	}
+}
+
+// appsOf an action, each once.
+func appsOf(action runapi.Action) (names string) {
+	seen := map[string]bool{}
+	for _, target := range action.Targets {
+		if seen[target.App] {
+			continue
+		}
+		if seen[target.App] = true; names != "" {
+			names += ", "
+		}
+		names += target.App
+	}
+	return names
+}

@@ -1,0 +1,119 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// liveRun is a run with a publisher and a subscriber, whose logs have three messages, of which two arrived.
+func liveRun(t *testing.T, now func() time.Time) *run {
+	t.Helper()
+	store, err := archive.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	runs, err := openRegistry(store, 0, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := runs.ensure(archive.Key{Namespace: "team-nor", Name: "bft", UID: "u-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t0 := time.Unix(1000, 0)
+	plan := runapi.Plan{Namespace: "team-nor", Name: "bft", UID: "u-1", T0: &t0, Phase: "Running",
+		Armed: []runapi.Action{{ID: "a", AtNanoseconds: 5e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "veh", App: "bft"}, {Node: "hq", App: "bft"}}}},
+		Nodes: []runapi.PlannedNode{
+			{Name: "veh", Group: "veh", Apps: []runapi.PlannedApp{{Name: "bft", Instances: []string{"veh/bft"}, PublishTopics: []string{"/bft"}}}},
+			{Name: "hq", Group: "hq", Apps: []runapi.PlannedApp{{Name: "picture", Instances: []string{"hq/picture"}, Subscriptions: []string{"#"}}}},
+		}}
+	if err := r.putPlan(plan); err != nil {
+		t.Fatal(err)
+	}
+	r.touch()
+	archiveLines(t, r, "logs/veh/bft/messages-1.jsonl", `{"ts":1001000000000,"instance":"veh/bft","status":"sent","id":"m1","bytes":100}`,
+		`{"ts":1002000000000,"instance":"veh/bft","status":"sent","id":"m2","bytes":100}`, `{"ts":1003000000000,"instance":"veh/bft","status":"sent","id":"m3","bytes":100}`)
+	archiveLines(t, r, "logs/hq/picture/messages-1.jsonl", `{"ts":1001100000000,"instance":"hq/picture","status":"received","id":"m1","topic":"/bft"}`,
+		`{"ts":1002100000000,"instance":"hq/picture","status":"received","id":"m2","topic":"/bft"}`)
+	archiveLines(t, r, "radio/host-a.jsonl", `{"ts":1001000000000,"network":"vhf","positions":{"veh":[59.5,10.25,120]}}`)
+	return r
+}
+
+func archiveLines(t *testing.T, r *run, path string, lines ...string) {
+	t.Helper()
+	if _, err := r.files.Append(path, 0, []byte(strings.Join(lines, "\n")+"\n")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func gathered(t *testing.T, r *run, now func() time.Time) *prometheus.Registry {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(&liveMetrics{runs: func() []*run { return []*run{r} }, now: now})
+	return registry
+}
+
+const liveText = `
+# HELP vignette_experiment_deliveries_expected Deliveries expected of the messages sent so far: each message once per other instance that subscribes to it.
+# TYPE vignette_experiment_deliveries_expected gauge
+vignette_experiment_deliveries_expected{experiment="bft",group="all",namespace="team-nor",uid="u-1"} 3
+vignette_experiment_deliveries_expected{experiment="bft",group="cross",namespace="team-nor",uid="u-1"} 3
+vignette_experiment_deliveries_expected{experiment="bft",group="veh",namespace="team-nor",uid="u-1"} 3
+# HELP vignette_experiment_event_time_seconds When something happens to a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.
+# TYPE vignette_experiment_event_time_seconds gauge
+vignette_experiment_event_time_seconds{event="T0",experiment="bft",namespace="team-nor",uid="u-1"} 1000
+vignette_experiment_event_time_seconds{event="start bft",experiment="bft",namespace="team-nor",uid="u-1"} 1005
+# HELP vignette_experiment_messages_sent_total Messages sent, each once.
+# TYPE vignette_experiment_messages_sent_total counter
+vignette_experiment_messages_sent_total{experiment="bft",namespace="team-nor",uid="u-1"} 3
+# HELP vignette_experiment_node_latitude_degrees Latitude of a node, WGS 84.
+# TYPE vignette_experiment_node_latitude_degrees gauge
+vignette_experiment_node_latitude_degrees{experiment="bft",namespace="team-nor",node="veh",uid="u-1"} 59.5
+# HELP vignette_experiment_receiver_deliveries_received Deliveries that a node has got.
+# TYPE vignette_experiment_receiver_deliveries_received gauge
+vignette_experiment_receiver_deliveries_received{experiment="bft",namespace="team-nor",node="hq",uid="u-1"} 2
+# HELP vignette_experiment_sender_content_bytes_total Bytes of the content of the messages that an app on a node sent.
+# TYPE vignette_experiment_sender_content_bytes_total counter
+vignette_experiment_sender_content_bytes_total{app="bft",experiment="bft",namespace="team-nor",node="veh",uid="u-1"} 300
+`
+
+func TestARunHasMetricsOfItsDeliveriesWhileItGoesOn(t *testing.T) {
+	now := time.Unix(2000, 0)
+	clock := func() time.Time { return now }
+	registry := gathered(t, liveRun(t, clock), clock)
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(liveText), "vignette_experiment_deliveries_expected", "vignette_experiment_event_time_seconds",
+		"vignette_experiment_messages_sent_total", "vignette_experiment_node_latitude_degrees", "vignette_experiment_receiver_deliveries_received",
+		"vignette_experiment_sender_content_bytes_total"); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("%v, problems: %v", err, problems)
+	}
+}
+
+func TestMetricsOfARunGoWhenNothingHappensToItAnyMore(t *testing.T) {
+	now := time.Unix(2000, 0)
+	clock := func() time.Time { return now }
+	r := liveRun(t, clock)
+	registry := gathered(t, r, clock)
+	now = now.Add(liveFor + time.Second)
+	if n, err := testutil.GatherAndCount(registry); err != nil || n != 0 {
+		t.Errorf("%d series, %v; want none of a run that nothing happens to", n, err)
+	}
+	r.touch()
+	if n, err := testutil.GatherAndCount(registry); err != nil || n == 0 {
+		t.Errorf("%d series, %v; want some: something happened", n, err)
+	}
+	r.tally.forgetLive()
+	if n, err := testutil.GatherAndCount(registry); err != nil || n != 0 {
+		t.Errorf("%d series, %v; want none of a run that is forgotten", n, err)
+	}
+}
