@@ -92,6 +92,7 @@ func New(config Config) (*Server, error) {
 	s := &Server{config: config, store: store, scenarios: scenarios, runs: runs, auth: NewCache(config.Authenticator, config.Now), mux: http.NewServeMux(),
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
+	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now})
 	s.followers = make(chan struct{}, maxFollowers)
 	s.comparer = newComparer(config.AnalysisSocket, config.ComparisonTime)
 	s.logProblems()
