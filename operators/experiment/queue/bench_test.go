@@ -1,0 +1,105 @@
+package queue
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// crowd is 10 000 experiments of 50 teams that wait for a cluster of 200 hosts, on which 300 run.
+func crowd(distinct bool) *Snapshot {
+	random := rand.New(rand.NewPCG(1, 2))
+	s := &Snapshot{Now: noon, Space: NewSpace(), Quotas: map[string][]Quota{}}
+	for i := range 200 {
+		amount := Amount{110, 64 << 30, 32000, Unlimited}
+		s.Hosts = append(s.Hosts, Host{Name: fmt.Sprint("n", i), Allocatable: amount, Free: append(Amount{}, amount...)})
+	}
+	c := &Cluster{space: s.Space, Hosts: s.Hosts}
+	demand := func() *Demand {
+		kind := int64(random.IntN(8))
+		if distinct {
+			kind = random.Int64N(1 << 40)
+		}
+		d := &Demand{Shapes: []Shape{
+			{Count: 2 + kind%90, Each: Amount{1, 200 << 20, 60 + kind%300, 0}}, {Count: 1 + kind%7, Each: Amount{1, 900 << 20, 400 + kind%500, 0}},
+		}}
+		d.complete()
+		d.Claim[ClaimPods] = d.nodes() + WorkflowPods
+		return d
+	}
+	for i := range 50 {
+		quota := Quota{Name: "team"}
+		for of := range quota.Hard {
+			quota.Hard[of] = Unlimited
+		}
+		quota.Hard[ClaimPods] = int64(200 + 50*i)
+		s.Quotas[fmt.Sprint("team-", i)] = []Quota{quota}
+	}
+	for i := range 300 {
+		d := demand()
+		run := Run{Identity: Identity{Namespace: fmt.Sprint("team-", i%50), Name: fmt.Sprint("r", i), Created: noon.Add(-time.Hour)}, Holds: c.Place(d), Claim: d.Claim}
+		if i%20 > 0 {
+			run.Ends = noon.Add(time.Duration(random.IntN(3600)) * time.Second)
+		}
+		quota := &s.Quotas[run.Namespace][0]
+		quota.Used = quota.Used.plus(d.Claim, 1)
+		s.Runs = append(s.Runs, run)
+	}
+	for i := range 10_000 {
+		w := Waiter{
+			Identity: Identity{
+				Namespace: fmt.Sprint("team-", random.IntN(50)), Name: fmt.Sprint("e", i), Created: noon.Add(-time.Duration(random.IntN(36000)) * time.Second),
+				Priority: int32(random.IntN(3)),
+			},
+			Demand: demand(), Lasts: time.Duration(1+random.IntN(7200)) * time.Second,
+		}
+		if random.IntN(30) == 0 {
+			w.Lasts = Forever
+		}
+		s.Waiters = append(s.Waiters, w)
+	}
+	return s
+}
+
+func BenchmarkDecide10000Queued(b *testing.B) {
+	for name, distinct := range map[string]bool{"in 8 sizes": false, "each of its own size": true} {
+		s := crowd(distinct)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			admitted, before := 0, processorTime(b)
+			for b.Loop() {
+				admitted = 0
+				for _, v := range Decide(s) {
+					if v.Admitted {
+						admitted++
+					}
+				}
+			}
+			b.ReportMetric(float64(admitted), "admitted")
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N)/1e6, "cpu-ms/op") // on a busy machine ns/op is more
+		})
+	}
+}
+
+// processorTime that this program has used.
+func processorTime(t testing.TB) time.Duration {
+	t.Helper()
+	var usage unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// TestManyAreDecidedAtOnce has a generous bound, in processor time; the benchmark says how long it takes.
+func TestManyAreDecidedAtOnce(t *testing.T) {
+	s := crowd(true)
+	began := processorTime(t)
+	Decide(s)
+	if took := processorTime(t) - began; took > time.Second {
+		t.Errorf("10 000 queued experiments are decided in %s", took)
+	}
+}

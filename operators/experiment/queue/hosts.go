@@ -1,0 +1,215 @@
+package queue
+
+import (
+	"slices"
+	"sort"
+)
+
+// table of what hosts have free: a row of kinds for each.
+type table struct {
+	kinds int
+	cells []int64
+	total []int64
+}
+
+func newTable(kinds, hosts int) *table {
+	return &table{kinds: kinds, cells: make([]int64, kinds*hosts), total: make([]int64, kinds)}
+}
+
+func tableOf(hosts []Host, kinds int, of func(*Host) Amount) *table {
+	t := newTable(kinds, len(hosts))
+	for i := range hosts {
+		copy(t.row(i), of(&hosts[i]))
+	}
+	t.sum()
+	return t
+}
+
+func (t *table) row(host int) []int64 { return t.cells[host*t.kinds : (host+1)*t.kinds] }
+
+func (t *table) hosts() int {
+	if t.kinds == 0 {
+		return 0
+	}
+	return len(t.cells) / t.kinds
+}
+
+func (t *table) sum() {
+	clear(t.total)
+	for at := 0; at < len(t.cells); at += t.kinds {
+		for k := range t.total {
+			t.total[k] = min(t.total[k]+max(t.cells[at+k], 0), Unlimited)
+		}
+	}
+}
+
+func (t *table) copyFrom(other *table) {
+	t.kinds = other.kinds
+	t.cells = append(t.cells[:0], other.cells...)
+	t.total = append(t.total[:0], other.total...)
+}
+
+// least of two tables, cell by cell: what is free in both.
+func (t *table) least(other *table) {
+	for i, v := range other.cells {
+		t.cells[i] = min(t.cells[i], v)
+	}
+	t.sum()
+}
+
+// add what is held, times sign.
+func (t *table) add(holds []Holding, sign int64) {
+	for _, hold := range holds {
+		row := t.row(hold.Host)
+		for k, v := range hold.Taken {
+			row[k] += sign * v
+			t.total[k] += sign * v
+		}
+	}
+}
+
+// mayHold is a quick look: false where a demand is larger than all that is free.
+func (t *table) mayHold(total Amount) bool {
+	for k, v := range total {
+		if v > 0 && v > t.total[k] {
+			return false
+		}
+	}
+	return true
+}
+
+// mayPlace is a closer look: false where the pods of some shape find no room even by themselves.
+func (t *table) mayPlace(d *Demand) bool {
+	if !t.mayHold(d.Total) {
+		return false
+	}
+	for i := range d.Shapes {
+		if !t.takes(&d.Shapes[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// takes tells that all pods of one shape find room.
+func (t *table) takes(shape *Shape) bool {
+	left := shape.Count
+	for host := 0; host < t.hosts() && left > 0; host++ {
+		left -= t.capacity(host, shape)
+	}
+	return left <= 0
+}
+
+// place all pods of a demand, which takes their room; false where one of them finds none, and then the table is spoilt.
+// Equal pods go where most pods are free, as the scheduler spreads them.
+func (t *table) place(d *Demand) (holds []Holding, placed int64, ok bool) {
+	ok = true
+	takes := make([]int64, t.hosts())
+	for i := range d.Shapes {
+		shape := &d.Shapes[i]
+		count := t.spread(shape, takes)
+		placed += count
+		ok = ok && count == shape.Count
+		for host, n := range takes {
+			if n == 0 {
+				continue
+			}
+			taken := make(Amount, len(shape.Each))
+			row := t.row(host)
+			for k, each := range shape.Each {
+				taken[k] = n * each
+				row[k] -= taken[k]
+				t.total[k] -= taken[k]
+			}
+			holds = append(holds, Holding{Host: host, Taken: taken})
+		}
+	}
+	return holds, placed, ok
+}
+
+// spread says how many of a shape's pods each host takes, and how many all of them do.
+func (t *table) spread(shape *Shape, takes []int64) (all int64) {
+	most := int64(0)
+	for host := range takes {
+		takes[host] = t.capacity(host, shape)
+		all += takes[host]
+		if takes[host] > 0 {
+			most = max(most, t.row(host)[kindPods])
+		}
+	}
+	if all <= shape.Count {
+		return all
+	}
+	// The level down to which hosts are filled, by the pods that they have free: the highest that takes all.
+	above := func(host int, level int64) int64 { return min(takes[host], max(t.row(host)[kindPods]-level, 0)) }
+	depth := sort.Search(int(most), func(depth int) bool {
+		sum := int64(0)
+		for host := range takes {
+			sum += above(host, most-int64(depth))
+		}
+		return sum >= shape.Count
+	})
+	level, left := most-int64(depth), shape.Count
+	for host := range takes {
+		left -= above(host, level+1)
+	}
+	for host := range takes {
+		n := above(host, level+1)
+		if left > 0 && above(host, level) > n {
+			n, left = n+1, left-1
+		}
+		takes[host] = n
+	}
+	return shape.Count
+}
+
+// capacity of a host for pods of one shape; no more than the shape's count.
+func (t *table) capacity(host int, shape *Shape) int64 {
+	count, row := shape.Count, t.row(host)
+	for k, each := range shape.Each {
+		if each == 0 {
+			continue
+		}
+		if row[k] < each*count {
+			count = max(row[k], 0) / each
+		}
+		if count == 0 {
+			return 0
+		}
+	}
+	return count
+}
+
+// fits tells that a demand finds room; nothing is taken.
+func (t *table) fits(d *Demand, scratch *table) bool {
+	if !t.mayPlace(d) {
+		return false
+	}
+	if t.takes(&d.bound) {
+		return true
+	}
+	scratch.copyFrom(t)
+	_, _, ok := scratch.place(d)
+	return ok
+}
+
+func sortShapes(shapes []Shape) {
+	slices.SortFunc(shapes, func(a, b Shape) int {
+		for k := range max(len(a.Each), len(b.Each)) {
+			if difference := b.Each.of(k) - a.Each.of(k); difference != 0 {
+				if difference > 0 {
+					return 1
+				}
+				return -1
+			}
+		}
+		return 0
+	})
+}
+
+func (a Amount) of(kind int) int64 {
+	if kind < len(a) {
+		return a[kind]
+	}
+	return 0
+}

@@ -1,0 +1,300 @@
+package queue
+
+import (
+	"cmp"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// WorkflowPods run beside an experiment's nodes: one of its steps at a time.
+const WorkflowPods = 1
+
+// Kinds of resources that every space has.
+const (
+	kindPods = iota
+	kindMemory
+	kindCPU
+	kindStorage
+)
+
+// Space numbers the kinds of resources that hosts have and pods request. It only grows, so that amounts stay good.
+type Space struct {
+	mu    sync.RWMutex
+	kinds []corev1.ResourceName
+}
+
+// NewSpace has pods, memory, processors and ephemeral storage; further kinds come as somebody requests them.
+func NewSpace() *Space {
+	return &Space{kinds: []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceMemory, corev1.ResourceCPU, corev1.ResourceEphemeralStorage}}
+}
+
+// Len is the number of kinds so far.
+func (s *Space) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.kinds)
+}
+
+func (s *Space) names() []corev1.ResourceName {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.kinds
+}
+
+func (s *Space) index(name corev1.ResourceName) int {
+	if i := slices.Index(s.names(), name); i >= 0 {
+		return i
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.Index(s.kinds, name); i >= 0 {
+		return i
+	}
+	s.kinds = append(slices.Clone(s.kinds), name)
+	return len(s.kinds) - 1
+}
+
+// requested makes an amount of what a pod requests, and of the pod itself.
+func (s *Space) requested(list corev1.ResourceList) Amount {
+	amount := make(Amount, s.Len())
+	for name, quantity := range list {
+		if quantity.IsZero() {
+			continue
+		}
+		i := s.index(name)
+		for len(amount) <= i {
+			amount = append(amount, 0)
+		}
+		amount[i] = valueOf(name, quantity)
+	}
+	amount[kindPods] = 1
+	return amount
+}
+
+// allocatable makes an amount of what a host has. One that does not tell its ephemeral storage is not short of it.
+func (s *Space) allocatable(list corev1.ResourceList) Amount {
+	kinds := s.names()
+	amount := make(Amount, len(kinds))
+	for i, name := range kinds {
+		quantity, told := list[name]
+		amount[i] = valueOf(name, quantity)
+		if !told && name == corev1.ResourceEphemeralStorage {
+			amount[i] = Unlimited
+		}
+	}
+	return amount
+}
+
+func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
+	if name == corev1.ResourceCPU {
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
+
+// DemandOf all pods of an experiment, before anything fills in defaults.
+func (s *Space) DemandOf(pods []*corev1.Pod) *Demand {
+	d := &Demand{}
+	for _, pod := range pods {
+		d.Shapes = append(d.Shapes, Shape{Count: 1, Each: s.requested(requests(&pod.Spec))})
+		d.Claim = d.Claim.plus(ClaimOf(&pod.Spec), 1)
+	}
+	d.Claim[ClaimPods] += WorkflowPods
+	d.complete()
+	return d
+}
+
+// complete joins equal shapes and works out what follows from them.
+func (d *Demand) complete() {
+	sortShapes(d.Shapes)
+	joined := d.Shapes[:0]
+	for _, shape := range d.Shapes {
+		if last := len(joined) - 1; last >= 0 && slices.Equal(joined[last].Each, shape.Each) {
+			joined[last].Count += shape.Count
+			continue
+		}
+		joined = append(joined, shape)
+	}
+	d.Shapes, d.Total, d.bound = joined, nil, Shape{}
+	hash := fnv.New64a()
+	for _, shape := range d.Shapes {
+		number := binary.BigEndian.AppendUint64(nil, uint64(shape.Count))
+		for k, each := range shape.Each {
+			if each != 0 {
+				number = binary.BigEndian.AppendUint64(append(number, byte(k)), uint64(each))
+			}
+			for len(d.Total) <= k {
+				d.Total, d.bound.Each = append(d.Total, 0), append(d.bound.Each, 0)
+			}
+			d.Total[k] += shape.Count * each
+			d.bound.Each[k] = max(d.bound.Each[k], each)
+		}
+		d.bound.Count += shape.Count
+		hash.Write(number) // which cannot fail
+	}
+	d.print = hash.Sum64()
+}
+
+// ClaimOf a pod on a quota.
+func ClaimOf(spec *corev1.PodSpec) Claim {
+	requests := requests(spec)
+	limits := podResources(spec, func(c corev1.Container) corev1.ResourceList { return c.Resources.Limits })
+	return Claim{
+		ClaimPods:        1,
+		ClaimRequestsCPU: requests.Cpu().MilliValue(), ClaimRequestsMemory: requests.Memory().Value(),
+		ClaimRequestsStorage: requests.StorageEphemeral().Value(),
+		ClaimLimitsCPU:       limits.Cpu().MilliValue(), ClaimLimitsMemory: limits.Memory().Value(),
+	}
+}
+
+// requests of a pod: the sum of its containers, or its largest init container; what runs beside the containers from the start counts in both.
+func requests(spec *corev1.PodSpec) corev1.ResourceList {
+	sum := podResources(spec, func(c corev1.Container) corev1.ResourceList { return c.Resources.Requests })
+	add(sum, spec.Overhead)
+	return sum
+}
+
+func podResources(spec *corev1.PodSpec, of func(corev1.Container) corev1.ResourceList) corev1.ResourceList {
+	sum, beside, start := corev1.ResourceList{}, corev1.ResourceList{}, corev1.ResourceList{}
+	for _, c := range spec.Containers {
+		add(sum, of(c))
+	}
+	for _, c := range spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			add(sum, of(c))
+			add(beside, of(c))
+			atLeast(start, beside)
+			continue
+		}
+		needs := beside.DeepCopy()
+		add(needs, of(c))
+		atLeast(start, needs)
+	}
+	atLeast(sum, start)
+	return sum
+}
+
+func add(sum, more corev1.ResourceList) {
+	for name, quantity := range more {
+		total := sum[name].DeepCopy()
+		total.Add(quantity)
+		sum[name] = total
+	}
+}
+
+func atLeast(sum, least corev1.ResourceList) {
+	for name, quantity := range least {
+		if has := sum[name]; quantity.Cmp(has) > 0 {
+			sum[name] = quantity.DeepCopy()
+		}
+	}
+}
+
+// QuotasOf a namespace, by name. What a scoped quota counts is left to the API server.
+func QuotasOf(all []corev1.ResourceQuota) []Quota {
+	var quotas []Quota
+	for i := range all {
+		q := &all[i]
+		if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
+			continue
+		}
+		quota := Quota{Name: q.Name}
+		for of := range quota.Hard {
+			quota.Hard[of] = Unlimited
+			for _, name := range quotaNames[of] {
+				if hard, counted := q.Status.Hard[name]; counted && valueOfClaim(of, hard) < quota.Hard[of] {
+					quota.Hard[of], quota.Used[of] = valueOfClaim(of, hard), valueOfClaim(of, q.Status.Used[name])
+				}
+			}
+		}
+		quotas = append(quotas, quota)
+	}
+	slices.SortFunc(quotas, func(a, b Quota) int { return cmp.Compare(a.Name, b.Name) })
+	return quotas
+}
+
+// quotaNames under which a quota may count the same.
+var quotaNames = [claimKinds][]corev1.ResourceName{
+	ClaimPods:            {corev1.ResourcePods, "count/pods"},
+	ClaimRequestsCPU:     {corev1.ResourceRequestsCPU, corev1.ResourceCPU},
+	ClaimRequestsMemory:  {corev1.ResourceRequestsMemory, corev1.ResourceMemory},
+	ClaimRequestsStorage: {corev1.ResourceRequestsEphemeralStorage, corev1.ResourceEphemeralStorage},
+	ClaimLimitsCPU:       {corev1.ResourceLimitsCPU},
+	ClaimLimitsMemory:    {corev1.ResourceLimitsMemory},
+}
+
+func valueOfClaim(of int, quantity resource.Quantity) int64 {
+	if of == ClaimRequestsCPU || of == ClaimLimitsCPU {
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
+
+// Cluster is hosts on the way to a snapshot.
+type Cluster struct {
+	space *Space
+	Hosts []Host
+	index map[string]int
+}
+
+// ClusterOf the hosts that take pods, with nothing on them.
+func (s *Space) ClusterOf(nodes []corev1.Node) *Cluster {
+	c := &Cluster{space: s, index: map[string]int{}}
+	for i := range nodes {
+		node := &nodes[i]
+		if !TakesPods(node) {
+			continue
+		}
+		c.index[node.Name] = len(c.Hosts)
+		c.Hosts = append(c.Hosts, Host{Name: node.Name, Allocatable: s.allocatable(node.Status.Allocatable), Free: s.allocatable(node.Status.Allocatable)})
+	}
+	return c
+}
+
+// Put a pod on its host. A pod without one is placed by Place.
+func (c *Cluster) Put(pod *corev1.Pod) (held Holding, ok bool) {
+	at, found := c.index[pod.Spec.NodeName]
+	if !found {
+		return Holding{}, false
+	}
+	held = Holding{Host: at, Taken: c.space.requested(requests(&pod.Spec))}
+	for k, v := range held.Taken {
+		if k < len(c.Hosts[at].Free) {
+			c.Hosts[at].Free[k] -= v
+		}
+	}
+	return held, true
+}
+
+// Place what has no host yet as far as it finds room.
+func (c *Cluster) Place(d *Demand) []Holding {
+	free := tableOf(c.Hosts, c.space.Len(), func(h *Host) Amount { return h.Free })
+	holds, _, _ := free.place(d)
+	for i := range c.Hosts {
+		c.Hosts[i].Free = slices.Clone(Amount(free.row(i)))
+	}
+	return holds
+}
+
+// TakesPods tells that a node is ready, not cordoned and without a taint that keeps pods away.
+func TakesPods(node *corev1.Node) bool {
+	if node.Spec.Unschedulable {
+		return false
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute {
+			return false
+		}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

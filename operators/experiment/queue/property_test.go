@@ -1,0 +1,300 @@
+package queue
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// tick of the simulations.
+const tick = time.Minute
+
+// world is a cluster on which experiments arrive, start as the decision says, and end.
+type world struct {
+	t       *testing.T
+	random  *rand.Rand
+	now     time.Time
+	space   *Space
+	hosts   []Host
+	quotas  map[string][]Quota
+	waiting []Waiter
+	running []started
+	made    int
+	// last position and first promise of each that waits, and when it came.
+	last    map[string]int
+	promise map[string]time.Time
+	// uniform experiments have equal pods only, for which it is certain whether they find room: of unequal ones a placement
+	// may fail where another one would not.
+	uniform bool
+}
+
+type started struct {
+	run Run
+	// ends in fact; zero for a live cluster that nobody has stopped yet.
+	ends time.Time
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	w := &world{
+		t: t, random: rand.New(rand.NewPCG(seed, 1)), now: noon, space: NewSpace(), quotas: map[string][]Quota{},
+		last: map[string]int{}, promise: map[string]time.Time{},
+	}
+	for i := range 1 + w.random.IntN(4) {
+		amount := Amount{int64(5 + w.random.IntN(30)), int64(8+w.random.IntN(24)) << 30, int64(2000 * (1 + w.random.IntN(4))), Unlimited}
+		w.hosts = append(w.hosts, Host{Name: fmt.Sprint("n", i), Allocatable: amount, Free: slices.Clone(amount)})
+	}
+	for _, team := range []string{"a", "b", "c"} {
+		quota := Quota{Name: "team"}
+		for of := range quota.Hard {
+			quota.Hard[of] = Unlimited
+		}
+		if w.random.IntN(3) > 0 {
+			quota.Hard[ClaimPods] = int64(4 + w.random.IntN(40))
+		}
+		w.quotas[team] = []Quota{quota}
+	}
+	return w
+}
+
+func (w *world) arrive(namespace string, priority int32, lasts time.Duration, shapes ...Shape) string {
+	w.made++
+	demand := &Demand{Shapes: shapes}
+	demand.complete()
+	demand.Claim[ClaimPods] = demand.nodes() + WorkflowPods
+	name := fmt.Sprintf("e%05d", w.made)
+	w.waiting = append(w.waiting, Waiter{
+		Identity: Identity{Namespace: namespace, Name: name, Created: w.now, Priority: priority}, Demand: demand, Lasts: lasts,
+	})
+	return name
+}
+
+// anybody arrives.
+func (w *world) anybody(live bool) {
+	r := w.random
+	shapes := []Shape{{Count: int64(1 + r.IntN(12)), Each: Amount{1, int64(1+r.IntN(2000)) << 20, int64(10 * (1 + r.IntN(60))), 0}}}
+	if !w.uniform && r.IntN(2) == 0 {
+		shapes = append(shapes, Shape{Count: int64(1 + r.IntN(3)), Each: Amount{1, int64(1+r.IntN(6000)) << 20, int64(10 * (1 + r.IntN(150))), 0}})
+	}
+	lasts := time.Duration(1+r.IntN(90)) * time.Minute
+	if live && r.IntN(6) == 0 {
+		lasts = Forever
+	}
+	priority := int32(0)
+	if r.IntN(3) == 0 {
+		priority = int32(r.IntN(21) - 10)
+	}
+	w.arrive([]string{"a", "b", "c"}[r.IntN(3)], priority, lasts, shapes...)
+}
+
+func (w *world) snapshot() *Snapshot {
+	s := &Snapshot{Now: w.now, Space: w.space, Quotas: map[string][]Quota{}, Waiters: slices.Clone(w.waiting)}
+	for _, host := range w.hosts {
+		host.Free = slices.Clone(host.Free)
+		s.Hosts = append(s.Hosts, host)
+	}
+	for namespace, quotas := range w.quotas {
+		s.Quotas[namespace] = slices.Clone(quotas)
+	}
+	for _, running := range w.running {
+		s.Runs = append(s.Runs, running.run)
+	}
+	w.random.Shuffle(len(s.Waiters), func(a, b int) { s.Waiters[a], s.Waiters[b] = s.Waiters[b], s.Waiters[a] })
+	return s
+}
+
+// pass a tick: some end, the queue is decided on, some start.
+func (w *world) pass() []Verdict {
+	w.t.Helper()
+	w.now = w.now.Add(tick)
+	w.running = slices.DeleteFunc(w.running, func(s started) bool {
+		over := !s.ends.IsZero() && !s.ends.After(w.now) || s.ends.IsZero() && w.random.IntN(300) == 0
+		if over {
+			w.give(&s.run, 1)
+		}
+		return over
+	})
+	s := w.snapshot()
+	verdicts := Decide(s)
+	w.check(s, verdicts)
+	for i, verdict := range verdicts {
+		if verdict.Admitted {
+			w.begin(&s.Waiters[i], verdict)
+		}
+	}
+	w.wantNoOvercommit()
+	return verdicts
+}
+
+func (w *world) give(run *Run, sign int64) {
+	for _, hold := range run.Holds {
+		for k, v := range hold.Taken {
+			w.hosts[hold.Host].Free[k] += sign * v
+		}
+	}
+	for i := range w.quotas[run.Namespace] {
+		quota := &w.quotas[run.Namespace][i]
+		quota.Used = quota.Used.plus(run.Claim, -sign)
+	}
+}
+
+func (w *world) begin(waiter *Waiter, verdict Verdict) {
+	w.t.Helper()
+	s := started{run: Run{Identity: waiter.Identity, Started: w.now, Holds: verdict.holds, Claim: waiter.Demand.Claim}}
+	if waiter.Lasts != Forever {
+		s.run.Ends = w.now.Add(waiter.Lasts)
+		s.ends = w.now.Add(time.Duration(1 + w.random.Int64N(int64(waiter.Lasts)))) // never later than planned
+	}
+	var pods int64
+	for _, hold := range verdict.holds {
+		pods += hold.Taken[kindPods]
+	}
+	if pods != waiter.Demand.nodes() {
+		w.t.Fatalf("%s starts %d of its %d nodes", waiter.Name, pods, waiter.Demand.nodes())
+	}
+	w.give(&s.run, -1)
+	w.running = append(w.running, s)
+	w.waiting = slices.DeleteFunc(w.waiting, func(other Waiter) bool { return other.Name == waiter.Name })
+	if due, promised := w.promise[waiter.Name]; promised && w.uniform && w.now.After(due.Add(tick)) {
+		w.t.Errorf("%s starts at %s, %s after what it was promised while nobody came before it", waiter.Name, w.now, w.now.Sub(due))
+	}
+}
+
+func (w *world) wantNoOvercommit() {
+	w.t.Helper()
+	for _, host := range w.hosts {
+		for k, v := range host.Free {
+			if v < 0 {
+				w.t.Fatalf("host %s has %d free of kind %d", host.Name, v, k)
+			}
+		}
+	}
+	for namespace, quotas := range w.quotas {
+		for of := range quotas[0].Hard {
+			if quotas[0].Used[of] > quotas[0].Hard[of] {
+				w.t.Fatalf("team %s uses %d of %d of %s", namespace, quotas[0].Used[of], quotas[0].Hard[of], claimNames[of])
+			}
+		}
+	}
+}
+
+// check what holds for every decision, and keep what was promised.
+func (w *world) check(s *Snapshot, verdicts []Verdict) {
+	w.t.Helper()
+	order := make([]int, len(verdicts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return verdicts[a].Position - verdicts[b].Position })
+	var before *Waiter
+	for _, i := range order {
+		v, waiter := verdicts[i], &s.Waiters[i]
+		if v.Reason == "" || v.Message == "" || v.Admitted != (v.Reason == ReasonAdmitted) {
+			w.t.Fatalf("%s gets %+v", waiter.Name, v)
+		}
+		if v.Position == 0 {
+			continue
+		}
+		if before != nil && waiter.before(&before.Identity) {
+			w.t.Fatalf("%s is behind %s", waiter.Name, before.Name)
+		}
+		before = waiter
+		if last, known := w.last[waiter.Name]; known && v.Position > last {
+			delete(w.promise, waiter.Name) // somebody of a higher priority came before it
+		}
+		if _, promised := w.promise[waiter.Name]; !promised && v.firm && v.Position == 1 {
+			w.promise[waiter.Name] = v.Starts
+		}
+		w.last[waiter.Name] = v.Position
+	}
+}
+
+func TestSimulatedQueuesStartAllOrNothingInOrderAndWithinWhatThereIs(t *testing.T) {
+	for seed := range uint64(12) {
+		w := newWorld(t, seed)
+		for range 200 {
+			for range w.random.IntN(3) {
+				w.anybody(true)
+			}
+			w.pass()
+		}
+	}
+}
+
+func TestWhoeverPassesDelaysNobodyWhoWasPromisedAStart(t *testing.T) {
+	for seed := range uint64(20) {
+		w := newWorld(t, seed)
+		w.uniform = true
+		for range 200 {
+			for range w.random.IntN(3) {
+				w.anybody(seed%2 == 0)
+			}
+			w.pass()
+		}
+	}
+}
+
+func TestEverybodyStartsSomeTimeThoughOthersNeverStopComing(t *testing.T) {
+	for seed := range uint64(8) {
+		w := newWorld(t, seed)
+		w.hosts = w.hosts[:1]
+		w.hosts[0].Allocatable = Amount{20, 32 << 30, 8000, Unlimited}
+		w.hosts[0].Free = slices.Clone(w.hosts[0].Allocatable)
+		w.quotas = map[string][]Quota{}
+		one := Amount{1, 1 << 30, 100, 0}
+		for range 3 {
+			w.arrive("b", 5, time.Hour, Shape{Count: 10, Each: one})
+		}
+		w.pass()
+		all := w.arrive("a", -2, time.Hour, Shape{Count: 20, Each: one}) // needs the whole host
+		for range 60 * 6 {
+			if w.random.IntN(8) == 0 {
+				w.arrive("b", int32(w.random.IntN(3)), time.Duration(1+w.random.IntN(60))*time.Minute, Shape{Count: 1 + w.random.Int64N(12), Each: one})
+			}
+			w.pass()
+		}
+		if slices.ContainsFunc(w.waiting, func(waiter Waiter) bool { return waiter.Name == all }) {
+			t.Errorf("seed %d: the largest still waits after 6 hours", seed)
+		}
+	}
+}
+
+func TestAPriorityIsWorthAnHoursWaitAndNoMore(t *testing.T) {
+	low := Identity{Namespace: "a", Name: "low", Created: noon, Priority: -100}
+	high := Identity{Namespace: "b", Name: "high", Created: noon.Add(200*PriorityStep + time.Second), Priority: 100}
+	if !low.before(&high) {
+		t.Errorf("what came %s later overtakes", high.Created.Sub(low.Created))
+	}
+	high.Created = noon.Add(200*PriorityStep - time.Second)
+	if low.before(&high) {
+		t.Errorf("what came %s later does not overtake", high.Created.Sub(low.Created))
+	}
+}
+
+func TestADecisionDependsOnTheSnapshotOnly(t *testing.T) {
+	for seed := range uint64(8) {
+		w := newWorld(t, seed)
+		for range 40 {
+			for range 3 {
+				w.anybody(true)
+			}
+			w.pass()
+		}
+		byName := func() map[string]string {
+			s, got := w.snapshot(), map[string]string{} // in another order each time
+			for i, v := range Decide(s) {
+				got[s.Waiters[i].Name] = fmt.Sprint(v.Admitted, v.Reason, v.Message, v.Position, v.Starts)
+			}
+			return got
+		}
+		first := byName()
+		for name, again := range byName() {
+			if first[name] != again {
+				t.Errorf("seed %d: %s gets %s, then %s", seed, name, first[name], again)
+			}
+		}
+	}
+}
