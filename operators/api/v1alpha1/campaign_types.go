@@ -72,11 +72,12 @@ type Setting struct {
 	Value *apiextensionsv1.JSON `json:"value,omitempty"`
 }
 
-// LevelName names a level of an axis. The names of a point's levels, joined by hyphens, name the point.
+// LevelName names a level of an axis. The names of a point's levels, joined by hyphens, name the point; there they are in lower case, with
+// pct for %, m for a minus, and hyphens for what else is no letter or digit.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=24
-// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`
+// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._%/:+-]+$`
 type LevelName string
 
 // Level is one of the states that an axis takes, where it is more than one field's value.
@@ -105,7 +106,7 @@ type Axis struct {
 	// +optional
 	Path FieldPath `json:"path,omitempty"`
 
-	// values of the field, a level each. A level's name is its value as text (1s, tactical-1); where that is not a name, give levels.
+	// values of the field, a level each. A level's name is its value as text (1s, tactical-1, 1%); where that is not a name, give levels.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
@@ -127,7 +128,7 @@ type Axis struct {
 // +kubebuilder:validation:MaxProperties=8
 type Selection map[string]LevelName
 
-// Inclusion is a point beside those of the matrix, or a change of some of its points.
+// Inclusion is a point beside those that the axes span.
 type Inclusion struct {
 	// name of the point.
 	Name LevelName `json:"name"`
@@ -210,7 +211,8 @@ type Confidence struct {
 
 // StopConditions end a campaign, or the repeats of a point, before all of its runs are done.
 type StopConditions struct {
-	// failures: a round ends as Failed once this many of its runs have failed. Runs that are under way go on to their end.
+	// failures: a round ends as Failed once this many of its runs have failed. Runs that are under way go on to their end. Without a number
+	// all runs are made, and the round is Failed in the end where any of them has failed.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
@@ -334,12 +336,13 @@ type CampaignSpec struct {
 
 // CampaignPhase is where a campaign is on its way.
 //
-// +kubebuilder:validation:Enum=Scheduled;Running;Suspended;Reporting;Succeeded;Failed
+// +kubebuilder:validation:Enum=Pending;Scheduled;Running;Suspended;Reporting;Succeeded;Failed
 type CampaignPhase string
 
-// The phases of a campaign. Scheduled waits for the next round; Reporting makes the comparison of a round whose runs are done. A campaign
+// The phases of a campaign. Pending has not been accepted yet; Scheduled waits for the next round; Reporting makes the comparison of a round whose runs are done. A campaign
 // with a schedule goes back to Scheduled after each round.
 const (
+	CampaignPending   CampaignPhase = "Pending"
 	CampaignScheduled CampaignPhase = "Scheduled"
 	CampaignRunning   CampaignPhase = "Running"
 	CampaignSuspended CampaignPhase = "Suspended"
@@ -380,6 +383,10 @@ type CampaignRun struct {
 	// levels of the point by axis.
 	// +optional
 	Levels map[string]LevelName `json:"levels,omitempty"`
+
+	// included tells that the point is one of matrix.include.
+	// +optional
+	Included bool `json:"included,omitempty"`
 
 	// phase of the run.
 	Phase RunPhase `json:"phase"`
@@ -440,7 +447,8 @@ type RoundSummary struct {
 	StartTime metav1.Time `json:"startTime"`
 	// completionTime of the round.
 	CompletionTime metav1.Time `json:"completionTime"`
-	// uids of the runs that have results, for a comparison.
+	// uids of the runs that succeeded, for a comparison; 100 at most.
+	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	// +optional
 	UIDs []types.UID `json:"uids,omitempty"`
@@ -497,6 +505,11 @@ type CampaignStatus struct {
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 
+	// dueTime is the moment of the schedule for which the next round starts as soon as the runs of this one, which have been stopped, are
+	// done (concurrencyPolicy Replace).
+	// +optional
+	DueTime *metav1.Time `json:"dueTime,omitempty"`
+
 	// counts of the round's runs.
 	// +optional
 	Counts RunCounts `json:"counts,omitempty"`
@@ -507,8 +520,7 @@ type CampaignStatus struct {
 
 	// runs of the round, in the order in which they start.
 	// +kubebuilder:validation:MaxItems=1000
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +optional
 	Runs []CampaignRun `json:"runs,omitempty"`
 

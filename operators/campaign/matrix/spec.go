@@ -1,0 +1,92 @@
+package matrix
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/fieldpath"
+)
+
+// Spec is that of a point's experiments.
+type Spec struct {
+	// Object is the spec as it is to be created. Fields that hold zero stay in it, which the type would leave to their defaults.
+	Object map[string]any
+	// Typed is the same.
+	Typed v1alpha1.ExperimentSpec
+	// Digest tells whether two runs had the same spec but for the seed.
+	Digest string
+}
+
+// Spec of a point, from the campaign's template, for a seed.
+func (p *Point) Spec(template *v1alpha1.ExperimentSpec, seed int64) (*Spec, error) {
+	text, err := json.Marshal(template)
+	if err != nil {
+		return nil, err
+	}
+	s := &Spec{Object: map[string]any{}}
+	if err := utiljson.Unmarshal(text, &s.Object); err != nil { // integers stay integers
+		return nil, err
+	}
+	for _, setting := range p.Settings {
+		if err := set(s.Object, setting); err != nil {
+			return nil, err
+		}
+	}
+	delete(s.Object, "seed")
+	if text, err = json.Marshal(s.Object); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(text)
+	s.Digest = hex.EncodeToString(sum[:6])
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&s.Typed); err != nil {
+		return nil, fmt.Errorf("what the settings make of the template is no spec of an experiment: %w", err)
+	}
+	s.Object["seed"], s.Typed.Seed = seed, seed
+	return s, p.check(&s.Typed)
+}
+
+// check what an experiment may be and a run may not.
+func (p *Point) check(spec *v1alpha1.ExperimentSpec) error {
+	if spec.Duration == "" {
+		return fmt.Errorf("duration: a run needs one, or it would never end")
+	}
+	if spec.Stop {
+		return fmt.Errorf("stop: a run that is stopped before it starts measures nothing")
+	}
+	return nil
+}
+
+func set(object map[string]any, setting v1alpha1.Setting) error {
+	path, err := fieldpath.Parse(string(setting.Path))
+	if err != nil {
+		return err
+	}
+	var value any
+	if setting.Value != nil {
+		if err := utiljson.Unmarshal(setting.Value.Raw, &value); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return fieldpath.Set(object, fieldpath.Experiment(), path, value)
+}
+
+// Duration that a run of the point is planned to have, draining included.
+func (p *Point) Duration(template *v1alpha1.ExperimentSpec) time.Duration {
+	duration := template.Duration.Std()
+	for _, setting := range p.Settings {
+		var given v1alpha1.Duration
+		if setting.Path == "duration" && setting.Value != nil && json.Unmarshal(setting.Value.Raw, &given) == nil {
+			duration = given.Std()
+		}
+	}
+	return duration + template.Drain.Max.Std()
+}
