@@ -1,0 +1,112 @@
+// Package testhealth tells tests what deployers make of an object: Flux, by kstatus, and Argo CD, by the health check that the chart has.
+package testhealth
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"testing"
+
+	lua "github.com/yuin/gopher-lua"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Of an object: the status of kstatus, and the health and message that Argo CD shows, as "Current, Healthy: message".
+func Of(t testing.TB, object client.Object) string {
+	t.Helper()
+	kind, err := apiutil.GVKForObject(object, testkube.Scheme())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(kind)
+	result, err := status.Compute(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s, %s", result.Status, argoCD(t, u))
+}
+
+// argoCD runs the check as Argo CD does: by the same interpreter, with the libraries that it opens, the object in obj.
+func argoCD(t testing.TB, u *unstructured.Unstructured) string {
+	t.Helper()
+	l := lua.NewState(lua.Options{SkipOpenLibs: true})
+	defer l.Close()
+	for name, open := range map[string]lua.LGFunction{lua.BaseLibName: lua.OpenBase, lua.TabLibName: lua.OpenTable} {
+		if err := l.CallByParam(lua.P{Fn: l.NewFunction(open), Protect: true}, lua.LString(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.SetGlobal("obj", value(l, u.Object))
+	if err := l.DoString(check(t, u.GetKind())); err != nil {
+		t.Fatalf("health check of %s: %v", u.GetKind(), err)
+	}
+	health, is := l.Get(-1).(*lua.LTable)
+	if !is {
+		t.Fatalf("health check of %s returned %s, want a table", u.GetKind(), l.Get(-1).Type())
+	}
+	text := health.RawGetString("status").String()
+	if message := health.RawGetString("message"); message != lua.LNil && message.String() != "" {
+		text += ": " + message.String()
+	}
+	return text
+}
+
+// check of a kind, from the chart.
+func check(t testing.TB, kind string) string {
+	t.Helper()
+	_, here, _, _ := goruntime.Caller(0)
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../charts/vignette/files/argocd/health.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var configMap struct{ Data map[string]string }
+	if err := yaml.Unmarshal(text, &configMap); err != nil {
+		t.Fatal(err)
+	}
+	script, known := configMap.Data["resource.customizations.health."+v1alpha1.GroupVersion.Group+"_"+kind]
+	if !known {
+		t.Fatalf("charts/vignette/files/argocd/health.yaml has no check of %s", kind)
+	}
+	return script
+}
+
+// value of an object's field in Lua.
+func value(l *lua.LState, of any) lua.LValue {
+	switch v := of.(type) {
+	case string:
+		return lua.LString(v)
+	case bool:
+		return lua.LBool(v)
+	case int64:
+		return lua.LNumber(v)
+	case float64:
+		return lua.LNumber(v)
+	case []any:
+		table := l.CreateTable(len(v), 0)
+		for _, element := range v {
+			table.Append(value(l, element))
+		}
+		return table
+	case map[string]any:
+		table := l.CreateTable(0, len(v))
+		for key, element := range v {
+			table.RawSetString(key, value(l, element))
+		}
+		return table
+	}
+	return lua.LNil
+}
