@@ -902,6 +902,20 @@ type ExperimentSpec struct {
 	// +optional
 	Stop bool `json:"stop,omitempty"`
 
+	// priority in the queue. Each step is worth ten minutes of waiting: an experiment of priority 6 comes before those of priority 0
+	// that came up to an hour earlier. Where Kueue decides, use its label kueue.x-k8s.io/priority-class instead.
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=-100
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	Priority int32 `json:"priority,omitempty"`
+
+	// queueName is a LocalQueue of Kueue in the experiment's namespace: Kueue decides then when the experiment starts.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	QueueName string `json:"queueName,omitempty"`
+
 	// scenario moves the platforms that carry the nodes, by the name of a Scenario in the same namespace.
 	// +optional
 	Scenario *ScenarioReference `json:"scenario,omitempty"`
@@ -1013,6 +1027,17 @@ type ResultsSummary struct {
 	Gaps int32 `json:"gaps"`
 }
 
+// QueueStatus tells where an experiment waits; the condition Admitted says why.
+type QueueStatus struct {
+	// position in the queue of the whole cluster: 1 comes first. Beyond 10 it is rounded up to one digit and zeros, such as 30
+	// or 200, so that a long queue is not written anew whenever somebody starts. `vignette capacity` has the exact one.
+	// +optional
+	Position int32 `json:"position,omitempty"`
+	// expectedStart is when it starts if what runs ends in time; absent where nobody knows.
+	// +optional
+	ExpectedStart *metav1.Time `json:"expectedStart,omitempty"`
+}
+
 // ExperimentStatus tells how an experiment is getting on.
 type ExperimentStatus struct {
 	// observedGeneration is the generation of the spec that this status speaks of.
@@ -1026,6 +1051,10 @@ type ExperimentStatus struct {
 	// message for people: what is happening, or why it failed.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// queue tells where the experiment waits, while it does.
+	// +optional
+	Queue *QueueStatus `json:"queue,omitempty"`
 
 	// nodes counts the nodes that are up.
 	// +optional
