@@ -23,8 +23,11 @@ var comparisonForms = map[string]string{"table": "text", "json": "json", "csv": 
 var comparisonOutputs = []string{"table", "json", "csv", "latex", "html"}
 
 type compareOptions struct {
-	output, by string
-	uids       []string
+	roundOptions
+	output, by, campaign string
+	uids                 []string
+	// notes on what is compared.
+	notes io.Writer
 }
 
 func newCompare(t *target) *cobra.Command {
@@ -35,11 +38,13 @@ func newCompare(t *target) *cobra.Command {
 		Long: "compare reads the archive: of every NAME the newest run, or the one whose UID begins as given. Runs are labelled\n" +
 			"by what differs between their specs; those that differ in the seed only are repeats of one condition. --by makes\n" +
 			"conditions of the values of one field instead, or of each run (--by run).\n" +
+			"With --campaign it takes all runs of a campaign's round that have results, labelled by their levels, beside the NAMEs.\n" +
 			"What the figures and tests mean: docs/compare.md.",
 		Example: "  vignette compare lan satcom\n" +
 			"  vignette compare quickstart@5f0c2a quickstart@9b1d44 --by run\n" +
 			"  vignette compare e4-2s e4-10s -o html > e4.html\n" +
 			"  vignette compare lan-1 lan-2 satcom-1 satcom-2 --by waveform -o latex > table.tex\n" +
+			"  vignette compare --campaign e4-s1 --where period=2s --by link\n" +
 			"  vignette compare --uid 1c5e0b7e-65a7-4f0e-9d5f-2f4b8c1d3a90 --uid 7d0f3c52-93bb-4a55-8a43-b0a7e9e1c2f4 -o json",
 		Args:              o.checkArguments,
 		ValidArgsFunction: t.completeExperiments,
@@ -48,6 +53,7 @@ func newCompare(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			o.notes = cmd.ErrOrStderr()
 			return t.explainComparison(c.compare(cmd.Context(), args, o, cmd.OutOrStdout()))
 		},
 	}
@@ -55,6 +61,11 @@ func newCompare(t *target) *cobra.Command {
 	flags.StringVarP(&o.output, "output", "o", "table", "`form`: "+strings.Join(comparisonOutputs, ", "))
 	flags.StringVar(&o.by, "by", "", "`field` of the spec, such as delay or apps.bft.publisher.period, whose values are compared; run: each run with each other")
 	flags.StringSliceVar(&o.uids, "uid", nil, "`UID` of a run of any name and namespace, beside the NAMEs")
+	flags.StringVar(&o.campaign, "campaign", "", "`NAME` of a campaign whose runs are compared")
+	o.addFlags(cmd)
+	complete(cmd, "campaign", func(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return t.completeCampaign(cmd, nil, typed)
+	})
 	complete(cmd, "output", cobra.FixedCompletions(comparisonOutputs, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "by", cobra.FixedCompletions([]string{"run"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "uid", cobra.NoFileCompletions)
@@ -76,8 +87,11 @@ func (o *compareOptions) checkArguments(cmd *cobra.Command, args []string) error
 			return fmt.Errorf("%s is a folder: vignette compare takes runs in the archive; downloaded ones are compared by python3 -m vignette_analysis compare DIR DIR", arg)
 		}
 	}
-	if len(args)+len(o.uids) < 2 {
-		return fmt.Errorf("%s needs two runs at least, as NAME, NAME@UID or --uid UID: see %[1]s --help", cmd.CommandPath())
+	if o.campaign == "" && (o.round != 0 || len(o.where) > 0) {
+		return errors.New("--round and --where are for --campaign")
+	}
+	if o.campaign == "" && len(args)+len(o.uids) < 2 {
+		return fmt.Errorf("%s needs two runs at least, as NAME, NAME@UID or --uid UID, or --campaign NAME: see %[1]s --help", cmd.CommandPath())
 	}
 	return nil
 }
@@ -101,6 +115,13 @@ func (c *cluster) compare(ctx context.Context, names []string, o compareOptions,
 			return fmt.Errorf("%s: run %s is there twice: NAME@UID chooses among the runs of a name", name, uid)
 		}
 		uids = slices.Insert(uids, i, uid)
+	}
+	if o.campaign != "" {
+		measured, _, err := c.measuredRuns(ctx, o.campaign, o.roundOptions, o.notes)
+		if err != nil {
+			return err
+		}
+		uids = append(uids, slices.DeleteFunc(measured, func(uid string) bool { return slices.Contains(uids, uid) })...)
 	}
 	content, err := c.archive.Compare(ctx, uids, comparisonForms[o.output], o.by)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,11 +52,7 @@ func (c *cluster) list(ctx context.Context, out io.Writer) error {
 		return explain(err)
 	}
 	if len(experiments.Items) == 0 {
-		where := "the cluster"
-		if c.namespace != "" {
-			where = "namespace " + c.namespace
-		}
-		_, err := fmt.Fprintf(out, "No experiments in %s. Start one: vignette run FILE\n", where)
+		_, err := fmt.Fprintf(out, "No experiments in %s. Start one: vignette run FILE\n", c.where())
 		return err
 	}
 	_, err := io.WriteString(out, listTable(experiments.Items, c.namespace == "", time.Now()))
@@ -134,19 +131,33 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 	}
 	add("Workflow", e.Status.Workflow)
 	add("Rerun of", e.Labels[v1alpha1.LabelRerunOf])
+	add("Campaign", campaignOf(e))
 	if counters != nil {
 		add("Messages", fmt.Sprintf("%d sent, %d received", counters.Sent, counters.Received))
 	}
 	if e.Status.Results != nil {
 		add("Results", headline(e.Status.Results)[len(": "):])
 	}
-	text := rows.String()
-	if len(e.Status.Conditions) > 0 {
-		conditions := table{left("CONDITION", "STATUS", "REASON", "MESSAGE")}
-		for _, c := range e.Status.Conditions {
-			conditions = append(conditions, left(c.Type, string(c.Status), c.Reason, oneLine(c.Message)))
-		}
-		text += "\n" + conditions.String()
+	return rows.String() + conditionsText(e.Status.Conditions)
+}
+
+// campaignOf an experiment that is a run of one, with its place there.
+func campaignOf(e *v1alpha1.Experiment) string {
+	name := e.Labels[v1alpha1.LabelCampaign]
+	if name == "" {
+		return ""
 	}
-	return text
+	return fmt.Sprintf("%s, point %s of round %s: vignette campaign status -n %s %[1]s", name, e.Labels[v1alpha1.LabelCampaignPoint], e.Labels[v1alpha1.LabelCampaignRound], e.Namespace)
+}
+
+// conditionsText is a table of conditions after an empty line; nothing of none.
+func conditionsText(conditions []metav1.Condition) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	rows := table{left("CONDITION", "STATUS", "REASON", "MESSAGE")}
+	for _, c := range conditions {
+		rows = append(rows, left(c.Type, string(c.Status), c.Reason, oneLine(c.Message)))
+	}
+	return "\n" + rows.String()
 }

@@ -426,6 +426,8 @@ type RunSummary struct {
 	UID       string                   `json:"uid"`
 	Phase     v1alpha1.ExperimentPhase `json:"phase"`
 	T0        *time.Time               `json:"t0,omitempty"`
+	// Campaign that it is a run of, if it is one.
+	Campaign *PlannedCampaign `json:"campaign,omitempty"`
 	// Problem tells which records of the run could not be read and were put aside, if any.
 	Problem string `json:"problem,omitempty"`
 }

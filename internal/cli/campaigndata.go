@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"math"
+	"strconv"
+
+	"vignette.dev/vignette/internal/confidence"
+)
+
+// campaignSchema is the version of the JSON form. It grows where a program that knows the one before would misread it.
+const campaignSchema = 1
+
+// roundDocument is the results of a round as JSON.
+type roundDocument struct {
+	SchemaVersion   int             `json:"schemaVersion"`
+	Campaign        string          `json:"campaign"`
+	Namespace       string          `json:"namespace"`
+	UID             string          `json:"uid"`
+	Round           int64           `json:"round"`
+	Phase           string          `json:"phase,omitempty"`
+	ConfidenceLevel float64         `json:"confidenceLevel"`
+	Axes            []string        `json:"axes"`
+	Points          []pointDocument `json:"points"`
+	Runs            []runDocument   `json:"runs"`
+}
+
+type pointDocument struct {
+	Name               string            `json:"name"`
+	Levels             map[string]string `json:"levels"`
+	Runs               int               `json:"runs"`
+	Measured           int               `json:"measured"`
+	Failed             int               `json:"failed"`
+	Skipped            int               `json:"skipped"`
+	DeliveredPercent   *estimateDocument `json:"deliveredPercent"`
+	MedianDelaySeconds *estimateDocument `json:"medianDelaySeconds"`
+	Gaps               int               `json:"gaps"`
+	Late               int               `json:"late"`
+}
+
+// estimateDocument of a mean; halfWidth is null where fewer than two runs were measured.
+type estimateDocument struct {
+	Mean      float64  `json:"mean"`
+	HalfWidth *float64 `json:"halfWidth"`
+	N         int      `json:"n"`
+}
+
+type runDocument struct {
+	Experiment         string            `json:"experiment"`
+	UID                string            `json:"uid,omitempty"`
+	Point              string            `json:"point"`
+	Levels             map[string]string `json:"levels"`
+	Repeat             int32             `json:"repeat,omitempty"`
+	Seed               int64             `json:"seed,omitempty"`
+	Phase              string            `json:"phase"`
+	Message            string            `json:"message,omitempty"`
+	TookSeconds        float64           `json:"tookSeconds,omitempty"`
+	Messages           *messagesDocument `json:"messages"`
+	DeliveredPercent   *float64          `json:"deliveredPercent"`
+	MedianDelaySeconds *float64          `json:"medianDelaySeconds"`
+	Gaps               *int              `json:"gaps"`
+	KeptUp             *bool             `json:"keptUp"`
+}
+
+type messagesDocument struct {
+	Sent     int64 `json:"sent"`
+	Expected int64 `json:"expected"`
+	Received int64 `json:"received"`
+	Lost     int64 `json:"lost"`
+}
+
+func (r *round) document() roundDocument {
+	d := roundDocument{SchemaVersion: campaignSchema, Campaign: r.campaign, Namespace: r.namespace, UID: r.uid, Round: r.number, Phase: r.phase,
+		ConfidenceLevel: confidence.Level, Axes: append([]string{}, r.axes...)}
+	for _, p := range r.points() {
+		d.Points = append(d.Points, pointDocument{Name: p.first.point, Levels: p.first.levels, Runs: len(p.runs), Measured: p.measured(), Failed: p.failed,
+			Skipped: p.skipped, DeliveredPercent: p.delivered.document(), MedianDelaySeconds: p.medianDelay.document(), Gaps: p.gaps, Late: p.late})
+	}
+	for _, run := range r.runs {
+		d.Runs = append(d.Runs, run.document())
+	}
+	return d
+}
+
+func (e estimate) document() *estimateDocument {
+	if e.n == 0 {
+		return nil
+	}
+	d := &estimateDocument{Mean: e.mean, N: e.n}
+	if !math.IsNaN(e.halfWidth) {
+		d.HalfWidth = &e.halfWidth
+	}
+	return d
+}
+
+func (run campaignRun) document() runDocument {
+	d := runDocument{Experiment: run.name, UID: run.uid, Point: run.point, Levels: run.levels, Repeat: run.repeat, Seed: run.seed, Phase: run.phase,
+		Message: run.message, TookSeconds: run.took.Seconds()}
+	if f := run.figures; f != nil {
+		d.Messages = &messagesDocument{f.sent, f.expected, f.received, f.lost}
+		d.DeliveredPercent, d.MedianDelaySeconds, d.Gaps, d.KeptUp = f.deliveredPercent, f.medianDelaySeconds, &f.gaps, f.keptUp
+	}
+	return d
+}
+
+// pointRecords are a table of points for other programs: plain numbers, and nothing where a figure is not known.
+func (r *round) pointRecords() [][]string {
+	head := append([]string{"point"}, r.axes...)
+	records := [][]string{append(head, "runs", "measured", "failed", "skipped", "delivered_percent_mean", "delivered_percent_half_width",
+		"median_delay_seconds_mean", "median_delay_seconds_half_width", "gaps", "late")}
+	for _, p := range r.points() {
+		record := append([]string{p.first.point}, r.levelsOf(p.first)...)
+		record = append(record, strconv.Itoa(len(p.runs)), strconv.Itoa(p.measured()), strconv.Itoa(p.failed), strconv.Itoa(p.skipped))
+		record = append(record, number(p.delivered.mean), number(p.delivered.halfWidth), number(p.medianDelay.mean), number(p.medianDelay.halfWidth))
+		records = append(records, append(record, strconv.Itoa(p.gaps), strconv.Itoa(p.late)))
+	}
+	return records
+}
+
+func (r *round) runRecords() [][]string {
+	head := append([]string{"experiment", "uid", "point"}, r.axes...)
+	records := [][]string{append(head, "repeat", "seed", "phase", "sent", "expected", "received", "lost", "delivered_percent", "median_delay_seconds",
+		"gaps", "kept_up", "took_seconds", "message")}
+	for _, run := range r.runs {
+		record := append([]string{run.name, run.uid, run.point}, r.levelsOf(run)...)
+		record = append(record, strconv.Itoa(int(run.repeat)), strconv.FormatInt(run.seed, 10), run.phase)
+		record = append(record, run.figures.record()...)
+		records = append(records, append(record, number(run.took.Seconds()), run.message))
+	}
+	return records
+}
+
+func (f *runFigures) record() []string {
+	if f == nil {
+		return make([]string, 8)
+	}
+	record := []string{count(f.sent), count(f.expected), count(f.received), count(f.lost), "", "", strconv.Itoa(f.gaps), ""}
+	if f.deliveredPercent != nil {
+		record[4] = number(*f.deliveredPercent)
+	}
+	if f.medianDelaySeconds != nil {
+		record[5] = number(*f.medianDelaySeconds)
+	}
+	if f.keptUp != nil {
+		record[7] = strconv.FormatBool(*f.keptUp)
+	}
+	return record
+}
+
+// number as plain digits; nothing where it is not known.
+func number(v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+type campaignReportOptions struct {
+	roundOptions
+	output, by string
+	open       bool
+}
+
+func newCampaignReport(t *target) *cobra.Command {
+	var o campaignReportOptions
+	cmd := &cobra.Command{
+		Use:   "report NAME",
+		Short: "Fetch the comparison of a campaign's runs, one HTML file that needs no network",
+		Long: "report has the analysis compare the runs of a round that have results, labelled by their levels, and writes one HTML\n" +
+			"file. Repeats of a point are one condition. --where takes some of the points, --by compares the levels of one axis.\n" +
+			"Other forms: vignette compare --campaign NAME -o csv. What the figures and tests mean: docs/compare.md.",
+		Example: "  vignette campaign report e4-s1\n" +
+			"  vignette campaign report e4-s1 --where period=2s --open\n" +
+			"  vignette campaign report nightly --round 3 --by link -o - > nightly.html",
+		Args:              oneArgument(nameOfCampaign),
+		ValidArgsFunction: t.completeCampaign,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.open && o.output == "-" {
+				return fmt.Errorf("--open needs a file: leave out -o -")
+			}
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			file, err := c.campaignReport(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if err != nil || file == "" {
+				return t.explainComparison(err)
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "the report of %s is in %s\n", args[0], file)
+			if o.open {
+				return show(cmd.Context(), file)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.output, "output", "o", "", "`file` to write, - for standard output (default: NAME-ROUND-report.html)")
+	flags.StringVar(&o.by, "by", "", "`axis` whose levels are compared; run: each run with each other")
+	flags.BoolVar(&o.open, "open", false, "show it in the browser that BROWSER names, or the system's")
+	complete(cmd, "output", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
+	complete(cmd, "by", cobra.FixedCompletions([]string{"run"}, cobra.ShellCompDirectiveNoFileComp))
+	o.addFlags(cmd)
+	return cmd
+}
+
+// campaignReport writes the comparison and gives its file's name; none for standard output.
+func (c *cluster) campaignReport(ctx context.Context, name string, o campaignReportOptions, out, notes io.Writer) (file string, err error) {
+	uids, number, err := c.measuredRuns(ctx, name, o.roundOptions, notes)
+	if err != nil {
+		return "", err
+	}
+	content, err := c.archive.Compare(ctx, uids, "html", o.by)
+	if err != nil {
+		return "", err
+	}
+	defer content.Close()
+	if o.output == "-" {
+		_, err := io.Copy(out, content)
+		return "", err
+	}
+	if file = o.output; file == "" {
+		file = fmt.Sprintf("%s-%d-report.html", name, number)
+	}
+	return file, writeWhole(file, func(w io.Writer) error {
+		_, err := io.Copy(w, content)
+		return err
+	})
+}
+
+// mostCompared is the most runs that the server compares.
+const mostCompared = 50
+
+// measuredRuns are the UIDs of the runs of a round that have results, in the order of the matrix.
+func (c *cluster) measuredRuns(ctx context.Context, name string, o roundOptions, notes io.Writer) (uids []string, number int64, err error) {
+	r, err := c.readRound(ctx, name, o)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, run := range r.inOrder() {
+		if run.uid != "" && run.phase == string(v1alpha1.RunSucceeded) {
+			uids = append(uids, run.uid)
+		}
+	}
+	switch {
+	case len(uids) < 2:
+		return nil, 0, fmt.Errorf("a comparison needs two runs with results at least, and round %d of campaign %s has %d: vignette campaign status -n %s %[2]s",
+			r.number, name, len(uids), r.namespace)
+	case len(uids) > mostCompared:
+		return nil, 0, fmt.Errorf("round %d of campaign %s has %d runs with results, and %d are compared at most: choose some with --where AXIS=LEVEL, of axes %s",
+			r.number, name, len(uids), mostCompared, strings.Join(r.axes, ", "))
+	case len(uids) < len(r.runs):
+		fmt.Fprintf(notes, "%d of %d runs have results and are compared\n", len(uids), len(r.runs))
+	}
+	return uids, r.number, nil
+}
+
+// inOrder gives the runs point by point, however they were started.
+func (r *round) inOrder() (runs []campaignRun) {
+	for _, p := range r.points() {
+		slices.SortStableFunc(p.runs, func(a, b campaignRun) int { return int(a.repeat) - int(b.repeat) })
+		runs = append(runs, p.runs...)
+	}
+	return runs
+}

@@ -1,0 +1,338 @@
+package cli
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/internal/confidence"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// campaignForms of the output.
+var campaignForms = []string{"table", "wide", "json", "csv"}
+
+type campaignResultsOptions struct {
+	roundOptions
+	output string
+	runs   bool
+}
+
+func newCampaignResults(t *target) *cobra.Command {
+	var o campaignResultsOptions
+	cmd := &cobra.Command{
+		Use:   "results NAME",
+		Short: "Show what a campaign has measured: a row for each point, or for each run",
+		Long: "results shows a row for each point: its levels, how many of its runs have been measured, and the mean over these of the\n" +
+			"share delivered and of the median delay, with the half width of the 95 % confidence interval (Student's t) where there\n" +
+			"are two runs at least. With --runs it shows each run. Runs whose experiments are gone, of earlier rounds and of\n" +
+			"campaigns that were deleted, are read from the archive.",
+		Example: "  vignette campaign results e4-s1\n" +
+			"  vignette campaign results e4-s1 --runs -o wide\n" +
+			"  vignette campaign results nightly --round 3 --where link=tactical-1 --where period=2s\n" +
+			"  vignette campaign results e4-s1 -o csv > e4-s1.csv",
+		Args:              oneArgument(nameOfCampaign),
+		ValidArgsFunction: t.completeCampaign,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(campaignForms, o.output) {
+				return fmt.Errorf("--output %q: want %s", o.output, strings.Join(campaignForms, ", "))
+			}
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			return t.explainArchive(c.campaignResults(cmd.Context(), args[0], o, cmd.OutOrStdout()))
+		},
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "`form`: "+strings.Join(campaignForms, ", "))
+	cmd.Flags().BoolVar(&o.runs, "runs", false, "a row for each run")
+	complete(cmd, "output", cobra.FixedCompletions(campaignForms, cobra.ShellCompDirectiveNoFileComp))
+	o.addFlags(cmd)
+	return cmd
+}
+
+func (c *cluster) campaignResults(ctx context.Context, name string, o campaignResultsOptions, out io.Writer) error {
+	r, err := c.readRound(ctx, name, o.roundOptions)
+	if err != nil {
+		return err
+	}
+	if err := c.measure(ctx, r); err != nil {
+		return err
+	}
+	switch {
+	case o.output == "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(r.document())
+	case o.output == "csv" && o.runs:
+		return writeCSV(out, r.runRecords())
+	case o.output == "csv":
+		return writeCSV(out, r.pointRecords())
+	}
+	rows := r.pointTable(o.output == "wide")
+	if o.runs {
+		rows = r.runTable(o.output == "wide")
+	}
+	_, err = io.WriteString(out, r.title()+"\n\n"+rows.String()+r.footnotes(!o.runs))
+	return err
+}
+
+func writeCSV(out io.Writer, records [][]string) error {
+	w := csv.NewWriter(out)
+	return w.WriteAll(records)
+}
+
+// point of a round, with what its runs have measured together.
+type point struct {
+	// first of its runs, for its name and levels.
+	first           campaignRun
+	runs            []campaignRun
+	delivered       estimate
+	medianDelay     estimate
+	failed, skipped int
+	gaps, late      int
+}
+
+// estimate of a figure by the mean of repeats. A half width of NaN is not known.
+type estimate struct {
+	n               int
+	mean, halfWidth float64
+}
+
+func estimated(values []float64) estimate {
+	mean, halfWidth := confidence.Mean(values)
+	return estimate{len(values), mean, halfWidth}
+}
+
+// points of the round in the order in which they first appear.
+func (r *round) points() (points []point) {
+	at := map[string]int{}
+	for _, run := range r.runs {
+		i, known := at[run.point]
+		if !known {
+			i = len(points)
+			at[run.point] = i
+			points = append(points, point{first: run})
+		}
+		points[i].runs = append(points[i].runs, run)
+	}
+	for i := range points {
+		points[i].sum()
+	}
+	return points
+}
+
+func (p *point) sum() {
+	var delivered, delays []float64
+	for _, run := range p.runs {
+		switch v1alpha1.RunPhase(run.phase) {
+		case v1alpha1.RunFailed, v1alpha1.RunLost:
+			p.failed++
+		case v1alpha1.RunSkipped:
+			p.skipped++
+		}
+		f := run.figures
+		if f == nil {
+			continue
+		}
+		p.gaps += f.gaps
+		if f.keptUp != nil && !*f.keptUp {
+			p.late++
+		}
+		if f.deliveredPercent != nil {
+			delivered = append(delivered, *f.deliveredPercent)
+		}
+		if f.medianDelaySeconds != nil {
+			delays = append(delays, *f.medianDelaySeconds)
+		}
+	}
+	p.delivered, p.medianDelay = estimated(delivered), estimated(delays)
+}
+
+// measured is how many runs have figures.
+func (p *point) measured() (n int) {
+	for _, run := range p.runs {
+		if run.figures != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// heads of the columns that name a point.
+func (r *round) heads() []string {
+	heads := slices.Clone(r.axes)
+	if r.named {
+		heads = append([]string{"POINT"}, heads...)
+	}
+	for i := range heads {
+		heads[i] = strings.ToUpper(heads[i])
+	}
+	return heads
+}
+
+// names are the cells below those heads.
+func (r *round) names(run campaignRun) []string {
+	if r.named {
+		return append([]string{run.point}, r.levelsOf(run)...)
+	}
+	return r.levelsOf(run)
+}
+
+// row of names, which begin at the left of their columns, and figures, which end at the right.
+func row(names []string, figures ...string) []cell {
+	cells := left(names...)
+	for _, figure := range figures {
+		cells = append(cells, cell{text: figure, right: true})
+	}
+	return cells
+}
+
+func (r *round) pointTable(wide bool) table {
+	heads := []string{"RUNS", "DELIVERED %", "MEDIAN DELAY", "GAPS"}
+	if wide {
+		heads = append(heads, "FAILED", "SKIPPED", "LATE", "SENT", "EXPECTED", "RECEIVED")
+	}
+	rows := table{row(r.heads(), heads...)}
+	for _, p := range r.points() {
+		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), count(int64(p.gaps))}
+		if wide {
+			var sent, expected, received int64
+			for _, run := range p.runs {
+				if f := run.figures; f != nil {
+					sent, expected, received = sent+f.sent, expected+f.expected, received+f.received
+				}
+			}
+			cells = append(cells, count(int64(p.failed)), count(int64(p.skipped)), count(int64(p.late)), count(sent), count(expected), count(received))
+		}
+		rows = append(rows, row(r.names(p.first), cells...))
+	}
+	return rows
+}
+
+// text of a mean with its interval, where there is one.
+func (e estimate) text(write func(float64) string) string {
+	switch {
+	case e.n == 0:
+		return "-"
+	case math.IsNaN(e.halfWidth):
+		return write(e.mean)
+	}
+	return write(e.mean) + " ± " + write(e.halfWidth)
+}
+
+func percentText(percent float64) string {
+	text := strconv.FormatFloat(percent, 'f', 2, 64)
+	if text == "100.00" && percent < 100 {
+		return "99.99" // a loss is never rounded to none
+	}
+	return text
+}
+
+func (r *round) runTable(wide bool) table {
+	heads := append(r.heads(), "REPEAT", "PHASE")
+	figureHeads := []string{"DELIVERED %", "MEDIAN DELAY", "GAPS"}
+	var tail []string
+	if wide {
+		figureHeads = append(figureHeads, "SEED", "SENT", "EXPECTED", "RECEIVED", "TOOK")
+		tail = []string{"EXPERIMENT", "UID", "MESSAGE"}
+	}
+	rows := table{append(row(heads, figureHeads...), left(tail...)...)}
+	for _, run := range r.runs {
+		cells := runCells(run)
+		if wide {
+			cells = append(cells, wideCells(run)...)
+			tail = []string{run.name, run.uid, oneLine(run.message)}
+		}
+		names := append(r.names(run), orDash(int64(run.repeat)), run.phase)
+		rows = append(rows, append(row(names, cells...), left(tail...)...))
+	}
+	return rows
+}
+
+func runCells(run campaignRun) []string {
+	f := run.figures
+	if f == nil {
+		return []string{"-", "-", "-"}
+	}
+	delivered, delay := "-", "-"
+	if f.deliveredPercent != nil {
+		delivered = percentText(*f.deliveredPercent)
+	}
+	if f.medianDelaySeconds != nil {
+		delay = seconds(*f.medianDelaySeconds)
+	}
+	return []string{delivered, delay, count(int64(f.gaps))}
+}
+
+func wideCells(run campaignRun) []string {
+	cells := []string{orDash(run.seed), "-", "-", "-", "-"}
+	if f := run.figures; f != nil {
+		cells = []string{orDash(run.seed), count(f.sent), count(f.expected), count(f.received), "-"}
+	}
+	if run.took > 0 {
+		cells[4] = clock(run.took)
+	}
+	return cells
+}
+
+// orDash writes a number, and a dash where it is not known.
+func orDash(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return count(n)
+}
+
+func (r *round) title() string {
+	done := 0
+	for _, run := range r.runs {
+		switch v1alpha1.RunPhase(run.phase) {
+		case v1alpha1.RunSucceeded, v1alpha1.RunFailed, v1alpha1.RunSkipped, v1alpha1.RunLost:
+			done++
+		}
+	}
+	text := fmt.Sprintf("%s in namespace %s: round %d, %d of %d runs done", r.campaign, r.namespace, r.number, done, len(r.runs))
+	if r.phase != "" {
+		text += ", " + r.phase
+	}
+	return text
+}
+
+// footnotes say what is to be known of the figures.
+func (r *round) footnotes(means bool) string {
+	var failed, late, repeated int
+	for _, p := range r.points() {
+		failed, late = failed+p.failed, late+p.late
+		repeated = max(repeated, p.measured())
+	}
+	text := "\n"
+	if means && repeated > 1 {
+		text += "±: half of the 95 % confidence interval of the mean over repeats (Student's t)\n"
+	}
+	if failed > 0 {
+		text += fmt.Sprintf("%s failed or lost, without figures: vignette campaign status -n %s %s\n", runsWord(failed), r.namespace, r.campaign)
+	}
+	if late > 0 {
+		text += fmt.Sprintf("In %s the emulation did NOT keep up: losses and delays may be those of an overloaded machine\n", runsWord(late))
+	}
+	if text == "\n" {
+		return ""
+	}
+	return text
+}
+
+func runsWord(n int) string {
+	if n == 1 {
+		return "1 run"
+	}
+	return fmt.Sprintf("%d runs", n)
+}

@@ -1,0 +1,321 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"vignette.dev/vignette/internal/runapi"
+	runclient "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// round of a campaign, with what its runs have measured.
+type round struct {
+	campaign, namespace, uid string
+	number                   int64
+	// phase of the campaign; empty where the round is not its newest, or where it was deleted.
+	phase string
+	// axes in the order of the spec; named tells that axes alone do not tell points from each other.
+	axes  []string
+	named bool
+	runs  []campaignRun
+}
+
+// campaignRun is one run of a round.
+type campaignRun struct {
+	name, uid, point string
+	// repeat and seed are 0 where only the archive knows of the run.
+	repeat  int32
+	seed    int64
+	levels  map[string]string
+	phase   string
+	message string
+	took    time.Duration
+	figures *runFigures
+}
+
+// runFigures are what a run has measured. What is nil is not known.
+type runFigures struct {
+	sent, expected, received, lost int64
+	deliveredPercent               *float64
+	medianDelaySeconds             *float64
+	gaps                           int
+	keptUp                         *bool
+}
+
+// roundOptions choose a round of a campaign, and runs of it.
+type roundOptions struct {
+	round int64
+	where []string
+}
+
+func (o *roundOptions) addFlags(cmd *cobra.Command) {
+	cmd.Flags().Int64Var(&o.round, "round", 0, "`number` of the round (default: the one under way, or the last)")
+	cmd.Flags().StringSliceVar(&o.where, "where", nil, "only points with this `axis=level`; of several of one axis, any")
+	complete(cmd, "round", cobra.NoFileCompletions)
+	complete(cmd, "where", cobra.NoFileCompletions)
+}
+
+// readRound gives the runs of a round that were asked for: of the round under way from the campaign's status, of others, and of a campaign that
+// was deleted, from the archive.
+func (c *cluster) readRound(ctx context.Context, name string, o roundOptions) (*round, error) {
+	chosen, err := parseSelection(o.where)
+	if err != nil {
+		return nil, err
+	}
+	camp, missing := c.campaign(ctx, name)
+	if missing != nil && camp != nil {
+		return nil, missing
+	}
+	var r *round
+	if camp != nil && (o.round == 0 || o.round == camp.Status.Round) {
+		r = currentRound(camp)
+	} else if r, err = c.archivedRound(ctx, name, camp, o.round); err != nil {
+		return nil, err
+	}
+	if len(r.runs) == 0 {
+		return nil, noRuns(camp, name, o.round, missing)
+	}
+	if err := r.choose(chosen); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// noRuns explains that a round has none.
+func noRuns(camp *v1alpha1.Campaign, name string, number int64, missing error) error {
+	switch {
+	case missing != nil:
+		return missing
+	case number == 0 || number == camp.Status.Round:
+		return fmt.Errorf("campaign %s has no runs yet, it is %s: vignette campaign status -n %s %[1]s", name, campaignPhase(camp), camp.Namespace)
+	}
+	return fmt.Errorf("--round %d: neither campaign %s nor the archive has a run of it; the newest round is %d", number, name, camp.Status.Round)
+}
+
+func currentRound(camp *v1alpha1.Campaign) *round {
+	r := &round{campaign: camp.Name, namespace: camp.Namespace, uid: string(camp.UID), number: camp.Status.Round, phase: campaignPhase(camp)}
+	for i := range camp.Status.Runs {
+		run := &camp.Status.Runs[i]
+		made := campaignRun{name: run.Name, uid: string(run.UID), point: run.Point, repeat: run.Repeat, seed: run.Seed, levels: map[string]string{},
+			phase: string(run.Phase), message: run.Message}
+		for axis, level := range run.Levels {
+			made.levels[axis] = string(level)
+		}
+		if run.StartTime != nil && run.CompletionTime != nil {
+			made.took = run.CompletionTime.Sub(run.StartTime.Time)
+		}
+		if run.Results != nil {
+			made.figures = figuresOfStatus(run.Results)
+		}
+		r.runs = append(r.runs, made)
+	}
+	r.order(camp)
+	return r
+}
+
+func figuresOfStatus(s *v1alpha1.ResultsSummary) *runFigures {
+	f := &runFigures{sent: s.Sent, expected: s.Expected, received: s.Received, lost: s.Lost, gaps: int(s.Gaps), keptUp: s.KeptUp}
+	f.deliveredPercent = deliveredPercent(s.Received, s.Expected)
+	if delay, err := time.ParseDuration(s.MedianDelay); err == nil {
+		seconds := delay.Seconds()
+		f.medianDelaySeconds = &seconds
+	}
+	return f
+}
+
+func figuresOfResults(r runapi.Results) *runFigures {
+	f := &runFigures{sent: r.Messages.Sent, expected: r.Messages.Expected, received: r.Messages.Received, lost: r.Messages.Lost, gaps: len(r.Gaps),
+		deliveredPercent: deliveredPercent(r.Messages.Received, r.Messages.Expected)}
+	if r.DelaySeconds != nil {
+		f.medianDelaySeconds = &r.DelaySeconds.Median
+	}
+	if r.Verdict != nil {
+		f.keptUp = &r.Verdict.KeptUp
+	}
+	return f
+}
+
+func deliveredPercent(received, expected int64) *float64 {
+	if expected == 0 {
+		return nil
+	}
+	percent := 100 * float64(received) / float64(expected)
+	return &percent
+}
+
+// archivedRound gives the runs of a round that the archive has; number 0 is the newest one. Of a campaign that was deleted it is the one of the
+// name whose run is the newest.
+func (c *cluster) archivedRound(ctx context.Context, name string, camp *v1alpha1.Campaign, number int64) (*round, error) {
+	archived, err := c.archive.Runs(ctx, c.namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	r := &round{campaign: name, namespace: c.namespace, number: number}
+	if camp != nil {
+		r.uid = string(camp.UID)
+	}
+	for _, run := range archived {
+		of := run.Campaign
+		if of == nil || of.Name != name || r.uid != "" && of.UID != r.uid || r.number != 0 && of.Round != r.number {
+			continue
+		}
+		r.uid, r.number = of.UID, of.Round
+		r.runs = append(r.runs, campaignRun{name: run.Name, uid: run.UID, point: of.Point, repeat: repeatIn(run.Name, of.Point), levels: of.Levels, phase: string(run.Phase)})
+	}
+	slices.SortStableFunc(r.runs, func(a, b campaignRun) int {
+		return cmp.Or(strings.Compare(a.point, b.point), cmp.Compare(a.repeat, b.repeat), strings.Compare(a.name, b.name))
+	})
+	r.order(camp)
+	return r, nil
+}
+
+// repeatIn reads the repeat off the name of a run, which ends with the point and the repeat; 0 where it does not.
+func repeatIn(name, point string) int32 {
+	at := strings.LastIndexByte(name, '-')
+	if point == "" || at < 0 {
+		return 0
+	}
+	repeat, err := strconv.ParseInt(name[at+1:], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(repeat)
+}
+
+// order finds the axes, in the order of the spec; those that only runs have, as the spec was edited, come after them.
+func (r *round) order(camp *v1alpha1.Campaign) {
+	if camp != nil {
+		for _, axis := range camp.Spec.Matrix.Axes {
+			r.axes = append(r.axes, axis.Name)
+		}
+	}
+	further := map[string]bool{}
+	points := map[string]string{}
+	for _, run := range r.runs {
+		for axis := range run.levels {
+			further[axis] = further[axis] || !slices.Contains(r.axes, axis)
+		}
+	}
+	for _, axis := range slices.Sorted(maps.Keys(further)) {
+		if further[axis] {
+			r.axes = append(r.axes, axis)
+		}
+	}
+	r.named = len(r.axes) == 0
+	for _, run := range r.runs {
+		key := strings.Join(r.levelsOf(run), "\x00")
+		if other, seen := points[key]; seen && other != run.point {
+			r.named = true
+		}
+		points[key] = run.point
+	}
+}
+
+// levelsOf a run in the order of the axes; an axis that it has no level of is "-".
+func (r *round) levelsOf(run campaignRun) []string {
+	levels := make([]string, len(r.axes))
+	for i, axis := range r.axes {
+		levels[i] = cmp.Or(run.levels[axis], "-")
+	}
+	return levels
+}
+
+// choose keeps the runs that were asked for.
+func (r *round) choose(chosen selection) error {
+	for axis, levels := range chosen {
+		known := map[string]bool{}
+		for _, run := range r.runs {
+			known[run.levels[axis]] = true
+		}
+		delete(known, "")
+		if len(known) == 0 {
+			return fmt.Errorf("--where %[1]s=%[2]s: campaign %[3]s has no axis %[1]s: want one of %[4]s", axis, levels[0], r.campaign, strings.Join(r.axes, ", "))
+		}
+		for _, level := range levels {
+			if !known[level] {
+				return fmt.Errorf("--where %s=%s: no run has that level: want one of %s", axis, level, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+			}
+		}
+	}
+	r.runs = slices.DeleteFunc(r.runs, func(run campaignRun) bool { return !chosen.takes(run.levels) })
+	if len(r.runs) == 0 {
+		return errors.New("--where: no run has all of these levels")
+	}
+	return nil
+}
+
+// archiveReaders ask the archive at a time.
+const archiveReaders = 6
+
+// measure reads the figures of the runs off their results in the archive, which have more digits than the status. A run whose results cannot be
+// read keeps those of the status.
+func (c *cluster) measure(ctx context.Context, r *round) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(archiveReaders)
+	for i := range r.runs {
+		run := &r.runs[i]
+		if run.uid == "" || run.phase != string(v1alpha1.RunSucceeded) {
+			continue
+		}
+		group.Go(func() error {
+			results, err := c.resultsOf(ctx, run.uid)
+			if runclient.IsNotFound(err) || err != nil && run.figures != nil {
+				return nil
+			}
+			if err == nil {
+				run.figures = figuresOfResults(results)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// resultsOf a run, from the archive.
+func (c *cluster) resultsOf(ctx context.Context, uid string) (results runapi.Results, err error) {
+	content, err := c.archive.File(ctx, uid, "results/results.json")
+	if err != nil {
+		return results, err
+	}
+	defer content.Close()
+	if err := json.NewDecoder(content).Decode(&results); err != nil {
+		return results, fmt.Errorf("results/results.json of run %s: %w", uid, err)
+	}
+	return results, runapi.CheckVersion("results/results.json of run "+uid, results.SchemaVersion)
+}
+
+// selection of points by the levels of axes, as --where names them.
+type selection map[string][]string
+
+func parseSelection(wishes []string) (selection, error) {
+	chosen := selection{}
+	for _, wish := range wishes {
+		axis, level, found := strings.Cut(wish, "=")
+		if !found || axis == "" || level == "" {
+			return nil, fmt.Errorf("--where %q: want AXIS=LEVEL, such as link=satcom", wish)
+		}
+		chosen[axis] = append(chosen[axis], level)
+	}
+	return chosen, nil
+}
+
+func (s selection) takes(levels map[string]string) bool {
+	for axis, wanted := range s {
+		if !slices.Contains(wanted, levels[axis]) {
+			return false
+		}
+	}
+	return true
+}
