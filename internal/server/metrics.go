@@ -33,14 +33,17 @@ func newMetrics(dir string, runs func() int, scenarios func() int64) *metrics {
 			Name: "vignette_server_scenario_bytes", Help: "Bytes of all compiled scenarios."}, func() float64 { return float64(scenarios()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "vignette_server_volume_free_bytes", Help: "Free bytes of the archive's volume; -1 where that is not known."},
-			func() float64 { return freeBytes(dir) }))
+			func() float64 { return volumeBytes(dir, func(s syscall.Statfs_t) uint64 { return s.Bavail }) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "vignette_server_volume_bytes", Help: "Size of the archive's volume; -1 where that is not known."},
+			func() float64 { return volumeBytes(dir, func(s syscall.Statfs_t) uint64 { return s.Blocks }) }))
 	return m
 }
 
-func freeBytes(dir string) float64 {
+func volumeBytes(dir string, blocks func(syscall.Statfs_t) uint64) float64 {
 	var stat syscall.Statfs_t
 	if syscall.Statfs(dir, &stat) != nil {
 		return -1
 	}
-	return float64(stat.Bavail) * float64(stat.Bsize)
+	return float64(blocks(stat)) * float64(stat.Bsize)
 }

@@ -37,7 +37,7 @@ func namesOf(list client.ObjectList) (names []string) {
 func radiodMetricMentioning(t *testing.T, namespace string) string {
 	t.Helper()
 	for _, line := range radiodMetrics(t) {
-		if strings.Contains(line, fmt.Sprintf("experiment_namespace=%q", namespace)) {
+		if strings.Contains(line, fmt.Sprintf("namespace=%q", namespace)) {
 			return line
 		}
 	}

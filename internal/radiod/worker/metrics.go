@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-var nodeLabels = []string{"experiment_namespace", "experiment", "network", "node"}
+var nodeLabels = []string{"namespace", "experiment", "network", "node"}
 
 func nodeMetric(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc("vignette_radio_"+name, help, append(append([]string(nil), nodeLabels...), more...), nil)

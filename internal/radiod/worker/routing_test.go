@@ -390,9 +390,9 @@ func TestRoutesAndBytesOfRoutingAreInTheRadioLog(t *testing.T) {
 	}
 	want := `# HELP vignette_radio_routing_routes Routes of the node that lead through the network.
 # TYPE vignette_radio_routing_routes gauge
-vignette_radio_routing_routes{experiment="exp",experiment_namespace="team",network="vhf",node="node-1"} 2
-vignette_radio_routing_routes{experiment="exp",experiment_namespace="team",network="vhf",node="node-2"} 2
-vignette_radio_routing_routes{experiment="exp",experiment_namespace="team",network="vhf",node="node-3"} 2
+vignette_radio_routing_routes{experiment="exp",namespace="team",network="vhf",node="node-1"} 2
+vignette_radio_routing_routes{experiment="exp",namespace="team",network="vhf",node="node-2"} 2
+vignette_radio_routing_routes{experiment="exp",namespace="team",network="vhf",node="node-3"} 2
 `
 	within(t, "all have all routes", func() bool { return len(pods[1].kernelRoutes(t)) == 2 && len(pods[2].kernelRoutes(t)) == 2 })
 	if err := testutil.CollectAndCompare(m, strings.NewReader(want), "vignette_radio_routing_routes"); err != nil {

@@ -381,7 +381,7 @@ func TestMetricsHaveTheirNamesAndLabels(t *testing.T) {
 	counters := countersOf(10, 4)
 	counters[0].Nodes[0].Delay.Count = 3
 	counters[0].Nodes[0].Delay.Buckets[0] = 2
-	const labels = `experiment="exp",experiment_namespace="team",network="vhf",node="hq"`
+	const labels = `experiment="exp",namespace="team",network="vhf",node="hq"`
 	want := "# HELP vignette_radio_drops_total Frames dropped, by reason.\n# TYPE vignette_radio_drops_total counter\n" +
 		"vignette_radio_drops_total{" + labels + `,reason="loss"} 1` + "\nvignette_radio_drops_total{" + labels + `,reason="tapRing"} 2` + "\n" +
 		"# HELP vignette_radio_frames_sent_total Frames that the node handed to its radio.\n# TYPE vignette_radio_frames_sent_total counter\n" +

@@ -1,0 +1,227 @@
+// Package metrics serves what the operator knows of experiments, campaigns and teams, for displays and alerts: from its caches, when it is
+// asked.
+package metrics
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// collectWithin bounds a scrape, as caches that are not there yet are waited for.
+const collectWithin = 2 * time.Second
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("vignette_"+name, help, labels, nil)
+}
+
+var (
+	experiments = desc("experiments", "Experiments in the cluster, by phase.", "namespace", "phase")
+	waitingFrom = desc("experiment_waiting_since_seconds", "When an experiment that waits in the queue was made, Unix seconds.", "namespace", "experiment", "reason")
+	startTime   = desc("experiment_start_time_seconds", "When the first object of an experiment that goes on was made, Unix seconds.", "namespace", "experiment", "phase")
+	dueTime     = desc("experiment_due_time_seconds", "When the drain of an experiment that goes on ends at the latest, Unix seconds; of none that stays up until it is stopped.",
+		"namespace", "experiment", "phase")
+	teamNodes = desc("team_nodes", "Nodes of experiments that have a pod which has not ended.", "namespace")
+	teamQuota = desc("team_quota", "What the ResourceQuotas of a namespace with experiments allow (hard), and what is used of it (used); pods, cores or bytes.",
+		"namespace", "quota", "resource", "type")
+	allocatable    = desc("cluster_allocatable", "What the hosts that are ready have for pods: pods, cores, bytes.", "resource")
+	campaignRuns   = desc("campaign_runs", "Runs of a campaign's round, by phase.", "namespace", "campaign", "phase")
+	runDelivered   = desc("campaign_run_delivered_ratio", "Share of the expected deliveries of a run of a campaign that arrived, 0 to 1.", "namespace", "campaign", "run", "point")
+	runMedian      = desc("campaign_run_median_delay_seconds", "Median delay of a run of a campaign from sent to received.", "namespace", "campaign", "run", "point")
+	collectFailure = desc("operator_metrics_incomplete", "1 where a kind of objects could not be read for metrics, else 0.", "kind")
+)
+
+// Collector reads experiments, pods, quotas, hosts and campaigns.
+type Collector struct{ Client client.Reader }
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{experiments, waitingFrom, startTime, dueTime, teamNodes, teamQuota, allocatable, campaignRuns, runDelivered, runMedian,
+		collectFailure} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectWithin)
+	defer cancel()
+	out := series{to}
+	teams := map[string]bool{}
+	for _, part := range []struct {
+		kind string
+		of   func() error
+	}{
+		{"Experiment", func() error { return c.experiments(ctx, out, teams) }},
+		{"Pod", func() error { return c.pods(ctx, out) }},
+		{"ResourceQuota", func() error { return c.quotas(ctx, out, teams) }},
+		{"Node", func() error { return c.hosts(ctx, out) }},
+		{"Campaign", func() error { return c.campaigns(ctx, out) }},
+	} {
+		failed := 0.0
+		if part.of() != nil {
+			failed = 1
+		}
+		out.gauge(collectFailure, failed, part.kind)
+	}
+}
+
+type series struct{ to chan<- prometheus.Metric }
+
+func (s series) gauge(d *prometheus.Desc, value float64, labels ...string) {
+	s.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+type byPhase map[[2]string]float64
+
+func (c *Collector) experiments(ctx context.Context, out series, teams map[string]bool) error {
+	var list v1alpha1.ExperimentList
+	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	counts := byPhase{}
+	for i := range list.Items {
+		e := &list.Items[i]
+		teams[e.Namespace] = true
+		phase := e.Status.Phase
+		if phase == "" {
+			phase = v1alpha1.PhaseQueued
+		}
+		counts[[2]string{e.Namespace, string(phase)}]++
+		one(out, e, phase)
+	}
+	for key, n := range counts {
+		out.gauge(experiments, n, key[0], key[1])
+	}
+	return nil
+}
+
+// one experiment's own series, while it is not over.
+func one(out series, e *v1alpha1.Experiment, phase v1alpha1.ExperimentPhase) {
+	switch {
+	case phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseFailed:
+		return
+	case phase == v1alpha1.PhaseQueued:
+		reason := ""
+		for _, condition := range e.Status.Conditions {
+			if condition.Type == "Admitted" {
+				reason = condition.Reason
+			}
+		}
+		out.gauge(waitingFrom, seconds(e.CreationTimestamp.Time), e.Namespace, e.Name, reason)
+	}
+	if e.Status.StartTime != nil {
+		out.gauge(startTime, seconds(e.Status.StartTime.Time), e.Namespace, e.Name, string(phase))
+	}
+	duration, err := time.ParseDuration(string(e.Spec.Duration))
+	drain, drainErr := time.ParseDuration(string(e.Spec.Drain.Max))
+	if e.Status.T0 == nil || err != nil || drainErr != nil {
+		return
+	}
+	out.gauge(dueTime, seconds(e.Status.T0.Add(duration+drain)), e.Namespace, e.Name, string(phase))
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
+
+func (c *Collector) pods(ctx context.Context, out series) error {
+	var list corev1.PodList
+	if err := c.Client.List(ctx, &list, client.HasLabels{v1alpha1.LabelNode}, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	counts := map[string]float64{}
+	for i := range list.Items {
+		if phase := list.Items[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
+			counts[list.Items[i].Namespace]++
+		}
+	}
+	for namespace, n := range counts {
+		out.gauge(teamNodes, n, namespace)
+	}
+	return nil
+}
+
+func (c *Collector) quotas(ctx context.Context, out series, teams map[string]bool) error {
+	var list corev1.ResourceQuotaList
+	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		q := &list.Items[i]
+		if !teams[q.Namespace] {
+			continue
+		}
+		for kind, resources := range map[string]corev1.ResourceList{"hard": q.Status.Hard, "used": q.Status.Used} {
+			for name, quantity := range resources {
+				out.gauge(teamQuota, quantity.AsApproximateFloat64(), q.Namespace, q.Name, string(name), kind)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Collector) hosts(ctx context.Context, out series) error {
+	var list corev1.NodeList
+	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	sums := map[corev1.ResourceName]float64{}
+	for i := range list.Items {
+		node := &list.Items[i]
+		ready := false
+		for _, condition := range node.Status.Conditions {
+			ready = ready || condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
+		}
+		if !ready || node.Spec.Unschedulable {
+			continue
+		}
+		for _, name := range []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory} {
+			quantity := node.Status.Allocatable[name]
+			sums[name] += quantity.AsApproximateFloat64()
+		}
+	}
+	for name, sum := range sums {
+		out.gauge(allocatable, sum, string(name))
+	}
+	return nil
+}
+
+func (c *Collector) campaigns(ctx context.Context, out series) error {
+	var list v1alpha1.CampaignList
+	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		campaign := &list.Items[i]
+		counts := map[v1alpha1.RunPhase]float64{}
+		for j := range campaign.Status.Runs {
+			run := &campaign.Status.Runs[j]
+			counts[run.Phase]++
+			if run.Results != nil {
+				results(out, run, campaign.Namespace, campaign.Name, run.Name, run.Point)
+			}
+		}
+		for phase, n := range counts {
+			out.gauge(campaignRuns, n, campaign.Namespace, campaign.Name, string(phase))
+		}
+	}
+	return nil
+}
+
+func results(out series, run *v1alpha1.CampaignRun, labels ...string) {
+	if r := run.Results; r.Expected > 0 {
+		out.gauge(runDelivered, float64(r.Received)/float64(r.Expected), labels...)
+	}
+	// It has a unit, milliseconds: 112.4ms.
+	if text, found := strings.CutSuffix(run.Results.MedianDelay, "ms"); found {
+		if milliseconds, err := strconv.ParseFloat(text, 64); err == nil {
+			out.gauge(runMedian, milliseconds/1000, labels...)
+		}
+	}
+}
