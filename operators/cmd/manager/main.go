@@ -23,12 +23,14 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment"
 	"vignette.dev/vignette/operators/experiment/events"
+	"vignette.dev/vignette/operators/metrics"
 	"vignette.dev/vignette/operators/scenario"
 )
 
@@ -206,6 +208,9 @@ func (c *config) register(manager ctrl.Manager) error {
 	}
 	sweeper := &experiment.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute}
 	if err := manager.Add(sweeper); err != nil {
+		return err
+	}
+	if err := metricsregistry.Registry.Register(&metrics.Collector{Client: manager.GetClient()}); err != nil {
 		return err
 	}
 	if err := c.collectEvents(manager, archive); err != nil {
