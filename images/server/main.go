@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/resource"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"vignette.dev/vignette/internal/server"
@@ -40,6 +42,7 @@ type options struct {
 	listen, dir, quota, audience string
 	scenarioQuota                string
 	analysis                     string
+	aggregated, host             string
 	retention                    time.Duration
 	policy                       server.Policy
 }
@@ -63,8 +66,9 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&o.policy.OperatorUser, "operator-user", "system:serviceaccount:vignette-system:vignette-operator", "user name of the operator")
 	flags.StringVar(&o.policy.RadiodUser, "radiod-user", "system:serviceaccount:vignette-system:vignette-radiod", "user name of radiod")
 	flags.StringSliceVar(&o.policy.AdminUsers, "admin-user", nil, "user names that may delete runs")
-	flags.BoolVar(&o.policy.AnonymousReads, "anonymous-reads", true, "let anybody who reaches the server read, as the API server's service proxy strips users' tokens")
-	flags.BoolVar(&o.policy.AnonymousScenarios, "anonymous-scenarios", true, "let anybody who reaches the server store compiled scenarios, up to half of --scenario-quota, for the same reason")
+	flags.BoolVar(&o.policy.ScenarioUploads, "scenario-uploads", true, "let users with the right to update archives/proxy store compiled scenarios, up to half of --scenario-quota")
+	flags.StringVar(&o.aggregated, "aggregated-listen", ":8443", "address at which the API server's aggregation layer asks on behalf of users; nobody does if empty")
+	flags.StringVar(&o.host, "host", "vignette-server.vignette-system.svc", "name by which the API server reaches that address")
 	return command
 }
 
@@ -90,15 +94,36 @@ func serve(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	authorization, err := authorizationclient.NewForConfig(config)
+	if err != nil {
+		return err
+	}
 	s, err := server.New(server.Config{
 		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), ScenarioQuotaBytes: scenarioQuota.Value(), Retention: o.retention, AnalysisSocket: o.analysis,
 		Authenticator: server.TokenReviewer{Reviews: authentication.TokenReviews(), Audience: o.audience},
+		Authorizer:    server.AccessReviewer{Reviews: authorization.SubjectAccessReviews()},
 	})
 	if err != nil {
 		return err
 	}
 	go s.Expire(ctx)
-	return errors.Join(listen(ctx, o.listen, s), s.Close())
+	return errors.Join(o.listenAll(ctx, config, s), s.Close())
+}
+
+// listenAll serves until the context ends or one of the ports cannot be served.
+func (o options) listenAll(ctx context.Context, config *rest.Config, s *server.Server) error {
+	if o.aggregated == "" {
+		return listen(ctx, o.listen, s)
+	}
+	a, err := newAggregation(ctx, config, o.host)
+	if err != nil {
+		return err
+	}
+	ports, ctx := errgroup.WithContext(ctx)
+	ports.Go(func() error { return listen(ctx, o.listen, s) })
+	ports.Go(func() error { return a.serve(ctx, o.aggregated, s) })
+	ports.Go(func() error { a.register(ctx); return nil })
+	return ports.Wait()
 }
 
 // Times after which a connection is given up; bodies have their own, piece by piece.

@@ -34,7 +34,7 @@ func newRealShipper(tb testing.TB) (*shipper, string) {
 	var asked atomic.Int64
 	now := func() time.Time { return time.Unix(0, asked.Add(1e7)) }
 	s, err := archive.New(archive.Config{Dir: tb.TempDir(), Authenticator: everyone{}, Log: slog.New(slog.DiscardHandler), Now: now,
-		Policy: archive.Policy{OperatorUser: "system:serviceaccount:lab:x", AnonymousReads: true}})
+		Policy: archive.Policy{OperatorUser: "system:serviceaccount:lab:x"}})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestTheServersWordsOnAComparisonAreEnough(t *testing.T) {
 		}
 	}
 	err := (&target{platform: "vignette-system"}).explainComparison(comparing(t, http.StatusForbidden, "no").compare(t.Context(), []string{"lan", "satcom"}, compareOptions{}, &bytes.Buffer{}))
-	if err == nil || !strings.Contains(err.Error(), "get services/proxy in namespace vignette-system") {
+	if err == nil || !strings.Contains(err.Error(), "takes the role vignette-viewer in the namespace") {
 		t.Errorf("forbidden: %v; want the right that is needed", err)
 	}
 }

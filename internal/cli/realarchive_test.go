@@ -49,7 +49,7 @@ type realArchive struct {
 func newRealArchive(t *testing.T) *realArchive {
 	t.Helper()
 	s, err := server.New(server.Config{Dir: t.TempDir(), Authenticator: byToken{}, LongPoll: time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Policy: server.Policy{OperatorUser: "operator", RadiodUser: "radiod", AnonymousReads: true}})
+		Policy: server.Policy{OperatorUser: "operator", RadiodUser: "radiod"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,5 +139,5 @@ func (a *realArchive) cluster(objects ...client.Object) *cluster {
 		fmt.Fprint(w, `{"gitVersion": "v1.34.1"}`)
 	}))
 	a.t.Cleanup(version.Close)
-	return &cluster{namespace: "team-nor", kube: kube, archive: runclient.New(a.url, http.DefaultClient, nil), config: &rest.Config{Host: version.URL}}
+	return &cluster{namespace: "team-nor", kube: kube, archive: a.as("operator"), config: &rest.Config{Host: version.URL}}
 }

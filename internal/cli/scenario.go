@@ -230,7 +230,7 @@ func (c *cluster) push(ctx context.Context, compiled *compiledScenario, out, not
 // explainPush says what to do about an error of the archive.
 func (t *target) explainPush(err error) error {
 	if e := asServerError(err); e != nil && e.Status == http.StatusForbidden {
-		return fmt.Errorf("%w: you need the right to get and update services/proxy in namespace %s", err, t.platform)
+		return fmt.Errorf("%w: storing scenarios takes the role vignette-experimenter in the namespace (docs/teams.md)", err)
 	}
 	return t.explainArchive(err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -38,7 +40,7 @@ type cluster struct {
 	namespace string
 	config    *rest.Config
 	kube      client.Client
-	// archive of results, through the API server's proxy of the platform's server.
+	// archive of the namespace's results, through the API server.
 	archive *runclient.Client
 }
 
@@ -60,10 +62,10 @@ func (t *target) connect() (*cluster, error) {
 			return nil, err
 		}
 	}
-	return dial(config, namespace, t.platform)
+	return dial(config, namespace)
 }
 
-func dial(config *rest.Config, namespace, platform string) (*cluster, error) {
+func dial(config *rest.Config, namespace string) (*cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -78,20 +80,20 @@ func dial(config *rest.Config, namespace, platform string) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, err := proxyURL(config, platform)
+	base, err := archiveURL(config, namespace)
 	if err != nil {
 		return nil, err
 	}
 	return &cluster{namespace: namespace, config: config, kube: kube, archive: runclient.New(base, httpClient, runclient.NoToken)}, nil
 }
 
-// proxyURL is the platform's server as the API server's service proxy shows it.
-func proxyURL(config *rest.Config, platform string) (string, error) {
+// archiveURL is the archive of a namespace as an API of the API server, which knows who the user is.
+func archiveURL(config *rest.Config, namespace string) (string, error) {
 	host, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return "", err
 	}
-	return host.JoinPath("api/v1/namespaces", url.PathEscape(platform), "services/http:vignette-server:http/proxy").String(), nil
+	return host.JoinPath(runapi.ArchivePath(namespace)).String(), nil
 }
 
 // explained is an error that says what to do already.
@@ -141,11 +143,11 @@ func (t *target) explainArchive(err error) error {
 	}
 	switch {
 	case e.Status == http.StatusForbidden:
-		return fmt.Errorf("%w: you need the right to get services/proxy in namespace %s", err, t.platform)
+		return fmt.Errorf("%w: reading results takes the role vignette-viewer in the namespace: kubectl create rolebinding (docs/teams.md)", err)
 	case e.Status == http.StatusServiceUnavailable || e.Status == http.StatusBadGateway:
 		return fmt.Errorf("%w: the archive is not up: kubectl -n %s get pods", err, t.platform)
-	case e.Status == http.StatusNotFound && answer != "":
-		return fmt.Errorf("%w: is the platform installed in namespace %s? Else name its namespace with --platform-namespace", err, t.platform)
+	case e.Status == http.StatusNotFound && (answer != "" || strings.HasPrefix(e.Message, "404 page not found")): // no such API
+		return fmt.Errorf("%w: is the platform installed? kubectl get apiservice %s.%s", err, runapi.ArchiveVersion, runapi.ArchiveGroup)
 	}
 	return err
 }

@@ -19,8 +19,14 @@ import (
 type Identity struct {
 	// Username such as system:serviceaccount:NAMESPACE:NAME.
 	Username string
+	// UID, Groups and Extra as Kubernetes has them of the user.
+	UID    string
+	Groups []string
+	Extra  map[string][]string
 	// PodUID of the pod that the token was made for, if it was made for one.
 	PodUID string
+	// Scope is the namespace that the request is confined to; empty: to none.
+	Scope string
 }
 
 // Anonymous tells that there was no token.
@@ -67,7 +73,10 @@ func (t TokenReviewer) Authenticate(ctx context.Context, token string) (Identity
 	if !slices.Contains(status.Audiences, t.Audience) {
 		return Identity{}, fmt.Errorf("%w: its audiences are %q, want %q", ErrBadToken, status.Audiences, t.Audience)
 	}
-	identity := Identity{Username: status.User.Username}
+	identity := Identity{Username: status.User.Username, UID: status.User.UID, Groups: status.User.Groups, Extra: map[string][]string{}}
+	for key, values := range status.User.Extra {
+		identity.Extra[key] = values
+	}
 	if uids := status.User.Extra[podUIDKey]; len(uids) == 1 {
 		identity.PodUID = uids[0]
 	}
@@ -160,16 +169,13 @@ func (c *Cache) ask(ctx context.Context, key [sha256.Size]byte, token string) (I
 	return identity, err
 }
 
-// Policy says who may do what.
+// Policy says who may do what; other users may what Kubernetes lets them (Authorizer).
 type Policy struct {
 	// OperatorUser, RadiodUser and AdminUsers are user names, such as system:serviceaccount:vignette-system:vignette-operator.
 	OperatorUser, RadiodUser string
 	AdminUsers               []string
-	// AnonymousReads lets anybody who reaches the server read: users come through the API server's service proxy, which
-	// has checked them but strips their token.
-	AnonymousReads bool
-	// AnonymousScenarios lets anybody who reaches the server store scenarios, up to half of their quota, for the same reason.
-	AnonymousScenarios bool
+	// ScenarioUploads lets users whom Kubernetes lets store scenarios, up to half of their quota.
+	ScenarioUploads bool
 }
 
 // workflowAccount is the service account of the workflow's pods in a run's namespace.
@@ -187,18 +193,4 @@ func (p Policy) administrator(who Identity) bool {
 
 func (p Policy) workflow(who Identity, namespace string) bool {
 	return who.Username == "system:serviceaccount:"+namespace+":"+workflowAccount
-}
-
-// scenarioReader: radiod and the operator always, users as with runs. A digest tells nothing about what has it, and who
-// knows one has been told by who may read the Scenario.
-func (p Policy) scenarioReader(who Identity) bool {
-	return p.radiod(who) || p.reader(who, "")
-}
-
-func (p Policy) scenarioWriter(who Identity) bool {
-	return p.administrator(who) || (p.AnonymousScenarios && who.Anonymous())
-}
-
-func (p Policy) reader(who Identity, namespace string) bool {
-	return p.AnonymousReads || p.administrator(who) || p.workflow(who, namespace)
 }

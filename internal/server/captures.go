@@ -70,7 +70,7 @@ func (s *Server) postCapture(w http.ResponseWriter, r *http.Request, who Identit
 	if !s.config.Policy.radiod(who) {
 		return denied(who, "writing captures")
 	}
-	run, err := s.find(r)
+	run, err := s.find(r, who)
 	if err != nil {
 		return err
 	}

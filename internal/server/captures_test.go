@@ -173,7 +173,7 @@ func TestATornCaptureIsCutToWholeFramesAtTheSeal(t *testing.T) {
 	if !strings.Contains(fmt.Sprint(manifest.Gaps), "the last frame was not whole") {
 		t.Errorf("gaps %v", manifest.Gaps)
 	}
-	body, err := l.as("").File(context.Background(), runUID, norCapture.Path())
+	body, err := l.as("admin").File(context.Background(), runUID, norCapture.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestATornCaptureIsCutToWholeFramesAtTheSeal(t *testing.T) {
 func TestFollowersSeeALogGrowFromBeforeItIsThereToTheSeal(t *testing.T) {
 	l := newLab(t)
 	l.plan()
-	body, err := l.as("").Follow(context.Background(), runUID, "logs/nor/bft/stdout-1.log", 3)
+	body, err := l.as("admin").Follow(context.Background(), runUID, "logs/nor/bft/stdout-1.log", 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestFollowersSeeALogGrowFromBeforeItIsThereToTheSeal(t *testing.T) {
 	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
 		t.Errorf("after the seal %q, %v; want the end", rest, err)
 	}
-	again, err := l.as("").Follow(context.Background(), runUID, "logs/nor/bft/stdout-1.log", 7)
+	again, err := l.as("admin").Follow(context.Background(), runUID, "logs/nor/bft/stdout-1.log", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func TestFollowersSeeALogGrowFromBeforeItIsThereToTheSeal(t *testing.T) {
 		t.Errorf("followed after the seal %q, %v", rest, err)
 	}
 	for path, want := range map[string]int{"logs/nor/bft/none.log": http.StatusNotFound, "results/x": http.StatusBadRequest, "logs/.x/y": http.StatusBadRequest} {
-		if _, err := l.as("").Follow(context.Background(), runUID, path, 0); status(err) != want {
+		if _, err := l.as("admin").Follow(context.Background(), runUID, path, 0); status(err) != want {
 			t.Errorf("following %s: %v, want status %d", path, err, want)
 		}
 	}
@@ -227,7 +227,7 @@ func TestFollowersSeeALogGrowFromBeforeItIsThereToTheSeal(t *testing.T) {
 func TestFollowersOfACaptureEndWithIt(t *testing.T) {
 	l := newLab(t)
 	l.plan(captures(0))
-	body, err := l.as("").Follow(context.Background(), runUID, norCapture.Path(), 0)
+	body, err := l.as("admin").Follow(context.Background(), runUID, norCapture.Path(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestFollowersThatGoLeaveRoomForOthersAndADeletedRunEndsThem(t *testing.T) {
 	l := newLab(t)
 	l.plan()
 	follow := func(ctx context.Context) (io.ReadCloser, error) {
-		return l.as("").Follow(ctx, runUID, "logs/nor/bft/stdout-1.log", 0)
+		return l.as("admin").Follow(ctx, runUID, "logs/nor/bft/stdout-1.log", 0)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	for i := range maxFollowers {
@@ -282,7 +282,7 @@ func TestFilesAreReadFromAnOffset(t *testing.T) {
 	l.plan()
 	l.log("nor", "bft", "stdout-1.log", "0123456789")
 	for query, want := range map[string]string{"?offset=4": "200 456789", "?offset=10": "200 ", "?offset=11": "416", "?offset=-1": "400", "?offset=x": "400", "?follow=x": "400"} {
-		response, err := l.http.Client().Get(l.http.URL + "/v1/runs/" + runUID + "/files/logs/nor/bft/stdout-1.log" + query)
+		response, err := l.fetch("/v1/runs/" + runUID + "/files/logs/nor/bft/stdout-1.log" + query)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +328,7 @@ func TestADamagedRecordKeepsNeitherTheServerNorItsRunFromWorking(t *testing.T) {
 				if _, err := l.as("nor").AgentPlan(context.Background(), "bft", 0); err != nil {
 					t.Errorf("the agent's plan: %v", err)
 				}
-				if readAll(l.as("").File(context.Background(), runUID, "logs/nor/bft/stdout-1.log")) != nil {
+				if readAll(l.as("admin").File(context.Background(), runUID, "logs/nor/bft/stdout-1.log")) != nil {
 					t.Error("the log is lost")
 				}
 			})
@@ -410,7 +410,7 @@ func FuzzCaptures(f *testing.F) {
 	f.Add("run", "vhf", "nor", "2", []byte("cde"))
 	f.Add("run", "vhf", "nor", "99999999999999999999", []byte{})
 	f.Add("..", "..", "x", "-1", []byte{1})
-	server, err := New(Config{Dir: f.TempDir(), Authenticator: everybody, Policy: Policy{RadiodUser: radiodUser, AnonymousReads: true},
+	server, err := New(Config{Dir: f.TempDir(), Authenticator: everybody, Policy: Policy{RadiodUser: radiodUser},
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		f.Fatal(err)

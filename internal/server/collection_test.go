@@ -38,7 +38,7 @@ func (l *lab) events(events ...runapi.KubernetesEvent) {
 // file is an archived file's content.
 func (l *lab) file(p string) string {
 	l.t.Helper()
-	f, err := l.as("").File(context.Background(), runUID, p)
+	f, err := l.as("admin").File(context.Background(), runUID, p)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestWhatWasDamagedOnItsWayIsRefusedAndTakenWhenItComesWhole(t *testing.T) {
 		if got := l.post("radiod", path, "{\"ts\":2}\n", "{\"ts\":1}\n"); got != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d; want 422", path, got)
 		}
-		if _, err := l.as("").File(context.Background(), runUID, archived); status(err) != http.StatusNotFound {
+		if _, err := l.as("admin").File(context.Background(), runUID, archived); status(err) != http.StatusNotFound {
 			t.Errorf("%s after a damaged piece: %v; want that there is none", archived, err)
 		}
 		if got := l.post("radiod", path, "{\"ts\":1}\n", "{\"ts\":1}\n"); got != http.StatusOK || l.file(archived) != "{\"ts\":1}\n" {

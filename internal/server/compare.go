@@ -92,7 +92,7 @@ func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity
 func (s *Server) comparable(r *http.Request, who Identity, uid string) (string, error) {
 	named := r.Clone(r.Context())
 	named.SetPathValue("uid", uid)
-	run, err := s.findFor(named, who, "reading run "+uid, s.config.Policy.reader)
+	run, err := s.findFor(named, who, "reading run "+uid, s.mayRead)
 	if err != nil {
 		return "", err
 	}

@@ -61,7 +61,7 @@ func comparison(ctx context.Context, c *client.Client, form, by string, uids ...
 
 func TestRunsAreComparedByTheAnalysisBesideTheServer(t *testing.T) {
 	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.RequestURI()) }))
-	got, err := comparison(t.Context(), l.as(""), "html", "link.delay", "run-2", "run-1")
+	got, err := comparison(t.Context(), l.as("admin"), "html", "link.delay", "run-2", "run-1")
 	want := "/compare?by=link.delay&format=html&run=team-nor%2Fquickstart%2Frun-2&run=team-nor%2Fquickstart%2Frun-1"
 	if err != nil || got != want {
 		t.Errorf("asked %s, %v; want %s", got, err, want)
@@ -74,7 +74,7 @@ func TestAComparisonIsDataForABrowser(t *testing.T) {
 		fmt.Fprint(w, "<script>")
 	}))
 	for form, want := range comparisonTypes {
-		answer, err := l.http.Client().Get(l.http.URL + "/v1/compare?run=run-1&run=run-2&format=" + form)
+		answer, err := l.fetch("/v1/compare?run=run-1&run=run-2&format=" + form)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,19 +102,19 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no analysis in the platform": {func(*Config) {}, "", "json", []string{"run-1", "run-2"}, 501, "the chart's value server.analysis.enabled is false"},
-		"analysis that is not up":     {besideTheServer(t, nil), "", "json", []string{"run-1", "run-2"}, 503, "see the container analysis of the pod vignette-server"},
-		"a reason of the analysis":    {besideTheServer(t, answers(422, `{"error":"by 'x': no such field"}`)), "", "json", []string{"run-1", "run-2"}, 422, "by 'x': no such field"},
-		"a queue that is full":        {besideTheServer(t, answers(429, `{"error":"4 wait"}`)), "", "json", []string{"run-1", "run-2"}, 429, "4 wait"},
-		"nonsense of the analysis":    {besideTheServer(t, answers(500, "<html>")), "", "json", []string{"run-1", "run-2"}, 500, "answered 500"},
-		"one run":                     {func(*Config) {}, "", "json", []string{"run-1"}, 400, "1 times run=UID: want 2 to 50 runs"},
-		"too many runs":               {func(*Config) {}, "", "json", fifty, 400, "51 times run=UID"},
-		"an unknown form":             {func(*Config) {}, "", "pdf", []string{"run-1", "run-2"}, 400, `format "pdf": want json, csv, text, latex or html`},
-		"a run that is not there":     {func(*Config) {}, "", "json", []string{"run-1", "nope"}, 404, `no run has uid "nope"`},
-		"a run without results":       {func(*Config) {}, "", "json", []string{"run-1", "raw"}, 409, "run team-nor/quickstart/raw has no results yet"},
-		"somebody without a token":    {func(c *Config) { c.Policy.AnonymousReads = false }, "", "json", []string{"run-1", "nope"}, 401, "reading run run-1 needs a token"},
-		"somebody of another team":    {func(c *Config) { c.Policy.AnonymousReads = false }, "other-workflow", "json", []string{"run-1", "run-2"}, 403, "is not for"},
-		"the run's own team":          {func(c *Config) { c.Policy.AnonymousReads = false }, "workflow", "json", []string{"run-1", "run-2"}, 501, "server.analysis.enabled"},
+		"no analysis in the platform": {func(*Config) {}, "admin", "json", []string{"run-1", "run-2"}, 501, "the chart's value server.analysis.enabled is false"},
+		"analysis that is not up":     {besideTheServer(t, nil), "admin", "json", []string{"run-1", "run-2"}, 503, "see the container analysis of the pod vignette-server"},
+		"a reason of the analysis":    {besideTheServer(t, answers(422, `{"error":"by 'x': no such field"}`)), "admin", "json", []string{"run-1", "run-2"}, 422, "by 'x': no such field"},
+		"a queue that is full":        {besideTheServer(t, answers(429, `{"error":"4 wait"}`)), "admin", "json", []string{"run-1", "run-2"}, 429, "4 wait"},
+		"nonsense of the analysis":    {besideTheServer(t, answers(500, "<html>")), "admin", "json", []string{"run-1", "run-2"}, 500, "answered 500"},
+		"one run":                     {func(*Config) {}, "admin", "json", []string{"run-1"}, 400, "1 times run=UID: want 2 to 50 runs"},
+		"too many runs":               {func(*Config) {}, "admin", "json", fifty, 400, "51 times run=UID"},
+		"an unknown form":             {func(*Config) {}, "admin", "pdf", []string{"run-1", "run-2"}, 400, `format "pdf": want json, csv, text, latex or html`},
+		"a run that is not there":     {func(*Config) {}, "admin", "json", []string{"run-1", "nope"}, 404, `no run has uid "nope"`},
+		"a run without results":       {func(*Config) {}, "admin", "json", []string{"run-1", "raw"}, 409, "run team-nor/quickstart/raw has no results yet"},
+		"somebody without a token":    {func(*Config) {}, "", "json", []string{"run-1", "nope"}, 401, "reading run run-1 needs a token"},
+		"somebody of another team":    {func(*Config) {}, "other-workflow", "json", []string{"run-1", "run-2"}, 403, "is not for"},
+		"the run's own team":          {func(*Config) {}, "workflow", "json", []string{"run-1", "run-2"}, 501, "server.analysis.enabled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := analysedRuns(t, c.beside)
@@ -132,7 +132,7 @@ func TestAComparisonThatTakesTooLongIsGivenUp(t *testing.T) {
 	defer close(release)
 	beside := besideTheServer(t, func(http.ResponseWriter, *http.Request) { <-release })
 	l := analysedRuns(t, beside, func(c *Config) { c.ComparisonTime = 50 * time.Millisecond })
-	_, err := comparison(t.Context(), l.as(""), "json", "", "run-1", "run-2")
+	_, err := comparison(t.Context(), l.as("admin"), "json", "", "run-1", "run-2")
 	var answer *client.Error
 	if !errors.As(err, &answer) || answer.Status != http.StatusGatewayTimeout {
 		t.Errorf("%v; want 504", err)
@@ -143,7 +143,7 @@ func TestAComparisonThatIsTooLargeIsRefused(t *testing.T) {
 	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(bytes.Repeat([]byte("x"), maxComparisonBytes+1))
 	}))
-	_, err := comparison(t.Context(), l.as(""), "json", "", "run-1", "run-2")
+	_, err := comparison(t.Context(), l.as("admin"), "json", "", "run-1", "run-2")
 	if err == nil || !strings.Contains(err.Error(), "the comparison has more than 32 MiB: compare fewer runs") {
 		t.Errorf("%v; want it refused", err)
 	}

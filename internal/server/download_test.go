@@ -44,7 +44,7 @@ func sealedLab(t *testing.T) *lab {
 
 func (l *lab) get(path string) (http.Header, []byte) {
 	l.t.Helper()
-	response, err := l.http.Client().Get(l.http.URL + path)
+	response, err := l.fetch(path)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func unpack(t *testing.T, archive io.Reader) (names []string, content map[string
 
 func TestTheArchiveOfARunHasEveryFileInOrder(t *testing.T) {
 	l := sealedLab(t)
-	manifest, err := l.as("").Files(context.Background(), runUID)
+	manifest, err := l.as("admin").Files(context.Background(), runUID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestAnArchiveTakesTheKindsThatAreWanted(t *testing.T) {
 	for name, selection := range map[string]runapi.Selection{
 		`"log" is no kind of files`: {Only: []string{"log"}}, "one of the two": {Only: []string{"logs"}, Without: []string{"captures"}},
 	} {
-		_, err := l.as("").Archive(context.Background(), runUID, selection)
+		_, err := l.as("admin").Archive(context.Background(), runUID, selection)
 		if status(err) != http.StatusBadRequest || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v: %v; want 400 and %s", selection, err, name)
 		}
@@ -136,7 +136,7 @@ func TestAnArchiveThatBreaksOffIsNotTakenForAWholeOne(t *testing.T) {
 	if err := l.as("workflow").PutResult(context.Background(), runUID, "big.bin", io.LimitReader(zeros{}, size)); err != nil {
 		t.Fatal(err)
 	}
-	body, err := l.as("").Archive(context.Background(), runUID, runapi.Selection{Only: []string{"results"}})
+	body, err := l.as("admin").Archive(context.Background(), runUID, runapi.Selection{Only: []string{"results"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestEveryFileOfASealedRunHasADigestWhereItIsAskedFor(t *testing.T) {
 	l := sealedLab(t)
 	for range 2 { // the second time from memory
-		manifest, err := l.as("").Digests(context.Background(), runUID)
+		manifest, err := l.as("admin").Digests(context.Background(), runUID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestLogsThatGrowHaveNoDigest(t *testing.T) {
 	l := newLab(t)
 	l.plan(withT0)
 	l.log("nor", "bft", "messages-1.jsonl", "{}\n")
-	manifest, err := l.as("").Digests(context.Background(), runUID)
+	manifest, err := l.as("admin").Digests(context.Background(), runUID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestNothingElseIsEverAPage(t *testing.T) {
 	}
 	paths := []string{"/v1/runs", "/v1/runs/" + runUID, "/v1/runs/" + runUID + "/files", "/v1/runs/" + runUID + "/archive.tar", "/v1/scenarios/" + digest,
 		"/v1/runs/" + runUID + "/files/logs/nor/bft/messages-1.jsonl?follow=true"}
-	manifest, err := l.as("").Files(context.Background(), runUID)
+	manifest, err := l.as("admin").Files(context.Background(), runUID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,7 @@ func TestNothingElseIsEverAPage(t *testing.T) {
 func TestARunWithoutAReportSaysSo(t *testing.T) {
 	l := newLab(t)
 	l.plan(withT0)
-	response, err := l.http.Client().Get(l.http.URL + "/v1/runs/" + runUID + "/report")
+	response, err := l.fetch("/v1/runs/" + runUID + "/report")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestARecordOfALaterVersionIsNeitherReadNorPutAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.start()
-	if _, err := l.as("").State(context.Background(), runUID); !client.IsNotFound(err) {
+	if _, err := l.as("admin").State(context.Background(), runUID); !client.IsNotFound(err) {
 		t.Errorf("the run is served: %v", err)
 	}
 	if problems := l.server.runs.problems; len(problems) != 1 || !strings.Contains(problems[0].Error(), "run.json has schemaVersion 99, and this program reads versions up to 1") {

@@ -25,7 +25,7 @@ func (s *Server) postEvents(w http.ResponseWriter, r *http.Request, who Identity
 	if !s.config.Policy.operator(who) {
 		return denied(who, "writing events")
 	}
-	run, err := s.find(r)
+	run, err := s.find(r, who)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,27 +32,30 @@ func denied(who Identity, what string) error {
 	return problem(http.StatusForbidden, "%s is not for %s", what, who.Username)
 }
 
-// find gives the run that a request names.
-func (s *Server) find(r *http.Request) (*run, error) {
+// find gives the run that a request names, within what the request is confined to.
+func (s *Server) find(r *http.Request, who Identity) (*run, error) {
 	uid := r.PathValue("uid")
-	if found := s.runs.get(uid); found != nil {
-		return found, nil
+	found := s.runs.get(uid)
+	switch {
+	case found == nil:
+		return nil, problem(http.StatusNotFound, "no run has uid %q", uid)
+	case who.Scope != "" && found.files.Key().Namespace != who.Scope:
+		return nil, problem(http.StatusNotFound, "no run of namespace %s has uid %q", who.Scope, uid)
 	}
-	return nil, problem(http.StatusNotFound, "no run has uid %q", uid)
+	return found, nil
 }
 
 // findFor gives the run that a request names, if may allows it in the run's namespace. Who has no token learns nothing
 // of which runs there are.
-func (s *Server) findFor(r *http.Request, who Identity, what string, may func(Identity, string) bool) (*run, error) {
-	found, err := s.find(r)
-	namespace := ""
-	if found != nil {
-		namespace = found.files.Key().Namespace
+func (s *Server) findFor(r *http.Request, who Identity, what string, may permission) (*run, error) {
+	found, err := s.find(r, who)
+	if err != nil {
+		if who.Anonymous() {
+			return nil, denied(who, what)
+		}
+		return nil, err
 	}
-	if !may(who, namespace) && (found != nil || who.Anonymous()) {
-		return nil, denied(who, what)
-	}
-	return found, err
+	return found, require(r.Context(), who, found.files.Key().Namespace, what, may)
 }
 
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
@@ -68,12 +72,31 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64, v
 	return nil
 }
 
+// listRuns of one namespace, or of all that the caller may read.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Identity) error {
 	namespace, name := r.URL.Query().Get("namespace"), r.URL.Query().Get("name")
-	if !s.config.Policy.reader(who, namespace) {
-		return denied(who, "reading runs of namespace "+strconv.Quote(namespace))
+	if who.Scope != "" {
+		if namespace != "" && namespace != who.Scope {
+			return problem(http.StatusForbidden, "these are the runs of namespace %s: namespace %q has an archive of its own", who.Scope, namespace)
+		}
+		namespace = who.Scope
 	}
-	return writeJSON(w, http.StatusOK, s.runs.list(namespace, name))
+	if namespace != "" || who.Anonymous() {
+		if err := require(r.Context(), who, namespace, "reading runs of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, s.runs.list(namespace, name))
+	}
+	runs := s.runs.list("", name)
+	namespaces := map[string]bool{}
+	for _, run := range runs {
+		namespaces[run.Namespace] = true
+	}
+	readable, err := s.readable(r.Context(), who, namespaces)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, slices.DeleteFunc(runs, func(run runapi.RunSummary) bool { return !readable[run.Namespace] }))
 }
 
 func (s *Server) putPlan(w http.ResponseWriter, r *http.Request, who Identity) error {
@@ -139,7 +162,7 @@ func validatePlan(plan runapi.Plan, uid string) error {
 }
 
 func (s *Server) getState(w http.ResponseWriter, r *http.Request, who Identity) error {
-	run, err := s.findFor(r, who, "reading this run", s.config.Policy.reader)
+	run, err := s.findFor(r, who, "reading this run", s.mayRead)
 	if err != nil {
 		return err
 	}
@@ -155,10 +178,7 @@ func (s *Server) answerState(w http.ResponseWriter, run *run) error {
 }
 
 func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request, who Identity) error {
-	if !s.config.Policy.administrator(who) {
-		return denied(who, "deleting a run")
-	}
-	run, err := s.find(r)
+	run, err := s.findFor(r, who, "deleting this run", s.mayDelete)
 	if err != nil {
 		return err
 	}
@@ -173,7 +193,7 @@ func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identi
 	if !s.config.Policy.operator(who) {
 		return denied(who, "writing incidents")
 	}
-	run, err := s.find(r)
+	run, err := s.find(r, who)
 	if err != nil {
 		return err
 	}
@@ -196,9 +216,9 @@ func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identi
 const maxSealWait = time.Hour
 
 func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) error {
-	run, err := s.findFor(r, who, "sealing this run", func(who Identity, namespace string) bool {
+	run, err := s.findFor(r, who, "sealing this run", only(func(who Identity, namespace string) bool {
 		return s.config.Policy.operator(who) || s.config.Policy.workflow(who, namespace)
-	})
+	}))
 	if err != nil {
 		return err
 	}
@@ -221,7 +241,7 @@ func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) 
 }
 
 func (s *Server) listFiles(w http.ResponseWriter, r *http.Request, who Identity) error {
-	run, err := s.findFor(r, who, "reading this run", s.config.Policy.reader)
+	run, err := s.findFor(r, who, "reading this run", s.mayRead)
 	if err != nil {
 		return err
 	}
@@ -244,7 +264,7 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request, who Identity)
 }
 
 func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) error {
-	run, err := s.findFor(r, who, "reading this run", s.config.Policy.reader)
+	run, err := s.findFor(r, who, "reading this run", s.mayRead)
 	if err != nil {
 		return err
 	}
@@ -325,7 +345,7 @@ func contentType(p string) string {
 }
 
 func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity) error {
-	run, err := s.findFor(r, who, "writing results of this run", s.config.Policy.workflow)
+	run, err := s.findFor(r, who, "writing results of this run", only(s.config.Policy.workflow))
 	if err != nil {
 		return err
 	}
@@ -465,7 +485,7 @@ func (s *Server) postRadio(w http.ResponseWriter, r *http.Request, who Identity)
 	if !s.config.Policy.radiod(who) {
 		return denied(who, "writing radio samples")
 	}
-	run, err := s.find(r)
+	run, err := s.find(r, who)
 	if err != nil {
 		return err
 	}

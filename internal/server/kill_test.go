@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if dir == "" {
 		os.Exit(m.Run())
 	}
-	s, err := New(Config{Dir: dir, Authenticator: everybody, Policy: Policy{OperatorUser: operatorUser, RadiodUser: radiodUser, AnonymousReads: true}})
+	s, err := New(Config{Dir: dir, Authenticator: everybody, Policy: Policy{OperatorUser: operatorUser, RadiodUser: radiodUser}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -104,11 +104,11 @@ func TestNothingIsLostWhenTheServerIsKilledAgainAndAgain(t *testing.T) {
 	}
 	server := startProcess(t, dir)
 	defer server.kill()
-	state, err := client.New(server.url, nil, nil).State(ctx, runUID)
+	state, err := client.New(server.url, nil, token("operator")).State(ctx, runUID)
 	if err != nil || state.Counters.Sent != events {
 		t.Fatalf("counters %+v, %v; want %d sent after %d kills", state.Counters, err, events, kills)
 	}
-	f, err := client.New(server.url, nil, nil).File(ctx, runUID, "logs/nor/bft/messages-1.jsonl")
+	f, err := client.New(server.url, nil, token("operator")).File(ctx, runUID, "logs/nor/bft/messages-1.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestPartsOfOneRequestFareEachOnItsOwn(t *testing.T) {
 // archived is the content of a log of nor's bft.
 func (l *lab) archived(file string) string {
 	l.t.Helper()
-	f, err := l.as("").File(context.Background(), runUID, "logs/nor/bft/"+file)
+	f, err := l.as("admin").File(context.Background(), runUID, "logs/nor/bft/"+file)
 	if err != nil {
 		l.t.Fatal(err)
 	}

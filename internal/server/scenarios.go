@@ -17,8 +17,8 @@ func scenarioOf(r *http.Request) (string, error) {
 }
 
 func (s *Server) putScenario(w http.ResponseWriter, r *http.Request, who Identity) error {
-	if !s.config.Policy.scenarioWriter(who) {
-		return denied(who, "storing scenarios")
+	if err := require(r.Context(), who, who.Scope, "storing scenarios", s.mayStoreScenarios); err != nil {
+		return err
 	}
 	digest, err := scenarioOf(r)
 	if err != nil {
@@ -36,15 +36,15 @@ func (s *Server) putScenario(w http.ResponseWriter, r *http.Request, who Identit
 
 // scenarioQuota leaves half of the room to the operator, whoever fills the other one.
 func (s *Server) scenarioQuota(who Identity) int64 {
-	if who.Anonymous() {
-		return s.config.ScenarioQuotaBytes / 2
+	if s.config.Policy.administrator(who) {
+		return s.config.ScenarioQuotaBytes
 	}
-	return s.config.ScenarioQuotaBytes
+	return s.config.ScenarioQuotaBytes / 2
 }
 
 func (s *Server) getScenario(w http.ResponseWriter, r *http.Request, who Identity) error {
-	if !s.config.Policy.scenarioReader(who) {
-		return denied(who, "reading scenarios")
+	if err := require(r.Context(), who, who.Scope, "reading scenarios", s.mayReadScenarios); err != nil {
+		return err
 	}
 	digest, err := scenarioOf(r)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestAScenarioIsHandedOutByItsDigest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, reader := range []string{"radiod", "operator", ""} {
+	for _, reader := range []string{"radiod", "operator", "admin"} {
 		if has, err := l.as(reader).HasScenario(ctx, digestOf(content)); err != nil || !has {
 			t.Errorf("%q: has %t, %v", reader, has, err)
 		}
@@ -60,8 +60,8 @@ func TestAScenarioIsHandedOutByItsDigest(t *testing.T) {
 }
 
 func TestWhoMayStoreScenariosAndHowMuch(t *testing.T) {
-	uploads := func(c *Config) { c.Policy.AnonymousScenarios, c.ScenarioQuotaBytes = true, 100 }
-	closed := func(c *Config) { c.Policy.AnonymousReads = false }
+	uploads := func(c *Config) { c.Policy.ScenarioUploads, c.ScenarioQuotaBytes = true, 100 }
+	closed := func(*Config) {}
 	for name, c := range map[string]struct {
 		change func(*Config)
 		token  string
@@ -70,9 +70,11 @@ func TestWhoMayStoreScenariosAndHowMuch(t *testing.T) {
 	}{
 		"the operator":                        {closed, "operator", 10, 0},
 		"an administrator":                    {closed, "admin", 10, 0},
-		"a user where uploads are off":        {closed, "", 10, http.StatusUnauthorized},
-		"a user where uploads are on":         {uploads, "", 50, 0},
-		"a user beyond half of the room":      {uploads, "", 51, http.StatusInsufficientStorage},
+		"a user where uploads are off":        {closed, "experimenter", 10, http.StatusForbidden},
+		"a user where uploads are on":         {uploads, "experimenter", 50, 0},
+		"a user beyond half of the room":      {uploads, "experimenter", 51, http.StatusInsufficientStorage},
+		"a user who may only read":            {uploads, "viewer", 10, http.StatusForbidden},
+		"nobody":                              {uploads, "", 10, http.StatusUnauthorized},
 		"the operator in the other half":      {uploads, "operator", 100, 0},
 		"the operator beyond all of the room": {uploads, "operator", 101, http.StatusInsufficientStorage},
 		"radiod":                              {uploads, "radiod", 10, http.StatusForbidden},
@@ -98,7 +100,7 @@ func TestAScenarioOfAnotherDigestIsRefused(t *testing.T) {
 	if err := l.as("operator").PutScenario(ctx, "sha256:..", strings.NewReader("hills")); statusOf(err) != http.StatusBadRequest {
 		t.Errorf("a bad digest: %v; want 400", err)
 	}
-	if err := newLab(t, func(c *Config) { c.Policy.AnonymousReads = false }).as("").PutScenario(ctx, digestOf(nil), nil); statusOf(err) != http.StatusUnauthorized {
+	if err := newLab(t).as("").PutScenario(ctx, digestOf(nil), nil); statusOf(err) != http.StatusUnauthorized {
 		t.Errorf("nobody: %v; want 401", err)
 	}
 }

@@ -29,7 +29,9 @@ type Config struct {
 	Dir string
 	// Authenticator finds out who callers are.
 	Authenticator Authenticator
-	Policy        Policy
+	// Authorizer decides what users may read; without one they may read nothing.
+	Authorizer Authorizer
+	Policy     Policy
 	// QuotaBytes bounds the logs of each run; 0 is no bound.
 	QuotaBytes int64
 	// ScenarioQuotaBytes bounds the compiled scenarios of everybody together; 0 is no bound.
@@ -55,6 +57,7 @@ type Server struct {
 	scenarios *archive.Scenarios
 	runs      *registry
 	auth      *Cache
+	access    *decisions
 	// limit is for all requests, reviews for those with a token that is not known.
 	limit, reviews limiter
 	metrics        *metrics
@@ -89,7 +92,8 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, scenarios.Close(), store.Close())
 	}
-	s := &Server{config: config, store: store, scenarios: scenarios, runs: runs, auth: NewCache(config.Authenticator, config.Now), mux: http.NewServeMux(),
+	s := &Server{config: config, store: store, scenarios: scenarios, runs: runs, auth: NewCache(config.Authenticator, config.Now),
+		access: newDecisions(config.Authorizer, config.Now), mux: http.NewServeMux(),
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
 	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now})
@@ -177,9 +181,11 @@ func (s *Server) routes() {
 	} {
 		s.mux.Handle(route, s.serve(route, handle))
 	}
-	s.mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
+	s.mux.HandleFunc("GET /healthz", healthy)
 	s.mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
 }
+
+func healthy(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
@@ -200,6 +206,9 @@ func (s *Server) serve(route string, handle handler) http.Handler {
 }
 
 func (s *Server) identify(r *http.Request) (Identity, error) {
+	if who, vouched := r.Context().Value(frontKey{}).(Identity); vouched {
+		return who, s.bound("user " + who.Username)
+	}
 	header := r.Header.Get("Authorization")
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if header == "" {

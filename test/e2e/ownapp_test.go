@@ -56,8 +56,7 @@ func archivedText(t *testing.T, e *v1alpha1.Experiment, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := clientset.CoreV1().RESTClient().Get().Namespace(platformNamespace).Resource("services").
-		Name("http:vignette-server:http").SubResource("proxy").Suffix("v1", "runs/"+string(e.UID)+"/files/"+path).DoRaw(t.Context())
+	body, err := clientset.CoreV1().RESTClient().Get().AbsPath(runapi.ArchivePath(e.Namespace), "v1/runs", string(e.UID), "files", path).DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

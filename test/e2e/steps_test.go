@@ -118,8 +118,7 @@ func archive(t *testing.T, path string, query url.Values, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := clientset.CoreV1().RESTClient().Get().Namespace(platformNamespace).
-		Resource("services").Name("http:vignette-server:http").SubResource("proxy").Suffix("v1", path)
+	request := clientset.CoreV1().RESTClient().Get().AbsPath(runapi.ArchivePath(""), "v1", path)
 	for k, v := range query {
 		request = request.Param(k, v[0])
 	}

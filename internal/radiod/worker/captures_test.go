@@ -44,7 +44,7 @@ func newCaptureBed(t *testing.T, captures ...runapi.PlannedCapture) *captureBed 
 	t.Helper()
 	b := &captureBed{radiodBed: newRadiod(t), t: t, stop: func() {}}
 	archive, err := server.New(server.Config{Dir: t.TempDir(), Authenticator: names{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Policy: server.Policy{OperatorUser: "operator", RadiodUser: "radiod", AnonymousReads: true}})
+		Policy: server.Policy{OperatorUser: "operator", RadiodUser: "radiod"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func (b *captureBed) sealed() runapi.Manifest {
 // archived puts a capture of the archive into a file.
 func (b *captureBed) archived(which client.Capture) string {
 	b.t.Helper()
-	body, err := b.as("").File(b.t.Context(), "run", which.Path())
+	body, err := b.as("operator").File(b.t.Context(), "run", which.Path())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestALimitAndALostNodeAreGapsOfTheCapture(t *testing.T) {
 	if got, known := reasons["node-1"]; known { // it is whole up to its limit, which the radio log names
 		t.Errorf("node-1: %q", got)
 	}
-	log, err := b.as("").File(t.Context(), "run", "radio/host.jsonl")
+	log, err := b.as("operator").File(t.Context(), "run", "radio/host.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,24 +3,24 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
 )
 
 // radioLog reads what the archive has of radiod's log, as the analysis does.
 type radioLog struct {
-	url    string
-	offset int64
-	rest   []byte // of a line that was not whole
+	archive *client.Client
+	offset  int64
+	rest    []byte // of a line that was not whole
 	totals
 }
 
@@ -32,20 +32,20 @@ type totals struct {
 	late     uint64
 }
 
-func newRadioLog(url string) *radioLog {
-	return &radioLog{url: url, totals: totals{samples: map[string]runapi.RadioSample{}, captures: map[string]runapi.CaptureSample{}}}
+func newRadioLog(archive *client.Client) *radioLog {
+	return &radioLog{archive: archive, totals: totals{samples: map[string]runapi.RadioSample{}, captures: map[string]runapi.CaptureSample{}}}
 }
 
 // read takes in what is new and gives everything known by now.
 func (l *radioLog) read() (totals, error) {
-	response, err := http.Get(l.url + "?offset=" + strconv.FormatInt(l.offset, 10)) //nolint:noctx // of this process
+	body, err := l.archive.FileFrom(context.Background(), runUID, "radio/host.jsonl", l.offset)
 	if err != nil {
-		return l.totals, err
+		return l.totals, fmt.Errorf("radio log in the archive: %w", err)
 	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode >= http.StatusMultipleChoices {
-		return l.totals, errors.Join(err, fmt.Errorf("radio log in the archive: %s: %s", response.Status, content))
+	defer body.Close()
+	content, err := io.ReadAll(body)
+	if err != nil {
+		return l.totals, fmt.Errorf("radio log in the archive: %w", err)
 	}
 	l.offset += int64(len(content))
 	content = append(l.rest, content...)

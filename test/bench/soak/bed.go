@@ -98,13 +98,13 @@ func (b *bed) openArchive(o options) (err error) {
 		return err
 	}
 	b.archive, err = server.New(server.Config{Dir: folder, Authenticator: users{},
-		Policy: server.Policy{OperatorUser: operatorUser, RadiodUser: radiodUser, AnonymousReads: true}})
+		Policy: server.Policy{OperatorUser: operatorUser, RadiodUser: radiodUser}})
 	if err != nil {
 		return err
 	}
 	b.listener = httptest.NewServer(b.archive)
 	asOperator := client.New(b.listener.URL, http.DefaultClient, func() (string, error) { return operatorUser, nil })
-	b.log = newRadioLog(b.listener.URL + "/v1/runs/" + runUID + "/files/radio/host.jsonl")
+	b.log = newRadioLog(asOperator)
 	plan := runapi.Plan{Namespace: "team", Name: "soak", UID: runUID, Phase: v1alpha1.PhaseRunning}
 	if o.captures {
 		capture := runapi.PlannedCapture{Name: "run", Network: "vhf", LimitBytes: captureLimit}

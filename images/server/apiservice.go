@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/server"
+)
+
+// What the API server publishes for those behind its aggregation layer: how it proves that it is the one, and where it says who the user is.
+const (
+	frontNamespace = "kube-system"
+	frontConfigMap = "extension-apiserver-authentication"
+)
+
+var apiServices = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+
+// aggregation is the server as an API of Kubernetes.
+type aggregation struct {
+	front       authenticator.Request
+	certificate tls.Certificate
+	authority   []byte // PEM, what the API server is to trust
+	services    dynamic.ResourceInterface
+}
+
+// newAggregation starts following what the API server publishes; host is the server's name in the cluster.
+func newAggregation(ctx context.Context, config *rest.Config, host string) (*aggregation, error) {
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	a := &aggregation{services: objects.Resource(apiServices)}
+	if a.certificate, a.authority, err = newCertificate(host, time.Now()); err != nil {
+		return nil, err
+	}
+	if a.front, err = frontProxy(ctx, client); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// frontProxy tells requests that the API server hands over by the client certificate of its aggregation layer.
+func frontProxy(ctx context.Context, client kubernetes.Interface) (authenticator.Request, error) {
+	authority, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front proxy", frontNamespace, frontConfigMap, "requestheader-client-ca-file", client)
+	if err != nil {
+		return nil, err
+	}
+	headers := headerrequest.NewRequestHeaderAuthRequestController(frontConfigMap, frontNamespace, client, "requestheader-username-headers",
+		"requestheader-uid-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix", "requestheader-allowed-names")
+	// What cannot be read now is read as soon as it is there: nobody is let in until then.
+	for _, err := range []error{authority.RunOnce(ctx), headers.RunOnce(ctx)} {
+		if err != nil {
+			slog.Error("users cannot read yet: how the API server's aggregation layer shows itself is not known", "error", err)
+		}
+	}
+	go authority.Run(ctx, 1)
+	go headers.Run(ctx, 1)
+	return headerrequest.NewDynamicVerifyOptionsSecure(authority.VerifyOptions, headerrequest.StringSliceProviderFunc(headers.AllowedClientNames),
+		headerrequest.StringSliceProviderFunc(headers.UsernameHeaders), headerrequest.StringSliceProviderFunc(headers.UIDHeaders),
+		headerrequest.StringSliceProviderFunc(headers.GroupHeaders), headerrequest.StringSliceProviderFunc(headers.ExtraHeaderPrefixes)), nil
+}
+
+// certificateLife is longer than any pod's.
+const certificateLife = 10 * 365 * 24 * time.Hour
+
+// newCertificate is for this process alone: the API server is told to trust it and nothing else, so no authority and no Secret is needed.
+func newCertificate(host string, now time.Time) (tls.Certificate, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife), // clocks differ
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// serve the archive to the API server until the context ends.
+func (a *aggregation) serve(ctx context.Context, address string, s *server.Server) error {
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	h := server.NewHTTP(requests, address, s.Aggregated(a.front), headerTimeout, idleTimeout)
+	// Whose certificate it is is judged for each request, so that a new authority of the API server counts at once.
+	h.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.certificate}, ClientAuth: tls.RequestClientCert}
+	failed := make(chan error, 1)
+	go func() { failed <- h.ListenAndServeTLS("", "") }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	cancel()
+	limit, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer stop()
+	return h.Shutdown(limit)
+}
+
+// registerEvery is how often it is looked whether the API server still trusts this process.
+const registerEvery = 20 * time.Second
+
+// register keeps telling the API server to trust this process's certificate.
+func (a *aggregation) register(ctx context.Context) {
+	for told := ""; ; {
+		said := ""
+		if err := a.registerOnce(ctx); err != nil {
+			said = err.Error()
+		}
+		if said != told && ctx.Err() == nil {
+			slog.Info("registering with the API server, through which users read", "error", said)
+		}
+		told = said
+		pause := registerEvery
+		if said != "" {
+			pause = time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (a *aggregation) registerOnce(ctx context.Context) error {
+	name := runapi.ArchiveVersion + "." + runapi.ArchiveGroup
+	found, err := a.services.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no APIService %s: it is part of the chart", name)
+	}
+	if err != nil {
+		return err
+	}
+	if trusted(found, a.authority) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"caBundle": a.authority}})
+	if err != nil {
+		return err
+	}
+	_, err = a.services.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: "vignette-server"})
+	return err
+}
+
+func trusted(service *unstructured.Unstructured, authority []byte) bool {
+	text, err := json.Marshal(service.Object["spec"])
+	var spec struct {
+		CABundle []byte `json:"caBundle"`
+	}
+	return errors.Join(err, json.Unmarshal(text, &spec)) == nil && bytes.Equal(spec.CABundle, authority)
+}

@@ -1,0 +1,194 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// Verbs on the archive of a namespace, as RBAC calls them: reading, storing compiled scenarios, and deleting runs.
+const (
+	verbRead   = "get"
+	verbStore  = "update"
+	verbDelete = "delete"
+)
+
+// Authorizer decides what users may do with the archive of a namespace; an empty namespace stands for all. An error means that it
+// could not be found out.
+type Authorizer interface {
+	Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error)
+}
+
+// AccessReviewer asks the API server about resource archives/proxy of group results.vignette.dev.
+type AccessReviewer struct {
+	Reviews authorizationclient.SubjectAccessReviewInterface
+}
+
+// Authorize implements Authorizer.
+func (a AccessReviewer) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+	extra := make(map[string]authorizationv1.ExtraValue, len(who.Extra))
+	for key, values := range who.Extra {
+		extra[key] = values
+	}
+	answer, err := a.Reviews.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: who.Username, Groups: who.Groups, UID: who.UID, Extra: extra,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: verb, Group: runapi.ArchiveGroup, Version: runapi.ArchiveVersion,
+			Resource: runapi.ArchiveResource, Subresource: runapi.ArchiveSubresource, Name: runapi.DefaultArchive,
+		},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("subject access review: %w", err)
+	}
+	return answer.Status.Allowed && !answer.Status.Denied, nil
+}
+
+const (
+	// allowedFor and refusedFor bound how long a decision is believed: a right that is taken away ends after allowedFor, one that is given
+	// counts after refusedFor.
+	allowedFor = 10 * time.Second
+	refusedFor = 2 * time.Second
+)
+
+// decisions remembers what an Authorizer said.
+type decisions struct {
+	of  Authorizer
+	now func() time.Time
+
+	mu   sync.Mutex
+	made map[[sha256.Size]byte]decision
+}
+
+type decision struct {
+	allowed bool
+	until   time.Time
+}
+
+func newDecisions(of Authorizer, now func() time.Time) *decisions {
+	return &decisions{of: of, now: now, made: map[[sha256.Size]byte]decision{}}
+}
+
+// Authorize implements Authorizer. Without one, users may do nothing.
+func (d *decisions) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+	if d.of == nil {
+		return false, nil
+	}
+	text, err := json.Marshal([]any{who, verb, namespace})
+	if err != nil {
+		return false, err
+	}
+	key := sha256.Sum256(text)
+	d.mu.Lock()
+	known, found := d.made[key]
+	d.mu.Unlock()
+	if found && d.now().Before(known.until) {
+		return known.allowed, nil
+	}
+	allowed, err := d.of.Authorize(ctx, who, verb, namespace)
+	if err != nil {
+		return false, err
+	}
+	lifetime := refusedFor
+	if allowed {
+		lifetime = allowedFor
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.made) >= maxCached {
+		clear(d.made)
+	}
+	d.made[key] = decision{allowed, d.now().Add(lifetime)}
+	return allowed, nil
+}
+
+// permission decides whether somebody may do something in a namespace.
+type permission func(ctx context.Context, who Identity, namespace string) (bool, error)
+
+// only is the permission of those whom a policy names.
+func only(may func(Identity, string) bool) permission {
+	return func(_ context.Context, who Identity, namespace string) (bool, error) { return may(who, namespace), nil }
+}
+
+// mayRead the archive of a namespace: the platform, the namespace's workflow, and whom Kubernetes lets.
+func (s *Server) mayRead(ctx context.Context, who Identity, namespace string) (bool, error) {
+	if s.config.Policy.administrator(who) || s.config.Policy.workflow(who, namespace) {
+		return true, nil
+	}
+	return s.kubernetesLets(ctx, who, verbRead, namespace)
+}
+
+func (s *Server) mayDelete(ctx context.Context, who Identity, namespace string) (bool, error) {
+	if s.config.Policy.administrator(who) {
+		return true, nil
+	}
+	return s.kubernetesLets(ctx, who, verbDelete, namespace)
+}
+
+// mayReadScenarios: radiod and the operator always, users as with runs. A digest tells nothing about what has it, and who
+// knows one has been told by who may read the Scenario.
+func (s *Server) mayReadScenarios(ctx context.Context, who Identity, namespace string) (bool, error) {
+	if s.config.Policy.radiod(who) {
+		return true, nil
+	}
+	return s.mayRead(ctx, who, namespace)
+}
+
+func (s *Server) mayStoreScenarios(ctx context.Context, who Identity, namespace string) (bool, error) {
+	if s.config.Policy.administrator(who) {
+		return true, nil
+	}
+	if !s.config.Policy.ScenarioUploads {
+		return false, nil
+	}
+	return s.kubernetesLets(ctx, who, verbStore, namespace)
+}
+
+func (s *Server) kubernetesLets(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+	if who.Anonymous() {
+		return false, nil
+	}
+	allowed, err := s.access.Authorize(ctx, who, verb, namespace)
+	if err != nil {
+		s.config.Log.Error("what a user may do could not be found out", "user", who.Username, "error", err)
+		return false, problem(http.StatusServiceUnavailable, "what %s may do could not be found out: try again", who.Username)
+	}
+	return allowed, nil
+}
+
+// require turns a refusal into an answer.
+func require(ctx context.Context, who Identity, namespace, what string, may permission) error {
+	allowed, err := may(ctx, who, namespace)
+	if err == nil && !allowed {
+		err = denied(who, what)
+	}
+	return err
+}
+
+// readable gives the namespaces of some that somebody may read.
+func (s *Server) readable(ctx context.Context, who Identity, namespaces map[string]bool) (map[string]bool, error) {
+	all, err := s.mayRead(ctx, who, "")
+	if err != nil || all {
+		return namespaces, err
+	}
+	may := map[string]bool{}
+	for namespace := range namespaces {
+		allowed, err := s.mayRead(ctx, who, namespace)
+		if err != nil {
+			return nil, err
+		}
+		if allowed {
+			may[namespace] = true
+		}
+	}
+	return may, nil
+}

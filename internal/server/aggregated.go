@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// Aggregated serves the archive as an API of Kubernetes, at runapi.ArchivePath, behind the aggregation layer of the API server: that one
+// has authenticated the user, whatever way the cluster has for this, and says so in headers. They count where front accepts the
+// client certificate of the connection, which only the API server has.
+func (s *Server) Aggregated(front authenticator.Request) http.Handler {
+	mux := http.NewServeMux()
+	base := "/apis/" + runapi.ArchiveGroup + "/" + runapi.ArchiveVersion
+	object := "/" + runapi.ArchiveResource + "/" + runapi.DefaultArchive + "/" + runapi.ArchiveSubresource + "/"
+	// Paths of runapi, and no others: the metrics are of all teams.
+	object += "v1/"
+	// What the API has is asked by the API server itself, and tells nobody anything.
+	mux.HandleFunc("GET "+base, func(w http.ResponseWriter, _ *http.Request) { _ = writeJSON(w, http.StatusOK, discovery()) })
+	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.fromFront(front, w, r) })
+	mux.Handle(base+"/namespaces/{namespace}"+object, forward)
+	mux.Handle(base+object, forward)
+	mux.HandleFunc("GET /healthz", healthy)
+	return mux
+}
+
+func discovery() metav1.APIResourceList {
+	return metav1.APIResourceList{
+		TypeMeta:     metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+		GroupVersion: runapi.ArchiveGroup + "/" + runapi.ArchiveVersion,
+		APIResources: []metav1.APIResource{
+			{Name: runapi.ArchiveResource, SingularName: "archive", Namespaced: true, Kind: "Archive", Verbs: metav1.Verbs{}},
+			{Name: runapi.ArchiveResource + "/" + runapi.ArchiveSubresource, Namespaced: true, Kind: "Archive",
+				Verbs: metav1.Verbs{verbRead, verbStore, verbDelete}},
+		},
+	}
+}
+
+// fromFront serves a request that the API server hands over.
+func (s *Server) fromFront(front authenticator.Request, w http.ResponseWriter, r *http.Request) {
+	answer, known, err := front.AuthenticateRequest(r)
+	if err != nil || !known {
+		_ = writeJSON(w, http.StatusUnauthorized, runapi.Problem{Error: "this port is for the API server of Kubernetes: ask it for " + runapi.ArchivePath("NAMESPACE")})
+		return
+	}
+	scope := r.PathValue("namespace")
+	// Neither is for the server: what it knows of the user is in the context.
+	r = r.Clone(context.WithValue(r.Context(), frontKey{}, identityOf(answer.User, scope)))
+	r.Header.Del("Authorization")
+	before := runapi.ArchivePath(scope)
+	r.URL.Path = strings.TrimPrefix(r.URL.Path, before)
+	r.URL.RawPath = strings.TrimPrefix(r.URL.RawPath, before)
+	r.RequestURI = r.URL.RequestURI()
+	s.ServeHTTP(w, r)
+}
+
+// frontKey of a request's context has the Identity that the API server vouches for.
+type frontKey struct{}
+
+// identityOf a user. The pod that its token may be bound to does not count: agents come directly.
+func identityOf(u user.Info, scope string) Identity {
+	return Identity{Username: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: u.GetExtra(), Scope: scope}
+}

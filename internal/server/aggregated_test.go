@@ -1,0 +1,224 @@
+package server
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// authority makes certificates, as that of the API server's aggregation layer does.
+type authority struct {
+	t    *testing.T
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(t *testing.T) *authority {
+	a := &authority{t: t}
+	made := a.issue("authority")
+	a.key = made.PrivateKey.(*ecdsa.PrivateKey)
+	a.cert = made.Leaf
+	return a
+}
+
+func (a *authority) issue(name string) tls.Certificate {
+	a.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true, IsCA: a.cert == nil}
+	parent, signer := template, key
+	if a.cert != nil {
+		parent, signer = a.cert, a.key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}
+
+// behindTheAPIServer serves a lab's archive to those whose certificate is front-proxy's.
+func behindTheAPIServer(l *lab) (front *authority, server *httptest.Server) {
+	front = newAuthority(l.t)
+	roots := x509.NewCertPool()
+	roots.AddCert(front.cert)
+	verify := func() (x509.VerifyOptions, bool) {
+		return x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true
+	}
+	list := func(values ...string) headerrequest.StringSliceProvider {
+		return headerrequest.StaticStringSlice(values)
+	}
+	server = httptest.NewUnstartedServer(l.server.Aggregated(headerrequest.NewDynamicVerifyOptionsSecure(verify, list("front-proxy-client"),
+		list("X-Remote-User"), list("X-Remote-Uid"), list("X-Remote-Group"), list("X-Remote-Extra-"))))
+	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	l.t.Cleanup(server.Close)
+	return front, server
+}
+
+// ask for a path as a user, with a client certificate or without one.
+func ask(t *testing.T, server *httptest.Server, certificate *tls.Certificate, user, group, path string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Remote-User", user)
+	request.Header.Set("X-Remote-Group", group)
+	request.Header.Set("Authorization", "Bearer admin")
+	transport := server.Client().Transport.(*http.Transport).Clone()
+	if certificate != nil {
+		transport.TLSClientConfig.Certificates = []tls.Certificate{*certificate}
+	}
+	defer transport.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func TestUsersReadTheirTeamsArchiveBehindTheAPIServer(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	l.plan(func(p *runapi.Plan) { p.UID, p.Namespace, p.Nodes = "run-of-prt", "team-prt", nil })
+	front, server := behindTheAPIServer(l)
+	apiServer, other, stranger := front.issue("front-proxy-client"), front.issue("kubelet"), newAuthority(t).issue("front-proxy-client")
+	nor, prt, all := runapi.ArchivePath("team-nor"), runapi.ArchivePath("team-prt"), runapi.ArchivePath("")
+	for name, c := range map[string]struct {
+		certificate *tls.Certificate
+		user, group string
+		path        string
+		status      int
+		says        string
+	}{
+		"a viewer by its group":                {&apiServer, "vera", "nor-viewers", nor + "/v1/runs/run-1", 200, `"quickstart"`},
+		"a viewer's files":                     {&apiServer, "vera", "nor-viewers", nor + "/v1/runs/run-1/files/run.json", 200, `"team-nor"`},
+		"a viewer's list":                      {&apiServer, "vera", "nor-viewers", nor + "/v1/runs", 200, `"run-1"`},
+		"somebody without that group":          {&apiServer, "vera", "others", nor + "/v1/runs/run-1", 403, "not for vera"},
+		"somebody of another team":             {&apiServer, "paula", "", nor + "/v1/runs/run-1", 403, "not for paula"},
+		"another team's run by one's own path": {&apiServer, "paula", "", prt + "/v1/runs/run-1", 404, "no run of namespace team-prt"},
+		"another team's list by one's own":     {&apiServer, "paula", "", prt + "/v1/runs?namespace=team-nor", 403, "has an archive of its own"},
+		"another team's run in a comparison":   {&apiServer, "paula", "", prt + "/v1/compare?run=run-1&run=run-of-prt", 404, "no run of namespace team-prt"},
+		"all runs that one may read":           {&apiServer, "paula", "", all + "/v1/runs", 200, `"run-of-prt"`},
+		"a path out of the archive":            {&apiServer, "paula", "", prt + "/v1/runs/../../../../../../../namespaces/team-nor/archives/default/proxy/v1/runs", 403, "not for paula"},
+		"an archive that is not there":         {&apiServer, "vera", "nor-viewers", strings.Replace(nor, "default", "other", 1) + "/v1/runs", 404, ""},
+		"all teams' metrics":                   {&apiServer, "vera", "nor-viewers", nor + "/metrics", 404, ""},
+		"headers without a certificate":        {nil, "anna", "system:masters", nor + "/v1/runs/run-1", 401, "for the API server of Kubernetes"},
+		"headers with a kubelet's certificate": {&other, "anna", "system:masters", nor + "/v1/runs/run-1", 401, "for the API server of Kubernetes"},
+		"headers with a certificate of one's own": {&stranger, "anna", "system:masters", nor + "/v1/runs/run-1", 401,
+			"for the API server of Kubernetes"},
+		"what the API has": {nil, "", "", "/apis/results.vignette.dev/v1alpha1", 200, `"archives/proxy"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, text := ask(t, server, c.certificate, c.user, c.group, c.path)
+			if status != c.status || !strings.Contains(text, c.says) {
+				t.Errorf("%d %s; want %d and %q", status, text, c.status, c.says)
+			}
+		})
+	}
+	if _, text := ask(t, server, &apiServer, "paula", "", all+"/v1/runs"); strings.Contains(text, "team-nor") {
+		t.Errorf("runs that are not hers: %s", text)
+	}
+}
+
+// counting is an Authorizer that counts what it is asked.
+type counting struct {
+	rights
+	asked int
+}
+
+func (c *counting) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+	c.asked++
+	return c.rights.Authorize(ctx, who, verb, namespace)
+}
+
+func TestDecisionsAreBelievedForSeconds(t *testing.T) {
+	now := time.Unix(0, 0)
+	for name, c := range map[string]struct {
+		user    string
+		after   time.Duration
+		asked   int
+		allowed bool
+	}{
+		"a right, at once":             {"vera", 0, 1, true},
+		"a right, in 9 s":              {"vera", 9 * time.Second, 1, true},
+		"a right that may have ended":  {"vera", 11 * time.Second, 2, true},
+		"no right, in 1 s":             {"nick", time.Second, 1, false},
+		"no right that may have begun": {"nick", 3 * time.Second, 2, false},
+		"an answer that was not had":   {"outage", 0, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := &counting{rights: rights{"vera get team-nor"}}
+			at := now
+			d := newDecisions(api, func() time.Time { return at })
+			_, _ = d.Authorize(t.Context(), Identity{Username: c.user}, "get", "team-nor")
+			at = at.Add(c.after)
+			allowed, _ := d.Authorize(t.Context(), Identity{Username: c.user}, "get", "team-nor")
+			if allowed != c.allowed || api.asked != c.asked {
+				t.Errorf("allowed %t, asked %d times; want %t, %d", allowed, api.asked, c.allowed, c.asked)
+			}
+		})
+	}
+}
+
+func TestADecisionIsForOneUserVerbAndNamespace(t *testing.T) {
+	d := newDecisions(rights{"vera get team-nor", "nor get team-nor"}, time.Now)
+	for _, who := range []Identity{{Username: "vera"}, {Username: "x", Groups: []string{"nor"}}} {
+		if allowed, _ := d.Authorize(t.Context(), who, "get", "team-nor"); !allowed {
+			t.Fatalf("%+v may not read", who)
+		}
+	}
+	for name, c := range map[string]struct {
+		who             Identity
+		verb, namespace string
+	}{
+		"another namespace": {Identity{Username: "vera"}, "get", "team-prt"},
+		"all namespaces":    {Identity{Username: "vera"}, "get", ""},
+		"another verb":      {Identity{Username: "vera"}, "delete", "team-nor"},
+		"another user":      {Identity{Username: "v"}, "get", "team-nor"},
+		"without its group": {Identity{Username: "x"}, "get", "team-nor"},
+	} {
+		if allowed, _ := d.Authorize(t.Context(), c.who, c.verb, c.namespace); allowed {
+			t.Errorf("%s: allowed", name)
+		}
+	}
+}
+
+func TestAnOutageWhileARightIsLookedUpIsNoRefusal(t *testing.T) {
+	l := newLab(t, func(c *Config) {
+		c.Authenticator = people{"operator": {Username: operatorUser}, "user": {Username: "outage"}}
+	})
+	l.plan()
+	if _, err := l.as("user").State(t.Context(), runUID); status(err) != http.StatusServiceUnavailable {
+		t.Errorf("%v: want 503, so that the caller tries again", err)
+	}
+}
