@@ -131,7 +131,7 @@ func (r *Reconciler) conclusion(ctx context.Context, s *scope, flow argo.State) 
 		return err
 	}
 	if state.Results != nil {
-		s.experiment.Status.Results = headline(state.Results)
+		s.experiment.Status.Results = Headline(state.Results)
 	} else if flow.Phase == argo.Succeeded {
 		s.doom(ReasonWorkflowFailed, "the analysis ended well, but the server has no results.json")
 	}

@@ -160,7 +160,7 @@ func TestEveryActionThatNobodyReportsIsNamedOnce(t *testing.T) {
 
 func TestALossIsNeverRoundedToNone(t *testing.T) {
 	for percent, received := range map[string]int64{"100": 100000, "99.99": 99999, "99.9": 99900, "0": 0} {
-		if got := headline(&runapi.Results{Messages: runapi.Messages{Expected: 100000, Received: received}}).DeliveredPercent; got != percent {
+		if got := Headline(&runapi.Results{Messages: runapi.Messages{Expected: 100000, Received: received}}).DeliveredPercent; got != percent {
 			t.Errorf("%d of 100000 deliveries are %q %%, want %q", received, got, percent)
 		}
 	}

@@ -185,8 +185,8 @@ func (s *scope) enter(step string) {
 	s.experiment.Status.Step = step
 }
 
-// headline of the results.
-func headline(r *runapi.Results) *v1alpha1.ResultsSummary {
+// Headline of the results.
+func Headline(r *runapi.Results) *v1alpha1.ResultsSummary {
 	m := r.Messages
 	summary := &v1alpha1.ResultsSummary{Sent: m.Sent, Expected: m.Expected, Received: m.Received, Lost: m.Lost, Gaps: int32(len(r.Gaps))}
 	if m.Expected > 0 {
