@@ -15,14 +15,16 @@ ifeq ($(CLUSTER),existing)
 IMAGES ?= vignette
 TAG ?= $(VERSION)
 WITH_CLUSTER :=
+INSTALL_ARGS ?=
 CLUSTER_STEPS := 'check the cluster' 'kubectl version && kubectl get nodes'
 else
 IMAGES := localhost/vignette
 TAG := dev
+INSTALL_ARGS := --set monitoring.prometheus.enabled=true
 WITH_CLUSTER := eval "$$(hack/cluster env)" &&
 CLUSTER_STEPS := 'developer cluster' 'hack/cluster up' 'images' 'hack/images --load'
 endif
-INSTALL_STEPS := 'build programs' '$(MAKE) -s build' $(CLUSTER_STEPS) 'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG)'
+INSTALL_STEPS := 'build programs' '$(MAKE) -s build' $(CLUSTER_STEPS) 'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)'
 
 .PHONY: help
 help: ## List the targets
@@ -77,7 +79,7 @@ test-long: ## The full-length scenarios and the developer cluster's destructive 
 .PHONY: test-hosts
 test-hosts: ## Networks over several hosts held against one, in a developer cluster of three (takes the place of one that is up)
 	@hack/pipeline test-hosts 'build programs' '$(MAKE) -s build' 'developer cluster of three' 'hack/cluster down && hack/cluster up --nodes 3' 'images' 'hack/images --load' \
-		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG)' 'several hosts' '$(WITH_CLUSTER) go test -tags e2e -run "SeveralHosts|CutOff" -count=1 -timeout 30m -v ./test/e2e'
+		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' 'several hosts' '$(WITH_CLUSTER) go test -tags e2e -run "SeveralHosts|CutOff" -count=1 -timeout 30m -v ./test/e2e'
 
 .PHONY: bench
 bench: ## Measure the link model against its closed forms, its cost beside a bare hub, the analysis beside pandas and tshark, and how fast nodes are ready
