@@ -42,6 +42,12 @@ func (d *document) warn(problems field.ErrorList, consequence string) (findings 
 	return findings
 }
 
+// Unaccepted is what keeps an experiment that the API server lets pass from being accepted, as far as it alone decides that: nothing is
+// known of what it refers to.
+func Unaccepted(e *v1alpha1.Experiment) field.ErrorList {
+	return problems(e, surroundings{scripts: map[v1alpha1.KeyReference]string{}, fileBytes: map[v1alpha1.KeyReference]int{}})
+}
+
 // problems that the operator finds when it expands an experiment.
 func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	t, errs := topology.Expand(&e.Spec)

@@ -206,6 +206,9 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := scenarios.SetupWithManager(manager); err != nil {
 		return err
 	}
+	if err := c.registerCampaigns(manager, token); err != nil {
+		return err
+	}
 	sweeper := &experiment.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute}
 	if err := manager.Add(sweeper); err != nil {
 		return err

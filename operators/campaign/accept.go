@@ -1,0 +1,173 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/validate"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/decide"
+	"vignette.dev/vignette/operators/campaign/matrix"
+)
+
+// Reasons of Accepted.
+const (
+	ReasonAccepted = "Accepted"
+	ReasonInvalid  = "Invalid"
+)
+
+const (
+	// dryRuns that the API server is asked for at once.
+	dryRuns = 8
+	// recheck of a campaign that was not accepted: a definition or an admission policy of the cluster may have changed.
+	recheck = 10 * time.Minute
+	// maxProblems that a message tells of.
+	maxProblems = 5
+)
+
+// accept judges every point of the campaign, once for each generation, before anything is created.
+func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
+	c := s.campaign
+	judged := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAccepted)
+	if judged != nil && judged.ObservedGeneration == c.Generation && judged.Status == metav1.ConditionTrue {
+		return true, nil
+	}
+	if judged != nil && judged.ObservedGeneration == c.Generation {
+		age := s.now.Sub(judged.LastTransitionTime.Time)
+		if left := recheck - age%recheck; age < recheck {
+			s.after(left)
+			return false, nil
+		}
+	}
+	problems, err := r.judge(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	if len(problems) > 0 {
+		s.refuse(describe(problems))
+		s.after(recheck)
+		return false, nil
+	}
+	s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, "every point is a good experiment")
+	return true, nil
+}
+
+func (s *scope) refuse(message string) {
+	if s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, ReasonInvalid, message) {
+		s.notes = append(s.notes, decide.Note{Warning: true, Reason: "NotAccepted", Message: message})
+	}
+	s.campaign.Status.Message = message
+}
+
+func describe(problems []string) string {
+	message := strings.Join(problems[:min(len(problems), maxProblems)], "; ")
+	if more := len(problems) - maxProblems; more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	const most = 1000
+	if len(message) > most {
+		message = strings.ToValidUTF8(message[:most-3], "") + "…"
+	}
+	return message
+}
+
+// judge says what is wrong with a campaign: with its matrix, its schedule, and with each point that has not been started.
+func (r *Reconciler) judge(ctx context.Context, c *v1alpha1.Campaign) (problems []string, err error) {
+	if c.Spec.Schedule != nil {
+		if _, err := decide.ParseSchedule(c.Spec.Schedule); err != nil {
+			problems = append(problems, err.Error())
+		}
+	}
+	plan, errs := matrix.Expand(c.Name, 1, &c.Spec)
+	for _, err := range errs {
+		problems = append(problems, err.Error())
+	}
+	if len(problems) > 0 {
+		return problems, nil
+	}
+	found := make([]string, len(plan.Points))
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(dryRuns)
+	for i, point := range plan.Points {
+		group.Go(func() error {
+			problem, err := r.judgePoint(ctx, c, point)
+			mu.Lock()
+			defer mu.Unlock()
+			found[i] = problem
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return together(plan.Points, found), nil
+}
+
+// together tells a problem that several points have once, with the first of them.
+func together(points []*matrix.Point, found []string) (problems []string) {
+	count := map[string]int{}
+	for _, problem := range found {
+		count[problem]++
+	}
+	for i, problem := range found {
+		n := count[problem]
+		if problem == "" || n == 0 {
+			continue
+		}
+		count[problem] = 0
+		where := "point " + points[i].Name
+		if n > 1 {
+			where += fmt.Sprintf(" (and %d more)", n-1)
+		}
+		problems = append(problems, where+": "+problem)
+	}
+	return problems
+}
+
+// judgePoint says what is wrong with a point, as the API server and the experiments' controller would.
+func (r *Reconciler) judgePoint(ctx context.Context, c *v1alpha1.Campaign, point *matrix.Point) (string, error) {
+	spec, err := point.Spec(&c.Spec.Template.Spec, 1)
+	if err != nil {
+		return err.Error(), nil
+	}
+	object := render(c, &v1alpha1.CampaignRun{Point: point.Name, Levels: point.Levels}, spec)
+	object.SetName("")
+	object.SetGenerateName(c.Name + "-")
+	err = r.Client.Create(ctx, object, client.DryRunAll)
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return reasons(err), nil
+	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "exceeded quota"):
+		return err.Error(), nil
+	case err != nil && !apierrors.IsForbidden(err):
+		return "", err
+	}
+	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Name: c.Name, Namespace: c.Namespace}, Spec: spec.Typed}
+	if problems := validate.Unaccepted(e); len(problems) > 0 {
+		return problems.ToAggregate().Error(), nil
+	}
+	return "", nil
+}
+
+// reasons of the API server, without the generated name of what it refused.
+func reasons(err error) string {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
+		return err.Error()
+	}
+	var all []string
+	for _, cause := range status.Status().Details.Causes {
+		all = append(all, strings.TrimPrefix(cause.Field+": ", "<nil>: ")+cause.Message)
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,153 @@
+package campaign
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/decide"
+	"vignette.dev/vignette/operators/campaign/matrix"
+)
+
+// refusedRecheck is when the creation of an experiment that a quota forbids is tried again.
+const refusedRecheck = 15 * time.Second
+
+// act on a status that has been written.
+func (r *Reconciler) act(ctx context.Context, s *scope, actions decide.Actions) error {
+	var errs []error
+	for _, name := range actions.Create {
+		errs = append(errs, r.create(ctx, s, name))
+	}
+	for _, seen := range actions.Stop {
+		errs = append(errs, r.stop(ctx, s, seen))
+	}
+	for _, seen := range actions.Delete {
+		errs = append(errs, r.delete(ctx, s, seen))
+	}
+	if actions.Compare {
+		r.compare(ctx, s)
+	}
+	return errors.Join(errs...)
+}
+
+// create the experiment of a run that is recorded as started. Its name is fixed, so that there is one of it at most.
+func (r *Reconciler) create(ctx context.Context, s *scope, name string) error {
+	run := s.run(name)
+	spec, err := s.specOf(run)
+	if err == nil {
+		object := render(s.campaign, run, spec)
+		if err = r.Client.Create(ctx, object); err == nil {
+			run.UID, run.SpecDigest, run.Message = object.GetUID(), spec.Digest, ""
+			return nil
+		}
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		s.after(0) // the next look tells whose it is
+		return nil
+	case apierrors.IsForbidden(err): // a quota, or the namespace is going
+		run.Message = describe([]string{"cannot be created: " + err.Error()})
+		s.after(refusedRecheck)
+		return nil
+	case apierrors.IsInvalid(err) || errors.As(err, &specError{}):
+		now := metav1.NewTime(s.now)
+		run.Phase, run.CompletionTime, run.Message = v1alpha1.RunFailed, &now, describe([]string{err.Error()})
+		return nil
+	}
+	return err
+}
+
+// specError tells that a point makes no spec any more.
+type specError struct{ error }
+
+func (s *scope) run(name string) *v1alpha1.CampaignRun {
+	for i := range s.campaign.Status.Runs {
+		if s.campaign.Status.Runs[i].Name == name {
+			return &s.campaign.Status.Runs[i]
+		}
+	}
+	return nil
+}
+
+// specOf a run, by the campaign as it is now.
+func (s *scope) specOf(run *v1alpha1.CampaignRun) (*matrix.Spec, error) {
+	plan, errs := matrix.Expand(s.campaign.Name, 0, &s.campaign.Spec)
+	if len(errs) > 0 {
+		return nil, specError{errs.ToAggregate()}
+	}
+	wanted := matrix.Key(run.Point, run.Levels, run.Included)
+	for _, point := range plan.Points {
+		if matrix.Key(point.Name, point.Levels, point.Included) == wanted {
+			spec, err := point.Spec(&s.campaign.Spec.Template.Spec, run.Seed)
+			if err != nil {
+				return nil, specError{err}
+			}
+			return spec, nil
+		}
+	}
+	return nil, specError{fmt.Errorf("its point is no longer in the matrix: the campaign was edited before its experiment was made")}
+}
+
+// render the experiment of a run.
+func render(c *v1alpha1.Campaign, run *v1alpha1.CampaignRun, spec *matrix.Spec) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": spec.Object}}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Experiment"))
+	object.SetNamespace(c.Namespace)
+	object.SetName(run.Name)
+	labels := map[string]string{}
+	for key, value := range c.Spec.Template.Metadata.Labels {
+		labels[key] = string(value)
+	}
+	maps.Copy(labels, map[string]string{
+		v1alpha1.LabelCampaign: c.Name, v1alpha1.LabelCampaignUID: string(c.UID),
+		v1alpha1.LabelCampaignRound: strconv.FormatInt(c.Status.Round, 10), v1alpha1.LabelCampaignPoint: run.Point,
+	})
+	object.SetLabels(labels)
+	annotations := map[string]string{}
+	for key, value := range c.Spec.Template.Metadata.Annotations {
+		annotations[key] = string(value)
+	}
+	if levels, err := json.Marshal(run.Levels); err == nil && len(run.Levels) > 0 {
+		annotations[v1alpha1.AnnotationLevels] = string(levels)
+	}
+	object.SetAnnotations(annotations)
+	owner := metav1.NewControllerRef(c, v1alpha1.GroupVersion.WithKind("Campaign"))
+	object.SetOwnerReferences([]metav1.OwnerReference{*owner})
+	return object
+}
+
+// stop an experiment early: what it measured is still analysed.
+func (r *Reconciler) stop(ctx context.Context, s *scope, seen decide.Seen) error {
+	var e v1alpha1.Experiment
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.campaign.Namespace, Name: seen.Name}, &e)
+	if err != nil || e.UID != seen.UID || e.Spec.Stop {
+		return client.IgnoreNotFound(err)
+	}
+	stopped := e.DeepCopy()
+	stopped.Spec.Stop = true
+	err = r.Client.Patch(ctx, stopped, client.MergeFromWithOptions(&e, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		s.after(time.Second)
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}
+
+func (r *Reconciler) delete(ctx context.Context, s *scope, seen decide.Seen) error {
+	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: s.campaign.Namespace, Name: seen.Name}}
+	err := r.Client.Delete(ctx, e, client.Preconditions{UID: &seen.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if apierrors.IsConflict(err) { // another one has the name now
+		return nil
+	}
+	return client.IgnoreNotFound(err)
+}

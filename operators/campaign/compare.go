@@ -1,0 +1,91 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+const (
+	// maxCompared is the most runs of one comparison.
+	maxCompared = 50
+	// comparisonTime is more than the server gives itself.
+	comparisonTime = 150 * time.Second
+	// comparisonPatience is how long after a round's end a server that cannot be asked is asked again.
+	comparisonPatience = 5 * time.Minute
+	comparisonRetry    = 15 * time.Second
+)
+
+// compare the round's runs, to see that they can be compared: the comparison is made again for everybody who asks. Where it cannot be
+// made the status says why, and the round is what it is.
+func (r *Reconciler) compare(ctx context.Context, s *scope) {
+	status := &s.campaign.Status
+	uids, left := compared(status.Runs)
+	result := &v1alpha1.ComparisonStatus{Round: status.Round, Runs: int32(len(uids))}
+	if len(uids) < 2 {
+		result.Message = "there are not two runs with results to compare"
+		status.Comparison = result
+		return
+	}
+	query := url.Values{"run": uids}
+	err := r.ask(ctx, uids)
+	switch {
+	case err != nil && passing(err) && s.now.Sub(status.RoundCompletionTime.Time) < comparisonPatience:
+		s.after(comparisonRetry)
+		return
+	case err != nil:
+		result.Message = describe([]string{"the runs could not be compared: " + err.Error()})
+	default:
+		result.Path = "/v1/compare?" + query.Encode()
+		if left > 0 {
+			result.Message = fmt.Sprintf("%d of %d runs are compared: all points in their first repeats", len(uids), len(uids)+left)
+		}
+	}
+	status.Comparison = result
+}
+
+func (r *Reconciler) ask(ctx context.Context, uids []string) error {
+	ctx, cancel := context.WithTimeout(ctx, comparisonTime)
+	defer cancel()
+	body, err := r.Archive.Compare(ctx, uids, "json", "")
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	_, err = io.Copy(io.Discard, body)
+	return err
+}
+
+// passing tells that the server may answer otherwise in a while.
+func passing(err error) bool {
+	for _, status := range []int{
+		http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusNotImplemented, http.StatusUnprocessableEntity,
+	} {
+		if runs.HasStatus(err, status) {
+			return false
+		}
+	}
+	return true
+}
+
+// compared are the runs of a comparison, in the order of the repeats, and how many are left out.
+func compared(all []v1alpha1.CampaignRun) (uids []string, left int) {
+	var with []v1alpha1.CampaignRun
+	for _, run := range all {
+		if run.Phase == v1alpha1.RunSucceeded && run.Results != nil {
+			with = append(with, run)
+		}
+	}
+	slices.SortStableFunc(with, func(a, b v1alpha1.CampaignRun) int { return int(a.Repeat - b.Repeat) })
+	for _, run := range with[:min(len(with), maxCompared)] {
+		uids = append(uids, string(run.UID))
+	}
+	return uids, len(with) - len(uids)
+}

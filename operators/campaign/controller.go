@@ -1,0 +1,148 @@
+// Package campaign is the controller of Campaigns: it runs an experiment once for every point of a matrix. See README.md for what it
+// relies on.
+package campaign
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/decide"
+)
+
+// +kubebuilder:rbac:groups=vignette.dev,resources=campaigns,verbs=get;list;watch
+// +kubebuilder:rbac:groups=vignette.dev,resources=campaigns/status,verbs=get;patch
+// +kubebuilder:rbac:groups=vignette.dev,resources=campaigns/finalizers,verbs=update
+// +kubebuilder:rbac:groups=vignette.dev,resources=experiments,verbs=get;list;watch;create;patch;delete
+
+// Archive is the server, as far as the controller needs it.
+type Archive interface {
+	State(ctx context.Context, uid string) (runapi.State, error)
+	Compare(ctx context.Context, uids []string, format, by string) (io.ReadCloser, error)
+}
+
+// Reconciler takes campaigns through their rounds.
+type Reconciler struct {
+	// Client reads from caches; Live does not.
+	Client   client.Client
+	Live     client.Reader
+	Archive  Archive
+	Recorder record.EventRecorder
+	Clock    clock.PassiveClock
+
+	latest latest
+}
+
+// scope is what one reconciliation works with. campaign.Status is written once, at the end.
+type scope struct {
+	campaign *v1alpha1.Campaign
+	now      time.Time
+	world    decide.World
+	notes    []decide.Note
+	// wait is the shortest time after which to come back; 0 for none.
+	wait time.Duration
+}
+
+// after asks for another reconciliation at the latest then.
+func (s *scope) after(d time.Duration) {
+	if d = max(d, 10*time.Millisecond); s.wait == 0 || d < s.wait {
+		s.wait = d
+	}
+}
+
+// Reconcile brings one campaign a step further. What a step decides is written first, and acted on in the next reconciliation, when it
+// has been read again.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+	var c v1alpha1.Campaign
+	if err := r.fetch(ctx, request.NamespacedName, &c); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if !c.DeletionTimestamp.IsZero() {
+		return ctrl.Result{}, nil // its experiments go with it
+	}
+	s := &scope{campaign: &c, now: r.Clock.Now()}
+	before := c.DeepCopy()
+	err = r.step(ctx, s, before)
+	patchErr := r.writeStatus(ctx, before, s)
+	if apierrors.IsConflict(patchErr) { // a stale read: the next event brings the newer object
+		patchErr = nil
+		s.after(time.Second)
+	}
+	return ctrl.Result{RequeueAfter: s.wait}, errors.Join(err, patchErr)
+}
+
+func (r *Reconciler) step(ctx context.Context, s *scope, before *v1alpha1.Campaign) error {
+	if err := r.observe(ctx, s); err != nil {
+		return err
+	}
+	accepted, err := r.accept(ctx, s)
+	if err != nil {
+		return err
+	}
+	actions, err := decide.Step(s.campaign, accepted, s.world, s.now)
+	s.notes = append(s.notes, actions.Notes...)
+	if actions.Wait > 0 {
+		s.after(actions.Wait)
+	}
+	if err != nil {
+		s.refuse(err.Error())
+	}
+	s.summarise()
+	if !equality.Semantic.DeepEqual(before.Status, s.campaign.Status) {
+		s.after(0) // to act on it
+		return nil
+	}
+	return r.act(ctx, s, actions)
+}
+
+// writeStatus writes what changed, if anything, and only then tells the events.
+func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Campaign, s *scope) error {
+	if equality.Semantic.DeepEqual(before.Status, s.campaign.Status) {
+		return nil
+	}
+	after := before.DeepCopy()
+	after.Status = s.campaign.Status
+	// The lock keeps a stale read from starting a run a second time.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.latest.note(after)
+	log.FromContext(ctx).V(1).Info("status written", "phase", after.Status.Phase, "message", after.Status.Message)
+	for _, note := range s.notes {
+		kind := corev1.EventTypeNormal
+		if note.Warning {
+			kind = corev1.EventTypeWarning
+		}
+		r.Recorder.Event(s.campaign, kind, note.Reason, note.Message)
+	}
+	return nil
+}
+
+// SetupWithManager registers the controller and what wakes it.
+func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) error {
+	return ctrl.NewControllerManagedBy(manager).
+		Named("campaign").
+		For(&v1alpha1.Campaign{}).
+		Owns(&v1alpha1.Experiment{}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: concurrent,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),
+		}).
+		Complete(r)
+}

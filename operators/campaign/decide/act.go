@@ -1,0 +1,76 @@
+package decide
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// resync is after how long a campaign that is under way is looked at, should an event be lost.
+const resync = 15 * time.Second
+
+// act lists what is to be done once the status has been written.
+func (s *step) act() {
+	for i := range s.status.Runs {
+		run := &s.status.Runs[i]
+		if !UnderWay(run) {
+			continue
+		}
+		s.after(resync)
+		seen, found := s.world[run.Name]
+		if run.UID == "" && !found {
+			s.actions.Create = append(s.actions.Create, run.Name)
+		}
+		if found && s.status.DueTime != nil && !seen.Gone && !seen.Deleting {
+			s.actions.Stop = append(s.actions.Stop, seen)
+		}
+	}
+	s.actions.Compare = s.status.RoundCompletionTime != nil && !s.over() && len(s.status.Runs) > 0
+	s.forget()
+}
+
+// forget experiments that are more than the history keeps. What is not recorded as done is never among them.
+func (s *step) forget() {
+	done := map[v1alpha1.ExperimentPhase][]Seen{}
+	for _, name := range slices.Sorted(maps.Keys(s.world)) {
+		seen := s.world[name]
+		if !seen.Ours || seen.Gone || seen.Deleting || !s.recorded(seen) {
+			continue
+		}
+		if seen.Round < s.status.Round-int64(s.roundsKept()) {
+			s.actions.Delete = append(s.actions.Delete, seen)
+			continue
+		}
+		done[seen.Phase] = append(done[seen.Phase], seen)
+	}
+	for phase, kept := range map[v1alpha1.ExperimentPhase]*int32{
+		v1alpha1.PhaseSucceeded: s.spec.History.Succeeded, v1alpha1.PhaseFailed: s.spec.History.Failed,
+	} {
+		if kept == nil || len(done[phase]) <= int(*kept) {
+			continue
+		}
+		slices.SortStableFunc(done[phase], newestFirst)
+		s.actions.Delete = append(s.actions.Delete, done[phase][*kept:]...)
+	}
+	slices.SortFunc(s.actions.Delete, func(a, b Seen) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// recorded tells that the status has what came of an experiment.
+func (s *step) recorded(seen Seen) bool {
+	if seen.Phase != v1alpha1.PhaseSucceeded && seen.Phase != v1alpha1.PhaseFailed {
+		return false
+	}
+	return seen.Round < s.status.Round || slices.ContainsFunc(s.status.Runs, func(r v1alpha1.CampaignRun) bool {
+		return r.UID == seen.UID && Done(&r)
+	})
+}
+
+func newestFirst(a, b Seen) int {
+	if a.CompletionTime == nil || b.CompletionTime == nil {
+		return 0
+	}
+	return b.CompletionTime.Compare(a.CompletionTime.Time)
+}

@@ -1,0 +1,86 @@
+package decide
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/matrix"
+)
+
+// merge a plan into the round's runs: those that have been started stay as they are, also where their point is no longer in the plan;
+// the others become those of the plan that have not been started.
+func (s *step) merge(plan *matrix.Plan) error {
+	kept := s.kept(plan)
+	old, names := map[string]*v1alpha1.CampaignRun{}, map[string]bool{}
+	for i := range s.status.Runs {
+		old[repeatKey(key(&s.status.Runs[i]), s.status.Runs[i].Repeat)] = &s.status.Runs[i]
+	}
+	runs := make([]v1alpha1.CampaignRun, 0, len(plan.Runs))
+	for _, run := range s.status.Runs {
+		if kept[run.Name] {
+			runs, names[run.Name] = append(runs, run), true
+		}
+	}
+	for _, planned := range plan.Runs {
+		before := old[plannedKey(planned)]
+		if before != nil && kept[before.Name] || before == nil && renamedAxis(runs, planned) {
+			continue
+		}
+		if names[planned.Name] {
+			planned.Rename(s.campaign.Name, s.namedRound())
+		}
+		run := pending(planned)
+		if before != nil && before.Phase == v1alpha1.RunSkipped && s.status.ObservedGeneration == s.campaign.Generation {
+			run.Phase, run.Message = before.Phase, before.Message // what has stopped it is not looked at again until the campaign is edited
+		}
+		runs = append(runs, run)
+	}
+	if len(runs) > matrix.MaxRuns {
+		return fmt.Errorf("with the runs that have been started before the campaign was edited, a round has %d runs: want %d at most", len(runs), matrix.MaxRuns)
+	}
+	s.status.Runs = runs
+	return nil
+}
+
+// kept are the runs that have been started, but for those whose experiments have not been made and are no longer wanted.
+func (s *step) kept(plan *matrix.Plan) map[string]bool {
+	wanted := map[string]bool{}
+	for _, run := range plan.Runs {
+		wanted[plannedKey(run)] = true
+	}
+	kept := map[string]bool{}
+	for i := range s.status.Runs {
+		run := &s.status.Runs[i]
+		_, made := s.world[run.Name]
+		if started(run) && (Done(run) || run.UID != "" || made || wanted[repeatKey(key(run), run.Repeat)]) {
+			kept[run.Name] = true
+		}
+	}
+	return kept
+}
+
+// renamedAxis tells that a run was started when the point's axes had other names: the point's own name is the same.
+func renamedAxis(kept []v1alpha1.CampaignRun, planned matrix.Run) bool {
+	return slices.ContainsFunc(kept, func(r v1alpha1.CampaignRun) bool {
+		return started(&r) && r.Point == planned.Point.Name && r.Repeat == planned.Repeat && r.Included == planned.Point.Included &&
+			!slices.Equal(slices.Sorted(maps.Keys(r.Levels)), slices.Sorted(maps.Keys(planned.Point.Levels)))
+	})
+}
+
+func plannedKey(run matrix.Run) string {
+	return repeatKey(matrix.Key(run.Point.Name, run.Point.Levels, run.Point.Included), run.Repeat)
+}
+
+func repeatKey(point string, repeat int32) string { return fmt.Sprintf("%s#%d", point, repeat) }
+
+func pending(planned matrix.Run) v1alpha1.CampaignRun {
+	run := v1alpha1.CampaignRun{
+		Name: planned.Name, Point: planned.Point.Name, Included: planned.Point.Included, Repeat: planned.Repeat, Seed: planned.Seed, Phase: v1alpha1.RunPending,
+	}
+	if len(planned.Point.Levels) > 0 {
+		run.Levels = planned.Point.Levels
+	}
+	return run
+}

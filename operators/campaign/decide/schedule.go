@@ -1,0 +1,131 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+	_ "time/tzdata" // the operator's image has no time zones
+
+	"github.com/robfig/cron/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// clockError is how far in the future the last moment of the schedule may be before it is taken for a clock that was wrong.
+const clockError = 24 * time.Hour
+
+// ParseSchedule reads a schedule and its time zone.
+func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
+	zone := s.TimeZone
+	if zone == "" {
+		zone = "Etc/UTC"
+	}
+	location, err := time.LoadLocation(zone)
+	if err != nil || zone == "Local" {
+		return nil, fmt.Errorf("spec.schedule.timeZone: %s is no IANA time zone such as Europe/Oslo", zone)
+	}
+	schedule, err := cron.ParseStandard(s.Cron)
+	if err != nil {
+		return nil, fmt.Errorf("spec.schedule.cron: %q: %w: want five fields (minute, hour, day of month, month, day of week) or @daily", s.Cron, err)
+	}
+	fields, ok := schedule.(*cron.SpecSchedule)
+	if !ok {
+		return nil, fmt.Errorf("spec.schedule.cron: %q: want five fields (minute, hour, day of month, month, day of week) or @daily", s.Cron)
+	}
+	if fields.Location != time.Local {
+		return nil, fmt.Errorf("spec.schedule.cron: %q: give the time zone in timeZone", s.Cron)
+	}
+	fields.Location = location
+	if fields.Next(time.Now()).IsZero() {
+		return nil, fmt.Errorf("spec.schedule.cron: %q never comes", s.Cron)
+	}
+	return schedule, nil
+}
+
+// lastDue is the last moment of a schedule after one time and not after another; zero for none.
+func lastDue(schedule cron.Schedule, after, now time.Time) (due time.Time) {
+	from := now
+	for window := time.Minute; from.After(after); window *= 2 {
+		from = now.Add(-window)
+		if from.Before(after) {
+			from = after
+		}
+		if next := schedule.Next(from); !next.IsZero() && !next.After(now) {
+			break
+		}
+	}
+	for next := schedule.Next(from); !next.IsZero() && !next.After(now); next = schedule.Next(next) {
+		due = next
+	}
+	return due
+}
+
+// begin the next round where it is due.
+func (s *step) begin() error {
+	if s.spec.Schedule == nil {
+		s.status.NextScheduleTime, s.status.DueTime = nil, nil
+		if s.status.Round == 0 && !s.spec.Suspend {
+			s.beginRound()
+		}
+		return nil
+	}
+	schedule, err := ParseSchedule(s.spec.Schedule)
+	if err != nil {
+		return err
+	}
+	next := schedule.Next(s.now)
+	s.status.NextScheduleTime = &metav1.Time{Time: next}
+	s.after(next.Sub(s.now))
+	if due := lastDue(schedule, s.lastScheduled(), s.now); !due.IsZero() {
+		s.due(due)
+	}
+	if s.spec.Suspend {
+		s.status.DueTime = nil
+	}
+	if s.status.DueTime != nil && !s.busy() {
+		s.beginRound()
+	}
+	return nil
+}
+
+// busy tells that a round is going on.
+func (s *step) busy() bool { return s.status.Round > 0 && !s.over() }
+
+// lastScheduled is the moment up to which the schedule has been attended to.
+func (s *step) lastScheduled() time.Time {
+	last := s.campaign.CreationTimestamp.Time
+	if s.status.LastScheduleTime != nil {
+		last = s.status.LastScheduleTime.Time
+	}
+	if last.Sub(s.now) > clockError {
+		return s.now
+	}
+	return last
+}
+
+// due decides about a round whose moment has come.
+func (s *step) due(due time.Time) {
+	deadline := s.spec.Schedule.StartingDeadline.Std()
+	if deadline == 0 {
+		deadline = time.Hour
+	}
+	moment := &metav1.Time{Time: due}
+	switch {
+	case s.now.Sub(due) > deadline:
+		s.note(true, "RoundLeftOut", "the round due at %s could not start within %s", due.UTC().Format(time.RFC3339), deadline)
+	case s.spec.Suspend:
+		return // it starts if the campaign goes on before the deadline
+	case s.busy() && s.spec.Schedule.ConcurrencyPolicy != v1alpha1.ConcurrencyReplace:
+		s.note(true, "RoundLeftOut", "the round due at %s was left out: round %d is still going on", due.UTC().Format(time.RFC3339), s.status.Round)
+	default:
+		s.status.DueTime = moment
+	}
+	s.status.LastScheduleTime = moment
+}
+
+func (s *step) beginRound() {
+	now := metav1.NewTime(s.now)
+	s.status.Round++
+	s.status.RoundStartTime, s.status.RoundCompletionTime, s.status.Runs, s.status.DueTime = &now, nil, nil, nil
+	s.note(false, "RoundStarted", "round %d begins", s.status.Round)
+}
