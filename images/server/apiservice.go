@@ -30,7 +30,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/internal/server"
 )
 
 // What the API server publishes for those behind its aggregation layer: how it proves that it is the one, and where it says who the user is.
@@ -116,24 +115,9 @@ func newCertificate(host string, now time.Time) (tls.Certificate, []byte, error)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
-// serve the archive to the API server until the context ends.
-func (a *aggregation) serve(ctx context.Context, address string, s *server.Server) error {
-	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	h := server.NewHTTP(requests, address, s.Aggregated(a.front), headerTimeout, idleTimeout)
-	// Whose certificate it is is judged for each request, so that a new authority of the API server counts at once.
-	h.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.certificate}, ClientAuth: tls.RequestClientCert}
-	failed := make(chan error, 1)
-	go func() { failed <- h.ListenAndServeTLS("", "") }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	cancel()
-	limit, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer stop()
-	return h.Shutdown(limit)
+// tls of the port. Whose certificate a client has is judged for each request, so that a new authority of the API server counts at once.
+func (a *aggregation) tls() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.certificate}, ClientAuth: tls.RequestClientCert}
 }
 
 // registerEvery is how often it is looked whether the API server still trusts this process.

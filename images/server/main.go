@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -42,7 +43,7 @@ type options struct {
 	listen, dir, quota, audience string
 	scenarioQuota                string
 	analysis                     string
-	aggregated, host             string
+	aggregated, host, metrics    string
 	retention                    time.Duration
 	policy                       server.Policy
 }
@@ -57,6 +58,7 @@ func serveCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.listen, "listen", ":8080", "address to listen on")
+	flags.StringVar(&o.metrics, "metrics-listen", ":9090", "address of the metrics, which are those of all teams' runs; none if empty")
 	flags.StringVar(&o.dir, "archive", "/archive", "folder of the archive")
 	flags.StringVar(&o.quota, "quota", "2Gi", "bytes that the logs of one run may take, such as 2Gi; 0 is no bound")
 	flags.StringVar(&o.scenarioQuota, "scenario-quota", "2Gi", "bytes that all compiled scenarios together may take; 0 is no bound")
@@ -112,17 +114,24 @@ func serve(ctx context.Context, o options) error {
 
 // listenAll serves until the context ends or one of the ports cannot be served.
 func (o options) listenAll(ctx context.Context, config *rest.Config, s *server.Server) error {
-	if o.aggregated == "" {
-		return listen(ctx, o.listen, s)
-	}
-	a, err := newAggregation(ctx, config, o.host)
-	if err != nil {
-		return err
+	var a *aggregation
+	if o.aggregated != "" {
+		var err error
+		if a, err = newAggregation(ctx, config, o.host); err != nil {
+			return err
+		}
 	}
 	ports, ctx := errgroup.WithContext(ctx)
-	ports.Go(func() error { return listen(ctx, o.listen, s) })
-	ports.Go(func() error { return a.serve(ctx, o.aggregated, s) })
-	ports.Go(func() error { a.register(ctx); return nil })
+	ports.Go(func() error { return listen(ctx, o.listen, s, nil) })
+	if o.metrics != "" {
+		metrics := http.NewServeMux()
+		metrics.Handle("GET /metrics", s.Metrics())
+		ports.Go(func() error { return listen(ctx, o.metrics, metrics, nil) })
+	}
+	if a != nil {
+		ports.Go(func() error { return listen(ctx, o.aggregated, s.Aggregated(a.front), a.tls()) })
+		ports.Go(func() error { a.register(ctx); return nil })
+	}
 	return ports.Wait()
 }
 
@@ -133,13 +142,18 @@ const (
 	shutdownTimeout = 5 * time.Second
 )
 
-// listen serves until the context ends. Long polls end with it, so that a restart is quick.
-func listen(ctx context.Context, address string, handler http.Handler) error {
+// listen serves until the context ends, by TLS where there is a configuration of it. Long polls end with it, so that a restart is quick.
+func listen(ctx context.Context, address string, handler http.Handler, secured *tls.Config) error {
 	requests, cancelRequests := context.WithCancel(context.Background())
 	defer cancelRequests()
 	h := server.NewHTTP(requests, address, handler, headerTimeout, idleTimeout)
+	serve := h.ListenAndServe
+	if secured != nil {
+		h.TLSConfig = secured
+		serve = func() error { return h.ListenAndServeTLS("", "") }
+	}
 	failed := make(chan error, 1)
-	go func() { failed <- h.ListenAndServe() }()
+	go func() { failed <- serve() }()
 	select {
 	case err := <-failed:
 		return err

@@ -17,8 +17,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -171,6 +169,7 @@ func (s *Server) routes() {
 		"GET /v1/runs/{uid}/archive.tar":             s.getArchive,
 		"GET /v1/runs/{uid}/report":                  s.getReport,
 		"GET /v1/compare":                            s.getCompare,
+		"GET /v1/metrics":                            s.getMetrics,
 		"GET /v1/agent/plan":                         s.getAgentPlan,
 		"POST /v1/agent/report":                      s.postReport,
 		"POST /v1/agent/logs/{app}":                  s.postLogs,
@@ -182,7 +181,6 @@ func (s *Server) routes() {
 		s.mux.Handle(route, s.serve(route, handle))
 	}
 	s.mux.HandleFunc("GET /healthz", healthy)
-	s.mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }

@@ -70,69 +70,6 @@ func expectLayersOfCaptures(t *testing.T, n runapi.NetworkResult) {
 	}
 }
 
-func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
-	t.Parallel()
-	var both []*v1alpha1.Experiment
-	for range 2 {
-		e := broadcasters(newNamespace(t), "twin", 2, "5ms", "bytes:900").Obj()
-		mustCreate(t, e)
-		both = append(both, e)
-	}
-	for _, e := range both {
-		done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
-		results := resultsOf(t, done.UID)
-		if results.Messages.Sent < 1000 {
-			t.Errorf("%s/%s sent %d messages; want full load, 1000 at least", e.Namespace, e.Name, results.Messages.Sent)
-		}
-		// Equal names make equal message ids, so a frame from the twin would count as a duplicate.
-		if results.Messages.Duplicates != 0 || results.Messages.Lost != 0 {
-			t.Errorf("%s/%s: %+v; want no loss and not one frame of its twin", e.Namespace, e.Name, results.Messages)
-		}
-	}
-}
-
-func TestPodThatCopiesAMembersLabelsAndAttachmentIsRefused(t *testing.T) {
-	t.Parallel()
-	e := pair(newNamespace(t), "victim").Duration("60s").Obj()
-	e.Spec.Timeline[1].At = "60s"
-	mustCreate(t, e)
-	waitFor(t, e, startTimeout, v1alpha1.PhaseRunning)
-
-	var member corev1.Pod
-	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "victim-veh"}, &member); err != nil {
-		t.Fatal(err)
-	}
-	impostor := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: e.Namespace, Name: "impostor", Labels: member.Labels, Annotations: map[string]string{},
-	}, Spec: *member.Spec.DeepCopy()}
-	for key, value := range member.Annotations {
-		if !strings.Contains(key, "network-status") {
-			impostor.Annotations[key] = value
-		}
-	}
-	impostor.Spec.NodeName, impostor.Spec.SchedulingGates = "", nil
-	mustCreate(t, impostor)
-	eventually(t, time.Minute, "the impostor to be refused by radiod", func() error {
-		var events corev1.EventList
-		if err := kube.List(t.Context(), &events, client.InNamespace(e.Namespace)); err != nil {
-			return err
-		}
-		for _, event := range events.Items {
-			if event.InvolvedObject.UID == impostor.UID && strings.Contains(event.Message, string(impostor.UID)) &&
-				strings.Contains(event.Message, "not a member") {
-				return nil
-			}
-		}
-		return errorf("no event names the impostor's pod UID and says that it is not a member")
-	})
-	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(impostor), impostor); err != nil {
-		t.Fatal(err)
-	}
-	if impostor.Status.Phase != corev1.PodPending {
-		t.Errorf("the impostor is %s; want it never to run", impostor.Status.Phase)
-	}
-}
-
 func TestNothingArrivesWhileTheRadioIsSilent(t *testing.T) {
 	t.Parallel()
 	e := pair(newNamespace(t), "silent").Obj()

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+)
+
+// namespaceLabel of a series names its team.
+const namespaceLabel = "namespace"
+
+// Metrics are those of the server and of all teams' runs. They are for whoever runs the cluster, so they have a port of their own, which
+// network policies close to teams; these read getMetrics.
+func (s *Server) Metrics() http.Handler {
+	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
+}
+
+// getMetrics hands out the series of one team.
+func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity) error {
+	namespace := who.Scope
+	if namespace == "" {
+		namespace = r.URL.Query().Get("namespace")
+	}
+	if err := require(r.Context(), who, namespace, "reading metrics of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
+		return err
+	}
+	if namespace == "" {
+		return problem(http.StatusBadRequest, "namespace is missing: want the team whose metrics are asked for")
+	}
+	of := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := s.metrics.registry.Gather()
+		return ofNamespace(families, namespace), err
+	})
+	promhttp.HandlerFor(of, promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	return nil
+}
+
+// ofNamespace keeps the series that say that they are of a namespace.
+func ofNamespace(families []*dto.MetricFamily, namespace string) (kept []*dto.MetricFamily) {
+	for _, family := range families {
+		family.Metric = slices.DeleteFunc(family.Metric, func(m *dto.Metric) bool {
+			return !slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == namespaceLabel && l.GetValue() == namespace })
+		})
+		if len(family.Metric) > 0 {
+			kept = append(kept, family)
+		}
+	}
+	return kept
+}
