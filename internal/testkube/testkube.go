@@ -1,4 +1,4 @@
-// Package testkube gives tests a real Kubernetes API server: etcd and kube-apiserver on the
+// Package testkube gives tests and benchmarks a real Kubernetes API server: etcd and kube-apiserver on the
 // loopback interface, with the CRDs of /crds, and of Argo and Multus as far as the tests need them.
 // Nothing schedules or runs pods there; tests play the kubelet's part.
 package testkube
@@ -30,23 +30,14 @@ const BinEnv = "VIGNETTE_KUBE_BIN"
 // Start an API server for one test; it ends with the test. Without the binary the test is skipped.
 func Start(t testing.TB) *rest.Config {
 	t.Helper()
-	binary := find()
+	binary := Binary()
 	if binary == "" {
-		t.Skipf("no kubelab binary: set %s, or build it with `hack/cluster up`", BinEnv)
+		t.Skip(NoBinary)
 	}
-	assets := t.TempDir()
-	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
-		if err := os.Symlink(binary, filepath.Join(assets, name)); err != nil {
-			t.Fatal(err)
-		}
+	environment, err := Environment(binary, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory: assets, CRDs: definitions(t), Scheme: Scheme(),
-		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
-	}
-	// Nobody reads the data after a crash, and syncing takes most of a write's time.
-	environment.ControlPlane.Etcd = &envtest.Etcd{}
-	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
 	config, err := environment.Start()
 	if err != nil {
 		t.Fatalf("start %s: %v", binary, err)
@@ -58,6 +49,31 @@ func Start(t testing.TB) *rest.Config {
 	})
 	config.QPS, config.Burst = -1, 0
 	return config
+}
+
+// NoBinary says what to do where Binary finds none.
+const NoBinary = "no kubelab binary: set " + BinEnv + ", or build it with `hack/cluster up`"
+
+// Environment of an API server that is to be started, and stopped, by the caller. It is run by the given binary, through links that are
+// made in the folder assets.
+func Environment(binary, assets string) (*envtest.Environment, error) {
+	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
+		if err := os.Symlink(binary, filepath.Join(assets, name)); err != nil {
+			return nil, err
+		}
+	}
+	crds, err := definitions()
+	if err != nil {
+		return nil, err
+	}
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory: assets, CRDs: crds, Scheme: Scheme(),
+		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
+	}
+	// Nobody reads the data after a crash, and syncing takes most of a write's time.
+	environment.ControlPlane.Etcd = &envtest.Etcd{}
+	environment.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "true")
+	return environment, nil
 }
 
 // Scheme of all typed objects that the platform uses.
@@ -73,7 +89,8 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-func find() string {
+// Binary of all Kubernetes programs: that of BinEnv, or the newest that the developer cluster has built; empty for none.
+func Binary() string {
 	if given := os.Getenv(BinEnv); given != "" {
 		if info, err := os.Stat(given); err == nil && info.IsDir() {
 			given = filepath.Join(given, "kubelab")
@@ -98,8 +115,7 @@ func newest(pattern string) (path string) {
 	return path
 }
 
-func definitions(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
+func definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	found := []*apiextensionsv1.CustomResourceDefinition{
 		foreign("argoproj.io", "v1alpha1", "Workflow", "workflows"),
 		foreign("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"),
@@ -116,10 +132,7 @@ func definitions(t testing.TB) []*apiextensionsv1.CustomResourceDefinition {
 		found = append(found, definition)
 		return yaml.Unmarshal(text, definition)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found
+	return found, err
 }
 
 // foreign is a definition that takes anything; like Argo's own it has no status subresource.

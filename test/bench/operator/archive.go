@@ -1,0 +1,180 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// archive plays the server and all agents: what agents would have reported is worked out when the operator asks.
+type archive struct {
+	url string
+	// running tells whether a pod runs.
+	running func(types.UID) bool
+
+	mu    sync.Mutex
+	runs  map[string]*run
+	calls calls
+}
+
+// run is what the archive has of one.
+type run struct {
+	state runapi.State
+	// heard is when an action came to the agents, by its id.
+	heard map[string]time.Time
+}
+
+func newArchive() *archive { return &archive{runs: map[string]*run{}, calls: calls{}} }
+
+func (a *archive) counted() calls {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls.copy()
+}
+
+func (a *archive) handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request, string){
+		"GET /v1/runs/{uid}": a.get, "PUT /v1/runs/{uid}": a.put, "POST /v1/runs/{uid}/incidents": a.incident,
+		"POST /v1/runs/{uid}/events": a.events, "POST /v1/runs/{uid}/seal": a.seal,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { handle(w, r, r.PathValue("uid")) })
+	}
+	return mux
+}
+
+// known is a run, counted as asked for; nil, and answered, where there is none. The lock is held.
+func (a *archive) known(w http.ResponseWriter, uid, call string) *run {
+	a.calls[call]++
+	if a.runs[uid] == nil {
+		http.Error(w, `{"error": "no such run"}`, http.StatusNotFound)
+	}
+	return a.runs[uid]
+}
+
+func (a *archive) get(w http.ResponseWriter, _ *http.Request, uid string) {
+	a.mu.Lock()
+	r := a.known(w, uid, "get state")
+	a.mu.Unlock()
+	if r != nil {
+		a.answer(w, r)
+	}
+}
+
+func (a *archive) answer(w http.ResponseWriter, r *run) {
+	a.mu.Lock()
+	state := r.state
+	state.Agents = a.agents(r)
+	a.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(state) // to an operator that is there
+}
+
+// put a plan, of which agents hear at once, as their polls wait for it.
+func (a *archive) put(w http.ResponseWriter, request *http.Request, uid string) {
+	var plan runapi.Plan
+	if err := json.NewDecoder(request.Body).Decode(&plan); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a.mu.Lock()
+	a.calls["put plan"]++
+	r := a.runs[uid]
+	if r == nil {
+		r = &run{heard: map[string]time.Time{}}
+		a.runs[uid] = r
+	}
+	r.state.Plan = plan
+	for _, action := range plan.Armed {
+		if r.heard[action.ID].IsZero() {
+			r.heard[action.ID] = time.Now()
+		}
+	}
+	a.mu.Unlock()
+	a.answer(w, r)
+}
+
+func (a *archive) incident(w http.ResponseWriter, request *http.Request, uid string) {
+	var incident runapi.Incident
+	err := json.NewDecoder(request.Body).Decode(&incident)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.known(w, uid, "post incident"); r != nil && err == nil {
+		r.state.Incidents = append(r.state.Incidents, incident)
+	}
+}
+
+func (a *archive) events(w http.ResponseWriter, _ *http.Request, uid string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known(w, uid, "post events")
+}
+
+func (a *archive) seal(w http.ResponseWriter, _ *http.Request, uid string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.known(w, uid, "post seal"); r != nil {
+		r.state.Sealed = true
+		_ = json.NewEncoder(w).Encode(runapi.Manifest{UID: uid})
+	}
+}
+
+// analyse is the last step of a run's workflow.
+func (a *archive) analyse(uid string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.runs[uid]; r != nil {
+		r.state.Sealed, r.state.Results = true, &runapi.Results{Messages: runapi.Messages{Sent: 100, Expected: 100, Received: 100}, Verdict: &runapi.Verdict{KeptUp: true}}
+	}
+}
+
+// agents of pods that run, which have carried out what was due by now. The lock is held.
+func (a *archive) agents(r *run) (agents []runapi.AgentState) {
+	plan, now := &r.state.Plan, time.Now()
+	for _, node := range plan.Nodes {
+		if !a.running(types.UID(node.PodUID)) {
+			continue
+		}
+		apps := []string{render.IdleApp}
+		if len(node.Apps) > 0 {
+			apps = apps[:0]
+		}
+		for _, app := range node.Apps {
+			apps = append(apps, app.Name)
+		}
+		for _, app := range apps {
+			report := runapi.AgentReport{App: app, Phase: runapi.AgentReady}
+			r.carryOut(&report, runapi.Target{Node: node.Name, App: app}, now)
+			agents = append(agents, runapi.AgentState{Node: node.Name, AgentReport: report, ReportedAt: now})
+		}
+	}
+	return agents
+}
+
+func (r *run) carryOut(report *runapi.AgentReport, target runapi.Target, now time.Time) {
+	plan := &r.state.Plan
+	for _, action := range plan.Armed {
+		if !slices.Contains(action.Targets, target) {
+			continue
+		}
+		at := plan.T0.Add(time.Duration(action.AtNanoseconds))
+		if r.heard[action.ID].After(at) {
+			report.ArmedTooLate = append(report.ArmedTooLate, action.ID)
+			continue
+		}
+		report.Armed = append(report.Armed, action.ID)
+		if !now.Before(at) {
+			report.Executed = append(report.Executed, action.ID)
+			report.Phase = runapi.AgentRunning
+			if action.Verb == runapi.VerbStop {
+				report.Phase = runapi.AgentStopped
+			}
+		}
+	}
+}

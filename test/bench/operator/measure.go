@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// calls by what they do, such as "create pods".
+type calls map[string]int
+
+func (c calls) total() (sum int) {
+	for _, n := range c {
+		sum += n
+	}
+	return sum
+}
+
+func (c calls) writes() (sum int) {
+	for kind, n := range c {
+		if verb, _, _ := strings.Cut(kind, " "); verb != "get" && verb != "list" && verb != "watch" {
+			sum += n
+		}
+	}
+	return sum
+}
+
+func (c calls) since(before calls) calls {
+	difference := calls{}
+	for kind, n := range c {
+		if n > before[kind] {
+			difference[kind] = n - before[kind]
+		}
+	}
+	return difference
+}
+
+func (c calls) copy() calls { return c.since(nil) }
+
+// sample is where all counters stand.
+type sample struct {
+	at         time.Time
+	cpu        time.Duration
+	rss        int64
+	calls      calls
+	archive    calls
+	reconciles int
+	programs   map[string]time.Duration
+}
+
+// usage between two samples.
+type usage struct {
+	wall, cpu  time.Duration
+	rss        int64
+	calls      calls
+	archive    calls
+	reconciles int
+	programs   map[string]time.Duration
+}
+
+func (s sample) since(before sample) usage {
+	u := usage{wall: s.at.Sub(before.at), cpu: s.cpu - before.cpu, rss: s.rss, calls: s.calls.since(before.calls), archive: s.archive.since(before.archive),
+		reconciles: s.reconciles - before.reconciles, programs: map[string]time.Duration{}}
+	for name, cpu := range s.programs {
+		u.programs[name] = cpu - before.programs[name]
+	}
+	return u
+}
+
+func (b *bed) sample() (s sample, err error) {
+	s = sample{at: time.Now(), rss: b.operator.memory().now, archive: b.archive.counted(), programs: programs()}
+	s.cpu = s.programs["operator"]
+	if s.calls, err = b.audit.read(); err != nil {
+		return s, err
+	}
+	s.reconciles, err = b.operator.reconciles()
+	return s, err
+}
+
+// auditLog of the API server, which has the operator's requests only.
+type auditLog struct {
+	path   string
+	offset int64
+	calls  calls
+}
+
+// read what is new of it. Watches are told when they end, and are not counted: one is begun anew every few minutes.
+func (l *auditLog) read() (calls, error) {
+	file, err := os.Open(l.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return calls{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if _, err := file.Seek(l.offset, io.SeekStart); err != nil {
+		return nil, err
+	}
+	reader := bufio.NewReaderSize(file, 1<<20)
+	for {
+		line, err := reader.ReadBytes('\n')
+		if errors.Is(err, io.EOF) { // the rest of the line is not written yet
+			return l.calls.copy(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		l.offset += int64(len(line))
+		if err := l.take(line); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (l *auditLog) take(line []byte) error {
+	var event struct {
+		Verb      string `json:"verb"`
+		ObjectRef struct {
+			Resource    string `json:"resource"`
+			Subresource string `json:"subresource"`
+		} `json:"objectRef"`
+		ResponseStatus struct {
+			Code int `json:"code"`
+		} `json:"responseStatus"`
+		RequestURI string `json:"requestURI"`
+	}
+	if err := json.Unmarshal(line, &event); err != nil {
+		return fmt.Errorf("%s: %w", l.path, err)
+	}
+	if event.Verb == "watch" {
+		return nil
+	}
+	kind := event.Verb + " " + event.ObjectRef.Resource
+	if event.ObjectRef.Resource == "" {
+		kind = event.Verb + " " + event.RequestURI
+	}
+	if event.ObjectRef.Subresource != "" {
+		kind += "/" + event.ObjectRef.Subresource
+	}
+	if event.ResponseStatus.Code == http.StatusConflict || event.ResponseStatus.Code == http.StatusNotFound {
+		kind += " " + strconv.Itoa(event.ResponseStatus.Code)
+	}
+	l.calls[kind]++
+	return nil
+}
+
+// tick of the times in /proc/PID/stat: USER_HZ, which is 100 on all that Go runs on.
+const tick = 10 * time.Millisecond
+
+// programs that this one has started, by name, and this one, with the processor time that each has had.
+func programs() map[string]time.Duration {
+	found := map[string]time.Duration{}
+	paths, _ := filepath.Glob("/proc/[0-9]*/stat")
+	self := os.Getpid()
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+		fields := strings.Fields(string(text[end+1:]))
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(text[:open])))
+		parent, _ := strconv.Atoi(fields[1])
+		user, _ := strconv.ParseInt(fields[11], 10, 64)
+		system, _ := strconv.ParseInt(fields[12], 10, 64)
+		cpu := time.Duration(user+system) * tick
+		switch {
+		case pid == self:
+			found["played"] = cpu
+		case parent == self:
+			found[string(text[open+1:end])] += cpu
+		}
+	}
+	return found
+}
+
+// memory of a process, bytes.
+type memory struct{ now, peak int64 }
+
+func (o *operator) memory() (m memory) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", o.process.Pid))
+	if err != nil {
+		return m
+	}
+	for line := range strings.Lines(string(text)) {
+		name, rest, _ := strings.Cut(line, ":")
+		kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		switch name {
+		case "VmRSS":
+			m.now = kib << 10
+		case "VmHWM":
+			m.peak = kib << 10
+		}
+	}
+	return m
+}
+
+// reconciles of experiments so far, by the operator's metrics.
+func (o *operator) reconciles() (sum int, err error) {
+	response, err := http.Get("http://" + o.metrics + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), `controller_runtime_reconcile_total{controller="experiment"`) {
+			value, err := strconv.ParseFloat(lines.Text()[strings.LastIndexByte(lines.Text(), ' ')+1:], 64)
+			if err != nil {
+				return 0, err
+			}
+			sum += int(value)
+		}
+	}
+	return sum, lines.Err()
+}
+
+// profileFor is how much of a phase a processor profile covers at most.
+const profileFor = 30 * time.Second
+
+// profile the operator from now on, where profiles are wanted; what it gives ends that.
+func (b *bed) profile(ctx context.Context, name string) (end func()) {
+	if b.profiles == "" {
+		return func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*profileFor)
+	done := make(chan error, 1)
+	go func() {
+		done <- save(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", b.operator.pprof, int(profileFor.Seconds())), filepath.Join(b.profiles, name+".cpu"))
+	}()
+	return func() {
+		heap := save(ctx, "http://"+b.operator.pprof+"/debug/pprof/heap", filepath.Join(b.profiles, name+".heap"))
+		if err := errors.Join(<-done, heap); err != nil {
+			fmt.Fprintf(os.Stderr, "profile of %s: %v\n", name, err)
+		}
+		cancel()
+	}
+}
+
+func save(ctx context.Context, url, path string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, response.Body)
+	return errors.Join(err, file.Close())
+}
