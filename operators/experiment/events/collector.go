@@ -7,6 +7,7 @@ package events
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -69,6 +70,8 @@ type run struct {
 	sent   map[types.UID]int32
 	// planned tells that the archive's plan was asked for pods, closed that the archive takes no more.
 	planned, closed, told bool
+	// recalled tells that what was told of the experiment before its run was known is here, or comes with the namespace's watch.
+	recalled bool
 }
 
 // subject is an object of a run.
@@ -100,7 +103,7 @@ func (c *Collector) Start(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			c.watchOnly(ctx, nil)
+			c.watchOnly(ctx)
 			return nil
 		case <-ticker.C:
 		}
@@ -114,14 +117,17 @@ func (c *Collector) begin() {
 
 // round finds runs and their objects, and sends what there is of them. One run's trouble keeps no other waiting.
 func (c *Collector) round(ctx context.Context) error {
-	fresh, err := c.findRuns(ctx)
+	unrecalled, err := c.findRuns(ctx)
 	if err != nil {
 		return err
 	}
 	if err := c.findObjects(ctx); err != nil {
 		return err
 	}
-	c.watchOnly(ctx, fresh)
+	c.watchOnly(ctx)
+	for _, e := range unrecalled {
+		c.recall(ctx, e)
+	}
 	c.resolve(ctx)
 	c.mu.Lock()
 	uids := make([]types.UID, 0, len(c.runs))
@@ -148,16 +154,15 @@ func underWay(e *v1alpha1.Experiment) bool {
 	return false
 }
 
-// findRuns takes up runs that have begun, lets go of those that are over, and gives the namespaces of which all events are to be looked
-// at again: those from before the run was known are in no watch.
-func (c *Collector) findRuns(ctx context.Context) (fresh map[string]bool, err error) {
+// findRuns takes up runs that have begun, lets go of those that are over, and gives those that began in a namespace that was watched
+// already: what was told of them before they were known has gone by.
+func (c *Collector) findRuns(ctx context.Context) (unrecalled []*v1alpha1.Experiment, err error) {
 	var list v1alpha1.ExperimentList
-	if err := c.Client.List(ctx, &list); err != nil {
+	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil { // nothing of them is changed
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fresh = map[string]bool{}
 	active := map[types.UID]bool{}
 	for i := range list.Items {
 		e := &list.Items[i]
@@ -165,30 +170,26 @@ func (c *Collector) findRuns(ctx context.Context) (fresh map[string]bool, err er
 			continue
 		}
 		active[e.UID] = true
-		if known := c.runs[e.UID]; known != nil {
-			known.experiment = e
-			continue
+		if c.runs[e.UID] == nil {
+			c.runs[e.UID] = &run{outbox: map[types.UID]runapi.KubernetesEvent{}, sent: map[types.UID]int32{}, recalled: c.watches[e.Namespace] == nil}
+			c.objects[e.UID] = subject{run: e.UID}
 		}
-		c.runs[e.UID] = &run{experiment: e, outbox: map[types.UID]runapi.KubernetesEvent{}, sent: map[types.UID]int32{}}
-		c.objects[e.UID] = subject{run: e.UID}
-		fresh[e.Namespace], fresh[c.Namespace] = true, true
+		c.runs[e.UID].experiment = e
+		if !c.runs[e.UID].recalled {
+			unrecalled = append(unrecalled, e)
+		}
 	}
+	ended := false
 	for uid := range c.runs {
 		if !active[uid] {
-			c.forget(uid)
+			delete(c.runs, uid)
+			ended = true
 		}
 	}
-	return fresh, nil
-}
-
-// forget a run; the lock is held.
-func (c *Collector) forget(uid types.UID) {
-	delete(c.runs, uid)
-	for object, of := range c.objects {
-		if of.run == uid {
-			delete(c.objects, object)
-		}
+	if ended {
+		maps.DeleteFunc(c.objects, func(_ types.UID, of subject) bool { return c.runs[of.run] == nil })
 	}
+	return unrecalled, nil
 }
 
 // send hands a run's events to the archive, and says at the end if some could not be had.

@@ -41,6 +41,8 @@ type archive struct {
 	plan      runapi.Plan
 	got       []runapi.KubernetesEvent
 	incidents []runapi.Incident
+	// takes events of this run only; of "run" where it is empty.
+	takes string
 }
 
 func (a *archive) State(context.Context, string) (runapi.State, error) {
@@ -55,7 +57,7 @@ func (a *archive) Events(_ context.Context, uid string, events []runapi.Kubernet
 	if a.failing != nil {
 		return a.failing
 	}
-	if uid != "run" {
+	if a.takes != "" && uid != a.takes || a.takes == "" && uid != "run" {
 		return fmt.Errorf("events of run %q", uid)
 	}
 	a.got = append(a.got, events...)
@@ -257,6 +259,20 @@ func TestEventsThatMayNotBeReadAreAnIncidentOfTheRun(t *testing.T) {
 	}
 	if len(b.archive.incidents) == 0 || b.archive.incidents[0].What != "Kubernetes events" {
 		t.Errorf("incidents %+v; want one of the events that could not be had", b.archive.incidents)
+	}
+}
+
+func TestWhatWasToldOfAnExperimentBeforeItsRunBeganIsRecalled(t *testing.T) {
+	b := newBed(t)
+	b.happens(team, "e1", "Experiment", "second", "second-run", "Queued")
+	b.want() // of the first run there is nothing
+	second := b.cached[0].(*v1alpha1.Experiment).DeepCopy()
+	second.Name, second.UID, second.ResourceVersion = "second", "second-run", ""
+	b.collector.Client = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(slices.Clone(b.cached), second)...).Build()
+	b.archive.takes = "second-run"
+	b.want(`Experiment second Queued node "", 1 times`)
+	if watches := len(b.collector.watches); watches != 2 {
+		t.Errorf("%d watches; want those of the team's namespace and the platform's", watches)
 	}
 }
 

@@ -30,7 +30,7 @@ func (c *Collector) findObjects(ctx context.Context) error {
 		return nil
 	}
 	var networks v1alpha1.RadioNetworkList
-	if err := c.Client.List(ctx, &networks, client.InNamespace(c.Namespace)); err != nil {
+	if err := c.Client.List(ctx, &networks, client.InNamespace(c.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	workflows := &unstructured.UnstructuredList{}
@@ -115,10 +115,14 @@ func (c *Collector) take(event *corev1.Event) {
 		c.put(of, event)
 		return
 	}
-	if about != "" && !c.strangers[about] && mayBeOurs(event.InvolvedObject.Kind) && len(c.unresolved) < maxUnresolved {
+	// Of an experiment that is not under way it is recalled when it is.
+	if about != "" && !c.strangers[about] && waitsFor(event.InvolvedObject.Kind) && len(c.unresolved) < maxUnresolved {
 		c.unresolved[event.UID] = waiting{event, time.Now()}
 	}
 }
+
+// waitsFor tells that an object of a run may not be known yet.
+func waitsFor(kind string) bool { return kind != "Experiment" && mayBeOurs(kind) }
 
 func mayBeOurs(kind string) bool {
 	switch kind {

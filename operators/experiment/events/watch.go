@@ -6,9 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubewatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // watch of one namespace's events. As a cache.ReflectorStore it hands them on and stores nothing.
@@ -21,8 +24,8 @@ type watch struct {
 	since   time.Time
 }
 
-// watchOnly keeps watches of the runs' namespaces and of the platform's, and begins those anew whose events are to be looked at again.
-func (c *Collector) watchOnly(ctx context.Context, again map[string]bool) {
+// watchOnly keeps watches of the runs' namespaces and of the platform's.
+func (c *Collector) watchOnly(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	wanted := map[string]bool{}
@@ -30,7 +33,7 @@ func (c *Collector) watchOnly(ctx context.Context, again map[string]bool) {
 		wanted[r.experiment.Namespace], wanted[c.Namespace] = true, true
 	}
 	for namespace, w := range c.watches {
-		if !wanted[namespace] || again[namespace] || ctx.Err() != nil {
+		if !wanted[namespace] || ctx.Err() != nil {
 			w.stop()
 			delete(c.watches, namespace)
 		}
@@ -39,6 +42,24 @@ func (c *Collector) watchOnly(ctx context.Context, again map[string]bool) {
 		if c.watches[namespace] == nil && ctx.Err() == nil {
 			c.watches[namespace] = c.watch(ctx, namespace)
 		}
+	}
+}
+
+// recall what was told of an experiment before its run was known. Only its own events are asked for: all of a namespace that many share are
+// many. Its pods and other objects are made after it is under way, and what is told of them waits until they are known.
+func (c *Collector) recall(ctx context.Context, e *v1alpha1.Experiment) {
+	about := fields.OneTermEqualSelector("involvedObject.uid", string(e.UID)).String()
+	list, err := c.Kubernetes.CoreV1().Events(e.Namespace).List(ctx, metav1.ListOptions{FieldSelector: about})
+	if err != nil {
+		return // the next round tries again; what keeps events away keeps the watch from them too, which says so
+	}
+	for i := range list.Items {
+		c.take(&list.Items[i])
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.runs[e.UID]; r != nil {
+		r.recalled = true
 	}
 }
 
