@@ -1,0 +1,92 @@
+// Package charts holds the Helm charts; its test renders what guards teams from each other.
+package charts
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"vignette.dev/vignette/internal/golden"
+)
+
+// helm of the PATH, or of the developer cluster.
+func helm(t *testing.T) string {
+	t.Helper()
+	if found, err := exec.LookPath("helm"); err == nil {
+		return found
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		if found, _ := filepath.Glob(filepath.Join(cache, "vignette", "build", "helm-*", "helm")); len(found) > 0 {
+			return found[0]
+		}
+	}
+	t.Skip("no helm on the PATH: hack/cluster up builds it")
+	return ""
+}
+
+func render(t *testing.T, arguments ...string) string {
+	t.Helper()
+	command := exec.Command(helm(t), append([]string{"template"}, arguments...)...)
+	var errs strings.Builder
+	command.Stderr = &errs
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("helm template %v: %v\n%s", arguments, err, errs.String())
+	}
+	return string(out)
+}
+
+// decode every object as Kubernetes' types have it, with no field that they do not.
+func decode(t *testing.T, manifests string) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	strict := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	documents := utilyaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(manifests)))
+	defer documents.Close()
+	text := make([]byte, 1<<20)
+	for {
+		n, err := documents.Read(text)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := strict.Decode(text[:n], nil, nil); err != nil {
+			t.Errorf("%v in\n%s", err, text[:n])
+		}
+	}
+}
+
+func TestWhatGuardsTeamsFromEachOther(t *testing.T) {
+	for name, arguments := range map[string][]string{
+		"roles.yaml": {"vignette", "vignette", "-n", "vignette-system", "-s", "templates/roles.yaml"},
+		"networkpolicies.yaml": {"vignette", "vignette", "-n", "vignette-system", "-s", "templates/networkpolicies.yaml",
+			"--set", `networkPolicies.metricsFrom[0].namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=monitoring`},
+		"team.yaml": {"team-nor", "vignette-team", "-n", "team-nor", "--set", "viewers.groups={nor,allies}", "--set", "experimenters.users={anna@example.org}",
+			"--set", "quota.pods=60", "--set", `networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=monitoring`},
+		"team-plain.yaml": {"team-nor", "vignette-team", "-n", "team-nor"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := render(t, arguments...)
+			decode(t, made)
+			golden.Check(t, name, made)
+		})
+	}
+}
