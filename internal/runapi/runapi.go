@@ -1,6 +1,7 @@
 // Package runapi is the language of the server: what the operator tells it of a run, what agents
 // ask and report, what the archive holds. Every message is JSON over HTTP; callers prove who they
-// are with a Kubernetes token of audience vignette.dev/server in the Authorization header.
+// are with a Kubernetes token of audience vignette.dev/server in the Authorization header. Users are who Kubernetes lets read the archive
+// of the run's namespace; they come through the API server (ArchivePath), or with such a token.
 //
 // Paths (UID is the Experiment's):
 //
@@ -19,8 +20,10 @@
 //	GET  /v1/runs/UID/archive.tar           workflow, users: all files, in order of their paths, in a folder NAME-UID;
 //	                                        ?only=KINDS or ?without=KINDS takes some, of FileKinds, joined by commas
 //	GET  /v1/runs/UID/report                workflow, users: results/report.html as a page that may run nothing but itself
-//	DELETE /v1/runs/UID                     operator, administrators: the run and its archive
-//	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary
+//	DELETE /v1/runs/UID                     operator, users with the verb delete: the run and its archive
+//	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary; without N those of all namespaces that the caller
+//	                                        may read
+//	GET  /v1/metrics?namespace=N            users: the series of that namespace's runs that go on, as Prometheus' text
 //	GET  /v1/compare?run=UID&run=UID…       users: analysed runs side by side (docs/compare.md); &format=json, csv, text, latex
 //	                                        or html; &by=FIELD of the spec, or run. 501 where nothing beside the server does it
 //
@@ -36,13 +39,13 @@
 //	                                        radiod: bytes of a capture, as above, archived as
 //	                                        captures/CAPTURE/NETWORK/NODE.pcapng
 //
-//	PUT  /v1/scenarios/DIGEST               operator, users: a compiled scenario, which must have that digest (sha256: and 64
+//	PUT  /v1/scenarios/DIGEST               operator, users with the verb update: a compiled scenario, which must have that digest (sha256: and 64
 //	                                        hexadecimal digits); idempotent. 422 where it has another one, 507 where there
 //	                                        is no room: users have half of it
 //	GET  /v1/scenarios/DIGEST               radiod, operator, users: that scenario; 404 where there is none. HEAD tells
 //	                                        whether there is one; either is a use of it, for the retention
 //
-//	GET  /healthz, /metrics                 anybody
+//	GET  /healthz                           anybody
 //
 // A body may come with its digest (DigestHeader), as those of the client do, and a LogPart with its own. What does not have
 // it was damaged on its way: nothing of it is archived, the answer is 422, and it is sent again.
