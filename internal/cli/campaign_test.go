@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -277,5 +279,60 @@ func TestAnExperimentTellsItsCampaign(t *testing.T) {
 	want := "Campaign      nightly, point mosquitto-baseline of round 3: vignette campaign status -n team-nor nightly\n"
 	if got := description(e, nil, noon); !strings.Contains(got, want) {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestRunTakesCampaigns(t *testing.T) {
+	text, err := os.ReadFile("testdata/campaign.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := check("campaign.yaml", text, os.Stderr)
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%d objects, %v", len(objects), err)
+	}
+	c := campaignCluster(t, campaignArchive{})
+	var out bytes.Buffer
+	campaigns, err := c.submitCampaigns(t.Context(), objects, &out)
+	if err != nil || out.String() != "campaign team-nor/try created\n" || len(campaigns) != 1 {
+		t.Fatalf("%v, %s", err, out.String())
+	}
+	if experiments, err := c.submit(t.Context(), objects); err != nil || len(experiments) > 0 {
+		t.Errorf("experiments of a campaign's file: %d, %v; want none, as the operator makes them", len(experiments), err)
+	}
+	camp, err := c.campaign(t.Context(), "try")
+	if err != nil || len(camp.Spec.Matrix.Axes) != 2 {
+		t.Errorf("%+v, %v", camp.Spec.Matrix, err)
+	}
+}
+
+func TestACampaignIsFollowedToTheEndOfItsRound(t *testing.T) {
+	failed := finishedE4()
+	failed.Name, failed.Status.Phase = "failed", v1alpha1.CampaignFailed
+	waiting := nightly()
+	waiting.Name, waiting.Status.Phase = "waiting", v1alpha1.CampaignScheduled
+	c := campaignCluster(t, campaignArchive{}, finishedE4(), failed, waiting)
+	for _, end := range []struct {
+		camp *v1alpha1.Campaign
+		want string
+		err  error
+	}{
+		{finishedE4(), "e4 Succeeded: 2 of 2 done: 2 succeeded, 0 failed, 0 skipped; 0 running, 0 pending\nWhat was measured: vignette campaign results -n team-nor e4\n", nil},
+		{failed, "failed Failed: 2 of 2 done", exit(exitFailure)},
+		{waiting, "waiting waits for its next round: vignette campaign status -n team-nor waiting\n", nil},
+	} {
+		var out bytes.Buffer
+		if err := c.watchCampaign(t.Context(), end.camp, newView(&out)); err != end.err || !strings.Contains(out.String(), end.want) {
+			t.Errorf("%v, %s\nwant %v, %s", err, out.String(), end.err, end.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out bytes.Buffer
+	if err := c.watchCampaign(ctx, nightly(), newView(&out)); err != exit(exitDetached) || !strings.Contains(out.String(), "Detached: campaign nightly goes on") {
+		t.Errorf("%v, %s", err, out.String())
+	}
+	if err := c.watchCampaign(t.Context(), nightly(), newView(&out)); err == nil || !strings.Contains(err.Error(), "campaign nightly was deleted while it ran") {
+		t.Errorf("%v; want that it was deleted", err)
 	}
 }

@@ -25,13 +25,15 @@ func newRun(t *target) *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "run FILE",
-		Short: "Start the experiment in a file, and follow it with --watch",
+		Short: "Start the experiment or campaign in a file, and follow it with --watch",
 		Long: "run creates the experiment in a file, after the Waveforms and Scenarios beside it. With --watch it follows the\n" +
 			"experiment to its end and fails if the experiment does. Ctrl-C stops following, not the experiment.\n" +
-			"An experiment without a duration is a live cluster: --watch follows it until it is up, and says how to use it.",
+			"An experiment without a duration is a live cluster: --watch follows it until it is up, and says how to use it.\n" +
+			"A campaign in the file is created, or changed where it is there already: points that are done are not run again.",
 		Example: "  vignette run scenarios/quickstart/experiment.yaml --watch\n" +
-			"  vignette run -n team-nor experiment.yaml",
-		Args:              oneArgument("the FILE of an experiment"),
+			"  vignette run -n team-nor experiment.yaml\n" +
+			"  vignette run scenarios/e4/campaign-setting1.yaml",
+		Args:              oneArgument("the FILE of an experiment or a campaign"),
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := readFile(args[0], cmd.InOrStdin())
@@ -50,15 +52,28 @@ func newRun(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			campaigns, err := c.submitCampaigns(cmd.Context(), objects, cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
 			for _, e := range experiments {
 				fmt.Fprintf(cmd.OutOrStdout(), "experiment %s/%s created\n", e.Namespace, e.Name)
 			}
 			if !follow {
-				_, err := fmt.Fprint(cmd.OutOrStdout(), howToFollow(experiments[0]))
+				text := ""
+				if len(experiments) > 0 {
+					text = howToFollow(experiments[0])
+				} else {
+					text = howToFollowCampaign(campaigns[0])
+				}
+				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
 			}
-			if len(experiments) > 1 {
-				return fmt.Errorf("--watch follows one experiment, and %s has %d: all of them run now, see vignette status", args[0], len(experiments))
+			if n := len(experiments) + len(campaigns); n > 1 {
+				return fmt.Errorf("--watch follows one experiment or campaign, and %s has %d: all of them run now, see vignette status", args[0], n)
+			}
+			if len(campaigns) > 0 {
+				return c.watchCampaign(cmd.Context(), campaigns[0], newView(cmd.OutOrStdout()))
 			}
 			return c.watch(cmd.Context(), experiments[0], newView(cmd.OutOrStdout()))
 		},
@@ -69,6 +84,10 @@ func newRun(t *target) *cobra.Command {
 
 func howToFollow(e *v1alpha1.Experiment) string {
 	return fmt.Sprintf("Follow it: vignette status -n %[1]s %[2]s; results in the end: vignette results -n %[1]s %[2]s\n", e.Namespace, e.Name)
+}
+
+func howToFollowCampaign(camp *v1alpha1.Campaign) string {
+	return fmt.Sprintf("Follow it: vignette campaign status -n %[1]s %[2]s; results so far: vignette campaign results -n %[1]s %[2]s\n", camp.Namespace, camp.Name)
 }
 
 func readFile(name string, stdin io.Reader) ([]byte, error) {
@@ -100,36 +119,90 @@ func check(name string, text []byte, complaints io.Writer) ([]*unstructured.Unst
 		if len(object.Object) == 0 {
 			continue
 		}
-		if isExperiment(object) {
+		if isExperiment(object) || isCampaign(object) {
 			experiments++
 		}
 		objects = append(objects, object)
 	}
 	if experiments == 0 {
-		return nil, fmt.Errorf("%s has no Experiment: use kubectl apply for other objects", name)
+		return nil, fmt.Errorf("%s has no Experiment and no Campaign: use kubectl apply for other objects", name)
 	}
 	return objects, nil
 }
 
-func isExperiment(object *unstructured.Unstructured) bool {
-	return object.GetKind() == "Experiment" && object.GroupVersionKind().Group == v1alpha1.GroupVersion.Group
+func isExperiment(object *unstructured.Unstructured) bool { return isOf(object, "Experiment") }
+
+func isCampaign(object *unstructured.Unstructured) bool { return isOf(object, "Campaign") }
+
+func isOf(object *unstructured.Unstructured, kind string) bool {
+	return object.GetKind() == kind && object.GroupVersionKind().Group == v1alpha1.GroupVersion.Group
+}
+
+// apply an object of a file: it is made, or what the file says of it is changed.
+func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) error {
+	if object.GetNamespace() == "" {
+		namespaced, err := c.kube.IsObjectNamespaced(object)
+		if err != nil {
+			return explain(err)
+		}
+		if namespaced {
+			object.SetNamespace(c.namespace)
+		}
+	}
+	apply := client.ApplyConfigurationFromUnstructured(object)
+	err := c.kube.Apply(ctx, apply, client.FieldOwner(fieldManager), client.ForceOwnership)
+	if isMissingNamespace(err) {
+		return missingNamespace(object.GetNamespace())
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), explain(err))
+	}
+	return nil
+}
+
+func missingNamespace(name string) error {
+	return fmt.Errorf("there is no namespace %[1]s: kubectl create namespace %[1]s, or name another one with -n", name)
+}
+
+// submitCampaigns applies the campaigns among objects, after what they refer to. One that is there already is changed: its operator runs what is
+// new in it, and nothing twice.
+func (c *cluster) submitCampaigns(ctx context.Context, objects []*unstructured.Unstructured, out io.Writer) (campaigns []*v1alpha1.Campaign, err error) {
+	for _, object := range objects {
+		if !isCampaign(object) {
+			continue
+		}
+		if object.GetNamespace() == "" {
+			object.SetNamespace(c.namespace)
+		}
+		if err := c.apply(ctx, object); err != nil {
+			return nil, err
+		}
+		camp := &v1alpha1.Campaign{}
+		if err := c.kube.Get(ctx, client.ObjectKeyFromObject(object), camp); err != nil {
+			return nil, explain(err)
+		}
+		done := "created"
+		switch {
+		case camp.Generation > 1 && camp.Status.ObservedGeneration == camp.Generation:
+			done = "is there already, and the same"
+		case camp.Generation > 1:
+			done = "changed"
+		}
+		fmt.Fprintf(out, "campaign %s/%s %s\n", camp.Namespace, camp.Name, done)
+		campaigns = append(campaigns, camp)
+	}
+	return campaigns, nil
 }
 
 // submit applies what experiments refer to, then creates the experiments: a run is a new object, so
 // one that is there already is never taken for this one.
 func (c *cluster) submit(ctx context.Context, objects []*unstructured.Unstructured) (experiments []*v1alpha1.Experiment, err error) {
 	for _, object := range objects {
-		if isExperiment(object) {
+		if isExperiment(object) || isCampaign(object) {
 			continue
 		}
-		if namespaced, err := c.kube.IsObjectNamespaced(object); err != nil {
-			return nil, explain(err)
-		} else if namespaced && object.GetNamespace() == "" {
-			object.SetNamespace(c.namespace)
-		}
-		apply := client.ApplyConfigurationFromUnstructured(object)
-		if err := c.kube.Apply(ctx, apply, client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), explain(err))
+		if err := c.apply(ctx, object); err != nil {
+			return nil, err
 		}
 	}
 	for _, object := range objects {
@@ -145,7 +218,7 @@ func (c *cluster) submit(ctx context.Context, objects []*unstructured.Unstructur
 				"(kubectl delete -n %[2]s experiment %[1]s; its archived results stay) or give the new one another name", object.GetName(), object.GetNamespace())
 		}
 		if isMissingNamespace(err) {
-			return nil, fmt.Errorf("there is no namespace %[1]s: kubectl create namespace %[1]s, or name another one with -n", object.GetNamespace())
+			return nil, missingNamespace(object.GetNamespace())
 		}
 		if err != nil {
 			return nil, explain(err)

@@ -47,16 +47,20 @@ func newView(out io.Writer) *view {
 
 // show the experiment as it is now.
 func (v *view) show(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Time) {
+	v.line(progressLine(e, counters, now, v.width() > 0), stage(e), now)
+}
+
+// line to be shown from now on. Where out is no terminal it is written when the stage is another one than before, and every plainInterval.
+func (v *view) line(line, stage string, now time.Time) {
 	v.noted = ""
-	width := v.width()
-	if width > 0 {
-		fmt.Fprint(v.out, "\r\x1b[K"+cut(progressLine(e, counters, now, true), width-1))
+	if width := v.width(); width > 0 {
+		fmt.Fprint(v.out, "\r\x1b[K"+cut(line, width-1))
 		v.drawn = true
 		return
 	}
-	if at := stage(e); at != v.stage || now.Sub(v.since) >= plainInterval {
-		v.stage, v.since = at, now
-		v.print(progressLine(e, counters, now, false))
+	if stage != v.stage || now.Sub(v.since) >= plainInterval {
+		v.stage, v.since = stage, now
+		v.print(line)
 	}
 }
 

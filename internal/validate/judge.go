@@ -36,6 +36,9 @@ func (d *document) judge(known surroundings) []Finding {
 	if len(findings) == 0 {
 		findings = d.unaccepted(known)
 	}
+	if d.kind == "Campaign" && len(findings) == 0 {
+		d.expansion, findings = d.expand(known)
+	}
 	if d.kind == "Experiment" {
 		findings = append(findings, d.unknownWaveforms(known.waveforms)...)
 	}

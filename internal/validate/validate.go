@@ -54,6 +54,8 @@ type Report struct {
 	Findings []Finding
 	// Objects that were judged, as kind/name.
 	Objects []string
+	// Expansions of the campaigns among them, by kind/name; none of those that are refused.
+	Expansions map[string]Expansion
 }
 
 // Failed tells whether the API server would refuse any of the objects.
@@ -114,6 +116,12 @@ func (r *Report) judge(documents []*document) {
 			continue
 		}
 		r.Objects = append(r.Objects, d.kind+"/"+d.name)
+		if d.expansion != nil {
+			if r.Expansions == nil {
+				r.Expansions = map[string]Expansion{}
+			}
+			r.Expansions[d.kind+"/"+d.name] = *d.expansion
+		}
 	}
 }
 

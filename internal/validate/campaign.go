@@ -1,0 +1,122 @@
+package validate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/matrix"
+)
+
+// Expansion is what a campaign's matrix comes to.
+type Expansion struct {
+	Points, Runs int
+	// Duration of all runs by their specs, one after the other, without their start and their analysis.
+	Duration time.Duration
+	// Parallelism is how many runs may go on at once.
+	Parallelism int
+}
+
+// template is where the spec of a campaign's experiments lies.
+const template = "spec.template.spec"
+
+// expand judges every point of a campaign as the experiment that it becomes.
+func (d *document) expand(known surroundings) (*Expansion, []Finding) {
+	var c v1alpha1.Campaign
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &c); err != nil {
+		return nil, []Finding{d.finding("", err.Error())}
+	}
+	var round int64 // of a campaign without a schedule
+	if c.Spec.Schedule != nil {
+		round = 1
+	}
+	plan, errs := matrix.Expand(c.Name, round, &c.Spec)
+	if len(errs) > 0 {
+		return nil, d.refused(errs)
+	}
+	expansion := &Expansion{Points: len(plan.Points), Runs: len(plan.Runs), Parallelism: int(max(1, c.Spec.Parallelism))}
+	firsts := map[*matrix.Point]matrix.Run{}
+	for _, run := range plan.Runs {
+		expansion.Duration += run.Point.Duration(&c.Spec.Template.Spec)
+		if _, seen := firsts[run.Point]; !seen {
+			firsts[run.Point] = run
+		}
+	}
+	var found pointFindings
+	for _, point := range plan.Points {
+		run := firsts[point]
+		spec, err := point.Spec(&c.Spec.Template.Spec, run.Seed)
+		if err != nil {
+			found.add(point.Name, d.finding("spec.matrix", err.Error()))
+			continue
+		}
+		for _, f := range d.experiment(run.Name, spec).judge(known) {
+			f.Path = strings.Replace(f.Path, "spec", template, 1)
+			f.Line = d.line(f.Path)
+			found.add(point.Name, f)
+		}
+	}
+	return expansion, found.list(len(plan.Points))
+}
+
+// refused turns errors of the matrix into findings.
+func (d *document) refused(errs field.ErrorList) (findings []Finding) {
+	for _, e := range errs {
+		findings = append(findings, d.finding(e.Field, e.ErrorBody()))
+	}
+	return findings
+}
+
+// experiment of a point, as a document of its own.
+func (d *document) experiment(name string, spec *matrix.Spec) *document {
+	metadata := map[string]any{"name": name}
+	if of, ok := d.object["metadata"].(map[string]any); ok && of["namespace"] != nil {
+		metadata["namespace"] = of["namespace"]
+	}
+	object := map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "Experiment", "metadata": metadata, "spec": runtime.DeepCopyJSON(spec.Object)}
+	return &document{file: d.file, root: d.root, object: object, kind: "Experiment", name: name}
+}
+
+// pointFindings are findings about points: what is wrong with several is said once.
+type pointFindings struct {
+	order  []Finding
+	points map[Finding][]string
+}
+
+func (p *pointFindings) add(point string, f Finding) {
+	if p.points == nil {
+		p.points = map[Finding][]string{}
+	}
+	if _, seen := p.points[f]; !seen {
+		p.order = append(p.order, f)
+	}
+	if !slices.Contains(p.points[f], point) {
+		p.points[f] = append(p.points[f], point)
+	}
+}
+
+// shownPoints is how many points a finding names.
+const shownPoints = 4
+
+func (p *pointFindings) list(total int) (findings []Finding) {
+	for _, f := range p.order {
+		points := p.points[f]
+		switch {
+		case len(points) == total && total > 1:
+			f.Message = fmt.Sprintf("in all %d points: %s", total, f.Message)
+		case len(points) > shownPoints:
+			f.Message = fmt.Sprintf("in points %s and %d more: %s", strings.Join(points[:shownPoints], ", "), len(points)-shownPoints, f.Message)
+		case len(points) > 1:
+			f.Message = fmt.Sprintf("in points %s: %s", strings.Join(points, ", "), f.Message)
+		default:
+			f.Message = fmt.Sprintf("in point %s: %s", points[0], f.Message)
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}

@@ -1,0 +1,89 @@
+package validate
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const soundCampaign = `apiVersion: vignette.dev/v1alpha1
+kind: Campaign
+metadata: {name: try}
+spec:
+  repeats: 2
+  parallelism: 3
+  matrix:
+    axes:
+    - {name: link, path: "networks[wan].waveform", values: [baseline, satcom]}
+    - name: load
+      levels:
+      - {name: light}
+      - name: heavy
+        set:
+        - {path: "apps[bft].publisher.period", value: 500ms}
+  template:
+    spec:
+      duration: 75s
+      drain: {max: 30s, quietFor: 5s}
+      networks:
+      - {name: wan, waveform: baseline, subnet: 198.18.0.0/24}
+      apps:
+      - {name: hub, mosquitto: {}}
+      - {name: bft, publisher: {protocol: mqtt, to: hub, period: 2s}, subscriber: {protocol: mqtt, to: hub, topics: ["#"]}}
+      nodes:
+      - {name: nor, networks: [wan], apps: [hub, bft]}
+      - {name: prt, networks: [wan], apps: [bft]}
+      timeline:
+      - {at: 5s, start: [bft]}
+      - {at: 65s, stop: [bft]}
+`
+
+func TestASoundCampaignSaysWhatItComesTo(t *testing.T) {
+	report := Text("campaign.yaml", []byte(soundCampaign))
+	want := map[string]Expansion{"Campaign/try": {Points: 4, Runs: 8, Duration: 8 * 105 * time.Second, Parallelism: 3}}
+	if diff := cmp.Diff(want, report.Expansions); diff != "" || len(report.Findings) > 0 {
+		t.Errorf("(-want +got):\n%s\n%s", diff, join(report.Findings))
+	}
+}
+
+func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, with string
+		// findings wanted, as File:Line says them.
+		want []string
+		// sound where the API server takes all of it.
+		sound bool
+	}{
+		"a value that is refused":    {"500ms", "0s", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.period: in points baseline-heavy, satcom-heavy: period must be 1ms or more"}, false},
+		"the template":               {"75s", "60s", []string{"campaign.yaml:30: spec.template.spec.timeline[65s].at: in all 4 points: 65s is after the end of the experiment: its duration is 60s"}, false},
+		"a path that is none":        {"publisher.period", "publisher.perod", []string{"in points baseline-heavy, satcom-heavy: apps[bft].publisher.perod: there is no such field: did you mean period?"}, false},
+		"a waveform nobody knows":    {"baseline, satcom]", "baseline, mars]", []string{"campaign.yaml:21: warning: spec.template.spec.networks[0].waveform: in points mars-light, mars-heavy: mars is not in the library of the chart"}, true},
+		"what the operator refuses":  {"nodes:\n      - {name: nor, networks: [wan]", "nodes:\n      - {name: nor, networks: []", []string{"warning: spec.template.spec.apps[1].publisher.to: in all 4 points:", "no network in common"}, true},
+		"two levels of one name":     {"baseline, satcom]", "satcom, satcom]", []string{"campaign.yaml:9: spec.matrix.axes[link].values[1]: Duplicate value: \"satcom\""}, false},
+		"an exclusion of no axis":    {"    axes:", "    exclude: [{lnk: satcom}]\n    axes:", []string{"campaign.yaml:8: spec.matrix.exclude[0]: Invalid value: \"lnk\": there is no such axis: did you mean link?"}, false},
+		"everything excluded":        {"    axes:", "    exclude: [{load: light}, {load: heavy}]\n    axes:", []string{"spec.matrix.exclude", "no point is left"}, false},
+		"a seed among what is set":   {"apps[bft].publisher.period\", value: 500ms", "seed\", value: 9", []string{"spec.matrix.axes[load]", "give the campaign repeats and seeds"}, false},
+		"a mistake of the schema":    {"repeats: 2", "repeats: 0", []string{"campaign.yaml:5: spec.repeats: "}, false},
+		"a field that nobody knows":  {"parallelism: 3", "paralelism: 3", []string{"campaign.yaml:6: spec.paralelism: there is no such field: did you mean parallelism?"}, false},
+		"a run that would never end": {"      duration: 75s\n", "", []string{"duration: a run needs one, or it would never end"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(soundCampaign, c.old, c.with, 1)
+			if text == soundCampaign {
+				t.Fatalf("%q is not in the campaign", c.old)
+			}
+			report := Text("campaign.yaml", []byte(text))
+			all := join(report.Findings)
+			for _, want := range c.want {
+				if !strings.Contains(all, want) {
+					t.Errorf("findings:\n%s\nwant %s", all, want)
+				}
+			}
+			if report.Failed() == c.sound {
+				t.Errorf("refused: %v; want %v", report.Failed(), !c.sound)
+			}
+		})
+	}
+}
