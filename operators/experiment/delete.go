@@ -28,7 +28,7 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (bool, error) {
 		s.gone = true
 		return true, nil
 	}
-	r.reserved.release(s.experiment.UID)
+	r.line.forget(s.experiment.UID)
 	r.refused.forget(s.experiment.UID)
 	r.tellDeletion(ctx, s)
 	left, err := r.deleteEverything(ctx, s)

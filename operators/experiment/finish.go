@@ -174,7 +174,6 @@ func (r *Reconciler) salvage(ctx context.Context, s *scope) (bool, error) {
 	if err := r.terminateWorkflow(ctx, s); err != nil {
 		return true, err
 	}
-	r.reserved.release(s.experiment.UID)
 	s.end(v1alpha1.PhaseFailed, message)
 	return true, nil
 }

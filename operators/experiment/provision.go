@@ -16,8 +16,8 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/queue"
 	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/room"
 )
 
 // pollInterval of the server's state while agents come up.
@@ -177,7 +177,6 @@ func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
 			return true, err
 		}
 	}
-	r.reserved.release(s.experiment.UID)
 	r.refused.forget(s.experiment.UID)
 	return false, nil
 }
@@ -209,7 +208,7 @@ func isAccountMissing(err error) bool {
 
 // backToQueue takes back what was created: all of an experiment's nodes or none.
 func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) error {
-	r.reserved.release(s.experiment.UID)
+	r.line.forget(s.experiment.UID)
 	quotas, err := r.quotasOf(ctx, s.experiment)
 	if err != nil {
 		return err
@@ -218,8 +217,8 @@ func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) err
 	status := &s.experiment.Status
 	message := shorten(fmt.Sprintf("not all nodes could be created, so none stays (refused %s; next try in %s, or when a quota changes): %v", ordinal(times), wait, cause))
 	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""
-	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, room.ReasonQuotaRefused, message)
-	s.warn(room.ReasonQuotaRefused, "%s", message)
+	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, queue.ReasonQuotaRefused, message)
+	s.warn(queue.ReasonQuotaRefused, "%s", message)
 	s.after(wait)
 	for _, node := range sortedKeys(s.pods) {
 		if err := r.deleteOne(ctx, s.pods[node]); err != nil {
@@ -405,8 +404,8 @@ func someOf(names []string, what string) string {
 	return fmt.Sprintf("%s and %d more %s", strings.Join(names[:shown], ", "), len(names)-shown, what)
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
@@ -68,7 +69,8 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 			return err
 		}
 	}
-	queued := handler.EnqueueRequestsFromMapFunc(r.queuedIn)
+	queued, next := handler.EnqueueRequestsFromMapFunc(r.queuedIn), handler.EnqueueRequestsFromMapFunc(r.nextIn)
+	r.line.wake = make(chan event.GenericEvent, 2*mostWoken)
 	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
 	return ctrl.NewControllerManagedBy(manager).
 		Named("experiment").
@@ -81,9 +83,10 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		Watches(&v1alpha1.Capture{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Waveform{}, queued).
 		Watches(&v1alpha1.Scenario{}, queued).
-		Watches(&corev1.ResourceQuota{}, queued).
-		Watches(&corev1.Node{}, queued, builder.WithPredicates(capacityChanges())).
-		Watches(&v1alpha1.Experiment{}, queued, builder.WithPredicates(roomChanges())).
+		Watches(&corev1.ResourceQuota{}, next).
+		Watches(&corev1.Node{}, next, builder.WithPredicates(capacityChanges())).
+		Watches(&v1alpha1.Experiment{}, next, builder.WithPredicates(roomChanges())).
+		WatchesRawSource(source.Channel(r.line.wake, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),
@@ -101,19 +104,22 @@ func experimentNamed(_ context.Context, object client.Object) []reconcile.Reques
 
 // queuedIn are the experiments in the queue that an object may matter to: those of its namespace, or all.
 func (r *Reconciler) queuedIn(ctx context.Context, object client.Object) (requests []reconcile.Request) {
-	options := []client.ListOption{}
-	_, isExperiment := object.(*v1alpha1.Experiment)
-	if object.GetNamespace() != "" && !isExperiment {
-		options = append(options, client.InNamespace(object.GetNamespace()))
-	}
 	var list v1alpha1.ExperimentList
-	if err := r.Client.List(ctx, &list, options...); err != nil {
+	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the next look for room comes by itself
 	}
 	for _, e := range list.Items {
 		if e.UID != object.GetUID() && (e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == "") {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: e.Namespace, Name: e.Name}})
 		}
+	}
+	return requests
+}
+
+// nextIn are those in the queue who are to look whether what happened to an object has made room.
+func (r *Reconciler) nextIn(_ context.Context, object client.Object) (requests []reconcile.Request) {
+	for _, key := range r.line.next(object.GetNamespace()) {
+		requests = append(requests, reconcile.Request{NamespacedName: key})
 	}
 	return requests
 }

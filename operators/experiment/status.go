@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/argo"
-	"vignette.dev/vignette/operators/experiment/room"
+	"vignette.dev/vignette/operators/experiment/queue"
 	"vignette.dev/vignette/operators/kstatus"
 )
 
@@ -157,7 +157,7 @@ func (s *scope) stuck() string {
 		return c.Reason
 	}
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAdmitted)
-	if c != nil && (c.Reason == room.ReasonQuotaTooSmall || c.Reason == room.ReasonClusterTooSmall) {
+	if c != nil && (c.Reason == queue.ReasonQuotaTooSmall || c.Reason == queue.ReasonClusterTooSmall) {
 		return c.Reason
 	}
 	return ""

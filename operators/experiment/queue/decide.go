@@ -182,7 +182,7 @@ func (d *decision) decide(w *Waiter, verdict *Verdict) {
 		verdict.Admitted, verdict.holds = true, holds
 	} else {
 		hosts := obstacle.kind == clusterFull || obstacle.kind == clusterPlanned || obstacle.kind == quotaFull && d.quotaIsPassed(w, t)
-		verdict.Starts, verdict.planned = d.plan(w, t, hosts)
+		verdict.Starts, verdict.first = d.plan(w, t, hosts)
 		verdict.firm = hosts && !verdict.Starts.IsZero()
 	}
 	d.tell(w, t, obstacle, verdict)
@@ -324,8 +324,9 @@ func (d *decision) insert(e event) {
 	d.events = slices.Insert(d.events, at, e)
 }
 
-// plan the earliest start of one that cannot start now, and keep its room, if it is among the first; the start is zero where nobody knows it.
-func (d *decision) plan(w *Waiter, t *team, hosts bool) (start time.Time, planned bool) {
+// plan the earliest start of one that cannot start now, and keep its room, if it is among the first; the start is
+// zero where nobody knows it.
+func (d *decision) plan(w *Waiter, t *team, hosts bool) (start time.Time, first bool) {
 	made := &t.plans
 	if hosts {
 		made = &d.plans
@@ -336,7 +337,7 @@ func (d *decision) plan(w *Waiter, t *team, hosts bool) (start time.Time, planne
 	made.tries++
 	p := d.search(w, t, hosts)
 	if p == nil || p.at == never && made.never >= Depth {
-		return time.Time{}, false
+		return time.Time{}, true
 	}
 	d.keep(w, t, p, hosts)
 	if p.at == never {
@@ -460,6 +461,9 @@ func lacking(free []Claim, claim *Claim) (quota, of int, lacks bool) {
 	}
 	return 0, 0, false
 }
+
+// Plus another claim.
+func (c Claim) Plus(other Claim) Claim { return c.plus(other, 1) }
 
 func (c Claim) less(other Claim) Claim { return c.plus(other, -1) }
 

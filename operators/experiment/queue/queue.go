@@ -178,8 +178,8 @@ type Verdict struct {
 	Position int
 	// Starts is when it will start at the latest, if what runs ends in time; zero where nobody knows.
 	Starts time.Time
-	// planned tells that its room is kept, firm that this is room in the cluster too.
-	planned, firm bool
+	// first tells that it is among the first, whose start was looked for; firm that it was found, and its room in the cluster is kept.
+	first, firm bool
 	// holds is where its pods were placed, if it was admitted.
 	holds []Holding
 }

@@ -52,16 +52,15 @@ func (d *decision) fitsBare(w *Waiter) bool {
 
 func (d *decision) tell(w *Waiter, t *team, o obstacle, verdict *Verdict) {
 	planned := o.kind == quotaPlanned || o.kind == clusterPlanned
-	has := verdict.planned
 	switch {
 	case o.kind == none:
 		verdict.Reason, verdict.Message = ReasonAdmitted, fmt.Sprintf("there is room for all %d nodes", w.Demand.nodes())
 	case planned && verdict.Position <= named:
 		verdict.Reason = ReasonWaitingForTurn
 		verdict.Message = fmt.Sprintf("experiment %s/%s comes first, and would be delayed", o.first.Namespace, o.first.Name)
-	case !planned && has && o.kind == quotaFull:
+	case !planned && verdict.first && o.kind == quotaFull:
 		verdict.Reason, verdict.Message = ReasonNoRoom, d.quotaMessage(w, t, o)
-	case !planned && has, o.kind == clusterFull && !d.fitsBare(w):
+	case !planned && verdict.first, o.kind == clusterFull && !d.fitsBare(w):
 		d.scratch.copyFrom(d.free)
 		_, placed, _ := d.scratch.place(w.Demand)
 		verdict.Reason, verdict.Message = ReasonNoRoom, d.capacity(w.Demand, d.free, placed, "at present the cluster's")

@@ -1,0 +1,494 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/queue"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/timeline"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+const (
+	// decisionInterval is the shortest time between two decisions on the queue; a long queue takes a tenth of the operator's time at most.
+	decisionInterval = time.Second
+	// strangersLast is how long the pods that belong to no experiment are taken as known.
+	strangersLast = 5 * time.Second
+	// writeTakes is how long the write of an admission may be under way.
+	writeTakes = 10 * time.Second
+	// nodesComeUp and aNodeComesUp are what an experiment takes from its admission to T0, for all and for each node; collected is what it takes
+	// from the end of the drain until its nodes are gone, beside a twentieth of its duration.
+	nodesComeUp, aNodeComesUp, collected = time.Minute, time.Second, 2 * time.Minute
+	// mostWoken is how many experiments one decision has told that it is their turn, or what else has changed for them. The others hear of it in time.
+	mostWoken = 200
+)
+
+// line is what the operator remembers of the queue between two reconciliations. All of it follows from the cluster: after a restart it is
+// found out anew.
+type line struct {
+	mu    sync.Mutex
+	space *queue.Space
+	needs map[types.UID]need
+	// admitted a moment ago, before the caches show it.
+	admitted map[types.UID]time.Time
+	// strangers are the pods that belong to no experiment.
+	strangers      []corev1.Pod
+	strangersKnown time.Time
+
+	// The last decision: when, how long it took to make, and what it says.
+	decided  time.Time
+	took     time.Duration
+	verdicts map[types.UID]verdictOn
+	// overtaken tells that something has happened since that may have made room.
+	overtaken bool
+	// first of the cluster and of each namespace, who are told where room may have come.
+	first   []types.NamespacedName
+	firstOf map[string]types.NamespacedName
+	wake    chan event.GenericEvent
+}
+
+// need of an experiment, which follows from its spec.
+type need struct {
+	generation int64
+	demand     *queue.Demand
+	nodes      int
+	// beforeT0, and from T0 until its nodes are gone; the latter is queue.Forever for a live cluster, and then stopping is that of one that
+	// has been stopped.
+	beforeT0, afterT0, stopping time.Duration
+}
+
+func (n need) lasts() time.Duration {
+	if n.afterT0 == queue.Forever {
+		return queue.Forever
+	}
+	return n.beforeT0 + n.afterT0
+}
+
+type verdictOn struct {
+	queue.Verdict
+	generation int64
+}
+
+// forget an experiment that holds no room any more, or not yet.
+func (l *line) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.admitted, uid)
+	delete(l.needs, uid)
+}
+
+// needOf an experiment; false where its spec makes no sense.
+func (r *Reconciler) needOf(e *v1alpha1.Experiment) (need, bool) {
+	if known, found := r.line.needs[e.UID]; found && known.generation == e.Generation {
+		return known, known.demand != nil
+	}
+	n := need{generation: e.Generation}
+	if t, errs := topology.Expand(&e.Spec); len(errs) == 0 {
+		if compiled, errs := timeline.Compile(&e.Spec, t); len(errs) == 0 {
+			pods := render.Pods(render.Input{Experiment: e, Topology: t, Options: r.Options.Render})
+			n.nodes, n.demand = len(pods), r.line.space.DemandOf(pods)
+			n.beforeT0 = nodesComeUp + time.Duration(len(pods))*aNodeComesUp + r.Options.StartLead
+			n.stopping = e.Spec.Drain.Max.Std() + collected
+			n.afterT0 = queue.Forever
+			if !compiled.Live() {
+				end := compiled.End(nil)
+				n.afterT0 = end + n.stopping + end/20
+			}
+		}
+	}
+	r.line.needs[e.UID] = n
+	return n, n.demand != nil
+}
+
+// missing are the pods of an experiment that are not there yet, as what they need.
+func (r *Reconciler) missing(e *v1alpha1.Experiment, there map[string]bool) *queue.Demand {
+	t, errs := topology.Expand(&e.Spec)
+	if len(errs) > 0 {
+		return nil
+	}
+	pods := render.Pods(render.Input{Experiment: e, Topology: t, Options: r.Options.Render})
+	return r.line.space.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return there[p.Name] }))
+}
+
+// verdict on an experiment by the last decision, or by a new one where that is old; none where it is too early for that. Who is admitted
+// holds its room from here on, whatever the caches show.
+func (r *Reconciler) verdict(ctx context.Context, s *scope) (verdict queue.Verdict, decided bool, err error) {
+	l := &r.line
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := s.experiment
+	delete(l.admitted, e.UID) // it is in the queue: what was admitted has not come to be
+	age := s.now.Sub(l.decided)
+	fresh := l.verdicts != nil && age >= 0 && age < l.interval()
+	if !fresh {
+		if err := r.decideQueue(ctx, s); err != nil {
+			return verdict, false, err
+		}
+	}
+	known, found := l.verdicts[e.UID]
+	if !found || known.generation != e.Generation {
+		s.after(max(l.interval()-age, decisionInterval))
+		return verdict, false, nil
+	}
+	if known.Admitted {
+		l.admitted[e.UID] = s.now
+		return known.Verdict, true, nil
+	}
+	s.after(l.lookAgain(known.Position))
+	if l.overtaken {
+		s.after(l.interval() - age)
+	}
+	return known.Verdict, true, nil
+}
+
+func (l *line) interval() time.Duration { return max(decisionInterval, 10*l.took) }
+
+// decideQueue decides on all who wait, and wakes those for whom something changes.
+func (r *Reconciler) decideQueue(ctx context.Context, s *scope) error {
+	began := r.Clock.Now()
+	l := &r.line
+	if l.space == nil {
+		l.space, l.needs, l.admitted = queue.NewSpace(), map[types.UID]need{}, map[types.UID]time.Time{}
+	}
+	b := snapshotter{Reconciler: r, s: s, now: s.now, runs: map[types.UID]*queue.Run{}, started: map[types.UID]*v1alpha1.Experiment{}, there: map[types.UID]map[string]bool{}}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	verdicts := queue.Decide(&b.snapshot)
+	l.overtaken = false
+	l.decided, l.verdicts, l.first, l.firstOf = s.now, make(map[types.UID]verdictOn, len(verdicts)), nil, map[string]types.NamespacedName{}
+	order := make([]int, len(verdicts))
+	for i := range verdicts {
+		order[i] = i
+		l.verdicts[b.waiting[i].UID] = verdictOn{verdicts[i], b.waiting[i].Generation}
+	}
+	last := func(i int) int { return cmp.Or(verdicts[i].Position, len(verdicts)+1) } // what cannot start is behind all others
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(last(a), last(b)) })
+	woken := 0
+	for _, i := range order {
+		e := b.waiting[i]
+		l.queue(client.ObjectKeyFromObject(e))
+		if woken < mostWoken && e.UID != s.experiment.UID && tells(e, &verdicts[i]) {
+			woken++
+			l.tell(e)
+		}
+	}
+	l.took = r.Clock.Since(began)
+	return nil
+}
+
+// queue notes who is first, who comes in order.
+func (l *line) queue(key types.NamespacedName) {
+	if len(l.first) == 0 {
+		l.first = append(l.first, key)
+	}
+	if _, found := l.firstOf[key.Namespace]; !found {
+		l.firstOf[key.Namespace] = key
+	}
+}
+
+// next are those who look whether it is their turn where room may have come in a namespace, or in the cluster if that is empty: whoever is
+// first decides for all, and wakes whom it concerns.
+func (l *line) next(namespace string) (keys []types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.overtaken = true
+	if first, found := l.firstOf[namespace]; found {
+		keys = append(keys, first)
+	}
+	return append(keys, l.first...)
+}
+
+// tell an experiment that something changes for it.
+func (l *line) tell(e *v1alpha1.Experiment) {
+	select {
+	case l.wake <- event.GenericEvent{Object: &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}}:
+	default: // nobody listens, or too many are on their way: it looks by itself in time
+	}
+}
+
+// tells whether a verdict says something that is not in an experiment's status yet.
+func tells(e *v1alpha1.Experiment, v *queue.Verdict) bool {
+	if v.Admitted {
+		return true
+	}
+	condition := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
+	if v.Reason == queue.ReasonQuotaRefused {
+		return !equalQueue(e.Status.Queue, queueStatus(v))
+	}
+	return condition == nil || condition.Reason != v.Reason || condition.Message != v.Message || !equalQueue(e.Status.Queue, queueStatus(v))
+}
+
+func equalQueue(a, b *v1alpha1.QueueStatus) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Position == b.Position && a.ExpectedStart.Equal(b.ExpectedStart)
+}
+
+// queueStatus is what a status tells of a verdict; nil where the experiment has no place in the queue.
+func queueStatus(v *queue.Verdict) *v1alpha1.QueueStatus {
+	if v.Position == 0 || v.Admitted {
+		return nil
+	}
+	status := &v1alpha1.QueueStatus{Position: coarse(v.Position)}
+	if !v.Starts.IsZero() {
+		start := metav1.NewTime(v.Starts.Add(time.Minute - 1).Truncate(time.Minute))
+		status.ExpectedStart = &start
+	}
+	return status
+}
+
+// coarse rounds a position beyond 10 up to one digit and zeros: when a queue of 10 000 moves on by one, 37 statuses change
+// and not all.
+func coarse(position int) int32 {
+	unit := 1
+	for position > 10*unit {
+		unit *= 10
+	}
+	return int32(min((position+unit-1)/unit*unit, math.MaxInt32))
+}
+
+// lookAgain is when an experiment looks by itself whether it is its turn: who is far back, or cannot start at all, does so less often
+// the more there are, as who is first wakes whom it concerns.
+func (l *line) lookAgain(position int) time.Duration {
+	if position == 0 {
+		position = len(l.verdicts)
+	}
+	return roomInterval * time.Duration(1+position/50)
+}
+
+// snapshotter makes a snapshot of what the caches show.
+type snapshotter struct {
+	*Reconciler
+	s        *scope
+	now      time.Time
+	snapshot queue.Snapshot
+	cluster  *queue.Cluster
+	waiting  []*v1alpha1.Experiment
+	started  map[types.UID]*v1alpha1.Experiment
+	runs     map[types.UID]*queue.Run
+	// there are the names of the pods of each experiment.
+	there map[types.UID]map[string]bool
+	used  map[string]queue.Claim
+}
+
+func (b *snapshotter) build(ctx context.Context) error {
+	var experiments v1alpha1.ExperimentList
+	var nodes corev1.NodeList
+	var quotas corev1.ResourceQuotaList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&experiments, &nodes, &quotas, &pods} {
+		var options []client.ListOption
+		if list == &pods {
+			options = append(options, client.HasLabels{v1alpha1.LabelExperimentUID})
+		}
+		if err := b.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+			return err
+		}
+	}
+	if err := b.findStrangers(ctx); err != nil {
+		return err
+	}
+	b.snapshot = queue.Snapshot{Now: b.now, Space: b.line.space, Quotas: map[string][]queue.Quota{}}
+	b.used = map[string]queue.Claim{}
+	b.sort(experiments.Items, quotas.Items)
+	b.cluster = b.line.space.ClusterOf(nodes.Items)
+	for i := range b.line.strangers {
+		b.cluster.Put(&b.line.strangers[i])
+	}
+	b.putPods(pods.Items)
+	b.putMissing()
+	b.snapshot.Hosts = b.cluster.Hosts
+	b.putQuotas(quotas.Items)
+	for _, uid := range sortedKeys(b.runs) {
+		if run := b.runs[uid]; len(run.Holds) > 0 || run.Claim != (queue.Claim{}) {
+			b.snapshot.Runs = append(b.snapshot.Runs, *run)
+		}
+	}
+	return nil
+}
+
+// findStrangers lists the pods that belong to no experiment. Only while somebody waits does anybody ask, so that they need no cache of their own.
+func (b *snapshotter) findStrangers(ctx context.Context) error {
+	l := &b.line
+	if age := b.now.Sub(l.strangersKnown); !l.strangersKnown.IsZero() && age >= 0 && age < strangersLast {
+		return nil
+	}
+	none, err := labels.NewRequirement(v1alpha1.LabelExperimentUID, selection.DoesNotExist, nil)
+	if err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := b.Live.List(ctx, &pods, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*none)}); err != nil {
+		return err
+	}
+	l.strangers = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return ended(&p) })
+	l.strangersKnown = b.now
+	return nil
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// sort experiments into those that wait and those that hold room.
+func (b *snapshotter) sort(experiments []v1alpha1.Experiment, quotas []corev1.ResourceQuota) {
+	words := map[string]string{}
+	for i := range experiments {
+		e := &experiments[i]
+		if e.UID == b.s.experiment.UID {
+			e = b.s.experiment
+		}
+		switch {
+		case b.holdsRoom(e):
+			b.start(e)
+		case e.DeletionTimestamp.IsZero() && waits(e):
+			n, ok := b.needOf(e)
+			if !ok {
+				continue
+			}
+			if _, found := words[e.Namespace]; !found {
+				words[e.Namespace] = quotaWords(quotas, e.Namespace)
+			}
+			b.waiting = append(b.waiting, e)
+			b.snapshot.Waiters = append(b.snapshot.Waiters, queue.Waiter{
+				Identity: identity(e), Demand: n.demand, Lasts: n.lasts(), Refused: b.refused.wait(e.UID, b.now, words[e.Namespace]) > 0,
+			})
+		}
+	}
+}
+
+func identity(e *v1alpha1.Experiment) queue.Identity {
+	return queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
+}
+
+// waits tells that an experiment is in the queue; where Kueue decides it is in Kueue's.
+func waits(e *v1alpha1.Experiment) bool {
+	return e.Status.Phase == v1alpha1.PhaseQueued && e.Spec.QueueName == "" && !e.Spec.Stop &&
+		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionAccepted)
+}
+
+// holdsRoom tells that an experiment has been admitted, whether the caches show that yet or not.
+func (b *snapshotter) holdsRoom(e *v1alpha1.Experiment) bool {
+	since, admitted := b.line.admitted[e.UID]
+	if e.Status.Phase != v1alpha1.PhaseQueued && e.Status.Phase != "" {
+		delete(b.line.admitted, e.UID)
+		return true
+	}
+	if admitted && b.latest.covers(e) && b.now.Sub(since) > writeTakes {
+		delete(b.line.admitted, e.UID)
+		return false
+	}
+	return admitted
+}
+
+// start notes a run; what it holds comes with its pods.
+func (b *snapshotter) start(e *v1alpha1.Experiment) {
+	run := &queue.Run{Identity: identity(e), Started: b.now}
+	if e.Status.StartTime != nil {
+		run.Started = e.Status.StartTime.Time
+	}
+	b.started[e.UID], b.runs[e.UID] = e, run
+	if finished(e.Status.Phase) || !e.DeletionTimestamp.IsZero() {
+		delete(b.line.needs, e.UID)
+		run.Ends = b.now
+		return
+	}
+	n, ok := b.needOf(e)
+	switch {
+	case !ok:
+		run.Ends = b.now
+	case e.Status.Phase == v1alpha1.PhaseCollecting || e.Status.Phase == v1alpha1.PhaseAnalysing || e.Spec.Stop:
+		run.Ends = b.now.Add(n.stopping)
+	case n.afterT0 == queue.Forever:
+	case e.Status.T0 != nil:
+		run.Ends = e.Status.T0.Add(n.afterT0)
+	default:
+		run.Ends = run.Started.Add(n.lasts())
+	}
+}
+
+// putPods of experiments on their hosts. Those without a host yet are placed where the scheduler may put them.
+func (b *snapshotter) putPods(pods []corev1.Pod) {
+	homeless := map[types.UID][]*corev1.Pod{}
+	for i := range pods {
+		pod := &pods[i]
+		uid := types.UID(pod.Labels[v1alpha1.LabelExperimentUID])
+		run := b.runs[uid]
+		if run != nil && pod.Namespace == run.Namespace {
+			if b.there[uid] == nil {
+				b.there[uid] = map[string]bool{}
+			}
+			b.there[uid][pod.Name] = true
+		}
+		if ended(pod) {
+			continue
+		}
+		if run != nil && pod.Namespace == run.Namespace {
+			run.Claim = run.Claim.Plus(queue.ClaimOf(&pod.Spec))
+		}
+		if pod.Spec.NodeName == "" {
+			homeless[uid] = append(homeless[uid], pod)
+			continue
+		}
+		if held, ok := b.cluster.Put(pod); ok && run != nil {
+			run.Holds = append(run.Holds, held)
+		}
+	}
+	for _, uid := range sortedKeys(homeless) {
+		holds := b.cluster.Place(b.line.space.DemandOf(homeless[uid]))
+		if run := b.runs[uid]; run != nil {
+			run.Holds = append(run.Holds, holds...)
+		}
+	}
+}
+
+// putMissing places what admitted experiments have not created yet: nobody else may have that room.
+func (b *snapshotter) putMissing() {
+	for _, uid := range sortedKeys(b.started) {
+		e, run := b.started[uid], b.runs[uid]
+		starting := e.Status.Phase == v1alpha1.PhaseProvisioning || e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == ""
+		if !starting && e.Status.Phase != v1alpha1.PhaseRunning || !e.DeletionTimestamp.IsZero() {
+			continue
+		}
+		claim := queue.Claim{queue.ClaimPods: queue.WorkflowPods}
+		if n, ok := b.needOf(e); ok && starting && len(b.there[uid]) < n.nodes {
+			if demand := b.missing(e, b.there[uid]); demand != nil {
+				run.Holds = append(run.Holds, b.cluster.Place(demand)...)
+				claim = demand.Claim // the workflow's pod is in it
+			}
+		}
+		run.Claim = run.Claim.Plus(claim)
+		b.used[run.Namespace] = b.used[run.Namespace].Plus(claim)
+	}
+}
+
+func (b *snapshotter) putQuotas(quotas []corev1.ResourceQuota) {
+	of := map[string][]corev1.ResourceQuota{}
+	for _, quota := range quotas {
+		of[quota.Namespace] = append(of[quota.Namespace], quota)
+	}
+	for namespace, list := range of {
+		counted := queue.QuotasOf(list)
+		for i := range counted {
+			counted[i].Used = counted[i].Used.Plus(b.used[namespace])
+		}
+		b.snapshot.Quotas[namespace] = counted
+	}
+}

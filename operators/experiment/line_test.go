@@ -1,0 +1,107 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// another experiment like the world's, in a namespace.
+func (w *world) another(namespace, name string, change ...func(*v1alpha1.Experiment)) types.NamespacedName {
+	w.t.Helper()
+	e := readExperiment(w.t)
+	e.Namespace, e.Name = namespace, name
+	for _, c := range change {
+		c(e)
+	}
+	w.must(w.api.Create(w.t.Context(), e))
+	return client.ObjectKeyFromObject(e)
+}
+
+func (w *world) lookAt(key types.NamespacedName) *v1alpha1.Experiment {
+	w.t.Helper()
+	before := w.key
+	defer func() { w.key = before }()
+	w.key = key
+	for range 3 {
+		if _, err := w.reconcile(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return w.experiment()
+}
+
+func TestWhoWaitsIsToldItsPlaceAndStartsWhenAnotherTeamsIsOver(t *testing.T) {
+	w := newWorld(t)
+	w.untilPhase(v1alpha1.PhaseRunning)
+	var node corev1.Node
+	w.must(w.api.Get(t.Context(), client.ObjectKey{Name: "n1"}, &node))
+	node.Status.Allocatable[corev1.ResourcePods] = quantity("9") // five are there, and so many come with each
+	w.must(w.api.Status().Update(t.Context(), &node))
+	first, second := w.another("team-b", "first"), types.NamespacedName{}
+	w.clock.Step(time.Second)
+	second = w.another("team-c", "second")
+	for range 2 {
+		for i, key := range []types.NamespacedName{first, second} {
+			w.clock.Step(time.Second)
+			e := w.lookAt(key)
+			if e.Status.Phase != v1alpha1.PhaseQueued || e.Status.Queue == nil || e.Status.Queue.Position != int32(i+1) || e.Status.Queue.ExpectedStart == nil {
+				t.Fatalf("%s is %s with %+v: %s", key, e.Status.Phase, e.Status.Queue, e.Status.Message)
+			}
+		}
+	}
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+	w.settle()
+	w.clock.Step(time.Minute)
+	if e := w.lookAt(second); e.Status.Phase != v1alpha1.PhaseQueued {
+		t.Errorf("the second is %s though the first comes first", e.Status.Phase)
+	}
+	if e := w.lookAt(first); e.Status.Phase != v1alpha1.PhaseProvisioning || e.Status.Queue != nil {
+		t.Errorf("the first is %s: %s", e.Status.Phase, e.Status.Message)
+	}
+	w.restart() // what was admitted holds its room though nobody remembers it
+	w.clock.Step(time.Minute)
+	if e := w.lookAt(second); e.Status.Phase != v1alpha1.PhaseQueued {
+		t.Errorf("the second is %s after a restart, though the first has the room", e.Status.Phase)
+	}
+}
+
+func TestAPositionFarBackIsRoundedSoThatFewStatusesChange(t *testing.T) {
+	var got []int32
+	for _, position := range []int{1, 9, 10, 11, 20, 21, 99, 100, 101, 1234, 9999, 10000} {
+		got = append(got, coarse(position))
+	}
+	if want := []int32{1, 9, 10, 20, 20, 30, 100, 100, 200, 2000, 10000, 10000}; !slices.Equal(got, want) {
+		t.Errorf("positions are told as %v, want %v", got, want)
+	}
+	changes := 0
+	for position := 2; position <= 10_000; position++ {
+		if coarse(position) != coarse(position-1) {
+			changes++
+		}
+	}
+	if changes > 37 {
+		t.Errorf("a queue of 10 000 that moves on by one changes %d statuses", changes)
+	}
+}
+
+func TestWhoIsFarBackLooksLessOften(t *testing.T) {
+	l := &line{}
+	perSecond := 0.0
+	for position := range 10_000 {
+		perSecond += 1 / l.lookAgain(position+1).Seconds()
+	}
+	if perSecond > 40 {
+		t.Errorf("10 000 that wait look %.0f times a second", perSecond)
+	}
+	if got := fmt.Sprint(l.lookAgain(1)); got != "15s" {
+		t.Errorf("who is first looks every %s", got)
+	}
+}

@@ -1,0 +1,212 @@
+package queue
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+func resources(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}
+
+func pods(count int, cpu, memory string) (made []*corev1.Pod) {
+	for range count {
+		made = append(made, &corev1.Pod{Spec: corev1.PodSpec{
+			InitContainers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resources("10m", "32Mi")}}},
+			Containers:     []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: resources(cpu, memory)}}},
+		}})
+	}
+	return made
+}
+
+func quota(hard, used corev1.ResourceList) corev1.ResourceQuota {
+	return corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team"}, Status: corev1.ResourceQuotaStatus{Hard: hard, Used: used}}
+}
+
+func countPods(n string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourcePods: resource.MustParse(n)}
+}
+
+// node of a cluster, ready, with room for some pods.
+func node(cpu, memory, count string) corev1.Node {
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	n.Status.Allocatable = resources(cpu, memory)
+	n.Status.Allocatable[corev1.ResourcePods] = resource.MustParse(count)
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	return n
+}
+
+// bench sets up a queue by hand.
+type bench struct {
+	snapshot Snapshot
+	cluster  *Cluster
+}
+
+func on(nodes ...corev1.Node) *bench {
+	b := &bench{snapshot: Snapshot{Now: noon, Space: NewSpace(), Quotas: map[string][]Quota{}}}
+	b.cluster = b.snapshot.Space.ClusterOf(nodes)
+	return b
+}
+
+func (b *bench) quota(namespace string, hard, used corev1.ResourceList) *bench {
+	b.snapshot.Quotas[namespace] = QuotasOf([]corev1.ResourceQuota{quota(hard, used)})
+	return b
+}
+
+// runs adds an experiment that holds room until so long from now.
+func (b *bench) runs(namespace string, ends time.Duration, pods []*corev1.Pod) *bench {
+	demand := b.snapshot.Space.DemandOf(pods)
+	run := Run{Identity: Identity{Namespace: namespace, Created: noon.Add(-time.Hour)}, Started: noon.Add(-time.Hour), Holds: b.cluster.Place(demand), Claim: demand.Claim}
+	if ends != Forever {
+		run.Ends = noon.Add(ends)
+	}
+	b.snapshot.Runs = append(b.snapshot.Runs, run)
+	return b
+}
+
+// waits adds one that came so long ago.
+func (b *bench) waits(namespace, name string, ago, lasts time.Duration, pods []*corev1.Pod, change ...func(*Waiter)) *bench {
+	w := Waiter{Identity: Identity{Namespace: namespace, Name: name, Created: noon.Add(-ago)}, Lasts: lasts, Demand: b.snapshot.Space.DemandOf(pods)}
+	for _, c := range change {
+		c(&w)
+	}
+	b.snapshot.Waiters = append(b.snapshot.Waiters, w)
+	return b
+}
+
+// last of those that wait, as it is decided on.
+func (b *bench) last() Verdict {
+	b.snapshot.Hosts = b.cluster.Hosts
+	verdicts := Decide(&b.snapshot)
+	return verdicts[len(verdicts)-1]
+}
+
+func TestRoom(t *testing.T) {
+	big := func() *bench { return on(node("8", "16Gi", "110")) }
+	four := pods(4, "10m", "32Mi")
+	cases := map[string]struct {
+		on      *bench
+		reason  string
+		message string
+	}{
+		"there is room": {big().waits("a", "x", 0, time.Hour, four), ReasonAdmitted, "there is room for all 4 nodes"},
+		"a quota that never holds so many pods": {big().quota("a", countPods("4"), nil).waits("a", "x", 0, time.Hour, four),
+			ReasonQuotaTooSmall, "quota team allows 4 of pods in all, and 4 nodes and the workflow need 5"},
+		"a quota that is used up by others": {big().quota("a", countPods("9"), countPods("5")).waits("a", "x", 0, time.Hour, four),
+			ReasonNoRoom, "quota team has 4 of pods free (of 9), and 4 nodes and the workflow need 5"},
+		"a quota of CPU": {big().quota("a", corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("100m")}, nil).waits("a", "x", 0, time.Hour, pods(4, "30m", "32Mi")),
+			ReasonQuotaTooSmall, "quota team allows 100m of requests.cpu in all, and 4 nodes need 120m"},
+		"another team's quota": {big().quota("b", countPods("1"), nil).waits("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
+		"a cluster that is full": {on(node("3", "16Gi", "110")).runs("b", time.Hour, pods(4, "500m", "1Gi")).waits("a", "x", 0, time.Hour, pods(4, "500m", "1Gi")),
+			ReasonNoRoom, "at present the cluster's 1 schedulable hosts take 2 of 4 nodes: all need cpu 2 and memory 4Gi, free are cpu 1, memory 12Gi and 106 pods"},
+		"a cluster that is too small":  {big().waits("a", "x", 0, time.Hour, pods(4, "3", "1Gi")), ReasonClusterTooSmall, "even when empty"},
+		"no more pods on the host":     {on(node("8", "16Gi", "7")).runs("b", time.Hour, four).waits("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 3 of 4 nodes"},
+		"a host without such a device": {big().waits("a", "x", 0, time.Hour, device(pods(1, "1", "1Gi"))), ReasonClusterTooSmall, "take 0 of 1 nodes"},
+		"an older one of the team that waits for the quota, longer than that": {
+			big().quota("a", countPods("10"), countPods("5")).runs("a", time.Hour, four).waits("a", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
+				waits("a", "x", 0, 2*time.Hour, pods(3, "10m", "32Mi")), ReasonWaitingForTurn, "experiment a/y comes first"},
+		"an older one of the team that waits for the quota, if it is over before": {
+			big().quota("a", countPods("10"), countPods("5")).runs("a", time.Hour, four).waits("a", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
+				waits("a", "x", 0, 30*time.Minute, pods(3, "10m", "32Mi")), ReasonAdmitted, ""},
+		"an older one of another team that waits for its quota": {
+			on(node("8", "16Gi", "12")).quota("b", countPods("10"), countPods("5")).runs("b", time.Hour, four).waits("b", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
+				waits("a", "x", 0, Forever, pods(8, "10m", "32Mi")), ReasonAdmitted, ""},
+		"an older one of another team that waits for the cluster": {
+			on(node("8", "16Gi", "12")).runs("b", time.Hour, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				waits("a", "x", 0, 2*time.Hour, four), ReasonWaitingForTurn, "experiment b/y comes first, and would be delayed"},
+		"the same, if it is over before": {
+			on(node("8", "16Gi", "12")).runs("b", time.Hour, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				waits("a", "x", 0, 59*time.Minute, four), ReasonAdmitted, ""},
+		"the same, if there is room beside it": {
+			on(node("8", "16Gi", "12")).runs("b", time.Hour, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				waits("a", "x", 0, Forever, pods(2, "10m", "32Mi")), ReasonAdmitted, ""},
+		"an older one that waits for a live cluster, if it ends some day": {
+			on(node("8", "16Gi", "12")).runs("b", Forever, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				waits("a", "x", 0, 100*time.Hour, four), ReasonAdmitted, ""},
+		"an older one that waits for a live cluster, if it is a live cluster": {
+			on(node("8", "16Gi", "12")).runs("b", Forever, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				waits("a", "x", 0, Forever, four), ReasonWaitingForTurn, "b/y"},
+		"an older one that can never start blocks nobody": {
+			big().quota("a", countPods("10"), nil).waits("a", "y", time.Minute, time.Hour, pods(100, "10m", "32Mi")).waits("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
+		"one of the team that the API server refused comes first": {
+			big().waits("a", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).waits("a", "x", 0, time.Hour, four),
+			ReasonWaitingForTurn, "experiment a/y comes first, whose nodes the API server refused"},
+		"one of another team that the API server refused is in nobody's way": {
+			big().waits("b", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).waits("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
+		"equal age goes by name": {
+			on(node("8", "16Gi", "6")).waits("a", "w", 0, time.Hour, four).waits("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 2 of 4"},
+		"a higher priority comes before who came an hour earlier": {
+			on(node("8", "16Gi", "6")).waits("a", "y", time.Hour-time.Second, time.Hour, four).waits("a", "x", 0, time.Hour, four, func(w *Waiter) { w.Priority = 6 }), ReasonAdmitted, ""},
+		"and not before who came earlier still": {
+			on(node("8", "16Gi", "6")).waits("a", "y", time.Hour+time.Second, time.Hour, four).waits("a", "x", 0, time.Hour, four, func(w *Waiter) { w.Priority = 6 }), ReasonNoRoom, ""},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := c.on.last()
+			if got.Reason != c.reason || !strings.Contains(got.Message, c.message) || got.Admitted != (c.reason == ReasonAdmitted) {
+				t.Errorf("got %+v, want %s, %q", got, c.reason, c.message)
+			}
+		})
+	}
+}
+
+func device(pods []*corev1.Pod) []*corev1.Pod {
+	pods[0].Spec.Containers[0].Resources.Requests["example.org/radio"] = resource.MustParse("1")
+	return pods
+}
+
+func TestWhoIsFirstIsToldWhenItStarts(t *testing.T) {
+	got := on(node("8", "16Gi", "12")).runs("b", 20*time.Minute, pods(2, "10m", "32Mi")).runs("b", 40*time.Minute, pods(4, "10m", "32Mi")).
+		waits("a", "x", 0, time.Hour, pods(9, "10m", "32Mi")).last()
+	if want := noon.Add(40 * time.Minute); !got.Starts.Equal(want) || got.Position != 1 {
+		t.Errorf("position %d starts at %s, want 1 at %s", got.Position, got.Starts, want)
+	}
+}
+
+func TestHostsThatTakeNoPodsDoNotCount(t *testing.T) {
+	change := func(name string, change func(*corev1.Node)) corev1.Node {
+		n := node("1", "1Gi", "10")
+		n.Name = name
+		change(&n)
+		return n
+	}
+	cluster := NewSpace().ClusterOf([]corev1.Node{
+		change("good", func(*corev1.Node) {}),
+		change("cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
+		change("tainted", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}} }),
+		change("down", func(n *corev1.Node) { n.Status.Conditions = nil }),
+	})
+	if len(cluster.Hosts) != 1 || cluster.Hosts[0].Name != "good" {
+		t.Errorf("hosts are %+v, want the good one", cluster.Hosts)
+	}
+}
+
+func TestRequestsOfAPodAreThoseOfTheScheduler(t *testing.T) {
+	container := func(cpu string) corev1.Container {
+		return corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}}}
+	}
+	sidecar := container("100m")
+	sidecar.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+	for name, c := range map[string]struct {
+		spec corev1.PodSpec
+		want string
+	}{
+		"the sum of containers":            {corev1.PodSpec{Containers: []corev1.Container{container("1"), container("2")}}, "3"},
+		"an init container that is larger": {corev1.PodSpec{InitContainers: []corev1.Container{container("5"), container("4")}, Containers: []corev1.Container{container("1")}}, "5"},
+		"what runs beside the containers":  {corev1.PodSpec{InitContainers: []corev1.Container{sidecar}, Containers: []corev1.Container{container("1")}}, "1100m"},
+		"what runs beside later init ones": {corev1.PodSpec{InitContainers: []corev1.Container{sidecar, container("2")}, Containers: []corev1.Container{container("1")}}, "2100m"},
+		"what the sandbox takes beside it": {corev1.PodSpec{Overhead: resources("50m", "0"), Containers: []corev1.Container{container("1")}}, "1050m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := requests(&c.spec); got.Cpu().String() != c.want {
+				t.Errorf("requests cpu %s, want %s", got.Cpu(), c.want)
+			}
+		})
+	}
+}
