@@ -81,6 +81,11 @@ test-hosts: ## Networks over several hosts held against one, in a developer clus
 	@hack/pipeline test-hosts 'build programs' '$(MAKE) -s build' 'developer cluster of three' 'hack/cluster down && hack/cluster up --nodes 3' 'images' 'hack/images --load' \
 		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' 'several hosts' '$(WITH_CLUSTER) go test -tags e2e -run "SeveralHosts|CutOff" -count=1 -timeout 30m -v ./test/e2e'
 
+.PHONY: test-gitops
+test-gitops: ## A git repository drives experiments and campaigns through an Argo CD in the developer cluster (builds it first: 6 min)
+	@hack/pipeline test-gitops 'build programs' '$(MAKE) -s build' 'developer cluster with Argo CD' 'hack/cluster up --with argocd' 'images' 'hack/images --load' \
+		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG)' 'GitOps' '$(WITH_CLUSTER) go test -tags "e2e gitops" -run GitOps -count=1 -timeout 30m -v ./test/e2e'
+
 .PHONY: bench
 bench: ## Measure the link model against its closed forms, its cost beside a bare hub, the analysis beside pandas and tshark, and how fast nodes are ready
 	@hack/pipeline bench 'link model' 'go run ./test/bench/link' 'analysis' 'hack/python analysis/tests/bench.py' 'analysis of captures' 'hack/python analysis/tests/bench_captures.py' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'
@@ -92,6 +97,10 @@ bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per deliver
 .PHONY: bench-protocols
 bench-protocols: ## Messages a second, processor time per message and delays of each protocol through its broker on loopback, beside mosquitto_pub; needs root
 	go run ./test/bench/protocols
+
+.PHONY: bench-operator
+bench-operator: ## What the operator costs as experiments grow to 500 of 25 pods on kwok's nodes; BENCH='-experiments 50' is short
+	go run ./test/bench/operator $(BENCH)
 
 .PHONY: test-emane
 test-emane: ## Test what is for EMANE against the EMANE installed here (on PATH, or VIGNETTE_EMANE=its prefix); without one say so and skip

@@ -244,7 +244,7 @@ func (b *bed) startPrograms(ctx context.Context) error {
 		"--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0", "--kube-api-qps=2000", "--kube-api-burst=2000"); err != nil {
 		return err
 	}
-	if _, err := b.run("kwok", "--kubeconfig", configs["kwok"], "--config", b.path("stages.yaml")); err != nil {
+	if _, err := b.run("kwok", "--kubeconfig", configs["kwok"], "--config", b.path("stages.yaml"), "--v=WARN"); err != nil {
 		return err
 	}
 	return b.startOperator(ctx, configs["vignette-operator"])

@@ -87,6 +87,7 @@ func bench(ctx context.Context, o options) (err error) {
 		}
 	}()
 	r, err := b.measure(ctx, counts)
+	r.peak = b.operator.memory().peak
 	if err == nil {
 		err = b.cluster.failures()
 	}
@@ -123,7 +124,6 @@ func (b *bed) measure(ctx context.Context, counts []int) (*report, error) {
 	}
 	rest, err = b.rest(ctx, "finished", from)
 	r.rests = append(r.rests, rest)
-	r.peak = b.operator.memory().peak
 	return r, err
 }
 
@@ -140,7 +140,7 @@ func (b *bed) phase(ctx context.Context, name string, from, to int, do func(cont
 		}
 	}
 	applied := time.Now()
-	err = b.cluster.wait(ctx, b.patience, from, to, func(s seen) bool { return reached(s) })
+	err = b.cluster.wait(ctx, b.patience, from, to, reached)
 	after, sampleErr := b.sample()
 	if err == nil {
 		err = sampleErr
