@@ -46,6 +46,7 @@ func noArguments(rest []string) error {
 func up(ctx context.Context, home store.Home, arguments []string) error {
 	flags := flagSet("up")
 	nodes := flags.Int("nodes", 0, "number of nodes")
+	with := flags.String("with", "", "add-on")
 	name, rest := parse(flags, arguments)
 	c, err := cluster.Open(home, name, source())
 	if err = errors.Join(err, noArguments(rest)); err != nil {
@@ -54,8 +55,16 @@ func up(ctx context.Context, home store.Home, arguments []string) error {
 	if *nodes < 0 {
 		return fmt.Errorf("--nodes %d: want at least 1", *nodes)
 	}
+	steps := c.UpSteps(*nodes)
+	if *with != "" {
+		more, err := c.AddOnSteps(*with)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, more...)
+	}
 	began := time.Now()
-	if err := progress.New(os.Stderr).Run(ctx, c.UpSteps(*nodes)); err != nil {
+	if err := progress.New(os.Stderr).Run(ctx, steps); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "cluster %s is up (%s). Use it: eval \"$(hack/cluster env%s)\"\n", name, progress.Short(time.Since(began)), nameFlag(name))

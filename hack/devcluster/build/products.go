@@ -22,6 +22,8 @@ const (
 	argoVersion       = "v3.7.2"
 	coreDNSVersion    = "1.12.4"
 	helmVersion       = "v3.19.0"
+	argoCDModule      = "github.com/argoproj/argo-cd/v3"
+	argoCDVersion     = "v3.1.0"
 )
 
 // The images of the cluster's own parts.
@@ -249,18 +251,71 @@ func argoSource(ctx context.Context, workDir, to string) error {
 
 // argoManifest renders Argo's own manifests with hack/devcluster/argo on top.
 func (p Products) argoManifest(ctx context.Context, source, to string) error {
-	overlay := filepath.Join(source, "manifests", "devcluster")
-	if err := os.CopyFS(overlay, os.DirFS(p.source("argo"))); err != nil {
-		return err
-	}
-	kubernetes, err := p.Cache.Path(p.Kubernetes())
-	if err != nil {
-		return err
-	}
-	text, err := run.Output(ctx, run.Command{Name: filepath.Join(kubernetes, "kubectl"), Args: []string{"kustomize", overlay}})
+	text, err := p.overlay(ctx, p.source("argo"), filepath.Join(source, "manifests"))
 	if err != nil {
 		return err
 	}
 	text = strings.NewReplacer("@CONTROLLER_IMAGE@", ArgoControllerImage, "@EXECUTOR_IMAGE@", ArgoExecutorImage).Replace(text)
 	return os.WriteFile(to, []byte(text), 0o644)
+}
+
+// overlay renders a module's manifests with a folder of ours on top.
+func (p Products) overlay(ctx context.Context, ours, manifests string) (string, error) {
+	folder := filepath.Join(manifests, "devcluster")
+	if err := os.CopyFS(folder, os.DirFS(ours)); err != nil {
+		return "", err
+	}
+	kubernetes, err := p.Cache.Path(p.Kubernetes())
+	if err != nil {
+		return "", err
+	}
+	return run.Output(ctx, run.Command{Name: filepath.Join(kubernetes, "kubectl"), Args: []string{"kustomize", folder}})
+}
+
+// ArgoCD is the context of Argo CD's image, with its Dockerfile, and argocd.yaml with all the objects of an Argo CD
+// without a web server. It is no part of a plain cluster.
+func (p Products) ArgoCD() Product {
+	return Product{
+		Name: "argocd", Recipe: p.recipeOf("1 "+argoCDVersion, p.Kubernetes()),
+		Label: "build Argo CD", Expect: 5 * time.Minute,
+		Inputs: []string{p.source("argocd")},
+		Make: func(ctx context.Context, h *progress.Handle, dir, log string) error {
+			bin := filepath.Join(dir, "bin")
+			err := goBuild{
+				dir: p.source("argocd"), out: bin + "/", packages: []string{argoCDModule + "/cmd", "sigs.k8s.io/kustomize/kustomize/v5"},
+				ldflags: fmt.Sprintf("-X %[1]s/common.version=%[2]s -X %[1]s/common.gitTreeState=clean", argoCDModule, strings.TrimPrefix(argoCDVersion, "v")),
+			}.run(ctx, h, log)
+			if err != nil {
+				return err
+			}
+			if err := os.Rename(filepath.Join(bin, "cmd"), filepath.Join(bin, "argocd")); err != nil {
+				return err
+			}
+			dockerfile, err := os.ReadFile(p.source("argocd", "Dockerfile"))
+			if err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), dockerfile, 0o644); err != nil {
+				return err
+			}
+			return p.argoCDManifest(ctx, dir)
+		},
+	}
+}
+
+func (p Products) argoCDManifest(ctx context.Context, dir string) error {
+	module, err := moduleDir(ctx, p.source("argocd"), argoCDModule, "")
+	if err != nil {
+		return err
+	}
+	manifests := filepath.Join(dir, "manifests")
+	defer os.RemoveAll(manifests)
+	if err := os.CopyFS(manifests, os.DirFS(filepath.Join(module, "manifests"))); err != nil {
+		return fmt.Errorf("copy the manifests of %s: %w", module, err)
+	}
+	text, err := p.overlay(ctx, p.source("argocd", "manifests"), manifests)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "argocd.yaml"), []byte(text), 0o644)
 }

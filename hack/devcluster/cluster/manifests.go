@@ -26,11 +26,14 @@ func (c *Cluster) applyManifests(ctx context.Context, _ *progress.Handle) error 
 	if err != nil {
 		return err
 	}
-	return run.Logged(ctx, c.log("apply"), run.Command{
-		Name: filepath.Join(c.Bin(), "kubectl"), Stdin: strings.NewReader(text),
-		Args: []string{"apply", "--server-side", "--force-conflicts", "-f", "-"},
-		Env:  []string{"KUBECONFIG=" + c.Kubeconfig()},
-	})
+	return c.apply(ctx, run.Command{Args: []string{"-f", "-"}, Stdin: strings.NewReader(text)})
+}
+
+// apply manifests: command has what "kubectl apply" is given.
+func (c *Cluster) apply(ctx context.Context, command run.Command) error {
+	command.Name, command.Env = filepath.Join(c.Bin(), "kubectl"), []string{"KUBECONFIG=" + c.Kubeconfig()}
+	command.Args = append([]string{"apply", "--server-side", "--force-conflicts"}, command.Args...)
+	return run.Logged(ctx, c.log("apply"), command)
 }
 
 func (c *Cluster) manifests() (string, error) {

@@ -38,7 +38,7 @@ APT::Keep-Downloaded-Packages "false";
 Acquire::Languages "none";
 END`
 
-// Repository is the checkout whose images/*/Dockerfile are built.
+// Repository is the checkout whose images/*/Dockerfile are built, or another folder that is the context of a Dockerfile.
 type Repository struct {
 	Root string
 	Home store.Home
@@ -73,6 +73,13 @@ func (r Repository) Steps(wanted []string) (steps []progress.Step, names []strin
 		}})
 	}
 	return steps, names, nil
+}
+
+// Step is the step which builds the image of another Dockerfile, which lies in the repository's root; image is what it is called afterwards.
+func (r Repository) Step(name string) (step progress.Step, image string) {
+	return progress.Step{Label: "build image " + name, Do: func(ctx context.Context, h *progress.Handle) error {
+		return r.build(ctx, h, name, filepath.Join(r.Root, "Dockerfile"))
+	}}, fmt.Sprintf(imageForm, name)
 }
 
 // BaseSteps make the base image "debian:bookworm-slim" from Debian's packages.
@@ -191,7 +198,7 @@ func (r Repository) build(ctx context.Context, h *progress.Handle, name, dockerf
 	defer unlock()
 	inputs, err := r.inputs(ctx, dockerfile)
 	if err != nil {
-		return fmt.Errorf("images/%s/Dockerfile: %w", name, err)
+		return fmt.Errorf("%s: %w", dockerfile, err)
 	}
 	if r.upToDate(ctx, name, image, inputs) {
 		h.Result("unchanged")
