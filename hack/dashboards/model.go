@@ -30,7 +30,7 @@ type panel struct {
 	kind, title, about, unit string
 	width                    int
 	queries                  []query
-	options, custom          object
+	options                  object
 	// steps of colours, from green or red at the start.
 	steps           []any
 	transformations []any
