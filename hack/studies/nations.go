@@ -184,8 +184,6 @@ func (n nation) Drain() string {
 		return "{max: 30s, quietFor: 5s}"
 	case n.Short:
 		return "{max: 60s, quietFor: 20s}"
-	case n.Messaging == "mqtt-udp":
-		return "{max: 300s, quietFor: 30s}"
 	}
 	return "{max: 300s, quietFor: 120s}"
 }

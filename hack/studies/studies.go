@@ -1,13 +1,15 @@
 // Command studies writes the files of the studies E1 to E4 and E8 below scenarios, which differ in what their names say and in nothing
-// else. Run it from the repository's root: go run ./hack/studies
+// else, and the campaigns that run them all. Run it from the repository's root: go run ./hack/studies
 package main
 
 import (
 	"embed"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"text/template"
 )
 
@@ -32,6 +34,15 @@ func main() {
 
 // All files by their path below scenarios.
 func All() map[string]string {
+	all := maps.Clone(runs())
+	for _, c := range campaigns() {
+		all[c.path()] = execute("campaign.yaml", c)
+	}
+	return all
+}
+
+// runs are the files of single runs.
+var runs = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	add := func(path, name string, values any) { all[path] = execute(name, values) }
 	for _, c := range companies() {
@@ -47,7 +58,7 @@ func All() map[string]string {
 		add(p.path(), "pairs.yaml", p)
 	}
 	return all
-}
+})
 
 func execute(name string, values any) string {
 	var b strings.Builder

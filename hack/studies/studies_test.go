@@ -55,6 +55,9 @@ func TestTheStudiesHaveAllTheirRuns(t *testing.T) {
 	got := map[string]int{}
 	for path := range All() {
 		for prefix := range want {
+			if strings.Contains(path, "/campaigns/") {
+				continue
+			}
 			if strings.HasPrefix(path, prefix) && (strings.HasPrefix(prefix, "e8/short") || !strings.Contains(path, "/short/")) {
 				got[prefix]++
 			}

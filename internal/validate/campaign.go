@@ -16,7 +16,7 @@ import (
 // Expansion is what a campaign's matrix comes to.
 type Expansion struct {
 	Points, Runs int
-	// Duration of all runs by their specs, one after the other, without their start and their analysis.
+	// Duration of all runs by their specs, one after the other, drained as long as that may take, without their start and their analysis.
 	Duration time.Duration
 	// Parallelism is how many runs may go on at once.
 	Parallelism int

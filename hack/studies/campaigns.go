@@ -1,0 +1,275 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// campaign runs several runs of a study, whose files it repeats: its template is one of them, and its levels make the others of it.
+type campaign struct {
+	Study, Name, Title string
+	// file below the study's folder of campaigns.
+	file string
+	// template is the run whose spec is the campaign's template.
+	template string
+	Axes     []axis
+	// Exclude and Include as they stand in the file.
+	Exclude, Include []string
+	// Points is how many there are.
+	Points int
+	// Files that the points are, in words.
+	Files string
+	// run is the file of a point by its levels.
+	run func(levels map[string]string) string
+	// further scenarios are those of these runs.
+	further []string
+}
+
+type axis struct {
+	Name   string
+	Levels []level
+}
+
+type level struct {
+	Name string
+	// Set are settings as they stand in the file.
+	Set []string
+}
+
+// set a field; without a value it is removed.
+func set(path string, value ...string) string {
+	if len(value) == 0 {
+		return fmt.Sprintf(`{path: "%s"}`, path)
+	}
+	return fmt.Sprintf(`{path: "%s", value: %s}`, path, value[0])
+}
+
+func (c campaign) path() string { return c.Study + "/campaigns/" + c.file + ".yaml" }
+
+// Spec of the template, indented.
+func (c campaign) Spec() string {
+	_, spec, _ := strings.Cut(runs()[c.template], "\nspec:\n")
+	if at := strings.LastIndex(spec, "\nspec:\n"); at >= 0 { // after a Scenario
+		spec = spec[at+len("\nspec:\n"):]
+	}
+	var b strings.Builder
+	for line := range strings.Lines(spec) {
+		b.WriteString("    " + line)
+	}
+	return b.String()
+}
+
+// Scenarios beside the campaign, each once.
+func (c campaign) Scenarios() (all []string) {
+	for _, path := range append([]string{c.template}, c.further...) {
+		if before, _, found := strings.Cut(runs()[path], "---\n"); found && !slices.Contains(all, before) {
+			all = append(all, before)
+		}
+	}
+	return all
+}
+
+func campaigns() []campaign {
+	all := []campaign{e4Campaign(1, form{}), e4Campaign(2, form{}), e4Campaign(2, form{true}), e8Campaign(form{}), e8Campaign(form{true}),
+		e3Campaign(), e2Campaign("vernemq"), e2Campaign("mosquitto"), e2ShortCampaign()}
+	for _, f := range []form{{false}, {true}} {
+		all = append(all, e1Campaign(f))
+	}
+	return all
+}
+
+// times of a run: its duration and its timeline.
+func times(duration int, timeline string) []string {
+	return []string{set("duration", fmt.Sprintf("%ds", duration)), set("timeline", timeline)}
+}
+
+// e4Campaign is one of E4's two, or the short forms of setting 2 that need no image from elsewhere.
+func e4Campaign(setting int, f form) campaign {
+	of := func(messaging, link_ string, period int) nation {
+		return nation{f, link(link_), setting, messaging, period}
+	}
+	first := of("mosquitto", "baseline", 2)
+	brokers := []level{{Name: "mosquitto"}}
+	if !f.Short {
+		brokers = append(brokers, e4Broker(of("vernemq", "baseline", 2), set("apps[broker]", "{vernemq: {cluster: true}}")))
+	}
+	if setting == 2 {
+		brokers = append(brokers, e4Broker(of("mqtt-udp", "baseline", 2), set("apps[broker]"),
+			set("apps[units].publisher", "{protocol: mqtt-udp, network: wan, payload: geojson, period: 2s, lead: 10s}"),
+			set("apps[units].subscriber", `{protocol: mqtt-udp, network: wan, topics: ["#"]}`)))
+	}
+	links := axis{"link", []level{{Name: "baseline"}}}
+	var include []string
+	for _, l := range []string{"baseline", "tactical-1", "tactical-2"} {
+		if l != "baseline" {
+			links.Levels = append(links.Levels, level{l, []string{set("networks[wan].waveform", l), set("drain", of("mosquitto", l, 2).Drain())}})
+		}
+		// Units of the hub are an app of their own, which the other brokers lack.
+		include = append(include, fmt.Sprintf(`{name: mosquitto-%s-10s, levels: {broker: mosquitto, link: %s, period: 10s}, set: [%s]}`, l, l,
+			set("apps[units-hub].publisher.period", "10s")))
+	}
+	return campaign{Study: "e4", Name: fmt.Sprintf("e4-s%d%s", setting, f.suffix()), file: fmt.Sprintf("setting%d%s", setting, f.suffix()), template: first.path(),
+		Title:  fmt.Sprintf("E4, setting %d%s: ways of messaging, data links and periods.", setting, choose(f, ", short forms that need no image from elsewhere", "")),
+		Axes:   []axis{{"broker", brokers}, links, {"period", []level{{Name: "2s"}, {"10s", []string{set("apps[units].publisher.period", "10s")}}}}},
+		Points: 6 * len(brokers), Files: fmt.Sprintf("setting%d-BROKER-LINK-PERIOD.yaml%s", setting, choose(f, " in short", "")),
+		Exclude: []string{"{broker: mosquitto, period: 10s}      # these are included below"}, Include: include,
+		run: func(levels map[string]string) string {
+			return of(levels["broker"], levels["link"], choose(form{levels["period"] == "2s"}, 2, 10)).path()
+		}}
+}
+
+// e4Broker is the level of a way of messaging without bridges.
+func e4Broker(n nation, apps ...string) level {
+	settings := append([]string{set("apps[hub]"), set("apps[units-hub]")}, apps...)
+	for _, node := range n.Nodes() {
+		if n.Messaging == "mqtt-udp" || node == "nor" {
+			settings = append(settings, set("nodes["+node+"].apps", "["+n.AppsOf(node)+"]"))
+		}
+	}
+	if n.cluster() { // whose clients start later
+		settings = append(settings, times(n.Duration(), fmt.Sprintf("[{at: %ds, start: [units]}, {at: %ds, stop: [units]}]", n.Start(), n.Stop()))...)
+	} else {
+		settings = append(settings, set("timeline[0].start", "[units]"), set("timeline[1].stop", "[units]"))
+	}
+	return level{n.Messaging, settings}
+}
+
+// e3Campaign has all of E3.
+func e3Campaign() campaign {
+	slow := coalition{form{}, "baseline", "vernemq"}
+	units := "bft-nor, bft-prt, bft-usa"
+	vernemq := append([]string{set("apps[hub]", "{vernemq: {}}")},
+		times(slow.Duration(), fmt.Sprintf("[{at: %ds, start: [picture, %s]}, {at: %ds, stop: [%[2]s]}]", slow.Start(), units, slow.Stop()))...)
+	satcom := []string{set("networks[wan].waveform", "satcom"), set("drain", coalition{form{}, "satcom", "vernemq"}.Drain())}
+	return campaign{Study: "e3", Name: "e3", file: "all", template: coalition{form{}, "baseline", "mosquitto"}.path(), Title: "E3: two brokers as Norway's hub, over two links.",
+		Axes: []axis{{"hub", []level{{Name: "mosquitto"}, {"vernemq", vernemq}}}, {"link", []level{{Name: "baseline"}, {"satcom", satcom}}}}, Points: 4, Files: "the four files of E3",
+		run: func(levels map[string]string) string {
+			return coalition{form{}, link(levels["link"]), levels["hub"]}.path()
+		}}
+}
+
+func messagingOf(key string) messaging {
+	return companyMessaging[slices.IndexFunc(companyMessaging, func(m messaging) bool { return m.key == key })]
+}
+
+// withoutGateway has publishers go to the broker themselves.
+func withoutGateway(key, broker, protocol string) level {
+	return level{key, []string{set("apps[gateway]"), set("apps[broker]", broker), set("nodes[hq].apps", "[broker, picture]"),
+		set("apps[picture].subscriber.protocol", protocol), set("apps[bft].publisher.protocol", protocol), set("apps[bft].publisher.to", "broker")}}
+}
+
+// e2Messaging are the levels of three ways of messaging, of which MQTT-SN's is the template.
+func e2Messaging(broker string) axis {
+	return axis{"messaging", []level{withoutGateway("wsn", "{wsnBroker: {}}", "ws-notification"), withoutGateway(broker, "{"+broker+": {}}", "mqtt"), {Name: "mqttsn-" + broker}}}
+}
+
+// e2Campaign is the publication's, with VerneMQ, or the same with another broker.
+func e2Campaign(broker string) campaign {
+	of := func(key string, qos int, modified bool) company {
+		return company{form{}, messagingOf(key), "e2", qos, modified}
+	}
+	qos1 := []string{set("apps[picture].subscriber.qos", "1"), set("apps[bft].publisher.qos", "1")}
+	modified := []string{set("scenario.ref", "anglova-like-modified"), set("networks[radio].tdma.phy.transmitPower", "37dBm")}
+	name := choose(form{broker == "vernemq"}, "e2", "e2-"+broker)
+	return campaign{Study: "e2", Name: name, file: "with-" + broker, template: of("mqttsn-"+broker, 0, false).path(), Title: "E2: WS-Notification, MQTT and MQTT-SN over two terrains.",
+		further: []string{of("wsn", 0, true).path()}, Points: 8, Files: "MESSAGING-QOS-TERRAIN.yaml",
+		Axes:    []axis{e2Messaging(broker), {"qos", []level{{Name: "qos0"}, {"qos1", qos1}}}, {"terrain", []level{{Name: "anglova"}, {"modified", modified}}}},
+		Exclude: []string{"{messaging: wsn, qos: qos1}", "{terrain: anglova, qos: qos1}"},
+		run: func(levels map[string]string) string {
+			return of(levels["messaging"], choose(form{levels["qos"] == "qos1"}, 1, 0), levels["terrain"] == "modified").path()
+		}}
+}
+
+// e2ShortCampaign has the short forms that need no image from elsewhere.
+func e2ShortCampaign() campaign {
+	of := func(key string) string { return company{form{true}, messagingOf(key), "e2", 0, true}.path() }
+	return campaign{Study: "e2", Name: "e2-short", file: "short", template: of("mqttsn-mosquitto"), Title: "E2, short forms that need no image from elsewhere.",
+		Axes: []axis{e2Messaging("mosquitto")}, Points: 3, Files: "MESSAGING-qos0-modified.yaml in short", run: func(levels map[string]string) string { return of(levels["messaging"]) }}
+}
+
+func e1Campaign(f form) campaign {
+	of := func(key string) string { return company{f, messagingOf(key), "e1", 0, false}.path() }
+	wsn := level{"wsn", []string{set("apps[broker]", "{wsnBroker: {}}"), set("apps[picture].subscriber.protocol", "ws-notification"), set("apps[bft].publisher.protocol", "ws-notification")}}
+	return campaign{Study: "e1", Name: "e1" + f.suffix(), file: choose(f, "short", "all"), template: of("mosquitto"), Title: "E1: MQTT and WS-Notification" + choose(f, ", short forms.", "."),
+		Axes: []axis{{"messaging", []level{{Name: "mosquitto"}, wsn}}}, Points: 2, Files: "MESSAGING.yaml" + choose(f, " in short", ""),
+		run: func(levels map[string]string) string { return of(levels["messaging"]) }}
+}
+
+// e8Networks by the names of their levels, which leave room for the others in the names of experiments.
+var e8Networks = []struct{ level, link string }{{"low-band-5g", "low-band-5g"}, {"broadband", "tactical-broadband"}, {"satcom", "satcom"}, {"nbwf", "nbwf"}, {"cnr-1", "cnr-1"}, {"cnr-10", "cnr-10"}}
+
+// e8Campaign is all of E8, or all short forms.
+func e8Campaign(f form) campaign {
+	of := func(network link, key string, image bool) pair {
+		all := pairings()
+		return pair{f, network, all[slices.IndexFunc(all, func(p pairing) bool { return p.key == key })], image}
+	}
+	first := link(choose(f, "tactical-broadband", "low-band-5g"))
+	image := of(first, "mqtt-qos0", true)
+	payload := append([]string{set("apps[pubs].publisher.payload", `"`+image.Payload()+`"`), set("apps[pubs].publisher.period", fmt.Sprintf("%ds", image.Period())), set("drain", image.Drain())},
+		times(image.Duration(), fmt.Sprintf("[{at: %ds, start: [subs, pubs]}, {at: %ds, stop: [pubs]}]", image.Start(), image.Stop()))...)
+	c := campaign{Study: "e8", Name: "e8" + f.suffix(), file: choose(f, "short", "all"), template: of(first, "mqttsn-standard-qos0", false).path(),
+		Title:  "E8: ways of messaging and payloads" + choose(f, " over tactical broadband, short forms.", " over six networks."),
+		Points: choose(f, 14, 84), Files: choose(f, "MESSAGING-PAYLOAD.yaml in short", "NETWORK/MESSAGING-PAYLOAD.yaml")}
+	networks, ways := axis{Name: "network"}, axis{Name: "messaging"}
+	for _, n := range e8Networks {
+		settings := []string{set("networks[link].waveform", n.link)}
+		if link(n.link) == first {
+			settings = nil
+		}
+		networks.Levels = append(networks.Levels, level{n.level, settings})
+	}
+	for _, p := range pairings() {
+		ways.Levels = append(ways.Levels, level{p.key, e8Messaging(of(first, p.key, false))})
+		if p.Publish == "mqtt-sn" {
+			c.Exclude = append(c.Exclude, fmt.Sprintf("{messaging: %s, payload: image}", p.key))
+		}
+	}
+	c.Axes = []axis{ways, {"payload", []level{{Name: "gps"}, {"image", payload}}}}
+	if !f.Short {
+		c.Axes = append([]axis{networks}, c.Axes...)
+		c.pgm(of)
+	}
+	c.run = func(levels map[string]string) string {
+		at := slices.IndexFunc(e8Networks, func(n struct{ level, link string }) bool { return n.level == levels["network"] })
+		return of(choose(form{at < 0}, first, link(e8Networks[max(at, 0)].link)), levels["messaging"], levels["payload"] == "image").path()
+	}
+	return c
+}
+
+// pgm goes by the rate of a link that stands in the experiment itself: these points have theirs.
+func (c *campaign) pgm(of func(link, string, bool) pair) {
+	c.Exclude = append(c.Exclude, "{messaging: zeromq-pgm}      # these are included below")
+	for _, n := range e8Networks {
+		_, described, _ := strings.Cut(of(link(n.link), "zeromq-pgm", false).Network(), "link: ")
+		for _, payload := range []string{"gps", "image"} {
+			c.Include = append(c.Include, fmt.Sprintf(`{name: %s-pgm-%s, levels: {network: %[1]s, messaging: zeromq-pgm, payload: %[2]s}, set: [%s, %s]}`, n.level, payload,
+				set("networks[link].waveform"), set("networks[link].link", described)))
+		}
+	}
+}
+
+// e8Messaging makes a way of messaging of MQTT-SN at both ends with QoS 0.
+func e8Messaging(p pair) (settings []string) {
+	if !p.Gateway {
+		settings = []string{set("apps[gateway]"), set("apps[broker]", "{"+p.Broker+"}"), set("nodes[server].apps", "[broker]"), set("apps[pubs].instances", fmt.Sprint(p.Pairs)),
+			set("apps[subs].instances", fmt.Sprint(p.Pairs))}
+	}
+	for _, side := range []struct{ path, protocol, to, standard string }{
+		{"apps[pubs].publisher", p.Publish, p.PublishTo(), "mqtt-sn"}, {"apps[subs].subscriber", p.Subscribe, p.SubscribeTo(), "mqtt-sn"}} {
+		if side.protocol != side.standard {
+			settings = append(settings, set(side.path+".protocol", side.protocol), set(side.path+".to", side.to))
+		}
+		switch {
+		case p.qos < 0:
+			settings = append(settings, set(side.path+".qos"))
+		case p.qos > 0:
+			settings = append(settings, set(side.path+".qos", fmt.Sprint(p.qos)))
+		}
+	}
+	if network, inPlace := strings.CutPrefix(p.Network(), "link: "); inPlace && p.Short {
+		settings = append(settings, set("networks[link].waveform"), set("networks[link].link", network))
+	}
+	return settings
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/validate"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/matrix"
+)
+
+// last document of a file.
+func last(text string) string {
+	documents := strings.Split(text, "\n---\n")
+	return documents[len(documents)-1]
+}
+
+func TestThePointsOfACampaignAreTheStudysRuns(t *testing.T) {
+	for _, c := range campaigns() {
+		t.Run(c.Name, func(t *testing.T) {
+			var made v1alpha1.Campaign
+			if err := yaml.UnmarshalStrict([]byte(last(All()[c.path()])), &made); err != nil {
+				t.Fatal(err)
+			}
+			plan, errs := matrix.Expand(made.Name, 0, &made.Spec)
+			if len(errs) > 0 {
+				t.Fatal(errs.ToAggregate())
+			}
+			if len(plan.Points) != c.Points {
+				t.Errorf("%d points; want %d", len(plan.Points), c.Points)
+			}
+			files := map[string]bool{}
+			for _, run := range plan.Runs {
+				levels := map[string]string{}
+				for axis, level := range run.Point.Levels {
+					levels[axis] = string(level)
+				}
+				path := c.run(levels)
+				files[path] = true
+				samePoint(t, path, run, &made.Spec.Template.Spec)
+			}
+			if len(files) != c.Points {
+				t.Errorf("the points are %d files; want %d", len(files), c.Points)
+			}
+		})
+	}
+}
+
+// samePoint holds the spec of a run against that of a file.
+func samePoint(t *testing.T, path string, run matrix.Run, template *v1alpha1.ExperimentSpec) {
+	t.Helper()
+	text, known := runs()[path]
+	if !known {
+		t.Errorf("point %s would be %s, which is no run of the study", run.Point.Name, path)
+		return
+	}
+	var want v1alpha1.Experiment
+	if err := yaml.UnmarshalStrict([]byte(last(text)), &want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := run.Point.Spec(template, run.Seed)
+	if err != nil {
+		t.Errorf("point %s: %v", run.Point.Name, err)
+		return
+	}
+	if diff := cmp.Diff(want.Spec, got.Typed); diff != "" {
+		t.Errorf("point %s is not %s (-file +point):\n%s", run.Point.Name, path, diff)
+	}
+}
+
+func TestTheStudiesCampaignsAreValid(t *testing.T) {
+	for _, c := range campaigns() {
+		if c.Points > 8 {
+			continue // it would take long, and the files that its points are, are judged by themselves
+		}
+		report := validate.Text(c.path(), []byte(All()[c.path()]))
+		for _, finding := range report.Findings {
+			t.Error(finding)
+		}
+	}
+}
