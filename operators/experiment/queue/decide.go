@@ -109,7 +109,7 @@ func Decide(s *Snapshot) []Verdict {
 		if places[a] != places[b] {
 			return cmp.Compare(places[a], places[b])
 		}
-		if s.Waiters[a].before(&s.Waiters[b].Identity) {
+		if s.Waiters[a].Before(&s.Waiters[b].Identity) {
 			return -1
 		}
 		return 1

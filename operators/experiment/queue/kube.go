@@ -101,7 +101,7 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 func (s *Space) DemandOf(pods []*corev1.Pod) *Demand {
 	d := &Demand{}
 	for _, pod := range pods {
-		d.Shapes = append(d.Shapes, Shape{Count: 1, Each: s.requested(requests(&pod.Spec))})
+		d.Shapes = append(d.Shapes, Shape{Count: 1, Each: s.requested(Requests(&pod.Spec))})
 		d.Claim = d.Claim.plus(ClaimOf(&pod.Spec), 1)
 	}
 	d.Claim[ClaimPods] += WorkflowPods
@@ -142,7 +142,7 @@ func (d *Demand) complete() {
 
 // ClaimOf a pod on a quota.
 func ClaimOf(spec *corev1.PodSpec) Claim {
-	requests := requests(spec)
+	requests := Requests(spec)
 	limits := podResources(spec, func(c corev1.Container) corev1.ResourceList { return c.Resources.Limits })
 	return Claim{
 		ClaimPods:        1,
@@ -152,8 +152,8 @@ func ClaimOf(spec *corev1.PodSpec) Claim {
 	}
 }
 
-// requests of a pod: the sum of its containers, or its largest init container; what runs beside the containers from the start counts in both.
-func requests(spec *corev1.PodSpec) corev1.ResourceList {
+// Requests of a pod: the sum of its containers, or its largest init container; what runs beside the containers from the start counts in both.
+func Requests(spec *corev1.PodSpec) corev1.ResourceList {
 	sum := podResources(spec, func(c corev1.Container) corev1.ResourceList { return c.Resources.Requests })
 	add(sum, spec.Overhead)
 	return sum
@@ -262,7 +262,7 @@ func (c *Cluster) Put(pod *corev1.Pod) (held Holding, ok bool) {
 	if !found {
 		return Holding{}, false
 	}
-	held = Holding{Host: at, Taken: c.space.requested(requests(&pod.Spec))}
+	held = Holding{Host: at, Taken: c.space.requested(Requests(&pod.Spec))}
 	for k, v := range held.Taken {
 		if k < len(c.Hosts[at].Free) {
 			c.Hosts[at].Free[k] -= v

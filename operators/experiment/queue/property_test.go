@@ -198,7 +198,7 @@ func (w *world) check(s *Snapshot, verdicts []Verdict) {
 		if v.Position == 0 {
 			continue
 		}
-		if before != nil && waiter.before(&before.Identity) {
+		if before != nil && waiter.Before(&before.Identity) {
 			w.t.Fatalf("%s is behind %s", waiter.Name, before.Name)
 		}
 		before = waiter
@@ -265,11 +265,11 @@ func TestEverybodyStartsSomeTimeThoughOthersNeverStopComing(t *testing.T) {
 func TestAPriorityIsWorthAnHoursWaitAndNoMore(t *testing.T) {
 	low := Identity{Namespace: "a", Name: "low", Created: noon, Priority: -100}
 	high := Identity{Namespace: "b", Name: "high", Created: noon.Add(200*PriorityStep + time.Second), Priority: 100}
-	if !low.before(&high) {
+	if !low.Before(&high) {
 		t.Errorf("what came %s later overtakes", high.Created.Sub(low.Created))
 	}
 	high.Created = noon.Add(200*PriorityStep - time.Second)
-	if low.before(&high) {
+	if low.Before(&high) {
 		t.Errorf("what came %s later does not overtake", high.Created.Sub(low.Created))
 	}
 }

@@ -115,8 +115,8 @@ type Identity struct {
 	Priority        int32
 }
 
-// before tells that an experiment comes before another one.
-func (i *Identity) before(other *Identity) bool {
+// Before tells that an experiment comes before another one in the queue.
+func (i *Identity) Before(other *Identity) bool {
 	mine, others := i.place(), other.place()
 	switch {
 	case mine != others:
@@ -143,7 +143,7 @@ type Run struct {
 }
 
 // passed tells that a run was let past one that waits.
-func (r *Run) passed(w *Waiter) bool { return w.before(&r.Identity) && !r.Started.Before(w.Created) }
+func (r *Run) passed(w *Waiter) bool { return w.Before(&r.Identity) && !r.Started.Before(w.Created) }
 
 // Waiter is an experiment that waits.
 type Waiter struct {

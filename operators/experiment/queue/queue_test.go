@@ -204,7 +204,7 @@ func TestRequestsOfAPodAreThoseOfTheScheduler(t *testing.T) {
 		"what the sandbox takes beside it": {corev1.PodSpec{Overhead: resources("50m", "0"), Containers: []corev1.Container{container("1")}}, "1050m"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := requests(&c.spec); got.Cpu().String() != c.want {
+			if got := Requests(&c.spec); got.Cpu().String() != c.want {
 				t.Errorf("requests cpu %s, want %s", got.Cpu(), c.want)
 			}
 		})

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func amounts(cpu, memory, pods string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory), corev1.ResourcePods: resource.MustParse(pods)}
+}
+
+// busy is a cluster of three hosts and two teams, as somebody sees who may read everything.
+func busy() seen {
+	node := func(name string) corev1.Node {
+		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Allocatable: amounts("2", "4Gi", "110"), Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}
+	}
+	pod := func(node string) corev1.Pod {
+		return corev1.Pod{Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: amounts("250m", "512Mi", "0")}}}}}
+	}
+	experiment := func(namespace, name string, ago time.Duration, phase v1alpha1.ExperimentPhase, change func(*v1alpha1.Experiment)) v1alpha1.Experiment {
+		e := v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-ago))}}
+		e.Status.Phase, e.Status.Nodes.Total = phase, 24
+		change(&e)
+		return e
+	}
+	waits := func(position, priority int32, reason, message string) func(*v1alpha1.Experiment) {
+		return func(e *v1alpha1.Experiment) {
+			e.Spec.Priority = priority
+			if position > 0 {
+				e.Status.Queue = &v1alpha1.QueueStatus{Position: position}
+			}
+			e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+		}
+	}
+	cordoned := node("c")
+	cordoned.Spec.Unschedulable = true
+	first := waits(1, 0, "NoRoom", "quota team has 3 of pods free (of 30), and 24 nodes and the workflow need 25")
+	s := seen{everybody: true, nodes: []corev1.Node{node("b"), node("a"), cordoned}, pods: []corev1.Pod{pod("a"), pod("a"), pod("b"), pod("c")}}
+	s.quotas = []corev1.ResourceQuota{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "team"}, Status: corev1.ResourceQuotaStatus{
+			Hard: corev1.ResourceList{"pods": resource.MustParse("30"), "requests.memory": resource.MustParse("8Gi")},
+			Used: corev1.ResourceList{"pods": resource.MustParse("27"), "requests.memory": resource.MustParse("1536Mi")}}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "somebody", Name: "other"}},
+	}
+	s.experiments = []v1alpha1.Experiment{
+		experiment("team-nor", "late", time.Minute, v1alpha1.PhaseQueued, waits(3, 0, "WaitingForTurn", "experiment team-nor/first comes first, and would be delayed")),
+		experiment("team-nor", "first", time.Hour, v1alpha1.PhaseQueued, func(e *v1alpha1.Experiment) {
+			first(e)
+			e.Status.Queue.ExpectedStart = ptr(metav1.NewTime(noon.Add(11 * time.Minute)))
+		}),
+		experiment("team-prt", "soon", 5*time.Minute, v1alpha1.PhaseQueued, waits(2, 3, "WaitingForTurn", "others come first, and wait for room in the cluster")),
+		experiment("team-prt", "huge", 2*time.Hour, v1alpha1.PhaseQueued, waits(0, 0, "ClusterTooSmall", "even when empty, the cluster's 2 schedulable hosts take 4 of 24 nodes")),
+		experiment("team-prt", "new", time.Second, "", func(*v1alpha1.Experiment) {}),
+		experiment("team-prt", "kueues", time.Minute, v1alpha1.PhaseQueued, func(e *v1alpha1.Experiment) {
+			waits(0, 0, "WaitingForKueue", "Kueue has not admitted it yet")(e)
+			e.Spec.QueueName = "prt"
+		}),
+		experiment("team-nor", "runs", time.Hour, v1alpha1.PhaseRunning, func(*v1alpha1.Experiment) {}),
+		experiment("team-nor", "done", time.Hour, v1alpha1.PhaseSucceeded, func(*v1alpha1.Experiment) {}),
+	}
+	return s
+}
+
+func TestCapacityShowsHostsTeamsAndTheQueueInOrder(t *testing.T) {
+	report := capacityOf(busy())
+	golden.Check(t, "capacity.txt", report.text(noon))
+	text, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "capacity.json", string(text)+"\n")
+}
+
+func TestCapacitySaysWhatMayNotBeRead(t *testing.T) {
+	s := busy()
+	s.nodes, s.pods, s.everybody = nil, nil, false
+	s.experiments = s.experiments[:2]
+	s.experiments[0].Status.Queue.Position = 30
+	s.notShown = []string{"nodes", "pods", "resource quotas of namespaces other than team-nor", "experiments of namespaces other than team-nor"}
+	golden.Check(t, "capacity-little.txt", capacityOf(s).text(noon))
+}
+
+func TestCapacityOfAnEmptyClusterSaysThatNobodyWaits(t *testing.T) {
+	golden.Check(t, "capacity-empty.txt", capacityOf(seen{everybody: true, nodes: busy().nodes[:1]}).text(noon))
+}
