@@ -6,7 +6,7 @@
 // Paths (UID is the Experiment's):
 //
 //	PUT  /v1/runs/UID                       operator: the Plan, idempotent; the answer is the State
-//	GET  /v1/runs/UID                       operator, users: the State
+//	GET  /v1/runs/UID                       operator, users: the State; ?live=true with LiveFigures
 //	POST /v1/runs/UID/incidents             operator: one Incident
 //	POST /v1/runs/UID/events                operator: up to MaxEvents KubernetesEvents as an array; those that the archive has
 //	                                        with that count change nothing
@@ -397,6 +397,35 @@ type State struct {
 	Sealed bool `json:"sealed"`
 	// Results is the analysis' results.json, once it is there.
 	Results *Results `json:"results,omitempty"`
+	// Live are figures so far, where they were asked for and the run goes on.
+	Live *LiveFigures `json:"live,omitempty"`
+}
+
+// LiveFigures of a run are what its logs and radios tell so far; its results are what counts in the end.
+type LiveFigures struct {
+	// Sent messages; deliveries expected of them, and received without duplicates, as in the results.
+	Sent     int64 `json:"sent"`
+	Expected int64 `json:"expected"`
+	Received int64 `json:"received"`
+	// DelaySeconds of all deliveries so far, within 0.25 %; null where nothing was received.
+	DelaySeconds *LiveDelays `json:"delaySeconds"`
+	// QueueFrames wait or are under way at the nodes' egress, of which DeepestFrames at DeepestQueue (a node), where there are any.
+	QueueFrames   int64  `json:"queueFrames"`
+	DeepestQueue  string `json:"deepestQueue,omitempty"`
+	DeepestFrames int64  `json:"deepestFrames,omitempty"`
+	// LateReleases are frames that radios released more than 2 ms late, SlotsMissed TDMA slots that the emulation was too late for.
+	// WorstLatenessSeconds of either.
+	LateReleases         uint64  `json:"lateReleases"`
+	SlotsMissed          uint64  `json:"slotsMissed"`
+	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
+}
+
+// LiveDelays are quantiles of delays in seconds.
+type LiveDelays struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
+	Max    float64 `json:"max"`
 }
 
 // SealRequest asks for the end of collection.

@@ -166,7 +166,14 @@ func (s *Server) getState(w http.ResponseWriter, r *http.Request, who Identity) 
 	if err != nil {
 		return err
 	}
-	return s.answerState(w, run)
+	state, err := run.snapshot()
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Get("live") == "true" {
+		state.Live = run.tally.liveState()
+	}
+	return writeJSON(w, http.StatusOK, state)
 }
 
 func (s *Server) answerState(w http.ResponseWriter, run *run) error {

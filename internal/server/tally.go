@@ -32,6 +32,16 @@ type tally struct {
 	live *live.Tally
 	// positions of nodes, newest: latitude, longitude, altitude.
 	positions map[string][3]float64
+	// radios by network and node: how they are getting on.
+	radios map[[2]string]radioTally
+}
+
+// radioTally is what the samples of one node's radio tell.
+type radioTally struct {
+	newest                    int64
+	queue                     int
+	lateReleases, slotsMissed uint64
+	worstSeconds              float64
 }
 
 // maxLine bounds what is kept of a line without an end: longer ones are no records.
@@ -39,7 +49,7 @@ const maxLine = 1 << 20
 
 func newTally() *tally {
 	return &tally{partial: map[string][]byte{}, radioUntil: map[string]int64{}, captures: map[string]runapi.CaptureSample{}, events: map[string]seenEvent{},
-		live: live.New(), positions: map[string][3]float64{}}
+		live: live.New(), positions: map[string][3]float64{}, radios: map[[2]string]radioTally{}}
 }
 
 // add takes the next piece of a log; it is archive.Run.OnAppend.
@@ -105,7 +115,12 @@ func (t *tally) countMessage(p string, line []byte) {
 func (t *tally) countRadio(p string, line []byte) {
 	var sample struct {
 		runapi.CaptureSample
-		Positions map[string][3]float64 `json:"positions"`
+		QueueDepth               int                   `json:"queueDepth"`
+		LateReleases             uint64                `json:"lateReleases"`
+		SlotsMissed              uint64                `json:"slotsMissed"`
+		WorstLatenessSeconds     float64               `json:"worstLatenessSeconds"`
+		WorstSlotLatenessSeconds float64               `json:"worstSlotLatenessSeconds"`
+		Positions                map[string][3]float64 `json:"positions"`
 	}
 	if json.Unmarshal(line, &sample) != nil {
 		return
@@ -116,6 +131,17 @@ func (t *tally) countRadio(p string, line []byte) {
 	} else {
 		t.radioUntil[p] = max(t.radioUntil[p], sample.TimeNanoseconds)
 	}
+	if sample.Capture != "" || sample.Node == "" || t.live == nil {
+		return
+	}
+	key := [2]string{sample.Network, sample.Node}
+	radio := t.radios[key]
+	if sample.TimeNanoseconds >= radio.newest {
+		radio.newest, radio.queue, radio.slotsMissed = sample.TimeNanoseconds, sample.QueueDepth, sample.SlotsMissed
+	}
+	radio.lateReleases += sample.LateReleases
+	radio.worstSeconds = max(radio.worstSeconds, sample.WorstLatenessSeconds, sample.WorstSlotLatenessSeconds)
+	t.radios[key] = radio
 }
 
 func (t *tally) snapshot() runapi.Counters {

@@ -98,6 +98,13 @@ func (c *Client) State(ctx context.Context, uid string) (runapi.State, error) {
 	return state, err
 }
 
+// LiveState gives what the server knows of a run, with its figures so far.
+func (c *Client) LiveState(ctx context.Context, uid string) (runapi.State, error) {
+	var state runapi.State
+	err := c.json(ctx, http.MethodGet, runPath(uid), url.Values{"live": {"true"}}, nil, &state)
+	return state, err
+}
+
 // Incident adds one incident to a run; the same incident again changes nothing, except that it may end.
 func (c *Client) Incident(ctx context.Context, uid string, incident runapi.Incident) error {
 	return c.json(ctx, http.MethodPost, runPath(uid)+"/incidents", nil, incident, nil)
