@@ -18,6 +18,9 @@ import (
 // dnsPort of nameservers in resolv.conf(5).
 const dnsPort = 53
 
+// agentsPort of the server's Service; the others are the API server's.
+const agentsPort = "http"
+
 // allowedFrom works out what pods may reach through eth0: the server's Service and the cluster's
 // nameservers, each with what lies behind it, as some networks replace the Service's address before
 // a packet leaves the pod.
@@ -29,7 +32,7 @@ func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, 
 	for i := range services {
 		s := &services[i]
 		if s.Namespace == server.Namespace && s.Name == server.Name {
-			a.Servers = append(a.Servers, addressesOf(s, slices, func(corev1.ServicePort) bool { return true })...)
+			a.Servers = append(a.Servers, addressesOf(s, slices, func(p corev1.ServicePort) bool { return p.Name == agentsPort })...)
 		}
 		if servesDNS(s, nameservers) {
 			a.DNS = append(a.DNS, addressesOf(s, slices, func(p corev1.ServicePort) bool { return p.Port == dnsPort })...)

@@ -409,9 +409,9 @@ func TestAllowedFollowsServicesAndEndpoints(t *testing.T) {
 		return discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Labels: map[string]string{discoveryv1.LabelServiceName: service}},
 			Ports: []discoveryv1.EndpointPort{{Name: &portName, Port: &number}}, Endpoints: []discoveryv1.Endpoint{{Addresses: addresses}}}
 	}
-	services := []corev1.Service{service("platform", "server", "10.96.0.20", port("http", 80)), service("platform", "other", "10.96.0.30", port("http", 80)),
+	services := []corev1.Service{service("platform", "server", "10.96.0.20", port("http", 80), port("https", 443)), service("platform", "other", "10.96.0.30", port("http", 80)),
 		service("kube-system", "dns", "10.96.0.10", port("dns", 53), port("metrics", 9153)), service("kube-system", "headless", "None", port("http", 80))}
-	slices := []discoveryv1.EndpointSlice{slice("platform", "server", "http", 8080, "10.1.0.9"), slice("kube-system", "server", "http", 8081, "10.1.0.10"),
+	slices := []discoveryv1.EndpointSlice{slice("platform", "server", "http", 8080, "10.1.0.9"), slice("platform", "server", "https", 8443, "10.1.0.9"), slice("kube-system", "server", "http", 8081, "10.1.0.10"),
 		slice("kube-system", "dns", "dns", 5353, "10.1.0.5"), slice("kube-system", "dns", "metrics", 9153, "10.1.0.5")}
 	nameservers := parseNameservers(strings.NewReader("search a b\nnameserver 10.96.0.10 # cluster\nnameserver 169.254.20.10\nnameserver nonsense\n"))
 	got := allowedFrom(services, slices, types.NamespacedName{Namespace: "platform", Name: "server"}, nameservers, []netip.Addr{netip.MustParseAddr("192.0.2.1")})
