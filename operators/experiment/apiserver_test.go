@@ -226,6 +226,12 @@ func TestOnARealAPIServer(t *testing.T) {
 		}
 	})
 
+	t.Run("an experiment that is deployed again and again is never changed by it", func(t *testing.T) {
+		w.wantNoDrift(t)
+		w.must(w.api.Delete(t.Context(), w.experiment()))
+		w.wait("gone", gone)
+	})
+
 	for _, phase := range []v1alpha1.ExperimentPhase{v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning} {
 		t.Run("deletion while "+string(phase)+" leaves nothing, and the name can be used again", func(t *testing.T) {
 			first := w.apply(unchanged)
