@@ -1,0 +1,503 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// world is an API server and the experiments' part, played.
+type world struct {
+	t *testing.T
+	// api is the test's own way to the API server; the operator's counts writes, and may be cut.
+	api   client.Client
+	clock *clocktesting.FakeClock
+	key   types.NamespacedName
+	r     *Reconciler
+	uids  int
+	// created counts the experiments that were made, by name, and writes lists all writes.
+	created map[string]int
+	writes  []string
+	// killAt is the write at which the operator is killed, before it or after; 0 for none.
+	killAt int
+	before bool
+	dead   bool
+	// lag is how many reconciliations a cache keeps what it has.
+	lag     int
+	age     int
+	cached  map[string]client.ObjectList
+	events  *record.FakeRecorder
+	archive *archive
+}
+
+var errKilled = errors.New("the operator was killed")
+
+// archive answers as the server would.
+type archive struct {
+	states map[string]runapi.State
+	err    error
+	asked  [][]string
+}
+
+func (a *archive) State(_ context.Context, uid string) (runapi.State, error) {
+	if state, found := a.states[uid]; found {
+		return state, nil
+	}
+	return runapi.State{}, &runs.Error{Status: 404}
+}
+
+func (a *archive) Compare(_ context.Context, uids []string, _, _ string) (io.ReadCloser, error) {
+	a.asked = append(a.asked, uids)
+	return io.NopCloser(strings.NewReader("{}")), a.err
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	api := fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithStatusSubresource(&v1alpha1.Campaign{}, &v1alpha1.Experiment{}).Build()
+	return worldOn(t, api)
+}
+
+func worldOn(t *testing.T, api client.WithWatch) *world {
+	w := &world{
+		t: t, clock: clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), created: map[string]int{},
+		key: types.NamespacedName{Namespace: "default", Name: "tiny"}, archive: &archive{states: map[string]runapi.State{}}, events: record.NewFakeRecorder(1000),
+	}
+	w.api = interceptor.NewClient(api, interceptor.Funcs{Create: w.create})
+	w.restart()
+	return w
+}
+
+// create gives objects a UID, which the fake API server leaves out, and counts.
+func (w *world) create(ctx context.Context, api client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	dry := (&client.CreateOptions{}).ApplyOptions(options).DryRun != nil
+	if object.GetUID() == "" {
+		w.uids++
+		object.SetUID(types.UID(fmt.Sprint("uid-", w.uids)))
+	}
+	if dry && object.GetName() == "" {
+		object.SetName(fmt.Sprint("dry-", w.uids))
+	}
+	err := api.Create(ctx, object, options...)
+	if err == nil && !dry {
+		w.created[object.GetName()]++
+	}
+	return err
+}
+
+// restart the operator: nothing that it remembered is left.
+func (w *world) restart() {
+	under, ok := w.api.(client.WithWatch)
+	if !ok {
+		w.t.Fatal("the API has no watch")
+	}
+	w.dead = false
+	operator := interceptor.NewClient(under, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+			return w.read(func() error { return c.Get(ctx, key, into, o...) })
+		},
+		List: w.list,
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
+			if (&client.CreateOptions{}).ApplyOptions(o).DryRun != nil {
+				return c.Create(ctx, object, o...)
+			}
+			return w.write("create "+object.GetName(), func() error { return c.Create(ctx, object, o...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.DeleteOption) error {
+			return w.write("delete "+object.GetName(), func() error { return c.Delete(ctx, object, o...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, p client.Patch, o ...client.PatchOption) error {
+			return w.write("patch "+object.GetName(), func() error { return c.Patch(ctx, object, p, o...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
+			return w.write("patch "+sub, func() error { return c.SubResource(sub).Patch(ctx, object, p, o...) })
+		},
+	})
+	w.cached = nil
+	w.r = &Reconciler{Client: operator, Live: w.api, Archive: w.archive, Recorder: w.events, Clock: w.clock}
+}
+
+func (w *world) read(do func() error) error {
+	if w.dead {
+		return errKilled
+	}
+	return do()
+}
+
+// list experiments as a cache has them, which may lag behind.
+func (w *world) list(ctx context.Context, c client.WithWatch, into client.ObjectList, o ...client.ListOption) error {
+	return w.read(func() error {
+		list, ok := into.(*v1alpha1.ExperimentList)
+		if old, kept := w.cached["experiments"].(*v1alpha1.ExperimentList); ok && kept && w.age < w.lag {
+			w.age++
+			old.DeepCopyInto(list)
+			return nil
+		}
+		err := c.List(ctx, into, o...)
+		if ok {
+			w.cached, w.age = map[string]client.ObjectList{"experiments": list.DeepCopy()}, 0
+		}
+		return err
+	})
+}
+
+func (w *world) write(what string, do func() error) error {
+	if w.dead {
+		return errKilled
+	}
+	w.writes = append(w.writes, what)
+	if len(w.writes) != w.killAt {
+		return do()
+	}
+	w.dead = true
+	if !w.before {
+		_ = do() // done, but nobody hears of it
+	}
+	return errKilled
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) campaign() *v1alpha1.Campaign {
+	w.t.Helper()
+	var c v1alpha1.Campaign
+	w.must(w.api.Get(w.t.Context(), w.key, &c))
+	return &c
+}
+
+func (w *world) experiments() []v1alpha1.Experiment {
+	w.t.Helper()
+	var list v1alpha1.ExperimentList
+	w.must(w.api.List(w.t.Context(), &list, client.InNamespace(w.key.Namespace)))
+	return list.Items
+}
+
+// edit the campaign's spec; the fake API server counts no generations.
+func (w *world) edit(change func(*v1alpha1.Campaign)) {
+	w.t.Helper()
+	c := w.campaign()
+	before := c.Generation
+	change(c)
+	if c.Generation == before {
+		c.Generation++
+	}
+	w.must(w.api.Update(w.t.Context(), c))
+}
+
+func (w *world) reconcile() {
+	w.t.Helper()
+	_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: w.key})
+	if w.dead {
+		w.restart()
+		return
+	}
+	w.must(err)
+}
+
+// proceed takes each experiment one phase on.
+func (w *world) proceed() {
+	w.t.Helper()
+	next := map[v1alpha1.ExperimentPhase]v1alpha1.ExperimentPhase{"": v1alpha1.PhaseQueued, v1alpha1.PhaseQueued: v1alpha1.PhaseRunning, v1alpha1.PhaseRunning: v1alpha1.PhaseSucceeded}
+	for _, e := range w.experiments() {
+		phase, more := next[e.Status.Phase]
+		if !more {
+			continue
+		}
+		e.Status.Phase = phase
+		if phase == v1alpha1.PhaseSucceeded {
+			now := metav1.NewTime(w.clock.Now())
+			e.Status.CompletionTime, e.Status.Results = &now, &v1alpha1.ResultsSummary{DeliveredPercent: "100", MedianDelay: "5.0ms"}
+		}
+		w.must(w.api.Status().Update(w.t.Context(), &e))
+	}
+}
+
+// until the campaign is over, or the test gives up.
+func (w *world) untilOver() {
+	w.t.Helper()
+	for range 200 {
+		w.reconcile()
+		w.reconcile()
+		phase := w.campaign().Status.Phase
+		if phase == v1alpha1.CampaignSucceeded || phase == v1alpha1.CampaignFailed {
+			return
+		}
+		w.clock.Step(time.Second)
+		w.proceed()
+	}
+	w.t.Fatalf("no end: %+v", w.campaign().Status)
+}
+
+func values(texts ...string) (all []apiextensionsv1.JSON) {
+	for _, text := range texts {
+		all = append(all, apiextensionsv1.JSON{Raw: []byte(`"` + text + `"`)})
+	}
+	return all
+}
+
+func tiny() *v1alpha1.Campaign {
+	return &v1alpha1.Campaign{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tiny", Generation: 1, Annotations: map[string]string{"argocd.argoproj.io/tracking-id": "x"}},
+		Spec: v1alpha1.CampaignSpec{
+			Parallelism: 2, Repeats: 1,
+			Template: v1alpha1.ExperimentTemplate{
+				Metadata: v1alpha1.TemplateMetadata{Labels: map[string]v1alpha1.LabelValue{"study": "e2"}, Annotations: map[string]v1alpha1.AnnotationValue{"note": "n"}},
+				Spec:     pair(),
+			},
+			Matrix: v1alpha1.Matrix{
+				Axes: []v1alpha1.Axis{
+					{Name: "delay", Path: "networks[wan].link.delay", Values: values("1ms", "50ms")},
+					{Name: "period", Path: "apps[bft].publisher.period", Values: values("500ms", "1s")},
+				},
+				Exclude: []v1alpha1.Selection{{"delay": "50ms", "period": "1s"}},
+			},
+		},
+	}
+}
+
+// pair is the smallest whole experiment.
+func pair() v1alpha1.ExperimentSpec {
+	return v1alpha1.ExperimentSpec{
+		Duration: "6s", Seed: 7, Drain: v1alpha1.Drain{Max: "8s", QuietFor: "2s"},
+		Networks: []v1alpha1.Network{{Name: "wan", Subnet: "198.18.9.0/24", Link: &v1alpha1.LinkModel{Delay: "1ms"}}},
+		Apps: []v1alpha1.App{
+			{Name: "broker", Mosquitto: &v1alpha1.Mosquitto{}},
+			{Name: "picture", Subscriber: &v1alpha1.Subscriber{Protocol: "mqtt", To: "broker"}},
+			{Name: "bft", Publisher: &v1alpha1.Publisher{Protocol: "mqtt", To: "broker", Period: "500ms", Payload: "nffi"}},
+		},
+		Nodes: []v1alpha1.Node{
+			{Name: "hq", Networks: []string{"wan"}, Apps: []string{"broker", "picture"}}, {Name: "veh", Networks: []string{"wan"}, Apps: []string{"bft"}},
+		},
+	}
+}
+
+func TestACampaignMakesEachOfItsPointsOnceAndComparesThem(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.api.Create(t.Context(), tiny()))
+	w.untilOver()
+	c := w.campaign()
+	w.wantMade("tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-50ms-500ms-1")
+	if c.Status.Phase != v1alpha1.CampaignSucceeded || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady) || c.Status.Counts.Summary != "3/3" {
+		t.Errorf("%+v", c.Status)
+	}
+	if len(w.archive.asked) != 1 || len(w.archive.asked[0]) != 3 || !strings.HasPrefix(c.Status.Comparison.Path, "/v1/compare?run=uid-") {
+		t.Errorf("asked to compare %v, comparison %+v", w.archive.asked, c.Status.Comparison)
+	}
+	e := w.experiments()[1]
+	if e.Labels[v1alpha1.LabelCampaign] != "tiny" || e.Labels["study"] != "e2" || e.Annotations[v1alpha1.AnnotationLevels] != `{"delay":"1ms","period":"500ms"}` ||
+		e.Annotations["note"] != "n" || len(e.Annotations) != 2 || !metav1.IsControlledBy(&e, c) {
+		t.Errorf("metadata %+v", e.ObjectMeta)
+	}
+	writes := len(w.writes)
+	for range 5 {
+		w.clock.Step(time.Hour)
+		w.reconcile()
+	}
+	if len(w.writes) != writes {
+		t.Errorf("writes to a campaign that is over: %v", w.writes[writes:])
+	}
+}
+
+func (w *world) wantMade(names ...string) {
+	w.t.Helper()
+	delete(w.created, "tiny")
+	if got := slices.Sorted(maps.Keys(w.created)); !slices.Equal(got, names) {
+		w.t.Errorf("made %v; want %v", got, names)
+	}
+	for name, count := range w.created {
+		if count != 1 {
+			w.t.Errorf("%s was made %d times", name, count)
+		}
+	}
+}
+
+// aCourse is a campaign with an edit while it runs, and an experiment that somebody deletes.
+func (w *world) aCourse() {
+	w.t.Helper()
+	w.must(w.api.Create(w.t.Context(), tiny()))
+	for len(w.experiments()) < 2 {
+		w.reconcile()
+	}
+	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Matrix.Axes[0].Values = values("20ms", "50ms") })
+	for range 4 {
+		w.reconcile()
+	}
+	w.must(w.api.Delete(w.t.Context(), &w.experiments()[0]))
+	w.untilOver()
+}
+
+func TestAnOperatorKilledAtAnyWriteIsReplacedByOneThatGoesOn(t *testing.T) {
+	undisturbed := newWorld(t)
+	undisturbed.aCourse()
+	for write := 1; write <= len(undisturbed.writes); write++ {
+		for _, before := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d (%s), before it: %t", write, undisturbed.writes[write-1], before), func(t *testing.T) {
+				w := newWorld(t)
+				w.killAt, w.before = write, before
+				w.aCourse()
+				w.wantOutcome()
+			})
+		}
+	}
+}
+
+// wantOutcome of aCourse: the two experiments that were there when the level was taken out stay in the table.
+func (w *world) wantOutcome() {
+	w.t.Helper()
+	w.wantMade("tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-20ms-1s-1", "tiny-20ms-500ms-1", "tiny-50ms-500ms-1")
+	phases := map[v1alpha1.RunPhase]int{}
+	for _, run := range w.campaign().Status.Runs {
+		phases[run.Phase]++
+	}
+	if want := map[v1alpha1.RunPhase]int{v1alpha1.RunSucceeded: 4, v1alpha1.RunLost: 1}; !maps.Equal(phases, want) {
+		w.t.Errorf("runs %v; want %v", phases, want)
+	}
+}
+
+func TestOldNewsOfExperimentsMisleadsNobody(t *testing.T) {
+	for lag := 1; lag <= 9; lag++ {
+		t.Run(fmt.Sprint(lag), func(t *testing.T) {
+			w := newWorld(t)
+			w.lag = lag
+			w.aCourse()
+			w.wantOutcome()
+		})
+	}
+}
+
+func TestWhatTheArchiveHasOfARunThatIsGoneCounts(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.api.Create(t.Context(), tiny()))
+	for len(w.experiments()) < 2 {
+		w.reconcile()
+	}
+	w.reconcile()
+	gone := w.experiments()[0] // tiny-1ms-1s-1, the second run
+	w.archive.states[string(gone.UID)] = runapi.State{Plan: runapi.Plan{Phase: v1alpha1.PhaseSucceeded}, Results: &runapi.Results{Messages: runapi.Messages{Expected: 4, Received: 3}}}
+	w.must(w.api.Delete(t.Context(), &gone)) // by its time to live, while nobody looked
+	w.untilOver()
+	if c := w.campaign(); c.Status.Counts.Succeeded != 3 || c.Status.Runs[1].Results == nil || c.Status.Runs[1].Results.DeliveredPercent != "75" {
+		t.Errorf("%+v", c.Status.Runs)
+	}
+}
+
+func TestAnExperimentOfSomebodyElseIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.api.Create(t.Context(), &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tiny-1ms-500ms-1"}, Spec: pair()}))
+	w.must(w.api.Create(t.Context(), tiny()))
+	w.untilOver()
+	c := w.campaign()
+	if run := c.Status.Runs[0]; run.Phase != v1alpha1.RunFailed || !strings.Contains(run.Message, "not this campaign's") || run.UID != "" {
+		t.Errorf("%+v", run)
+	}
+	if c.Status.Phase != v1alpha1.CampaignFailed || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionStalled) {
+		t.Errorf("%s: %s", c.Status.Phase, c.Status.Message)
+	}
+}
+
+func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	full := true
+	under := w.r.Client
+	w.r.Client = interceptor.NewClient(under.(client.WithWatch), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
+			if full {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "experiments"}, object.GetName(), errors.New("exceeded quota: team"))
+			}
+			return c.Create(ctx, object, o...)
+		},
+	})
+	w.must(w.api.Create(t.Context(), tiny()))
+	for range 6 {
+		w.reconcile()
+	}
+	if run := w.campaign().Status.Runs[0]; run.Phase != "Queued" || !strings.Contains(run.Message, "exceeded quota") {
+		t.Errorf("%+v", run)
+	}
+	writes := len(w.writes)
+	for range 4 {
+		w.reconcile()
+	}
+	if len(w.writes) != writes {
+		t.Errorf("writes while it waits: %v", w.writes[writes:])
+	}
+	full = false
+	w.untilOver()
+	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded || c.Status.Runs[0].Message != "" {
+		t.Errorf("%+v", c.Status)
+	}
+}
+
+func TestAComparisonThatCannotBeMadeFailsNoCampaign(t *testing.T) {
+	w := newWorld(t)
+	w.archive.err = &runs.Error{Status: 501, Message: "there is no analysis"}
+	w.must(w.api.Create(t.Context(), tiny()))
+	w.untilOver()
+	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded || !strings.Contains(c.Status.Message, "there is no analysis") {
+		t.Errorf("%s: %s", c.Status.Phase, c.Status.Message)
+	}
+}
+
+func TestAPointThatIsNoGoodExperimentKeepsTheWholeCampaignFromStarting(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.CampaignSpec)
+		want   string
+	}{
+		"a field that is not there": {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[0].Path = "networks[wan].link.dealy" },
+			"point 1ms-500ms (and 2 more): networks[wan].link.dealy: there is no such field: did you mean delay?"},
+		"an app that no node runs": {func(s *v1alpha1.CampaignSpec) {
+			s.Matrix.Include = []v1alpha1.Inclusion{{Name: "odd", Set: []v1alpha1.Setting{{Path: "apps[bft].publisher.to", Value: &values("nobody")[0]}}}}
+		}, "point odd: "},
+		"a schedule that never comes": {func(s *v1alpha1.CampaignSpec) { s.Schedule = &v1alpha1.Schedule{Cron: "0 0 31 2 *"} }, "never comes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			bad := tiny()
+			c.change(&bad.Spec)
+			w.must(w.api.Create(t.Context(), bad))
+			for range 3 {
+				w.reconcile()
+			}
+			got := w.campaign()
+			accepted := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.ConditionAccepted)
+			if accepted == nil || accepted.Status != metav1.ConditionFalse || !strings.Contains(accepted.Message, c.want) || got.Status.Phase != v1alpha1.CampaignPending {
+				t.Errorf("%s: %+v; want %q", got.Status.Phase, accepted, c.want)
+			}
+			w.wantMade()
+			w.edit(func(c *v1alpha1.Campaign) { c.Spec = tiny().Spec })
+			w.untilOver()
+			w.wantMade("tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-50ms-500ms-1")
+		})
+	}
+}

@@ -1,0 +1,263 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func at(text string) time.Time {
+	moment, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err) // a mistake in this test
+	}
+	return moment
+}
+
+func TestTheLastMomentThatWasDueIsFound(t *testing.T) {
+	for name, c := range map[string]struct{ cron, zone, after, now, want string }{
+		"none yet":                          {"0 * * * *", "", "2026-03-01T12:10:00Z", "2026-03-01T12:50:00Z", ""},
+		"just now":                          {"0 * * * *", "", "2026-03-01T12:10:00Z", "2026-03-01T13:00:00Z", "2026-03-01T13:00:00Z"},
+		"the last of many":                  {"* * * * *", "", "2026-02-01T00:00:00Z", "2026-03-01T13:00:30Z", "2026-03-01T13:00:00Z"},
+		"long ago":                          {"0 0 1 1 *", "", "2020-06-01T00:00:00Z", "2026-12-31T00:00:00Z", "2026-01-01T00:00:00Z"},
+		"attended to":                       {"@daily", "", "2026-03-01T00:00:00Z", "2026-03-01T23:00:00Z", ""},
+		"in a time zone":                    {"30 7 * * *", "Europe/Oslo", "2026-01-01T00:00:00Z", "2026-01-01T12:00:00Z", "2026-01-01T06:30:00Z"},
+		"in summer":                         {"30 7 * * *", "Europe/Oslo", "2026-07-01T00:00:00Z", "2026-07-01T12:00:00Z", "2026-07-01T05:30:00Z"},
+		"the hour that spring leaves out":   {"30 2 * * *", "Europe/Oslo", "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z", ""},
+		"the hour that autumn has twice":    {"30 2 * * *", "Europe/Oslo", "2026-10-24T12:00:00Z", "2026-10-25T00:45:00Z", "2026-10-25T00:30:00Z"},
+		"hourly through autumn's long hour": {"0 * * * *", "Europe/Oslo", "2026-10-25T00:00:00Z", "2026-10-25T01:10:00Z", "2026-10-25T01:00:00Z"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schedule, err := ParseSchedule(&v1alpha1.Schedule{Cron: c.cron, TimeZone: c.zone})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := lastDue(schedule, at(c.after), at(c.now))
+			if c.want == "" && got.IsZero() || c.want != "" && got.Equal(at(c.want)) {
+				return
+			}
+			t.Errorf("%s; want %s", got, c.want)
+		})
+	}
+}
+
+func TestWhatIsNoScheduleIsRefused(t *testing.T) {
+	for _, s := range []v1alpha1.Schedule{
+		{Cron: "0 0 31 2 *"}, {Cron: "* * * *"}, {Cron: "@every 5m"}, {Cron: "TZ=Europe/Oslo 0 * * * *"}, {Cron: "0 * * * *", TimeZone: "Europe/Olso"}, {Cron: "0 * * * *", TimeZone: "Local"},
+	} {
+		if _, err := ParseSchedule(&s); err == nil {
+			t.Errorf("%+v was taken", s)
+		}
+	}
+}
+
+// hourly is a campaign of two runs each hour, which take a minute each.
+func hourly(t *testing.T, change func(*v1alpha1.CampaignSpec)) *played {
+	spec := twoAxes()
+	spec.Repeats, spec.Parallelism = 1, 2
+	spec.Matrix.Axes = spec.Matrix.Axes[:1]
+	spec.Schedule = &v1alpha1.Schedule{Cron: "0 * * * *"}
+	if change != nil {
+		change(spec)
+	}
+	p := play(t, spec, 1)
+	p.calm = true
+	return p
+}
+
+// pass lets time pass, in steps, each with a reconciliation or several; experiments go on where they are to.
+func (p *played) pass(d, step time.Duration, goOn bool) {
+	p.t.Helper()
+	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(step) {
+		for range 20 {
+			if p.reconcile() {
+				break
+			}
+		}
+		for range 4 {
+			if goOn {
+				p.happen()
+			}
+		}
+	}
+}
+
+func TestARoundStartsWhenItIsDue(t *testing.T) {
+	p := hourly(t, nil)
+	p.pass(30*time.Minute, time.Minute, true)
+	if s := p.campaign.Status; s.Round != 0 || s.Phase != v1alpha1.CampaignScheduled || !s.NextScheduleTime.Equal(ptr.To(metaTime("2026-03-01T13:00:00Z"))) {
+		t.Fatalf("before the first round: %+v", s)
+	}
+	p.pass(4*time.Hour, time.Minute, true)
+	s := p.campaign.Status
+	if s.Round != 4 || s.Phase != v1alpha1.CampaignScheduled || len(p.made) != 8 {
+		t.Fatalf("after four hours: round %d, %s, %d runs", s.Round, s.Phase, len(p.made))
+	}
+	if names := []string{s.Runs[0].Name, s.Runs[1].Name}; !slices.Equal(names, []string{"c-r4-1s-1", "c-r4-2s-1"}) {
+		t.Errorf("runs %v", names)
+	}
+	if len(s.Rounds) != 4 || s.Rounds[0].Number != 4 || s.Rounds[3].Number != 1 {
+		t.Errorf("rounds %+v; want the last one and three before", s.Rounds)
+	}
+	for _, e := range p.world {
+		if e.Round < 1 {
+			t.Errorf("%s of round %d is still there", e.Name, e.Round)
+		}
+	}
+}
+
+func TestARoundThatIsDueWhileOneGoesOn(t *testing.T) {
+	for policy, want := range map[v1alpha1.ConcurrencyPolicy]int64{v1alpha1.ConcurrencyForbid: 1, v1alpha1.ConcurrencyReplace: 3} {
+		t.Run(string(policy), func(t *testing.T) {
+			p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule.ConcurrencyPolicy, s.Parallelism = policy, 1 })
+			p.pass(3*time.Hour+30*time.Minute, time.Minute, false) // runs never end by themselves
+			if got := p.campaign.Status.Round; got != want {
+				t.Errorf("round %d; want %d: %+v", got, want, p.campaign.Status)
+			}
+			if policy == v1alpha1.ConcurrencyReplace && p.campaign.Status.Rounds[0].Runs.Skipped != 1 {
+				t.Errorf("%+v; want one run that was stopped and one that was skipped", p.campaign.Status.Rounds[0])
+			}
+		})
+	}
+}
+
+func TestARoundThatIsTooLateIsLeftOut(t *testing.T) {
+	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule.StartingDeadline = "10m" })
+	p.now = at("2026-03-01T13:20:00Z") // the operator was down
+	p.pass(5*time.Minute, time.Minute, true)
+	if s := p.campaign.Status; s.Round != 0 || !s.LastScheduleTime.Equal(ptr.To(metaTime("2026-03-01T13:00:00Z"))) {
+		t.Fatalf("%+v", s)
+	}
+	p.now = at("2026-03-01T14:05:00Z")
+	p.pass(5*time.Minute, time.Minute, true)
+	if s := p.campaign.Status; s.Round != 1 {
+		t.Fatalf("%+v", s)
+	}
+}
+
+func TestAClockThatIsSetBackStartsNoRoundAgain(t *testing.T) {
+	p := hourly(t, nil)
+	p.now = at("2026-03-01T13:00:01Z")
+	p.pass(10*time.Minute, time.Minute, true)
+	p.now = at("2026-03-01T12:59:50Z")
+	p.pass(30*time.Minute, time.Second*20, true)
+	if s := p.campaign.Status; s.Round != 1 {
+		t.Errorf("round %d after the clock was set back; want 1", s.Round)
+	}
+}
+
+func TestASuspendedScheduleGoesOnWithinTheDeadline(t *testing.T) {
+	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Suspend, s.Schedule.StartingDeadline = true, "30m" })
+	p.now = at("2026-03-01T13:01:00Z")
+	p.pass(10*time.Minute, time.Minute, true)
+	if s := p.campaign.Status; s.Round != 0 || s.Phase != v1alpha1.CampaignSuspended {
+		t.Fatalf("%+v", s)
+	}
+	p.edit(func(s *v1alpha1.CampaignSpec) { s.Suspend = false })
+	p.pass(time.Minute, time.Minute, true)
+	if s := p.campaign.Status; s.Round != 1 {
+		t.Fatalf("%+v", s)
+	}
+}
+
+func TestStopConditionsLeaveRunsOut(t *testing.T) {
+	good := &v1alpha1.ResultsSummary{DeliveredPercent: "90", MedianDelay: "100.0ms"}
+	for name, c := range map[string]struct {
+		stop v1alpha1.StopConditions
+		// outcomes of the runs in their order; the rest of them are skipped.
+		outcomes []string
+		want     string
+		phase    v1alpha1.CampaignPhase
+	}{
+		"two failures":                {v1alpha1.StopConditions{Failures: ptr.To(int32(2))}, []string{"ok", "fail", "ok", "fail"}, "2 runs have failed: stopWhen.failures is 2", v1alpha1.CampaignFailed},
+		"equal results":               {confident("5%", 3), []string{"ok", "ok", "ok"}, "DeliveredPercent is known as 90 ± 0.005 after 3 repeats", v1alpha1.CampaignSucceeded},
+		"near enough":                 {confident("5%", 3), []string{"90", "91", "92"}, "is known as 91 ± 2.5 after 3 repeats", v1alpha1.CampaignSucceeded},
+		"after more repeats":          {confident("5%", 3), []string{"80", "90", "89", "90", "90", "91"}, "after 6 repeats", v1alpha1.CampaignSucceeded},
+		"never of two":                {confident("100%", 2), []string{"90", "90"}, "after 2 repeats", v1alpha1.CampaignSucceeded},
+		"failed repeats do not count": {confident("5%", 3), []string{"ok", "fail", "ok", "ok"}, "after 3 repeats", v1alpha1.CampaignFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := &v1alpha1.CampaignSpec{Repeats: 10, StopWhen: c.stop}
+			p := play(t, spec, 1)
+			p.calm = true
+			for i := range 200 {
+				p.now = p.now.Add(time.Second)
+				p.reconcile()
+				if e := p.world[fmt.Sprintf("c-template-%d", i/10+1)]; e != nil && e.Phase == "" && i/10 < len(c.outcomes) {
+					e.Phase, e.Results = v1alpha1.PhaseSucceeded, good.DeepCopy()
+					if c.outcomes[i/10] == "fail" {
+						e.Phase = v1alpha1.PhaseFailed
+					} else if c.outcomes[i/10] != "ok" {
+						e.Results.DeliveredPercent = c.outcomes[i/10]
+					}
+				}
+			}
+			s := p.campaign.Status
+			if len(p.made) != len(c.outcomes) || int(s.Counts.Skipped) != 10-len(c.outcomes) || s.Phase != c.phase {
+				t.Fatalf("made %d runs, %+v, %s; want %d", len(p.made), s.Counts, s.Phase, len(c.outcomes))
+			}
+			if last := s.Runs[9].Message; !strings.Contains(last, c.want) {
+				t.Errorf("%q; want %q", last, c.want)
+			}
+		})
+	}
+}
+
+func confident(width v1alpha1.Percent, least int32) v1alpha1.StopConditions {
+	return v1alpha1.StopConditions{Confidence: &v1alpha1.Confidence{Figure: v1alpha1.FigureDeliveredPercent, HalfWidth: width, MinRepeats: least}}
+}
+
+func TestRoundedFiguresAreNotTakenForExact(t *testing.T) {
+	for text, want := range map[string][2]float64{"0.4ms": {0.0004, 0.00005}, "1.23s": {1.23, 0.005}, "12.5ms": {0.0125, 0.00005}} {
+		value, grain, ok := figure(&v1alpha1.ResultsSummary{MedianDelay: text}, v1alpha1.FigureMedianDelay)
+		if !ok || [2]float64{value, grain} != want {
+			t.Errorf("%s: %v ± %v; want %v", text, value, grain, want)
+		}
+	}
+	if _, _, ok := figure(&v1alpha1.ResultsSummary{}, v1alpha1.FigureMedianDelay); ok {
+		t.Error("a run without deliveries has a median delay")
+	}
+}
+
+func TestTheHistoryKeepsTheNewestAndWhatIsNotRecorded(t *testing.T) {
+	p := play(t, twoAxes(), 1)
+	p.calm = true
+	p.edit(func(s *v1alpha1.CampaignSpec) {
+		s.History.Succeeded, s.History.Failed = ptr.To(int32(2)), ptr.To(int32(0))
+	})
+	p.finish()
+	for range 5 {
+		p.reconcile()
+	}
+	if succeeded := p.campaign.Status.Counts.Succeeded; len(p.world) != int(min(2, succeeded)) || len(p.made) != 8 {
+		t.Errorf("%d experiments are left of %d that succeeded, %d were made", len(p.world), succeeded, len(p.made))
+	}
+	p.checkComplete()
+}
+
+func TestTheEndIsEstimatedFromWhatRunsTook(t *testing.T) {
+	p := play(t, twoAxes(), 1) // 8 runs of 1m and 1s or 2s, two at a time
+	p.calm = true
+	p.reconcile()
+	if left := p.campaign.Status.EstimatedCompletionTime.Sub(p.now); left < 8*time.Minute || left > 9*time.Minute {
+		t.Errorf("at the start %s are left; want four times two minutes and some seconds", left)
+	}
+	p.reconcile()
+	p.now = p.now.Add(3 * time.Minute)
+	for _, e := range p.world {
+		e.Phase, e.CompletionTime = v1alpha1.PhaseSucceeded, ptr.To(metaTime(p.now.Format(time.RFC3339)))
+	}
+	p.reconcile()
+	if left := p.campaign.Status.EstimatedCompletionTime.Sub(p.now); left < 9*time.Minute-5*time.Second || left > 9*time.Minute+5*time.Second {
+		t.Errorf("after two runs of three minutes each %s are left; want three times three minutes", left)
+	}
+}
+
+func metaTime(text string) metav1.Time { return metav1.NewTime(at(text)) }
