@@ -33,14 +33,14 @@ func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 	mustCreate(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: teams[0], Name: "team"}, Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}}})
 	var all []*v1alpha1.Experiment
-	for _, name := range []string{"twin", "second", "third"} {
-		for _, team := range teams {
+	for _, team := range teams {
+		for _, name := range []string{"twin", "second", "third"} {
 			e := broadcasters(team, name, 2, "10ms", "bytes:900").Obj()
 			mustCreate(t, e)
 			all = append(all, e)
 		}
 	}
-	for _, e := range all {
+	for _, e := range all[:3] {
 		eventually(t, startTimeout, e.Name+" to be admitted", func() error {
 			if now := get(t, e); !meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionAdmitted) {
 				return errorf("phase %q: %s", now.Status.Phase, now.Status.Message)
@@ -272,29 +272,40 @@ func radiosAreForMembers(t *testing.T, thief *tenant, e *v1alpha1.Experiment) {
 	mustCreate(t, copied)
 	// A definition is what the cluster's administrator makes for the team; pods are the team's own.
 	mustCreate(t, attachment(thief.namespace))
-	foreign := idlePod(t, thief.namespace, "victim-veh")
-	foreign.Labels, foreign.Annotations = member.Labels, annotations
-	if err := thief.Create(t.Context(), foreign); err != nil {
-		t.Fatal(err)
+	foreign := func(name, namespace string) *corev1.Pod {
+		pod := idlePod(t, thief.namespace, name)
+		pod.Labels, pod.Annotations = member.Labels, map[string]string{}
+		for key, value := range annotations {
+			pod.Annotations[key] = strings.ReplaceAll(value, e.Namespace, namespace)
+		}
+		if err := thief.Create(t.Context(), pod); err != nil {
+			t.Fatal(err)
+		}
+		return pod
 	}
-	for _, pod := range []*corev1.Pod{copied, foreign} {
-		wantRefusedByRadiod(t, pod)
-	}
+	wantRefused(t, copied, "not a member")
+	wantRefused(t, foreign("victim-veh", thief.namespace), "not a member")
+	wantRefused(t, foreign("victim-hq", e.Namespace), "solation") // Multus refuses before radiod is asked
 }
 
-func wantRefusedByRadiod(t *testing.T, pod *corev1.Pod) {
+// wantRefused wants a pod without a network, with an event that says why.
+func wantRefused(t *testing.T, pod *corev1.Pod, why string) {
 	t.Helper()
-	eventually(t, time.Minute, "pod "+pod.Namespace+"/"+pod.Name+" to be refused by radiod", func() error {
+	eventually(t, time.Minute, "pod "+pod.Namespace+"/"+pod.Name+" to be refused", func() error {
 		var events corev1.EventList
 		if err := kube.List(t.Context(), &events, client.InNamespace(pod.Namespace)); err != nil {
 			return err
 		}
+		var said []string
 		for _, event := range events.Items {
-			if event.InvolvedObject.UID == pod.UID && strings.Contains(event.Message, string(pod.UID)) && strings.Contains(event.Message, "not a member") {
+			if event.InvolvedObject.UID == pod.UID && strings.Contains(event.Message, why) {
 				return nil
 			}
+			if event.InvolvedObject.UID == pod.UID {
+				said = append(said, event.Message)
+			}
 		}
-		return errorf("no event names its UID and says that it is not a member")
+		return errorf("no event says %q: %q", why, said)
 	})
 	if err := kube.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
 		t.Fatal(err)
