@@ -117,3 +117,22 @@ func TestMetricsOfARunGoWhenNothingHappensToItAnyMore(t *testing.T) {
 		t.Errorf("%d series, %v; want none of a run that is forgotten", n, err)
 	}
 }
+
+func TestASealedRunHasNoLiveMetricsAfterARestart(t *testing.T) {
+	now := time.Unix(2000, 0)
+	clock := func() time.Time { return now }
+	r := liveRun(t, clock)
+	if _, err := r.seal(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := testutil.GatherAndCount(gathered(t, r, clock)); err != nil || n == 0 {
+		t.Errorf("%d series, %v; want the last figures for a while", n, err)
+	}
+	again, err := loadRun(r.files, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := testutil.GatherAndCount(gathered(t, again, clock)); err != nil || n != 0 {
+		t.Errorf("%d series, %v; want none after a restart", n, err)
+	}
+}

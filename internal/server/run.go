@@ -101,6 +101,7 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r.active.Store(lastWritten(files).Unix())
 	if r.sealed {
 		files.MarkSealed()
+		r.tally.forgetLive() // its results are there
 		if r.counters != nil {
 			return r, nil
 		}
