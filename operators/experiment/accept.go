@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -48,28 +51,64 @@ func (s *scope) find(reason string, err *field.Error) {
 	s.findings = append(s.findings, finding{reason, err.Error()})
 }
 
+// compiled is what a spec alone decides. Nobody changes it.
+type compiled struct {
+	spec     v1alpha1.ExperimentSpec
+	topology *topology.Topology
+	timeline *timeline.Timeline
+	findings []finding
+}
+
+// compiledSpecs are kept of so many experiments: those that are under way are looked at every few seconds, and their specs hardly ever change.
+const compiledSpecs = 2000
+
+// memo of compiled specs by their experiments' UIDs.
+type memo struct {
+	once  sync.Once
+	specs *lru.Cache
+}
+
+func (m *memo) cache() *lru.Cache {
+	m.once.Do(func() { m.specs = lru.New(compiledSpecs) })
+	return m.specs
+}
+
 // expand compiles the spec. The API server has refused most of what could be wrong with it.
 func (r *Reconciler) expand(_ context.Context, s *scope) (bool, error) {
+	uid, specs := s.experiment.UID, r.compiled.cache()
 	if finished(s.phase()) {
+		specs.Remove(uid)
 		return false, nil
 	}
-	spec := &s.experiment.Spec
+	known, _ := specs.Get(uid)
+	c, ok := known.(*compiled)
+	if !ok || !equality.Semantic.DeepEqual(c.spec, s.experiment.Spec) {
+		c = s.compile()
+		specs.Add(uid, c)
+	}
+	s.topology, s.timeline, s.findings = c.topology, c.timeline, slices.Clone(c.findings)
+	return false, nil
+}
+
+func (s *scope) compile() *compiled {
+	spec := s.experiment.Spec.DeepCopy()
 	t, errs := topology.Expand(spec)
 	errs = append(errs, render.Check(spec)...)
 	if len(errs) == 0 {
 		errs = append(errs, t.CheckReferences(spec)...)
 		errs = append(errs, render.CheckRadio(spec, t)...)
 	}
-	compiled, timelineErrs := timeline.Compile(spec, t)
+	times, timelineErrs := timeline.Compile(spec, t)
 	errs = append(errs, timelineErrs...)
-	s.topology, s.timeline = t, compiled
+	s.topology, s.timeline = t, times
 	if len(errs) == 0 {
 		errs = render.CheckSize(render.Pods(s.input()), spec)
 	}
+	c := &compiled{spec: *spec, topology: t, timeline: times}
 	for _, err := range errs {
-		s.find(ReasonInvalid, err)
+		c.findings = append(c.findings, finding{ReasonInvalid, err.Error()})
 	}
-	return false, nil
+	return c
 }
 
 // refer resolves what the experiment refers to outside itself. Once its radio networks exist they

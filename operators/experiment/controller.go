@@ -88,9 +88,11 @@ type Reconciler struct {
 	// KubernetesVersion of the API server, for the run record; nil leaves it out.
 	KubernetesVersion func() (string, error)
 
-	line    line
-	latest  latest
-	refused refusals
+	line     line
+	latest   latest
+	refused  refusals
+	services serviceMemo
+	compiled memo
 }
 
 // phaseFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.

@@ -100,7 +100,7 @@ func (r *Reconciler) deleteEverything(ctx context.Context, s *scope) ([]string, 
 // attachments of the experiment, by their owner's UID.
 func (r *Reconciler) attachments(ctx context.Context, s *scope) ([]nadv1.NetworkAttachmentDefinition, error) {
 	var list nadv1.NetworkAttachmentDefinitionList
-	err := r.Client.List(ctx, &list, client.InNamespace(s.experiment.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(s.experiment.UID)})
+	err := r.Client.List(ctx, &list, partsOf(s.experiment, s.experiment.Namespace)...)
 	var owned []nadv1.NetworkAttachmentDefinition
 	for _, item := range list.Items {
 		if metav1.IsControlledBy(&item, s.experiment) {

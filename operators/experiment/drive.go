@@ -460,6 +460,6 @@ func (r *Reconciler) resume(ctx context.Context, workflow *unstructured.Unstruct
 // radioNetworks of the experiment, by its UID.
 func (r *Reconciler) radioNetworks(ctx context.Context, s *scope) ([]v1alpha1.RadioNetwork, error) {
 	var list v1alpha1.RadioNetworkList
-	err := r.Client.List(ctx, &list, client.InNamespace(r.Options.Render.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(s.experiment.UID)})
+	err := r.Client.List(ctx, &list, partsOf(s.experiment, r.Options.Render.Namespace)...)
 	return slices.DeleteFunc(list.Items, func(n v1alpha1.RadioNetwork) bool { return n.Spec.Experiment.UID != s.experiment.UID }), err
 }

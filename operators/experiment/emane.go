@@ -34,7 +34,7 @@ func (r *Reconciler) emanePods(ctx context.Context, s *scope, networks []v1alpha
 		return nil, nil
 	}
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, client.InNamespace(r.Options.Render.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(s.experiment.UID)})
+	err := r.Client.List(ctx, &list, partsOf(s.experiment, r.Options.Render.Namespace)...)
 	found := map[string]*corev1.Pod{}
 	for i := range list.Items {
 		if pod := &list.Items[i]; ownedByOne(pod, networks) {

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -126,5 +127,6 @@ func (f freshReads) Get(ctx context.Context, key client.ObjectKey, into client.O
 }
 
 func (f freshReads) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	options = slices.DeleteFunc(slices.Clone(options), func(o client.ListOption) bool { _, index := o.(client.MatchingFields); return index })
 	return f.live.List(ctx, into, options...)
 }

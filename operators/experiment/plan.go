@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,9 @@ func (r *Reconciler) putPlan(ctx context.Context, plan runapi.Plan) error {
 
 // samePlan compares what would travel: nil and empty are the same where JSON leaves both out.
 func samePlan(a, b runapi.Plan) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
@@ -78,12 +82,13 @@ func (r *Reconciler) describePlatform(ctx context.Context, e *runapi.Environment
 
 // describeHosts adds the hosts of nodes that are not known yet, and what radiod has told of them since.
 func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Environment) error {
-	var hosts corev1.NodeList
-	if err := r.Client.List(ctx, &hosts); err != nil {
-		return err
-	}
 	for node, pod := range s.pods {
-		addHost(e, node, pod.Spec.NodeName, hosts.Items)
+		if err := r.addHost(ctx, e, node, pod.Spec.NodeName); err != nil {
+			return err
+		}
+	}
+	if !s.usesEMANE() && !slices.ContainsFunc(e.Hosts, func(h runapi.Host) bool { return h.CPUModel == "" }) {
+		return nil
 	}
 	networks, err := r.radioNetworks(ctx, s)
 	if err != nil {
@@ -120,20 +125,26 @@ func addEMANE(e *runapi.Environment, pod *corev1.Pod) {
 	}
 }
 
-func addHost(e *runapi.Environment, node, name string, hosts []corev1.Node) {
+func (r *Reconciler) addHost(ctx context.Context, e *runapi.Environment, node, name string) error {
 	has := func(h runapi.Host) bool { return slices.Contains(h.Nodes, node) }
 	if name == "" || slices.ContainsFunc(e.Hosts, has) {
-		return
+		return nil
 	}
 	at := slices.IndexFunc(e.Hosts, func(h runapi.Host) bool { return h.Name == name })
 	if at < 0 {
 		host := runapi.Host{Name: name}
-		if i := slices.IndexFunc(hosts, func(h corev1.Node) bool { return h.Name == name }); i >= 0 {
-			host = environment.Host(&hosts[i])
+		var known corev1.Node
+		err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &known)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err == nil {
+			host = environment.Host(&known)
 		}
 		at, e.Hosts = len(e.Hosts), append(e.Hosts, host)
 	}
 	e.Hosts[at].Nodes = append(slices.Clone(e.Hosts[at].Nodes), node)
+	return nil
 }
 
 // stepImages adds what the workflow's pods ran, as far as those pods are still there.

@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/queue"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // pollInterval of the server's state while agents come up.
@@ -44,7 +45,7 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
 	var list corev1.PodList
 	e := s.experiment
-	err := r.Client.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)})
+	err := r.Client.List(ctx, &list, partsOf(e, e.Namespace)...)
 	s.pods = map[string]*corev1.Pod{}
 	for i := range list.Items {
 		if pod := &list.Items[i]; metav1.IsControlledBy(pod, e) {
@@ -151,11 +152,8 @@ func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, err
 
 // ensurePods creates the pods that are missing; all are held by their gate.
 func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
-	for _, want := range render.Pods(s.input()) {
+	for _, want := range s.missingPods() {
 		node := want.Labels[v1alpha1.LabelNode]
-		if s.pods[node] != nil {
-			continue
-		}
 		err := r.Client.Create(ctx, want)
 		switch {
 		case err == nil:
@@ -179,6 +177,14 @@ func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
 	}
 	r.refused.forget(s.experiment.UID)
 	return false, nil
+}
+
+// missingPods are those that are not there.
+func (s *scope) missingPods() []*corev1.Pod {
+	if !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return s.pods[n.Name] == nil }) {
+		return nil
+	}
+	return slices.DeleteFunc(render.Pods(s.input()), func(p *corev1.Pod) bool { return s.pods[p.Labels[v1alpha1.LabelNode]] != nil })
 }
 
 // adopt takes a pod that exists already: made by us a moment ago and not in the cache yet, or somebody else's.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // clusterRange is an address range that the cluster uses itself.
@@ -26,14 +29,39 @@ func (r *Reconciler) clusterRanges(ctx context.Context) ([]clusterRange, error) 
 		ranges = append(ranges, clusterRange{prefix, "a range of the cluster by the operator's --cluster-cidrs"})
 	}
 	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes); err != nil {
+	if err := r.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	for _, node := range nodes.Items {
 		ranges = append(ranges, nodeRanges(node)...)
 	}
-	services, err := r.serviceRanges(ctx)
+	services, err := r.knownServiceRanges(ctx)
 	return append(ranges, services...), err
+}
+
+// serviceRangesLast is how long the services' ranges are taken as known: all that wait in the queue ask for them, again and again.
+const serviceRangesLast = time.Minute
+
+// serviceMemo is what was found out last of the services' ranges.
+type serviceMemo struct {
+	mu     sync.Mutex
+	ranges []clusterRange
+	asked  time.Time
+}
+
+func (r *Reconciler) knownServiceRanges(ctx context.Context) ([]clusterRange, error) {
+	r.services.mu.Lock()
+	defer r.services.mu.Unlock()
+	now := r.Clock.Now()
+	if !r.services.asked.IsZero() && now.Sub(r.services.asked) < serviceRangesLast {
+		return r.services.ranges, nil
+	}
+	ranges, err := r.serviceRanges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.services.ranges, r.services.asked = ranges, now
+	return ranges, nil
 }
 
 func nodeRanges(node corev1.Node) (ranges []clusterRange) {

@@ -36,7 +36,7 @@ func CacheOptions(platformNamespace string) cache.Options {
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}:                        ours,
+			&corev1.Pod{}:                        {Label: ofExperiments(), Transform: slimPod},
 			&nadv1.NetworkAttachmentDefinition{}: ours,
 			workflow:                             ours,
 			&v1alpha1.RadioNetwork{}:             {Namespaces: map[string]cache.Config{platformNamespace: {}}},
@@ -51,6 +51,27 @@ func ofExperiments() labels.Selector {
 		panic(err) // the label is a constant
 	}
 	return labels.NewSelector().Add(*requirement)
+}
+
+// slimPod leaves what the controller looks at: a pod of a large experiment names all its peers, and what each container mounts.
+func slimPod(object any) (any, error) {
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return object, nil
+	}
+	pod.ManagedFields, pod.Annotations = nil, nil
+	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, SchedulingGates: pod.Spec.SchedulingGates, Overhead: pod.Spec.Overhead}
+	spec.InitContainers, spec.Containers = slimContainers(pod.Spec.InitContainers), slimContainers(pod.Spec.Containers)
+	pod.Spec = spec
+	return pod, nil
+}
+
+func slimContainers(containers []corev1.Container) []corev1.Container {
+	slim := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		slim[i] = corev1.Container{Name: c.Name, Image: c.Image, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+	}
+	return slim
 }
 
 func slimNode(object any) (any, error) {
@@ -69,13 +90,18 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 			return err
 		}
 	}
+	for _, object := range []client.Object{&corev1.Pod{}, &nadv1.NetworkAttachmentDefinition{}, &v1alpha1.RadioNetwork{}} {
+		if err := manager.GetFieldIndexer().IndexField(context.Background(), object, runField, runIndex); err != nil {
+			return err
+		}
+	}
 	queued, next := handler.EnqueueRequestsFromMapFunc(r.queuedIn), handler.EnqueueRequestsFromMapFunc(r.nextIn)
 	r.line.wake = make(chan event.GenericEvent, 2*mostWoken)
 	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
 	return ctrl.NewControllerManagedBy(manager).
 		Named("experiment").
 		For(&v1alpha1.Experiment{}).
-		Owns(&corev1.Pod{}).
+		Watches(&corev1.Pod{}, together{handler.EnqueueRequestForOwner(manager.GetScheme(), manager.GetRESTMapper(), &v1alpha1.Experiment{}, handler.OnlyControllerOwner())}).
 		Owns(&nadv1.NetworkAttachmentDefinition{}, builder.WithPredicates(deletions())).
 		Owns(workflow).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(experimentOfEMANE)).
@@ -92,6 +118,50 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),
 		}).
 		Complete(r)
+}
+
+// podsTogether is how long the experiment of a pod that has changed is left alone: its other pods change then too, as a rule.
+const podsTogether = 200 * time.Millisecond
+
+// together is a handler whose requests wait for podsTogether, so that many events come to one reconciliation.
+type together struct{ handler.EventHandler }
+
+type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// later is a queue that nothing enters at once.
+type later struct{ requests }
+
+// Add implements the queue's interface.
+func (q later) Add(request reconcile.Request) { q.AddAfter(request, podsTogether) }
+
+// Create implements handler.EventHandler, and so do the others.
+func (h together) Create(ctx context.Context, e event.CreateEvent, q requests) {
+	h.EventHandler.Create(ctx, e, later{q})
+}
+
+// Update is a pod that has changed.
+func (h together) Update(ctx context.Context, e event.UpdateEvent, q requests) {
+	h.EventHandler.Update(ctx, e, later{q})
+}
+
+// Delete is one that is gone.
+func (h together) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
+	h.EventHandler.Delete(ctx, e, later{q})
+}
+
+// runField is the index of what belongs to experiments by their UIDs: nobody looks through the pods of all for those of one.
+const runField = "metadata.labels." + v1alpha1.LabelExperimentUID
+
+// runIndex is the value of runField.
+func runIndex(object client.Object) []string {
+	return []string{object.GetLabels()[v1alpha1.LabelExperimentUID]}
+}
+
+// partsOf narrows a list to what has an experiment's UID as its label. Past the caches there is no index, and the label alone does.
+func partsOf(e *v1alpha1.Experiment, namespace string) []client.ListOption {
+	return []client.ListOption{
+		client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)}, client.MatchingFields{runField: string(e.UID)},
+	}
 }
 
 // experimentIndex is the value of experimentField.

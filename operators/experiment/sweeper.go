@@ -49,10 +49,8 @@ func (w *Sweeper) Sweep(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		network := &list.Items[i]
-		var owner v1alpha1.Experiment
-		reference := network.Spec.Experiment
-		err := w.Live.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, &owner)
-		if err == nil && owner.UID == reference.UID {
+		kept, err := w.owned(ctx, network)
+		if kept {
 			continue
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -64,4 +62,17 @@ func (w *Sweeper) Sweep(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// owned tells whether a network's experiment is there, and has the cache's word for it; for that it is gone it does not.
+func (w *Sweeper) owned(ctx context.Context, network *v1alpha1.RadioNetwork) (kept bool, err error) {
+	reference := network.Spec.Experiment
+	for _, reader := range []client.Reader{w.Client, w.Live} {
+		var owner v1alpha1.Experiment
+		err = reader.Get(ctx, client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name}, &owner)
+		if err == nil && owner.UID == reference.UID {
+			return true, nil
+		}
+	}
+	return false, err
 }

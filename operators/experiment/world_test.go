@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -149,6 +150,7 @@ func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *
 	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e)...).
 		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}, &v1alpha1.RadioNetwork{}, &v1alpha1.LiveChange{}, &v1alpha1.Capture{}).
 		WithIndex(&v1alpha1.LiveChange{}, experimentField, experimentIndex).WithIndex(&v1alpha1.Capture{}, experimentField, experimentIndex).
+		WithIndex(&corev1.Pod{}, runField, runIndex).WithIndex(&nadv1.NetworkAttachmentDefinition{}, runField, runIndex).WithIndex(&v1alpha1.RadioNetwork{}, runField, runIndex).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.withUID}).Build()
 	w.server = &server{world: w, states: map[string]*runapi.State{}}
 	w.restart()

@@ -1,4 +1,4 @@
-// The operator: one manager for the controllers of Experiments and Scenarios.
+// The operator: one manager for the controllers of Experiments, Campaigns and Scenarios.
 package main
 
 import (
@@ -41,6 +41,7 @@ type config struct {
 	options               experiment.Options
 	tokenFile             string
 	metrics, probes       string
+	pprof                 string
 	leaderElect           bool
 	concurrent, verbosity int
 	clusterCIDRs          string
@@ -89,6 +90,7 @@ func parseFlags() *config {
 	flag.StringVar(&c.clusterCIDRs, "cluster-cidrs", "", "comma-separated ranges of the cluster that experiments may not use, besides those that Kubernetes tells")
 	flag.StringVar(&c.metrics, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
 	flag.StringVar(&c.probes, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
+	flag.StringVar(&c.pprof, "pprof-bind-address", "", "address of /debug/pprof, which tells who asks what the operator does; none where it is empty")
 	flag.BoolVar(&c.leaderElect, "leader-elect", false, "let one of several replicas work at a time")
 	flag.IntVar(&c.concurrent, "concurrent-reconciles", 8, "experiments that are worked on at once")
 	flag.IntVar(&c.verbosity, "v", 0, "verbosity of the log, 0 to 9")
@@ -155,13 +157,14 @@ func (c *config) run() error {
 	if err != nil {
 		return err
 	}
-	// Hundreds of pods are made at once.
-	rest.QPS, rest.Burst = 100, 200
+	// No more requests are under way than experiments are worked on at once, and the API server's priority and fairness shares out the rest: a
+	// rate of our own would keep large experiments waiting for nothing.
+	rest.QPS, rest.Burst = -1, 0
 	namespace := c.options.Render.Namespace
 	manager, err := ctrl.NewManager(rest, ctrl.Options{
 		Scheme: scheme, Cache: experiment.CacheOptions(namespace),
 		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.ConfigMap{}}}},
-		Metrics: server.Options{BindAddress: c.metrics}, HealthProbeBindAddress: c.probes,
+		Metrics: server.Options{BindAddress: c.metrics}, HealthProbeBindAddress: c.probes, PprofBindAddress: c.pprof,
 		LeaderElection: c.leaderElect, LeaderElectionID: "vignette-operator", LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -178,7 +181,10 @@ func (c *config) register(manager ctrl.Manager) error {
 	if c.tokenFile != "" {
 		token = runs.TokenFile(c.tokenFile)
 	}
-	archive := runs.New(c.options.Render.ServerURL, &http.Client{Timeout: 15 * time.Second}, token)
+	// A connection for each experiment that is worked on: Go keeps two to a host, and would make the others anew for each request.
+	connections := http.DefaultTransport.(*http.Transport).Clone()
+	connections.MaxIdleConnsPerHost = c.concurrent + 2
+	archive := runs.New(c.options.Render.ServerURL, &http.Client{Timeout: 15 * time.Second, Transport: connections}, token)
 	experiments := &experiment.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Options: c.options,
 		Recorder: manager.GetEventRecorderFor("vignette"),
