@@ -419,16 +419,28 @@ type CampaignRun struct {
 // RunCounts counts the runs of a round.
 type RunCounts struct {
 	// total number of runs.
+	// +kubebuilder:default=0
+	// +optional
 	Total int32 `json:"total"`
 	// pending runs have not started.
+	// +kubebuilder:default=0
+	// +optional
 	Pending int32 `json:"pending"`
 	// running: from queued to analysing.
+	// +kubebuilder:default=0
+	// +optional
 	Running int32 `json:"running"`
 	// succeeded runs.
+	// +kubebuilder:default=0
+	// +optional
 	Succeeded int32 `json:"succeeded"`
 	// failed runs, and those lost.
+	// +kubebuilder:default=0
+	// +optional
 	Failed int32 `json:"failed"`
 	// skipped runs.
+	// +kubebuilder:default=0
+	// +optional
 	Skipped int32 `json:"skipped"`
 	// summary is done/total, for people; done are those that succeeded, failed or were skipped.
 	// +optional
