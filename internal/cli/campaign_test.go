@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -303,36 +302,5 @@ func TestRunTakesCampaigns(t *testing.T) {
 	camp, err := c.campaign(t.Context(), "try")
 	if err != nil || len(camp.Spec.Matrix.Axes) != 2 {
 		t.Errorf("%+v, %v", camp.Spec.Matrix, err)
-	}
-}
-
-func TestACampaignIsFollowedToTheEndOfItsRound(t *testing.T) {
-	failed := finishedE4()
-	failed.Name, failed.Status.Phase = "failed", v1alpha1.CampaignFailed
-	waiting := nightly()
-	waiting.Name, waiting.Status.Phase = "waiting", v1alpha1.CampaignScheduled
-	c := campaignCluster(t, campaignArchive{}, finishedE4(), failed, waiting)
-	for _, end := range []struct {
-		camp *v1alpha1.Campaign
-		want string
-		err  error
-	}{
-		{finishedE4(), "e4 Succeeded: 2 of 2 done: 2 succeeded, 0 failed, 0 skipped; 0 running, 0 pending\nWhat was measured: vignette campaign results -n team-nor e4\n", nil},
-		{failed, "failed Failed: 2 of 2 done", exit(exitFailure)},
-		{waiting, "waiting waits for its next round: vignette campaign status -n team-nor waiting\n", nil},
-	} {
-		var out bytes.Buffer
-		if err := c.watchCampaign(t.Context(), end.camp, newView(&out)); err != end.err || !strings.Contains(out.String(), end.want) {
-			t.Errorf("%v, %s\nwant %v, %s", err, out.String(), end.err, end.want)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var out bytes.Buffer
-	if err := c.watchCampaign(ctx, nightly(), newView(&out)); err != exit(exitDetached) || !strings.Contains(out.String(), "Detached: campaign nightly goes on") {
-		t.Errorf("%v, %s", err, out.String())
-	}
-	if err := c.watchCampaign(t.Context(), nightly(), newView(&out)); err == nil || !strings.Contains(err.Error(), "campaign nightly was deleted while it ran") {
-		t.Errorf("%v; want that it was deleted", err)
 	}
 }

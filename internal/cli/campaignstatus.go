@@ -13,11 +13,14 @@ import (
 )
 
 func newCampaignStatus(t *target) *cobra.Command {
+	var follow bool
 	cmd := &cobra.Command{
 		Use: "status NAME", Short: "Show how a campaign is getting on", Args: oneArgument(nameOfCampaign), ValidArgsFunction: t.completeCampaign,
 		Long: "status tells everything about a campaign: how many of its points and runs are done, which are under way, which failed\n" +
-			"and why, how long it will take, when the next round begins.",
-		Example: "  vignette campaign status e4-s1",
+			"and why, how long it will take, when the next round begins. With --watch it shows points and runs as they go on, with\n" +
+			"figures as they come, until the campaign ends; the exit code is 1 if it failed. Ctrl-C ends the watching only.",
+		Example: "  vignette campaign status e4-s1\n" +
+			"  vignette campaign status e4-s1 --watch",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := t.connect()
 			if err != nil {
@@ -27,10 +30,14 @@ func newCampaignStatus(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if follow {
+				return c.watchStatus(cmd.Context(), c.watchedCampaign(camp), cmd.OutOrStdout())
+			}
 			_, err = io.WriteString(cmd.OutOrStdout(), campaignDescription(camp, time.Now()))
 			return err
 		},
 	}
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show points and runs as they go on")
 	return cmd
 }
 

@@ -17,14 +17,18 @@ import (
 )
 
 func newStatus(t *target) *cobra.Command {
-	var all bool
+	var all, follow bool
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show how experiments are getting on",
 		Long: "status lists the experiments of a namespace, or tells everything about one: its phase, its nodes, what its\n" +
-			"conditions say, the messages so far, the results in brief.",
+			"conditions say, the messages so far, the results in brief.\n" +
+			"With --watch it shows figures as they come, in place on a terminal and as lines elsewhere: the share delivered, delays,\n" +
+			"messages a second, queues, whether the emulation keeps up, events; of one experiment until it ends, with exit code 1 if\n" +
+			"it failed, or of all that go on. Ctrl-C ends the watching only.",
 		Example: "  vignette status\n" +
 			"  vignette status -n team-nor quickstart\n" +
+			"  vignette status quickstart --watch\n" +
 			"  vignette status --all-namespaces",
 		Args:              atMostOne("the NAME of an experiment"),
 		ValidArgsFunction: t.completeExperiment,
@@ -33,16 +37,27 @@ func newStatus(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(args) == 1 && follow {
+				e, err := c.experiment(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return c.watchStatus(cmd.Context(), c.watchedExperiment(e), cmd.OutOrStdout())
+			}
 			if len(args) == 1 {
 				return c.describe(cmd.Context(), args[0], cmd.OutOrStdout())
 			}
 			if all {
 				c.namespace = ""
 			}
+			if follow {
+				return c.watchStatus(cmd.Context(), &watchedNamespace{c: c}, cmd.OutOrStdout())
+			}
 			return c.list(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the experiments of all namespaces")
+	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show figures as they come")
 	return cmd
 }
 
@@ -106,6 +121,9 @@ func (c *cluster) missing(ctx context.Context, name string) error {
 	err := fmt.Errorf("there is no experiment %s in namespace %s", name, c.namespace)
 	if runs, archiveErr := c.archive.Runs(ctx, c.namespace, name); archiveErr == nil && len(runs) > 0 {
 		return fmt.Errorf("%w any more, but the archive has %d of its runs: vignette results -n %s %s", err, len(runs), c.namespace, name)
+	}
+	if c.kube.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, &v1alpha1.Campaign{}) == nil {
+		return fmt.Errorf("%w, but a campaign: vignette campaign status -n %s %s", err, c.namespace, name)
 	}
 	return fmt.Errorf("%w: vignette status lists those that are there, -A those of all namespaces", err)
 }

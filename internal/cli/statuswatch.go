@@ -1,0 +1,368 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// subject is what `status --watch` shows.
+type subject interface {
+	// look at what there is now. An error that is errGone ends the watching.
+	look(ctx context.Context, now time.Time) error
+	frame(now time.Time, width int) []string
+	plain(now time.Time) (line, stage string)
+	// end tells that nothing more will happen, with what is to be said of it and the program's error.
+	end() (done bool, words string, err error)
+}
+
+// errGone tells that what was watched is not there any more.
+var errGone = errors.New("is not there any more")
+
+// clockwork of a watch: the time, and when to look again.
+type clockwork struct {
+	now  func() time.Time
+	tick <-chan time.Time
+}
+
+// follow what is watched, until it ends or the user has seen enough, which is no failure.
+func follow(ctx context.Context, w subject, out io.Writer, s *screen, times clockwork) error {
+	lines := newView(out) // for what is no terminal, and for notes
+	width, _ := s.size()
+	draw := func() {
+		now := times.now()
+		if width, _ = s.size(); width > 0 {
+			s.draw(w.frame(now, width))
+			return
+		}
+		line, stage := w.plain(now)
+		lines.line(line, stage, now)
+	}
+	for {
+		err := w.look(ctx, times.now())
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errGone):
+			return err
+		case err != nil && width == 0:
+			lines.note(fmt.Sprintf("cannot reach the cluster, trying again: %v", err))
+		case err != nil:
+			s.draw([]string{fmt.Sprintf("cannot reach the cluster, trying again: %v", err)})
+		default:
+			draw()
+			if done, words, err := w.end(); done {
+				fmt.Fprint(out, words)
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-times.tick:
+		}
+	}
+}
+
+// watchStatus follows what is watched once a second.
+func (c *cluster) watchStatus(ctx context.Context, w subject, out io.Writer) error {
+	ticker := time.NewTicker(refresh)
+	defer ticker.Stop()
+	return follow(ctx, w, out, newScreen(out), clockwork{time.Now, ticker.C})
+}
+
+// eventsEvery is how often events are asked for.
+const eventsEvery = 5 * time.Second
+
+// watchedExperiment is one experiment.
+type watchedExperiment struct {
+	c    *cluster
+	key  client.ObjectKey
+	uid  types.UID
+	view experimentView
+	// asked is when events were asked for.
+	asked time.Time
+}
+
+func (c *cluster) watchedExperiment(e *v1alpha1.Experiment) *watchedExperiment {
+	return &watchedExperiment{c: c, key: client.ObjectKeyFromObject(e), uid: e.UID, view: experimentView{experiment: e, history: &history{}}}
+}
+
+func (w *watchedExperiment) look(ctx context.Context, now time.Time) error {
+	e := &v1alpha1.Experiment{}
+	err := w.c.kube.Get(ctx, w.key, e)
+	if apierrors.IsNotFound(err) || err == nil && e.UID != w.uid {
+		return fmt.Errorf("experiment %s %w: it was deleted; what was measured: vignette results -n %s %s --uid %s", w.key.Name, errGone, w.key.Namespace, w.key.Name, w.uid)
+	}
+	if err != nil {
+		return err
+	}
+	w.view.experiment = e
+	if w.view.state = w.c.liveState(ctx, e); ended(e) == nil {
+		w.view.history.add(w.view.state, now)
+	}
+	if now.Sub(w.asked) >= eventsEvery {
+		w.view.events, w.asked = w.c.events(ctx, e), now
+	}
+	return nil
+}
+
+func (w *watchedExperiment) frame(now time.Time, width int) []string { return w.view.frame(now, width) }
+
+func (w *watchedExperiment) plain(now time.Time) (line, stage string) { return w.view.plain(now) }
+
+func (w *watchedExperiment) end() (done bool, words string, err error) {
+	e := w.view.experiment
+	where := fmt.Sprintf("-n %s %s", e.Namespace, e.Name)
+	switch e.Status.Phase {
+	case v1alpha1.PhaseSucceeded:
+		return true, fmt.Sprintf("%s Succeeded%s\nAll results: vignette results %s\n", e.Name, headline(e.Status.Results), where), nil
+	case v1alpha1.PhaseFailed:
+		return true, fmt.Sprintf("%s Failed: %s\nIts logs are kept: vignette results %s --download\n", e.Name, e.Status.Message, where), exit(exitFailure)
+	}
+	return false, "", nil
+}
+
+// watchedCampaign is one campaign, with its runs that are under way.
+type watchedCampaign struct {
+	c        *cluster
+	key      client.ObjectKey
+	campaign *v1alpha1.Campaign
+	running  []*experimentView
+}
+
+func (c *cluster) watchedCampaign(camp *v1alpha1.Campaign) *watchedCampaign {
+	return &watchedCampaign{c: c, key: client.ObjectKeyFromObject(camp), campaign: camp}
+}
+
+func (w *watchedCampaign) look(ctx context.Context, now time.Time) error {
+	camp := &v1alpha1.Campaign{}
+	err := w.c.kube.Get(ctx, w.key, camp)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("campaign %s %w: it was deleted; what was measured: vignette campaign results -n %s %[1]s", w.key.Name, errGone, w.key.Namespace)
+	}
+	if err != nil {
+		return err
+	}
+	w.campaign = camp
+	w.running, err = w.c.underWay(ctx, w.running, now, client.InNamespace(camp.Namespace), client.MatchingLabels{v1alpha1.LabelCampaign: camp.Name})
+	return err
+}
+
+// shownRunning is how many experiments the server is asked about at each look.
+const shownRunning = 20
+
+// underWay gives the experiments that have not ended, with what was known of them before.
+func (c *cluster) underWay(ctx context.Context, before []*experimentView, now time.Time, which ...client.ListOption) (views []*experimentView, err error) {
+	var list v1alpha1.ExperimentList
+	if err := c.kube.List(ctx, &list, which...); err != nil {
+		return before, err
+	}
+	for i := range list.Items {
+		e := &list.Items[i]
+		if ended(e) != nil {
+			continue
+		}
+		view := &experimentView{history: &history{}}
+		if at := slices.IndexFunc(before, func(v *experimentView) bool { return v.experiment.UID == e.UID }); at >= 0 {
+			view = before[at]
+		}
+		view.experiment = e
+		if len(views) < shownRunning {
+			view.state = c.liveState(ctx, e)
+			view.history.add(view.state, now)
+		}
+		views = append(views, view)
+	}
+	return views, nil
+}
+
+func (w *watchedCampaign) frame(now time.Time, width int) []string {
+	camp := w.campaign
+	counts := camp.Status.Counts
+	done := counts.Succeeded + counts.Failed + counts.Skipped
+	bar := progressBar(100*int(done)/max(1, int(counts.Total)), 20)
+	line := fmt.Sprintf("%s/%s  %s  round %d  %s  %d of %d runs", camp.Namespace, camp.Name, campaignPhase(camp), camp.Status.Round, bar, done, counts.Total)
+	if rest := timeLeft(camp, now); rest != "" {
+		line += "  about " + rest + " left"
+	}
+	lines := []string{line}
+	if camp.Status.Message != "" {
+		lines = append(lines, oneLine(camp.Status.Message))
+	}
+	if next := nextRound(camp, now); next != "" {
+		lines = append(lines, "next round "+next)
+	}
+	if len(camp.Status.Runs) > 0 {
+		lines = append(append(lines, ""), pointLines(camp)...)
+	}
+	if len(w.running) > 0 {
+		lines = append(append(lines, ""), runningLines(w.running, now, width, false)...)
+	}
+	return lines
+}
+
+// runMarks stand for the phases of runs.
+var runMarks = map[v1alpha1.RunPhase]string{v1alpha1.RunSucceeded: "✓", v1alpha1.RunFailed: "✗", v1alpha1.RunLost: "✗", v1alpha1.RunSkipped: "-", v1alpha1.RunPending: "·"}
+
+// pointLines have a mark for each run of a point, and what was measured so far.
+func pointLines(camp *v1alpha1.Campaign) []string {
+	rows := table{left("POINT", "RUNS", "DELIVERED %", "MEDIAN DELAY")}
+	r := currentRound(camp)
+	for _, p := range r.points() {
+		marks := ""
+		for _, run := range p.runs {
+			marks += cmp.Or(runMarks[v1alpha1.RunPhase(run.phase)], "▶")
+		}
+		rows = append(rows, append(left(p.first.point, marks), cell{p.delivered.text(percentText), true}, cell{p.medianDelay.text(seconds), true}))
+	}
+	return append(splitLines(rows), "✓ done  ✗ failed  ▶ under way  · to come  - not needed")
+}
+
+func splitLines(rows table) []string {
+	return strings.Split(strings.TrimSuffix(rows.String(), "\n"), "\n")
+}
+
+// runningLines are a row for each experiment.
+func runningLines(views []*experimentView, now time.Time, width int, namespaces bool) []string {
+	rows := table{left("EXPERIMENT", "PHASE", "", "LEFT", "DELIVERED", "MEDIAN", "P95", "RECEIVED/S", "QUEUE")}
+	for _, v := range views {
+		e := v.experiment
+		name, rest := e.Name, ""
+		if namespaces {
+			name = e.Namespace + "/" + name
+		}
+		if e.Status.T0 != nil && runs(e) && !live(e) {
+			rest = clock(max(0, e.Spec.Duration.Std()-now.Sub(e.Status.T0.Time)))
+		}
+		cells := []cell{{name, false}, {stage(e), false}, {progressBar(percent(e.Status.Progress), 10), false}, {rest, true}}
+		rows = append(rows, append(cells, v.cells(width)...))
+	}
+	return splitLines(rows)
+}
+
+// cells of the figures so far.
+func (v *experimentView) cells(width int) []cell {
+	delivered, median, p95, queue := "-", "-", "-", "-"
+	if f := liveOf(v.state); f != nil {
+		if percent := deliveredPercent(f.Received, f.Expected); percent != nil {
+			delivered = percentText(*percent) + " %"
+		}
+		if f.DelaySeconds != nil {
+			median, p95 = seconds(f.DelaySeconds.Median), seconds(f.DelaySeconds.P95)
+		}
+		queue = count(f.QueueFrames)
+	}
+	received := func(s sample) float64 { return s.receivedPerSecond }
+	rate := known(v.history.recent(received), significant)
+	if width >= 120 {
+		series := v.history.series(received)
+		_, high := bounds(series)
+		rate = sparkline(series, 0, high, 16) + "  " + rate
+	}
+	return []cell{{delivered, true}, {median, true}, {p95, true}, {rate, true}, {queue, true}}
+}
+
+// campaignLine is everything there is to say of a campaign in one line.
+func campaignLine(camp *v1alpha1.Campaign, now time.Time) string {
+	counts := camp.Status.Counts
+	line := fmt.Sprintf("%s  %-9s  round %d  %d of %d runs done, %d running, %d failed", camp.Name, campaignPhase(camp), camp.Status.Round,
+		counts.Succeeded+counts.Failed+counts.Skipped, counts.Total, counts.Running, counts.Failed)
+	if rest := timeLeft(camp, now); rest != "" {
+		line += "  about " + rest + " left"
+	}
+	if camp.Status.Message != "" {
+		line += "  " + oneLine(camp.Status.Message)
+	}
+	return line
+}
+
+func (w *watchedCampaign) plain(now time.Time) (line, stage string) {
+	return campaignLine(w.campaign, now), campaignPhase(w.campaign) + w.campaign.Status.Counts.Summary
+}
+
+func (w *watchedCampaign) end() (done bool, words string, err error) {
+	camp := w.campaign
+	if camp.Status.ObservedGeneration < camp.Generation {
+		return false, "", nil // it was changed, and goes on
+	}
+	where := fmt.Sprintf("-n %s %s", camp.Namespace, camp.Name)
+	switch camp.Status.Phase {
+	case v1alpha1.CampaignSucceeded, v1alpha1.CampaignFailed:
+		words = fmt.Sprintf("%s %s: %s\nWhat was measured: vignette campaign results %s\n", camp.Name, camp.Status.Phase, runCounts(camp.Status.Counts), where)
+		if camp.Status.Phase == v1alpha1.CampaignFailed {
+			err = exit(exitFailure)
+		}
+		return true, words, err
+	}
+	return false, "", nil
+}
+
+// watchedNamespace is everything in a namespace, or in all.
+type watchedNamespace struct {
+	c         *cluster
+	campaigns []v1alpha1.Campaign
+	running   []*experimentView
+	// phases counts all experiments.
+	phases map[string]int
+}
+
+func (w *watchedNamespace) look(ctx context.Context, now time.Time) error {
+	var campaigns v1alpha1.CampaignList
+	if err := w.c.kube.List(ctx, &campaigns, client.InNamespace(w.c.namespace)); err != nil {
+		return err
+	}
+	var all v1alpha1.ExperimentList
+	if err := w.c.kube.List(ctx, &all, client.InNamespace(w.c.namespace)); err != nil {
+		return err
+	}
+	w.campaigns, w.phases = campaigns.Items, map[string]int{}
+	for i := range all.Items {
+		w.phases[cmp.Or(string(all.Items[i].Status.Phase), "Submitted")]++
+	}
+	var err error
+	w.running, err = w.c.underWay(ctx, w.running, now, client.InNamespace(w.c.namespace))
+	return err
+}
+
+func (w *watchedNamespace) frame(now time.Time, width int) []string {
+	lines := []string{w.summary()}
+	everywhere := w.c.namespace == ""
+	if len(w.campaigns) > 0 {
+		rows := strings.Split(strings.TrimSuffix(campaignTable(w.campaigns, everywhere, now), "\n"), "\n")
+		lines = append(append(lines, ""), rows...)
+	}
+	if len(w.running) > 0 {
+		lines = append(append(lines, ""), runningLines(w.running, now, width, everywhere)...)
+	}
+	return lines
+}
+
+func (w *watchedNamespace) summary() string {
+	total := 0
+	var parts []string
+	for _, phase := range slices.Sorted(maps.Keys(w.phases)) {
+		total += w.phases[phase]
+		parts = append(parts, fmt.Sprintf("%d %s", w.phases[phase], phase))
+	}
+	if total == 0 {
+		return fmt.Sprintf("%s: no experiments", w.c.where())
+	}
+	return fmt.Sprintf("%s: %d experiments: %s", w.c.where(), total, strings.Join(parts, ", "))
+}
+
+func (w *watchedNamespace) plain(time.Time) (line, stage string) { return w.summary(), w.summary() }
+
+func (w *watchedNamespace) end() (done bool, words string, err error) { return false, "", nil }
