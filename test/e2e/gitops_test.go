@@ -321,19 +321,78 @@ func TestGitOpsCommitRunsHealthShowsPruneLeavesNothing(t *testing.T) {
 	w.wantNoDrift(t)
 
 	r.remove("environments/lab/bravo")
-	r.push("team bravo leaves, its live cluster up")
+	r.replace("teams/alpha/kustomization.yaml", "picture.yaml", "picture.yaml, nightly.yaml")
+	r.write("environments/lab/alpha/kustomization.yaml", everyMinute)
+	second := r.push("team bravo leaves, its live cluster up; team alpha has a campaign")
 	wantGone(t, live, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-bravo"}})
 	eventually(t, goneTimeout, "everything of the live cluster to be gone", func() error { return leftovers(t, live) })
 	if manifest := manifestOf(t, live.UID); len(manifest.Files) == 0 {
 		t.Error("nothing of the live cluster is in the archive")
 	}
 
+	done, running := campaignRuns(t, second)
 	r.remove("environments/lab/alpha")
-	r.push("team alpha leaves as well")
-	wantGone(t, experimentOf("alpha", "picture-1"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-alpha"}})
-	eventually(t, goneTimeout, "everything of the experiment to be gone", func() error { return leftovers(t, picture) })
-	if results := resultsOf(t, picture.UID); results.Messages.Received == 0 {
-		t.Errorf("the archive has %+v", results.Messages)
+	r.push("team alpha leaves as well, its campaign running")
+	wantGone(t, running, experimentOf("alpha", "picture-1"), nightly(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-alpha"}})
+	for _, e := range []*v1alpha1.Experiment{picture, done, running} {
+		eventually(t, goneTimeout, "everything of "+e.Name+" to be gone", func() error { return leftovers(t, e) })
+	}
+	for _, e := range []*v1alpha1.Experiment{picture, done} {
+		if results := resultsOf(t, e.UID); results.Messages.Received == 0 {
+			t.Errorf("of %s the archive has %+v", e.Name, results.Messages)
+		}
 	}
 	w.wantNoDrift(t)
+}
+
+func nightly() *v1alpha1.Campaign {
+	return &v1alpha1.Campaign{ObjectMeta: metav1.ObjectMeta{Namespace: "team-alpha", Name: "nightly"}}
+}
+
+// everyMinute is the campaign of team alpha in this cluster: of one point, and each minute.
+const everyMinute = `apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: [../../../teams/alpha]
+patches:
+- target: {kind: Campaign, name: nightly}
+  patch: |
+    - {op: replace, path: /spec/schedule/cron, value: "* * * * *"}
+    - {op: replace, path: /spec/matrix/axes/0/values, value: [1s]}
+`
+
+// campaignRuns gives a run of the campaign that has succeeded, and that Argo CD has left alone, and one under way.
+func campaignRuns(t *testing.T, revision string) (done, running *v1alpha1.Experiment) {
+	t.Helper()
+	waitForSync(t, "lab-alpha", revision, "", syncTimeout)
+	began := map[v1alpha1.ExperimentPhase]bool{v1alpha1.PhaseProvisioning: true, v1alpha1.PhaseRunning: true}
+	eventually(t, 2*finishTimeout, "a run that has succeeded, and one under way", func() error {
+		var runs v1alpha1.ExperimentList
+		if err := kube.List(t.Context(), &runs, client.InNamespace("team-alpha"), client.MatchingLabels{v1alpha1.LabelCampaign: "nightly"}); err != nil {
+			return err
+		}
+		done, running = nil, nil
+		var seen []string
+		for i, e := range runs.Items {
+			seen = append(seen, e.Name+" "+string(e.Status.Phase))
+			switch {
+			case e.Status.Phase == v1alpha1.PhaseSucceeded:
+				done = &runs.Items[i]
+			case began[e.Status.Phase]:
+				running = &runs.Items[i]
+			}
+		}
+		if done == nil || running == nil {
+			return fmt.Errorf("there are %q", seen)
+		}
+		return nil
+	})
+	for key := range done.Annotations {
+		if strings.HasPrefix(key, "argocd.argoproj.io/") {
+			t.Errorf("run %s has the campaign's %s", done.Name, key)
+		}
+	}
+	if alpha := waitForSync(t, "lab-alpha", revision, "", time.Minute); slices.Contains(alpha.resources, "Experiment/"+done.Name) {
+		t.Errorf("Argo CD takes %s for its own: %v", done.Name, alpha.resources)
+	}
+	return done, running
 }
