@@ -903,7 +903,7 @@ type ExperimentSpec struct {
 	Stop bool `json:"stop,omitempty"`
 
 	// priority in the queue. Each step is worth ten minutes of waiting: an experiment of priority 6 comes before those of priority 0
-	// that came up to an hour earlier. Where Kueue decides, use its label kueue.x-k8s.io/priority-class instead.
+	// that came up to an hour earlier. Where Kueue decides it is the priority of the Workload.
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=-100
 	// +kubebuilder:validation:Maximum=100
