@@ -124,6 +124,9 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 			return true, err
 		}
 	}
+	if err := r.checkKueue(s); err != nil {
+		return true, err
+	}
 	if err := r.resolveConfigMaps(ctx, s); err != nil {
 		return true, err
 	}

@@ -116,6 +116,12 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 		s.after(pollInterval) // it was in Provisioning before and could not stay there
 		return true, err
 	}
+	if s.experiment.Spec.QueueName != "" {
+		return r.admitByKueue(ctx, s)
+	}
+	if err := r.leaveKueue(ctx, s.experiment); err != nil {
+		return true, err
+	}
 	verdict, decided, err := r.verdict(ctx, s)
 	if err != nil || !decided {
 		return true, err

@@ -209,6 +209,8 @@ func (r *Reconciler) cleanFinished(ctx context.Context, s *scope) (bool, error) 
 	left, err := r.deleteChildren(ctx, s)
 	if err == nil && len(left) > 0 {
 		s.after(pollInterval)
+	} else if err == nil {
+		err = r.leaveKueue(ctx, s.experiment)
 	}
 	return false, err
 }

@@ -157,7 +157,7 @@ func (s *scope) stuck() string {
 		return c.Reason
 	}
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAdmitted)
-	if c != nil && (c.Reason == queue.ReasonQuotaTooSmall || c.Reason == queue.ReasonClusterTooSmall) {
+	if c != nil && (c.Reason == queue.ReasonQuotaTooSmall || c.Reason == queue.ReasonClusterTooSmall || c.Reason == ReasonKueueInactive) {
 		return c.Reason
 	}
 	return ""

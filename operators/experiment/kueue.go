@@ -1,0 +1,273 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/queue"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;create;delete
+
+// Reasons where Kueue decides.
+const (
+	// ReasonKueueMissing of Accepted: spec.queueName is set, and the cluster has no Kueue.
+	ReasonKueueMissing = "KueueNotInstalled"
+	// ReasonWaitingForKueue of Admitted: Kueue has not admitted the experiment's Workload yet.
+	ReasonWaitingForKueue = "WaitingForKueue"
+	// ReasonKueueInactive of Admitted: somebody, or Kueue, has deactivated the Workload; only a person can help.
+	ReasonKueueInactive = "KueueDeactivated"
+)
+
+const (
+	// kueuePoll is how often a Workload is looked at: it has no cache, as most clusters have no Kueue.
+	kueuePoll = 3 * time.Second
+	// mostPodSets that a Workload may have.
+	mostPodSets = 8
+	// kueueWants is the annotation of a Workload that tells what it was made for.
+	kueueWants = "vignette.dev/made-for"
+)
+
+var kueueWorkload = schema.GroupKind{Group: "kueue.x-k8s.io", Kind: "Workload"}
+
+// kueueKind is Workload in the version that the cluster serves; both versions are alike in what is used of them.
+func (r *Reconciler) kueueKind() (schema.GroupVersionKind, error) {
+	mapping, err := r.Client.RESTMapper().RESTMapping(kueueWorkload, "v1beta1", "v1beta2")
+	if err != nil {
+		return schema.GroupVersionKind{}, err
+	}
+	return mapping.GroupVersionKind, nil
+}
+
+// checkKueue finds that an experiment asks for Kueue where there is none.
+func (r *Reconciler) checkKueue(s *scope) error {
+	name := s.experiment.Spec.QueueName
+	if name == "" || s.phase() == v1alpha1.PhaseProvisioning { // it has been admitted
+		return nil
+	}
+	_, err := r.kueueKind()
+	if meta.IsNoMatchError(err) {
+		s.find(ReasonKueueMissing, field.Invalid(field.NewPath("spec", "queueName"), name,
+			"Kueue is not installed in this cluster: leave it out, and vignette's own queue decides, or have Kueue installed"))
+		return nil
+	}
+	return err
+}
+
+// admitByKueue lets an experiment out of the queue once Kueue has admitted its Workload. From then on it cannot be preempted: a run cannot be
+// interrupted and still measure anything.
+func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
+	s.experiment.Status.Queue = nil
+	quotas, err := r.quotasOf(ctx, s.experiment)
+	if err != nil {
+		return true, err
+	}
+	if wait := r.refused.wait(s.experiment.UID, s.now, quotas); wait > 0 {
+		s.after(wait)
+		return true, nil
+	}
+	want, err := r.workload(s)
+	if err != nil {
+		return true, err
+	}
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(want.GroupVersionKind())
+	s.after(kueuePoll)
+	err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), found)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.waitForKueue(ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s", s.experiment.Spec.QueueName))
+		if err = r.Client.Create(ctx, want); apierrors.IsAlreadyExists(err) {
+			err = nil
+		}
+		return true, err
+	case err != nil:
+		return true, err
+	case !metav1.IsControlledBy(found, s.experiment):
+		s.waitForKueue(ReasonWaitingForKueue, fmt.Sprintf("waiting for Workload %s, which belongs to somebody else, to go", want.GetName()))
+		return true, nil
+	case !found.GetDeletionTimestamp().IsZero():
+		return true, nil
+	case found.GetAnnotations()[kueueWants] != want.GetAnnotations()[kueueWants]: // the experiment was edited meanwhile
+		return true, r.deleteOne(ctx, found)
+	}
+	r.followWorkload(s, found)
+	return true, nil
+}
+
+// followWorkload does what Kueue says of an experiment's Workload.
+func (r *Reconciler) followWorkload(s *scope, workload *unstructured.Unstructured) {
+	admitted := conditionOf(workload, "Admitted")
+	evicted := conditionOf(workload, "Evicted")
+	reserved := conditionOf(workload, "QuotaReserved")
+	active, told, _ := unstructured.NestedBool(workload.Object, "spec", "active")
+	switch {
+	case told && !active:
+		s.waitForKueue(ReasonKueueInactive, fmt.Sprintf("its Workload %s is not active%s: set spec.active of it", workload.GetName(), because(evicted)))
+	case evicted.Status == metav1.ConditionTrue:
+		s.waitForKueue(ReasonWaitingForKueue, "Kueue has evicted it before it started"+because(evicted))
+	case admitted.Status == metav1.ConditionTrue:
+		by, _, _ := unstructured.NestedString(workload.Object, "status", "admission", "clusterQueue")
+		s.admitted("Kueue has admitted it by ClusterQueue " + by)
+		s.wait = 0
+		s.after(0)
+	default:
+		s.waitForKueue(ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s%s", s.experiment.Spec.QueueName, because(reserved)))
+	}
+}
+
+func because(c metav1.Condition) string {
+	if c.Message == "" {
+		return ""
+	}
+	return ": " + shorten(c.Message)
+}
+
+func (s *scope) waitForKueue(reason, message string) {
+	s.experiment.Status.Message = message
+	before := meta.FindStatusCondition(s.experiment.Status.Conditions, v1alpha1.ConditionAdmitted)
+	tell := before == nil || before.Reason != reason
+	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, reason, message)
+	if tell {
+		s.warn(reason, "%s", message)
+	}
+}
+
+// conditionOf an object; empty where it has none of the type, or what is there is none.
+func conditionOf(u *unstructured.Unstructured, kind string) (found metav1.Condition) {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, entry := range conditions {
+		if object, ok := entry.(map[string]any); ok && object["type"] == kind {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &found); err != nil {
+				return metav1.Condition{}
+			}
+		}
+	}
+	return found
+}
+
+// workload asks Kueue for room for all nodes, or none.
+func (r *Reconciler) workload(s *scope) (*unstructured.Unstructured, error) {
+	kind, err := r.kueueKind()
+	if err != nil {
+		return nil, err
+	}
+	sets, err := podSets(render.Pods(s.input()))
+	if err != nil {
+		return nil, err
+	}
+	e := s.experiment
+	spec := map[string]any{"queueName": e.Spec.QueueName, "active": true, "priority": int64(e.Spec.Priority), "podSets": sets}
+	w := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	w.SetGroupVersionKind(kind)
+	w.SetNamespace(e.Namespace)
+	w.SetName(kueueName(e))
+	w.SetLabels(map[string]string{v1alpha1.LabelExperimentUID: string(e.UID), "app.kubernetes.io/managed-by": render.ManagedByValue})
+	w.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(e, v1alpha1.GroupVersion.WithKind("Experiment"))})
+	hash := fnv.New64a()
+	fmt.Fprint(hash, spec) // maps are printed in the order of their keys
+	w.SetAnnotations(map[string]string{kueueWants: fmt.Sprintf("%016x", hash.Sum64())})
+	return w, nil
+}
+
+// kueueName of an experiment's Workload: a namesake's goes by another one.
+func kueueName(e *v1alpha1.Experiment) string {
+	hash := fnv.New32a()
+	fmt.Fprint(hash, e.UID)
+	return fmt.Sprintf("experiment-%s-%08x", e.Name, hash.Sum32())
+}
+
+// podSets of equal pods, as far as a Workload may have so many; the smallest share the last one, each of them as large as the largest.
+func podSets(pods []*corev1.Pod) ([]any, error) {
+	type set struct {
+		pod   *corev1.Pod
+		needs corev1.ResourceList
+		count int64
+	}
+	var sets []*set
+	for _, pod := range pods {
+		needs := queue.Requests(&pod.Spec)
+		i := slices.IndexFunc(sets, func(s *set) bool { return equalAmounts(s.needs, needs) })
+		if i < 0 {
+			i, sets = len(sets), append(sets, &set{pod: pod, needs: needs})
+		}
+		sets[i].count++
+	}
+	slices.SortStableFunc(sets, func(a, b *set) int {
+		return cmp.Or(b.needs.Memory().Cmp(*a.needs.Memory()), b.needs.Cpu().Cmp(*a.needs.Cpu()))
+	})
+	for len(sets) > mostPodSets {
+		last, other := sets[len(sets)-1], sets[len(sets)-2]
+		other.count, sets = other.count+last.count, sets[:len(sets)-1]
+		for name, quantity := range last.needs {
+			if has := other.needs[name]; quantity.Cmp(has) > 0 {
+				other.needs[name] = quantity
+			}
+		}
+	}
+	list := make([]any, len(sets))
+	for i, s := range sets {
+		template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever,
+			Containers: []corev1.Container{{
+				Name: "node", Image: s.pod.Spec.Containers[0].Image, Resources: corev1.ResourceRequirements{Requests: s.needs},
+			}},
+		}}
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = map[string]any{"name": fmt.Sprintf("nodes-%d", i+1), "count": s.count, "template": object}
+	}
+	return list, nil
+}
+
+func equalAmounts(a, b corev1.ResourceList) bool {
+	for _, pair := range [][2]corev1.ResourceList{{a, b}, {b, a}} {
+		for name, quantity := range pair[0] {
+			if other := pair[1][name]; quantity.Cmp(other) != 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// leaveKueue gives back what Kueue has admitted an experiment for, or takes back what it was asked for before somebody took queueName out.
+func (r *Reconciler) leaveKueue(ctx context.Context, e *v1alpha1.Experiment) error {
+	admitted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
+	asked := admitted != nil && (admitted.Reason == ReasonWaitingForKueue || admitted.Reason == ReasonKueueInactive)
+	if e.Spec.QueueName == "" && !asked {
+		return nil
+	}
+	kind, err := r.kueueKind()
+	if meta.IsNoMatchError(err) {
+		return nil // it was uninstalled meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(kind)
+	err = r.Live.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: kueueName(e)}, found)
+	if err != nil || !metav1.IsControlledBy(found, e) || !found.GetDeletionTimestamp().IsZero() {
+		return client.IgnoreNotFound(err)
+	}
+	return r.deleteOne(ctx, found)
+}

@@ -1,0 +1,192 @@
+package experiment
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// kueueModule has the definitions of Kueue's objects.
+const kueueModule = "sigs.k8s.io/kueue@v0.15.2"
+
+func installKueue(t *testing.T, config *rest.Config) {
+	t.Helper()
+	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(strings.TrimSpace(string(cache)), kueueModule, "config/components/crd/bases")
+	if _, err := os.Stat(folder); err != nil {
+		t.Skipf("Kueue's definitions are not here: go mod download %s", kueueModule)
+	}
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{folder}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// plainWorld is on a real API server, without caches and without a manager.
+func plainWorld(t *testing.T, config *rest.Config, change func(*v1alpha1.Experiment)) *world {
+	t.Helper()
+	api, err := client.NewWithWatch(config, client.Options{Scheme: testkube.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := readExperiment(t)
+	w := &world{t: t, api: api, clock: clocktesting.NewFakeClock(time.Now()), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
+	w.server = &server{world: w, states: map[string]*runapi.State{}, real: true}
+	for _, name := range []string{e.Namespace, platform} {
+		w.must(api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+	w.must(api.Create(t.Context(), ethernet()))
+	w.addHost()
+	w.reconciler = &Reconciler{Client: freshReads{Client: api, live: api}, Live: api, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: testOptions()}
+	w.apply(change)
+	return w
+}
+
+// look at the experiment after the operator has come to rest.
+func (w *world) look() *v1alpha1.Experiment {
+	w.t.Helper()
+	for range 4 {
+		w.clock.Step(time.Second)
+		if _, err := w.reconcile(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return w.experiment()
+}
+
+func (w *world) kueues() *unstructured.Unstructured {
+	w.t.Helper()
+	kind, err := w.reconciler.kueueKind()
+	w.must(err)
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	w.must(w.api.List(w.t.Context(), list, client.InNamespace(w.key.Namespace)))
+	if len(list.Items) != 1 {
+		w.t.Fatalf("there are %d Workloads, want 1", len(list.Items))
+	}
+	return &list.Items[0]
+}
+
+// kueueSays sets a condition of the Workload, and where it is admitted.
+func (w *world) kueueSays(kind, status, message string) {
+	w.t.Helper()
+	workload := w.kueues()
+	conditions := []any{map[string]any{"type": kind, "status": status, "reason": "Said", "message": message, "lastTransitionTime": "2026-11-22T12:00:00Z"}}
+	w.must(unstructured.SetNestedSlice(workload.Object, conditions, "status", "conditions"))
+	if kind == "Admitted" {
+		w.must(unstructured.SetNestedField(workload.Object, "cluster-queue", "status", "admission", "clusterQueue"))
+		var assignments []any
+		sets, _, _ := unstructured.NestedSlice(workload.Object, "spec", "podSets")
+		for _, set := range sets {
+			assignments = append(assignments, map[string]any{"name": set.(map[string]any)["name"]})
+		}
+		w.must(unstructured.SetNestedSlice(workload.Object, assignments, "status", "admission", "podSetAssignments"))
+	}
+	w.must(w.api.Status().Update(w.t.Context(), workload))
+}
+
+func TestWithAQueueNameKueueDecides(t *testing.T) {
+	config := testkube.Start(t)
+	w := plainWorld(t, config, func(e *v1alpha1.Experiment) { e.Spec.QueueName, e.Spec.Priority = "nor", 7 })
+	admitted := func(e *v1alpha1.Experiment, reason, message string) {
+		t.Helper()
+		c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
+		if e.Status.Phase != v1alpha1.PhaseQueued || c == nil || c.Reason != reason || !strings.Contains(c.Message, message) {
+			t.Fatalf("phase %s, Admitted %+v, want %s, %q", e.Status.Phase, c, reason, message)
+		}
+	}
+	e := w.look()
+	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c == nil || c.Reason != ReasonKueueMissing || !strings.Contains(c.Message, "spec.queueName") {
+		t.Fatalf("without Kueue, Accepted is %+v", c)
+	}
+	installKueue(t, config)
+	admitted(w.look(), ReasonWaitingForKueue, "LocalQueue nor")
+	first := w.kueues()
+	if priority, _, _ := unstructured.NestedInt64(first.Object, "spec", "priority"); priority != 7 {
+		t.Errorf("the Workload has priority %d, want 7", priority)
+	}
+	count := int64(0)
+	sets, _, _ := unstructured.NestedSlice(first.Object, "spec", "podSets")
+	for _, set := range sets {
+		count += set.(map[string]any)["count"].(int64)
+	}
+	if count != int64(w.experiment().Status.Nodes.Total) {
+		t.Errorf("the Workload asks for %d pods, want one for each of %d nodes", count, w.experiment().Status.Nodes.Total)
+	}
+	w.edit(func(e *v1alpha1.Experiment) { e.Spec.Priority = 8 })
+	admitted(w.look(), ReasonWaitingForKueue, "")
+	if again := w.kueues(); again.GetUID() == first.GetUID() {
+		t.Error("an experiment that was edited keeps the Workload of what it was")
+	}
+	w.kueueSays("QuotaReserved", "False", "insufficient quota for cpu")
+	admitted(w.look(), ReasonWaitingForKueue, "insufficient quota for cpu")
+	w.kueueSays("Evicted", "True", "preempted")
+	admitted(w.look(), ReasonWaitingForKueue, "evicted it before it started: preempted")
+	inactive := w.kueues()
+	w.must(unstructured.SetNestedField(inactive.Object, false, "spec", "active"))
+	w.must(w.api.Update(t.Context(), inactive))
+	if admitted(w.look(), ReasonKueueInactive, "is not active"); !meta.IsStatusConditionTrue(w.experiment().Status.Conditions, v1alpha1.ConditionStalled) {
+		t.Error("a deactivated one is not stalled, though only a person can help")
+	}
+	inactive = w.kueues()
+	w.must(unstructured.SetNestedField(inactive.Object, true, "spec", "active"))
+	w.must(w.api.Update(t.Context(), inactive))
+	w.kueueSays("Admitted", "True", "admitted")
+	w.clock.Step(time.Second)
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning {
+		t.Fatalf("phase %s once Kueue has admitted it: %s", e.Status.Phase, e.Status.Message)
+	}
+	w.must(w.reconciler.leaveKueue(t.Context(), w.experiment()))
+	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(inactive), inactive); client.IgnoreNotFound(err) != nil || err == nil && inactive.GetDeletionTimestamp().IsZero() {
+		t.Errorf("the Workload stays when the run is over: %v", err)
+	}
+}
+
+func TestAWorkloadHasEightPodSetsAtMostThatHoldAllNodes(t *testing.T) {
+	var pods []*corev1.Pod
+	for i := range 12 {
+		for range i + 1 {
+			requests := corev1.ResourceList{corev1.ResourceCPU: quantity([]string{"10m", "900m"}[i%2]), corev1.ResourceMemory: *resource.NewQuantity(int64(12-i)<<20, resource.BinarySI)}
+			pods = append(pods, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "i", Resources: corev1.ResourceRequirements{Requests: requests}}}}})
+		}
+	}
+	sets, err := podSets(pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := int64(0)
+	for _, set := range sets {
+		count += set.(map[string]any)["count"].(int64)
+	}
+	last := sets[len(sets)-1].(map[string]any)
+	if len(sets) != mostPodSets || count != int64(len(pods)) {
+		t.Errorf("%d pod sets hold %d of %d pods", len(sets), count, len(pods))
+	}
+	containers, _, _ := unstructured.NestedSlice(last, "template", "spec", "containers")
+	if cpu, _, _ := unstructured.NestedString(containers[0].(map[string]any), "resources", "requests", "cpu"); cpu != "900m" {
+		t.Errorf("the last set asks for cpu %s for each pod, want that of the largest", cpu)
+	}
+}
