@@ -99,6 +99,8 @@ func volume() []panel {
 		content = `sum(rate(vignette_experiment_sender_content_bytes_total{` + ofRun + `}[1m]))`
 		routing = `sum(network:vignette_radio_routing_bytes:rate1m{` + ofName + `})`
 		all     = `sum(network:vignette_radio_bytes:rate1m{` + ofName + `})`
+		// Reasons have no series before something happens for them.
+		none = `sum(vignette_radio_frames_sent_total{` + ofName + `}) * 0`
 	)
 	layers := lines("Volume by layer", "Bps", "Bytes of frames that nodes sent, Ethernet header included. Content is that of messages, as published; the rest are headers, "+
 		"acknowledgements, and what is forwarded. The results have every layer.", 12,
@@ -107,8 +109,8 @@ func volume() []panel {
 	layers.stacked = true
 	return []panel{layers,
 		lines("Transmissions not received, and drops", "short", "A second, by reason.", 12,
-			query{expr: `sum by (reason) (rate(vignette_radio_link_missed_total{` + ofName + `}[1m]))`, legend: "not received: {{reason}}"},
-			query{expr: `sum by (reason) (rate(vignette_radio_drops_total{` + ofName + `}[1m]))`, legend: "dropped: {{reason}}"}),
+			query{expr: `sum by (reason) (rate(vignette_radio_link_missed_total{` + ofName + `}[1m])) or ` + none, legend: "not received: {{reason}}"},
+			query{expr: `sum by (reason) (rate(vignette_radio_drops_total{` + ofName + `}[1m])) or ` + none, legend: "dropped: {{reason}}"}),
 	}
 }
 
