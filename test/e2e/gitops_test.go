@@ -127,6 +127,8 @@ func (r *gitRepository) objects(path string) (objects []*unstructured.Unstructur
 // applicationState is what Argo CD says of an Application.
 type applicationState struct {
 	revision, sync, health string
+	// going tells that it is being deleted, and with it what it made.
+	going bool
 	// deployments are the syncs that it has carried out.
 	deployments int
 	// resources that it takes for its own.
@@ -145,6 +147,7 @@ func readApplication(ctx context.Context, name string) (s applicationState, err 
 	if err := kube.Get(ctx, client.ObjectKey{Namespace: argoCDNamespace, Name: name}, u); err != nil {
 		return s, err
 	}
+	s.going = u.GetDeletionTimestamp() != nil
 	s.revision, _, _ = unstructured.NestedString(u.Object, "status", "sync", "revision")
 	s.sync, _, _ = unstructured.NestedString(u.Object, "status", "sync", "status")
 	s.health, _, _ = unstructured.NestedString(u.Object, "status", "health", "status")
@@ -200,7 +203,7 @@ func (w *watcher) note(name string, s applicationState) {
 	switch {
 	case s.sync == "Synced":
 		w.synced[key] = true
-	case s.sync == "OutOfSync" && w.synced[key]:
+	case s.sync == "OutOfSync" && w.synced[key] && !s.going:
 		w.drifts = append(w.drifts, fmt.Sprintf("%s %s: %s", time.Now().Format(time.TimeOnly), name, s))
 	}
 }
@@ -266,9 +269,14 @@ func (r *gitRepository) hand() {
 		}
 	}
 	r.t.Cleanup(func() {
+		// The project last: Argo CD deletes nothing of an Application without one.
 		for _, u := range slices.Backward(objects) {
-			if err := kube.Delete(context.Background(), u, client.PropagationPolicy(metav1.DeletePropagationForeground)); client.IgnoreNotFound(err) != nil {
-				r.t.Errorf("delete %s: %v", u.GetName(), err)
+			err := kube.Delete(context.Background(), u, client.PropagationPolicy(metav1.DeletePropagationForeground))
+			for deadline := time.Now().Add(goneTimeout); err == nil && time.Now().Before(deadline); time.Sleep(time.Second) {
+				err = kube.Get(context.Background(), client.ObjectKeyFromObject(u), u)
+			}
+			if !apierrors.IsNotFound(err) {
+				r.t.Errorf("%s %s is still there: %v", u.GetKind(), u.GetName(), err)
 			}
 		}
 	})
