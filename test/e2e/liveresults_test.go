@@ -167,17 +167,17 @@ func TestLiveResultsAreThoseOfTheAnalysisAndEveryPanelHasData(t *testing.T) {
 	if len(queries) < 25 {
 		t.Errorf("%d queries; want 25 at least", len(queries))
 	}
-	var done *v1alpha1.Experiment
 	for deadline := time.Now().Add(finishTimeout); len(queries) > 0 && time.Now().Before(deadline); time.Sleep(2 * time.Second) {
 		askAll(t, queries, variables)
-		if done = get(t, e); done.Status.Phase == v1alpha1.PhaseSucceeded || done.Status.Phase == v1alpha1.PhaseFailed {
+		if phase := get(t, e).Status.Phase; phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseFailed {
 			break
 		}
 	}
-	done = waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 	checkLiveFigures(t, done)
-	time.Sleep(7 * time.Second) // a scrape of the operator, which has the campaign's results now
-	askAll(t, queries, variables)
+	for deadline := time.Now().Add(30 * time.Second); len(queries) > 0 && time.Now().Before(deadline); time.Sleep(2 * time.Second) {
+		askAll(t, queries, variables) // the campaign has its run's results soon
+	}
 	for name, query := range queries {
 		t.Errorf("%s: no data from T0 to the end of %s", name, variables.Replace(query))
 	}
