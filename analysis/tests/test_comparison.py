@@ -69,6 +69,45 @@ def test_the_shift_is_the_difference_of_the_links_and_the_loss_that_of_the_losse
     assert found["loss"]["percentagePoints"]["estimate"] == pytest.approx(10) and found["loss"]["percentagePoints"]["low"] > 0
 
 
+def of_campaign(directory, uid: str, levels: dict[str, str], delay: str, seed: int = 1, campaign: str = "c1", **spec):
+    """A run of a campaign, as far as labels look at it."""
+    place = {"name": "nightly", "uid": campaign, "round": 1, "point": "-".join(levels.values()), "levels": levels}
+    plan = {"uid": uid, "name": f"nightly-{uid}", "campaign": place, "spec": {"seed": seed, "networks": [link(delay)]} | spec}
+    return Loaded(plan, {}, pl.DataFrame())
+
+
+def test_runs_of_a_campaign_are_labelled_by_their_levels(tmp_path):
+    near, far, other = ({"broker": b, "link": li} for b, li in (("one", "near"), ("one", "far"), ("two", "near")))
+    runs = [
+        of_campaign(tmp_path, "a", near, "5ms"),
+        of_campaign(tmp_path, "b", far, "45ms"),
+        of_campaign(tmp_path, "c", near, "5ms", seed=2),
+        of_campaign(tmp_path, "d", other, "5ms", duration="2m"),
+    ]
+    naming = labels.name(runs)
+    assert naming.labels == ["broker=one, link=near", "broker=one, link=far", "broker=two, link=near"]
+    assert naming.conditions == [0, 1, 0, 2]
+    assert naming.pooled == []
+    assert labels.name(runs[:3]).labels == ["link=near", "link=far"]  # axes that do not differ are not named
+    by_link = labels.name(runs, by="link")
+    assert (by_link.labels, by_link.conditions, by_link.pooled) == (["link=near", "link=far"], [0, 1, 0, 0], ["duration"])
+    assert labels.name(runs, by="run").conditions == [0, 1, 2, 3]
+    assert labels.name(runs, by="delay").labels == ["delay=5ms", "delay=45ms"]  # fields of the spec can be asked for all the same
+    edited = [*runs, of_campaign(tmp_path, "e", near, "6ms")]
+    assert labels.name(edited).pooled == ["networks.wan.link.delay"]  # the template was edited between repeats
+
+
+def test_runs_of_two_campaigns_are_labelled_by_what_differs(tmp_path):
+    runs = [of_campaign(tmp_path, "a", {"link": "near"}, "5ms"), of_campaign(tmp_path, "b", {"link": "far"}, "45ms", campaign="c2")]
+    assert labels.name(runs).labels == ["delay=5ms", "delay=45ms"]
+
+
+def test_repeats_of_one_point_are_one_condition(tmp_path):
+    runs = [of_campaign(tmp_path, uid, {"link": "near"}, "5ms", seed=seed) for seed, uid in enumerate("ab")]
+    naming = labels.name(runs)
+    assert (naming.labels, naming.conditions) == (["nightly-a"], [0, 0])
+
+
 def test_labels_name_what_differs(two):
     comparison = compare(two)
     assert [r["label"] for r in comparison.results["runs"]] == ["delay=5ms", "delay=45ms"]

@@ -32,6 +32,11 @@ class Naming:
 def name(runs: list[Loaded], by: str | None = None) -> Naming:
     """Find out what differs, and sort the runs into conditions: by all that differs, or by one field."""
     differences = _differences([_fields(run) for run in runs])
+    points = _points(runs)
+    if points and by in points:
+        return _by_levels(points, [by], differences)
+    if points and by is None:
+        return _by_levels(points, list(points), differences)
     if by == EACH_RUN:
         return Naming(differences, list(range(len(runs))), _unique(runs, [run.name for run in runs]), [])
     chosen = _chosen(differences, by)
@@ -41,6 +46,27 @@ def name(runs: list[Loaded], by: str | None = None) -> Naming:
     firsts = [runs[keys.index(key)] for key in order]
     labels = _written(chosen, order) if len(order) > 1 else [firsts[0].name]
     return Naming(differences, conditions, labels or _unique(firsts, [run.name for run in firsts]), _pooled(differences, conditions, chosen))
+
+
+def _points(runs: list[Loaded]) -> dict[str, list[str]]:
+    """The levels of every run by axis, of those axes that differ; nothing where the runs are not all of one campaign, or levels do not tell its points apart."""
+    places = [run.plan.get("campaign") or {} for run in runs]
+    if len({place.get("uid") for place in places}) != 1 or not all(place.get("levels") for place in places):
+        return {}
+    axes = list(dict.fromkeys(axis for place in places for axis in place["levels"]))
+    levels = {axis: [place["levels"].get(axis, ABSENT) for place in places] for axis in axes}
+    varied = {axis: some for axis, some in levels.items() if len(set(some)) > 1}
+    apart = {(place["point"], key) for place, key in zip(places, zip(*varied.values(), strict=True) or [], strict=False)}
+    return varied if len({point for point, _ in apart}) == len({key for _, key in apart}) == len({place["point"] for place in places}) else {}
+
+
+def _by_levels(points: dict[str, list[str]], axes: list[str], differences: dict[str, list[str]]) -> Naming:
+    """The conditions are the levels of some axes. What one level has of different specs is pooled: other axes, or a template that was edited."""
+    keys = list(zip(*(points[axis] for axis in axes), strict=True))
+    order = list(dict.fromkeys(keys))
+    conditions = [order.index(key) for key in keys]
+    pooled = _pooled(differences, conditions, [])
+    return Naming(differences, conditions, _written(axes, order) or ["-".join(key) for key in order], pooled)
 
 
 def _chosen(differences: dict[str, list[str]], by: str | None) -> list[str]:
