@@ -235,7 +235,6 @@ func (b *bed) profile(ctx context.Context, name string) (end func()) {
 	if b.profiles == "" {
 		return func() {}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*profileFor)
 	done := make(chan error, 1)
 	go func() {
 		done <- save(ctx, fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", b.operator.pprof, int(profileFor.Seconds())), filepath.Join(b.profiles, name+".cpu"))
@@ -245,7 +244,6 @@ func (b *bed) profile(ctx context.Context, name string) (end func()) {
 		if err := errors.Join(<-done, heap); err != nil {
 			fmt.Fprintf(os.Stderr, "profile of %s: %v\n", name, err)
 		}
-		cancel()
 	}
 }
 
