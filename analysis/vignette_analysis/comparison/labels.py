@@ -49,7 +49,7 @@ def name(runs: list[Loaded], by: str | None = None) -> Naming:
 
 
 def _points(runs: list[Loaded]) -> dict[str, list[str]]:
-    """The levels of every run by axis, of those axes that differ. Nothing where the runs are of several campaigns, or levels do not tell points apart."""
+    """The levels of every run by axis, of those axes that differ; nothing where they do not tell points of one campaign apart."""
     places = [run.plan.get("campaign") or {} for run in runs]
     if len({place.get("uid") for place in places}) != 1 or not all(place.get("levels") for place in places):
         return {}
