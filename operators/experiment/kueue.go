@@ -124,6 +124,7 @@ func (r *Reconciler) followWorkload(s *scope, workload *unstructured.Unstructure
 		s.waitForKueue(ReasonWaitingForKueue, "Kueue has evicted it before it started"+because(evicted))
 	case admitted.Status == metav1.ConditionTrue:
 		by, _, _ := unstructured.NestedString(workload.Object, "status", "admission", "clusterQueue")
+		r.line.hold(s.experiment.UID, s.now)
 		s.admitted("Kueue has admitted it by ClusterQueue " + by)
 		s.wait = 0
 		s.after(0)

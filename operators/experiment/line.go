@@ -84,6 +84,21 @@ type verdictOn struct {
 	generation int64
 }
 
+// hold the room of an experiment that somebody else has admitted.
+func (l *line) hold(uid types.UID, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note(uid, now)
+}
+
+// note an admission, whose write is under way. The lock is held.
+func (l *line) note(uid types.UID, now time.Time) {
+	if l.admitted == nil {
+		l.admitted = map[types.UID]time.Time{}
+	}
+	l.admitted[uid] = now
+}
+
 // forget an experiment that holds no room any more, or not yet.
 func (l *line) forget(uid types.UID) {
 	l.mu.Lock()
@@ -146,7 +161,7 @@ func (r *Reconciler) verdict(ctx context.Context, s *scope) (verdict queue.Verdi
 		return verdict, false, nil
 	}
 	if known.Admitted {
-		l.admitted[e.UID] = s.now
+		l.note(e.UID, s.now)
 		return known.Verdict, true, nil
 	}
 	s.after(l.lookAgain(known.Position))
@@ -163,7 +178,7 @@ func (r *Reconciler) decideQueue(ctx context.Context, s *scope) error {
 	began := r.Clock.Now()
 	l := &r.line
 	if l.space == nil {
-		l.space, l.needs, l.admitted = queue.NewSpace(), map[types.UID]need{}, map[types.UID]time.Time{}
+		l.space, l.needs = queue.NewSpace(), map[types.UID]need{}
 	}
 	b := snapshotter{Reconciler: r, s: s, now: s.now, runs: map[types.UID]*queue.Run{}, started: map[types.UID]*v1alpha1.Experiment{}, there: map[types.UID]map[string]bool{}}
 	if err := b.build(ctx); err != nil {

@@ -125,6 +125,9 @@ func (s *scope) end(phase v1alpha1.ExperimentPhase, message string) {
 // summarise derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
 func (s *scope) summarise() {
 	status := &s.experiment.Status
+	if status.Phase != v1alpha1.PhaseQueued || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted) {
+		status.Queue = nil
+	}
 	state, reason := kstatus.InProgress, string(status.Phase)
 	switch {
 	case status.Phase == v1alpha1.PhaseSucceeded:
