@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -88,9 +89,7 @@ func bench(ctx context.Context, o options) (err error) {
 	}()
 	r, err := b.measure(ctx, counts)
 	r.peak = b.operator.memory().peak
-	if err == nil {
-		err = b.cluster.failures()
-	}
+	err = errors.Join(err, b.cluster.failures())
 	r.print(os.Stdout, o)
 	if err == nil {
 		err = r.silent()
