@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +36,8 @@ import (
 // world is an API server and the experiments' part, played.
 type world struct {
 	t *testing.T
+	// mu guards what several dry runs at once count.
+	mu sync.Mutex
 	// api is the test's own way to the API server; the operator's counts writes, and may be cut.
 	api   client.Client
 	clock *clocktesting.FakeClock
@@ -97,6 +100,8 @@ func worldOn(t *testing.T, api client.WithWatch) *world {
 // create gives objects a UID, which the fake API server leaves out, and counts.
 func (w *world) create(ctx context.Context, api client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	dry := (&client.CreateOptions{}).ApplyOptions(options).DryRun != nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if object.GetUID() == "" {
 		w.uids++
 		object.SetUID(types.UID(fmt.Sprint("uid-", w.uids)))

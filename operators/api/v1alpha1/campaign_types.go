@@ -562,8 +562,8 @@ type CampaignStatus struct {
 // +kubebuilder:printcolumn:name="Runs",type=string,JSONPath=`.status.counts.summary`
 // +kubebuilder:printcolumn:name="Failed",type=integer,JSONPath=`.status.counts.failed`
 // +kubebuilder:printcolumn:name="Round",type=integer,JSONPath=`.status.round`
-// +kubebuilder:printcolumn:name="Ends",type=date,JSONPath=`.status.estimatedCompletionTime`
-// +kubebuilder:printcolumn:name="Next",type=date,JSONPath=`.status.nextScheduleTime`
+// +kubebuilder:printcolumn:name="Ends",type=string,JSONPath=`.status.estimatedCompletionTime`
+// +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextScheduleTime`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 24 && self.metadata.name.matches('^[a-z0-9-]*$')",message="metadata.name: the name of a campaign has at most 24 letters, digits and hyphens, as its experiments add the point's name to it"
