@@ -115,7 +115,7 @@ func newClocked(t *testing.T, changes map[int]func(*v1alpha1.Experiment), object
 	return k
 }
 
-// now is asked for twice at each look.
+// now is a second later at each look.
 func (k *clocked) now() time.Time { return noon.Add(time.Duration(k.second) * time.Second) }
 
 // follow for some seconds.
@@ -128,7 +128,7 @@ func (k *clocked) follow(w subject, seconds, width int) (string, error) {
 	go func() {
 		for range seconds {
 			select {
-			case k.ticks <- k.now():
+			case k.ticks <- noon:
 			case <-ctx.Done():
 				return
 			}
@@ -147,7 +147,7 @@ type stepping struct {
 	looks int
 }
 
-func (s *stepping) look(ctx context.Context, now time.Time) error {
+func (s *stepping) look(ctx context.Context, _ time.Time) error {
 	if s.looks++; s.looks > 1 {
 		s.clock.second++
 	}
