@@ -50,7 +50,12 @@ func (w *world) wantNoDrift(t *testing.T) {
 	short(e)
 	manifest := w.manifestOf(e)
 	w.deploy(manifest, "argocd-controller")
+	var last string
 	w.wait("succeeded", func(e *v1alpha1.Experiment) bool {
+		if e.ResourceVersion == last {
+			return false
+		}
+		last = e.ResourceVersion
 		if again := w.deploy(manifest, "argocd-controller", client.DryRunAll); again.GetGeneration() != 1 {
 			t.Fatalf("in phase %s applying it again would change its spec: generation %d", e.Status.Phase, again.GetGeneration())
 		}
