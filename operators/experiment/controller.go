@@ -93,6 +93,7 @@ type Reconciler struct {
 	refused  refusals
 	services serviceMemo
 	compiled memo
+	making   making
 }
 
 // phaseFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.

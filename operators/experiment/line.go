@@ -99,12 +99,13 @@ func (l *line) note(uid types.UID, now time.Time) {
 	l.admitted[uid] = now
 }
 
-// forget an experiment that holds no room any more, or not yet.
+// forget an experiment that holds no room any more, or not yet: what was decided on it held for once.
 func (l *line) forget(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.admitted, uid)
 	delete(l.needs, uid)
+	delete(l.verdicts, uid)
 }
 
 // needOf an experiment; false where its spec makes no sense.

@@ -24,12 +24,39 @@ import (
 // pollInterval of the server's state while agents come up.
 const pollInterval = time.Second
 
+// making holds those that create nodes to half of the workers: it takes long, many experiments may begin at once, and the actions of those
+// that run are to be armed in time meanwhile. nil holds nobody.
+type making chan struct{}
+
+func (m making) begin() bool {
+	if m == nil {
+		return true
+	}
+	select {
+	case m <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (m making) end() {
+	if m != nil {
+		<-m
+	}
+}
+
 // provision creates all nodes behind a scheduling gate, makes them members of their radio networks,
 // lets them go together and waits for every agent.
 func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseProvisioning || s.failure() != nil {
 		return false, nil
 	}
+	if !r.making.begin() {
+		s.after(podsTogether)
+		return true, nil
+	}
+	defer r.making.end()
 	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.enlist, r.release, r.ensureEMANE, r.awaitAgents} {
 		if stop, err := step(ctx, s); stop || err != nil {
 			return true, err
@@ -214,12 +241,12 @@ func isAccountMissing(err error) bool {
 
 // backToQueue takes back what was created: all of an experiment's nodes or none.
 func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) error {
-	r.line.forget(s.experiment.UID)
 	quotas, err := r.quotasOf(ctx, s.experiment)
 	if err != nil {
 		return err
 	}
 	times, wait := r.refused.note(s.experiment.UID, s.now, quotas)
+	r.line.forget(s.experiment.UID)
 	status := &s.experiment.Status
 	message := shorten(fmt.Sprintf("not all nodes could be created, so none stays (refused %s; next try in %s, or when a quota changes): %v", ordinal(times), wait, cause))
 	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""

@@ -97,6 +97,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 	}
 	queued, next := handler.EnqueueRequestsFromMapFunc(r.queuedIn), handler.EnqueueRequestsFromMapFunc(r.nextIn)
 	r.line.wake = make(chan event.GenericEvent, 2*mostWoken)
+	r.making = make(making, max(concurrent/2, 1))
 	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
 	return ctrl.NewControllerManagedBy(manager).
 		Named("experiment").
