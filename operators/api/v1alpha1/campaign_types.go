@@ -575,6 +575,7 @@ type Campaign struct {
 	Spec CampaignSpec `json:"spec"`
 
 	// status is how the campaign is getting on; the operator writes it.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status CampaignStatus `json:"status,omitempty"`
 }
