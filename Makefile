@@ -51,7 +51,7 @@ build: ## Build the programs into bin/
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module, with the race detector
 	hack/python -c '' # clients of others that some tests hold ours against
-	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 20m ./...
+	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m ./operators/experiment ./... # the longest first, so that it ends beside the others
 
 .PHONY: test-sweep
 test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR
