@@ -95,6 +95,9 @@ func newTenant(t *testing.T, roles ...string) *tenant {
 	if a.Client, err = client.New(a.config, client.Options{Scheme: testScheme, Mapper: kube.RESTMapper()}); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, 30*time.Second, "the API server to know of the roles", func() error {
+		return a.List(t.Context(), &v1alpha1.ExperimentList{}, client.InNamespace(a.namespace))
+	})
 	return a
 }
 
