@@ -29,9 +29,9 @@ import (
 func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 	t.Parallel()
 	teams := []string{newNamespace(t), newNamespace(t)}
-	// Three pairs and a step of a workflow: too little for a fourth pair.
+	// Three pairs, each with a step of its workflow.
 	mustCreate(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: teams[0], Name: "team"}, Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}}})
+		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}}})
 	var all []*v1alpha1.Experiment
 	for _, team := range teams {
 		for _, name := range []string{"twin", "second", "third"} {
