@@ -69,7 +69,7 @@ test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 
 .PHONY: test-e2e
 test-e2e: ## End-to-end tests against the cluster of KUBECONFIG
-	hack/gotest --again ./test/e2e testname -tags e2e -count=1 -timeout 30m -parallel 4
+	hack/gotest --again ./test/e2e testname -tags e2e -count=1 -timeout 45m -parallel 4
 
 .PHONY: test-long
 test-long: ## The full-length scenarios and the developer cluster's destructive tests (hours)
