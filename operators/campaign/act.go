@@ -81,12 +81,15 @@ func (s *scope) run(name string) *v1alpha1.CampaignRun {
 
 // specOf a run, by the campaign as it is now.
 func (s *scope) specOf(run *v1alpha1.CampaignRun) (*matrix.Spec, error) {
-	plan, errs := matrix.Expand(s.campaign.Name, 0, &s.campaign.Spec)
-	if len(errs) > 0 {
-		return nil, specError{errs.ToAggregate()}
+	if s.plan == nil {
+		plan, errs := matrix.Expand(s.campaign.Name, 0, &s.campaign.Spec)
+		if len(errs) > 0 {
+			return nil, specError{errs.ToAggregate()}
+		}
+		s.plan = plan
 	}
 	wanted := matrix.Key(run.Point, run.Levels, run.Included)
-	for _, point := range plan.Points {
+	for _, point := range s.plan.Points {
 		if matrix.Key(point.Name, point.Levels, point.Included) == wanted {
 			spec, err := point.Spec(&s.campaign.Spec.Template.Spec, run.Seed)
 			if err != nil {

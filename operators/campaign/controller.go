@@ -23,6 +23,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/campaign/decide"
+	"vignette.dev/vignette/operators/campaign/matrix"
+	"vignette.dev/vignette/operators/freshness"
 )
 
 // +kubebuilder:rbac:groups=vignette.dev,resources=campaigns,verbs=get;list;watch
@@ -45,7 +47,7 @@ type Reconciler struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 
-	latest latest
+	latest freshness.Versions
 }
 
 // scope is what one reconciliation works with. campaign.Status is written once, at the end.
@@ -54,6 +56,8 @@ type scope struct {
 	now      time.Time
 	world    decide.World
 	notes    []decide.Note
+	// plan of the matrix, once it has been asked for.
+	plan *matrix.Plan
 	// wait is the shortest time after which to come back; 0 for none.
 	wait time.Duration
 }
@@ -122,7 +126,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Campaign,
 	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.latest.note(after)
+	r.latest.Note(after)
 	log.FromContext(ctx).V(1).Info("status written", "phase", after.Status.Phase, "message", after.Status.Message)
 	for _, note := range s.notes {
 		kind := corev1.EventTypeNormal

@@ -20,6 +20,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/freshness"
 )
 
 // +kubebuilder:rbac:groups=vignette.dev,resources=experiments,verbs=get;list;watch;patch;update;delete
@@ -89,7 +90,7 @@ type Reconciler struct {
 	KubernetesVersion func() (string, error)
 
 	line     line
-	latest   latest
+	latest   freshness.Versions
 	refused  refusals
 	services serviceMemo
 	compiled memo
@@ -154,7 +155,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, e *v1alpha1.Experiment) e
 	controllerutil.AddFinalizer(e, v1alpha1.Finalizer)
 	err := r.Client.Patch(ctx, e, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
-		r.latest.note(e)
+		r.latest.Note(e)
 	}
 	return err
 }
@@ -173,7 +174,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experimen
 		if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		r.latest.note(after)
+		r.latest.Note(after)
 		log.FromContext(ctx).V(1).Info("status written", "phase", after.Status.Phase, "message", after.Status.Message)
 	}
 	for _, event := range s.events {

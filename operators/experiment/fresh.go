@@ -3,12 +3,9 @@ package experiment
 import (
 	"context"
 	"slices"
-	"strconv"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/freshness"
 )
 
 const (
@@ -37,59 +35,10 @@ func (s *scope) resync() {
 	}
 }
 
-// latest holds the newest resource version of each experiment that this operator has read past its caches or written.
-// etcd's revisions only grow, so a lower one is an older state.
-type latest struct {
-	mu       sync.Mutex
-	versions map[types.NamespacedName]uint64
-}
-
-func (l *latest) note(e *v1alpha1.Experiment) {
-	version, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
-	if err != nil {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.versions == nil {
-		l.versions = map[types.NamespacedName]uint64{}
-	}
-	key := client.ObjectKeyFromObject(e)
-	l.versions[key] = max(l.versions[key], version)
-}
-
-func (l *latest) forget(key types.NamespacedName) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.versions, key)
-}
-
-// covers tells that a state is as new as the newest that is known; never so before one is.
-func (l *latest) covers(e *v1alpha1.Experiment) bool {
-	version, err := strconv.ParseUint(e.ResourceVersion, 10, 64)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known, found := l.versions[client.ObjectKeyFromObject(e)]
-	return err == nil && found && version >= known
-}
-
 // fetch an experiment, never in a state from before what this operator has done with it: one that believes itself
-// in an earlier phase would delete the pods of a run, or take back its plan. A cache may lag behind the operator's
-// own writes, and after a restart be filled by an API server that is itself behind.
+// in an earlier phase would delete the pods of a run, or take back its plan.
 func (r *Reconciler) fetch(ctx context.Context, key types.NamespacedName, e *v1alpha1.Experiment) error {
-	err := r.Client.Get(ctx, key, e)
-	if err == nil && r.latest.covers(e) || err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	*e = v1alpha1.Experiment{}
-	if err := r.Live.Get(ctx, key, e); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.latest.forget(key)
-		}
-		return err
-	}
-	r.latest.note(e)
-	return nil
+	return freshness.Get(ctx, &r.latest, r.Client, r.Live, key, e)
 }
 
 // findMissing looks past the cache for pods that it does not show, before they are called lost for good.

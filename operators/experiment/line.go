@@ -407,7 +407,7 @@ func (b *snapshotter) holdsRoom(e *v1alpha1.Experiment) bool {
 		delete(b.line.admitted, e.UID)
 		return true
 	}
-	if admitted && b.latest.covers(e) && b.now.Sub(since) > writeTakes {
+	if admitted && b.latest.Covers(e) && b.now.Sub(since) > writeTakes {
 		delete(b.line.admitted, e.UID)
 		return false
 	}

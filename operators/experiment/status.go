@@ -55,15 +55,8 @@ func finished(phase v1alpha1.ExperimentPhase) bool {
 
 // setCondition sets a condition and tells whether its status, reason or message changed.
 func (s *scope) setCondition(kind string, status metav1.ConditionStatus, reason, message string) bool {
-	e := s.experiment
-	before := meta.FindStatusCondition(e.Status.Conditions, kind)
-	changed := before == nil || before.Status != status || before.Reason != reason || before.Message != message
-	condition := metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: e.Generation}
-	if before == nil || before.Status != status {
-		condition.LastTransitionTime = metav1.NewTime(s.now)
-	}
-	meta.SetStatusCondition(&e.Status.Conditions, condition)
-	return changed
+	return kstatus.SetCondition(&s.experiment.Status.Conditions,
+		metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.experiment.Generation}, s.now)
 }
 
 // failure that the run is bound to end with; nil for none.

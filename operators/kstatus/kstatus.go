@@ -30,8 +30,15 @@ func Set(conditions *[]metav1.Condition, state State, reason, message string, ge
 		if kind == state {
 			status = metav1.ConditionTrue
 		}
-		meta.SetStatusCondition(conditions, metav1.Condition{
-			Type: string(kind), Status: status, Reason: reason, Message: message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
-		})
+		SetCondition(conditions, metav1.Condition{Type: string(kind), Status: status, Reason: reason, Message: message, ObservedGeneration: generation}, now)
 	}
+}
+
+// SetCondition sets a condition and tells whether its status, reason or message changed. Its time of transition changes only with its status.
+func SetCondition(conditions *[]metav1.Condition, condition metav1.Condition, now time.Time) (changed bool) {
+	before := meta.FindStatusCondition(*conditions, condition.Type)
+	changed = before == nil || before.Status != condition.Status || before.Reason != condition.Reason || before.Message != condition.Message
+	condition.LastTransitionTime = metav1.NewTime(now)
+	meta.SetStatusCondition(conditions, condition)
+	return changed
 }

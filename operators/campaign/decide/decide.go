@@ -67,6 +67,7 @@ type step struct {
 	now      time.Time
 	accepted bool
 	actions  Actions
+	expanded *matrix.Plan
 }
 
 // Step takes a campaign on. Unless it is accepted nothing is begun, and what has been begun goes on to its end.
@@ -169,9 +170,9 @@ func (s *step) goOn() error {
 	if status.Round == 0 || (s.spec.Schedule != nil && status.RoundCompletionTime != nil) {
 		return nil
 	}
-	plan, errs := matrix.Expand(s.campaign.Name, s.namedRound(), s.spec)
-	if len(errs) > 0 {
-		return errs.ToAggregate()
+	plan, err := s.plan()
+	if err != nil {
+		return err
 	}
 	if err := s.merge(plan); err != nil {
 		return err
@@ -183,6 +184,18 @@ func (s *step) goOn() error {
 		s.note(false, "RoundReopened", "the campaign was edited: there are more runs to make")
 	}
 	return s.start(plan)
+}
+
+// plan of the round that is under way, expanded once: no other begins once it has been asked for.
+func (s *step) plan() (*matrix.Plan, error) {
+	if s.expanded == nil {
+		plan, errs := matrix.Expand(s.campaign.Name, s.namedRound(), s.spec)
+		if len(errs) > 0 {
+			return nil, errs.ToAggregate()
+		}
+		s.expanded = plan
+	}
+	return s.expanded, nil
 }
 
 // namedRound is the round that names have; 0 for none.

@@ -84,8 +84,8 @@ func (s *step) estimate(before *v1alpha1.CampaignStatus) {
 	if status.EstimatedCompletionTime != nil && equality.Semantic.DeepEqual(before, status) && status.ObservedGeneration == s.campaign.Generation {
 		return
 	}
-	plan, errs := matrix.Expand(s.campaign.Name, s.namedRound(), s.spec)
-	if len(errs) > 0 {
+	plan, err := s.plan()
+	if err != nil {
 		return
 	}
 	status.EstimatedCompletionTime = &metav1.Time{Time: s.now.Add(s.remaining(plan)).Truncate(time.Second)}

@@ -1,0 +1,70 @@
+// Package freshness keeps a controller from acting on a state of an object from before what it did with it itself: a cache may lag behind
+// the operator's own writes, and after a restart be filled by an API server that is itself behind.
+package freshness
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Versions holds the newest resource version of each object of a kind that this operator has read past its caches or written.
+// etcd's revisions only grow, so a lower one is an older state.
+type Versions struct {
+	mu     sync.Mutex
+	newest map[types.NamespacedName]uint64
+}
+
+// Note a state that was read past the caches or written.
+func (v *Versions) Note(object client.Object) {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.newest == nil {
+		v.newest = map[types.NamespacedName]uint64{}
+	}
+	key := client.ObjectKeyFromObject(object)
+	v.newest[key] = max(v.newest[key], version)
+}
+
+func (v *Versions) forget(key types.NamespacedName) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.newest, key)
+}
+
+// Covers tells that a state is as new as the newest that is known; never so before one is.
+func (v *Versions) Covers(object client.Object) bool {
+	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known, found := v.newest[client.ObjectKeyFromObject(object)]
+	return err == nil && found && version >= known
+}
+
+// Get an object from the cache if it is fresh there, or else past it.
+func Get[T any, O interface {
+	*T
+	client.Object
+}](ctx context.Context, v *Versions, cached, live client.Reader, key types.NamespacedName, into O) error {
+	err := cached.Get(ctx, key, into)
+	if err == nil && v.Covers(into) || client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	*into = *new(T)
+	if err := live.Get(ctx, key, into); err != nil {
+		if apierrors.IsNotFound(err) {
+			v.forget(key)
+		}
+		return err
+	}
+	v.Note(into)
+	return nil
+}
