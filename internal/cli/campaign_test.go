@@ -221,7 +221,7 @@ func TestTheComparisonOfACampaignTakesItsRunsWithResults(t *testing.T) {
 	var query string
 	c := campaignCluster(t, campaignArchive{compared: &query}, nightly(), finishedE4())
 	var out, notes bytes.Buffer
-	file, err := c.campaignReport(t.Context(), "nightly", campaignReportOptions{output: "-", by: "link", roundOptions: roundOptions{where: []string{"broker=mosquitto"}}}, &out, &notes)
+	file, err := c.campaignReport(t.Context(), "nightly", campaignReportOptions{reportFile: reportFile{output: "-"}, by: "link", roundOptions: roundOptions{where: []string{"broker=mosquitto"}}}, &out, &notes)
 	if err != nil || file != "" || out.String() != "<html>" || notes.String() != "4 of 6 runs have results and are compared\n" {
 		t.Errorf("file %q, %v, %s, %s", file, err, out.String(), notes.String())
 	}

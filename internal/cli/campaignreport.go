@@ -9,13 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 type campaignReportOptions struct {
 	roundOptions
-	output, by string
-	open       bool
+	reportFile
+	by string
 }
 
 func newCampaignReport(t *target) *cobra.Command {
@@ -32,31 +33,15 @@ func newCampaignReport(t *target) *cobra.Command {
 		Args:              oneArgument(nameOfCampaign),
 		ValidArgsFunction: t.completeCampaign,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.open && o.output == "-" {
-				return fmt.Errorf("--open needs a file: leave out -o -")
-			}
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
-			file, err := c.campaignReport(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
-			if err != nil || file == "" {
-				return t.explainComparison(err)
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "the report of %s is in %s\n", args[0], file)
-			if o.open {
-				return show(cmd.Context(), file)
-			}
-			return nil
+			return o.fetch(cmd, t, args[0], t.explainComparison, func(c *cluster) (string, error) {
+				return c.campaignReport(cmd.Context(), args[0], o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			})
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVarP(&o.output, "output", "o", "", "`file` to write, - for standard output (default: NAME-ROUND-report.html)")
-	flags.StringVar(&o.by, "by", "", "`axis` whose levels are compared; run: each run with each other")
-	flags.BoolVar(&o.open, "open", false, "show it in the browser that BROWSER names, or the system's")
-	complete(cmd, "output", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
+	o.reportFile.addFlags(cmd, "NAME-ROUND-report.html")
+	cmd.Flags().StringVar(&o.by, "by", "", "`axis` whose levels are compared; run: each run with each other")
 	complete(cmd, "by", cobra.FixedCompletions([]string{"run"}, cobra.ShellCompDirectiveNoFileComp))
-	o.addFlags(cmd)
+	o.roundOptions.addFlags(cmd)
 	return cmd
 }
 
@@ -71,21 +56,8 @@ func (c *cluster) campaignReport(ctx context.Context, name string, o campaignRep
 		return "", err
 	}
 	defer content.Close()
-	if o.output == "-" {
-		_, err := io.Copy(out, content)
-		return "", err
-	}
-	if file = o.output; file == "" {
-		file = fmt.Sprintf("%s-%d-report.html", name, number)
-	}
-	return file, writeWhole(file, func(w io.Writer) error {
-		_, err := io.Copy(w, content)
-		return err
-	})
+	return o.write(content, fmt.Sprintf("%s-%d-report.html", name, number), out)
 }
-
-// mostCompared is the most runs that the server compares.
-const mostCompared = 50
 
 // measuredRuns are the UIDs of the runs of a round that have results, in the order of the matrix.
 func (c *cluster) measuredRuns(ctx context.Context, name string, o roundOptions, notes io.Writer) (uids []string, number int64, err error) {
@@ -102,9 +74,9 @@ func (c *cluster) measuredRuns(ctx context.Context, name string, o roundOptions,
 	case len(uids) < 2:
 		return nil, 0, fmt.Errorf("a comparison needs two runs with results at least, and round %d of campaign %s has %d: vignette campaign status -n %s %[2]s",
 			r.number, name, len(uids), r.namespace)
-	case len(uids) > mostCompared:
+	case len(uids) > runapi.MaxCompared:
 		return nil, 0, fmt.Errorf("round %d of campaign %s has %d runs with results, and %d are compared at most: choose some with --where AXIS=LEVEL, of axes %s",
-			r.number, name, len(uids), mostCompared, strings.Join(r.axes, ", "))
+			r.number, name, len(uids), runapi.MaxCompared, strings.Join(r.axes, ", "))
 	case len(uids) < len(r.runs):
 		fmt.Fprintf(notes, "%d of %d runs have results and are compared\n", len(uids), len(r.runs))
 	}

@@ -245,7 +245,7 @@ func TestTheReportIsOneFile(t *testing.T) {
 	if text, readErr := os.ReadFile("pair-report.html"); err != nil || readErr != nil || file != "pair-report.html" || string(text) != "<html>the report</html>" {
 		t.Errorf("%s, %v: %q, %v", file, err, text, readErr)
 	}
-	if file, err := c.report(t.Context(), "pair", reportOptions{output: "-"}, &out); err != nil || file != "" || out.String() != "<html>the report</html>" {
+	if file, err := c.report(t.Context(), "pair", reportOptions{reportFile: reportFile{output: "-"}}, &out); err != nil || file != "" || out.String() != "<html>the report</html>" {
 		t.Errorf("to standard output: %s, %v: %q", file, err, out.String())
 	}
 }

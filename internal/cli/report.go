@@ -17,8 +17,57 @@ import (
 )
 
 type reportOptions struct {
-	uid, output string
-	open        bool
+	reportFile
+	uid string
+}
+
+// reportFile is where a report goes, and whether it is shown.
+type reportFile struct {
+	output string
+	open   bool
+}
+
+// addFlags of a command whose reports go to a file of the default name.
+func (f *reportFile) addFlags(cmd *cobra.Command, name string) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", "", "`file` to write, - for standard output (default: "+name+")")
+	flags.BoolVar(&f.open, "open", false, "show it in the browser that BROWSER names, or the system's")
+	complete(cmd, "output", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
+}
+
+// fetch a report of something by its name: get writes it and gives the file's name, none for standard output.
+func (f *reportFile) fetch(cmd *cobra.Command, t *target, name string, explain func(error) error, get func(*cluster) (string, error)) error {
+	if f.open && f.output == "-" {
+		return fmt.Errorf("--open needs a file: leave out -o -")
+	}
+	c, err := t.connect()
+	if err != nil {
+		return err
+	}
+	file, err := get(c)
+	if err != nil || file == "" {
+		return explain(err)
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "the report of %s is in %s\n", name, file)
+	if f.open {
+		return show(cmd.Context(), file)
+	}
+	return nil
+}
+
+// write a report and give its file's name, which is the given one by default; none for standard output.
+func (f *reportFile) write(content io.Reader, name string, out io.Writer) (file string, err error) {
+	if f.output == "-" {
+		_, err := io.Copy(out, content)
+		return "", err
+	}
+	if file = f.output; file == "" {
+		file = name
+	}
+	return file, writeWhole(file, func(w io.Writer) error {
+		_, err := io.Copy(w, content)
+		return err
+	})
 }
 
 func newReport(t *target) *cobra.Command {
@@ -34,30 +83,14 @@ func newReport(t *target) *cobra.Command {
 		Args:              oneArgument("the NAME of an experiment"),
 		ValidArgsFunction: t.completeExperiment,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.open && o.output == "-" {
-				return fmt.Errorf("--open needs a file: leave out -o -")
-			}
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
-			file, err := c.report(cmd.Context(), args[0], o, cmd.OutOrStdout())
-			if err != nil || file == "" {
-				return t.explainArchive(err)
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "the report of %s is in %s\n", args[0], file)
-			if o.open {
-				return show(cmd.Context(), file)
-			}
-			return nil
+			return o.fetch(cmd, t, args[0], t.explainArchive, func(c *cluster) (string, error) {
+				return c.report(cmd.Context(), args[0], o, cmd.OutOrStdout())
+			})
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&o.uid, "uid", "", "`UID` of the run, where there are several of the name")
-	flags.StringVarP(&o.output, "output", "o", "", "`file` to write, - for standard output (default: NAME-report.html)")
-	flags.BoolVar(&o.open, "open", false, "show it in the browser that BROWSER names, or the system's")
+	o.addFlags(cmd, "NAME-report.html")
+	cmd.Flags().StringVar(&o.uid, "uid", "", "`UID` of the run, where there are several of the name")
 	complete(cmd, "uid", cobra.NoFileCompletions)
-	complete(cmd, "output", cobra.FixedCompletions([]string{"html"}, cobra.ShellCompDirectiveFilterFileExt))
 	return cmd
 }
 
@@ -76,17 +109,7 @@ func (c *cluster) report(ctx context.Context, name string, o reportOptions, out 
 		return "", err
 	}
 	defer content.Close()
-	if o.output == "-" {
-		_, err := io.Copy(out, content)
-		return "", err
-	}
-	if file = o.output; file == "" {
-		file = name + "-report.html"
-	}
-	return file, writeWhole(file, func(w io.Writer) error {
-		_, err := io.Copy(w, content)
-		return err
-	})
+	return o.write(content, name+"-report.html", out)
 }
 
 // withoutReport explains why a run has none.

@@ -368,6 +368,9 @@ type LogAnswer struct {
 	Error string `json:"error,omitempty"`
 }
 
+// MaxCompared is the most runs of a comparison.
+const MaxCompared = 50
+
 // Problem is the body of every answer that is not a success.
 type Problem struct {
 	// Error says what was wrong with the request, and what would be right.

@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// maxCompared is the most runs of a comparison.
-	maxCompared = 50
 	// maxComparisonBytes of an answer: fifty runs of a hundred publishers take a tenth of it.
 	maxComparisonBytes = 32 << 20
 	// defaultComparisonTime is more than the analysis gives itself.
@@ -63,8 +61,8 @@ func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity
 	if _, known := comparisonTypes[form]; !known {
 		return problem(http.StatusBadRequest, "format %q: want json, csv, text, latex or html", form)
 	}
-	if n := len(asked["run"]); n < 2 || n > maxCompared {
-		return problem(http.StatusBadRequest, "%d times run=UID: want 2 to %d runs", n, maxCompared)
+	if n := len(asked["run"]); n < 2 || n > runapi.MaxCompared {
+		return problem(http.StatusBadRequest, "%d times run=UID: want 2 to %d runs", n, runapi.MaxCompared)
 	}
 	query := url.Values{"format": {form}}
 	if by := asked.Get("by"); by != "" {

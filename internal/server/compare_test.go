@@ -93,7 +93,7 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 			_, _ = io.WriteString(w, text)
 		}
 	}
-	fifty := make([]string, maxCompared+1)
+	fifty := make([]string, runapi.MaxCompared+1)
 	for name, c := range map[string]struct {
 		beside func(*Config)
 		token  string

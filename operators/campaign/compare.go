@@ -9,13 +9,12 @@ import (
 	"slices"
 	"time"
 
+	"vignette.dev/vignette/internal/runapi"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 const (
-	// maxCompared is the most runs of one comparison.
-	maxCompared = 50
 	// comparisonTime is more than the server gives itself.
 	comparisonTime = 150 * time.Second
 	// comparisonPatience is how long after a round's end a server that cannot be asked is asked again.
@@ -84,7 +83,7 @@ func compared(all []v1alpha1.CampaignRun) (uids []string, left int) {
 		}
 	}
 	slices.SortStableFunc(with, func(a, b v1alpha1.CampaignRun) int { return int(a.Repeat - b.Repeat) })
-	for _, run := range with[:min(len(with), maxCompared)] {
+	for _, run := range with[:min(len(with), runapi.MaxCompared)] {
 		uids = append(uids, string(run.UID))
 	}
 	return uids, len(with) - len(uids)
