@@ -12,6 +12,17 @@ type ExperimentReference struct {
 	UID       types.UID `json:"uid"`
 }
 
+// Runtime is what a node runs in: a pod, or a virtual machine. Where absent it is a pod.
+//
+// +kubebuilder:validation:Enum=pod;vm
+type Runtime string
+
+// The runtimes of nodes.
+const (
+	RuntimePod Runtime = "pod"
+	RuntimeVM  Runtime = "vm"
+)
+
 // Member is one node's attachment to a radio network. radiod admits an attachment only if the
 // container runtime's pod UID and interface name are listed here.
 type Member struct {
@@ -29,8 +40,11 @@ type Member struct {
 	Address string `json:"address"`
 	// interface name inside the pod; it equals the network's name in the experiment.
 	Interface string `json:"interface"`
-	// podUID of the pod that may attach.
+	// podUID of the pod that may attach; for a virtual machine that of its launcher.
 	PodUID types.UID `json:"podUID"`
+	// runtime of the node. In a launcher's pod the radio is a TAP for QEMU, and has no address: the guest does.
+	// +optional
+	Runtime Runtime `json:"runtime,omitempty"`
 	// platform of the scenario that carries the node; absent for one that no scenario moves.
 	// +optional
 	Platform *int32 `json:"platform,omitempty"`
