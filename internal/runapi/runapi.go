@@ -404,6 +404,17 @@ type State struct {
 	Live *LiveFigures `json:"live,omitempty"`
 }
 
+// News are the runs of which something new is known: what an agent reports for the first time, an incident, a seal. Figures that grow all the
+// time, such as counters, are no news.
+type News struct {
+	// Epoch is the life of the server that Sequence belongs to. In another one anything may have changed.
+	Epoch string `json:"epoch"`
+	// Sequence to ask with the next time.
+	Sequence int64 `json:"sequence"`
+	// Runs by their UIDs, in no order.
+	Runs []string `json:"runs"`
+}
+
 // LiveFigures of a run are what its logs and radios tell so far; its results are what counts in the end.
 type LiveFigures struct {
 	// Sent messages; deliveries expected of them, and received without duplicates, as in the results.

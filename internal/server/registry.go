@@ -24,13 +24,14 @@ type registry struct {
 	// pods has the runs whose plans list a pod, by its UID; of[uid] are a run's pods.
 	pods map[string][]*run
 	of   map[string][]string
+	news *news
 	// problems are runs that could not be opened at all.
 	problems []error
 }
 
 // openRegistry loads every run of the archive.
 func openRegistry(store *archive.Store, quota int64, now func() time.Time) (*registry, error) {
-	reg := &registry{store: store, quota: quota, now: now, runs: map[string]*run{}, pods: map[string][]*run{}, of: map[string][]string{}}
+	reg := &registry{store: store, quota: quota, now: now, runs: map[string]*run{}, pods: map[string][]*run{}, of: map[string][]string{}, news: newNews()}
 	keys, err := store.Keys()
 	if err != nil {
 		return nil, err
@@ -61,6 +62,7 @@ func (reg *registry) open(key archive.Key) (*run, error) {
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
+	r.noted = func() { reg.news.note(key.UID) }
 	return r, nil
 }
 
@@ -103,6 +105,7 @@ func (reg *registry) remove(r *run) error {
 		return err
 	}
 	delete(reg.runs, key.UID)
+	reg.news.forget(key.UID)
 	reg.unindex(r)
 	return r.files.Close()
 }

@@ -34,6 +34,8 @@ type run struct {
 	files *archive.Run
 	tally *tally
 	now   func() time.Time
+	// noted hears of each change of the state; nil for nobody.
+	noted func()
 	// active is the Unix time of the last thing that happened to the run.
 	active atomic.Int64
 
@@ -379,6 +381,9 @@ func (r *run) accepted(path string) error {
 
 // saveState writes state.json; callers at the same time share one write.
 func (r *run) saveState() error {
+	if r.noted != nil {
+		defer r.noted()
+	}
 	return r.state.save(func() error {
 		r.mu.Lock()
 		record := runapi.StateRecord{

@@ -168,6 +168,7 @@ func (s *Server) routes() {
 		"PUT /v1/runs/{uid}/files/results/{path...}": s.putResult,
 		"GET /v1/runs/{uid}/archive.tar":             s.getArchive,
 		"GET /v1/runs/{uid}/report":                  s.getReport,
+		"GET /v1/news":                               s.getNews,
 		"GET /v1/compare":                            s.getCompare,
 		"GET /v1/metrics":                            s.getMetrics,
 		"GET /v1/agent/plan":                         s.getAgentPlan,

@@ -105,6 +105,14 @@ func (c *Client) LiveState(ctx context.Context, uid string) (runapi.State, error
 	return state, err
 }
 
+// News waits for news of any run after those of an epoch and sequence, "" and 0 at first, and answers within half a minute even where there is none.
+func (c *Client) News(ctx context.Context, epoch string, sequence int64) (runapi.News, error) {
+	var news runapi.News
+	query := url.Values{"epoch": {epoch}, "since": {strconv.FormatInt(sequence, 10)}}
+	err := c.json(ctx, http.MethodGet, "/v1/news", query, nil, &news)
+	return news, err
+}
+
 // Incident adds one incident to a run; the same incident again changes nothing, except that it may end.
 func (c *Client) Incident(ctx context.Context, uid string, incident runapi.Incident) error {
 	return c.json(ctx, http.MethodPost, runPath(uid)+"/incidents", nil, incident, nil)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ type archive struct {
 	mu    sync.Mutex
 	runs  map[string]*run
 	calls calls
+	// sequence of the news, and that of each run's last.
+	sequence int64
 }
 
 // run is what the archive has of one.
@@ -29,6 +32,9 @@ type run struct {
 	state runapi.State
 	// heard is when an action came to the agents, by its id.
 	heard map[string]time.Time
+	// said is what agents have reported, in short, and toldAt the sequence at which it was.
+	said   [4]int
+	toldAt int64
 }
 
 func newArchive() *archive { return &archive{runs: map[string]*run{}, calls: calls{}} }
@@ -41,6 +47,7 @@ func (a *archive) counted() calls {
 
 func (a *archive) handler() http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/news", a.news)
 	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request, string){
 		"GET /v1/runs/{uid}": a.get, "PUT /v1/runs/{uid}": a.put, "POST /v1/runs/{uid}/incidents": a.incident,
 		"POST /v1/runs/{uid}/events": a.events, "POST /v1/runs/{uid}/seal": a.seal,
@@ -74,6 +81,48 @@ func (a *archive) answer(w http.ResponseWriter, r *run) {
 	state.Agents = a.agents(r)
 	a.mu.Unlock()
 	_ = json.NewEncoder(w).Encode(state) // to an operator that is there
+}
+
+// newsInterval at which the played agents are looked at for something new.
+const newsInterval = 500 * time.Millisecond
+
+// news answers once agents have something new to say, as the server does.
+func (a *archive) news(w http.ResponseWriter, request *http.Request) {
+	since, _ := strconv.ParseInt(request.URL.Query().Get("since"), 10, 64) // 0 tells all
+	a.mu.Lock()
+	a.calls["get news"]++
+	a.mu.Unlock()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(newsInterval) {
+		found := a.newsSince(since)
+		if len(found.Runs) > 0 || request.URL.Query().Get("epoch") != found.Epoch || time.Now().After(end) || request.Context().Err() != nil {
+			_ = json.NewEncoder(w).Encode(found) // to an operator that is there
+			return
+		}
+	}
+}
+
+func (a *archive) newsSince(since int64) runapi.News {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := runapi.News{Epoch: "1", Runs: []string{}}
+	for uid, r := range a.runs {
+		var said [4]int
+		for _, agent := range a.agents(r) {
+			said[0]++
+			said[1] += len(agent.Armed)
+			said[2] += len(agent.Executed)
+			said[3] += len(agent.ArmedTooLate)
+		}
+		if said != r.said {
+			a.sequence++
+			r.said, r.toldAt = said, a.sequence
+		}
+		if r.toldAt > since {
+			found.Runs = append(found.Runs, uid)
+		}
+	}
+	found.Sequence = a.sequence
+	return found
 }
 
 // put a plan, of which agents hear at once, as their polls wait for it.
