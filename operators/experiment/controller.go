@@ -86,6 +86,8 @@ type Reconciler struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	Options  Options
+	// News wakes experiments of which the server has something new; nil has each ask for itself.
+	News News
 	// KubernetesVersion of the API server, for the run record; nil leaves it out.
 	KubernetesVersion func() (string, error)
 
@@ -95,6 +97,7 @@ type Reconciler struct {
 	services serviceMemo
 	compiled memo
 	making   making
+	news     *feed
 }
 
 // phaseFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.

@@ -38,13 +38,14 @@ func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
 	}
 	step := flow.Current()
 	s.enter(step.Name)
-	s.after(runningPoll)
 	// An operator that was killed between a resume and its status finds the last suspended step over.
 	drained := step.Name == argo.StepDrain && step.Phase == argo.Succeeded
 	if !drained && (step.Name == "" || step.Phase != argo.Running) {
+		s.after(runningPoll)
 		return r.awaitArgo(ctx, s, workflow, step)
 	}
 	if drained || !step.Suspend {
+		s.after(runningPoll)
 		err = r.follow(ctx, s, step)
 		return !s.hopeless, err
 	}
@@ -93,6 +94,7 @@ func (r *Reconciler) awaitArgo(ctx context.Context, s *scope, workflow *unstruct
 
 // driveStep does what a suspended step stands for, and resumes the workflow when it is done.
 func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) error {
+	s.after(r.steadyPoll(s))
 	if _, err := r.loadPods(ctx, s); err != nil {
 		return err
 	}
@@ -137,6 +139,18 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 		return err
 	}
 	return r.conclude(ctx, s, workflow, step, state, plan, verdict)
+}
+
+// progressSteps of a run are shown at least, where they are longer than runningPoll.
+const progressSteps = 20
+
+// steadyPoll of the server's state while nothing is due.
+func (r *Reconciler) steadyPoll(s *scope) time.Duration {
+	poll := r.news.poll(s.experiment, runningPoll)
+	if s.timeline.Live() {
+		return poll
+	}
+	return min(poll, max(runningPoll, s.timeline.End(nil)/progressSteps))
 }
 
 // runState is what the server knows of the run. A server that is away is asked again; where it has lost
@@ -264,7 +278,7 @@ func (r *Reconciler) arm(s *scope, already []runapi.Action) []runapi.Action {
 func (r *Reconciler) view(s *scope, state runapi.State, armed []runapi.Action, lost map[runapi.Target]bool) view {
 	v := view{
 		timeline: s.timeline, armed: armed, lost: lost, agents: map[runapi.Target]runapi.AgentState{},
-		lookAhead: r.Options.LookAhead, drain: s.experiment.Spec.Drain,
+		lookAhead: r.Options.LookAhead, drain: s.experiment.Spec.Drain, poll: r.steadyPoll(s),
 	}
 	for _, agent := range state.Agents {
 		v.agents[runapi.Target{Node: agent.Node, App: agent.App}] = agent

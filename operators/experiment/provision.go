@@ -21,7 +21,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// pollInterval of the server's state while agents come up.
+// pollInterval of the server's state while agents come up, where its news cannot be followed.
 const pollInterval = time.Second
 
 // making holds those that create nodes to half of the workers: it takes long, many experiments may begin at once, and the actions of those
@@ -342,7 +342,7 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 	}
 	if len(waiting) > 0 {
 		status.Message = "waiting for " + someOf(waiting, "agents")
-		s.after(pollInterval)
+		s.after(r.news.poll(s.experiment, pollInterval))
 		return true, nil
 	}
 	networks, err := r.radioNetworks(ctx, s)

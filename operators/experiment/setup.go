@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"time"
 
@@ -99,7 +100,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 	r.line.wake = make(chan event.GenericEvent, 2*mostWoken)
 	r.making = make(making, max(concurrent/2, 1))
 	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
-	return ctrl.NewControllerManagedBy(manager).
+	experiments := ctrl.NewControllerManagedBy(manager).
 		Named("experiment").
 		For(&v1alpha1.Experiment{}).
 		Watches(&corev1.Pod{}, together{handler.EnqueueRequestForOwner(manager.GetScheme(), manager.GetRESTMapper(), &v1alpha1.Experiment{}, handler.OnlyControllerOwner())}).
@@ -117,8 +118,13 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),
-		}).
-		Complete(r)
+		})
+	if r.News == nil {
+		return experiments.Complete(r)
+	}
+	r.news = newFeed(r.News, r.Clock.Now)
+	experiments.WatchesRawSource(source.Channel(r.news.wake, &handler.EnqueueRequestForObject{}))
+	return errors.Join(manager.Add(r.news), experiments.Complete(r))
 }
 
 // podsTogether is how long the experiment of a pod that has changed is left alone: its other pods change then too, as a rule.

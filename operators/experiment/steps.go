@@ -16,7 +16,7 @@ const (
 	executionGrace = 10 * time.Second
 	// armingPoll while agents confirm what they were told.
 	armingPoll = 300 * time.Millisecond
-	// runningPoll of the server's state while nothing is due: it bounds how late a failed app is seen.
+	// runningPoll of the server's state while nothing is due and its news cannot be followed: it bounds how late a failed app is seen.
 	runningPoll = 2 * time.Second
 )
 
@@ -33,6 +33,8 @@ type view struct {
 	lastReceived time.Duration
 	lookAhead    time.Duration
 	drain        v1alpha1.Drain
+	// poll is how long nothing needs to be looked at where nothing is due.
+	poll time.Duration
 }
 
 // decision about a step: done, or come back after wait.
@@ -74,7 +76,7 @@ func (v view) replay() decision {
 // carriedOut ends once the moment has come and every agent has done what was due by then.
 func (v view) carriedOut(moment time.Duration) decision {
 	if v.elapsed < moment {
-		return decision{wait: min(moment-v.elapsed, runningPoll)}
+		return decision{wait: min(moment-v.elapsed, v.poll)}
 	}
 	due := slices.DeleteFunc(slices.Clone(v.armed), func(a runapi.Action) bool { return time.Duration(a.AtNanoseconds) > moment })
 	missing := v.pending(due, func(a runapi.AgentState) []string { return a.Executed })

@@ -1,0 +1,118 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// playedNews answers what it is given, one after the other.
+type playedNews chan func() (runapi.News, error)
+
+func (p playedNews) News(ctx context.Context, _ string, _ int64) (runapi.News, error) {
+	select {
+	case answer := <-p:
+		return answer()
+	case <-ctx.Done():
+		return runapi.News{}, ctx.Err()
+	}
+}
+
+func (p playedNews) say(epoch string, sequence int64, runs ...string) {
+	p <- func() (runapi.News, error) { return runapi.News{Epoch: epoch, Sequence: sequence, Runs: runs}, nil }
+}
+
+func anExperiment(name string) *v1alpha1.Experiment {
+	return &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: name, UID: types.UID("uid-" + name)}}
+}
+
+func startFeed(t *testing.T) (*feed, playedNews) {
+	t.Helper()
+	source := make(playedNews)
+	f := newFeed(source, time.Now)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = f.Start(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return f, source
+}
+
+// woken is the next experiment that the feed wakes, or "" where it wakes none.
+func woken(t *testing.T, f *feed) string {
+	t.Helper()
+	select {
+	case e := <-f.wake:
+		return e.Object.GetName()
+	case <-time.After(time.Second):
+		return ""
+	}
+}
+
+func TestAnExperimentIsWokenByItsNewsAndAsksSeldomMeanwhile(t *testing.T) {
+	f, source := startFeed(t)
+	if poll := f.poll(anExperiment("one"), runningPoll); poll != runningPoll {
+		t.Errorf("before the server has answered an experiment asks every %s; want %s", poll, runningPoll)
+	}
+	f.poll(anExperiment("two"), runningPoll)
+	source.say("a", 1)
+	if first, second := woken(t, f), woken(t, f); first == second || first == "" || second == "" {
+		t.Fatalf("a new epoch of the server wakes %q and %q; want both", first, second)
+	}
+	if poll := f.poll(anExperiment("one"), runningPoll); poll != resyncInterval {
+		t.Errorf("with the news followed it asks every %s; want %s", poll, resyncInterval)
+	}
+	source.say("a", 2, "uid-two", "uid-of-another-operator")
+	if name := woken(t, f); name != "two" {
+		t.Errorf("news of two wake %q", name)
+	}
+	if name := woken(t, f); name != "" {
+		t.Errorf("news of two wake %q as well", name)
+	}
+}
+
+func TestWhereTheServerIsLostEachAsksForItselfAtOnce(t *testing.T) {
+	f, source := startFeed(t)
+	source.say("a", 1)
+	for f.poll(anExperiment("one"), runningPoll) != resyncInterval {
+		time.Sleep(time.Millisecond)
+	}
+	source <- func() (runapi.News, error) { return runapi.News{}, errors.New("connection refused") }
+	if name := woken(t, f); name != "one" {
+		t.Errorf("the loss wakes %q; want one", name)
+	}
+	if poll := f.poll(anExperiment("one"), runningPoll); poll != runningPoll {
+		t.Errorf("without the server an experiment asks every %s; want %s", poll, runningPoll)
+	}
+}
+
+func TestAServerThatStaysSilentIsTrustedForAWhileOnly(t *testing.T) {
+	now := time.Now()
+	f := newFeed(nil, func() time.Time { return now })
+	f.tell(context.Background(), runapi.News{Epoch: "a"}, true)
+	now = now.Add(newsTrusted)
+	if poll := f.poll(anExperiment("one"), runningPoll); poll != resyncInterval {
+		t.Errorf("after %s it asks every %s; want %s", newsTrusted, poll, resyncInterval)
+	}
+	now = now.Add(time.Second)
+	if poll := f.poll(anExperiment("one"), runningPoll); poll != runningPoll {
+		t.Errorf("after more than %s it asks every %s; want %s", newsTrusted, poll, runningPoll)
+	}
+}
+
+func TestWhoHasLongBeenSilentIsForgotten(t *testing.T) {
+	now := time.Now()
+	f := newFeed(nil, func() time.Time { return now })
+	f.poll(anExperiment("old"), runningPoll)
+	now = now.Add(followedFor + time.Second)
+	f.poll(anExperiment("new"), runningPoll)
+	if names := f.followers(nil, true); len(names) != 1 || names[0].Name != "new" || len(f.of) != 1 {
+		t.Errorf("followers are %v", names)
+	}
+}
