@@ -72,9 +72,9 @@ func (systemClock) SleepUntil(ctx context.Context, t time.Time) error {
 
 // Options are what a test, or an unusual place, changes; the zero value is right in a node's container.
 type Options struct {
-	LogDir, TokenFile, CgroupDir string
-	Stdout, Stderr               io.Writer
-	Clock                        Clock
+	LogDir, TokenFile, CgroupDir, ClockFile string
+	Stdout, Stderr                          io.Writer
+	Clock                                   Clock
 	// NeverHold makes every process at its planned time instead of holding it ready before.
 	NeverHold bool
 }
@@ -88,6 +88,7 @@ func (o Options) withDefaults() Options {
 	fallback(&o.LogDir, agentconfig.LogDir)
 	fallback(&o.TokenFile, agentconfig.TokenFile)
 	fallback(&o.CgroupDir, "/sys/fs/cgroup")
+	fallback(&o.ClockFile, agentconfig.ClockFile)
 	if o.Stdout == nil {
 		o.Stdout = os.Stdout
 	}
@@ -105,6 +106,7 @@ type Agent struct {
 	config    agentconfig.Config
 	logDir    string
 	cgroupDir string
+	clockFile string
 	clock     Clock
 	server    server
 	events    *eventLog
@@ -134,7 +136,7 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clock: o.Clock, events: events, ledger: executed,
+	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clockFile: o.ClockFile, clock: o.Clock, events: events, ledger: executed,
 		schedule: newSchedule(), state: newState(config.App), neverHold: o.NeverHold,
 		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
 	a.shipper = newShipper(o.LogDir, config.App, a.server, events)
@@ -362,7 +364,9 @@ func (a *Agent) report(ctx context.Context) {
 func (a *Agent) reportOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	return a.server.Report(ctx, a.state.snapshot())
+	report := a.state.snapshot()
+	report.Clock = readClock(a.clockFile)
+	return a.server.Report(ctx, report)
 }
 
 // shipAndWatchSpool ships logs and tells once when the spool is larger than it should be.

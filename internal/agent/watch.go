@@ -3,6 +3,7 @@ package agent
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -69,6 +70,19 @@ func (a *Agent) watchClock(ctx context.Context) {
 		case <-tick.C:
 		}
 	}
+}
+
+// readClock gives what the node knows of its own clock; nil where it has none of its own.
+func readClock(path string) *runapi.AgentClock {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var known runapi.AgentClock
+	if json.Unmarshal(text, &known) != nil {
+		return nil // it is replaced as a whole, and was written by somebody else
+	}
+	return &known
 }
 
 // scarceBytes of free space are as good as none: the next writes fail.

@@ -23,6 +23,8 @@ const (
 	// SecurityDir holds, where an app's broker or the app itself has security, the files ca.crt, tls.crt and tls.key (TLS), username and
 	// password.
 	SecurityDir = "/vignette/security"
+	// ClockFile says what is known of the node's clock where it is not its host's (runapi.AgentClock); absent in pods.
+	ClockFile = "/vignette/clock/clock.json"
 	// TokenFile is the projected token for the server.
 	TokenFile = "/vignette/token/token"
 )

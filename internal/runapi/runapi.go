@@ -29,6 +29,7 @@
 //
 //	GET  /v1/agent/plan?app=A&revision=R    agent: long poll (30 s) for an AgentPlan newer than R
 //	POST /v1/agent/report                   agent: an AgentReport
+//	GET  /v1/agent/clock                    agent: a ClockReading, for nodes whose clock is not their host's
 //	POST /v1/agent/logs/APP                 agent: parts of any of the app's logs, one after the other, each a LogPart as
 //	                                        one line of JSON and then its bytes; the answer has a LogAnswer for each, in
 //	                                        the parts' order. Of a body that breaks off, what came before is archived
@@ -297,6 +298,30 @@ type AgentReport struct {
 	WholeUntilNanoseconds int64 `json:"wholeUntilTs,omitempty"`
 	// Gaps are times of which the agent knows that logs may lack something, at most MaxAgentGaps.
 	Gaps []AgentGap `json:"gaps,omitempty"`
+	// Clock of a node that has one of its own, as virtual machines do; absent where it is the host's.
+	Clock *AgentClock `json:"clock,omitempty"`
+}
+
+// AgentClock is what a node knows of its own clock, which is measured against the server's and corrected time and again.
+type AgentClock struct {
+	// OffsetSeconds is the node's clock less the server's when it was measured last, before it was corrected for that, and differs
+	// from what it really was by no more than UncertaintySeconds: half the round trip.
+	OffsetSeconds      float64 `json:"offsetSeconds"`
+	UncertaintySeconds float64 `json:"uncertaintySeconds"`
+	// WorstOffsetSeconds, without its sign, and WorstUncertaintySeconds of all measurements since the clock was set.
+	WorstOffsetSeconds      float64 `json:"worstOffsetSeconds"`
+	WorstUncertaintySeconds float64 `json:"worstUncertaintySeconds"`
+	// SetSeconds is by how much the clock was stepped at the start, before any app ran.
+	SetSeconds float64 `json:"setSeconds"`
+	// Measurements since then, and the time of the last one, Unix epoch.
+	Measurements        int   `json:"measurements"`
+	MeasuredNanoseconds int64 `json:"measuredTs"`
+}
+
+// ClockReading has the server's clock, Unix epoch, at the moments at which a question came and its answer went, as in NTP (RFC 5905).
+type ClockReading struct {
+	ReceivedNanoseconds int64 `json:"receivedTs"`
+	SentNanoseconds     int64 `json:"sentTs"`
 }
 
 // MaxAgentGaps of one agent; the last one goes on to its end.

@@ -488,6 +488,19 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
+// getClock tells the time to a node with a clock of its own. What it took to find out who asks lies between the two readings.
+func (s *Server) getClock(w http.ResponseWriter, _ *http.Request, who Identity) error {
+	if _, _, err := s.agentOf(who); err != nil {
+		return err
+	}
+	now := s.config.Now()
+	received := now
+	if r, ok := w.(*recorder); ok {
+		received = r.received
+	}
+	return writeJSON(w, http.StatusOK, runapi.ClockReading{ReceivedNanoseconds: received.UnixNano(), SentNanoseconds: now.UnixNano()})
+}
+
 func (s *Server) postRadio(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.radiod(who) {
 		return denied(who, "writing radio samples")

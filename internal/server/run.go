@@ -297,7 +297,7 @@ func (r *run) report(node string, report runapi.AgentReport) error {
 	target := runapi.Target{Node: node, App: report.App}
 	r.mu.Lock()
 	before := r.agents[target].AgentReport
-	before.WholeUntilNanoseconds = report.WholeUntilNanoseconds // it grows all the time
+	before.WholeUntilNanoseconds, before.Clock = report.WholeUntilNanoseconds, report.Clock // they change all the time
 	same := reflect.DeepEqual(before, report)
 	r.agents[target] = runapi.AgentState{Node: node, AgentReport: report, ReportedAt: r.now().UTC()}
 	r.reportNews.tell()

@@ -173,6 +173,7 @@ func (s *Server) routes() {
 		"GET /v1/metrics":                            s.getMetrics,
 		"GET /v1/agent/plan":                         s.getAgentPlan,
 		"POST /v1/agent/report":                      s.postReport,
+		"GET /v1/agent/clock":                        s.getClock,
 		"POST /v1/agent/logs/{app}":                  s.postLogs,
 		"POST /v1/radio/{host}/{uid}/captures/{capture}/{network}/{node}": s.postCapture,
 		"POST /v1/radio/{host}/{uid}":                                     s.postRadio,
@@ -192,7 +193,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.Serve
 // serve finds out who asks, keeps callers within their rate, and turns errors into answers.
 func (s *Server) serve(route string, handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &recorder{ResponseWriter: w, status: http.StatusOK}
+		answer := &recorder{ResponseWriter: w, status: http.StatusOK, received: s.config.Now()}
 		who, err := s.identify(r)
 		if err == nil {
 			err = handle(answer, r, who)
@@ -239,11 +240,12 @@ func (s *Server) bound(caller string) error {
 	return nil
 }
 
-// recorder remembers the status for the metrics.
+// recorder remembers the status for the metrics, and when the request came.
 type recorder struct {
 	http.ResponseWriter
-	status  int
-	written bool
+	received time.Time
+	status   int
+	written  bool
 }
 
 func (r *recorder) WriteHeader(status int) {

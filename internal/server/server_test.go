@@ -244,6 +244,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"report for nor", func(c *client.Client) error {
 			return c.Report(ctx, runapi.AgentReport{App: "bft", Phase: runapi.AgentReady})
 		}, "nor"},
+		{"read the clock", func(c *client.Client) error { _, err := c.Clock(ctx); return err }, "nor prt hq"},
 		{"write nor's log", func(c *client.Client) error {
 			_, err := appendLog(ctx, c, "bft", "agent.jsonl", 0, "")
 			return err

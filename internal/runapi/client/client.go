@@ -202,6 +202,13 @@ func (c *Client) Report(ctx context.Context, report runapi.AgentReport) error {
 	return c.json(ctx, http.MethodPost, "/v1/agent/report", nil, report, nil)
 }
 
+// Clock reads the server's clock, for a node that has one of its own.
+func (c *Client) Clock(ctx context.Context) (runapi.ClockReading, error) {
+	var reading runapi.ClockReading
+	err := c.json(ctx, http.MethodGet, "/v1/agent/clock", nil, nil, &reading)
+	return reading, err
+}
+
 // AppendRadio archives content, RadioSample lines of one run from radiod on host, from offset on. Where offset is not
 // the archived size the error is a conflict whose Size says it.
 func (c *Client) AppendRadio(ctx context.Context, host, uid string, offset int64, content io.Reader) (runapi.LogPosition, error) {
