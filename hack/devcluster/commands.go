@@ -46,7 +46,7 @@ func noArguments(rest []string) error {
 func up(ctx context.Context, home store.Home, arguments []string) error {
 	flags := flagSet("up")
 	nodes := flags.Int("nodes", 0, "number of nodes")
-	with := flags.String("with", "", "add-on")
+	with := flags.String("with", "", "add-ons, separated by commas")
 	name, rest := parse(flags, arguments)
 	c, err := cluster.Open(home, name, source())
 	if err = errors.Join(err, noArguments(rest)); err != nil {
@@ -57,7 +57,7 @@ func up(ctx context.Context, home store.Home, arguments []string) error {
 	}
 	steps := c.UpSteps(*nodes)
 	if *with != "" {
-		more, err := c.AddOnSteps(*with)
+		more, err := c.AddOnSteps(strings.Split(*with, ","))
 		if err != nil {
 			return err
 		}

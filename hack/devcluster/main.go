@@ -18,8 +18,8 @@ import (
 
 const usage = `usage: hack/cluster COMMAND [--name NAME]
 
-  up [--nodes N] [--with argocd]
-                      build what is missing, and bring the cluster up; with Argo CD in it
+  up [--nodes N] [--with argocd,kubevirt]
+                      build what is missing, and bring the cluster up; with Argo CD or KubeVirt in it
   down [--purge]      end it and leave nothing running; --purge removes its data too
   status              what runs, and what does not
   env                 lines for a shell: eval "$(hack/cluster env)"

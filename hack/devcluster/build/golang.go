@@ -18,6 +18,8 @@ type goBuild struct {
 	ldflags  string
 	out      string // a folder, ending in a slash
 	packages []string
+	// cgo: some packages call C. Go's own do not, as everywhere, so that a program is linked dynamically only if it calls a library.
+	cgo bool
 }
 
 func (b goBuild) run(ctx context.Context, h *progress.Handle, log string) error {
@@ -25,9 +27,14 @@ func (b goBuild) run(ctx context.Context, h *progress.Handle, log string) error 
 	if b.modfile != "" {
 		args = append(args, "-modfile="+b.modfile)
 	}
+	environment := goEnv()
+	if b.cgo {
+		args = append(args, "-tags=netgo,osusergo")
+		environment = append(environment, "CGO_ENABLED=1")
+	}
 	compiled := 0
 	return run.Logged(ctx, log, run.Command{
-		Name: "go", Args: append(args, b.packages...), Dir: b.dir, Env: goEnv(),
+		Name: "go", Args: append(args, b.packages...), Dir: b.dir, Env: environment,
 		OnLine: func(line string) {
 			if strings.HasPrefix(line, "go: downloading") {
 				h.Detail("%s", strings.TrimPrefix(line, "go: "))

@@ -1,10 +1,14 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"embed"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"text/template"
 	"time"
 
 	"vignette.dev/vignette/hack/devcluster/images"
@@ -12,11 +16,17 @@ import (
 	"vignette.dev/vignette/hack/devcluster/run"
 )
 
-// ArgoCD is the add-on of a cluster that is driven from a git repository.
-const ArgoCD = "argocd"
+//go:embed addons
+var addOnFiles embed.FS
+
+// The add-ons: ArgoCD for a cluster that is driven from a git repository, KubeVirt for virtual machines.
+const (
+	ArgoCD   = "argocd"
+	KubeVirt = "kubevirt"
+)
 
 // addOns that "up --with" knows.
-var addOns = []string{ArgoCD}
+var addOns = map[string]func(*Cluster) ([]progress.Step, error){ArgoCD: (*Cluster).argoCDSteps, KubeVirt: (*Cluster).kubeVirtSteps}
 
 const argoCDNamespace = "argocd"
 
@@ -26,35 +36,77 @@ var argoCDWorkloads = []string{
 	"deployment/argocd-applicationset-controller", "deployment/git",
 }
 
-// AddOnSteps are the steps which build an add-on and bring it to a cluster that is up. It stays there until its namespace is deleted.
-func (c *Cluster) AddOnSteps(name string) ([]progress.Step, error) {
-	if !slices.Contains(addOns, name) {
-		return nil, fmt.Errorf("add-on %q: want one of %q", name, addOns)
+// AddOnSteps are the steps which build add-ons and bring them to a cluster that is up. They stay there until their namespace is deleted.
+func (c *Cluster) AddOnSteps(names []string) ([]progress.Step, error) {
+	var steps []progress.Step
+	for _, name := range names {
+		of, known := addOns[name]
+		if !known {
+			return nil, fmt.Errorf("add-on %q: want one of %q", name, slices.Sorted(maps.Keys(addOns)))
+		}
+		more, err := of(c)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, more...)
 	}
+	return steps, nil
+}
+
+func (c *Cluster) argoCDSteps() ([]progress.Step, error) {
 	product := c.Products.ArgoCD()
 	folder, err := c.Products.Cache.Path(product)
 	if err != nil {
 		return nil, err
 	}
+	const image = "localhost/vignette/argocd:dev"
 	repository := images.Repository{Root: folder, Home: c.Home}
-	build, image := repository.Step(name)
 	steps := append([]progress.Step{c.Products.Cache.Step(product)}, repository.BaseSteps()...)
-	steps = append(steps, build)
+	steps = append(steps, repository.Step(ArgoCD, image, "Dockerfile"))
 	steps = append(steps, c.LoadSteps([]string{image})...)
 	return append(steps,
-		progress.Step{Label: "apply Argo CD", Expect: 5 * time.Second, Do: func(ctx context.Context, _ *progress.Handle) error {
-			return c.apply(ctx, run.Command{Args: []string{"-f", filepath.Join(folder, "argocd.yaml")}})
+		progress.Step{Label: "apply Argo CD", Expect: 5 * time.Second, Do: c.applyFile(filepath.Join(folder, "argocd.yaml"))},
+		progress.Step{Label: "wait for Argo CD", Expect: 20 * time.Second, Do: func(ctx context.Context, h *progress.Handle) error {
+			return c.waitForRollouts(ctx, h, argoCDNamespace, argoCDWorkloads)
 		}},
-		progress.Step{Label: "wait for Argo CD", Expect: 20 * time.Second, Do: c.waitForArgoCD},
 	), nil
 }
 
-func (c *Cluster) waitForArgoCD(ctx context.Context, h *progress.Handle) error {
-	for _, workload := range argoCDWorkloads {
+// applyFile is what a step does that applies a manifest.
+func (c *Cluster) applyFile(manifest string) func(context.Context, *progress.Handle) error {
+	return func(ctx context.Context, _ *progress.Handle) error {
+		return c.apply(ctx, run.Command{Args: []string{"-f", manifest}})
+	}
+}
+
+// applyTemplate applies a manifest of the add-ons' own.
+func (c *Cluster) applyTemplate(ctx context.Context, name string, values map[string]string) error {
+	text, err := addOnManifest(name, values)
+	if err != nil {
+		return err
+	}
+	return c.apply(ctx, run.Command{Args: []string{"-f", "-"}, Stdin: bytes.NewReader(text)})
+}
+
+func addOnManifest(name string, values map[string]string) ([]byte, error) {
+	t, err := template.New(name).Option("missingkey=error").ParseFS(addOnFiles, "addons/"+name)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := t.Execute(&out, values); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// waitForRollouts waits until the workloads of a namespace run as they should.
+func (c *Cluster) waitForRollouts(ctx context.Context, h *progress.Handle, namespace string, workloads []string) error {
+	for _, workload := range workloads {
 		h.Detail("%s", workload)
-		_, err := c.kubectl(ctx, "-n", argoCDNamespace, "rollout", "status", workload, "--timeout="+readyWindow.String())
+		_, err := c.kubectl(ctx, "-n", namespace, "rollout", "status", workload, "--timeout="+readyWindow.String())
 		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", workload, err, c.describePods(ctx, argoCDNamespace))
+			return fmt.Errorf("%s: %w\n%s", workload, err, c.describePods(ctx, namespace))
 		}
 	}
 	return nil

@@ -69,17 +69,17 @@ func (r Repository) Steps(wanted []string) (steps []progress.Step, names []strin
 		}
 		names = append(names, fmt.Sprintf(imageForm, name))
 		steps = append(steps, progress.Step{Label: "build image " + name, Do: func(ctx context.Context, h *progress.Handle) error {
-			return r.build(ctx, h, name, file)
+			return r.build(ctx, h, name, fmt.Sprintf(imageForm, name), file)
 		}})
 	}
 	return steps, names, nil
 }
 
-// Step is the step which builds the image of another Dockerfile, which lies in the repository's root; image is what it is called afterwards.
-func (r Repository) Step(name string) (step progress.Step, image string) {
+// Step is the step which builds an image from another Dockerfile, which lies in the repository's root.
+func (r Repository) Step(name, image, dockerfile string) progress.Step {
 	return progress.Step{Label: "build image " + name, Do: func(ctx context.Context, h *progress.Handle) error {
-		return r.build(ctx, h, name, filepath.Join(r.Root, "Dockerfile"))
-	}}, fmt.Sprintf(imageForm, name)
+		return r.build(ctx, h, name, image, filepath.Join(r.Root, dockerfile))
+	}}
 }
 
 // BaseSteps make the base image "debian:bookworm-slim" from Debian's packages.
@@ -189,8 +189,7 @@ func buildahBuild(ctx context.Context, log, image, dockerfile, folder string, mo
 	return run.Logged(ctx, log, ownStorage().buildah(append(arguments, folder)...))
 }
 
-func (r Repository) build(ctx context.Context, h *progress.Handle, name, dockerfile string) error {
-	image := fmt.Sprintf(imageForm, name)
+func (r Repository) build(ctx context.Context, h *progress.Handle, name, image, dockerfile string) error {
 	unlock, err := store.Lock(ctx, filepath.Join(r.Home.Images(), "."+name+".lock"), func() { h.Detail("waiting: another process builds it") })
 	if err != nil {
 		return err

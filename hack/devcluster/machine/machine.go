@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -46,9 +47,18 @@ func Prepare(log string) func(context.Context, *progress.Handle) error {
 	}
 }
 
-// Install installs the packages of those programs which are missing.
+// CompilerPackages are those for compiling programs that call libvirt.
+var CompilerPackages = map[string]string{
+	"gcc": "gcc", "pkg-config": "pkg-config", "/usr/include/stdio.h": "libc6-dev", "/usr/include/libvirt/libvirt.h": "libvirt-dev",
+}
+
+// Install installs the packages of those programs, or files by their whole path, which are missing.
 func Install(ctx context.Context, h *progress.Handle, log string, programs map[string]string) error {
 	missing := missingPackages(programs, func(program string) bool {
+		if filepath.IsAbs(program) {
+			_, err := os.Stat(program)
+			return err == nil
+		}
 		_, err := exec.LookPath(program)
 		return err == nil
 	})
