@@ -728,6 +728,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.nem) || self.nem + (has(self.count) ? self.count : 1) - 1 <= 65534",message="the NEM ids of count nodes must end by 65534",fieldPath=".nem"
 // +kubebuilder:validation:XValidation:rule="!has(self.networks) || self.networks.all(a, self.networks.exists_one(b, a == b))",message="a network is named twice",fieldPath=".networks"
 // +kubebuilder:validation:XValidation:rule="!has(self.apps) || self.apps.all(a, self.apps.exists_one(b, a == b))",message="an app is named twice: use the app's instances to run it several times",fieldPath=".apps"
+// +kubebuilder:validation:XValidation:rule="!has(self.vm) || self.runtime == 'vm'",message="vm is for nodes with runtime vm: add runtime: vm, or leave out vm",fieldPath=".vm",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.vm) || !has(self.vm.agent) || self.vm.agent || !has(self.apps) || self.apps.size() == 0",message="a node with agent: false runs no apps, as nobody could start them: leave out apps, or agent",fieldPath=".apps",reason=FieldValueForbidden
 type Node struct {
 	// name of the node; also its host name, which its peers resolve to its radio address.
 	// +kubebuilder:validation:MinLength=1
@@ -786,6 +788,15 @@ type Node struct {
 	// +listType=atomic
 	// +optional
 	Apps []string `json:"apps,omitempty"`
+
+	// runtime of the node: pod, the default, or vm for a virtual machine, which needs KubeVirt in the cluster.
+	// +kubebuilder:default=pod
+	// +optional
+	Runtime Runtime `json:"runtime,omitempty"`
+
+	// vm says what a node with runtime vm runs in.
+	// +optional
+	VM *VirtualMachine `json:"vm,omitempty"`
 
 	// managementNetwork: Isolated keeps the node's traffic on the radio; Open leaves eth0 open, and the result says so.
 	// +kubebuilder:default=Isolated
@@ -936,7 +947,7 @@ type ExperimentSpec struct {
 	// +listMapKey=name
 	Apps []App `json:"apps"`
 
-	// nodes of the tactical network, each a pod of its own: the networks it is attached to and the apps it runs. count
+	// nodes of the tactical network, each a pod or a virtual machine of its own: the networks it is attached to and the apps it runs. count
 	// makes several equal ones; 1000 in all at most.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256

@@ -12,17 +12,6 @@ type ExperimentReference struct {
 	UID       types.UID `json:"uid"`
 }
 
-// Runtime is what a node runs in: a pod, or a virtual machine. Where absent it is a pod.
-//
-// +kubebuilder:validation:Enum=pod;vm
-type Runtime string
-
-// The runtimes of nodes.
-const (
-	RuntimePod Runtime = "pod"
-	RuntimeVM  Runtime = "vm"
-)
-
 // Member is one node's attachment to a radio network. radiod admits an attachment only if the
 // container runtime's pod UID and interface name are listed here.
 type Member struct {

@@ -266,3 +266,16 @@ func (w *WaveformSpec) InterferenceCounted() Interference {
 	}
 	return ""
 }
+
+// RateBitsPerSecond of the waveform as it begins; 0 is unknown.
+func (w *WaveformSpec) RateBitsPerSecond() float64 {
+	switch {
+	case w.RFPipe != nil:
+		return w.RFPipe.Rate.BitsPerSecond()
+	case w.TDMA != nil:
+		return w.TDMA.Rate.BitsPerSecond()
+	case w.Link != nil && w.Link.Rate != nil:
+		return w.Link.Rate.BitsPerSecond()
+	}
+	return 0
+}
