@@ -54,7 +54,8 @@ func (c *Cluster) applyKubeVirt(ctx context.Context, h *progress.Handle) error {
 	if works {
 		h.Result("KVM")
 	} else {
-		h.Result("software emulation: %s", why)
+		reason, _, _ := strings.Cut(why, "\n")
+		h.Result("software emulation: %s", reason)
 	}
 	return c.applyTemplate(ctx, "kubevirt.yaml", map[string]string{"Emulation": strconv.FormatBool(!works)})
 }
@@ -91,6 +92,7 @@ func (c *Cluster) kvmWorks(ctx context.Context) (works bool, why string, err err
 func (c *Cluster) waitForKubeVirt(ctx context.Context, h *progress.Handle) error {
 	var found struct{ Status struct{ Phase string } }
 	err := c.wait(ctx, kubeVirtWindow, 1, func() bool {
+		found.Status.Phase = "not there"
 		ok := c.get(ctx, &found, "-n", kubeVirtNamespace, "kubevirt.kubevirt.io", "kubevirt") == nil
 		h.Detail("%s", found.Status.Phase)
 		return ok && found.Status.Phase == "Deployed"

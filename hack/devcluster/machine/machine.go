@@ -54,14 +54,7 @@ var CompilerPackages = map[string]string{
 
 // Install installs the packages of those programs, or files by their whole path, which are missing.
 func Install(ctx context.Context, h *progress.Handle, log string, programs map[string]string) error {
-	missing := missingPackages(programs, func(program string) bool {
-		if filepath.IsAbs(program) {
-			_, err := os.Stat(program)
-			return err == nil
-		}
-		_, err := exec.LookPath(program)
-		return err == nil
-	})
+	missing := missingPackages(programs, present)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -77,6 +70,14 @@ func Install(ctx context.Context, h *progress.Handle, log string, programs map[s
 	}
 	arguments := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
 	return run.Logged(ctx, log, run.Command{Name: "apt-get", Args: arguments, Env: environment})
+}
+
+func present(program string) bool {
+	_, err := exec.LookPath(program)
+	if filepath.IsAbs(program) {
+		_, err = os.Stat(program)
+	}
+	return err == nil
 }
 
 func missingPackages(programs map[string]string, present func(string) bool) []string {

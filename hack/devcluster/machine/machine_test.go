@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"os"
 	"reflect"
 	"testing"
 )
@@ -16,5 +17,21 @@ func TestOnlyThePackagesOfMissingProgramsAreInstalledEachOnce(t *testing.T) {
 func TestAProgramFromAnotherSourceCounts(t *testing.T) {
 	if got := missingPackages(packages, func(string) bool { return true }); got != nil {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestAFileIsLookedForByItsPathAndAProgramByItsName(t *testing.T) {
+	header := t.TempDir() + "/some.h"
+	if present(header) {
+		t.Error("a file that is not there counts as present")
+	}
+	if err := os.WriteFile(header, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if !present(header) {
+		t.Error("a file that cannot be run does not count as present")
+	}
+	if !present("sh") || present("no-such-program") {
+		t.Error("programs are not looked for in PATH")
 	}
 }
