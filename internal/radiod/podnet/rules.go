@@ -30,6 +30,8 @@ type Allowed struct {
 	DNS []netip.AddrPort
 	// Hosts are the addresses of the Kubernetes node, from which kubelet probes.
 	Hosts []netip.Addr
+	// Ports of TCP at which it may be reached by anybody, besides those of metrics.
+	Ports []uint16
 }
 
 // Normalise sorts everything and drops what is there twice, so that equal sets are equal values.
@@ -37,12 +39,13 @@ func (a Allowed) Normalise() Allowed {
 	a.Servers = slices.Compact(slices.SortedFunc(slices.Values(a.Servers), netip.AddrPort.Compare))
 	a.DNS = slices.Compact(slices.SortedFunc(slices.Values(a.DNS), netip.AddrPort.Compare))
 	a.Hosts = slices.Compact(slices.SortedFunc(slices.Values(a.Hosts), netip.Addr.Compare))
+	a.Ports = slices.Compact(slices.Sorted(slices.Values(a.Ports)))
 	return a
 }
 
 // Equal compares normalised sets.
 func (a Allowed) Equal(b Allowed) bool {
-	return slices.Equal(a.Servers, b.Servers) && slices.Equal(a.DNS, b.DNS) && slices.Equal(a.Hosts, b.Hosts)
+	return slices.Equal(a.Servers, b.Servers) && slices.Equal(a.DNS, b.DNS) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Ports, b.Ports)
 }
 
 // chain is a chain of the table with its rules; base chains drop what no rule accepts.
@@ -105,6 +108,9 @@ func (c *chain) addEth0Incoming(a Allowed) {
 		c.add("accept", address("saddr", host)...)
 	}
 	c.add("accept", ports("tcp", metricsFirst, metricsLast)...)
+	for _, port := range a.Ports {
+		c.add("accept", ports("tcp", port, port)...)
+	}
 	c.add("accept", neighbourDiscovery()...)
 }
 

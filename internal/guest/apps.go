@@ -1,0 +1,229 @@
+package guest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+const (
+	// AppCommand is how `agent` is called to become the agent of one app: with its appSpec on descriptor 3.
+	AppCommand = "guest-app"
+	specFD     = 3
+	// agentsGrace is what agents have from SIGTERM on to ship what they can, as in a pod.
+	agentsGrace = 5 * time.Second
+	// nonRoot is the platform's user and group of apps.
+	nonRoot = 65532
+	// keptLines of an agent's own that are told where it ends as it should not.
+	keptLines = 3
+	// reportTime is how long the server is told, again and again, that an agent has gone.
+	reportTime = time.Minute
+)
+
+// appSpec is what an app's process needs before it becomes the agent.
+type appSpec struct {
+	App guestconfig.App
+	// Root is an empty folder on which the app's root is mounted.
+	Root string
+	// State has the folders run, log and tmp, which are the app's, and token.
+	State string
+	// Tools is the folder of the platform's programs; Clock that of agentconfig.ClockFile.
+	Tools, Clock string
+}
+
+// user of the app.
+func (s appSpec) user() int {
+	if s.App.RunAsUser != nil {
+		return int(*s.App.RunAsUser)
+	}
+	return nonRoot
+}
+
+// runApps runs one agent for each app until ctx ends. Agents that have finished are not started again.
+func (g *guest) runApps(ctx context.Context) error {
+	var running sync.WaitGroup
+	var failed []error
+	for _, app := range g.config.Apps {
+		command, output, err := g.start(app)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("app %s: %w", app.Agent.App, err))
+			running.Go(func() {
+				g.tellFailed(ctx, app.Agent.App, fmt.Sprintf("app %s on node %s: its agent could not be started in the virtual machine: %v", app.Agent.App, g.config.Node, err))
+			})
+			continue
+		}
+		running.Go(func() { g.attend(ctx, app.Agent.App, command, output) })
+	}
+	for _, err := range failed {
+		g.log.Error("apps", "error", err)
+	}
+	<-ctx.Done()
+	running.Wait()
+	return errors.Join(failed...)
+}
+
+// start the process that becomes the app's agent.
+func (g *guest) start(app guestconfig.App) (*exec.Cmd, io.Reader, error) {
+	spec, err := g.prepare(app)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer read.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	command := exec.Command(self, AppCommand)
+	command.ExtraFiles = []*os.File{read}
+	command.Env = []string{}
+	// A process namespace of its own, as a container has: what an app has started ends with its agent.
+	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Setsid: true}
+	output, err := command.StderrPipe()
+	if err != nil {
+		return nil, nil, errors.Join(err, write.Close())
+	}
+	if err := command.Start(); err != nil {
+		return nil, nil, errors.Join(err, write.Close())
+	}
+	_, err = write.Write(text)
+	if err = errors.Join(err, write.Close()); err != nil {
+		return nil, nil, errors.Join(err, command.Process.Kill(), command.Wait())
+	}
+	return command, output, nil
+}
+
+// prepare the app's folders.
+func (g *guest) prepare(app guestconfig.App) (appSpec, error) {
+	name := app.Agent.App
+	spec := appSpec{App: app, Root: filepath.Join(g.runDir, "roots", name), State: filepath.Join(g.stateDir, g.config.RunUID, name),
+		Tools: g.toolsDir, Clock: filepath.Join(g.runDir, "clock")}
+	if err := os.MkdirAll(spec.Root, 0o700); err != nil {
+		return spec, err
+	}
+	// Only the namespace in which they are mounted shows them to the app.
+	if err := os.MkdirAll(spec.State, 0o700); err != nil {
+		return spec, err
+	}
+	for folder, mode := range map[string]os.FileMode{"run": 0o755, "log": 0o755, "tmp": 0o1777, "token": 0o555} {
+		path := filepath.Join(spec.State, folder)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return spec, err
+		}
+		if err := errors.Join(os.Chmod(path, mode&0o777|os.ModeSticky*((mode>>9)&1)), os.Chown(path, spec.user(), nonRoot)); err != nil {
+			return spec, err
+		}
+	}
+	token, err := os.ReadFile(filepath.Join(g.configDir, guestconfig.TokenFile))
+	if err != nil {
+		return spec, fmt.Errorf("token for the server: %w", err)
+	}
+	path := filepath.Join(spec.State, "token", guestconfig.TokenFile)
+	if err := replaceFile(path, token, 0o400); err != nil {
+		return spec, err
+	}
+	return spec, os.Chown(path, spec.user(), nonRoot)
+}
+
+// attend an agent until it ends, or ctx does.
+func (g *guest) attend(ctx context.Context, app string, command *exec.Cmd, output io.Reader) {
+	read := make(chan agentWords, 1)
+	go func() { read <- g.listen(app, output) }()
+	ended := make(chan struct{})
+	go func() {
+		select {
+		case <-ended:
+			return
+		case <-ctx.Done():
+		}
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended this moment
+		select {
+		case <-ended:
+		case <-time.After(agentsGrace):
+			_ = command.Process.Kill()
+		}
+	}()
+	words := <-read
+	err := command.Wait()
+	close(ended)
+	g.log.Info("agent ended", "app", app, "state", command.ProcessState.String())
+	if err == nil || words.finished || ctx.Err() != nil {
+		return // it has told the server itself
+	}
+	message := fmt.Sprintf("app %s on node %s: its agent ended in the virtual machine: %v", app, g.config.Node, command.ProcessState)
+	if len(words.last) > 0 {
+		message += ": " + strings.Join(words.last, "; ")
+	}
+	g.tellFailed(ctx, app, message)
+}
+
+// agentWords are what an agent said.
+type agentWords struct {
+	// finished tells that it came to its end.
+	finished bool
+	last     []string
+}
+
+// agentPrefix of an agent's own lines; the rest is the app's, which the agent ships.
+const agentPrefix = "agent:"
+
+// listen to an agent until it ends, and pass on what is its own.
+func (g *guest) listen(app string, output io.Reader) (words agentWords) {
+	lines := bufio.NewReaderSize(output, 64<<10)
+	for {
+		line, isPrefix, err := lines.ReadLine()
+		if err != nil {
+			return words
+		}
+		text := string(line)
+		for isPrefix && err == nil { // only its beginning is of interest
+			_, isPrefix, err = lines.ReadLine()
+		}
+		if !strings.HasPrefix(text, agentPrefix) {
+			continue
+		}
+		text = strings.TrimSpace(strings.TrimPrefix(text, agentPrefix))
+		g.log.Info("agent", "app", app, "says", text)
+		words.finished = words.finished || strings.HasPrefix(text, "finished")
+		if words.last = append(words.last, text); len(words.last) > keptLines {
+			words.last = words.last[1:]
+		}
+	}
+}
+
+// tellFailed says in the place of an agent that it is no more.
+func (g *guest) tellFailed(ctx context.Context, app, message string) {
+	g.log.Error("agent", "app", app, "error", message)
+	ctx, cancel := context.WithTimeout(ctx, reportTime)
+	defer cancel()
+	for {
+		err := g.client.Report(ctx, runapi.AgentReport{App: app, Phase: runapi.AgentFailed, Message: message})
+		if err == nil {
+			return
+		}
+		if !pause(ctx, time.Second) {
+			g.log.Error("the server was not told", "app", app, "error", err)
+			return
+		}
+	}
+}

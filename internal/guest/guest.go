@@ -1,0 +1,125 @@
+// Package guest makes of a running Linux the node that a pod of it would be: it sets up radios, names, the clock and what keeps traffic
+// on the radios, and then runs the agent of each app in a mount namespace where everything lies where a container has it. It needs root
+// in the machine, and leaves whatever else the machine does alone.
+package guest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+// Paths in a guest.
+const (
+	// RunDir is for what lasts until the next boot; only root sees it.
+	RunDir = "/run/vignette"
+	// StateDir has the apps' files by run and app: after a boot in the middle of a run the agent finds what it had done.
+	StateDir = "/var/lib/vignette"
+)
+
+// Options of a guest; empty folders stand for disks that are looked for.
+type Options struct {
+	// ConfigDir has guestconfig.ConfigFile and guestconfig.TokenFile.
+	ConfigDir string
+	// ToolsDir has the platform's programs.
+	ToolsDir string
+	Log      *slog.Logger
+}
+
+// guest is one machine.
+type guest struct {
+	config    guestconfig.Config
+	log       *slog.Logger
+	configDir string
+	toolsDir  string
+	runDir    string
+	stateDir  string
+	client    *client.Client
+	clock     *clockKeeper
+}
+
+// Run sets the machine up and runs its apps until ctx ends; then agents get SIGTERM and end in their own time.
+func Run(ctx context.Context, o Options) error {
+	g := &guest{log: o.Log, runDir: RunDir, stateDir: StateDir}
+	if err := g.open(o); err != nil {
+		return err
+	}
+	g.log.Info("guest", "node", g.config.Node, "apps", len(g.config.Apps), "radios", len(g.config.Interfaces))
+	if err := nameHost(g.config, "/etc/hostname", "/etc/hosts"); err != nil {
+		return err
+	}
+	radios, err := g.setUpRadios(ctx)
+	if err != nil {
+		return err
+	}
+	var background sync.WaitGroup
+	defer background.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	management, err := g.setUpManagement(ctx, &background)
+	if err != nil {
+		return err
+	}
+	isolation, err := g.isolate(ctx, radios, management)
+	if err != nil {
+		return err
+	}
+	background.Go(func() { isolation.keep(ctx) })
+	background.Go(func() { g.serveSSH(ctx) })
+	closeRouting, err := g.route(radios)
+	if err != nil {
+		return err
+	}
+	defer closeRouting()
+	if err := g.clock.set(ctx); err != nil {
+		return err
+	}
+	background.Go(func() { g.clock.keep(ctx) })
+	return g.runApps(ctx)
+}
+
+// open finds the disks and reads the configuration.
+func (g *guest) open(o Options) (err error) {
+	if err := os.MkdirAll(g.runDir, 0o700); err != nil {
+		return err
+	}
+	if g.configDir, err = folderOrDisk(o.ConfigDir, guestconfig.ConfigLabel, filepath.Join(g.runDir, "config")); err != nil {
+		return err
+	}
+	if g.toolsDir, err = folderOrDisk(o.ToolsDir, guestconfig.ToolsLabel, filepath.Join(g.runDir, "tools")); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(g.configDir, guestconfig.ConfigFile))
+	if err != nil {
+		return fmt.Errorf("configuration: %w", err)
+	}
+	if g.config, err = guestconfig.Parse(text); err != nil {
+		return err
+	}
+	token := filepath.Join(g.configDir, guestconfig.TokenFile)
+	if _, err := os.Stat(token); err != nil {
+		return fmt.Errorf("token for the server: %w", err)
+	}
+	g.client = client.New(g.config.Server, httpClient(), client.TokenFile(token))
+	g.clock = newClockKeeper(g.client, filepath.Join(g.runDir, "clock", "clock.json"), g.log)
+	return os.MkdirAll(filepath.Join(g.runDir, "clock"), 0o755)
+}
+
+// pause waits, and tells whether ctx goes on.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,87 @@
+package guest
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// route starts the routing daemons that the networks want, as radiod does for pods. Static routes were set with the radios.
+func (g *guest) route(radios []radioLink) (closeAll func(), err error) {
+	domains := domainsOf(radios)
+	if len(domains) == 0 {
+		return func() {}, nil
+	}
+	host, err := routing.NewHost(g.log)
+	if err != nil {
+		return nil, err
+	}
+	namespace, err := os.Open(netNamespace)
+	if err != nil {
+		return nil, err
+	}
+	var instances []*routing.Instance
+	closeAll = func() {
+		for _, i := range instances {
+			_ = i.Stop() // the machine ends anyway
+		}
+		_ = host.Close()
+		_ = namespace.Close()
+	}
+	for _, config := range domains {
+		instance, err := host.Start(namespace, config)
+		if err != nil {
+			closeAll()
+			return nil, fmt.Errorf("routing by %s: %w", config.Protocol, err)
+		}
+		g.log.Info("routing", "protocol", string(config.Protocol), "interfaces", len(config.Interfaces))
+		instances = append(instances, instance)
+	}
+	return closeAll, nil
+}
+
+// domainsOf has one domain for each protocol. Its intervals and metric are those of its first network, the primary one or else the
+// first by name, as a router has one of each.
+func domainsOf(radios []radioLink) (domains []routing.Config) {
+	ordered := slices.SortedFunc(slices.Values(radios), func(a, b radioLink) int {
+		if a.Primary != b.Primary {
+			return map[bool]int{true: -1, false: 1}[a.Primary]
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	for _, r := range ordered {
+		if r.Routing == nil || r.Routing.Protocol == "" || r.Routing.Protocol == v1alpha1.RoutingNone || r.Routing.Protocol == v1alpha1.RoutingStatic {
+			continue
+		}
+		i := slices.IndexFunc(domains, func(c routing.Config) bool { return c.Protocol == r.Routing.Protocol })
+		if i < 0 {
+			i = len(domains)
+			domains = append(domains, configOf(r))
+		}
+		domains[i].Interfaces = append(domains[i].Interfaces, routing.Interface{
+			Name: r.Name, Index: r.index, Address: prefixOf(r.Address), MTU: r.MTU, RateBitsPerSecond: r.RateBitsPerSecond,
+		})
+	}
+	return domains
+}
+
+func configOf(first radioLink) routing.Config {
+	std := func(d *v1alpha1.Duration) time.Duration {
+		if d == nil {
+			return 0
+		}
+		return d.Std()
+	}
+	r := first.Routing
+	c := routing.Config{Protocol: r.Protocol, Hello: std(r.Hello), HelloValidity: std(r.HelloValidity), TC: std(r.TC), TCValidity: std(r.TCValidity), Seed: first.Seed}
+	if r.Metric == v1alpha1.MetricDAT {
+		c.Metric = olsr.DAT
+	}
+	return c
+}
