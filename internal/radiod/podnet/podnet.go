@@ -29,7 +29,12 @@ type Interface struct {
 	Primary bool
 	// Owner is written to the interface, so that one that is left over tells whose it was.
 	Owner string
+	// Bare interfaces only hand frames on: a virtual machine's kernel has the address, the routes and the settings.
+	Bare bool
 }
+
+// Alias of the interface, with its owner.
+func (i *Interface) Alias() string { return ownerPrefix + i.Owner }
 
 // ownerPrefix of the interface's alias, before its owner.
 const ownerPrefix = "vignette "
@@ -111,9 +116,12 @@ func SetUp(temporary string, i Interface) (index int, settings map[string]string
 		return index, nil, fmt.Errorf("interface %s: rename to %s: %w", temporary, i.Name, err)
 	}
 	if i.Owner != "" {
-		if err := h.LinkSetAlias(link, ownerPrefix+i.Owner); err != nil {
+		if err := h.LinkSetAlias(link, i.Alias()); err != nil {
 			return index, nil, fmt.Errorf("interface %s: alias: %w", i.Name, err)
 		}
+	}
+	if i.Bare {
+		return index, map[string]string{}, setUpBare(h, link, i.Name)
 	}
 	if settings, err = applySettings(procSysNet, i.Name); err != nil {
 		return index, settings, err
@@ -130,6 +138,25 @@ func SetUp(temporary string, i Interface) (index int, settings map[string]string
 		err = addGroupRoutes(h, index, i.Name)
 	}
 	return index, settings, err
+}
+
+func setUpBare(h *netlink.Handle, link netlink.Link, name string) error {
+	if err := errors.Join(Mute(h, link, name), h.LinkSetUp(link)); err != nil {
+		return fmt.Errorf("interface %s: set up: %w", name, err)
+	}
+	return nil
+}
+
+// Mute has the kernel say nothing of its own on an interface of the calling thread's namespace.
+func Mute(h *netlink.Handle, link netlink.Link, name string) error {
+	err := overwrite(filepath.Join(procSysNet, "ipv6/conf", name, "disable_ipv6"), "1")
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil // a kernel without IPv6
+	}
+	if err := errors.Join(err, h.LinkSetARPOff(link)); err != nil {
+		return fmt.Errorf("interface %s: silence the kernel: %w", name, err)
+	}
+	return nil
 }
 
 func broadcastOf(n *net.IPNet) net.IP {

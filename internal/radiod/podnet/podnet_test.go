@@ -25,6 +25,12 @@ func TestRulesForEth0(t *testing.T) {
 	}
 }
 
+func TestRulesForALauncher(t *testing.T) {
+	port, address := netip.MustParseAddrPort, netip.MustParseAddr
+	golden.Check(t, "launcher.txt", LauncherRulesText(2, Allowed{DNS: []netip.AddrPort{port("10.96.0.10:53")},
+		Servers: []netip.AddrPort{port("10.96.7.7:80")}, Hosts: []netip.Addr{address("192.0.2.1")}}.Normalise()))
+}
+
 func TestEqualSetsAreEqualHoweverTheyAreListed(t *testing.T) {
 	a := Allowed{Hosts: []netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.1")}}
 	b := Allowed{Hosts: []netip.Addr{netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")}}

@@ -89,9 +89,54 @@ func chains(radios []int, a Allowed) []chain {
 		forward.add("goto "+fromRadio, incoming(index))
 		onwards.add("accept", outgoing(index))
 	}
+	in.add("accept", incoming(loopbackIndex))
+	out.add("accept", outgoing(loopbackIndex))
 	in.addEth0Incoming(a)
 	out.addEth0Outgoing(a)
 	return []chain{trackIn, trackOut, in, out, onwards, forward}
+}
+
+const (
+	toGuest, fromGuest = "to_guest", "from_guest"
+	// sshPort of guests, which users reach through KubeVirt.
+	sshPort = 22
+	// KubeVirt's launcher is the guest's DHCP server (RFC 2131, RFC 8415).
+	dhcpServer, dhcpClient, dhcp6Server, dhcp6Client = 67, 68, 547, 546
+)
+
+// launcherChains gives the rules for a virtual machine's launcher. The guest is behind an interface that KubeVirt makes later, and its
+// traffic is forwarded, with other addresses, to eth0 and from there: what a pod may send and receive itself the guest may have
+// forwarded. Frames of its radios never reach the rules.
+func launcherChains(eth0 int, a Allowed) []chain {
+	in := chain{name: "in", hook: nftables.ChainHookInput, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
+	out := chain{name: "out", hook: nftables.ChainHookOutput, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
+	forward := chain{name: "forward", hook: nftables.ChainHookForward, priority: nftables.ChainPriorityFilter, policy: nftables.ChainPolicyDrop}
+	to, from := chain{name: toGuest}, chain{name: fromGuest}
+	in.add("accept", incoming(loopbackIndex))
+	out.add("accept", outgoing(loopbackIndex))
+	for _, port := range []uint16{dhcpServer, dhcp6Server} {
+		in.add("accept", append([]match{not(incoming(eth0))}, ports("udp", port, port)...)...)
+	}
+	for _, port := range []uint16{dhcpClient, dhcp6Client} {
+		out.add("accept", append([]match{not(outgoing(eth0))}, ports("udp", port, port)...)...)
+	}
+	in.addEth0Incoming(a)
+	out.addEth0Outgoing(a)
+	to.addEth0Incoming(a)
+	to.add("accept", ports("tcp", sshPort, sshPort)...)
+	from.addEth0Outgoing(a)
+	forward.add("goto "+toGuest, incoming(eth0))
+	forward.add("goto "+fromGuest, outgoing(eth0))
+	return []chain{in, out, to, from, forward}
+}
+
+// not turns a match of one comparison round.
+func not(m match) match {
+	last := len(m.expressions) - 1
+	compared := *m.expressions[last].(*expr.Cmp) //nolint:forcetypeassert // of incoming and outgoing
+	compared.Op = expr.CmpOpNeq
+	word, value, _ := strings.Cut(m.text, " ")
+	return match{word + " != " + value, append(slices.Clone(m.expressions[:last]), &compared)}
 }
 
 func (c *chain) add(verdict string, matches ...match) {
@@ -102,7 +147,6 @@ func (c *chain) add(verdict string, matches ...match) {
 const loopbackIndex = 1
 
 func (c *chain) addEth0Incoming(a Allowed) {
-	c.add("accept", incoming(loopbackIndex))
 	c.add("accept", established())
 	for _, host := range a.Hosts {
 		c.add("accept", address("saddr", host)...)
@@ -115,7 +159,6 @@ func (c *chain) addEth0Incoming(a Allowed) {
 }
 
 func (c *chain) addEth0Outgoing(a Allowed) {
-	c.add("accept", outgoing(loopbackIndex))
 	c.add("accept", established())
 	for _, server := range a.DNS {
 		for _, protocol := range []string{"udp", "tcp"} {
@@ -193,10 +236,15 @@ func neighbourDiscovery() []match {
 	return []match{{fmt.Sprintf("icmpv6 type %d-%d", first, last), expressions}}
 }
 
-// RulesText shows the rules as nft(8) would, for people and tests.
-func RulesText(radios []int, a Allowed) string {
+// RulesText shows a pod's rules as nft(8) would, for people and tests.
+func RulesText(radios []int, a Allowed) string { return textOf(chains(radios, a)) }
+
+// LauncherRulesText shows those of a virtual machine's launcher.
+func LauncherRulesText(eth0 int, a Allowed) string { return textOf(launcherChains(eth0, a)) }
+
+func textOf(chains []chain) string {
 	var b strings.Builder
-	for _, c := range chains(radios, a) {
+	for _, c := range chains {
 		policy := ""
 		if c.hook != nil && c.policy == nftables.ChainPolicyDrop {
 			policy = " (else drop)"
@@ -218,6 +266,15 @@ func ApplyRules(namespace *os.File, radios []int, a Allowed) error {
 	if len(radios) == 0 {
 		return nil
 	}
+	return load(namespace, chains(radios, a))
+}
+
+// ApplyLauncherRules does so for a virtual machine's launcher, whose eth0 has that index.
+func ApplyLauncherRules(namespace *os.File, eth0 int, a Allowed) error {
+	return load(namespace, launcherChains(eth0, a))
+}
+
+func load(namespace *os.File, chains []chain) error {
 	c, err := nftables.New(nftables.WithNetNSFd(int(namespace.Fd())))
 	if err != nil {
 		return fmt.Errorf("nftables: %w", err)
@@ -226,7 +283,7 @@ func ApplyRules(namespace *os.File, radios []int, a Allowed) error {
 	c.AddTable(table) // so that there is one to delete
 	c.DelTable(table)
 	c.AddTable(table)
-	for _, ch := range chains(radios, a) {
+	for _, ch := range chains {
 		added := &nftables.Chain{Name: ch.name, Table: table}
 		if ch.hook != nil {
 			added.Type, added.Hooknum, added.Priority, added.Policy = nftables.ChainTypeFilter, ch.hook, ch.priority, &ch.policy

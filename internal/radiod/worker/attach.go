@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/wire"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // Serve answers a request of the CNI plugin.
@@ -59,7 +60,7 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 	}
 	answer := wire.Answer{MAC: a.Member.MAC, Address: a.Member.Address, MTU: mtu}
 	if existing := m.existing(a.key()); existing != nil {
-		if existing.ContainerID == a.ContainerID && existing.Namespace == identity && existing.present(namespace) {
+		if existing.asked() == a.asked() && existing.Namespace == identity && existing.present(namespace) {
 			return answer, nil
 		}
 		if err := m.remove(existing); err != nil {
@@ -80,16 +81,19 @@ func (m *Manager) add(request wire.Request, namespace *os.File) (wire.Answer, er
 func (m *Manager) admit(request wire.Request, identity netns.Identity) (*attachment, int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := memberKey{request.PodUID, request.Interface}
-	n, member := m.member(key)
+	n, member := m.asked(&request)
 	if member == nil {
 		return nil, 0, fmt.Errorf("pod UID %s is not a member of a radio network with interface %q: only pods that the operator "+
 			"made for an experiment's node are, with the interface named after the network", request.PodUID, request.Interface)
 	}
-	return &attachment{record: record{PodUID: request.PodUID, PodNamespace: request.PodNamespace, PodName: request.PodName,
-		ContainerID: request.ContainerID, Interface: request.Interface, Configuration: request.Configuration,
+	a := &attachment{record: record{PodUID: request.PodUID, PodNamespace: request.PodNamespace, PodName: request.PodName,
+		ContainerID: request.ContainerID, Interface: member.Interface, Configuration: request.Configuration,
 		NamespacePath: request.Namespace, Namespace: identity, NetworkUID: string(n.object.UID),
-		RunUID: string(n.object.Spec.Experiment.UID), Network: n.object.Spec.Network, Member: *member, Engine: n.object.Spec.Engine}, fd: -1}, int(n.object.Spec.MTU), nil
+		RunUID: string(n.object.Spec.Experiment.UID), Network: n.object.Spec.Network, Member: *member, Engine: n.object.Spec.Engine}, fd: -1}
+	if member.Runtime == v1alpha1.RuntimeVM {
+		a.Guest = &guest{TAP: request.Interface}
+	}
+	return a, int(n.object.Spec.MTU), nil
 }
 
 func (m *Manager) existing(key memberKey) *attachment {
@@ -101,21 +105,21 @@ func (m *Manager) existing(key memberKey) *attachment {
 // present tells that the interface is in the namespace as we left it.
 func (a *attachment) present(namespace *os.File) bool {
 	return netns.Do(namespace, func() error {
-		state, err := podnet.Read(a.Interface)
+		state, err := podnet.Read(a.link())
 		if err == nil && state.Index != a.Index {
-			err = fmt.Errorf("interface %s: has index %d, ours had %d", a.Interface, state.Index, a.Index)
+			err = fmt.Errorf("interface %s: has index %d, ours had %d", a.link(), state.Index, a.Index)
 		}
-		return err
+		return errors.Join(err, a.seenGuest())
 	}) == nil
 }
 
 // create makes the radio and sets everything up; a failure leaves nothing behind.
 func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error) {
-	i, err := podnet.ParseInterface(a.Interface, a.Member.MAC, a.Member.Address, mtu, a.Member.Primary)
+	i, err := podnet.ParseInterface(a.link(), a.Member.MAC, a.Member.Address, mtu, a.Member.Primary)
 	if err != nil {
 		return err
 	}
-	i.Owner = m.owner(a.PodUID)
+	i.Owner, i.Bare = m.ownerOf(a), a.Guest != nil
 	if err := m.store.removeBook(a.id()); err != nil { // of a worker that died before it had written its record
 		return err
 	}
@@ -130,6 +134,9 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 	}
 	allowed := m.currentlyAllowed()
 	if err := m.carrierOf(a).put(a, i, namespace); err != nil {
+		return err
+	}
+	if err := a.putGuest(i, namespace); err != nil {
 		return err
 	}
 	if err := m.store.put(attachmentFiles, a.id(), &a.record); err != nil {
@@ -148,8 +155,13 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 // prepare looks into the pod's namespace before the radio comes.
 func (a *attachment) prepare() error {
 	// A radio of that name is what a worker left behind that died before it had written its record.
-	if err := podnet.Remove(a.Interface); err != nil {
+	if err := podnet.Remove(a.link()); err != nil {
 		return err
+	}
+	if a.Guest != nil {
+		if err := a.prepareGuest(); err != nil {
+			return err
+		}
 	}
 	links, err := net.Interfaces()
 	if err != nil {
@@ -216,7 +228,7 @@ func parseAddresses(texts []string) (addresses []netip.Addr) {
 // delete removes what a container had; an attachment that has been replaced by another container's stays.
 func (m *Manager) delete(which wire.Attachment) error {
 	m.mu.Lock()
-	keys := m.keysOf(func(a *attachment) bool { return a.ContainerID == which.ContainerID && a.Interface == which.Interface })
+	keys := m.keysOf(func(a *attachment) bool { return a.asked() == which })
 	m.mu.Unlock()
 	var err error
 	for _, key := range keys {
@@ -226,12 +238,24 @@ func (m *Manager) delete(which wire.Attachment) error {
 }
 
 func (m *Manager) check(request wire.Request, namespace *os.File) error {
-	a := m.existing(memberKey{request.PodUID, request.Interface})
-	if a == nil || a.ContainerID != request.ContainerID {
+	a := m.attachmentAsked(request)
+	if a == nil {
 		return fmt.Errorf("container %s has no attachment %s", request.ContainerID, request.Interface)
 	}
 	if namespace == nil || !a.present(namespace) {
 		return fmt.Errorf("interface %s of container %s: it is not there as it was attached", request.Interface, request.ContainerID)
+	}
+	return nil
+}
+
+// attachmentAsked is the one that the runtime means by a request about a pod, or nil.
+func (m *Manager) attachmentAsked(request wire.Request) *attachment {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.attachments {
+		if a.PodUID == request.PodUID && a.asked() == request.Attachment {
+			return a
+		}
 	}
 	return nil
 }
@@ -241,6 +265,6 @@ func (m *Manager) check(request wire.Request, namespace *os.File) error {
 // of network configurations in two namespaces are one to them.
 func (m *Manager) collectGarbage(request wire.Request) error {
 	return m.removeWithoutNamespace(func(a *attachment) bool {
-		return a.Configuration == request.Configuration && !slices.Contains(request.Valid, wire.Attachment{ContainerID: a.ContainerID, Interface: a.Interface})
+		return a.Configuration == request.Configuration && !slices.Contains(request.Valid, a.asked())
 	})
 }

@@ -57,7 +57,7 @@ func (m taps) put(a *attachment, i podnet.Interface, namespace *os.File) error {
 // adopt opens the TAP of a record in its pod's namespace and gives it to the parent.
 func (m taps) adopt(a *attachment, namespace *os.File) error {
 	err := netns.Do(namespace, func() (err error) {
-		a.fd, err = tap.Open(a.Interface, a.Index)
+		a.fd, err = tap.Open(a.link(), a.Index)
 		return err
 	})
 	if err != nil {
@@ -117,10 +117,13 @@ func (m taps) part(a *attachment) {
 
 // seen tells that the radio of a record is still there, and its owner's, on a thread in its namespace.
 func (a *attachment) seen(owner string) error {
-	state, err := podnet.Read(a.Interface)
+	state, err := podnet.Read(a.link())
 	stranger := state.Index != a.Index || state.Owner != "" && state.Owner != owner
 	if errors.Is(err, os.ErrNotExist) || err == nil && stranger {
-		return fmt.Errorf("%w: its interface %s was removed", netns.ErrGone, a.Interface)
+		return fmt.Errorf("%w: its interface %s was removed", netns.ErrGone, a.link())
+	}
+	if guestErr := a.seenGuest(); err == nil && guestErr != nil {
+		return fmt.Errorf("%w: what was wired to QEMU is not any more: %w", netns.ErrGone, guestErr)
 	}
 	return err
 }

@@ -74,10 +74,10 @@ func (m veths) destroy(a *attachment) error {
 	}
 	defer namespace.Close()
 	return netns.Do(namespace, func() error {
-		if state, err := podnet.Read(a.Interface); err != nil || state.Index != a.Index {
+		if state, err := podnet.Read(a.link()); err != nil || state.Index != a.Index {
 			return nil // it is another's by now
 		}
-		return veth.Remove(a.Interface)
+		return veth.Remove(a.link())
 	})
 }
 

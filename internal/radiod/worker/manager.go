@@ -152,6 +152,14 @@ func NewManager(options Options) (*Manager, error) {
 // must not take ours for its orphans.
 func (m *Manager) owner(podUID string) string { return m.instance + " " + podUID }
 
+// ownerOf an attachment's interfaces. Those in a launcher are not called after the network, which is told as well.
+func (m *Manager) ownerOf(a *attachment) string {
+	if a.Guest != nil {
+		return m.owner(a.PodUID) + " " + a.Interface
+	}
+	return m.owner(a.PodUID)
+}
+
 func (m *Manager) lockPod(uid string) *sync.Mutex {
 	l := &m.pods[maphash.String(m.hashSeed, uid)%uint64(len(m.pods))]
 	l.Lock()
@@ -337,7 +345,7 @@ func (m *Manager) remove(a *attachment) error {
 	m.mu.Unlock()
 	m.endCaptures(a)
 	// The last counters are written down before their memory goes.
-	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()), m.carrierOf(a).destroy(a))
+	err := errors.Join(m.recordEnd(a), m.store.remove(attachmentFiles, a.id()), m.store.removeBook(a.id()), m.carrierOf(a).destroy(a), m.destroyGuest(a))
 	if n != nil {
 		m.Changed(n.object)
 	}
@@ -405,6 +413,9 @@ func (m *Manager) applyRules(namespace *os.File, a *attachment) error {
 	m.mu.Unlock()
 	slices.Sort(radios)
 	allowed.Hosts = append(slices.Clone(allowed.Hosts), parseAddresses(a.Gateways)...)
+	if a.Guest != nil {
+		return podnet.ApplyLauncherRules(namespace, a.Guest.Management, allowed.Normalise())
+	}
 	return podnet.ApplyRules(namespace, radios, allowed.Normalise())
 }
 

@@ -26,8 +26,12 @@ func (m *Manager) Sweep() error {
 func (m *Manager) sweepPod() error {
 	owned, err := podnet.Owned()
 	for name, state := range owned {
-		podUID, ours := strings.CutPrefix(state.Owner, m.owner(""))
-		if !ours || m.knows(memberKey{podUID, name}) {
+		owner, ours := strings.CutPrefix(state.Owner, m.owner(""))
+		podUID, interfaceName, ofGuest := strings.Cut(owner, " ")
+		if !ofGuest {
+			interfaceName = name
+		}
+		if !ours || m.knows(memberKey{podUID, interfaceName}) {
 			continue
 		}
 		removed, reclaimErr := reclaim(name, &state)

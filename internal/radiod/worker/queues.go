@@ -54,7 +54,7 @@ func (m *Manager) reconcileQueues() {
 	pods := map[string]*attachment{}
 	m.mu.Lock()
 	for _, a := range m.attachments {
-		if a.port != nil {
+		if a.port != nil && a.Guest == nil { // a guest would not see it
 			pods[a.PodUID] = a
 		}
 	}

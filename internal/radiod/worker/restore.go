@@ -118,7 +118,7 @@ func (m *Manager) traffic(a *attachment) (traffic radio.Traffic, err error) {
 	}
 	defer namespace.Close()
 	err = netns.Do(namespace, func() error {
-		state, err := podnet.Read(a.Interface)
+		state, err := podnet.Read(a.link())
 		traffic = state.Traffic
 		return err
 	})
@@ -164,7 +164,7 @@ func (m *Manager) adopt(a *attachment) error {
 		return err
 	}
 	defer namespace.Close()
-	if err := netns.Do(namespace, func() error { return a.seen(m.owner(a.PodUID)) }); err != nil {
+	if err := netns.Do(namespace, func() error { return a.seen(m.ownerOf(a)) }); err != nil {
 		return err
 	}
 	return m.carrierOf(a).adopt(a, namespace)

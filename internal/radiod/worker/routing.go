@@ -203,7 +203,7 @@ func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
 	all := map[domainKey]*wantedDomain{}
 	for _, a := range m.attachments {
 		n := m.networks[a.NetworkUID]
-		if n == nil || n.object.Spec.Routing == nil {
+		if n == nil || n.object.Spec.Routing == nil || a.Guest != nil { // a guest routes by itself
 			continue
 		}
 		protocol := n.object.Spec.Routing.Protocol
@@ -252,7 +252,7 @@ func (m *Manager) configure(key domainKey, w *wantedDomain) {
 		// What is not as it should be, the router names.
 		address, _ := netip.ParsePrefix(member.Address)
 		i := routing.Interface{Name: a.Interface, Index: a.Index, Address: address, MTU: int(n.object.Spec.MTU),
-			RateBitsPerSecond: rateOf(&n.object.Spec.Waveform)}
+			RateBitsPerSecond: n.object.Spec.Waveform.RateBitsPerSecond()}
 		for _, route := range member.Routes {
 			to, toErr := netip.ParsePrefix(route.To)
 			via, viaErr := netip.ParseAddr(route.Via)
@@ -263,19 +263,6 @@ func (m *Manager) configure(key domainKey, w *wantedDomain) {
 		w.config.Interfaces = append(w.config.Interfaces, i)
 		w.silent = append(w.silent, n.muted.Load().has(member.NEM))
 	}
-}
-
-// rateOf a waveform as it begins; 0 is unknown.
-func rateOf(w *v1alpha1.WaveformSpec) float64 {
-	switch {
-	case w.RFPipe != nil:
-		return w.RFPipe.Rate.BitsPerSecond()
-	case w.TDMA != nil:
-		return w.TDMA.Rate.BitsPerSecond()
-	case w.Link != nil && w.Link.Rate != nil:
-		return w.Link.Rate.BitsPerSecond()
-	}
-	return 0
 }
 
 // startDomain starts routing, or starts it again with another configuration or after a failure.

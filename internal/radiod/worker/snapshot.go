@@ -186,7 +186,7 @@ func (m *Manager) readRingsIn(namespace *os.File, attachments []*attachment) {
 	states := make([]podnet.State, len(attachments))
 	_ = netns.Do(namespace, func() error {
 		for i, a := range attachments {
-			if state, err := podnet.Read(a.Interface); err == nil {
+			if state, err := podnet.Read(a.link()); err == nil {
 				states[i] = state
 			}
 		}

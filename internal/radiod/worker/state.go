@@ -14,15 +14,18 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/radiod/vmnic"
+	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // record is what outlives the worker of one attachment.
 type record struct {
-	PodUID        string `json:"podUID"`
-	PodNamespace  string `json:"podNamespace"`
-	PodName       string `json:"podName"`
-	ContainerID   string `json:"containerID"`
+	PodUID       string `json:"podUID"`
+	PodNamespace string `json:"podNamespace"`
+	PodName      string `json:"podName"`
+	ContainerID  string `json:"containerID"`
+	// Interface of the member, that is the network's name.
 	Interface     string `json:"interface"`
 	Configuration string `json:"configuration"`
 	// NamespacePath on the host and Namespace, the identity that what lies there must have.
@@ -44,6 +47,33 @@ type record struct {
 	Settings map[string]string `json:"settings,omitempty"`
 	// Engine that carries the frames where it is not radiod's own.
 	Engine v1alpha1.Engine `json:"engine,omitempty"`
+	// Guest is what a virtual machine has besides; nil for pods.
+	Guest *guest `json:"guest,omitempty"`
+}
+
+// guest is the part of an attachment that is a virtual machine's.
+type guest struct {
+	// TAP that QEMU opens in the launcher's namespace, with the name that the runtime wants, and its index.
+	TAP   string `json:"tap"`
+	Index int    `json:"index"`
+	// Management is the index of eth0 in that namespace.
+	Management int `json:"management"`
+}
+
+// link is the name that radiod's interface has in the namespace.
+func (r *record) link() string {
+	if r.Guest != nil {
+		return vmnic.RadioName(r.Interface)
+	}
+	return r.Interface
+}
+
+// asked is the attachment as the runtime asked for it.
+func (r *record) asked() wire.Attachment {
+	if r.Guest != nil {
+		return wire.Attachment{ContainerID: r.ContainerID, Interface: r.Guest.TAP}
+	}
+	return wire.Attachment{ContainerID: r.ContainerID, Interface: r.Interface}
 }
 
 func (r *record) key() memberKey { return memberKey{r.PodUID, r.Interface} }

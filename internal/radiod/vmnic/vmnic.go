@@ -1,0 +1,131 @@
+// Package vmnic makes the radio interface of a virtual machine in the network namespace of its launcher pod: a TAP that QEMU opens
+// there by its name, wired to radiod's own interface.
+//
+// The wire is a BPF program at the ingress of either interface that redirects every frame to the egress of the other. A bridge would
+// take more time for a frame (measured: 4.8 µs of a processor against 3.9 µs from the one descriptor to the other), keep some
+// multicast groups to itself (IEEE 802.1Q, 8.6.3), and hand broadcasts to the namespace's own kernel, which would answer them from its
+// management address; and where br_netfilter is loaded, the namespace's rules would see its frames.
+//
+// QEMU may write frames with partial checksums, and ones that are to be segmented, as it opens its TAP with IFF_VNET_HDR. The kernel
+// completes them on their way out of an interface without offloads, which radiod's own is.
+package vmnic
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/tap"
+)
+
+// QEMU is the user and the group that QEMU has in KubeVirt's launchers.
+const QEMU = 107
+
+// RadioName is the name of radiod's own interface in a launcher's namespace: KubeVirt's are there, too, and a network may be called
+// like one of them.
+func RadioName(network string) string {
+	digest := sha256.Sum256([]byte(network))
+	return "vgr" + hex.EncodeToString(digest[:])[:11]
+}
+
+// Create makes the persistent TAP for QEMU in the calling thread's namespace, and tells its index. No process holds it; a process of
+// user QEMU may open it once, as `managed='no'` of libvirt does.
+func Create(i podnet.Interface) (index int, err error) {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return 0, fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	link := &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: i.Name}, Mode: netlink.TUNTAP_MODE_TAP,
+		Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR | netlink.TUNTAP_TUN_EXCL, Owner: QEMU, Group: QEMU}
+	if err := h.LinkAdd(link); err != nil {
+		return 0, fmt.Errorf("TAP %s for QEMU: %w", i.Name, err)
+	}
+	made, err := h.LinkByName(i.Name)
+	if err != nil {
+		return 0, fmt.Errorf("TAP %s for QEMU: %w", i.Name, err)
+	}
+	err = errors.Join(h.LinkSetAlias(made, i.Alias()), h.LinkSetHardwareAddr(made, i.MAC), h.LinkSetMTU(made, i.MTU),
+		h.LinkSetTxQLen(made, podnet.QueueLength), podnet.Mute(h, made, i.Name), h.LinkSetUp(made))
+	if err != nil {
+		return 0, errors.Join(fmt.Errorf("TAP %s for QEMU: %w", i.Name, err), h.LinkDel(made))
+	}
+	return made.Attrs().Index, nil
+}
+
+// Reclaim removes QEMU's TAP in the calling thread's namespace. One that QEMU still has stays, without a radio: QEMU is not made for
+// a TAP that goes, and it vanishes with the namespace.
+func Reclaim(name string, index int) error {
+	_, err := tap.Reclaim(name, index)
+	return err
+}
+
+// wireName of the filters.
+const wireName = "vignette-wire"
+
+// Wire connects two interfaces of the calling thread's namespace, both ways. It may be done again.
+func Wire(one, other int) error {
+	return errors.Join(redirect(one, other), redirect(other, one))
+}
+
+func redirect(from, to int) error {
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	program, err := loadRedirect(to)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(program)
+	ingress := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: from, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	if err := h.QdiscAdd(ingress); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("interface number %d: clsact (kernel option CONFIG_NET_SCH_INGRESS): %w", from, err)
+	}
+	filter := &netlink.BpfFilter{FilterAttrs: attributesOf(from), Fd: program, Name: wireName, DirectAction: true}
+	if err := h.FilterReplace(filter); err != nil {
+		return fmt.Errorf("interface number %d: filter (kernel option CONFIG_NET_CLS_BPF): %w", from, err)
+	}
+	return nil
+}
+
+func attributesOf(index int) netlink.FilterAttrs {
+	return netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}
+}
+
+// Check that an interface with that name, index and wire is there, in the calling thread's namespace.
+func Check(name string, index int) error {
+	link, err := net.InterfaceByName(name)
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", name, err)
+	}
+	if link.Index != index {
+		return fmt.Errorf("interface %s: has index %d, ours had %d", name, link.Index, index)
+	}
+	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("netlink: %w", err)
+	}
+	defer h.Close()
+	made, err := h.LinkByIndex(index)
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", name, err)
+	}
+	filters, err := h.FilterList(made, netlink.HANDLE_MIN_INGRESS)
+	if err != nil {
+		return fmt.Errorf("interface %s: filters: %w", name, err)
+	}
+	for _, filter := range filters {
+		if f, ok := filter.(*netlink.BpfFilter); ok && f.Name == wireName {
+			return nil
+		}
+	}
+	return fmt.Errorf("interface %s: it is not wired to the other any more", name)
+}
