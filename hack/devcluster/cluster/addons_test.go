@@ -63,7 +63,7 @@ func TestKubeVirtEmulatesOnlyWhereAccelerationDoesNotWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			"useEmulation: " + emulation + "}",
+			"useEmulation: " + emulation + "\n",
 			"network: {binding: {vignette-radio: {domainAttachmentType: tap}}}",
 			"runtimeDefaultProfile: true",
 		} {
