@@ -18,7 +18,7 @@ import (
 type Attachment struct {
 	// Network is also the interface's name.
 	Network string
-	// MAC is 02:02:00:00:HH:LL, with the NEM id in its last two bytes.
+	// MAC is 02:02:00:00:HH:LL, with the NEM id in its last two bytes; the fourth differs for further radios of a virtual machine.
 	MAC string
 	// Address with the network's prefix length; its host part is the NEM id.
 	Address netip.Prefix
@@ -37,6 +37,10 @@ type Node struct {
 	// Apps by name, in the node's order.
 	Apps           []string
 	OpenManagement bool
+	// Runtime of the node, never empty.
+	Runtime v1alpha1.Runtime
+	// VM is what the spec says of a virtual machine; nil where it says nothing, and for pods.
+	VM *v1alpha1.VirtualMachine
 	// Platform of a scenario that is to carry the node, as the spec names it; empty where it names none.
 	Platform string
 	// Position of a node that stands still, or nil.
@@ -63,6 +67,12 @@ func (n Node) AddressFor(peer Node) (netip.Addr, bool) {
 	}
 	return netip.Addr{}, false
 }
+
+// IsVM tells whether the node is a virtual machine.
+func (n Node) IsVM() bool { return n.Runtime == v1alpha1.RuntimeVM }
+
+// HasAgent tells whether the platform's agent runs on the node: its absence is the choice of who brings a guest of his own.
+func (n Node) HasAgent() bool { return !n.IsVM() || n.VM.HasAgent() }
 
 // Runs tells whether the node runs the app.
 func (n Node) Runs(app string) bool {
@@ -124,6 +134,12 @@ func Instances(node, app string, count int32) []string {
 // MAC of a NEM id: 02:02:00:00:HH:LL, as EMANE's virtual transport sets it.
 func MAC(nem int32) string {
 	return fmt.Sprintf("02:02:00:00:%02x:%02x", byte(nem>>8), byte(nem))
+}
+
+// guestMAC is that of a virtual machine's i-th radio. A guest tells its interfaces by them, so that no two are alike: its further ones have their number
+// in the fourth octet.
+func guestMAC(nem int32, i int) string {
+	return fmt.Sprintf("02:02:00:%02x:%02x:%02x", i, byte(nem>>8), byte(nem))
 }
 
 // Expand makes the topology of an experiment and says everything about it that is wrong.
@@ -189,6 +205,9 @@ func (t *Topology) addNode(spec v1alpha1.Node, path *field.Path, nems map[int32]
 				errs = append(errs, field.Invalid(path.Child("networks").Index(j), network, err.Error()))
 				continue
 			}
+			if node.IsVM() {
+				attachment.MAC = guestMAC(node.NEM, j)
+			}
 			node.Attachments = append(node.Attachments, attachment)
 		}
 		t.byName[node.Name] = len(t.Nodes)
@@ -230,6 +249,10 @@ func expandOne(spec v1alpha1.Node, i, position int32) Node {
 	node := Node{
 		Name: spec.Name, Template: spec.Name, Group: spec.Group, NEM: position, Apps: spec.Apps,
 		OpenManagement: spec.ManagementNetwork == v1alpha1.ManagementOpen, Platform: platformOf(spec, i), Position: spec.Position,
+		Runtime: v1alpha1.RuntimePod,
+	}
+	if spec.Runtime == v1alpha1.RuntimeVM {
+		node.Runtime, node.VM = spec.Runtime, spec.VM
 	}
 	if node.Group == "" {
 		node.Group = spec.Name
