@@ -30,6 +30,19 @@ type site struct {
 
 // up finds the experiment of a name, or without one the only one that runs, and demands that it runs.
 func (c *cluster) up(ctx context.Context, name, command string) (*site, error) {
+	s, err := c.begun(ctx, name, command)
+	if err != nil {
+		return nil, err
+	}
+	if s.Status.Phase != v1alpha1.PhaseRunning {
+		return nil, fmt.Errorf("experiment %[1]s does not run, it is %[3]s%[4]s: try again when vignette status -n %[2]s %[1]s says Running",
+			s.Name, s.Namespace, stage(s.Experiment), inBrackets(oneLine(s.Status.Message)))
+	}
+	return s, nil
+}
+
+// begun finds the experiment as up does, also while its nodes still start.
+func (c *cluster) begun(ctx context.Context, name, command string) (*site, error) {
 	e, err := c.choose(ctx, name, command)
 	if err != nil {
 		return nil, err
@@ -37,10 +50,6 @@ func (c *cluster) up(ctx context.Context, name, command string) (*site, error) {
 	if end := ended(e); end != nil {
 		return nil, fmt.Errorf("experiment %[1]s has ended, it %[3]s: start a new one with vignette run; what it left: vignette results -n %[2]s %[1]s, vignette logs -n %[2]s -e %[1]s NODE",
 			e.Name, e.Namespace, strings.ToLower(string(*end)))
-	}
-	if e.Status.Phase != v1alpha1.PhaseRunning {
-		return nil, fmt.Errorf("experiment %[1]s does not run, it is %[3]s%[4]s: try again when vignette status -n %[2]s %[1]s says Running",
-			e.Name, e.Namespace, stage(e), inBrackets(oneLine(e.Status.Message)))
 	}
 	return expand(e)
 }

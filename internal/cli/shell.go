@@ -44,7 +44,8 @@ func newShell(t *target) *cobra.Command {
 			"over the node's radios. Each app of a node has a container of its own, with the files of its image, and --app\n" +
 			"chooses it; by default it is the first app that is not the platform's traffic generator, whose image has no shell.\n" +
 			"On a terminal the command gets one too; else input and output are passed on as they are, so that it works in\n" +
-			"pipes. The exit code is that of the command.",
+			"pipes. The exit code is that of the command. Nodes that are virtual machines have no containers: see vignette ssh\n" +
+			"and vignette console.",
 		Example: "  vignette shell hq\n" +
 			"  vignette shell hq -- cat /etc/hosts\n" +
 			"  vignette shell -e bft-live --app picture veh-3 -- ip -s link show wan\n" +
@@ -80,13 +81,13 @@ func (s *site) appsOf(args []string) (names []string) {
 	return names
 }
 
-// completeNode offers the nodes of the experiment as the first argument.
+// completeNode offers the nodes of the experiment that are pods as the first argument.
 func (t *target) completeNode(experiment *string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault // a command, about which we know nothing
 		}
-		return t.offer(cmd, *experiment, typed, (*site).nodeNames)
+		return t.offer(cmd, *experiment, typed, (*site).podNames)
 	}
 }
 
@@ -110,6 +111,10 @@ func (c *cluster) shell(ctx context.Context, experiment, nodeName, app string, c
 	node, err := site.node(nodeName)
 	if err != nil {
 		return err
+	}
+	if node.IsVM() {
+		return fmt.Errorf("node %[1]s of experiment %[2]s is a virtual machine, whose apps have no containers: vignette ssh -n %[3]s -e %[2]s %[1]s, or vignette console for its serial console",
+			node.Name, site.Name, site.Namespace)
 	}
 	if app == "" {
 		app = site.shellContainer(node)

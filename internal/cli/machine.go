@@ -1,0 +1,265 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	websockettransport "k8s.io/client-go/transport/websocket"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// KubeVirt's API: machines, and streams to them.
+const (
+	machinesPath    = "/apis/kubevirt.io/v1"
+	streamsPath     = "/apis/subresources.kubevirt.io/v1"
+	machineResource = "virtualmachineinstances"
+	// streamProtocol is KubeVirt's websocket subprotocol: the bytes, in binary messages of any length.
+	streamProtocol = "plain.kubevirt.io"
+)
+
+// machine is a node that is a virtual machine.
+type machine struct {
+	site *site
+	node topology.Node
+	// object in the cluster; of KubeVirt's VirtualMachineInstance what is needed here.
+	object virtualMachineInstance
+}
+
+type virtualMachineInstance struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Status   struct {
+		// Phase: Pending, Scheduling, Scheduled, Running, Succeeded, Failed or Unknown.
+		Phase string `json:"phase"`
+	} `json:"status"`
+}
+
+// machineNames are the nodes that are virtual machines.
+func (s *site) machineNames() []string { return s.namesOf(topology.Node.IsVM) }
+
+// podNames are the nodes that are pods.
+func (s *site) podNames() []string {
+	return s.namesOf(func(node topology.Node) bool { return !node.IsVM() })
+}
+
+func (s *site) namesOf(is func(topology.Node) bool) (names []string) {
+	for _, node := range s.Nodes {
+		if is(node) {
+			names = append(names, node.Name)
+		}
+	}
+	return names
+}
+
+// completeMachine offers the nodes that are virtual machines as the first argument.
+func (t *target) completeMachine(experiment *string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return t.offer(cmd, *experiment, typed, (*site).machineNames)
+	}
+}
+
+// machineUp finds the machine of a node and waits for it to run; notes tells that it waits.
+func (c *cluster) machineUp(ctx context.Context, experiment, node, command string, notes io.Writer) (*machine, error) {
+	for waits := false; ; waits = true {
+		m, err := c.machineOf(ctx, experiment, node, command)
+		if err != nil || m.runs() {
+			return m, err
+		}
+		if !waits {
+			fmt.Fprintf(notes, "The virtual machine of node %s does not run yet: waiting (Ctrl-C leaves).\n", node)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, exit(exitDetached)
+		case <-time.After(bootInterval):
+		}
+	}
+}
+
+// machineOf a node; an error where it does not run and will not.
+func (c *cluster) machineOf(ctx context.Context, experiment, nodeName, command string) (*machine, error) {
+	site, err := c.begun(ctx, experiment, "vignette "+command+" "+nodeName)
+	if err != nil {
+		return nil, err
+	}
+	node, err := site.node(nodeName)
+	if err != nil {
+		return nil, err
+	}
+	if !node.IsVM() {
+		return nil, fmt.Errorf("node %[1]s of experiment %[2]s is a pod, which has no %[3]s: vignette shell -n %[4]s -e %[2]s %[1]s%[5]s",
+			node.Name, site.Name, machineHas[command], site.Namespace, machinesInstead(site))
+	}
+	m := &machine{site: site, node: node}
+	if err := c.readMachine(ctx, m); err != nil {
+		return nil, err
+	}
+	switch phase := m.object.Status.Phase; {
+	case m.runs() || phase == "Pending" || phase == "Scheduling" || phase == "Scheduled":
+		return m, nil
+	case phase != "":
+		return nil, fmt.Errorf("the virtual machine of node %s does not run, it is %s: %s", node.Name, phase, m.whatNext())
+	case m.object.Metadata.UID == "" && site.Status.Phase == v1alpha1.PhaseRunning:
+		return nil, fmt.Errorf("the virtual machine of node %s is gone: %s", node.Name, m.whatNext())
+	}
+	return m, nil
+}
+
+func (m *machine) runs() bool { return m.object.Status.Phase == "Running" }
+
+// machineHas names what the commands open.
+var machineHas = map[string]string{"console": "serial console", "ssh": "SSH server"}
+
+// machinesInstead names the nodes that would do.
+func machinesInstead(s *site) string {
+	names := s.machineNames()
+	if len(names) == 0 {
+		return "; the experiment has no node with runtime: vm"
+	}
+	return ", or name a virtual machine: " + some(names)
+}
+
+// whatNext after a machine is found not to run.
+func (m *machine) whatNext() string {
+	return fmt.Sprintf("vignette status -n %[1]s %[2]s tells why; what it wrote: vignette logs -n %[1]s -e %[2]s %[3]s", m.site.Namespace, m.site.Name, m.node.Name)
+}
+
+// readMachine reads the machine's object; it stays empty where there is none.
+func (c *cluster) readMachine(ctx context.Context, m *machine) error {
+	core, err := corev1client.NewForConfig(c.config)
+	if err != nil {
+		return err
+	}
+	name := render.PodName(m.site.Name, m.node.Name)
+	answer := core.RESTClient().Get().AbsPath(machinesPath, "namespaces", m.site.Namespace, machineResource, name).Do(ctx)
+	err = answer.Error() // Raw's own error has not read the server's reasons
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		text, err := answer.Raw()
+		return errors.Join(err, json.Unmarshal(text, &m.object))
+	case !apierrors.IsNotFound(err):
+		return explain(err)
+	case errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == machineResource:
+		return nil
+	}
+	return errors.New("the cluster has no KubeVirt, which runs virtual machines: see docs/vms.md (the developer cluster: hack/cluster up --with kubevirt)")
+}
+
+// explain says what to do where a stream to a machine cannot be had.
+func (m *machine) explain(err error) error {
+	var refused *httpstream.UpgradeFailureError
+	if errors.As(err, &refused) {
+		err = refused.Cause
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w: it takes the role vignette-experimenter in the namespace (docs/teams.md)", err)
+	case apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err):
+		return fmt.Errorf("KubeVirt's API does not answer (%w): kubectl get apiservice v1.subresources.kubevirt.io", err)
+	case strings.Contains(err.Error(), "dialing VM"):
+		return fmt.Errorf("node %[1]s does not answer on this port (%[2]w): if it still boots try again, else see whether its image runs an SSH server: vignette console -n %[3]s -e %[4]s %[1]s",
+			m.node.Name, err, m.site.Namespace, m.site.Name)
+	}
+	return explain(err)
+}
+
+// machineStream opens a stream to a machine, such as its console.
+func (c *cluster) machineStream(ctx context.Context, m *machine, what string) (io.ReadWriteCloser, error) {
+	host, _, err := rest.DefaultServerUrlFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	address := host.JoinPath(streamsPath, "namespaces", m.site.Namespace, machineResource, m.object.Metadata.Name, what)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	roundTripper, holder, err := websockettransport.RoundTripperFor(c.config)
+	if err != nil {
+		return nil, err
+	}
+	connection, err := websockettransport.Negotiate(roundTripper, holder, request, streamProtocol)
+	if err != nil {
+		return nil, err
+	}
+	return &machineStream{Conn: connection}, nil
+}
+
+// forwarded is the stream to a TCP port of a machine.
+func forwarded(port uint16) string { return path.Join("portforward", fmt.Sprint(port), "tcp") }
+
+// machineStream is the bytes in a websocket's binary messages. One may read while another writes.
+type machineStream struct {
+	*websocket.Conn
+	message io.Reader
+	closing sync.Once
+}
+
+// Read implements io.Reader; the end of the stream is io.EOF, however it came about.
+func (s *machineStream) Read(p []byte) (int, error) {
+	for {
+		if s.message == nil {
+			kind, message, err := s.NextReader()
+			if err != nil {
+				return 0, endOfStream(err)
+			}
+			if kind != websocket.BinaryMessage {
+				continue
+			}
+			s.message = message
+		}
+		n, err := s.message.Read(p)
+		if errors.Is(err, io.EOF) {
+			s.message, err = nil, nil
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// endOfStream is io.EOF: KubeVirt ends streams with the connection, mostly without a word of farewell.
+func endOfStream(err error) error {
+	if websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseGoingAway, websocket.CloseAbnormalClosure, websocket.CloseNoStatusReceived) {
+		return io.EOF
+	}
+	return err
+}
+
+// Write implements io.Writer.
+func (s *machineStream) Write(p []byte) (int, error) {
+	if err := s.WriteMessage(websocket.BinaryMessage, p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Close says farewell and ends the connection.
+func (s *machineStream) Close() (err error) {
+	s.closing.Do(func() {
+		_ = s.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), time.Now().Add(time.Second))
+		err = s.Conn.Close()
+	})
+	return err
+}

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+type sshOptions struct {
+	experiment, user, identity string
+	port                       uint16
+	// stdio connects to the port and runs no ssh.
+	stdio bool
+}
+
+func newSSH(t *target) *cobra.Command {
+	var o sshOptions
+	cmd := &cobra.Command{
+		Use:   "ssh NODE [-- COMMAND...]",
+		Short: "Log in to a node that is a virtual machine, or run a command there",
+		Long: "ssh runs the ssh of this computer, connected to the SSH server of a virtual machine through the cluster's API server:\n" +
+			"nothing of it goes over a radio, and no address of the machine need be reachable. Whose keys it accepts says vm.sshKeys\n" +
+			"of the node. As with ssh, a command's words are joined and read by the guest's shell, and the exit code is the\n" +
+			"command's. Host keys are remembered for each machine apart, in a file of their own. With --stdio it runs no ssh but\n" +
+			"connects its own input and output: a ProxyCommand for scp, rsync, sftp.",
+		Example: "  vignette ssh veh-1\n" +
+			"  vignette ssh veh-1 -- ip -s link show wan\n" +
+			"  vignette ssh -e bft-live -i ~/.ssh/lab --user debian veh-1 -- uname -a\n" +
+			"  scp -o ProxyCommand='vignette ssh --stdio %h' track.csv root@veh-1:",
+		Args:              shellArguments,
+		ValidArgsFunction: t.completeMachine(&o.experiment),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := t.connect()
+			if err != nil {
+				return err
+			}
+			s := streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()}
+			if o.stdio {
+				return c.sshStdio(cmd.Context(), args[0], o, s)
+			}
+			return c.ssh(cmd.Context(), args[0], args[1:], o, t, s)
+		},
+	}
+	t.experimentFlag(cmd, &o.experiment)
+	flags := cmd.Flags()
+	flags.StringVarP(&o.user, "user", "l", "root", "`name` of the user in the guest")
+	flags.StringVarP(&o.identity, "identity", "i", "", "`file` with the private key (default: what ssh and its agent have)")
+	flags.Uint16Var(&o.port, "port", 22, "TCP `port` of the guest's SSH server; others than 22 take managementNetwork: Open")
+	flags.BoolVar(&o.stdio, "stdio", false, "connect standard input and output to the port, for a ProxyCommand")
+	complete(cmd, "user", cobra.NoFileCompletions)
+	complete(cmd, "port", cobra.NoFileCompletions)
+	complete(cmd, "identity", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveDefault
+	})
+	return cmd
+}
+
+// sshStdio connects input and output to the machine's port.
+func (c *cluster) sshStdio(ctx context.Context, node string, o sshOptions, s streams) error {
+	m, err := c.machineUp(ctx, o.experiment, node, "ssh", s.err)
+	if err != nil {
+		return err
+	}
+	connection, err := c.machineStream(ctx, m, forwarded(o.port))
+	if err != nil {
+		return m.explain(err)
+	}
+	defer connection.Close()
+	ended := make(chan error, 2)
+	go func() {
+		_, err := io.Copy(s.out, connection)
+		ended <- err
+	}()
+	go func() {
+		_, err := io.Copy(connection, s.in)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return exit(exitDetached)
+	}
+}
+
+// ssh runs the user's ssh with this program as its way to the machine.
+func (c *cluster) ssh(ctx context.Context, node string, command []string, o sshOptions, t *target, s streams) error {
+	program, err := exec.LookPath("ssh")
+	if err != nil {
+		return errors.New("there is no ssh on this computer: install OpenSSH's client (Debian: apt install openssh-client)")
+	}
+	m, err := c.machineUp(ctx, o.experiment, node, "ssh", s.err)
+	if err != nil {
+		return err
+	}
+	arguments, err := sshArguments(m, command, o, t)
+	if err != nil {
+		return err
+	}
+	run := exec.CommandContext(ctx, program, arguments...)
+	run.Stdin, run.Stdout, run.Stderr = s.in, s.out, s.err
+	err = run.Run()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) {
+		return err
+	}
+	if ended.ExitCode() == sshFailed && len(m.sshKeys()) == 0 {
+		fmt.Fprintf(s.err, "Node %s has no vm.sshKeys: only users that its image or cloud-init makes can log in.\n", node)
+	}
+	return exit(max(ended.ExitCode(), exitFailure))
+}
+
+// sshFailed is the exit code of ssh where it did not get as far as the command.
+const sshFailed = 255
+
+// sshKeys that the spec gives the node.
+func (m *machine) sshKeys() []string {
+	if m.node.VM == nil {
+		return nil
+	}
+	return m.node.VM.SSHKeys
+}
+
+func sshArguments(m *machine, command []string, o sshOptions, t *target) ([]string, error) {
+	known, err := knownHostsFile()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	arguments := []string{
+		"-o", "ProxyCommand=" + proxyCommand(self, m, o, t),
+		// Nodes of a name come and go with their experiments; the machine's UID stands for its key.
+		"-o", "HostKeyAlias=" + string(m.object.Metadata.UID),
+		"-o", "UserKnownHostsFile=" + quoteConfig(known),
+		"-o", "StrictHostKeyChecking=accept-new",
+		"-o", "LogLevel=ERROR",
+		"-l", o.user,
+	}
+	if o.identity != "" {
+		arguments = append(arguments, "-i", o.identity)
+	}
+	return append(append(arguments, m.node.Name), command...), nil
+}
+
+// proxyCommand is the shell command by which ssh gets to the machine: this program with --stdio.
+func proxyCommand(self string, m *machine, o sshOptions, t *target) string {
+	words := []string{self, "ssh", "--stdio", "--port", fmt.Sprint(o.port), "-n", m.site.Namespace, "-e", m.site.Name}
+	for _, flag := range []struct{ name, value string }{{"--kubeconfig", t.kubeconfig}, {"--context", t.context}} {
+		if flag.value != "" {
+			words = append(words, flag.name, flag.value)
+		}
+	}
+	words = append(words, m.node.Name)
+	for i, word := range words {
+		words[i] = "'" + strings.ReplaceAll(strings.ReplaceAll(word, "'", `'\''`), "%", "%%") + "'"
+	}
+	return strings.Join(words, " ")
+}
+
+// quoteConfig as ssh_config(5) has it: words with blanks in double quotes, a percent sign twice.
+func quoteConfig(word string) string { return `"` + strings.ReplaceAll(word, "%", "%%") + `"` }
+
+// knownHostsFile of machines' host keys; its folder is made.
+func knownHostsFile() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(cache, "vignette")
+	return filepath.Join(folder, "known_hosts"), os.MkdirAll(folder, 0o700)
+}
