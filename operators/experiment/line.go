@@ -39,7 +39,7 @@ const (
 )
 
 // line is what the operator remembers of the queue between two reconciliations. All of it follows from the cluster: after a restart it is
-// found out anew.
+// found out anew. (Only where pods are so unequal that they are placed in one of many ways may the first be planned elsewhere then, and later.)
 type line struct {
 	mu    sync.Mutex
 	space *queue.Space
@@ -383,9 +383,11 @@ func (b *snapshotter) sort(experiments []v1alpha1.Experiment, quotas []corev1.Re
 				words[e.Namespace] = quotaWords(quotas, e.Namespace)
 			}
 			b.waiting = append(b.waiting, e)
-			b.snapshot.Waiters = append(b.snapshot.Waiters, queue.Waiter{
-				Identity: identity(e), Demand: n.demand, Lasts: n.lasts(), Refused: b.refused.wait(e.UID, b.now, words[e.Namespace]) > 0,
-			})
+			waiter := queue.Waiter{Identity: identity(e), Demand: n.demand, Lasts: n.lasts(), Refused: b.refused.wait(e.UID, b.now, words[e.Namespace]) > 0}
+			if last, found := b.line.verdicts[e.UID]; found && last.generation == e.Generation {
+				waiter.Plan = last.Plan
+			}
+			b.snapshot.Waiters = append(b.snapshot.Waiters, waiter)
 		}
 	}
 }

@@ -71,6 +71,8 @@ type decision struct {
 	fitting  map[uint64]bool
 	failed   map[attempt]obstacle
 	verdicts []Verdict
+	// indices of the hosts by their names, once a plan has asked for them.
+	indices map[string]int
 }
 
 type attempt struct {
@@ -182,8 +184,14 @@ func (d *decision) decide(w *Waiter, verdict *Verdict) {
 		verdict.Admitted, verdict.holds = true, holds
 	} else {
 		hosts := obstacle.kind == clusterFull || obstacle.kind == clusterPlanned || obstacle.kind == quotaFull && d.quotaIsPassed(w, t)
-		verdict.Starts, verdict.first = d.plan(w, t, hosts)
-		verdict.firm = hosts && !verdict.Starts.IsZero()
+		var p *walk
+		p, verdict.first = d.plan(w, t, hosts)
+		if p != nil && p.at < never {
+			verdict.Starts, verdict.firm = time.Unix(0, p.at).UTC(), hosts
+		}
+		if p != nil && hosts {
+			verdict.Plan = d.planned(p.holds)
+		}
 	}
 	d.tell(w, t, obstacle, verdict)
 }
@@ -223,7 +231,7 @@ func (d *decision) look(w *Waiter, t *team, ends int64) (obstacle, []Holding) {
 		}
 	}
 	key := attempt{w.Demand.print, w.Lasts}
-	if known, found := d.failed[key]; found {
+	if known, found := d.failed[key]; found && w.Plan == nil {
 		return known, nil
 	}
 	found, holds := d.lookForHosts(w, ends)
@@ -240,7 +248,7 @@ func (d *decision) lookForHosts(w *Waiter, ends int64) (obstacle, []Holding) {
 	free, first := d.until(ends)
 	if free.mayPlace(w.Demand) {
 		d.window.copyFrom(free)
-		if holds, _, ok := d.window.place(w.Demand); ok {
+		if holds := d.place(w); holds != nil {
 			return obstacle{}, holds
 		}
 	}
@@ -248,6 +256,47 @@ func (d *decision) lookForHosts(w *Waiter, ends int64) (obstacle, []Holding) {
 		return obstacle{kind: clusterFull}, nil
 	}
 	return obstacle{kind: clusterPlanned, first: first}, nil
+}
+
+// place one within window, which is spoilt: where its plan had it, if no other place is found; nil for none.
+func (d *decision) place(w *Waiter) []Holding {
+	holds := d.kept(w.Plan)
+	if holds != nil && !d.window.has(holds) {
+		holds = nil
+	}
+	if found, _, ok := d.window.place(w.Demand); ok {
+		return found
+	}
+	return holds
+}
+
+// kept is what a plan holds, by the hosts of this snapshot; nil where one of them is gone.
+func (d *decision) kept(plan *Plan) (holds []Holding) {
+	if plan == nil {
+		return nil
+	}
+	if d.indices == nil {
+		d.indices = make(map[string]int, len(d.Hosts))
+		for i := range d.Hosts {
+			d.indices[d.Hosts[i].Name] = i
+		}
+	}
+	for _, p := range plan.on {
+		host, found := d.indices[p.host]
+		if !found {
+			return nil
+		}
+		holds = append(holds, Holding{Host: host, Taken: p.taken})
+	}
+	return holds
+}
+
+func (d *decision) planned(holds []Holding) *Plan {
+	plan := &Plan{}
+	for _, hold := range holds {
+		plan.on = append(plan.on, placed{d.Hosts[hold.Host].Name, hold.Taken})
+	}
+	return plan
 }
 
 // until is what is free from now to a moment all the time, and the first plan that begins before it.
@@ -324,28 +373,27 @@ func (d *decision) insert(e event) {
 	d.events = slices.Insert(d.events, at, e)
 }
 
-// plan the earliest start of one that cannot start now, and keep its room, if it is among the first; the start is
-// zero where nobody knows it.
-func (d *decision) plan(w *Waiter, t *team, hosts bool) (start time.Time, first bool) {
+// plan the earliest start of one that cannot start now, and keep its room, if it is among the first; nil where there is none.
+func (d *decision) plan(w *Waiter, t *team, hosts bool) (p *walk, first bool) {
 	made := &t.plans
 	if hosts {
 		made = &d.plans
 	}
 	if made.exhausted() || hosts && !d.fitsBare(w) {
-		return time.Time{}, false
+		return nil, false
 	}
 	made.tries++
-	p := d.search(w, t, hosts)
+	p = d.search(w, t, hosts)
 	if p == nil || p.at == never && made.never >= Depth {
-		return time.Time{}, true
+		return nil, true
 	}
 	d.keep(w, t, p, hosts)
 	if p.at == never {
 		made.never++
-		return time.Time{}, true
+	} else {
+		made.known++
 	}
-	made.known++
-	return time.Unix(0, p.at).UTC(), true
+	return p, true
 }
 
 // walk is the state at a moment on the way through the events.
@@ -424,9 +472,8 @@ func (d *decision) fitsAt(w *Waiter, t *team, p *walk, hosts bool) bool {
 		return false
 	}
 	d.within(p.free, p.at+1, ends)
-	holds, _, ok := d.window.place(w.Demand)
-	p.holds = holds
-	return ok
+	p.holds = d.place(w)
+	return p.holds != nil
 }
 
 // keep the room of a plan.

@@ -68,6 +68,21 @@ func (t *table) add(holds []Holding, sign int64) {
 	}
 }
 
+// has room for all that is held.
+func (t *table) has(holds []Holding) bool {
+	t.add(holds, -1)
+	defer t.add(holds, 1)
+	for _, hold := range holds {
+		row := t.row(hold.Host)
+		for k, v := range hold.Taken {
+			if v > 0 && row[k] < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // mayHold is a quick look: false where a demand is larger than all that is free.
 func (t *table) mayHold(total Amount) bool {
 	for k, v := range total {
@@ -104,10 +119,10 @@ func (t *table) takes(shape *Shape) bool {
 // Equal pods go where most pods are free, as the scheduler spreads them.
 func (t *table) place(d *Demand) (holds []Holding, placed int64, ok bool) {
 	ok = true
-	takes := make([]int64, t.hosts())
+	takes, pods := make([]int64, t.hosts()), make([]int64, t.hosts())
 	for i := range d.Shapes {
 		shape := &d.Shapes[i]
-		count := t.spread(shape, takes)
+		count := t.spread(shape, takes, pods)
 		placed += count
 		ok = ok && count == shape.Count
 		for host, n := range takes {
@@ -127,21 +142,21 @@ func (t *table) place(d *Demand) (holds []Holding, placed int64, ok bool) {
 	return holds, placed, ok
 }
 
-// spread says how many of a shape's pods each host takes, and how many all of them do.
-func (t *table) spread(shape *Shape, takes []int64) (all int64) {
+// spread says how many of a shape's pods each host takes, and how many all of them do. pods is for what hosts have free of those.
+func (t *table) spread(shape *Shape, takes, pods []int64) (all int64) {
 	most := int64(0)
 	for host := range takes {
-		takes[host] = t.capacity(host, shape)
+		takes[host], pods[host] = t.capacity(host, shape), t.row(host)[kindPods]
 		all += takes[host]
 		if takes[host] > 0 {
-			most = max(most, t.row(host)[kindPods])
+			most = max(most, pods[host])
 		}
 	}
 	if all <= shape.Count {
 		return all
 	}
 	// The level down to which hosts are filled, by the pods that they have free: the highest that takes all.
-	above := func(host int, level int64) int64 { return min(takes[host], max(t.row(host)[kindPods]-level, 0)) }
+	above := func(host int, level int64) int64 { return min(takes[host], max(pods[host]-level, 0)) }
 	depth := sort.Search(int(most), func(depth int) bool {
 		sum := int64(0)
 		for host := range takes {

@@ -151,6 +151,8 @@ type Waiter struct {
 	Demand *Demand
 	// Lasts from the start until its room is given back; Forever for a live cluster.
 	Lasts time.Duration
+	// Plan that the decision before this one made for it; nil for none.
+	Plan *Plan
 	// Refused tells that the API server refused its pods for a quota's sake, and that it is to be tried later: until then
 	// none of its team passes it.
 	Refused bool
@@ -170,6 +172,15 @@ type Snapshot struct {
 	Waiters []Waiter
 }
 
+// Plan of one that waits: where its room is kept. Given back with the next snapshot it makes sure that the room is found again: pods are placed
+// by a rule of thumb, which may fail to place unequal ones where it succeeded before, though no host has less free.
+type Plan struct{ on []placed }
+
+type placed struct {
+	host  string
+	taken Amount
+}
+
 // Verdict on a waiting experiment.
 type Verdict struct {
 	Admitted        bool
@@ -178,6 +189,8 @@ type Verdict struct {
 	Position int
 	// Starts is when it will start at the latest, if what runs ends in time; zero where nobody knows.
 	Starts time.Time
+	// Plan to be given back with the next snapshot; nil for none.
+	Plan *Plan
 	// first tells that it is among the first, whose start was looked for; firm that it was found, and its room in the cluster is kept.
 	first, firm bool
 	// holds is where its pods were placed, if it was admitted.
