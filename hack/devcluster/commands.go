@@ -170,9 +170,17 @@ func repositoryImages(home store.Home) images.Repository {
 func buildImages(ctx context.Context, home store.Home, arguments []string) error {
 	flags := flagSet("images")
 	loadThem := flags.Bool("load", false, "also load them into the cluster")
+	with := flags.String("with", "", "images on demand")
 	name, wanted := parse(flags, arguments)
 	repository := repositoryImages(home)
-	steps, built, err := repository.Steps(wanted)
+	var besides []string
+	if *with != "" {
+		var err error
+		if besides, err = images.OnDemand(*with); err != nil {
+			return err
+		}
+	}
+	steps, built, err := repository.Steps(wanted, besides)
 	if err != nil {
 		return err
 	}

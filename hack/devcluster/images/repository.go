@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,15 +39,27 @@ APT::Keep-Downloaded-Packages "false";
 Acquire::Languages "none";
 END`
 
+// onDemand are groups of images that few need: they are built where they are asked for, from a Containerfile each.
+var onDemand = map[string][]string{"guest": {"guest", "guest-tools"}}
+
+// OnDemand are the images of a group that few need, such as guest: what virtual machines have.
+func OnDemand(group string) ([]string, error) {
+	names, known := onDemand[group]
+	if !known {
+		return nil, fmt.Errorf("images %q: want one of %q", group, slices.Sorted(maps.Keys(onDemand)))
+	}
+	return names, nil
+}
+
 // Repository is the checkout whose images/*/Dockerfile are built, or another folder that is the context of a Dockerfile.
 type Repository struct {
 	Root string
 	Home store.Home
 }
 
-// Steps are the steps which build the named images, or all; names are
-// what they are called afterwards.
-func (r Repository) Steps(wanted []string) (steps []progress.Step, names []string, err error) {
+// Steps are the steps which build the named images, or all but those on demand, and those of a group of these; names are what they are
+// called afterwards.
+func (r Repository) Steps(wanted, besides []string) (steps []progress.Step, names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(r.Root, "images", "*", "Dockerfile"))
 	if err != nil {
 		return nil, nil, err
@@ -61,6 +74,10 @@ func (r Repository) Steps(wanted []string) (steps []progress.Step, names []strin
 		}
 		slices.Sort(wanted)
 	}
+	for _, name := range slices.Concat(slices.Collect(maps.Values(onDemand))...) {
+		available[name] = filepath.Join(r.Root, "images", name, "Containerfile")
+	}
+	wanted = append(wanted, besides...)
 	steps = r.BaseSteps()
 	for _, name := range wanted {
 		file, known := available[name]
