@@ -86,6 +86,12 @@ test-gitops: ## A git repository drives experiments and campaigns through an Arg
 	@hack/pipeline test-gitops 'build programs' '$(MAKE) -s build' 'developer cluster with Argo CD' 'hack/cluster up --with argocd' 'images' 'hack/images --load' \
 		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG)' 'GitOps' '$(WITH_CLUSTER) go test -tags "e2e gitops" -run GitOps -count=1 -timeout 30m -v ./test/e2e'
 
+.PHONY: test-vm
+test-vm: ## Nodes that are virtual machines, in the developer cluster with KubeVirt (builds it first: 7 min)
+	@hack/pipeline test-vm 'build programs' '$(MAKE) -s build' 'developer cluster with KubeVirt' 'hack/cluster up --with kubevirt' 'images' 'hack/images --load --with guest' \
+		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' \
+		'virtual machines' '$(WITH_CLUSTER) go test -tags "e2e vm" -run "VM|ConsolesAndLogins" -count=1 -timeout 40m -v ./test/e2e'
+
 .PHONY: bench
 bench: ## Measure the link model against its closed forms, its cost beside a bare hub, the analysis beside pandas and tshark, and how fast nodes are ready
 	@hack/pipeline bench 'link model' 'go run ./test/bench/link' 'analysis' 'hack/python analysis/tests/bench.py' 'analysis of captures' 'hack/python analysis/tests/bench_captures.py' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'
