@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -239,6 +240,73 @@ func TestFollowersOfACaptureEndWithIt(t *testing.T) {
 	l.radioLog("host-a", runapi.CaptureSample{TimeNanoseconds: 1, Capture: "run", Network: "vhf", Node: "nor", Frames: 5, Ended: "stopped"})
 	if got, err := io.ReadAll(body); !bytes.Equal(got, content) || err != nil {
 		t.Errorf("followed %d bytes of %d, %v", len(got), len(content), err)
+	}
+}
+
+// changing answers as the functions say at that moment.
+type changing struct {
+	authenticate atomic.Pointer[people]
+	authorize    atomic.Pointer[Authorizer]
+}
+
+func (c *changing) Authenticate(ctx context.Context, token string) (Identity, error) {
+	return (*c.authenticate.Load()).Authenticate(ctx, token)
+}
+
+func (c *changing) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+	return (*c.authorize.Load()).Authorize(ctx, who, verb, namespace)
+}
+
+type away struct{}
+
+func (away) Authorize(context.Context, Identity, string, string) (bool, error) {
+	return false, errors.New("the API server is away")
+}
+
+func TestAFollowerEndsOnceItsRightIsTakenAwayOrItsTokenVoid(t *testing.T) {
+	for name, c := range map[string]struct {
+		people people
+		rights Authorizer
+		ends   bool
+	}{
+		"right taken away":               {everybody, rights{}, true},
+		"token void":                     {people{"nor": everybody["nor"]}, granted, true},
+		"nothing changed":                {everybody, granted, false},
+		"the API server does not answer": {everybody, away{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var now atomic.Pointer[time.Time]
+			at := time.Now()
+			now.Store(&at)
+			var kubernetes changing
+			set := func(p people, a Authorizer) { kubernetes.authenticate.Store(&p); kubernetes.authorize.Store(&a) }
+			set(everybody, granted)
+			l := newLab(t, func(config *Config) {
+				config.Authenticator, config.Authorizer, config.Now = &kubernetes, &kubernetes, func() time.Time { return *now.Load() }
+			})
+			l.plan()
+			body, err := l.as("viewer").Follow(t.Context(), runUID, "logs/nor/bft/stdout-1.log", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer body.Close()
+			later := at.Add(2 * time.Minute) // whatever was remembered is forgotten
+			set(c.people, c.rights)
+			now.Store(&later)
+			if c.ends {
+				if rest, err := io.ReadAll(body); len(rest) > 0 || err == nil {
+					t.Errorf("followed %q, %v; want it broken off", rest, err)
+				}
+				return
+			}
+			time.Sleep(2 * followPoll)
+			if _, err := appendLog(t.Context(), l.as("nor"), "bft", "stdout-1.log", 0, "more\n"); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := bufio.NewReader(body).ReadString('\n'); line != "more\n" || err != nil {
+				t.Errorf("followed %q, %v; want what came since", line, err)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,8 +44,9 @@ func (g *growth) tell() {
 	}
 }
 
-// follow hands out a log from offset on as it grows, until the run is sealed, or deleted, or the file's capture ended.
-func (s *Server) follow(w http.ResponseWriter, r *http.Request, run *run, p string, offset int64) error {
+// follow hands out a log from offset on as it grows, until the run is sealed, or deleted, or the file's capture ended, or who follows may
+// not read it any more.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, who Identity, run *run, p string, offset int64) error {
 	if !archive.IsLog(p) {
 		return problem(http.StatusBadRequest, "%s does not grow: only logs, radio samples and captures can be followed", p)
 	}
@@ -56,7 +58,14 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, run *run, p stri
 	}
 	f := &follower{w: w, control: http.NewResponseController(w), run: run, path: p, offset: offset}
 	defer f.close()
+	asked := s.config.Now()
 	for {
+		if now := s.config.Now(); now.Sub(asked) >= allowedFor {
+			asked = now
+			if err := s.stillReads(r, who, run.files.Key().Namespace); err != nil {
+				return f.broken(err)
+			}
+		}
 		news := run.growth.wait()
 		// Read first: what came before the end is handed out.
 		over := run.isSealed() || run.files.Gone() || run.captureOver(p)
@@ -79,6 +88,20 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, run *run, p stri
 		case <-time.After(followPoll):
 		}
 	}
+}
+
+// stillReads finds that a token has become void, or a right been taken away. That neither could be found out is no refusal.
+func (s *Server) stillReads(r *http.Request, who Identity, namespace string) error {
+	_, vouched := r.Context().Value(frontKey{}).(Identity)
+	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer && !vouched {
+		if _, err := s.auth.Authenticate(r.Context(), token); errors.Is(err, ErrBadToken) {
+			return problem(http.StatusUnauthorized, "%v", err)
+		}
+	}
+	if allowed, err := s.mayRead(r.Context(), who, namespace); err == nil && !allowed {
+		return denied(who, "reading this run")
+	}
+	return nil
 }
 
 // follower is one answer that goes on.

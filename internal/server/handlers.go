@@ -284,7 +284,7 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) e
 		return err
 	}
 	if follow {
-		return s.follow(w, r, run, p, offset)
+		return s.follow(w, r, who, run, p, offset)
 	}
 	f, err := run.files.Open(p)
 	info, err := opened(f, err, "run %s has no file %s", run.files.Key().UID, p)
