@@ -118,6 +118,7 @@ func newest(pattern string) (path string) {
 func definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	found := []*apiextensionsv1.CustomResourceDefinition{
 		foreign("argoproj.io", "v1alpha1", "Workflow", "workflows"),
+		foreign("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances"),
 		foreign("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"),
 	}
 	err := fs.WalkDir(crds.Files, ".", func(path string, entry fs.DirEntry, err error) error {

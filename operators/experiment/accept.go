@@ -127,6 +127,9 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 	if err := r.checkKueue(s); err != nil {
 		return true, err
 	}
+	if err := r.checkVMs(ctx, s); err != nil {
+		return true, err
+	}
 	if err := r.resolveConfigMaps(ctx, s); err != nil {
 		return true, err
 	}

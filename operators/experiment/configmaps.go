@@ -25,6 +25,9 @@ const configMapRecheck = 5 * time.Second
 // operator that could read them could read everybody's.
 func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
 	s.scripts, s.fileBytes = map[v1alpha1.KeyReference]string{}, map[v1alpha1.KeyReference]int{}
+	if usesVMs(s.experiment) {
+		s.contents = map[v1alpha1.KeyReference][]byte{}
+	}
 	found, err := r.readConfigMaps(ctx, s, s.find)
 	s.configMaps = found
 	return err
@@ -56,6 +59,9 @@ func (r *Reconciler) readConfigMaps(ctx context.Context, s *scope, find func(str
 		}
 		if s.fileBytes != nil {
 			s.fileBytes[key.KeyReference] = len(content)
+		}
+		if s.contents != nil {
+			s.contents[key.KeyReference] = content
 		}
 		if key.Text && s.scripts != nil {
 			s.scripts[key.KeyReference] = string(content)
@@ -90,7 +96,7 @@ func changedConfigMaps(before, now []runapi.PlannedConfigMap) (changed []string)
 
 // givenConfigMaps are the contents as they were before the first node was released, as far as the server knows them.
 func (r *Reconciler) givenConfigMaps(ctx context.Context, s *scope) ([]runapi.PlannedConfigMap, error) {
-	if len(s.configMaps) == 0 || !released(s.pods) {
+	if len(s.configMaps) == 0 || !r.released(s.pods) {
 		return s.configMaps, nil
 	}
 	state, err := r.Runs.State(ctx, string(s.experiment.UID))

@@ -90,6 +90,8 @@ type Reconciler struct {
 	News News
 	// KubernetesVersion of the API server, for the run record; nil leaves it out.
 	KubernetesVersion func() (string, error)
+	// Console gives the end of what a container has logged, for the last words of guests; nil leaves them out.
+	Console func(ctx context.Context, namespace, pod, container string) (string, error)
 
 	line     line
 	latest   freshness.Versions
@@ -97,6 +99,7 @@ type Reconciler struct {
 	services serviceMemo
 	compiled memo
 	making   making
+	guests   guests
 	news     *feed
 }
 

@@ -66,6 +66,14 @@ var courses = map[string]course{
 			w.until("gone", gone)
 		},
 	},
+	"a virtual machine": {change: machine, live: func(w *world) {
+		w.untilFinished()
+		w.settle()
+	}},
+	"a deletion while a virtual machine starts": {change: machine, live: func(w *world) {
+		w.until("with a Secret", func(*v1alpha1.Experiment) bool { return len(w.mirror.now("Secret")) > 0 })
+		w.deleted()
+	}},
 	"a live cluster that is stopped": {
 		change: func(e *v1alpha1.Experiment) { e.Spec.Duration = "" },
 		live: func(w *world) {

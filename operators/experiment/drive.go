@@ -300,8 +300,7 @@ func (r *Reconciler) checkRun(s *scope, state runapi.State, lost map[runapi.Targ
 	if late := tooLate(state); late != "" {
 		s.doom(ReasonArmedTooLate, "%s", late)
 	}
-	agents := render.AgentsOf(s.topology)
-	if !slices.ContainsFunc(agents, func(t runapi.Target) bool { return !lost[t] }) {
+	if len(s.alive(lost)) == 0 {
 		s.doom(ReasonAllNodesFailed, "all %d nodes have failed", len(s.topology.Nodes))
 	}
 	if s.experiment.Spec.Stop && s.experiment.Status.T0 == nil {
@@ -315,7 +314,8 @@ func (r *Reconciler) noteLosses(ctx context.Context, s *scope, state runapi.Stat
 	if err := r.findMissing(ctx, s, state.Incidents); err != nil {
 		return nil, err
 	}
-	for _, l := range losses(s.topology, s.pods) {
+	for _, l := range losses(s.topology, s.pods, s.vms) {
+		lost[runapi.Target{Node: l.node, App: l.app}] = true
 		for _, agent := range render.AgentsOf(s.topology) {
 			if agent.Node == l.node && (l.app == "" || l.app == agent.App) {
 				lost[agent] = true
@@ -325,9 +325,10 @@ func (r *Reconciler) noteLosses(ctx context.Context, s *scope, state runapi.Stat
 			continue
 		}
 		if s.experiment.Status.T0 == nil || s.elapsed() < 0 {
-			s.doom(ReasonNodeFailed, "node %s failed before T0: %s", l.node, l.reason)
+			s.doom(ReasonNodeFailed, "node %s failed before T0: %s%s", l.node, l.reason, r.lastWords(ctx, s, l.node))
 			continue
 		}
+		l.reason += r.lastWords(ctx, s, l.node)
 		incident := runapi.Incident{What: l.what, Node: l.node, FromSeconds: s.secondsAfterT0(l.at), Reason: l.reason}
 		if err := r.Runs.Incident(ctx, string(s.experiment.UID), incident); err != nil {
 			return nil, err
@@ -337,15 +338,25 @@ func (r *Reconciler) noteLosses(ctx context.Context, s *scope, state runapi.Stat
 	return lost, nil
 }
 
-// countNodes that still do something.
-func (s *scope) countNodes(lost map[runapi.Target]bool) {
+// alive nodes still do something: one of their agents, or the guest that has none.
+func (s *scope) alive(lost map[runapi.Target]bool) map[string]bool {
 	alive := map[string]bool{}
 	for _, agent := range render.AgentsOf(s.topology) {
 		if !lost[agent] {
 			alive[agent.Node] = true
 		}
 	}
-	s.setNodes(len(alive), len(s.topology.Nodes))
+	for _, node := range s.topology.Nodes {
+		if !node.HasAgent() && !lost[runapi.Target{Node: node.Name}] {
+			alive[node.Name] = true
+		}
+	}
+	return alive
+}
+
+// countNodes that still do something.
+func (s *scope) countNodes(lost map[runapi.Target]bool) {
+	s.setNodes(len(s.alive(lost)), len(s.topology.Nodes))
 }
 
 // noted tells whether a loss is on record: a node is lost once, whatever its pod shows later.

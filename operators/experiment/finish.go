@@ -231,20 +231,14 @@ func (r *Reconciler) expire(ctx context.Context, s *scope) (bool, error) {
 	return true, client.IgnoreNotFound(r.Client.Delete(ctx, s.experiment, seen))
 }
 
-// deleteChildren deletes pods first and, once they are gone, what their network teardown may still
+// deleteChildren deletes pods and virtual machines first and, once they are gone, what their network teardown may still
 // read. It names what is left. Every delete is tied to the UID that was seen.
 func (r *Reconciler) deleteChildren(ctx context.Context, s *scope) (left []string, err error) {
 	if _, err := r.loadPods(ctx, s); err != nil {
 		return nil, err
 	}
-	for _, node := range sortedKeys(s.pods) {
-		left = append(left, "pod "+s.pods[node].Name)
-		if err := r.deleteOne(ctx, s.pods[node]); err != nil {
-			return left, err
-		}
-	}
-	if len(left) > 0 {
-		return left, nil
+	if left, err := r.deleteNodes(ctx, s); err != nil || len(left) > 0 {
+		return left, err
 	}
 	return r.deleteNetworks(ctx, s)
 }

@@ -47,6 +47,12 @@ func (r *Reconciler) findMissing(ctx context.Context, s *scope, incidents []runa
 		if s.pods[node.Name] != nil || noted(incidents, loss{node: node.Name, what: whatNodeFailed}) {
 			continue
 		}
+		if node.IsVM() {
+			if err := r.findLauncher(ctx, s, node.Name); err != nil {
+				return err
+			}
+			continue
+		}
 		var pod corev1.Pod
 		key := types.NamespacedName{Namespace: s.experiment.Namespace, Name: render.PodName(s.experiment.Name, node.Name)}
 		err := r.Live.Get(ctx, key, &pod)

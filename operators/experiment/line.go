@@ -116,7 +116,7 @@ func (r *Reconciler) needOf(e *v1alpha1.Experiment) (need, bool) {
 	n := need{generation: e.Generation}
 	if t, errs := topology.Expand(&e.Spec); len(errs) == 0 {
 		if compiled, errs := timeline.Compile(&e.Spec, t); len(errs) == 0 {
-			pods := render.Pods(render.Input{Experiment: e, Topology: t, Options: r.Options.Render})
+			pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render})
 			n.nodes, n.demand = len(pods), r.line.space.DemandOf(pods)
 			n.beforeT0 = nodesComeUp + time.Duration(len(pods))*aNodeComesUp + r.Options.StartLead
 			n.stopping = e.Spec.Drain.Max.Std() + collected
@@ -137,8 +137,8 @@ func (r *Reconciler) missing(e *v1alpha1.Experiment, there map[string]bool) *que
 	if len(errs) > 0 {
 		return nil
 	}
-	pods := render.Pods(render.Input{Experiment: e, Topology: t, Options: r.Options.Render})
-	return r.line.space.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return there[p.Name] }))
+	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render})
+	return r.line.space.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return there[p.Labels[v1alpha1.LabelNode]] }))
 }
 
 // verdict on an experiment by the last decision, or by a new one where that is old; none where it is too early for that. Who is admitted
@@ -299,7 +299,7 @@ type snapshotter struct {
 	waiting  []*v1alpha1.Experiment
 	started  map[types.UID]*v1alpha1.Experiment
 	runs     map[types.UID]*queue.Run
-	// there are the names of the pods of each experiment.
+	// there are the nodes of each experiment that have pods; those of virtual machines have names that KubeVirt chooses.
 	there map[types.UID]map[string]bool
 	used  map[string]queue.Claim
 }
@@ -453,7 +453,7 @@ func (b *snapshotter) putPods(pods []corev1.Pod) {
 			if b.there[uid] == nil {
 				b.there[uid] = map[string]bool{}
 			}
-			b.there[uid][pod.Name] = true
+			b.there[uid][pod.Labels[v1alpha1.LabelNode]] = true
 		}
 		if ended(pod) {
 			continue

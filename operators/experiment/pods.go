@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
@@ -55,15 +57,29 @@ func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus) (reason, m
 		}
 		switch {
 		case imageReasons[waiting.Reason]:
-			return ReasonImage, fmt.Sprintf("app %s: image %s: %s: %s", status.Name, image, waiting.Reason, waiting.Message)
+			return ReasonImage, fmt.Sprintf("%s: image %s: %s: %s", partOf(pod, status.Name), image, waiting.Reason, waiting.Message)
 		case containerReasons[waiting.Reason]:
-			return startTrouble(status.Name, waiting)
+			return startTrouble(partOf(pod, status.Name), waiting)
 		}
 	}
 	if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-		return ReasonContainer, fmt.Sprintf("app %s: %s", status.Name, describeEnd(ended))
+		return ReasonContainer, fmt.Sprintf("%s: %s", partOf(pod, status.Name), describeEnd(ended))
 	}
 	return "", ""
+}
+
+// partOf a node is what a container stands for.
+func partOf(pod *corev1.Pod, container string) string {
+	disk, isDisk := strings.CutPrefix(strings.TrimSuffix(container, "-init"), render.DiskContainerPrefix)
+	switch {
+	case !isLauncher(pod):
+		return "app " + container
+	case isDisk:
+		return "disk " + disk
+	case container == render.ComputeContainer:
+		return "its virtual machine"
+	}
+	return "KubeVirt's container " + container
 }
 
 // missingReference matches what the kubelet says of a variable whose source is not there.
@@ -74,19 +90,19 @@ var (
 
 // startTrouble says in plain words why a container cannot be made. The operator does not read Secrets, so
 // that this is the first that anybody hears of one that is missing.
-func startTrouble(app string, waiting *corev1.ContainerStateWaiting) (reason, message string) {
+func startTrouble(part string, waiting *corev1.ContainerStateWaiting) (reason, message string) {
 	const remedy = "make it, then make the experiment anew"
 	if found := missingReference.FindStringSubmatch(waiting.Message); found != nil {
 		reason, kind := ReasonSecretNotFound, "Secret"
 		if found[1] == "configmap" {
 			reason, kind = ReasonConfigMapNotFound, "ConfigMap"
 		}
-		return reason, fmt.Sprintf("app %s takes a variable from %s %s, which is not in this namespace: %s", app, kind, found[2], remedy)
+		return reason, fmt.Sprintf("%s takes a variable from %s %s, which is not in this namespace: %s", part, kind, found[2], remedy)
 	}
 	if found := missingKey.FindStringSubmatch(waiting.Message); found != nil {
-		return ReasonKeyNotFound, fmt.Sprintf("app %s takes a variable from key %s of %s %s, which has no such key: %s", app, found[1], found[2], found[3], remedy)
+		return ReasonKeyNotFound, fmt.Sprintf("%s takes a variable from key %s of %s %s, which has no such key: %s", part, found[1], found[2], found[3], remedy)
 	}
-	return ReasonContainer, fmt.Sprintf("app %s does not start: %s%s: %s", app, waiting.Reason, hint(waiting.Message), waiting.Message)
+	return ReasonContainer, fmt.Sprintf("%s does not start: %s%s: %s", part, waiting.Reason, hint(waiting.Message), waiting.Message)
 }
 
 // hint says in plain words what the container runtime means, where that is known.
@@ -138,9 +154,15 @@ type loss struct {
 }
 
 // losses in a running experiment, by what its pods show.
-func losses(t *topology.Topology, pods map[string]*corev1.Pod) (found []loss) {
+func losses(t *topology.Topology, pods map[string]*corev1.Pod, vms map[string]*kubevirtv1.VirtualMachineInstance) (found []loss) {
 	for _, node := range t.Nodes {
 		pod := pods[node.Name]
+		if node.IsVM() {
+			if l := vmLoss(node.Name, vms[node.Name], pod); l != nil {
+				found = append(found, *l)
+			}
+			continue
+		}
 		if l := nodeLoss(node.Name, pod); l != nil {
 			found = append(found, *l)
 			continue

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -57,7 +58,8 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	defer r.making.end()
-	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.enlist, r.release, r.ensureEMANE, r.awaitAgents} {
+	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.ensureVMs, r.enlist,
+		r.releaseVMs, r.release, r.ensureEMANE, r.awaitAgents} {
 		if stop, err := step(ctx, s); stop || err != nil {
 			return true, err
 		}
@@ -68,15 +70,17 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// loadPods finds the experiment's pods by their owner's UID; labels only narrow the search.
+// loadPods finds the experiment's pods, and those of its virtual machines, by their owners' UIDs; labels only narrow the search.
 func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
-	var list corev1.PodList
-	e := s.experiment
-	err := r.Client.List(ctx, &list, partsOf(e, e.Namespace)...)
 	s.pods = map[string]*corev1.Pod{}
+	if err := r.loadVMs(ctx, s); err != nil {
+		return false, err
+	}
+	var list corev1.PodList
+	err := r.Client.List(ctx, &list, partsOf(s.experiment, s.experiment.Namespace)...)
 	for i := range list.Items {
-		if pod := &list.Items[i]; metav1.IsControlledBy(pod, e) {
-			s.pods[pod.Labels[v1alpha1.LabelNode]] = pod
+		if node, ok := s.nodeOf(&list.Items[i]); ok {
+			s.pods[node] = &list.Items[i]
 		}
 	}
 	return false, err
@@ -94,9 +98,17 @@ func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, err
 	if s.experiment.Spec.Stop {
 		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
 	}
+	if stop, err := r.checkVMQuota(ctx, s); stop || err != nil {
+		return true, err
+	}
+	for _, name := range sortedKeys(s.vms) {
+		if reason, message := vmTrouble(s.vms[name]); reason != "" && s.failure() == nil {
+			s.doom(reason, "node %s: %s%s", name, message, r.lastWords(ctx, s, name))
+		}
+	}
 	for _, name := range sortedKeys(s.pods) {
-		if reason, message := podTrouble(s.pods[name], s.now); reason != "" {
-			s.doom(reason, "node %s: %s", name, message)
+		if reason, message := podTrouble(s.pods[name], s.now); reason != "" && s.failure() == nil {
+			s.doom(reason, "node %s: %s%s", name, message, r.lastWords(ctx, s, name))
 		}
 	}
 	if err := r.checkEMANE(ctx, s); err != nil {
@@ -104,8 +116,8 @@ func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, err
 	}
 	deadline := r.Options.ProvisioningDeadline + perFurtherNode*time.Duration(max(0, len(s.topology.Nodes)-nodesInTime))
 	if status.StartTime != nil && s.now.Sub(status.StartTime.Time) > deadline {
-		s.doom(ReasonProvisioningTimeout, "not ready %s after admission, with %d of %d pods running; last: %s",
-			deadline, running(s.pods), len(s.topology.Nodes), status.Message)
+		s.doom(ReasonProvisioningTimeout, "not ready %s after admission, with %d of %d pods running; last: %s%s",
+			deadline, running(s.pods), len(s.topology.Nodes), status.Message, r.silentGuest(ctx, s))
 	}
 	return false, nil
 }
@@ -208,7 +220,7 @@ func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
 
 // missingPods are those that are not there.
 func (s *scope) missingPods() []*corev1.Pod {
-	if !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return s.pods[n.Name] == nil }) {
+	if !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return s.pods[n.Name] == nil && !n.IsVM() }) {
 		return nil
 	}
 	return slices.DeleteFunc(render.Pods(s.input()), func(p *corev1.Pod) bool { return s.pods[p.Labels[v1alpha1.LabelNode]] != nil })
@@ -253,12 +265,8 @@ func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) err
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, queue.ReasonQuotaRefused, message)
 	s.warn(queue.ReasonQuotaRefused, "%s", message)
 	s.after(wait)
-	for _, node := range sortedKeys(s.pods) {
-		if err := r.deleteOne(ctx, s.pods[node]); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = r.deleteNodes(ctx, s)
+	return err
 }
 
 // enlist tells the server and radiod who the nodes are, by the UIDs of their pods.
@@ -301,9 +309,9 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 }
 
 // released tells that some node may have started.
-func released(pods map[string]*corev1.Pod) bool {
+func (r *Reconciler) released(pods map[string]*corev1.Pod) bool {
 	for _, pod := range pods {
-		if len(pod.Spec.SchedulingGates) == 0 {
+		if len(pod.Spec.SchedulingGates) == 0 && (!isLauncher(pod) || begun(pod) || r.guests.has(pod.UID)) {
 			return true
 		}
 	}
@@ -409,7 +417,13 @@ func readyNodes(s *scope, state runapi.State) (ready int, waiting []string) {
 	for _, agent := range render.AgentsOf(s.topology) {
 		if !reported[agent] {
 			lacking[agent.Node] = true
-			waiting = append(waiting, agent.Node+"/"+agent.App+podNote(s.pods[agent.Node]))
+			waiting = append(waiting, agent.Node+"/"+agent.App+s.nodeNote(agent.Node))
+		}
+	}
+	for _, node := range s.topology.Nodes {
+		if vm := s.vms[node.Name]; !node.HasAgent() && (!runs[node.Name] || vm == nil || vm.Status.Phase != kubevirtv1.Running) {
+			lacking[node.Name] = true
+			waiting = append(waiting, node.Name+s.nodeNote(node.Name))
 		}
 	}
 	return len(s.topology.Nodes) - len(lacking), waiting

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -31,6 +32,10 @@ type scope struct {
 	fileBytes map[v1alpha1.KeyReference]int
 	// pods of the experiment by the node's name, once a phase has loaded them.
 	pods map[string]*corev1.Pod
+	// vms are its virtual machines by the node's name, loaded with the pods; nil where no node is one.
+	vms map[string]*kubevirtv1.VirtualMachineInstance
+	// contents of what apps take from ConfigMaps, where virtual machines are to be given it; nil elsewhere.
+	contents map[v1alpha1.KeyReference][]byte
 	// live is what people do to the experiment beside its spec.
 	live live
 	// radios are the radio networks as they are, where changes made by hand are to be judged.
@@ -75,7 +80,7 @@ func (s *scope) warn(reason, format string, args ...any) {
 func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
 
 func (s *scope) input() render.Input {
-	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes}
+	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes, Contents: s.contents}
 }
 
 // elapsed since T0; negative before it. T0 must be set.

@@ -107,6 +107,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		Owns(&nadv1.NetworkAttachmentDefinition{}, builder.WithPredicates(deletions())).
 		Owns(workflow).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(experimentOfEMANE)).
+		Watches(&corev1.Pod{}, together{handler.EnqueueRequestsFromMapFunc(experimentOfLauncher)}).
 		Watches(&v1alpha1.LiveChange{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Capture{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Waveform{}, queued).

@@ -159,6 +159,7 @@ func order(phase v1alpha1.ExperimentPhase) int {
 var sweptKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "ServiceAccount"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachineInstance"}, {Version: "v1", Kind: "Secret"},
 	{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"},
 	{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"},
 	{Group: "vignette.dev", Version: "v1alpha1", Kind: "RadioNetwork"},
@@ -252,7 +253,9 @@ func (w *world) text(value any) string {
 
 var (
 	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
-	uidPattern  = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	// secretPattern is the number of a guest's Secret, which follows from the run's UID.
+	secretPattern = regexp.MustCompile(`-guest-[0-9a-f]{8}`)
+	uidPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
 // normal is a text with times as distances from the world's beginning, and without UIDs and the namespace's name.
@@ -263,7 +266,7 @@ func (w *world) normal(text string) string {
 		w.must(err)
 		return "+" + moment.Sub(w.began).String()
 	})
-	return uidPattern.ReplaceAllString(text, "UID")
+	return uidPattern.ReplaceAllString(secretPattern.ReplaceAllString(text, "-guest-N"), "UID")
 }
 
 // sweepOver runs a job for each of the points, several at once, as subtests.

@@ -90,6 +90,7 @@ type world struct {
 
 	// Switches of the played parts.
 	noKubelet, noRadiod, noAgents, noArgo bool
+	noVirt                                bool
 	noEMANE                               bool // its pods never start
 	analysisFails                         bool
 }
@@ -100,6 +101,7 @@ func testOptions() Options {
 	o.Render = render.Options{
 		Namespace: platform, ServerURL: "http://server", AgentImage: "r/agent:1", ServerImage: "r/server:1", AnalysisImage: "r/analysis:1",
 		Apps: apps.Images{Traffic: "r/traffic:1", Mosquitto: "r/mosquitto:1"}, PullPolicy: corev1.PullIfNotPresent,
+		GuestImage: "r/guest:1", GuestToolsImage: "r/guest-tools:1",
 	}
 	return o
 }
@@ -151,6 +153,7 @@ func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *
 		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}, &v1alpha1.RadioNetwork{}, &v1alpha1.LiveChange{}, &v1alpha1.Capture{}).
 		WithIndex(&v1alpha1.LiveChange{}, experimentField, experimentIndex).WithIndex(&v1alpha1.Capture{}, experimentField, experimentIndex).
 		WithIndex(&corev1.Pod{}, runField, runIndex).WithIndex(&nadv1.NetworkAttachmentDefinition{}, runField, runIndex).WithIndex(&v1alpha1.RadioNetwork{}, runField, runIndex).
+		WithRESTMapper(withKubeVirt()).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.withUID}).Build()
 	w.server = &server{world: w, states: map[string]*runapi.State{}}
 	w.restart()
@@ -339,6 +342,9 @@ func (w *world) settle() {
 // tick is everybody else's turn.
 func (w *world) tick() {
 	w.t.Helper()
+	if !w.noVirt {
+		w.virt()
+	}
 	if !w.noKubelet {
 		w.kubelet()
 	}
@@ -383,6 +389,9 @@ func (w *world) kubelet() {
 	for _, pod := range pods {
 		if !pod.DeletionTimestamp.IsZero() {
 			w.must(client.IgnoreNotFound(w.api.Delete(w.t.Context(), &pod, client.GracePeriodSeconds(0))))
+			continue
+		}
+		if w.awaitsSecret(&pod) {
 			continue
 		}
 		if len(pod.Spec.SchedulingGates) > 0 || pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodFailed || len(pod.Status.ContainerStatuses) > 0 {
@@ -512,7 +521,7 @@ func (w *world) podStep(u *unstructured.Unstructured, name string) {
 func (w *world) objects() []string {
 	w.t.Helper()
 	var found []string
-	for _, kind := range []string{"v1/Pod", "k8s.cni.cncf.io/v1/NetworkAttachmentDefinition", "vignette.dev/v1alpha1/RadioNetwork", "argoproj.io/v1alpha1/Workflow"} {
+	for _, kind := range []string{"v1/Pod", "kubevirt.io/v1/VirtualMachineInstance", "k8s.cni.cncf.io/v1/NetworkAttachmentDefinition", "vignette.dev/v1alpha1/RadioNetwork", "argoproj.io/v1alpha1/Workflow"} {
 		list := &unstructured.UnstructuredList{}
 		at := strings.LastIndex(kind, "/")
 		list.SetAPIVersion(kind[:at])

@@ -81,6 +81,8 @@ func parseFlags() *config {
 	flag.StringVar(&r.Apps.WSNCXF, "wsn-cxf-image", "", "image of Apache CXF's WS-Notification broker")
 	flag.StringVar(&r.ServerImage, "server-image", "", "image of the server, which the step collect runs")
 	flag.StringVar(&r.AnalysisImage, "analysis-image", "", "image of the analysis")
+	flag.StringVar(&r.GuestImage, "guest-image", "", "container disk of virtual machines that name no disk of their own")
+	flag.StringVar(&r.GuestToolsImage, "guest-tools-image", "", "container disk with the agent and the platform's programs, for guests")
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
@@ -103,7 +105,7 @@ func (c *config) complete() error {
 	for name, image := range map[string]*string{
 		"agent": &r.AgentImage, "traffic": &r.Apps.Traffic, "mosquitto": &r.Apps.Mosquitto, "mgen": &r.Apps.MGEN,
 		"rabbitmq": &r.Apps.RabbitMQ, "vernemq": &r.Apps.VerneMQ, "prosody": &r.Apps.Prosody, "zeromq": &r.Apps.ZeroMQ, "wsn-cxf": &r.Apps.WSNCXF,
-		"server": &r.ServerImage, "analysis": &r.AnalysisImage,
+		"server": &r.ServerImage, "analysis": &r.AnalysisImage, "guest": &r.GuestImage, "guest-tools": &r.GuestToolsImage,
 	} {
 		if *image != "" {
 			continue
@@ -202,6 +204,11 @@ func (c *config) register(manager ctrl.Manager) error {
 		}
 		return version.GitVersion, nil
 	}
+	kube, err := kubeclient.NewForConfigAndClient(manager.GetConfig(), manager.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	experiments.Console = experiment.Console(kube)
 	if err := experiments.SetupWithManager(manager, c.concurrent); err != nil {
 		return err
 	}

@@ -82,6 +82,9 @@ func members(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec,
 				Node: node.Name, Group: node.Group, NEM: node.NEM, MAC: a.MAC, Address: a.Address.String(), Interface: network.Name,
 				PodUID: pods[node.Name], OpenManagement: node.OpenManagement, Primary: i == 0, Routes: routes[node.Name],
 			}
+			if node.IsVM() {
+				member.Runtime = v1alpha1.RuntimeVM
+			}
 			if waveform.PHY() != nil {
 				member.Platform, member.Position = in.Scenario.platformOf(node), node.Position
 			}

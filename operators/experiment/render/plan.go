@@ -96,14 +96,14 @@ func plannedNode(e *v1alpha1.Experiment, node topology.Node, sites []apps.Site, 
 	return planned
 }
 
-// AgentsOf lists every agent of an experiment: one for each app of a node, or the idle one.
+// AgentsOf lists every agent of an experiment: one for each app of a node, or the idle one; none for a guest without agent.
 func AgentsOf(t *topology.Topology) []runapi.Target {
 	var agents []runapi.Target
 	for _, node := range t.Nodes {
 		for _, app := range node.Apps {
 			agents = append(agents, runapi.Target{Node: node.Name, App: app})
 		}
-		if len(node.Apps) == 0 {
+		if len(node.Apps) == 0 && node.HasAgent() {
 			agents = append(agents, runapi.Target{Node: node.Name, App: IdleApp})
 		}
 	}

@@ -32,12 +32,14 @@ const (
 	environmentLimit = 128<<10 - 256
 )
 
-// Pods of all nodes, in order, each held by the scheduling gate.
+// Pods of all nodes that are pods, in order, each held by the scheduling gate.
 func Pods(in Input) []*corev1.Pod {
 	sites := MakeSites(in)
-	pods := make([]*corev1.Pod, len(in.Topology.Nodes))
-	for i, node := range in.Topology.Nodes {
-		pods[i] = pod(in, node, sites[node.Name])
+	pods := make([]*corev1.Pod, 0, len(in.Topology.Nodes))
+	for _, node := range in.Topology.Nodes {
+		if !node.IsVM() {
+			pods = append(pods, pod(in, node, sites[node.Name]))
+		}
 	}
 	return pods
 }
@@ -82,12 +84,15 @@ func podAnnotations(e *v1alpha1.Experiment, node topology.Node, ports []int) map
 	if len(node.Attachments) > 0 {
 		annotations[nadv1.NetworkAttachmentAnnot] = selections(e, node)
 	}
-	if len(ports) > 0 {
-		maps.Copy(annotations, map[string]string{
-			"prometheus.io/scrape": "true", "prometheus.io/path": "/metrics", "prometheus.io/port": strconv.Itoa(slices.Min(ports)),
-		})
-	}
+	maps.Copy(annotations, scrapeAnnotations(ports))
 	return annotations
+}
+
+func scrapeAnnotations(ports []int) map[string]string {
+	if len(ports) == 0 {
+		return nil
+	}
+	return map[string]string{"prometheus.io/scrape": "true", "prometheus.io/path": "/metrics", "prometheus.io/port": strconv.Itoa(slices.Min(ports))}
 }
 
 // selection is the part of Multus' network selection element that we use.
@@ -165,18 +170,10 @@ func install(o Options) corev1.Container {
 }
 
 func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Rendering) corev1.Container {
-	config := agentconfig.Config{
-		Server: in.Options.ServerURL, RunUID: string(in.Experiment.UID), Node: node.Name, App: app.Name,
-		Instances: r.Instances, Files: r.Files, StopGraceSeconds: r.StopGraceSeconds, DrainOnStop: r.DrainOnStop,
-		MessagesOnStdout: app.MessageLog == v1alpha1.MessageLogStdout, SpoolLimitBytes: spoolLimitBytes,
-	}
-	if config.Instances == nil {
-		config.Instances = []agentconfig.Instance{}
-	}
 	c := corev1.Container{
 		Name: app.Name, Image: r.Image, ImagePullPolicy: in.Options.PullPolicy,
 		Command:         []string{agentconfig.BinDir + "/agent", "run"},
-		Env:             environment(r.Env, node, config),
+		Env:             environment(r.Env, node, agentConfig(in, node, app, r)),
 		Resources:       smallRequests(),
 		SecurityContext: containerSecurity(app.RunAsUser, app.Image == ""),
 		VolumeMounts:    append(appMounts(app.Name), fileMounts(app)...),

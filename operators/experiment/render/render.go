@@ -26,6 +26,9 @@ type Options struct {
 	AgentImage, ServerImage, AnalysisImage string
 	// Apps has the images of the platform's own apps.
 	Apps apps.Images
+	// GuestImage is the container disk of virtual machines that name no disk of their own, and GuestToolsImage the one with the platform's
+	// programs for all guests; empty where there are none.
+	GuestImage, GuestToolsImage string
 	// EMANEImage is the image of the engine emane; empty where EMANE is not installed.
 	EMANEImage string
 	// PullPolicy of the platform's images.
@@ -58,6 +61,8 @@ type Input struct {
 	Scripts map[v1alpha1.KeyReference]string
 	// FileBytes are the sizes of what apps take from ConfigMaps, as far as they are known.
 	FileBytes map[v1alpha1.KeyReference]int
+	// Contents of what apps take from ConfigMaps, for virtual machines, into which the kubelet mounts nothing.
+	Contents map[v1alpha1.KeyReference][]byte
 }
 
 // Check says what of an experiment cannot be rendered although the topology is good.

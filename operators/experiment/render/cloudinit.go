@@ -1,0 +1,112 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// UserDataKey of the Secret of a guest that is set up by cloud-init: KubeVirt takes no more than 2 KiB of user data in the object itself.
+const UserDataKey = "userdata"
+
+// startAgent is a script of user data that makes a unit of systemd for the platform's agent: scripts run once for a machine, units whenever it boots.
+const startAgent = `#!/bin/sh
+# The platform's agent, from its own disk.
+cat > /etc/systemd/system/vignette-guest.service <<'EOF'
+[Unit]
+Description=Agent of vignette
+After=local-fs.target network.target
+[Service]
+ExecStartPre=/bin/mkdir -p /run/vignette-tools /run/vignette-config
+ExecStartPre=/bin/sh -c 'mountpoint -q /run/vignette-tools || mount -o ro LABEL=` + guestconfig.ToolsLabel + ` /run/vignette-tools'
+ExecStartPre=/bin/sh -c 'mountpoint -q /run/vignette-config || mount -o ro LABEL=` + guestconfig.ConfigLabel + ` /run/vignette-config'
+ExecStart=/run/vignette-tools/agent guest --config /run/vignette-config
+Restart=on-failure
+RestartSec=1
+StandardOutput=journal+console
+StandardError=journal+console
+[Install]
+WantedBy=multi-user.target
+EOF
+systemctl daemon-reload
+systemctl enable --now --no-block vignette-guest.service
+`
+
+// boundary between the parts of user data. Nothing that a user writes has it but on purpose.
+const boundary = "==vignette-7b6f2c=="
+
+// UserData of a guest: what starts the agent, and what the user gives; empty where the guest takes none from the platform.
+func UserData(node topology.Node) string {
+	spec := settingsOf(node)
+	if !spec.OwnDisk() || spec.Ignition != "" || spec.CloudInit != nil && spec.CloudInit.Secret != "" {
+		return ""
+	}
+	given := ""
+	if spec.CloudInit != nil {
+		given = spec.CloudInit.UserData
+	}
+	switch {
+	case !node.HasAgent():
+		return given
+	case given == "":
+		return startAgent
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Content-Type: multipart/mixed; boundary=\"%s\"\nMIME-Version: 1.0\n", boundary)
+	for _, part := range []string{given, startAgent} {
+		fmt.Fprintf(&b, "\n--%s\nContent-Type: %s; charset=\"utf-8\"\n\n%s\n", boundary, contentType(part), part)
+	}
+	fmt.Fprintf(&b, "\n--%s--\n", boundary)
+	return b.String()
+}
+
+// contentType of user data by its first line, as cloud-init's documentation has it.
+func contentType(userData string) string {
+	for _, kind := range []struct{ prefix, name string }{
+		{"#cloud-config-archive", "text/cloud-config-archive"}, {"#cloud-config-jsonp", "text/cloud-config-jsonp"}, {"#cloud-config", "text/cloud-config"},
+		{"#!", "text/x-shellscript"}, {"#cloud-boothook", "text/cloud-boothook"}, {"#include", "text/x-include-url"}, {"## template: jinja", "text/jinja2"},
+	} {
+		if strings.HasPrefix(userData, kind.prefix) {
+			return kind.name
+		}
+	}
+	return "text/plain"
+}
+
+// cloudInitSource is the disk of the data source NoCloud.
+func cloudInitSource(in Input, node topology.Node, spec v1alpha1.VirtualMachine, secret string) kubevirtv1.VolumeSource {
+	if spec.CloudInit != nil && spec.CloudInit.Secret != "" {
+		secret = spec.CloudInit.Secret
+	}
+	return kubevirtv1.VolumeSource{CloudInitNoCloud: &kubevirtv1.CloudInitNoCloudSource{
+		UserDataSecretRef: &corev1.LocalObjectReference{Name: secret}, NetworkData: networkData(in, node),
+	}}
+}
+
+// networkData lets cloud-init set up the management interface, and keep its hands off the radios where the agent sets them up: a guest without agent
+// has its addresses from here.
+func networkData(in Input, node topology.Node) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "version: 2\nethernets:\n  management:\n    match: {macaddress: %q}\n    dhcp4: true\n", managementMAC)
+	for _, a := range node.Attachments {
+		fmt.Fprintf(&b, "  %s:\n    match: {macaddress: %q}\n    dhcp4: false\n    dhcp6: false\n    optional: true\n", a.Network, a.MAC)
+		if node.HasAgent() {
+			continue
+		}
+		network, _ := networkOf(in.Experiment, a.Network)
+		fmt.Fprintf(&b, "    set-name: %s\n    mtu: %d\n    addresses: [%s]\n", a.Network, mtu(network), a.Address)
+		if routes := staticRoutes(in.Topology, network)[node.Name]; len(routes) > 0 {
+			b.WriteString("    routes:\n")
+			for _, route := range routes {
+				fmt.Fprintf(&b, "    - {to: %s, via: %s}\n", route.To, route.Via)
+			}
+		}
+	}
+	return b.String()
+}

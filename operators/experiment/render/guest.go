@@ -1,0 +1,170 @@
+package render
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// guestSpoolBytes is what an agent in a guest keeps of logs that it cannot ship: there they lie on the guest's own disk.
+const guestSpoolBytes = 64 << 20
+
+// toolFolders stand for the platform's images in a rendering, to tell of which of them an app's programs are: those of the first four are on the
+// tools' disk.
+var toolFolders = apps.Images{
+	Traffic: guestconfig.ToolsTraffic, ZeroMQ: guestconfig.ToolsZeroMQ, Mosquitto: guestconfig.ToolsMosquitto, MGEN: guestconfig.ToolsMGEN,
+	VerneMQ: "vernemq", RabbitMQ: "rabbitmq", Prosody: "prosody", WSNCXF: "wsn-cxf",
+}
+
+// toolsOf a site is the folder of the tools' disk with its app's programs; empty for what runs the guest's own.
+func toolsOf(site apps.Site) string {
+	site.Images = toolFolders
+	return KindOf(site.App).Render(site).Image
+}
+
+var onToolsDisk = map[string]bool{
+	"": true, guestconfig.ToolsTraffic: true, guestconfig.ToolsZeroMQ: true, guestconfig.ToolsMosquitto: true, guestconfig.ToolsMGEN: true,
+}
+
+// Guest is what the guest of a virtual machine is told: what a pod of the node would have been given.
+func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string]v1alpha1.WaveformSpec) guestconfig.Config {
+	e := in.Experiment
+	config := guestconfig.Config{
+		Node: node.Name, Group: node.Group, Server: in.Options.ServerURL, RunUID: string(e.UID),
+		Interfaces: guestInterfaces(in, node, waveforms), OpenManagement: node.OpenManagement, SSHKeys: settingsOf(node).SSHKeys,
+	}
+	for _, alias := range hostAliases(in.Topology, node) {
+		config.Hosts = append(config.Hosts, guestconfig.Host{Address: alias.IP, Names: alias.Hostnames})
+	}
+	if !node.HasAgent() {
+		return config
+	}
+	for _, site := range sites {
+		config.Apps = append(config.Apps, guestApp(in, node, site))
+	}
+	if len(sites) == 0 {
+		idle := agentConfig(in, node, v1alpha1.App{Name: IdleApp}, apps.Rendering{})
+		idle.SpoolLimitBytes = guestSpoolBytes
+		config.Apps = []guestconfig.App{{Agent: idle}}
+	}
+	return config
+}
+
+func guestInterfaces(in Input, node topology.Node, waveforms map[string]v1alpha1.WaveformSpec) (interfaces []guestconfig.Interface) {
+	e := in.Experiment
+	for i, a := range node.Attachments {
+		network, _ := networkOf(e, a.Network)
+		next := guestconfig.Interface{
+			Name: a.Network, MAC: a.MAC, Address: a.Address.String(), MTU: int(mtu(network)), Primary: i == 0,
+			Routes: staticRoutes(in.Topology, network)[node.Name], RateBitsPerSecond: ptr.To(waveforms[a.Network]).RateBitsPerSecond(),
+		}
+		if routing := routingOf(network); routing != nil {
+			next.Routing = routing.DeepCopy()
+			next.Routing.Routes = nil
+			next.Seed = apps.Seed(e.Spec.Seed, "network", network.Name) ^ int64(node.NEM)<<32 // as radiod does for a pod
+		}
+		interfaces = append(interfaces, next)
+	}
+	return interfaces
+}
+
+func networkOf(e *v1alpha1.Experiment, name string) (v1alpha1.Network, bool) {
+	for _, network := range e.Spec.Networks {
+		if network.Name == name {
+			return network, true
+		}
+	}
+	return v1alpha1.Network{}, false
+}
+
+func guestApp(in Input, node topology.Node, site apps.Site) guestconfig.App {
+	rendering := KindOf(site.App).Render(site)
+	app := guestconfig.App{
+		Agent: agentConfig(in, node, site.App, rendering), Tools: toolsOf(site), RunAsUser: site.App.RunAsUser,
+		Env: map[string]string{"VIGNETTE_NODE": node.Name},
+	}
+	app.Agent.SpoolLimitBytes = guestSpoolBytes
+	for _, variable := range rendering.Env {
+		switch {
+		case variable.ConfigMap != nil:
+			app.Env[variable.Name] = string(in.Contents[*variable.ConfigMap])
+		case variable.Value != nil:
+			app.Env[variable.Name] = *variable.Value
+		}
+	}
+	for _, file := range filesOf(site.App) {
+		content := []byte(ptr.Deref(file.Content, ""))
+		if file.ConfigMap != nil {
+			content = in.Contents[*file.ConfigMap]
+		}
+		app.Files = append(app.Files, guestconfig.File{Path: file.Path, Content: content})
+	}
+	return app
+}
+
+// agentConfig of an app on a node.
+func agentConfig(in Input, node topology.Node, app v1alpha1.App, r apps.Rendering) agentconfig.Config {
+	config := agentconfig.Config{
+		Server: in.Options.ServerURL, RunUID: string(in.Experiment.UID), Node: node.Name, App: app.Name,
+		Instances: r.Instances, Files: r.Files, StopGraceSeconds: r.StopGraceSeconds, DrainOnStop: r.DrainOnStop,
+		MessagesOnStdout: app.MessageLog == v1alpha1.MessageLogStdout, SpoolLimitBytes: spoolLimitBytes,
+	}
+	if config.Instances == nil {
+		config.Instances = []agentconfig.Instance{}
+	}
+	return config
+}
+
+// GuestSecret is what a virtual machine waits for: its guest's file, the token for the server, and user data where it is set up by cloud-init. It goes
+// with the machine.
+func GuestSecret(vm *kubevirtv1.VirtualMachineInstance, node topology.Node, file []byte, token string) *corev1.Secret {
+	owner := *metav1.NewControllerRef(vm, kubevirtv1.VirtualMachineInstanceGroupVersionKind)
+	owner.BlockOwnerDeletion = nil // that would take a right on the machine's finalizers
+	secret := &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: GuestSecretOf(vm), Namespace: vm.Namespace, Labels: vm.Labels,
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Type: corev1.SecretTypeOpaque, Immutable: ptr.To(true),
+		Data: map[string][]byte{guestconfig.ConfigFile: file, guestconfig.TokenFile: []byte(token)},
+	}
+	if userData := UserData(node); userData != "" {
+		secret.Data[UserDataKey] = []byte(userData)
+	}
+	return secret
+}
+
+// CheckGuestImage says which virtual machines name no disk although the platform has none of its own.
+func CheckGuestImage(spec *v1alpha1.ExperimentSpec, o Options) (errs field.ErrorList) {
+	for i, node := range spec.Nodes {
+		path := field.NewPath("spec", "nodes").Index(i)
+		switch {
+		case node.Runtime != v1alpha1.RuntimeVM:
+		case o.GuestImage == "" && !node.VM.OwnDisk():
+			errs = append(errs, field.Required(path.Child("vm", "image"), "the platform has no guest of its own installed: name an image or a persistentVolumeClaim"))
+		case o.GuestToolsImage == "" && node.VM.HasAgent():
+			errs = append(errs, field.Invalid(path.Child("vm", "agent"), true, "the platform has no disk with its agent for guests installed: write agent: false, or have guest-tools installed"))
+		}
+	}
+	return errs
+}
+
+// GuestFile of a node's virtual machine: guest.json.
+func GuestFile(in Input, node topology.Node, waveforms map[string]v1alpha1.WaveformSpec) ([]byte, error) {
+	text, err := guestconfig.Encode(Guest(in, node, MakeSites(in)[node.Name], waveforms))
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", node.Name, err)
+	}
+	return text, nil
+}

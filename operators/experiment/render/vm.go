@@ -1,0 +1,192 @@
+package render
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+const (
+	// radioBinding is the network binding plugin that the platform's radio is registered as in the KubeVirt object: it attaches the guest to
+	// the TAP that the CNI plugin has made.
+	radioBinding = "vignette-radio"
+	// managementInterface is the pod's network, in KubeVirt's own words; no network of an experiment may have this name.
+	managementInterface = "default"
+	// managementMAC of every guest's management interface, which no other network sees.
+	managementMAC = "02:76:67:00:00:01"
+
+	// Disks of a virtual machine, in their order, and the volumes behind them.
+	rootDisk, guestDisk, toolsDisk, cloudInitDisk = "root", "vignette", "tools", "cidata"
+)
+
+// ignitionAnnotation is where KubeVirt takes a guest's Ignition configuration from.
+const ignitionAnnotation = kubevirtv1.IgnitionAnnotation
+
+// VM of a node, and the name of the Secret without which it does not start: KubeVirt knows no scheduling gates, and the kubelet calls no CNI plugin
+// before it has every volume of a pod. The Secret's name differs each time that the machine is made, so that an earlier one's is never taken for it.
+func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachineInstance {
+	e := in.Experiment
+	vm := &kubevirtv1.VirtualMachineInstance{
+		TypeMeta:   metav1.TypeMeta{APIVersion: kubevirtv1.GroupVersion.String(), Kind: "VirtualMachineInstance"},
+		ObjectMeta: ownedMeta(e, PodName(e.Name, node.Name), labels(e, v1alpha1.LabelNode, node.Name, v1alpha1.LabelGroup, node.Group)),
+	}
+	vm.Annotations = map[string]string{}
+	spec := settingsOf(node)
+	vm.Spec = kubevirtv1.VirtualMachineInstanceSpec{
+		Hostname:                      node.Name,
+		EvictionStrategy:              ptr.To(kubevirtv1.EvictionStrategyNone),
+		TerminationGracePeriodSeconds: ptr.To(int64(5)),
+		Domain: kubevirtv1.DomainSpec{
+			CPU:    &kubevirtv1.CPU{Cores: uint32(spec.Cores), Sockets: 1, Threads: 1},
+			Memory: &kubevirtv1.Memory{Guest: ptr.To(spec.Memory.Quantity())},
+			// Said in so many words, what is requested does not depend on the cluster's settings for overcommitment.
+			Resources: kubevirtv1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: coresRequest(spec.Cores), corev1.ResourceMemory: spec.Memory.Quantity(),
+			}},
+			Devices: kubevirtv1.Devices{
+				AutoattachGraphicsDevice: ptr.To(false), AutoattachMemBalloon: ptr.To(false),
+				AutoattachSerialConsole: ptr.To(true), LogSerialConsole: ptr.To(true),
+				Rng: &kubevirtv1.Rng{},
+			},
+		},
+	}
+	addDisks(vm, in, node, spec, GuestSecretName(e, node.Name, made))
+	addInterfaces(vm, e, node)
+	if spec.Ignition != "" {
+		vm.Annotations[ignitionAnnotation] = spec.Ignition
+	}
+	return vm
+}
+
+// settingsOf a virtual machine, with the platform's in the place of what the spec leaves out.
+func settingsOf(node topology.Node) v1alpha1.VirtualMachine {
+	settings := v1alpha1.VirtualMachine{}
+	if node.VM != nil {
+		settings = *node.VM.DeepCopy()
+	}
+	if settings.Cores == 0 {
+		settings.Cores = v1alpha1.DefaultCores
+	}
+	if settings.Memory == "" {
+		settings.Memory = v1alpha1.DefaultMemory
+	}
+	if settings.DiskBus == "" {
+		settings.DiskBus = v1alpha1.DiskBusVirtio
+	}
+	return settings
+}
+
+// GuestSecretName of a virtual machine that is made at a time.
+func GuestSecretName(e *v1alpha1.Experiment, node string, made time.Time) string {
+	hash := fnv.New32a()
+	fmt.Fprint(hash, e.UID, made.UnixNano())
+	return fmt.Sprintf("%s-guest-%08x", PodName(e.Name, node), hash.Sum32())
+}
+
+// GuestSecretOf a virtual machine is the name of the Secret that it waits for; empty where it waits for none.
+func GuestSecretOf(vm *kubevirtv1.VirtualMachineInstance) string {
+	for _, volume := range vm.Spec.Volumes {
+		if volume.Name == guestDisk && volume.Secret != nil {
+			return volume.Secret.SecretName
+		}
+	}
+	return ""
+}
+
+func addDisks(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.Node, spec v1alpha1.VirtualMachine, secret string) {
+	add := func(name string, bus kubevirtv1.DiskBus, readOnly bool, source kubevirtv1.VolumeSource) {
+		devices := &vm.Spec.Domain.Devices
+		devices.Disks = append(devices.Disks, kubevirtv1.Disk{Name: name, DiskDevice: kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: bus, ReadOnly: readOnly}}})
+		vm.Spec.Volumes = append(vm.Spec.Volumes, kubevirtv1.Volume{Name: name, VolumeSource: source})
+	}
+	bus := kubevirtv1.DiskBus(spec.DiskBus)
+	add(rootDisk, bus, false, rootSource(in, spec))
+	add(guestDisk, bus, true, kubevirtv1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{SecretName: secret, VolumeLabel: guestconfig.ConfigLabel}})
+	if !node.HasAgent() {
+		if spec.CloudInit != nil {
+			add(cloudInitDisk, bus, false, cloudInitSource(in, node, spec, secret))
+		}
+		return
+	}
+	add(toolsDisk, bus, true, kubevirtv1.VolumeSource{ContainerDisk: &kubevirtv1.ContainerDiskSource{
+		Image: in.Options.GuestToolsImage, ImagePullPolicy: in.Options.PullPolicy,
+	}})
+	if spec.OwnDisk() && spec.Ignition == "" {
+		add(cloudInitDisk, bus, false, cloudInitSource(in, node, spec, secret))
+	}
+}
+
+// rootSource of a machine's own disk. What it writes is kept beside the image or claim, and goes with it.
+func rootSource(in Input, spec v1alpha1.VirtualMachine) kubevirtv1.VolumeSource {
+	switch {
+	case spec.PersistentVolumeClaim != "":
+		return kubevirtv1.VolumeSource{Ephemeral: &kubevirtv1.EphemeralVolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: spec.PersistentVolumeClaim, ReadOnly: true},
+		}}
+	case spec.Image != "":
+		return kubevirtv1.VolumeSource{ContainerDisk: &kubevirtv1.ContainerDiskSource{Image: spec.Image}}
+	default:
+		return kubevirtv1.VolumeSource{ContainerDisk: &kubevirtv1.ContainerDiskSource{Image: in.Options.GuestImage, ImagePullPolicy: in.Options.PullPolicy}}
+	}
+}
+
+func addInterfaces(vm *kubevirtv1.VirtualMachineInstance, e *v1alpha1.Experiment, node topology.Node) {
+	interfaces := []kubevirtv1.Interface{{
+		Name: managementInterface, MacAddress: managementMAC,
+		InterfaceBindingMethod: kubevirtv1.InterfaceBindingMethod{Masquerade: &kubevirtv1.InterfaceMasquerade{}},
+	}}
+	networks := []kubevirtv1.Network{{Name: managementInterface, NetworkSource: kubevirtv1.NetworkSource{Pod: &kubevirtv1.PodNetwork{}}}}
+	for _, a := range node.Attachments {
+		interfaces = append(interfaces, kubevirtv1.Interface{Name: a.Network, MacAddress: a.MAC, Binding: &kubevirtv1.PluginBinding{Name: radioBinding}})
+		networks = append(networks, kubevirtv1.Network{Name: a.Network, NetworkSource: kubevirtv1.NetworkSource{
+			Multus: &kubevirtv1.MultusNetwork{NetworkName: NetworkName(e.Name, a.Network)},
+		}})
+	}
+	vm.Spec.Domain.Devices.Interfaces, vm.Spec.Networks = interfaces, networks
+}
+
+// VMNodes of an experiment, in order.
+func VMNodes(t *topology.Topology) (nodes []topology.Node) {
+	for _, node := range t.Nodes {
+		if node.IsVM() {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// addMetrics lets the cluster's Prometheus scrape a machine's apps by its pod, as it does those of pods.
+func addMetrics(vm *kubevirtv1.VirtualMachineInstance, sites []apps.Site) {
+	var ports []int
+	for _, site := range sites {
+		ports = append(ports, KindOf(site.App).Render(site).MetricsPorts...)
+	}
+	maps.Copy(vm.Annotations, scrapeAnnotations(ports))
+}
+
+// VMs of those nodes that are virtual machines, in order, for which wanted is true.
+func VMs(in Input, made time.Time, wanted func(topology.Node) bool) (vms []*kubevirtv1.VirtualMachineInstance) {
+	nodes := slices.DeleteFunc(VMNodes(in.Topology), func(n topology.Node) bool { return !wanted(n) })
+	if len(nodes) == 0 {
+		return nil
+	}
+	sites := MakeSites(in)
+	for _, node := range nodes {
+		vm := VM(in, node, made)
+		addMetrics(vm, sites[node.Name])
+		vms = append(vms, vm)
+	}
+	return vms
+}

@@ -1,0 +1,500 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances,verbs=get;list;create;delete
+// +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=default,verbs=create
+// +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+
+// Reasons of virtual machines.
+const (
+	// ReasonKubeVirtMissing of Accepted: a node is a virtual machine, and the cluster has no KubeVirt.
+	ReasonKubeVirtMissing = "KubeVirtNotInstalled"
+	// ReasonGuestMissing of Accepted: a virtual machine names no disk, and the platform has none.
+	ReasonGuestMissing = "GuestImageMissing"
+	// ReasonDiskNotFound of Accepted: a virtual machine's claim is not there.
+	ReasonDiskNotFound = "DiskNotFound"
+)
+
+const (
+	// tokenLasts is how long the token of a guest that belongs to a live cluster holds; others have their run's time and tokenMargin.
+	tokenLasts, tokenMargin = 7 * 24 * time.Hour, 2 * time.Hour
+	// tokenLeast by the API server.
+	tokenLeast = 10 * time.Minute
+	// mostGuests whose Secrets are remembered.
+	mostGuests = 10_000
+	// migrationLabel of the pod that KubeVirt makes for a machine that is to move, which those of experiments cannot.
+	migrationLabel = kubevirtv1.MigrationJobLabel
+)
+
+// usesVMs tells that some node of an experiment is a virtual machine.
+func usesVMs(e *v1alpha1.Experiment) bool {
+	return slices.ContainsFunc(e.Spec.Nodes, func(n v1alpha1.Node) bool { return n.Runtime == v1alpha1.RuntimeVM })
+}
+
+// guests remember for which launchers the Secret has been made: the operator has no right to look. After a restart each is tried once more.
+type guests struct {
+	once sync.Once
+	made *lru.Cache
+}
+
+func (g *guests) cache() *lru.Cache {
+	g.once.Do(func() { g.made = lru.New(mostGuests) })
+	return g.made
+}
+
+func (g *guests) has(launcher types.UID) bool {
+	_, found := g.cache().Get(launcher)
+	return found
+}
+
+func (g *guests) note(launcher types.UID) { g.cache().Add(launcher, true) }
+
+// checkVMs finds what keeps virtual machines from being made in this cluster.
+func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
+	if !usesVMs(s.experiment) || s.phase() == v1alpha1.PhaseProvisioning {
+		return nil
+	}
+	kind := kubevirtv1.VirtualMachineInstanceGroupVersionKind
+	_, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		s.find(ReasonKubeVirtMissing, field.Invalid(field.NewPath("spec", "nodes").Index(firstVM(s.experiment)).Child("runtime"), v1alpha1.RuntimeVM,
+			"KubeVirt is not installed in this cluster: have it installed, or make the node a pod"))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, err := range render.CheckGuestImage(&s.experiment.Spec, s.options) {
+		s.find(ReasonGuestMissing, err)
+	}
+	for i, node := range s.experiment.Spec.Nodes {
+		if node.VM == nil || node.VM.PersistentVolumeClaim == "" {
+			continue
+		}
+		var claim corev1.PersistentVolumeClaim
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.experiment.Namespace, Name: node.VM.PersistentVolumeClaim}, &claim)
+		if apierrors.IsNotFound(err) {
+			s.find(ReasonDiskNotFound, field.NotFound(field.NewPath("spec", "nodes").Index(i).Child("vm", "persistentVolumeClaim"), node.VM.PersistentVolumeClaim))
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstVM(e *v1alpha1.Experiment) int {
+	return slices.IndexFunc(e.Spec.Nodes, func(n v1alpha1.Node) bool { return n.Runtime == v1alpha1.RuntimeVM })
+}
+
+// loadVMs finds the experiment's virtual machines by their owner's UID. They are read past the cache: only experiments with such nodes ask, and a
+// cluster without KubeVirt has no such kind to watch.
+func (r *Reconciler) loadVMs(ctx context.Context, s *scope) error {
+	s.vms = nil
+	if !usesVMs(s.experiment) {
+		return nil
+	}
+	s.vms = map[string]*kubevirtv1.VirtualMachineInstance{}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kubevirtv1.VirtualMachineInstanceGroupVersionKind)
+	err := r.Live.List(ctx, list, client.InNamespace(s.experiment.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(s.experiment.UID)})
+	if meta.IsNoMatchError(err) {
+		return nil // KubeVirt is not there, or not any more, and its objects with it
+	}
+	for i := range list.Items {
+		vm := &kubevirtv1.VirtualMachineInstance{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, vm); err != nil {
+			return fmt.Errorf("VirtualMachineInstance %s: %w", list.Items[i].GetName(), err)
+		}
+		if metav1.IsControlledBy(vm, s.experiment) {
+			s.vms[vm.Labels[v1alpha1.LabelNode]] = vm
+		}
+	}
+	return err
+}
+
+// unstructuredVM is a machine as it travels. By JSON, as the converter knows no unsigned numbers.
+func unstructuredVM(vm *kubevirtv1.VirtualMachineInstance) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(vm)
+	u := &unstructured.Unstructured{}
+	if err == nil {
+		err = u.UnmarshalJSON(text)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("VirtualMachineInstance %s: %w", vm.Name, err)
+	}
+	return u, nil
+}
+
+// nodeOf a pod: of one that the experiment owns, or of the launcher of a virtual machine that it owns. Labels prove nothing.
+func (s *scope) nodeOf(pod *corev1.Pod) (node string, ok bool) {
+	if metav1.IsControlledBy(pod, s.experiment) {
+		return pod.Labels[v1alpha1.LabelNode], true
+	}
+	for node, vm := range s.vms {
+		if metav1.IsControlledBy(pod, vm) && pod.Labels[migrationLabel] == "" {
+			return node, true
+		}
+	}
+	return "", false
+}
+
+// ensureVMs makes the virtual machines that are missing, and waits until KubeVirt has made a launcher for each: its UID is the member's.
+func (r *Reconciler) ensureVMs(ctx context.Context, s *scope) (bool, error) {
+	if !usesVMs(s.experiment) {
+		return false, nil
+	}
+	for _, want := range render.VMs(s.input(), s.now, func(n topology.Node) bool { return s.vms[n.Name] == nil }) {
+		if stop, err := r.createVM(ctx, s, want); stop || err != nil || s.doomed {
+			return true, err
+		}
+	}
+	var waiting []string
+	for _, node := range render.VMNodes(s.topology) {
+		if s.pods[node.Name] == nil {
+			waiting = append(waiting, node.Name)
+		}
+	}
+	if len(waiting) == 0 {
+		return false, nil
+	}
+	s.experiment.Status.Message = "waiting for KubeVirt to begin with " + someOf(waiting, "virtual machines")
+	s.after(pollInterval)
+	return true, nil
+}
+
+func (r *Reconciler) createVM(ctx context.Context, s *scope, want *kubevirtv1.VirtualMachineInstance) (stop bool, err error) {
+	node := want.Labels[v1alpha1.LabelNode]
+	made, err := unstructuredVM(want)
+	if err != nil {
+		return true, err
+	}
+	unstructured.RemoveNestedField(made.Object, "status")
+	switch err := r.Client.Create(ctx, made); {
+	case err == nil:
+		s.vms[node] = want
+		want.UID = made.GetUID()
+	case apierrors.IsAlreadyExists(err):
+		s.experiment.Status.Message = fmt.Sprintf("waiting for VirtualMachineInstance %s, which belongs to somebody else, to go", want.Name)
+		s.after(2 * pollInterval)
+		return true, nil
+	case isQuotaRefusal(err):
+		return true, r.backToQueue(ctx, s, err)
+	case meta.IsNoMatchError(err):
+		s.doom(ReasonKubeVirtMissing, "node %s is a virtual machine, and KubeVirt is not installed in this cluster any more", node)
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		s.doom(ReasonPodRefused, "the cluster refuses the virtual machine of node %s: %v", node, err)
+	default:
+		return true, err
+	}
+	return false, nil
+}
+
+// begun tells that a launcher's network is there, and with it all its volumes.
+func begun(launcher *corev1.Pod) bool {
+	return launcher.Status.Phase != corev1.PodPending && launcher.Status.Phase != "" || launcher.Status.PodIP != ""
+}
+
+// releaseVMs makes the Secrets without which the launchers do not start, once everybody who has to knows their UIDs.
+func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
+	for _, node := range render.VMNodes(s.topology) {
+		launcher, vm := s.pods[node.Name], s.vms[node.Name]
+		if begun(launcher) || r.guests.has(launcher.UID) {
+			continue
+		}
+		secret, err := r.guestSecret(ctx, s, node, vm, launcher)
+		if err != nil || s.doomed {
+			return true, err
+		}
+		switch err := r.Client.Create(ctx, secret); {
+		case err == nil || apierrors.IsAlreadyExists(err): // its name is this machine's alone
+			r.guests.note(launcher.UID)
+		case isQuotaRefusal(err):
+			return true, r.backToQueue(ctx, s, err)
+		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+			s.doom(ReasonSecretRefused, "the cluster refuses the Secret for the guest of node %s: %v", node.Name, err)
+			return true, nil
+		default:
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// guestSecret has a token for the server that is good as long as the launcher's pod is there: the server takes the guest for it.
+func (r *Reconciler) guestSecret(ctx context.Context, s *scope, node topology.Node, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) (*corev1.Secret, error) {
+	file, err := render.GuestFile(s.input(), node, s.waveforms)
+	if err != nil {
+		s.doom(ReasonInvalid, "%v", err)
+		return nil, nil
+	}
+	if !node.HasAgent() { // nobody there talks to the server
+		return render.GuestSecret(vm, node, file, ""), nil
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: "default"}}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		Audiences: []string{v1alpha1.TokenAudience}, ExpirationSeconds: ptr.To(int64(s.tokenLife().Seconds())),
+		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: launcher.Name, UID: launcher.UID},
+	}}
+	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return nil, fmt.Errorf("token for the guest of node %s: %w", node.Name, err)
+	}
+	return render.GuestSecret(vm, node, file, request.Status.Token), nil
+}
+
+// tokenLife of a guest: nobody renews what lies on its disk.
+func (s *scope) tokenLife() time.Duration {
+	if s.timeline.Live() {
+		return tokenLasts
+	}
+	end := s.timeline.End(nil)
+	return max(end+end/10+s.experiment.Spec.Drain.Max.Std()+tokenMargin, tokenLeast)
+}
+
+// vmTrouble says why a node's virtual machine will not become ready; an empty reason where it still may.
+func vmTrouble(vm *kubevirtv1.VirtualMachineInstance) (reason, message string) {
+	switch {
+	case !vm.DeletionTimestamp.IsZero():
+		return ReasonNodeFailed, "its virtual machine was deleted before the experiment started"
+	case vm.Status.Phase == kubevirtv1.Failed || vm.Status.Phase == kubevirtv1.Succeeded:
+		return ReasonNodeFailed, "its virtual machine ended before the experiment started" + inBrackets(vm.Status.Reason)
+	}
+	if refused := launcherRefusal(vm); refused != "" && !strings.Contains(refused, "exceeded quota") {
+		return ReasonPodRefused, "KubeVirt cannot make the pod of its virtual machine: " + refused
+	}
+	return "", ""
+}
+
+func inBrackets(why string) string {
+	if why == "" {
+		return ""
+	}
+	return " (" + why + ")"
+}
+
+// launcherRefusal is why KubeVirt could not make a machine's pod; empty where it could, or has not tried.
+func launcherRefusal(vm *kubevirtv1.VirtualMachineInstance) string {
+	for _, c := range vm.Status.Conditions {
+		if c.Type == kubevirtv1.VirtualMachineInstanceSynchronized && c.Status == corev1.ConditionFalse &&
+			(c.Reason == failedCreatePod && strings.Contains(c.Message, "forbidden") || c.Reason == failedValidation) {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// KubeVirt's reasons where the API server refuses a launcher, and where it refuses the machine itself.
+const (
+	failedCreatePod  = "FailedCreate"
+	failedValidation = "FailedCreateValidation"
+)
+
+// checkVMQuota takes back an experiment whose launchers a quota does not let be, as where pods are refused.
+func (r *Reconciler) checkVMQuota(ctx context.Context, s *scope) (bool, error) {
+	for _, node := range sortedKeys(s.vms) {
+		refused := launcherRefusal(s.vms[node])
+		if s.pods[node] == nil && strings.Contains(refused, "exceeded quota") {
+			return true, r.backToQueue(ctx, s, fmt.Errorf("node %s: %s", node, refused))
+		}
+	}
+	return false, nil
+}
+
+const (
+	// consoleLines are the last lines of a guest's console in the reason of a failure, of consoleBytes at most.
+	consoleLines, consoleBytes = 8, 600
+	// consolePatience for the kubelet.
+	consolePatience = 5 * time.Second
+)
+
+// lastWords of a node's guest, for a reason; empty for pods, and where nobody has them any more.
+func (r *Reconciler) lastWords(ctx context.Context, s *scope, node string) string {
+	n, _ := s.topology.Node(node)
+	launcher := s.pods[node]
+	if !n.IsVM() || launcher == nil || r.Console == nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, consolePatience)
+	defer cancel()
+	text, err := r.Console(ctx, launcher.Namespace, launcher.Name, render.GuestLogContainer)
+	if err != nil {
+		log.FromContext(ctx).Info("the console of a guest could not be read", "node", node, "error", err.Error())
+		return ""
+	}
+	if lines := lastLines(text); lines != "" {
+		return "; its console's last lines: " + lines
+	}
+	return "; its console is empty"
+}
+
+// lastLines of a console without control sequences, joined by " | ".
+func lastLines(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(controlSequences.ReplaceAllString(text, ""), "\n") {
+		if line = strings.TrimSpace(strings.Map(printable, line)); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	joined := strings.Join(lines[max(len(lines)-consoleLines, 0):], " | ")
+	if len(joined) > consoleBytes {
+		joined = "…" + strings.ToValidUTF8(joined[len(joined)-consoleBytes:], "")
+	}
+	return joined
+}
+
+// silentGuest has the last words of the first virtual machine that is not ready.
+func (r *Reconciler) silentGuest(ctx context.Context, s *scope) string {
+	state, err := r.Runs.State(ctx, string(s.experiment.UID))
+	if err != nil {
+		return ""
+	}
+	reported := map[string]bool{}
+	for _, agent := range state.Agents {
+		reported[agent.Node] = true
+	}
+	for _, node := range render.VMNodes(s.topology) {
+		if launcher := s.pods[node.Name]; launcher != nil && begun(launcher) && node.HasAgent() && !reported[node.Name] {
+			return "; node " + node.Name + " has not reported" + r.lastWords(ctx, s, node.Name)
+		}
+	}
+	return ""
+}
+
+// nodeNote says how far a node has come that has not reported.
+func (s *scope) nodeNote(node string) string {
+	if vm := s.vms[node]; vm != nil && vm.Status.Phase == kubevirtv1.Running {
+		return " (its virtual machine runs)"
+	}
+	return podNote(s.pods[node])
+}
+
+// isLauncher tells whether a pod is that of a virtual machine, of what the operator has found to be the experiment's.
+func isLauncher(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == kubevirtv1.VirtualMachineInstanceGroupVersionKind.Kind
+}
+
+// vmLoss tells that a virtual machine has ended; a guest that shuts itself down is as lost as one that dies.
+func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) *loss {
+	l := &loss{node: node, what: whatNodeFailed}
+	if launcher != nil {
+		l.at = lastEnd(launcher)
+	}
+	switch {
+	case launcher != nil && launcher.Status.Reason == whatEvicted:
+		return nodeLoss(node, launcher)
+	case vm == nil:
+		l.reason = "its virtual machine is gone"
+	case !vm.DeletionTimestamp.IsZero():
+		l.reason, l.at = "its virtual machine was deleted", vm.DeletionTimestamp.Add(-time.Duration(ptr.Deref(vm.DeletionGracePeriodSeconds, 0))*time.Second)
+	case vm.Status.Phase == kubevirtv1.Failed:
+		l.reason = "its virtual machine has failed" + inBrackets(vm.Status.Reason)
+	case vm.Status.Phase == kubevirtv1.Succeeded:
+		l.reason = "its guest has shut down"
+	default:
+		return nodeLoss(node, launcher)
+	}
+	return l
+}
+
+// findLauncher looks past the cache for the launcher of a virtual machine.
+func (r *Reconciler) findLauncher(ctx context.Context, s *scope, node string) error {
+	vm := s.vms[node]
+	if vm == nil {
+		return nil
+	}
+	var list corev1.PodList
+	if err := r.Live.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingLabels{kubevirtv1.CreatedByLabel: string(vm.UID)}); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if of, ok := s.nodeOf(&list.Items[i]); ok && of == node {
+			s.pods[node] = &list.Items[i]
+		}
+	}
+	return nil
+}
+
+// deleteNodes deletes pods and virtual machines, and names what is left. A launcher goes with its machine.
+func (r *Reconciler) deleteNodes(ctx context.Context, s *scope) (left []string, err error) {
+	for _, node := range sortedKeys(s.vms) {
+		left = append(left, "VirtualMachineInstance "+s.vms[node].Name)
+		vm, err := unstructuredVM(s.vms[node])
+		if err == nil {
+			err = r.deleteOne(ctx, vm)
+		}
+		if err != nil {
+			return left, err
+		}
+	}
+	for _, node := range sortedKeys(s.pods) {
+		left = append(left, "pod "+s.pods[node].Name)
+		if s.vms[node] != nil {
+			continue
+		}
+		if err := r.deleteOne(ctx, s.pods[node]); err != nil {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
+// experimentOfLauncher is whose virtual machine's pod an object is, by labels that KubeVirt copies from the machine.
+func experimentOfLauncher(_ context.Context, object client.Object) []reconcile.Request {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.Kind != kubevirtv1.VirtualMachineInstanceGroupVersionKind.Kind {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[v1alpha1.LabelExperiment]}}}
+}
+
+// controlSequences of terminals (ECMA-48), which boot loaders and systemd write.
+var controlSequences = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-_]`)
+
+func printable(r rune) rune {
+	if r == '\t' || unicode.IsPrint(r) {
+		return r
+	}
+	return -1
+}
+
+// Console reads the end of what a container of a launcher has logged.
+func Console(kube kubernetes.Interface) func(ctx context.Context, namespace, pod, container string) (string, error) {
+	return func(ctx context.Context, namespace, pod, container string) (string, error) {
+		options := &corev1.PodLogOptions{Container: container, TailLines: ptr.To(int64(4 * consoleLines))}
+		text, err := kube.CoreV1().Pods(namespace).GetLogs(pod, options).DoRaw(ctx)
+		return string(text), err
+	}
+}
