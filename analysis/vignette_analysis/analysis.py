@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, captures, display, figures, flows, hostload, hypervisor, messages, radio, radiolog, stages, surroundings
+from . import agents, captures, clocks, display, figures, flows, hostload, hypervisor, messages, radio, radiolog, stages, surroundings
 from .gaps import Gaps
 from .run import Run
 
@@ -74,6 +74,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     hypervisor.explain(run, log, late)
     around = surroundings.read(run, gaps)
     verdict = _verdict(run, late, agents_logged, sampled, gaps)
+    own_clocks = clocks.summarise(run, gaps)
     captured = captures.examine(run, log, networks, gaps, left_out)
     _not_computed(run, gaps)
     everything = computed.groups[0]
@@ -93,6 +94,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         "networks": networks or None,
         "gaps": gaps.found or None,
         **({"hosts": hosts} if (hosts := hostload.summarise(run, log)) else {}),
+        **({"clocks": own_clocks} if own_clocks else {}),
         **({"rerunOf": run.plan["rerunOf"]["uid"]} if run.plan.get("rerunOf") else {}),
     }
     return Analysis(

@@ -23,8 +23,22 @@ type Results struct {
 	Gaps         []Gap             `json:"gaps"`
 	// Hosts that carried nodes, and how busy they were; absent where no radiod told.
 	Hosts []HostResult `json:"hosts,omitempty"`
+	// Clocks of the nodes that have one of their own, as virtual machines do; absent where there are none.
+	Clocks []ClockResult `json:"clocks,omitempty"`
 	// RerunOf is the UID of the run that this one repeats, if it repeats one.
 	RerunOf string `json:"rerunOf,omitempty"`
+}
+
+// ClockResult is how well a node kept its own clock to the server's, from before its apps ran on.
+type ClockResult struct {
+	Node string `json:"node"`
+	// WorstOffsetSeconds from the server's clock, without its sign, and WorstUncertaintySeconds of what was measured: delays to and from
+	// other nodes may be wrong by their sum.
+	WorstOffsetSeconds      float64 `json:"worstOffsetSeconds"`
+	WorstUncertaintySeconds float64 `json:"worstUncertaintySeconds"`
+	// SetSeconds is by how much the clock was set before any app ran.
+	SetSeconds   float64 `json:"setSeconds"`
+	Measurements int     `json:"measurements"`
 }
 
 // HostResult is how busy a host was from T0 to the end of the drain, whoever kept it busy.

@@ -30,6 +30,7 @@ def run(analysis: Analysis) -> Section:
         Code("Specification as it was resolved", _yaml(spec)),
         *([Code("Waveforms", _yaml(plan["waveforms"]))] if plan.get("waveforms") else []),
         table("Load of the hosts", _LOAD, [_load(host) for host in analysis.results.get("hosts") or []]),
+        table("Clocks of virtual machines", _CLOCK, [_clock(clock) for clock in analysis.results.get("clocks") or []]),
         table("Versions, images and hosts", ("What", "Value"), versions, folded=True, text=(0, 1)),
     ]
     return Section("run", "What was run", [part for part in parts if not isinstance(part, Table) or part.rows])
@@ -56,6 +57,13 @@ _LOAD = ("Host", "Processors", "Busy %", "Busiest second %", "Load average, most
 def _load(host: dict) -> tuple[str, ...]:
     fields = ("cpus", "busyPercent", "maxBusyPercent", "maxLoadAverage", "stolenSeconds", "cpuPressurePercent", "memoryPressurePercent")
     return host["name"], *(number(host[field]) if field in host else "\u2013" for field in fields)
+
+
+_CLOCK = ("Node", "Set at the start by (s)", "Then off the server's by at most (s)", "Known within (s)", "Measurements")
+
+
+def _clock(clock: dict) -> tuple[str, ...]:
+    return clock["node"], *(number(clock[field]) for field in ("setSeconds", "worstOffsetSeconds", "worstUncertaintySeconds", "measurements"))
 
 
 def _yaml(value: object) -> str:
