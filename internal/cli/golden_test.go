@@ -35,6 +35,7 @@ func wholeResults() runapi.Results {
 			{Name: "prt/bft/1", Node: "prt", Messages: runapi.Messages{Sent: 30, Expected: 210, Lost: 210, LostPercent: 100}},
 		},
 		Networks: []runapi.NetworkResult{{Name: "wan", BytesPerSecond: ptr(1225.4)}},
+		Clocks:   []runapi.ClockResult{{Node: "prt", WorstOffsetSeconds: 0.00021, WorstUncertaintySeconds: 0.00083, SetSeconds: 420, Measurements: 8}},
 		Gaps:     []runapi.Gap{},
 	}
 }

@@ -33,6 +33,9 @@ func resultsText(r runapi.Results) string {
 	if networks := networksTable(r.Networks); len(networks) > 1 {
 		b.WriteString("\n" + networks.String())
 	}
+	if len(r.Clocks) > 0 {
+		b.WriteString("\n" + clocksTable(r.Clocks).String())
+	}
 	b.WriteString("\n" + verdictText(r.Verdict) + gapsText(r.Gaps))
 	return b.String()
 }
@@ -55,6 +58,15 @@ func publishersTable(publishers []runapi.PublisherResult) table {
 	rows := table{figures("PUBLISHER", figureHeads...)}
 	for _, p := range publishers {
 		rows = append(rows, figures(p.Name, figuresOf(p.Messages, p.DelaySeconds)...))
+	}
+	return rows
+}
+
+// clocksTable of nodes whose delays are only as good as their clocks.
+func clocksTable(clocks []runapi.ClockResult) table {
+	rows := table{figures("CLOCK OF", "offset at most", "known within")}
+	for _, c := range clocks {
+		rows = append(rows, figures(c.Node, seconds(c.WorstOffsetSeconds), seconds(c.WorstUncertaintySeconds)))
 	}
 	return rows
 }
