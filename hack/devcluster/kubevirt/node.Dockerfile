@@ -15,6 +15,9 @@ COPY bin/virt-launcher bin/virt-launcher-monitor bin/virt-probe bin/virt-tail bi
 COPY scripts/node-labeller.sh scripts/kvm-works /usr/bin/
 COPY scripts/virtqemud /usr/sbin/
 
+# virt-handler opens consoles as /proc/PID/root/var/run/…: Debian's link /var/run -> /run would lead it to its own /run.
+RUN ln -sfn ../run /var/run
+
 # The DHCP server for guests listens on port 67 without being root. AdjustResources of virt-handler looks for a process "virtqemud".
 RUN setcap cap_net_bind_service+ep /usr/bin/virt-launcher-monitor \
  && mkdir -p /usr/libexec/libvirt && ln -s /usr/sbin/libvirtd /usr/libexec/libvirt/virtqemud
