@@ -101,6 +101,8 @@ type Reconciler struct {
 	making   making
 	guests   guests
 	news     *feed
+	// kueueLooks at the Workloads of those that have begun.
+	kueueLooks looks
 }
 
 // phaseFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.
@@ -141,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 
 func (r *Reconciler) run(ctx context.Context, s *scope) error {
 	phases := []phaseFunc{
-		r.expand, r.tend, r.refer, r.accept, r.admit,
+		r.expand, r.tend, r.refer, r.accept, r.admit, r.heedKueue,
 		r.provision, r.drive, r.collect, r.salvage,
 		r.cleanFinished, r.expire,
 	}

@@ -23,8 +23,8 @@ import (
 
 // drive takes a running experiment through the suspended steps of its workflow.
 func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
-	if s.phase() != v1alpha1.PhaseRunning {
-		return false, nil
+	if failure := s.failure(); s.phase() != v1alpha1.PhaseRunning || failure != nil && failure.Reason == ReasonEvicted {
+		return false, nil // an evicted run is not collected and analysed: somebody waits for its quota
 	}
 	workflow, err := r.workflow(ctx, s)
 	if err != nil || workflow == nil {

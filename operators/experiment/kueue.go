@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/queue"
@@ -24,6 +27,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;create;delete
+// +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads/status,verbs=patch
 
 // Reasons where Kueue decides.
 const (
@@ -33,6 +37,17 @@ const (
 	ReasonWaitingForKueue = "WaitingForKueue"
 	// ReasonKueueInactive of Admitted: somebody, or Kueue, has deactivated the Workload; only a person can help.
 	ReasonKueueInactive = "KueueDeactivated"
+	// ReasonEvicted of Failure: Kueue has taken the quota of a run that had begun.
+	ReasonEvicted = "Evicted"
+)
+
+// Conditions of a Workload.
+const (
+	workloadQuotaReserved = "QuotaReserved"
+	workloadAdmitted      = "Admitted"
+	workloadEvicted       = "Evicted"
+	workloadRequeued      = "Requeued"
+	workloadPodsReady     = "PodsReady"
 )
 
 const (
@@ -70,8 +85,7 @@ func (r *Reconciler) checkKueue(s *scope) error {
 	return err
 }
 
-// admitByKueue lets an experiment out of the queue once Kueue has admitted its Workload. From then on it cannot be preempted: a run cannot be
-// interrupted and still measure anything.
+// admitByKueue lets an experiment out of the queue once Kueue has admitted its Workload.
 func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
 	s.experiment.Status.Queue = nil
 	quotas, err := r.quotasOf(ctx, s.experiment)
@@ -107,15 +121,14 @@ func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
 	case found.GetAnnotations()[kueueWants] != want.GetAnnotations()[kueueWants]: // the experiment was edited meanwhile
 		return true, r.deleteOne(ctx, found)
 	}
-	r.followWorkload(s, found)
-	return true, nil
+	return true, r.followWorkload(ctx, s, found)
 }
 
-// followWorkload does what Kueue says of an experiment's Workload.
-func (r *Reconciler) followWorkload(s *scope, workload *unstructured.Unstructured) {
-	admitted := conditionOf(workload, "Admitted")
-	evicted := conditionOf(workload, "Evicted")
-	reserved := conditionOf(workload, "QuotaReserved")
+// followWorkload does what Kueue says of a queued experiment's Workload.
+func (r *Reconciler) followWorkload(ctx context.Context, s *scope, workload *unstructured.Unstructured) error {
+	admitted := conditionOf(workload, workloadAdmitted)
+	evicted := conditionOf(workload, workloadEvicted)
+	reserved := conditionOf(workload, workloadQuotaReserved)
 	active, told, _ := unstructured.NestedBool(workload.Object, "spec", "active")
 	switch {
 	case told && !active:
@@ -131,6 +144,111 @@ func (r *Reconciler) followWorkload(s *scope, workload *unstructured.Unstructure
 	default:
 		s.waitForKueue(ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s%s", s.experiment.Spec.QueueName, because(reserved)))
 	}
+	if evicted.Status == metav1.ConditionTrue && reserved.Status == metav1.ConditionTrue {
+		return r.giveBack(ctx, workload, evicted, s.now)
+	}
+	return nil
+}
+
+// giveBack the quota of a Workload that was evicted before its experiment began. Kueue leaves that to whoever runs the pods, and there are
+// none: the same conditions are set as Kueue's job framework sets. It is Kueue that lets it queue again.
+func (r *Reconciler) giveBack(ctx context.Context, workload *unstructured.Unstructured, evicted metav1.Condition, now time.Time) error {
+	after := workload.DeepCopy()
+	unstructured.RemoveNestedField(after.Object, "status", "admission")
+	again := metav1.ConditionFalse // after a while, or when what stopped it is mended: Kueue sets it then
+	if evicted.Reason == "Preempted" || evicted.Reason == "NodeFailures" {
+		again = metav1.ConditionTrue
+	}
+	for _, c := range []metav1.Condition{
+		{Type: workloadQuotaReserved, Status: metav1.ConditionFalse, Reason: "Pending", Message: evicted.Message},
+		{Type: workloadAdmitted, Status: metav1.ConditionFalse, Reason: "NoReservation", Message: "The workload has no reservation"},
+		{Type: workloadRequeued, Status: again, Reason: evicted.Reason, Message: evicted.Message},
+	} {
+		if err := setConditionOf(after, c, now); err != nil {
+			return err
+		}
+	}
+	return r.patchWorkload(ctx, workload, after)
+}
+
+// patchWorkload writes its status, if nobody has meanwhile.
+func (r *Reconciler) patchWorkload(ctx context.Context, before, after *unstructured.Unstructured) error {
+	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return ignoreConflict(err)
+}
+
+// heedKueue looks after the Workload of an experiment that has begun. A run that is interrupted measures nothing, and cannot go on later: one
+// that Kueue evicts fails. Its pods go, and then its Workload, which is when Kueue has the quota back.
+func (r *Reconciler) heedKueue(ctx context.Context, s *scope) (bool, error) {
+	begun := s.phase() == v1alpha1.PhaseProvisioning || s.phase() == v1alpha1.PhaseRunning
+	if s.experiment.Spec.QueueName == "" || !begun || s.failure() != nil || !r.kueueLooks.due(s) {
+		return false, nil
+	}
+	found, err := r.findWorkload(ctx, s.experiment)
+	switch {
+	case meta.IsNoMatchError(err): // it was uninstalled meanwhile, and decides nothing any more
+		return false, nil
+	case apierrors.IsNotFound(err):
+		s.doom(ReasonEvicted, "its Workload %s was deleted, and its quota with it", kueueName(s.experiment))
+		return true, nil
+	case err != nil: // a run goes on while Kueue is away
+		log.FromContext(ctx).Info("the Workload cannot be read, and is read again", "error", err.Error())
+		return false, nil
+	}
+	evicted, admitted := conditionOf(found, workloadEvicted), conditionOf(found, workloadAdmitted)
+	switch {
+	case evicted.Status == metav1.ConditionTrue:
+		s.doom(ReasonEvicted, "Kueue has evicted it%s", because(evicted))
+	case admitted.Status != metav1.ConditionTrue:
+		s.doom(ReasonEvicted, "Kueue does not admit it any more%s", because(admitted))
+	case s.phase() == v1alpha1.PhaseRunning && conditionOf(found, workloadPodsReady).Status != metav1.ConditionTrue:
+		return false, r.tellReady(ctx, s, found)
+	}
+	return s.doomed, nil
+}
+
+// tellReady tells Kueue that all nodes are up: it may be configured to evict what is not ready in time.
+func (r *Reconciler) tellReady(ctx context.Context, s *scope, workload *unstructured.Unstructured) error {
+	after := workload.DeepCopy()
+	ready := metav1.Condition{Type: workloadPodsReady, Status: metav1.ConditionTrue, Reason: "Started", Message: "All nodes are ready"}
+	if err := setConditionOf(after, ready, s.now); err != nil {
+		return err
+	}
+	return r.patchWorkload(ctx, workload, after)
+}
+
+// findWorkload of an experiment that is not about to go.
+func (r *Reconciler) findWorkload(ctx context.Context, e *v1alpha1.Experiment) (*unstructured.Unstructured, error) {
+	kind, err := r.kueueKind()
+	if err != nil {
+		return nil, err
+	}
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(kind)
+	key := client.ObjectKey{Namespace: e.Namespace, Name: kueueName(e)}
+	if err := r.Live.Get(ctx, key, found); err != nil {
+		return nil, err
+	}
+	if !metav1.IsControlledBy(found, e) || !found.GetDeletionTimestamp().IsZero() {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: kueueWorkload.Group, Resource: "workloads"}, key.Name)
+	}
+	return found, nil
+}
+
+// looks are when the Workloads of those that have begun were looked at last: they are looked at no more often than kueuePoll.
+type looks struct {
+	once sync.Once
+	last *lru.Cache
+}
+
+func (l *looks) due(s *scope) bool {
+	l.once.Do(func() { l.last = lru.New(compiledSpecs) })
+	s.after(kueuePoll)
+	if last, found := l.last.Get(s.experiment.UID); found && s.now.Sub(last.(time.Time)) < kueuePoll && !s.now.Before(last.(time.Time)) {
+		return false
+	}
+	l.last.Add(s.experiment.UID, s.now)
+	return true
 }
 
 func because(c metav1.Condition) string {
@@ -161,6 +279,25 @@ func conditionOf(u *unstructured.Unstructured, kind string) (found metav1.Condit
 		}
 	}
 	return found
+}
+
+// setConditionOf an object. Its time stays where its status does.
+func setConditionOf(u *unstructured.Unstructured, c metav1.Condition, now time.Time) error {
+	entries, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	c.LastTransitionTime, c.ObservedGeneration = metav1.NewTime(now), u.GetGeneration()
+	if before := conditionOf(u, c.Type); before.Status == c.Status {
+		c.LastTransitionTime = before.LastTransitionTime
+	}
+	entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&c)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(entries, func(e any) bool { object, ok := e.(map[string]any); return ok && object["type"] == c.Type })
+	if at < 0 {
+		return unstructured.SetNestedSlice(u.Object, append(entries, entry), "status", "conditions")
+	}
+	entries[at] = entry
+	return unstructured.SetNestedSlice(u.Object, entries, "status", "conditions")
 }
 
 // workload asks Kueue for room for all nodes, or none.
@@ -257,18 +394,12 @@ func (r *Reconciler) leaveKueue(ctx context.Context, e *v1alpha1.Experiment) err
 	if e.Spec.QueueName == "" && !asked {
 		return nil
 	}
-	kind, err := r.kueueKind()
-	if meta.IsNoMatchError(err) {
-		return nil // it was uninstalled meanwhile
+	found, err := r.findWorkload(ctx, e)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil // it was uninstalled meanwhile, or there is none
 	}
 	if err != nil {
 		return err
-	}
-	found := &unstructured.Unstructured{}
-	found.SetGroupVersionKind(kind)
-	err = r.Live.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: kueueName(e)}, found)
-	if err != nil || !metav1.IsControlledBy(found, e) || !found.GetDeletionTimestamp().IsZero() {
-		return client.IgnoreNotFound(err)
 	}
 	return r.deleteOne(ctx, found)
 }

@@ -159,7 +159,14 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning {
 		t.Fatalf("phase %s once Kueue has admitted it: %s", e.Status.Phase, e.Status.Message)
 	}
-	w.must(w.reconciler.leaveKueue(t.Context(), w.experiment()))
+	w.kueueSays("Evicted", "True", "preempted by a larger one")
+	for range 3 { // its logs are saved, its nodes go, and then its Workload
+		w.look()
+	}
+	e = w.experiment()
+	if c := meta.FindStatusCondition(e.Status.Conditions, ConditionFailure); e.Status.Phase != v1alpha1.PhaseFailed || c.Reason != ReasonEvicted || !strings.Contains(c.Message, "preempted by a larger one") {
+		t.Errorf("phase %s, Failure %+v once Kueue has evicted it", e.Status.Phase, c)
+	}
 	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(inactive), inactive); client.IgnoreNotFound(err) != nil || err == nil && inactive.GetDeletionTimestamp().IsZero() {
 		t.Errorf("the Workload stays when the run is over: %v", err)
 	}

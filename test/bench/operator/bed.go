@@ -302,9 +302,14 @@ func freePorts(count int) (addresses []string, err error) {
 	return addresses, nil
 }
 
-// apply experiment i: a live cluster with a broker, at which all others publish.
+// apply experiment i.
 func (b *bed) apply(ctx context.Context, i int) error {
-	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: team(i % b.teams), Name: name(i)}}
+	return b.api.Create(ctx, liveCluster(team(i%b.teams), i, b.nodes))
+}
+
+// liveCluster i has a broker, at which all others publish.
+func liveCluster(namespace string, i, nodes int) *v1alpha1.Experiment {
+	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name(i)}}
 	e.Spec = v1alpha1.ExperimentSpec{
 		Seed:     int64(i),
 		Networks: []v1alpha1.Network{{Name: "wan", Link: &v1alpha1.LinkModel{Rate: ptr.To(v1alpha1.DataRate("1Mbit")), Delay: "50ms"}, Subnet: "198.18.0.0/24"}},
@@ -315,12 +320,12 @@ func (b *bed) apply(ctx context.Context, i int) error {
 		},
 		Nodes: []v1alpha1.Node{
 			{Name: "hq", Networks: []string{"wan"}, Apps: []string{"broker", "picture"}},
-			{Name: "veh", Count: ptr.To(int32(b.nodes - 1)), Networks: []string{"wan"}, Apps: []string{"bft"}},
+			{Name: "veh", Count: ptr.To(int32(nodes - 1)), Networks: []string{"wan"}, Apps: []string{"bft"}},
 		},
 		Timeline: []v1alpha1.TimelineEntry{{At: "5s", Start: []string{"bft"}}},
 		Drain:    v1alpha1.Drain{Max: "10s", QuietFor: "1s"},
 	}
-	return b.api.Create(ctx, e)
+	return e
 }
 
 func name(i int) string { return fmt.Sprintf("exp-%d", i) }
