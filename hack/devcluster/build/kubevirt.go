@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,18 +31,33 @@ var kubeVirtPrograms = []string{
 	"cmd/virt-launcher", "cmd/virt-launcher-monitor", "cmd/virt-probe", "cmd/virt-tail", "cmd/virt-freezer", "cmd/virtctl",
 }
 
-// KubeVirt is the context of KubeVirt's images, with their Dockerfiles; virtctl in bin; and kubevirt.yaml with its operator. It is no
-// part of a plain cluster.
-func (p Products) KubeVirt() Product {
+// KubeVirtPrograms are, in bin, KubeVirt's programs and virtctl; libvirt's configuration; and kubevirt.yaml with its operator.
+func (p Products) KubeVirtPrograms() Product {
 	return Product{
-		Name: "kubevirt", Recipe: "1 " + kubeVirtVersion,
+		Name: "kubevirt-programs", Recipe: "1 " + kubeVirtVersion,
 		Label: "build KubeVirt", Expect: 8 * time.Minute,
-		Inputs: []string{p.source("kubevirt")},
-		Make:   p.makeKubeVirt,
+		Inputs: []string{p.source("kubevirt", "go.mod"), p.source("kubevirt", "go.sum"), p.source("kubevirt", "operator")},
+		Make:   p.makeKubeVirtPrograms,
 	}
 }
 
-func (p Products) makeKubeVirt(ctx context.Context, h *progress.Handle, dir, log string) error {
+// KubeVirt is the context of KubeVirt's images, with their Dockerfiles: its programs and what is ours. It is no part of a plain cluster.
+func (p Products) KubeVirt() Product {
+	return Product{
+		Name: "kubevirt", Recipe: p.recipeOf("2", p.KubeVirtPrograms()),
+		Label: "gather what KubeVirt's images are made from", Expect: time.Second,
+		Inputs: []string{p.source("kubevirt", "control.Dockerfile"), p.source("kubevirt", "node.Dockerfile"), p.source("kubevirt", "scripts")},
+		Make: func(_ context.Context, _ *progress.Handle, dir, _ string) error {
+			programs, err := p.Cache.Path(p.KubeVirtPrograms())
+			if err != nil {
+				return err
+			}
+			return p.kubeVirtContext(programs, dir)
+		},
+	}
+}
+
+func (p Products) makeKubeVirtPrograms(ctx context.Context, h *progress.Handle, dir, log string) error {
 	if err := machine.Install(ctx, h, log, machine.CompilerPackages); err != nil {
 		return err
 	}
@@ -67,7 +83,14 @@ func (p Products) makeKubeVirt(ctx context.Context, h *progress.Handle, dir, log
 	if err != nil {
 		return err
 	}
-	if err := p.kubeVirtFiles(module, dir); err != nil {
+	launcher := filepath.Join(module, "cmd", "virt-launcher")
+	err = copyFiles(dir, []file{
+		{filepath.Join(launcher, "qemu.conf"), "libvirt/qemu.conf", 0o644},
+		{filepath.Join(launcher, "virtqemud.conf"), "libvirt/virtqemud.conf", 0o644},
+		{filepath.Join(launcher, "qemu"), "libvirt/hooks/qemu", 0o755},
+		{filepath.Join(launcher, "nsswitch.conf"), "nsswitch.conf", 0o644},
+	})
+	if err != nil {
 		return err
 	}
 	return kubeVirtManifest(ctx, bin+"operator", filepath.Join(dir, "kubevirt.yaml"))
@@ -81,32 +104,50 @@ func kubeVirtVersionFlags() string {
 	}, " ")
 }
 
-// kubeVirtFiles copies what the images have besides programs: ours, and libvirt's configuration of the module.
-func (p Products) kubeVirtFiles(module, dir string) error {
-	launcher := filepath.Join(module, "cmd", "virt-launcher")
-	for _, file := range []struct {
-		from, to string
-		mode     os.FileMode
-	}{
+// kubeVirtContext links the programs, which are large, and copies what is ours.
+func (p Products) kubeVirtContext(programs, dir string) error {
+	err := filepath.WalkDir(programs, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(programs, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return os.MkdirAll(filepath.Join(dir, name), 0o755)
+		}
+		return os.Link(path, filepath.Join(dir, name))
+	})
+	if err != nil {
+		return err
+	}
+	return copyFiles(dir, []file{
 		{p.source("kubevirt", "control.Dockerfile"), "control.Dockerfile", 0o644},
 		{p.source("kubevirt", "node.Dockerfile"), "node.Dockerfile", 0o644},
 		{p.source("kubevirt", "scripts", "virtqemud"), "scripts/virtqemud", 0o755},
 		{p.source("kubevirt", "scripts", "kvm-works"), "scripts/kvm-works", 0o755},
 		{p.source("kubevirt", "scripts", "node-labeller.sh"), "scripts/node-labeller.sh", 0o755},
-		{filepath.Join(launcher, "qemu.conf"), "libvirt/qemu.conf", 0o644},
-		{filepath.Join(launcher, "virtqemud.conf"), "libvirt/virtqemud.conf", 0o644},
-		{filepath.Join(launcher, "qemu"), "libvirt/hooks/qemu", 0o755},
-		{filepath.Join(launcher, "nsswitch.conf"), "nsswitch.conf", 0o644},
-	} {
-		text, err := os.ReadFile(file.from)
+	})
+}
+
+// file is one to be copied, to a path below a folder.
+type file struct {
+	from, to string
+	mode     os.FileMode
+}
+
+func copyFiles(dir string, files []file) error {
+	for _, f := range files {
+		text, err := os.ReadFile(f.from)
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(dir, file.to)
+		to := filepath.Join(dir, f.to)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(to, text, file.mode); err != nil {
+		if err := os.WriteFile(to, text, f.mode); err != nil {
 			return err
 		}
 	}

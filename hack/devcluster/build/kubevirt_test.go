@@ -21,16 +21,37 @@ func TestTheVersionsThatProgramsNameAreThoseOfTheirModuleFiles(t *testing.T) {
 	}
 }
 
+func TestKubeVirtIsNotCompiledAnewForAScriptOfItsImages(t *testing.T) {
+	source := t.TempDir()
+	for _, name := range []string{"go.mod", "go.sum", "operator/main.go", "control.Dockerfile", "node.Dockerfile", "scripts/kvm-works"} {
+		write(t, filepath.Join(source, "kubevirt", name), "", 0o644)
+	}
+	p := Products{Source: source}
+	programs, images := key(t, p.KubeVirtPrograms()), key(t, p.KubeVirt())
+	write(t, filepath.Join(source, "kubevirt", "scripts", "kvm-works"), "changed", 0o644)
+	if key(t, p.KubeVirtPrograms()) != programs {
+		t.Error("the programs are compiled anew for a script")
+	}
+	if key(t, p.KubeVirt()) == images {
+		t.Error("the images stay as they are")
+	}
+	images = key(t, p.KubeVirt())
+	write(t, filepath.Join(source, "kubevirt", "go.sum"), "changed", 0o644)
+	if key(t, p.KubeVirtPrograms()) == programs || key(t, p.KubeVirt()) == images {
+		t.Error("other dependencies change nothing")
+	}
+}
+
 func TestKubeVirtsImagesCopyOnlyWhatTheProductHas(t *testing.T) {
-	module, dir := t.TempDir(), t.TempDir()
-	for _, name := range []string{"qemu.conf", "virtqemud.conf", "qemu", "nsswitch.conf"} {
-		write(t, filepath.Join(module, "cmd", "virt-launcher", name), name, 0o644)
-	}
-	if err := (Products{Source: ".."}).kubeVirtFiles(module, dir); err != nil {
-		t.Fatal(err)
-	}
+	programs, dir := t.TempDir(), t.TempDir()
 	for _, program := range append([]string{"container-disk"}, kubeVirtPrograms...) {
-		write(t, filepath.Join(dir, "bin", filepath.Base(program)), "", 0o755)
+		write(t, filepath.Join(programs, "bin", filepath.Base(program)), "", 0o755)
+	}
+	for name, mode := range map[string]os.FileMode{"libvirt/qemu.conf": 0o644, "libvirt/hooks/qemu": 0o755, "nsswitch.conf": 0o644} {
+		write(t, filepath.Join(programs, name), "", mode)
+	}
+	if err := (Products{Source: ".."}).kubeVirtContext(programs, dir); err != nil {
+		t.Fatal(err)
 	}
 	copies := regexp.MustCompile(`(?m)^COPY (.*) \S+$`)
 	for _, dockerfile := range []string{"control.Dockerfile", "node.Dockerfile"} {

@@ -40,7 +40,7 @@ func TestAnUnknownAddOnIsRefusedByNameBeforeAnythingIsBuilt(t *testing.T) {
 func TestKubeVirtsImagesAreOnTheNodesBeforeItsOperatorAndTheResourceComesLast(t *testing.T) {
 	got := addOnLabels(t, KubeVirt)
 	want := []string{
-		"build KubeVirt", "make the Debian base image", "build image kubevirt-control", "build image kubevirt-node",
+		"build KubeVirt", "gather what KubeVirt's images are made from", "make the Debian base image", "build image kubevirt-control", "build image kubevirt-node",
 		"load " + build.KubeVirtControlImage, "load " + build.KubeVirtNodeImage,
 		"apply KubeVirt's operator", "apply KubeVirt, with hardware acceleration where it works", "wait for KubeVirt",
 	}

@@ -29,7 +29,7 @@ func (c *Cluster) kubeVirtSteps() ([]progress.Step, error) {
 		return nil, err
 	}
 	repository := images.Repository{Root: folder, Home: c.Home}
-	steps := append([]progress.Step{c.Products.Cache.Step(product)}, repository.BaseSteps()...)
+	steps := append([]progress.Step{c.Products.Cache.Step(c.Products.KubeVirtPrograms()), c.Products.Cache.Step(product)}, repository.BaseSteps()...)
 	steps = append(steps,
 		repository.Step("kubevirt-control", build.KubeVirtControlImage, "control.Dockerfile"),
 		repository.Step("kubevirt-node", build.KubeVirtNodeImage, "node.Dockerfile"))
