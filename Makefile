@@ -92,6 +92,12 @@ test-vm: ## Nodes that are virtual machines, in the developer cluster with KubeV
 		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' \
 		'virtual machines' '$(WITH_CLUSTER) go test -tags "e2e vm" -run "VM|ConsolesAndLogins" -count=1 -timeout 40m -v ./test/e2e'
 
+.PHONY: test-guest
+test-guest: ## Boot the image for virtual machines in QEMU, without acceleration and without a cluster, and hold it against the real server
+	@hack/test-packages
+	@hack/pipeline test-guest 'build programs' '$(MAKE) -s build' 'images' 'hack/images guest guest-tools' 'disks' 'hack/guest-disks bin/guest-disks' \
+		'a virtual machine is a node' 'VIGNETTE_GUEST_DISKS=$(CURDIR)/bin/guest-disks go test -tags guest -count=1 -timeout 20m -v ./test/guest'
+
 .PHONY: bench
 bench: ## Measure the link model against its closed forms, its cost beside a bare hub, the analysis beside pandas and tshark, and how fast nodes are ready
 	@hack/pipeline bench 'link model' 'go run ./test/bench/link' 'analysis' 'hack/python analysis/tests/bench.py' 'analysis of captures' 'hack/python analysis/tests/bench_captures.py' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'
