@@ -1,0 +1,326 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// TestMain is also the program that becomes an app's agent.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == AppCommand {
+		_, _ = io.WriteString(os.Stderr, "agent: "+Enter().Error()+"\n")
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+
+func needRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+func TestPeersAreInTheFileOfHostsBesideWhatWasThere(t *testing.T) {
+	hosts := []guestconfig.Host{{Address: "198.18.9.1", Names: []string{"veh-1"}}, {Address: "198.18.9.2", Names: []string{"hq", "veh-2"}}}
+	const ours = "# vignette: begin\n198.18.9.1 veh-1\n198.18.9.2 hq veh-2\n# vignette: end\n"
+	for name, c := range map[string]struct{ before, want string }{
+		"nothing":                 {"", "127.0.0.1 localhost\n::1 localhost\n" + ours},
+		"what others wrote":       {"127.0.0.1 localhost\n10.0.0.9 mirror # of Debian", "127.0.0.1 localhost\n10.0.0.9 mirror # of Debian\n" + ours},
+		"another boot's":          {"127.0.0.1 localhost\n# vignette: begin\n1.2.3.4 old\n# vignette: end\n::1 ip6\n", "127.0.0.1 localhost\n::1 ip6\n" + ours},
+		"its own name by Debian":  {"127.0.0.1 localhost\n127.0.1.1\tveh-1\n", "127.0.0.1 localhost\n" + ours},
+		"its own name among more": {"127.0.0.1 localhost veh-1\n", "127.0.0.1 localhost veh-1\n" + ours},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hostsWith(c.before, hosts, "veh-1")
+			if got != c.want {
+				t.Errorf("%q; want %q", got, c.want)
+			}
+			if again := hostsWith(got, hosts, "veh-1"); again != got {
+				t.Errorf("the second time %q; want %q", again, got)
+			}
+		})
+	}
+}
+
+func TestDisksAreFoundByTheirLabels(t *testing.T) {
+	dir := t.TempDir()
+	iso := make([]byte, 20*2048)
+	copy(iso[isoAt:], "\x01CD001\x01")
+	copy(iso[isoAt+isoLabelAt:], "vignette                        ")
+	ext := make([]byte, 8192)
+	copy(ext[extAt+extMagicAt:], "\x53\xef")
+	copy(ext[extAt+extLabelAt:], "vgtools")
+	for name, content := range map[string][]byte{"vda": make([]byte, 65536), "vdb": iso, "vdc": ext, "vdd": nil, "vde": []byte("short")} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, "class-"+name), 0o700), os.WriteFile(filepath.Join(dir, name), content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	class := filepath.Join(dir, "class")
+	if err := os.Mkdir(class, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"vda", "vdb", "vdc", "vdd", "vde", "gone"} {
+		if err := os.Mkdir(filepath.Join(class, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for label, want := range map[string]string{"vignette": "vdb iso9660", "vgtools": "vdc ext4", "cidata": ". "} {
+		device, kind := findDisk(class, dir, label)
+		if got := filepath.Base(device) + " " + kind; got != want {
+			t.Errorf("%s: %q; want %q", label, got, want)
+		}
+	}
+}
+
+// played is a server whose clock is behind the machine's, at the end of paths that take their time.
+type played struct {
+	realtime     int64
+	behind       int64
+	there, thine []time.Duration
+	exchange     int
+	fail         error
+	stepped      []time.Duration
+	slewed       []time.Duration
+}
+
+func (p *played) now() int64 { return p.realtime }
+
+func (p *played) Clock(context.Context) (runapi.ClockReading, error) {
+	i := p.exchange % len(p.there)
+	p.exchange++
+	p.realtime += p.there[i].Nanoseconds()
+	reading := runapi.ClockReading{ReceivedNanoseconds: p.realtime - p.behind}
+	p.realtime += 1000
+	reading.SentNanoseconds = p.realtime - p.behind
+	p.realtime += p.thine[i].Nanoseconds()
+	return reading, p.fail
+}
+
+func (p *played) step(by time.Duration) error {
+	p.stepped = append(p.stepped, by)
+	p.realtime += by.Nanoseconds()
+	p.behind += by.Nanoseconds()
+	return nil
+}
+
+func (p *played) slew(by time.Duration) error { p.slewed = append(p.slewed, by); return nil }
+
+func keeperOf(t *testing.T, p *played) *clockKeeper {
+	p.realtime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano()
+	return &clockKeeper{server: p, file: filepath.Join(t.TempDir(), "clock.json"), log: quiet(), adjust: p, realtime: p.now}
+}
+
+func TestTheShortestExchangeTellsTheClocksOffset(t *testing.T) {
+	ms := func(values ...time.Duration) []time.Duration {
+		for i := range values {
+			values[i] *= time.Millisecond
+		}
+		return values
+	}
+	for name, p := range map[string]*played{
+		"even paths":             {behind: 5e6, there: ms(2), thine: ms(2)},
+		"one that is short":      {behind: -3e9, there: ms(50, 2, 30), thine: ms(1, 2, 70)},
+		"uneven paths":           {behind: 40e6, there: ms(9), thine: ms(1)},
+		"half a century between": {behind: 50 * 365 * 24 * 3600e9, there: ms(2), thine: ms(3)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := keeperOf(t, p).measure(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wrong := (m.offset - time.Duration(p.behind)).Abs(); wrong > m.uncertainty+time.Nanosecond {
+				t.Errorf("offset %v for %v, wrong by %v; says it is known within %v", m.offset, time.Duration(p.behind), wrong, m.uncertainty)
+			}
+			if m.uncertainty > 6*time.Millisecond {
+				t.Errorf("known within %v; want half the shortest round trip", m.uncertainty)
+			}
+		})
+	}
+}
+
+func TestAClockIsSetOnceAndSlewedAfterwards(t *testing.T) {
+	p := &played{behind: -7 * 60e9, there: []time.Duration{time.Millisecond}, thine: []time.Duration{time.Millisecond}}
+	k := keeperOf(t, p)
+	if err := k.set(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(p.stepped, []time.Duration{7 * time.Minute}) || !slices.Equal(p.slewed, []time.Duration{0}) {
+		t.Fatalf("stepped by %v, slewed by %v; want 7m0s, and a look at what is left", p.stepped, p.slewed)
+	}
+	p.behind = 20e6
+	if err := k.look(t.Context()); err != nil || p.slewed[1] != -20*time.Millisecond || len(p.stepped) != 1 {
+		t.Errorf("20 ms ahead: stepped by %v, slewed by %v, %v; want a slew of -20ms", p.stepped, p.slewed, err)
+	}
+	p.behind = 2e9
+	if err := k.look(t.Context()); err != nil || len(p.stepped) != 2 || p.stepped[1] != -2*time.Second {
+		t.Errorf("2 s ahead, as after a pause: stepped by %v, %v; want -2s", p.stepped, err)
+	}
+	if k.known.SetSeconds != 420 || k.known.WorstOffsetSeconds != 2 || k.known.Measurements != 3 || k.known.WorstUncertaintySeconds != 0.001 {
+		t.Errorf("%+v; want what was measured", k.known)
+	}
+	if text, err := os.ReadFile(k.file); err != nil || !strings.Contains(string(text), `"worstOffsetSeconds":2,`) {
+		t.Errorf("for the agents: %s, %v", text, err)
+	}
+}
+
+func TestNetworksOfOneProtocolAreOneRouter(t *testing.T) {
+	olsr := func(hello string) *v1alpha1.Routing {
+		d := v1alpha1.Duration(hello)
+		return &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: &d, Metric: v1alpha1.MetricDAT}
+	}
+	radio := func(name string, primary bool, r *v1alpha1.Routing, index int) radioLink {
+		return radioLink{guestconfig.Interface{Name: name, Address: "198.18.9.1/24", MTU: 1500, Primary: primary, Routing: r, Seed: int64(index)}, index}
+	}
+	domains := domainsOf([]radioLink{radio("a", false, olsr("3s"), 4), radio("z", true, olsr("1s"), 5), radio("none", false, nil, 6),
+		radio("fixed", false, &v1alpha1.Routing{Protocol: v1alpha1.RoutingStatic}, 7), radio("b", false, &v1alpha1.Routing{Protocol: v1alpha1.RoutingBabel}, 8)})
+	if len(domains) != 2 {
+		t.Fatalf("%+v; want one of olsrv2 and one of babel", domains)
+	}
+	names := func(c routing.Config) (names []string) {
+		for _, i := range c.Interfaces {
+			names = append(names, i.Name)
+		}
+		return names
+	}
+	if d := domains[0]; !slices.Equal(names(d), []string{"z", "a"}) || d.Hello != time.Second || d.Seed != 5 || d.Interfaces[1].Index != 4 {
+		t.Errorf("%+v; want the primary network first, with its intervals", d)
+	}
+	if d := domains[1]; !slices.Equal(names(d), []string{"b"}) {
+		t.Errorf("%+v; want b alone", d)
+	}
+}
+
+// inNamespace runs f in a network namespace of its own, on a thread that ends with it.
+func inNamespace(t *testing.T, f func()) {
+	needRoot(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			t.Errorf("namespace: %v", err)
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+func TestARadioIsSetUpAsInAPod(t *testing.T) {
+	inNamespace(t, func() {
+		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth7", HardwareAddr: []byte{2, 2, 0, 0, 0, 1}}, PeerName: "peer"}
+		if err := netlink.LinkAdd(pair); err != nil {
+			t.Error(err)
+			return
+		}
+		peer, err := netlink.LinkByName("peer")
+		if err == nil {
+			err = errors.Join(netlink.LinkSetUp(peer), netlink.LinkSetUp(pair))
+		}
+		address, _ := netlink.ParseAddr("192.0.2.9/24")
+		if err = errors.Join(err, netlink.AddrAdd(pair, address)); err != nil { // of a machine that had set it up
+			t.Error(err)
+			return
+		}
+		index, err := setUpRadio(t.Context(), guestconfig.Interface{Name: "vhf", MAC: "02:02:00:00:00:01", Address: "198.18.9.1/24", MTU: 1400, Primary: true,
+			Routes: []v1alpha1.MemberRoute{{To: "198.18.77.0/24", Via: "198.18.9.2"}}})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		link, err := netlink.LinkByName("vhf")
+		if err != nil || link.Attrs().Index != index || link.Attrs().MTU != 1400 {
+			t.Errorf("%+v, %v; want vhf with MTU 1400", link, err)
+			return
+		}
+		addresses, err := netlink.AddrList(link, netlink.FAMILY_V4)
+		if err != nil || len(addresses) != 1 || addresses[0].IPNet.String() != "198.18.9.1/24" {
+			t.Errorf("addresses %v, %v; want 198.18.9.1/24 alone", addresses, err)
+		}
+		routes, err := netlink.RouteList(link, netlink.FAMILY_V4)
+		var found []string
+		for _, r := range routes {
+			found = append(found, r.Dst.String())
+		}
+		for _, want := range []string{"198.18.9.0/24", "224.0.0.0/4", "255.255.255.255/32", "198.18.77.0/24"} {
+			if !slices.Contains(found, want) {
+				t.Errorf("routes %v, %v; want one to %s", found, err, want)
+			}
+		}
+		if isManagement(link, []guestconfig.Interface{{MAC: "02:02:00:00:00:01"}}) || !isManagement(peer, []guestconfig.Interface{{MAC: "02:02:00:00:00:01"}}) {
+			t.Error("the radio is taken for the management interface, or the other one is not")
+		}
+	})
+}
+
+// TestAnAppSeesWhatAContainerHas with a script in the agent's place.
+func TestAnAppSeesWhatAContainerHas(t *testing.T) {
+	needRoot(t)
+	dir := t.TempDir()
+	for _, folder := range []string{"config", "tools/traffic", "run/clock", "state"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const script = `#!/bin/sh
+say() { echo "agent: $*" >&2; }
+say args $*, user $(id -u):$(id -g) groups $(id -G), process $$; say $(grep CapBnd /proc/self/status) $(grep CapEff /proc/self/status) $(grep NoNewPrivs /proc/self/status)
+say $(cat /vignette/token/token) $(cat /traffic) $(cat /vignette/security/key) $(cat /srv/vignette-test/deep/config) $WHO $VIGNETTE_NODE
+touch /vignette/run/x /vignette/log/x /tmp/x && say folders are ours
+echo y > /srv/vignette-test/deep/config 2>/dev/null || say files are not
+ls ` + "%DIR%" + `/state/run-1/bft/token >/dev/null 2>&1 || say nothing of the machine is ours
+say $VIGNETTE_AGENT
+`
+	files := map[string]string{"config/token": "secret", "tools/traffic/traffic": "program", "tools/agent": strings.ReplaceAll(script, "%DIR%", dir)}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { os.RemoveAll("/srv/vignette-test") })
+	g := &guest{log: quiet(), configDir: filepath.Join(dir, "config"), toolsDir: filepath.Join(dir, "tools"), runDir: filepath.Join(dir, "run"), stateDir: filepath.Join(dir, "state"),
+		config: guestconfig.Config{Node: "veh-1", RunUID: "run-1"}}
+	command, output, err := g.start(guestconfig.App{Agent: agentconfig.Config{App: "bft", Node: "veh-1"}, Tools: "traffic", Env: map[string]string{"WHO": "vera"},
+		Files: []guestconfig.File{{Path: "/vignette/security/key", Content: []byte("key")}, {Path: "/srv/vignette-test/deep/config", Content: []byte("given")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(output)
+	if err := command.Wait(); err != nil {
+		t.Errorf("%v: %s", err, text)
+	}
+	for _, want := range []string{"args run, user 65532:65532 groups 65532, process 1\n", "CapBnd: 0000000000000000 CapEff: 0000000000000000 NoNewPrivs: 1\n",
+		"agent: secret program key given vera veh-1\n", "folders are ours\n", "files are not\n", "nothing of the machine is ours\n", `"app":"bft"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the app saw\n%s; want %q", text, want)
+		}
+	}
+}
+
+func TestAnAgentsWordsTellWhetherItCameToItsEnd(t *testing.T) {
+	g := &guest{log: quiet()}
+	words := g.listen("bft", strings.NewReader("output\nagent: ready\nagent: "+strings.Repeat("x", 100000)+"\nmore\nagent: b\nagent: finished: not carried out\n"))
+	if !words.finished || len(words.last) != keptLines || words.last[1] != "b" {
+		t.Errorf("finished %v, %d lines kept; want yes and the last %d", words.finished, len(words.last), keptLines)
+	}
+}
