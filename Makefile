@@ -92,6 +92,17 @@ test-vm: ## Nodes that are virtual machines, in the developer cluster with KubeV
 		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' \
 		'virtual machines' '$(WITH_CLUSTER) go test -tags "e2e vm" -run "VM|ConsolesAndLogins" -count=1 -timeout 40m -v ./test/e2e'
 
+.PHONY: test-kueue
+test-kueue: ## Kueue's own manager decides on experiments on a real API server, with kwok's nodes (builds Kueue first: 10 min)
+	go build -o bin/operator ./operators/cmd/manager
+	go build -C hack/kwok -o $(CURDIR)/bin/kwok sigs.k8s.io/kwok/cmd/kwok
+	go build -C hack/kueue -o $(CURDIR)/bin/kueue sigs.k8s.io/kueue/cmd/kueue
+	VIGNETTE_PROGRAMS=$(CURDIR)/bin go test -tags kueue -run Kueue -count=1 -timeout 60m -v ./test/bench/operator
+
+.PHONY: test-restart
+test-restart: ## Stop and start etcd, API server and operator at random moments of a campaign
+	go test -tags restart -run WholeCluster -count=1 -timeout 60m -v ./operators/campaign
+
 .PHONY: test-guest
 test-guest: ## Boot the image for virtual machines in QEMU, without acceleration and without a cluster, and hold it against the real server
 	@hack/test-packages
@@ -109,6 +120,11 @@ bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per deliver
 .PHONY: bench-protocols
 bench-protocols: ## Messages a second, processor time per message and delays of each protocol through its broker on loopback, beside mosquitto_pub; needs root
 	go run ./test/bench/protocols
+
+.PHONY: bench-vm
+bench-vm: ## What nodes that are virtual machines cost beside pods: delays over the radio and without it, boot, processors, memory; BENCH='-seconds 300' is longer
+	@hack/pipeline bench-vm 'build programs' '$(MAKE) -s build' 'developer cluster with KubeVirt' 'hack/cluster up --with kubevirt' 'images' 'hack/images --load --with guest' \
+		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' 'virtual machines beside pods' '$(WITH_CLUSTER) go run ./test/bench/vm $(BENCH)'
 
 .PHONY: bench-operator
 bench-operator: ## What the operator costs as experiments grow to 500 of 25 pods on kwok's nodes; BENCH='-experiments 50' is short
