@@ -187,6 +187,10 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 		return err
 	}
 	cluster.Store(c)
+	readers, err := newReaders(config, log)
+	if err != nil {
+		return fmt.Errorf("API server: %w", err)
+	}
 	if archive != nil {
 		sampler.Archive = archive
 	}
@@ -208,7 +212,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 		collect = append(collect, hosts)
 		parts.run(cancel, func() error { return hosts.Run(ctx, sampler) })
 	}
-	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, collect, loops, &ready) })
+	parts.run(cancel, func() error { return serveMetrics(ctx, o.MetricsAddress, readers, collect, loops, &ready) })
 	parts.run(cancel, func() error { return sweep(ctx, log, manager, &ready) })
 	<-ctx.Done()
 	parts.wait.Wait()
@@ -278,11 +282,11 @@ func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager, ready
 	}
 }
 
-func serveMetrics(ctx context.Context, address string, collect []prometheus.Collector, loops *health, ready *atomic.Bool) error {
+func serveMetrics(ctx context.Context, address string, readers *readers, collect []prometheus.Collector, loops *health, ready *atomic.Bool) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(append(collect, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))...)
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle(metricsPath, readers.only(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := loops.check(time.Now()); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

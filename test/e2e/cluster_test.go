@@ -5,17 +5,23 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -54,15 +60,63 @@ func radiodMetrics(t *testing.T) (lines []string) {
 	if err := kube.List(t.Context(), &pods, client.InNamespace(platformNamespace), client.MatchingLabels{"app.kubernetes.io/name": "vignette-radiod"}); err != nil {
 		t.Fatal(err)
 	}
+	token, err := clientset.CoreV1().ServiceAccounts(platformNamespace).CreateToken(t.Context(), "vignette-metrics-reader", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, pod := range pods.Items {
-		body, err := clientset.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").
-			Name(pod.Name + ":9600").SubResource("proxy").Suffix("metrics").DoRaw(t.Context())
-		if err != nil {
-			t.Fatalf("metrics of %s: %v", pod.Name, err)
+		for authorization, want := range map[string]int{"": http.StatusUnauthorized, "Bearer " + token.Status.Token: http.StatusOK} {
+			status, body := getFromPod(t, clientset, &pod, 9600, "/metrics", authorization)
+			if status != want {
+				t.Fatalf("metrics of %s, with a token %t: %d, %s", pod.Name, authorization != "", status, body)
+			}
+			lines = append(lines, strings.Split(body, "\n")...)
 		}
-		lines = append(lines, strings.Split(string(body), "\n")...)
 	}
 	return lines
+}
+
+// getFromPod through a port that is forwarded: the API server's proxy keeps tokens to itself.
+func getFromPod(t *testing.T, clientset *kubernetes.Clientset, pod *corev1.Pod, port int, path, authorization string) (status int, body string) {
+	t.Helper()
+	request := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward")
+	transport, upgrader, err := spdy.RoundTripperFor(restConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, ready := make(chan struct{}), make(chan struct{})
+	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, request.URL())
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprint("0:", port)}, stop, ready, io.Discard, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- forwarder.ForwardPorts() }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatalf("forward port %d of %s: %v", port, pod.Name, err)
+	}
+	defer close(stop)
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	get, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", ports[0].Local, path), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get.Header.Set("Authorization", authorization)
+	answer, err := http.DefaultClient.Do(get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
 }
 
 // execIn runs a command in a container and returns its output.

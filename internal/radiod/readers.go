@@ -1,0 +1,136 @@
+package radiod
+
+import (
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	metricsPath = "/metrics"
+	// allowedFor and refusedFor bound how long an answer of the API server is believed.
+	allowedFor = time.Minute
+	refusedFor = 10 * time.Second
+	// mostReaders that are remembered, and reviewsPerSecond of tokens that are not, whatever tokens are thrown at radiod.
+	mostReaders      = 1000
+	reviewsPerSecond = 5
+	reviewPatience   = 3 * time.Second
+)
+
+// readers lets those read the metrics, which are of all teams, whom Kubernetes lets: who has a bearer token of the cluster's and the right to
+// get the path. (controller-runtime's filter does the same with all of k8s.io/apiserver, three times the size of radiod.)
+type readers struct {
+	tokens authenticationclient.TokenReviewInterface
+	access authorizationclient.SubjectAccessReviewInterface
+	log    *slog.Logger
+	now    func() time.Time
+	limit  *rate.Limiter
+
+	mu    sync.Mutex
+	known map[[sha256.Size]byte]answer
+}
+
+// answer is an HTTP status, http.StatusOK for who may read.
+type answer struct {
+	status int
+	until  time.Time
+}
+
+func newReaders(config *rest.Config, log *slog.Logger) (*readers, error) {
+	authentication, err := authenticationclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	authorization, err := authorizationclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &readers{tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(), log: log, now: time.Now,
+		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), known: map[[sha256.Size]byte]answer{}}, nil
+}
+
+// only hands requests of readers on.
+func (r *readers) only(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		token, bearer := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
+		if !bearer || token == "" {
+			http.Error(w, "the metrics want a bearer token of the cluster, with the right to get "+metricsPath, http.StatusUnauthorized)
+			return
+		}
+		if status := r.status(request.Context(), token); status != http.StatusOK {
+			http.Error(w, http.StatusText(status), status)
+			return
+		}
+		next.ServeHTTP(w, request)
+	})
+}
+
+func (r *readers) status(ctx context.Context, token string) int {
+	key := sha256.Sum256([]byte(token))
+	r.mu.Lock()
+	known, found := r.known[key]
+	r.mu.Unlock()
+	if found && r.now().Before(known.until) {
+		return known.status
+	}
+	if !r.limit.AllowN(r.now(), 1) {
+		return http.StatusTooManyRequests
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewPatience)
+	defer cancel()
+	status, err := r.review(ctx, token)
+	if err != nil {
+		r.log.Warn("who may read the metrics could not be found out", "error", err)
+		return http.StatusServiceUnavailable
+	}
+	lifetime := refusedFor
+	if status == http.StatusOK {
+		lifetime = allowedFor
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) >= mostReaders {
+		clear(r.known)
+	}
+	r.known[key] = answer{status, r.now().Add(lifetime)}
+	return status
+}
+
+// review a token by the API server.
+func (r *readers) review(ctx context.Context, token string) (status int, err error) {
+	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, err
+	}
+	if !who.Status.Authenticated {
+		return http.StatusUnauthorized, nil
+	}
+	user := who.Status.User
+	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
+	for key, values := range user.Extra {
+		extra[key] = authorizationv1.ExtraValue(values)
+	}
+	may, err := r.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: metricsPath, Verb: "get"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, err
+	}
+	if !may.Status.Allowed || may.Status.Denied {
+		return http.StatusForbidden, nil
+	}
+	return http.StatusOK, nil
+}
