@@ -72,6 +72,13 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	background.Go(func() { isolation.keep(ctx) })
+	again, err := earlierBoot(g.stateDir, g.config.RunUID, bootIDPath)
+	if err != nil {
+		return err
+	}
+	if again {
+		return g.end(ctx)
+	}
 	background.Go(func() { g.serveSSH(ctx) })
 	closeRouting, err := g.route(radios)
 	if err != nil {

@@ -324,3 +324,22 @@ func TestAnAgentsWordsTellWhetherItCameToItsEnd(t *testing.T) {
 		t.Errorf("finished %v, %d lines kept; want yes and the last %d", words.finished, len(words.last), keptLines)
 	}
 }
+
+func TestAMachineThatStartsAgainInARunIsKnown(t *testing.T) {
+	dir := t.TempDir()
+	boot := filepath.Join(dir, "boot_id")
+	for _, step := range []struct {
+		what, run, boot string
+		want            bool
+	}{
+		{"the first boot", "run-1", "a", false}, {"agent guest started again", "run-1", "a", false}, {"another boot", "run-1", "b", true},
+		{"and another", "run-1", "c", true}, {"another run on the same disk", "run-2", "c", false},
+	} {
+		if err := os.WriteFile(boot, []byte(step.boot), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := earlierBoot(filepath.Join(dir, "state"), step.run, boot); err != nil || got != step.want {
+			t.Errorf("%s: %v, %v; want %v", step.what, got, err, step.want)
+		}
+	}
+}
