@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	background.Go(func() { isolation.keep(ctx) })
-	again, err := earlierBoot(g.stateDir, g.config.RunUID, bootIDPath)
+	again, err := g.boots().again()
 	if err != nil {
 		return err
 	}
@@ -89,6 +89,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	background.Go(func() { g.clock.keep(ctx) })
+	if err := g.boots().note(); err != nil {
+		return err
+	}
 	return g.runApps(ctx)
 }
 

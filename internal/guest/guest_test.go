@@ -330,16 +330,22 @@ func TestAMachineThatStartsAgainInARunIsKnown(t *testing.T) {
 	boot := filepath.Join(dir, "boot_id")
 	for _, step := range []struct {
 		what, run, boot string
-		want            bool
+		want, starts    bool
 	}{
-		{"the first boot", "run-1", "a", false}, {"agent guest started again", "run-1", "a", false}, {"another boot", "run-1", "b", true},
-		{"and another", "run-1", "c", true}, {"another run on the same disk", "run-2", "c", false},
+		{"the first boot", "run-1", "a", false, false}, {"another before any app", "run-1", "b", false, true}, {"agent guest started again", "run-1", "b", false, true},
+		{"a boot after apps", "run-1", "c", true, false}, {"and another", "run-1", "d", true, false}, {"another run on the same disk", "run-2", "d", false, true},
 	} {
 		if err := os.WriteFile(boot, []byte(step.boot), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := earlierBoot(filepath.Join(dir, "state"), step.run, boot); err != nil || got != step.want {
+		b := boots{filepath.Join(dir, step.run, ".boot"), boot}
+		if got, err := b.again(); err != nil || got != step.want {
 			t.Errorf("%s: %v, %v; want %v", step.what, got, err, step.want)
+		}
+		if step.starts {
+			if err := b.note(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -18,34 +18,47 @@ const (
 	farewell = 15 * time.Second
 )
 
-// earlierBoot tells whether apps of this run have been started in an earlier boot: they cannot be brought back as they were, just as those of
-// a pod that has ended. It notes this one.
-func earlierBoot(stateDir, runUID, bootIDFile string) (bool, error) {
-	id, err := os.ReadFile(bootIDFile)
+// boots of a machine: apps that one has started cannot be brought back by the next as they were, just as those of a pod that has ended.
+type boots struct {
+	// noted is the file with the boot that has started the run's apps; id the file that differs from boot to boot.
+	noted, id string
+}
+
+func (g *guest) boots() boots {
+	return boots{filepath.Join(g.stateDir, g.config.RunUID, ".boot"), bootIDPath}
+}
+
+// again tells whether an earlier boot has started apps of the run.
+func (b boots) again() (bool, error) {
+	before, err := os.ReadFile(b.noted)
+	if os.IsNotExist(err) {
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
-	file := filepath.Join(stateDir, runUID, ".boot")
-	before, err := os.ReadFile(file)
-	if err == nil {
-		return string(before) != string(id), nil
-	}
-	if !os.IsNotExist(err) {
-		return false, err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return false, err
-	}
-	// On the disk before any app is: a crash leaves what was synchronised.
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600)
+	id, err := os.ReadFile(b.id)
+	return string(before) != string(id), err
+}
+
+// note that this boot starts them. It is on the disk before any app is: a crash leaves what was synchronised.
+func (b boots) note() error {
+	id, err := os.ReadFile(b.id)
 	if err != nil {
-		return false, err
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(b.noted), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(b.noted, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
 	}
 	defer f.Close()
 	if _, err := f.Write(id); err != nil {
-		return false, err
+		return err
 	}
-	return false, f.Sync()
+	return f.Sync()
 }
 
 // end tells the server of every app, and switches the machine off, which is how others see that the node has failed.
