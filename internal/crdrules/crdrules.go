@@ -185,6 +185,10 @@ func (e Extent) nodeRules() apiextensionsv1.ValidationRules {
 		}),
 		unknown("apps", "app"),
 		unknown("networks", "network"),
+		e.ownApps("an app with an image runs on a virtual machine", "vm", "has(p.image)",
+			" brings an image, and images do not run in a virtual machine: leave out its image if its command is a program of the guest, or make the node a pod"),
+		e.ownApps("a program of a guest runs on a pod", "pod", "has(p.command) && !has(p.image)",
+			" has a command and no image, so that it is a program of a guest: give it an image, or make the node a virtual machine by runtime: vm"),
 		e.onePerNode("MQTT broker", "has(p.mosquitto) || has(p.vernemq) || has(p.rabbitmq)", "1883"),
 		e.onePerNode("WS-Notification broker", "has(p.wsnBroker)", "8080"),
 		e.onePerNode("XMPP server", "has(p.prosody)", "5222"),
@@ -197,6 +201,14 @@ func (e Extent) nodeRules() apiextensionsv1.ValidationRules {
 			"self.nodes.map(n, has(n.group) && self.nodes.exists(m, m.name == n.group && has(m.group) && m.group != n.group), "+
 				"%sn.group + ' is also the name of a node of another group')", at("nodes", "n.name", ".group"))),
 	}
+}
+
+// ownApps refuses apps of one's own on nodes of a runtime that has no room for them.
+func (e Extent) ownApps(message, runtime, is, remedy string) apiextensionsv1.ValidationRule {
+	wrong := "n.apps.filter(a, a in own)"
+	return e.refuse(message, fmt.Sprintf(
+		"[self.apps.filter(p, %s).map(p, p.name)].map(own, self.nodes.map(n, n.runtime == '%s' && has(n.apps) && n.apps.exists(a, a in own), %s%s + '%s'))[0]",
+		is, runtime, at("nodes", "n.name", ".apps"), e.pick(wrong, ", "), remedy))
 }
 
 // onePerNode refuses a second app of a kind on a node, as it takes the first one's port.
@@ -328,7 +340,7 @@ func isBroker(ref string) string {
 
 // speaks lists which kinds of app serve which protocol; an image may serve any.
 func speaks(protocol, ref string) string {
-	return fmt.Sprintf("self.apps.exists(b, b.name == %[2]s && (has(b.image) || (%[1]s == 'mqtt' ? has(b.mosquitto) || has(b.vernemq) || has(b.rabbitmq) : "+
+	return fmt.Sprintf("self.apps.exists(b, b.name == %[2]s && (has(b.command) || (%[1]s == 'mqtt' ? has(b.mosquitto) || has(b.vernemq) || has(b.rabbitmq) : "+
 		"%[1]s == 'mqtt-sn' ? has(b.mqttsnGateway) : %[1]s == 'xmpp' ? has(b.prosody) : %[1]s == 'zeromq' ? has(b.zeromqBroker) : "+
 		"%[1]s == 'ws-notification' ? has(b.wsnBroker) : has(b.rabbitmq))))", protocol, appOf(ref))
 }

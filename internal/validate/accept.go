@@ -63,6 +63,7 @@ func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	errs = append(errs, render.CheckPayloads(input)...)
 	waveforms := waveformsOf(&e.Spec, known.waveforms)
 	errs = append(errs, render.CheckBase(&e.Spec, waveforms)...)
+	errs = append(errs, render.CheckVMs(input)...)
 	// Nothing is known of the scenario: it is compiled in the cluster.
 	if errs = append(errs, render.CheckRadioModels(&e.Spec, t, waveforms, nil)...); len(errs) > 0 {
 		return errs

@@ -101,7 +101,7 @@ func (d *document) checkKind(apiVersion string) []Finding {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	switch {
 	case apiVersion == "" || d.kind == "":
-		return []Finding{d.finding("", "needs apiVersion: vignette.dev/v1alpha1 and kind: Experiment, Campaign, Waveform, Scenario, LiveChange or Capture")}
+		return []Finding{d.finding("", "needs apiVersion: vignette.dev/v1alpha1 and kind: Experiment, Campaign, Waveform, NodeTemplate, Scenario, LiveChange or Capture")}
 	case group != "vignette.dev":
 		f := d.finding("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
 		if err == nil {
@@ -110,7 +110,7 @@ func (d *document) checkKind(apiVersion string) []Finding {
 		f.Warning = true
 		return []Finding{f}
 	case err != nil:
-		return []Finding{d.finding("kind", fmt.Sprintf("%s is no kind of vignette: want Experiment, Campaign, Waveform, Scenario, LiveChange or Capture", d.kind))}
+		return []Finding{d.finding("kind", fmt.Sprintf("%s is no kind of vignette: want Experiment, Campaign, Waveform, NodeTemplate, Scenario, LiveChange or Capture", d.kind))}
 	case apiVersion != definition.apiVersion():
 		return []Finding{d.finding("apiVersion", fmt.Sprintf("%s is not served: want %s", apiVersion, definition.apiVersion()))}
 	}

@@ -138,6 +138,7 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.checkScripts()
 	s.checkRadios()
+	s.checkGuests()
 	return false, nil
 }
 
@@ -156,6 +157,16 @@ func (s *scope) checkScripts() {
 	}
 	for _, err := range errs {
 		s.find(ReasonScriptInvalid, err)
+	}
+}
+
+// checkGuests finds what virtual machines cannot run or be given.
+func (s *scope) checkGuests() {
+	if len(s.findings) > 0 {
+		return
+	}
+	for _, err := range render.CheckVMs(s.input()) {
+		s.find(ReasonInvalid, err)
 	}
 }
 

@@ -66,13 +66,12 @@ var courses = map[string]course{
 			w.until("gone", gone)
 		},
 	},
-	"a virtual machine": {change: machine, live: func(w *world) {
-		w.untilFinished()
-		w.settle()
-	}},
-	"a deletion while a virtual machine starts": {change: machine, live: func(w *world) {
-		w.until("with a Secret", func(*v1alpha1.Experiment) bool { return len(w.mirror.now("Secret")) > 0 })
-		w.deleted()
+	"a deletion of a run with a virtual machine": {change: machine, live: func(w *world) {
+		w.untilPhase(v1alpha1.PhaseProvisioning)
+		w.swerve()
+		w.until("1 s after T0", w.afterT0(time.Second))
+		w.must(w.api.Delete(w.t.Context(), w.experiment()))
+		w.until("gone", gone)
 	}},
 	"a live cluster that is stopped": {
 		change: func(e *v1alpha1.Experiment) { e.Spec.Duration = "" },

@@ -314,7 +314,8 @@ func (r *Reconciler) noteLosses(ctx context.Context, s *scope, state runapi.Stat
 	if err := r.findMissing(ctx, s, state.Incidents); err != nil {
 		return nil, err
 	}
-	for _, l := range losses(s.topology, s.pods, s.vms) {
+	all := losses(s.topology, s.pods, s.vms)
+	for _, l := range append(all, r.silentGuests(s, state, all)...) {
 		lost[runapi.Target{Node: l.node, App: l.app}] = true
 		for _, agent := range render.AgentsOf(s.topology) {
 			if agent.Node == l.node && (l.app == "" || l.app == agent.App) {

@@ -306,7 +306,7 @@ func (r *Reconciler) workload(s *scope) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets, err := podSets(render.Pods(s.input()))
+	sets, err := podSets(render.Footprints(s.input()))
 	if err != nil {
 		return nil, err
 	}
@@ -341,6 +341,7 @@ func podSets(pods []*corev1.Pod) ([]any, error) {
 	var sets []*set
 	for _, pod := range pods {
 		needs := queue.Requests(&pod.Spec)
+		delete(needs, render.TunDevice) // no ClusterQueue counts it, and one that did not would never admit a machine
 		i := slices.IndexFunc(sets, func(s *set) bool { return equalAmounts(s.needs, needs) })
 		if i < 0 {
 			i, sets = len(sets), append(sets, &set{pod: pod, needs: needs})

@@ -65,8 +65,10 @@ type line struct {
 // need of an experiment, which follows from its spec.
 type need struct {
 	generation int64
-	demand     *queue.Demand
-	nodes      int
+	// templates as they were, in words.
+	templates string
+	demand    *queue.Demand
+	nodes     int
 	// beforeT0, and from T0 until its nodes are gone; the latter is queue.Forever for a live cluster, and then stopping is that of one that
 	// has been stopped.
 	beforeT0, afterT0, stopping time.Duration
@@ -110,13 +112,14 @@ func (l *line) forget(uid types.UID) {
 
 // needOf an experiment; false where its spec makes no sense.
 func (r *Reconciler) needOf(e *v1alpha1.Experiment) (need, bool) {
-	if known, found := r.line.needs[e.UID]; found && known.generation == e.Generation {
+	templates, words := r.knownTemplates(e)
+	if known, found := r.line.needs[e.UID]; found && known.generation == e.Generation && known.templates == words {
 		return known, known.demand != nil
 	}
-	n := need{generation: e.Generation}
+	n := need{generation: e.Generation, templates: words}
 	if t, errs := topology.Expand(&e.Spec); len(errs) == 0 {
 		if compiled, errs := timeline.Compile(&e.Spec, t); len(errs) == 0 {
-			pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render})
+			pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render, Templates: templates})
 			n.nodes, n.demand = len(pods), r.line.space.DemandOf(pods)
 			n.beforeT0 = nodesComeUp + time.Duration(len(pods))*aNodeComesUp + r.Options.StartLead
 			n.stopping = e.Spec.Drain.Max.Std() + collected
@@ -137,7 +140,8 @@ func (r *Reconciler) missing(e *v1alpha1.Experiment, there map[string]bool) *que
 	if len(errs) > 0 {
 		return nil
 	}
-	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render})
+	templates, _ := r.knownTemplates(e)
+	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render, Templates: templates})
 	return r.line.space.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return there[p.Labels[v1alpha1.LabelNode]] }))
 }
 

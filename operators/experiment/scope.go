@@ -34,6 +34,8 @@ type scope struct {
 	pods map[string]*corev1.Pod
 	// vms are its virtual machines by the node's name, loaded with the pods; nil where no node is one.
 	vms map[string]*kubevirtv1.VirtualMachineInstance
+	// templates that virtual machines name.
+	templates map[string]v1alpha1.VirtualMachine
 	// contents of what apps take from ConfigMaps, where virtual machines are to be given it; nil elsewhere.
 	contents map[v1alpha1.KeyReference][]byte
 	// live is what people do to the experiment beside its spec.
@@ -80,7 +82,7 @@ func (s *scope) warn(reason, format string, args ...any) {
 func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
 
 func (s *scope) input() render.Input {
-	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes, Contents: s.contents}
+	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes, Contents: s.contents, Templates: s.templates}
 }
 
 // elapsed since T0; negative before it. T0 must be set.

@@ -111,6 +111,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		Watches(&v1alpha1.LiveChange{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Capture{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Waveform{}, queued).
+		Watches(&v1alpha1.NodeTemplate{}, handler.EnqueueRequestsFromMapFunc(r.templateUsers)).
 		Watches(&v1alpha1.Scenario{}, queued).
 		Watches(&corev1.ResourceQuota{}, next).
 		Watches(&corev1.Node{}, next, builder.WithPredicates(capacityChanges())).

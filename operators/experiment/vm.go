@@ -28,11 +28,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
+// +kubebuilder:rbac:groups=vignette.dev,resources=nodetemplates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=default,verbs=create
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
@@ -44,6 +46,8 @@ const (
 	ReasonKubeVirtMissing = "KubeVirtNotInstalled"
 	// ReasonGuestMissing of Accepted: a virtual machine names no disk, and the platform has none.
 	ReasonGuestMissing = "GuestImageMissing"
+	// ReasonTemplateNotFound of Accepted: a virtual machine names a template that is neither its namespace's nor the platform's.
+	ReasonTemplateNotFound = "NodeTemplateNotFound"
 	// ReasonDiskNotFound of Accepted: a virtual machine's claim is not there.
 	ReasonDiskNotFound = "DiskNotFound"
 )
@@ -68,6 +72,28 @@ func usesVMs(e *v1alpha1.Experiment) bool {
 type guests struct {
 	once sync.Once
 	made *lru.Cache
+
+	mu sync.Mutex
+	// silentSince by launchers' UIDs.
+	silentSince map[types.UID]time.Time
+}
+
+// silent tells for how long a guest has been found silent; no time for one that is not.
+func (g *guests) silent(launcher types.UID, is bool, now time.Time) time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	since, known := g.silentSince[launcher]
+	switch {
+	case !is:
+		delete(g.silentSince, launcher)
+		return 0
+	case !known && g.silentSince == nil:
+		g.silentSince = map[types.UID]time.Time{}
+		fallthrough
+	case !known:
+		g.silentSince[launcher], since = now, now
+	}
+	return now.Sub(since)
 }
 
 func (g *guests) cache() *lru.Cache {
@@ -84,8 +110,11 @@ func (g *guests) note(launcher types.UID) { g.cache().Add(launcher, true) }
 
 // checkVMs finds what keeps virtual machines from being made in this cluster.
 func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
-	if !usesVMs(s.experiment) || s.phase() == v1alpha1.PhaseProvisioning {
+	if !usesVMs(s.experiment) {
 		return nil
+	}
+	if err := r.resolveTemplates(ctx, s); err != nil || s.phase() == v1alpha1.PhaseProvisioning {
+		return err
 	}
 	kind := kubevirtv1.VirtualMachineInstanceGroupVersionKind
 	_, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
@@ -97,22 +126,95 @@ func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	for _, err := range render.CheckGuestImage(&s.experiment.Spec, s.options) {
+	for _, err := range render.CheckGuestImage(s.input()) {
 		s.find(ReasonGuestMissing, err)
 	}
+	return r.checkDisks(ctx, s)
+}
+
+// checkDisks finds claims that are not there.
+func (r *Reconciler) checkDisks(ctx context.Context, s *scope) error {
 	for i, node := range s.experiment.Spec.Nodes {
-		if node.VM == nil || node.VM.PersistentVolumeClaim == "" {
+		if node.VM == nil || node.Runtime != v1alpha1.RuntimeVM {
+			continue
+		}
+		name := node.VM.PersistentVolumeClaim
+		if template, known := s.templates[node.VM.Template]; known {
+			name = node.VM.Over(&template).PersistentVolumeClaim
+		}
+		if name == "" {
 			continue
 		}
 		var claim corev1.PersistentVolumeClaim
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.experiment.Namespace, Name: node.VM.PersistentVolumeClaim}, &claim)
+		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.experiment.Namespace, Name: name}, &claim)
 		if apierrors.IsNotFound(err) {
-			s.find(ReasonDiskNotFound, field.NotFound(field.NewPath("spec", "nodes").Index(i).Child("vm", "persistentVolumeClaim"), node.VM.PersistentVolumeClaim))
+			s.find(ReasonDiskNotFound, field.NotFound(field.NewPath("spec", "nodes").Index(i).Child("vm", "persistentVolumeClaim"), name))
 		} else if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// resolveTemplates finds the templates that virtual machines name: in the experiment's namespace, else in the platform's. Machines that are there
+// keep what they were made with.
+func (r *Reconciler) resolveTemplates(ctx context.Context, s *scope) error {
+	s.templates = map[string]v1alpha1.VirtualMachine{}
+	for i, node := range s.experiment.Spec.Nodes {
+		if node.VM == nil || node.VM.Template == "" {
+			continue
+		}
+		name := node.VM.Template
+		if _, known := s.templates[name]; known {
+			continue
+		}
+		template, err := r.template(ctx, s.experiment.Namespace, name)
+		if apierrors.IsNotFound(err) {
+			s.find(ReasonTemplateNotFound, field.NotFound(field.NewPath("spec", "nodes").Index(i).Child("vm", "template"), name))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s.templates[name] = template.Spec.VM
+	}
+	return nil
+}
+
+func (r *Reconciler) template(ctx context.Context, namespace, name string) (*v1alpha1.NodeTemplate, error) {
+	var template v1alpha1.NodeTemplate
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &template)
+	if apierrors.IsNotFound(err) {
+		err = r.Client.Get(ctx, client.ObjectKey{Namespace: r.Options.Render.Namespace, Name: name}, &template)
+	}
+	return &template, err
+}
+
+// knownTemplates of an experiment's virtual machines, as the cache has them, and which these are.
+func (r *Reconciler) knownTemplates(e *v1alpha1.Experiment) (known map[string]v1alpha1.VirtualMachine, words string) {
+	for _, node := range e.Spec.Nodes {
+		if node.VM == nil || node.VM.Template == "" {
+			continue
+		}
+		template, err := r.template(context.Background(), e.Namespace, node.VM.Template)
+		if err != nil {
+			continue // it is not accepted without it
+		}
+		if known == nil {
+			known = map[string]v1alpha1.VirtualMachine{}
+		}
+		known[node.VM.Template] = template.Spec.VM
+		words += fmt.Sprintf("%s %d ", template.UID, template.Generation)
+	}
+	return known, words
+}
+
+// templateUsers are the experiments in the queue that a template may matter to: those of its namespace, or all where it is the platform's.
+func (r *Reconciler) templateUsers(ctx context.Context, object client.Object) []reconcile.Request {
+	if object.GetNamespace() == r.Options.Render.Namespace {
+		object = &v1alpha1.NodeTemplate{}
+	}
+	return r.queuedIn(ctx, object)
 }
 
 func firstVM(e *v1alpha1.Experiment) int {
@@ -261,7 +363,7 @@ func (r *Reconciler) guestSecret(ctx context.Context, s *scope, node topology.No
 		return nil, nil
 	}
 	if !node.HasAgent() { // nobody there talks to the server
-		return render.GuestSecret(vm, node, file, ""), nil
+		return render.GuestSecret(s.input(), vm, node, file, ""), nil
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: "default"}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
@@ -271,7 +373,7 @@ func (r *Reconciler) guestSecret(ctx context.Context, s *scope, node topology.No
 	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("token for the guest of node %s: %w", node.Name, err)
 	}
-	return render.GuestSecret(vm, node, file, request.Status.Token), nil
+	return render.GuestSecret(s.input(), vm, node, file, request.Status.Token), nil
 }
 
 // tokenLife of a guest: nobody renews what lies on its disk.
@@ -427,6 +529,38 @@ func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1
 		return nodeLoss(node, launcher)
 	}
 	return l
+}
+
+const (
+	// guestSilence is how much longer ago than the last report of any agent of the run a guest's own may be: agents report every five seconds.
+	guestSilence = 45 * time.Second
+	// silenceHolds so long before a guest is given up: after the server was away some agents come back before others.
+	silenceHolds = 15 * time.Second
+)
+
+// silentGuests are virtual machines that run and whose agents are not heard of any more: a guest that hangs, or whose kernel has panicked, is lost
+// although its machine does not end.
+func (r *Reconciler) silentGuests(s *scope, state runapi.State, known []loss) (found []loss) {
+	last, newest, over := map[string]time.Time{}, time.Time{}, map[string]bool{}
+	for _, agent := range state.Agents {
+		if agent.ReportedAt.After(last[agent.Node]) {
+			last[agent.Node] = agent.ReportedAt
+		}
+		if agent.ReportedAt.After(newest) {
+			newest = agent.ReportedAt
+		}
+		over[agent.Node] = over[agent.Node] || agent.Phase == runapi.AgentDone || agent.Phase == runapi.AgentFailed
+	}
+	for _, node := range render.VMNodes(s.topology) {
+		at, launcher := last[node.Name], s.pods[node.Name]
+		if at.IsZero() || over[node.Name] || launcher == nil || slices.ContainsFunc(known, func(l loss) bool { return l.node == node.Name }) {
+			continue
+		}
+		if r.guests.silent(launcher.UID, newest.Sub(at) > guestSilence, s.now) >= silenceHolds {
+			found = append(found, loss{node: node.Name, what: whatNodeFailed, at: at, reason: "its virtual machine runs, and its guest is not heard of any more"})
+		}
+	}
+	return found
 }
 
 // findLauncher looks past the cache for the launcher of a virtual machine.

@@ -115,6 +115,7 @@ func launcherPod(vm *kubevirtv1.VirtualMachineInstance) *corev1.Pod {
 	for name, value := range vm.Labels {
 		pod.Labels[name] = value
 	}
+	pod.Spec.ServiceAccountName = "default"
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.Containers = []corev1.Container{{Name: render.ComputeContainer, Image: "kubevirt/virt-launcher"}, {Name: render.DiskContainerPrefix + "root", Image: "r/guest:1"}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "vignette", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: render.GuestSecretOf(vm)}}}}
@@ -267,7 +268,9 @@ func TestASecretOfAGuestIsMadeOnce(t *testing.T) {
 func TestAMachineThatEndsBeforeT0FailsTheExperimentWithItsConsole(t *testing.T) {
 	w := machineWorld(t)
 	w.noAgents = true
-	w.until("with a machine that runs", func(*v1alpha1.Experiment) bool { return len(w.secrets()) > 0 && w.vm("nor").Status.Phase == kubevirtv1.Running })
+	w.until("with a machine that runs", func(*v1alpha1.Experiment) bool {
+		return len(w.secrets()) > 0 && w.vm("nor").Status.Phase == kubevirtv1.Running
+	})
 	w.endVM("nor", kubevirtv1.Failed)
 	w.wantFailed(ReasonNodeFailed, "node nor: its virtual machine ended before the experiment started; its console's last lines: Booting | [    1.0] Kernel panic - not syncing: VFS")
 }
@@ -308,6 +311,27 @@ func TestAMachineThatEndsWhileRunningIsANamedLoss(t *testing.T) {
 	}
 }
 
+func TestAGuestThatHangsIsANamedLoss(t *testing.T) {
+	w := machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Duration = "120s" })
+	w.until("2 s after T0", w.afterT0(2*time.Second))
+	hung := w.clock.Now()
+	w.atMoment = func() { // the others report on
+		agents := w.server.states[string(w.experiment().UID)].Agents
+		for i := range agents {
+			agents[i].ReportedAt = w.clock.Now()
+			if agents[i].Node == "nor" {
+				agents[i].ReportedAt = hung
+			}
+		}
+	}
+	w.server.deaf = map[string]bool{"nor/hub": true, "nor/nor-units": true}
+	w.untilFinished()
+	incidents := w.server.states[string(w.experiment().UID)].Incidents
+	if len(incidents) == 0 || incidents[0].Node != "nor" || incidents[0].What != whatNodeFailed || !strings.Contains(incidents[0].Reason, "Kernel panic - not syncing") || incidents[0].FromSeconds > 3 {
+		t.Errorf("incidents %+v", incidents)
+	}
+}
+
 func TestAGuestWithoutAgentIsReadyOnceItsMachineRuns(t *testing.T) {
 	w := machineWorld(t, func(e *v1alpha1.Experiment) {
 		e.Spec.Nodes[3].Runtime, e.Spec.Nodes[3].VM = v1alpha1.RuntimeVM, &v1alpha1.VirtualMachine{Agent: ptr.To(false)}
@@ -332,7 +356,9 @@ func TestAGuestWithoutAgentIsReadyOnceItsMachineRuns(t *testing.T) {
 
 func TestADeletionOfARunWithMachinesLeavesNothing(t *testing.T) {
 	for what, moment := range map[string]func(w *world) bool{
-		"with machines":  func(w *world) bool { return slices.ContainsFunc(w.objects(), func(o string) bool { return strings.HasPrefix(o, "VirtualMachineInstance") }) },
+		"with machines": func(w *world) bool {
+			return slices.ContainsFunc(w.objects(), func(o string) bool { return strings.HasPrefix(o, "VirtualMachineInstance") })
+		},
 		"with Secrets":   func(w *world) bool { return len(w.secrets()) > 0 },
 		"that runs":      func(w *world) bool { return w.experiment().Status.Phase == v1alpha1.PhaseRunning },
 		"that collects":  func(w *world) bool { return w.experiment().Status.Phase == v1alpha1.PhaseCollecting },
@@ -366,6 +392,22 @@ func TestVirtualMachinesNeedKubeVirtAndTheirDisks(t *testing.T) {
 	e = w.until("not accepted", notAccepted)
 	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != ReasonDiskNotFound || !strings.Contains(c.Message, `spec.nodes[0].vm.persistentVolumeClaim: Not found: "firmware"`) {
 		t.Errorf("condition %+v", c)
+	}
+}
+
+func TestATemplateOfTheNamespaceGoesBeforeThePlatforms(t *testing.T) {
+	w := machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &v1alpha1.VirtualMachine{Template: "router"} })
+	e := w.until("not accepted", notAccepted)
+	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != ReasonTemplateNotFound || !strings.Contains(c.Message, `spec.nodes[0].vm.template: Not found: "router"`) {
+		t.Errorf("condition %+v", c)
+	}
+	for namespace, memory := range map[string]v1alpha1.MemorySize{platform: "1Gi", w.key.Namespace: "768Mi"} {
+		w.must(w.api.Create(t.Context(), &v1alpha1.NodeTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "router"},
+			Spec: v1alpha1.NodeTemplateSpec{VM: v1alpha1.VirtualMachine{Memory: memory}}}))
+	}
+	w.untilPhase(v1alpha1.PhaseRunning)
+	if memory := w.vm("nor").Spec.Domain.Memory.Guest.String(); memory != "768Mi" {
+		t.Errorf("the machine has %s", memory)
 	}
 }
 

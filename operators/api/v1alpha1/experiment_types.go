@@ -493,15 +493,14 @@ type Subscriber struct {
 // any image with a command.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.mosquitto) || has(self.vernemq) || has(self.rabbitmq) || has(self.prosody) || has(self.wsnBroker) || has(self.mqttsnGateway) || has(self.zeromqBroker) || has(self.mediator) || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="an app needs a kind: a broker (mosquitto, vernemq, rabbitmq, prosody, wsnBroker, mqttsnGateway, zeromqBroker), mediator, publisher, subscriber, mgen, script, or image with command"
-// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.vernemq), has(self.rabbitmq), has(self.prosody), has(self.wsnBroker), has(self.mqttsnGateway), has(self.zeromqBroker), has(self.mediator), has(self.publisher) || has(self.subscriber), has(self.mgen), has(self.script), has(self.image)].filter(kind, kind).size() <= 1",message="an app has one kind only: one broker, or mediator, or publisher and subscriber, or mgen, or script, or image with command"
+// +kubebuilder:validation:XValidation:rule="[has(self.mosquitto), has(self.vernemq), has(self.rabbitmq), has(self.prosody), has(self.wsnBroker), has(self.mqttsnGateway), has(self.zeromqBroker), has(self.mediator), has(self.publisher) || has(self.subscriber), has(self.mgen), has(self.script), has(self.command)].filter(kind, kind).size() <= 1",message="an app has one kind only: one broker, or mediator, or publisher and subscriber, or mgen, or script, or image with command"
 // +kubebuilder:validation:XValidation:rule="!has(self.image) || has(self.command) && self.command.size() > 0",message="an app with an image needs its command: the agent starts and stops it at exact times, so the image's entrypoint is not used",fieldPath=".command",reason=FieldValueRequired
-// +kubebuilder:validation:XValidation:rule="!has(self.command) || has(self.image)",message="command is for an app of your own: it needs an image",fieldPath=".image",reason=FieldValueRequired
-// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.env)",message="env is for an app of your own, with image and command",fieldPath=".env",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.runAsUser)",message="runAsUser is for an app of your own, with image and command",fieldPath=".runAsUser",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.files)",message="files are for an app of your own, with image and command",fieldPath=".files",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.subscribes)",message="subscribes is for an app of your own, with image and command",fieldPath=".subscribes",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.protocol)",message="protocol of an app is for one of your own, with image and command; a publisher or subscriber has its own protocol",fieldPath=".protocol",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="has(self.image) || !has(self.messageLog)",message="messageLog is for an app of your own, with image and command",fieldPath=".messageLog",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.env)",message="env is for an app of your own, with image and command",fieldPath=".env",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.runAsUser)",message="runAsUser is for an app of your own, with image and command",fieldPath=".runAsUser",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.files)",message="files are for an app of your own, with image and command",fieldPath=".files",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.subscribes)",message="subscribes is for an app of your own, with image and command",fieldPath=".subscribes",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.protocol)",message="protocol of an app is for one of your own, with image and command; a publisher or subscriber has its own protocol",fieldPath=".protocol",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.command) || !has(self.messageLog)",message="messageLog is for an app of your own, with image and command",fieldPath=".messageLog",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="self.instances == 1 || has(self.publisher) || has(self.subscriber) || has(self.mgen) || has(self.script) || has(self.image) || has(self.command)",message="a node has room for one broker or mediator of a kind, as it takes its port",fieldPath=".instances"
 // +kubebuilder:validation:XValidation:rule="!has(self.security) || has(self.mosquitto) || has(self.vernemq) || has(self.rabbitmq) || has(self.prosody) || has(self.wsnBroker) && self.wsnBroker.implementation == 'Vignette'",message="security is for mosquitto, vernemq, rabbitmq, prosody and the platform's own wsnBroker; MQTT-SN and ZeroMQ brokers have none",fieldPath=".security",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.mgen) && !has(self.script) || self.instances == 1",message="an mgen or script app has one instance on a node: its script may have any number of flows or messages",fieldPath=".instances"
@@ -574,14 +573,15 @@ type App struct {
 	// +optional
 	Script *MessageScript `json:"script,omitempty"`
 
-	// image of an app of your own. It needs a command.
+	// image of an app of your own, on nodes that are pods. It needs a command.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces"
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// command of an app of your own: the image's own entrypoint is not used, as the agent starts and stops the command at exact times.
+	// command of an app of your own: the image's own entrypoint is not used, as the agent starts and stops the command at exact times. Without
+	// image it is a program of the guest's own, on nodes with runtime vm.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
@@ -589,7 +589,7 @@ type App struct {
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// env adds environment variables to an app of your own.
+	// env adds environment variables to an app of your own. On nodes with runtime vm they cannot come from Secrets.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name
@@ -655,6 +655,9 @@ type AppFile struct {
 	// +optional
 	Content *string `json:"content,omitempty"`
 }
+
+// Own tells that an app is the user's own: a command in an image, or in the guest of a virtual machine.
+func (a *App) Own() bool { return len(a.Command) > 0 }
 
 // KeyReference names a key of a ConfigMap or Secret in the experiment's namespace.
 type KeyReference struct {

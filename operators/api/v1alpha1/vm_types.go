@@ -1,6 +1,11 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/api/resource"
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Runtime is what a node runs in: a pod, or a virtual machine. Where absent it is a pod.
 //
@@ -23,13 +28,20 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.image) || !has(self.persistentVolumeClaim)",message="a virtual machine begins from one disk: leave out image or persistentVolumeClaim",fieldPath=".persistentVolumeClaim",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.cloudInit) || !has(self.ignition)",message="a guest is set up by cloud-init or by Ignition: leave out one of the two",fieldPath=".ignition",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.persistentVolumeClaim) || !has(self.cloudInit) && !has(self.ignition)",message="the platform's own guest has neither cloud-init nor Ignition: name an image that has, or leave out both",fieldPath=".image",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.persistentVolumeClaim) || has(self.template) || !has(self.cloudInit) && !has(self.ignition)",message="the platform's own guest has neither cloud-init nor Ignition: name an image that has, or leave out both",fieldPath=".image",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.persistentVolumeClaim) || has(self.template) || !has(self.memory) || !isQuantity(self.memory) || quantity(self.memory).compareTo(quantity('256Mi')) >= 0",message="the platform's own guest needs 256Mi or more",fieldPath=".memory"
 type VirtualMachine struct {
+	// template names a NodeTemplate of the experiment's namespace, or else of the platform's. What is given here goes before what it says.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	Template string `json:"template,omitempty"`
+
 	// image of the disk, as KubeVirt's container disks are: an image with one qcow2 or raw file in /disk. Without image and
 	// persistentVolumeClaim it is the platform's own guest.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces"
+	// +kubebuilder:validation:Pattern=`^\S+$`
 	// +optional
 	Image string `json:"image,omitempty"`
 
@@ -130,3 +142,66 @@ func (m *VirtualMachine) HasAgent() bool { return m == nil || m.Agent == nil || 
 func (m *VirtualMachine) OwnDisk() bool {
 	return m != nil && (m.Image != "" || m.PersistentVolumeClaim != "")
 }
+
+// Over gives the settings of a machine that takes from a template what it does not say itself. A disk, and what sets up its guest, are taken whole.
+func (m *VirtualMachine) Over(template *VirtualMachine) *VirtualMachine {
+	if template == nil {
+		return m
+	}
+	merged := *m.DeepCopy()
+	merged.Template = ""
+	if !m.OwnDisk() {
+		merged.Image, merged.PersistentVolumeClaim = template.Image, template.PersistentVolumeClaim
+	}
+	if m.CloudInit == nil && m.Ignition == "" {
+		merged.CloudInit, merged.Ignition = template.CloudInit.DeepCopy(), template.Ignition
+	}
+	merged.DiskBus = cmp.Or(m.DiskBus, template.DiskBus)
+	merged.Cores = cmp.Or(m.Cores, template.Cores)
+	merged.Memory = cmp.Or(m.Memory, template.Memory)
+	if m.SSHKeys == nil {
+		merged.SSHKeys = template.SSHKeys
+	}
+	return &merged
+}
+
+// NodeTemplateSpec is a node that many experiments have.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.vm.template)",message="a template is not made from another one",fieldPath=".vm.template",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.vm.agent)",message="whether a guest runs the agent is for the experiment's node to say, as its apps depend on it",fieldPath=".vm.agent",reason=FieldValueForbidden
+type NodeTemplateSpec struct {
+	// description for people: what the node stands for.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Description string `json:"description,omitempty"`
+
+	// vm says what the node's virtual machine begins from.
+	VM VirtualMachine `json:"vm"`
+}
+
+// NodeTemplate is a virtual machine that nodes of experiments name instead of saying it all again: vm.template. One in the experiment's own namespace
+// goes before one of the same name in the platform's, which all teams may use.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=nt
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.vm.image`
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.spec.vm.memory`
+// +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.description`,priority=1
+type NodeTemplate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec of the template. Machines that are there already keep what they were made with.
+	Spec NodeTemplateSpec `json:"spec"`
+}
+
+// NodeTemplateList is a list of node templates.
+//
+// +kubebuilder:object:root=true
+type NodeTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeTemplate `json:"items"`
+}
+
+func init() { SchemeBuilder.Register(&NodeTemplate{}, &NodeTemplateList{}) }

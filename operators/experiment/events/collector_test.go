@@ -19,6 +19,7 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -195,6 +196,23 @@ func TestEventsOfARunsObjectsAreCollectedAndNoOthers(t *testing.T) {
 	b.happens(team, "e10", "ConfigMap", "files", "run", "Odd")
 	b.want(`Experiment quick Started node "", 1 times`, `Pod quick-hq Pulled node "hq", 1 times`, `Pod quick-collect Created node "", 1 times`,
 		`Workflow quick WorkflowRunning node "", 1 times`, `RadioNetwork wan Attached node "", 1 times`, `ConfigMap files Odd node "", 1 times`)
+}
+
+func TestEventsOfAVirtualMachineAndItsLauncherAreThoseOfItsNode(t *testing.T) {
+	b := newBed(t)
+	labels := map[string]string{v1alpha1.LabelExperimentUID: "run", v1alpha1.LabelNode: "veh"}
+	vm := &unstructured.Unstructured{}
+	vm.SetGroupVersionKind(kubevirtv1.VirtualMachineInstanceGroupVersionKind)
+	vm.SetNamespace(team)
+	vm.SetName("quick-veh")
+	b.uncached = append(b.uncached, owned(vm, "vm-uid", "Experiment", "run", labels))
+	b.cached = append(b.cached, owned(pod("virt-launcher-quick-veh-x"), "launcher-uid", "VirtualMachineInstance", "vm-uid", labels),
+		owned(pod("virt-launcher-impostor-x"), "false-uid", "VirtualMachineInstance", "elsewhere", labels))
+	b.restart()
+	b.happens(team, "e1", "VirtualMachineInstance", "quick-veh", "vm-uid", "Started")
+	b.happens(team, "e2", "Pod", "virt-launcher-quick-veh-x", "launcher-uid", "Pulled")
+	b.happens(team, "e3", "Pod", "virt-launcher-impostor-x", "false-uid", "Pulled")
+	b.want(`VirtualMachineInstance quick-veh Started node "veh", 1 times`, `Pod virt-launcher-quick-veh-x Pulled node "veh", 1 times`)
 }
 
 func TestAnEventThatComesAgainIsSentWithItsNewCountAndNothingTwice(t *testing.T) {

@@ -3,13 +3,16 @@ package events
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -42,6 +45,10 @@ func (c *Collector) findObjects(ctx context.Context) error {
 	if err := c.Client.List(ctx, &pods, client.HasLabels{v1alpha1.LabelExperimentUID}, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
+	machines, err := c.machines(ctx, pods.Items)
+	if err != nil {
+		return err
+	}
 	c.mu.Lock()
 	for i := range networks.Items {
 		if n := &networks.Items[i]; c.runs[n.Spec.Experiment.UID] != nil {
@@ -50,6 +57,9 @@ func (c *Collector) findObjects(ctx context.Context) error {
 	}
 	for i := range workflows.Items {
 		c.owned(&workflows.Items[i], "")
+	}
+	for i := range machines {
+		c.owned(&machines[i], machines[i].GetLabels()[v1alpha1.LabelNode])
 	}
 	for i := range pods.Items {
 		c.owned(&pods.Items[i], pods.Items[i].Labels[v1alpha1.LabelNode])
@@ -67,6 +77,25 @@ func (c *Collector) findObjects(ctx context.Context) error {
 	return nil
 }
 
+// machines that the pods of virtual machines belong to; where there are none nobody asks, as most clusters have no KubeVirt.
+func (c *Collector) machines(ctx context.Context, pods []corev1.Pod) ([]unstructured.Unstructured, error) {
+	kind := kubevirtv1.VirtualMachineInstanceGroupVersionKind
+	launches := func(p corev1.Pod) bool {
+		owner := metav1.GetControllerOf(&p)
+		return owner != nil && owner.Kind == kind.Kind
+	}
+	if !slices.ContainsFunc(pods, launches) {
+		return nil, nil
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind)
+	err := c.Live.List(ctx, list, client.HasLabels{v1alpha1.LabelExperimentUID})
+	if meta.IsNoMatchError(err) {
+		err = nil
+	}
+	return list.Items, err
+}
+
 // owned notes an object whose controller is an object of a run, and tells whether it is one; the lock is held. Labels prove nothing, and
 // name a node only where the Experiment itself is the owner.
 func (c *Collector) owned(object metav1.Object, node string) bool {
@@ -79,7 +108,7 @@ func (c *Collector) owned(object metav1.Object, node string) bool {
 		return false
 	}
 	if owner.UID != of.run {
-		node = ""
+		node = of.node // that of a launcher is its machine's
 	}
 	c.objects[object.GetUID()] = subject{run: of.run, node: node}
 	return true
@@ -126,7 +155,7 @@ func waitsFor(kind string) bool { return kind != "Experiment" && mayBeOurs(kind)
 
 func mayBeOurs(kind string) bool {
 	switch kind {
-	case "Pod", "Experiment", "Workflow", "RadioNetwork":
+	case "Pod", "VirtualMachineInstance", "Experiment", "Workflow", "RadioNetwork":
 		return true
 	}
 	return false

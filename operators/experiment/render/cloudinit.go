@@ -15,7 +15,8 @@ import (
 // UserDataKey of the Secret of a guest that is set up by cloud-init: KubeVirt takes no more than 2 KiB of user data in the object itself.
 const UserDataKey = "userdata"
 
-// startAgent is a script of user data that makes a unit of systemd for the platform's agent: scripts run once for a machine, units whenever it boots.
+// startAgent is a script of user data that makes a unit of systemd for the platform's agent: scripts run once for a machine, units whenever it boots. It
+// finds the disk with its configuration by itself.
 const startAgent = `#!/bin/sh
 # The platform's agent, from its own disk.
 cat > /etc/systemd/system/vignette-guest.service <<'EOF'
@@ -23,10 +24,12 @@ cat > /etc/systemd/system/vignette-guest.service <<'EOF'
 Description=Agent of vignette
 After=local-fs.target network.target
 [Service]
-ExecStartPre=/bin/mkdir -p /run/vignette-tools /run/vignette-config
-ExecStartPre=/bin/sh -c 'mountpoint -q /run/vignette-tools || mount -o ro LABEL=` + guestconfig.ToolsLabel + ` /run/vignette-tools'
-ExecStartPre=/bin/sh -c 'mountpoint -q /run/vignette-config || mount -o ro LABEL=` + guestconfig.ConfigLabel + ` /run/vignette-config'
-ExecStart=/run/vignette-tools/agent guest --config /run/vignette-config
+Type=simple
+ExecStartPre=/bin/mkdir -p /run/vignette/tools
+ExecStartPre=/bin/sh -c 'mountpoint -q /run/vignette/tools || mount -o ro LABEL=` + guestconfig.ToolsLabel + ` /run/vignette/tools'
+ExecStart=/run/vignette/tools/agent guest --tools /run/vignette/tools
+KillMode=mixed
+TimeoutStopSec=8
 Restart=on-failure
 RestartSec=1
 StandardOutput=journal+console
@@ -41,25 +44,36 @@ systemctl enable --now --no-block vignette-guest.service
 // boundary between the parts of user data. Nothing that a user writes has it but on purpose.
 const boundary = "==vignette-7b6f2c=="
 
+// letIn is a script that lets keys log in as root.
+func letIn(keys []string) string {
+	if len(keys) == 0 {
+		return ""
+	}
+	return "mkdir -p -m 0700 /root/.ssh\ncat >> /root/.ssh/authorized_keys <<'EOF'\n" + strings.Join(keys, "\n") + "\nEOF\nchmod 0600 /root/.ssh/authorized_keys\n"
+}
+
 // UserData of a guest: what starts the agent, and what the user gives; empty where the guest takes none from the platform.
-func UserData(node topology.Node) string {
-	spec := settingsOf(node)
+func UserData(in Input, node topology.Node) string {
+	spec := settingsOf(in, node)
 	if !spec.OwnDisk() || spec.Ignition != "" || spec.CloudInit != nil && spec.CloudInit.Secret != "" {
 		return ""
 	}
-	given := ""
+	given, ours := "", ""
 	if spec.CloudInit != nil {
 		given = spec.CloudInit.UserData
 	}
 	switch {
-	case !node.HasAgent():
-		return given
-	case given == "":
-		return startAgent
+	case node.HasAgent():
+		ours = startAgent + letIn(spec.SSHKeys)
+	case len(spec.SSHKeys) > 0:
+		ours = "#!/bin/sh\n" + letIn(spec.SSHKeys)
+	}
+	if given == "" || ours == "" {
+		return given + ours
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Content-Type: multipart/mixed; boundary=\"%s\"\nMIME-Version: 1.0\n", boundary)
-	for _, part := range []string{given, startAgent} {
+	for _, part := range []string{given, ours} {
 		fmt.Fprintf(&b, "\n--%s\nContent-Type: %s; charset=\"utf-8\"\n\n%s\n", boundary, contentType(part), part)
 	}
 	fmt.Fprintf(&b, "\n--%s--\n", boundary)

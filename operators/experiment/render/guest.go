@@ -32,6 +32,7 @@ func toolsOf(site apps.Site) string {
 	return KindOf(site.App).Render(site).Image
 }
 
+// onToolsDisk tells which folders the tools' disk has; the empty one stands for the guest's own programs.
 var onToolsDisk = map[string]bool{
 	"": true, guestconfig.ToolsTraffic: true, guestconfig.ToolsZeroMQ: true, guestconfig.ToolsMosquitto: true, guestconfig.ToolsMGEN: true,
 }
@@ -41,7 +42,10 @@ func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string
 	e := in.Experiment
 	config := guestconfig.Config{
 		Node: node.Name, Group: node.Group, Server: in.Options.ServerURL, RunUID: string(e.UID),
-		Interfaces: guestInterfaces(in, node, waveforms), OpenManagement: node.OpenManagement, SSHKeys: settingsOf(node).SSHKeys,
+		Interfaces: guestInterfaces(in, node, waveforms), OpenManagement: node.OpenManagement,
+	}
+	if spec := settingsOf(in, node); !spec.OwnDisk() { // cloud-init gives them to others
+		config.SSHKeys = spec.SSHKeys
 	}
 	for _, alias := range hostAliases(in.Topology, node) {
 		config.Hosts = append(config.Hosts, guestconfig.Host{Address: alias.IP, Names: alias.Hostnames})
@@ -127,7 +131,7 @@ func agentConfig(in Input, node topology.Node, app v1alpha1.App, r apps.Renderin
 
 // GuestSecret is what a virtual machine waits for: its guest's file, the token for the server, and user data where it is set up by cloud-init. It goes
 // with the machine.
-func GuestSecret(vm *kubevirtv1.VirtualMachineInstance, node topology.Node, file []byte, token string) *corev1.Secret {
+func GuestSecret(in Input, vm *kubevirtv1.VirtualMachineInstance, node topology.Node, file []byte, token string) *corev1.Secret {
 	owner := *metav1.NewControllerRef(vm, kubevirtv1.VirtualMachineInstanceGroupVersionKind)
 	owner.BlockOwnerDeletion = nil // that would take a right on the machine's finalizers
 	secret := &corev1.Secret{
@@ -137,21 +141,25 @@ func GuestSecret(vm *kubevirtv1.VirtualMachineInstance, node topology.Node, file
 			OwnerReferences: []metav1.OwnerReference{owner},
 		},
 		Type: corev1.SecretTypeOpaque, Immutable: ptr.To(true),
-		Data: map[string][]byte{guestconfig.ConfigFile: file, guestconfig.TokenFile: []byte(token)},
+		Data: map[string][]byte{guestconfig.ConfigFile: file},
 	}
-	if userData := UserData(node); userData != "" {
+	if token != "" {
+		secret.Data[guestconfig.TokenFile] = []byte(token)
+	}
+	if userData := UserData(in, node); userData != "" {
 		secret.Data[UserDataKey] = []byte(userData)
 	}
 	return secret
 }
 
 // CheckGuestImage says which virtual machines name no disk although the platform has none of its own.
-func CheckGuestImage(spec *v1alpha1.ExperimentSpec, o Options) (errs field.ErrorList) {
-	for i, node := range spec.Nodes {
+func CheckGuestImage(in Input) (errs field.ErrorList) {
+	o := in.Options
+	for i, node := range in.Experiment.Spec.Nodes {
 		path := field.NewPath("spec", "nodes").Index(i)
-		switch {
+		switch machine := settings(in, node.VM); {
 		case node.Runtime != v1alpha1.RuntimeVM:
-		case o.GuestImage == "" && !node.VM.OwnDisk():
+		case o.GuestImage == "" && !machine.OwnDisk():
 			errs = append(errs, field.Required(path.Child("vm", "image"), "the platform has no guest of its own installed: name an image or a persistentVolumeClaim"))
 		case o.GuestToolsImage == "" && node.VM.HasAgent():
 			errs = append(errs, field.Invalid(path.Child("vm", "agent"), true, "the platform has no disk with its agent for guests installed: write agent: false, or have guest-tools installed"))

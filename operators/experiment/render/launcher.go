@@ -28,6 +28,9 @@ const (
 	DiskContainerPrefix = "volume"
 )
 
+// TunDevice is what only hosts have on which KubeVirt's virt-handler runs.
+const TunDevice = "devices.kubevirt.io/tun"
+
 // coresRequest is KubeVirt's default for one core that is shared: a tenth of a processor for each.
 func coresRequest(cores int32) resource.Quantity {
 	return *resource.NewMilliQuantity(int64(cores)*100, resource.DecimalSI)
@@ -50,7 +53,7 @@ func Footprints(in Input) []*corev1.Pod {
 
 // launcherShape has what the queue counts of a launcher's pod, and no more.
 func launcherShape(in Input, node topology.Node) *corev1.Pod {
-	e, spec := in.Experiment, settingsOf(node)
+	e, spec := in.Experiment, settingsOf(in, node)
 	p := &corev1.Pod{ObjectMeta: ownedMeta(e, PodName(e.Name, node.Name), labels(e, v1alpha1.LabelNode, node.Name, v1alpha1.LabelGroup, node.Group))}
 	image := spec.Image
 	if image == "" {
@@ -58,6 +61,7 @@ func launcherShape(in Input, node topology.Node) *corev1.Pod {
 	}
 	p.Spec.InitContainers = []corev1.Container{{Name: GuestLogContainer, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: requests("5m", "35M", "0")}}
 	compute := requests("0", "0", "50M")
+	compute.Requests[TunDevice] = resource.MustParse("1")
 	compute.Requests[corev1.ResourceCPU], compute.Requests[corev1.ResourceMemory] = coresRequest(spec.Cores), launcherMemory(spec.Memory.Quantity(), spec.Cores)
 	p.Spec.Containers = []corev1.Container{{Name: ComputeContainer, Image: image, Resources: compute}}
 	if spec.PersistentVolumeClaim == "" {

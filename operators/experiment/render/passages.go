@@ -25,7 +25,7 @@ func brokersOf(site apps.Site) (brokers []string) {
 		return nil
 	}
 	for _, server := range append([]apps.Server{site.Broker}, site.Failover...) {
-		if server.App.Image != "" {
+		if server.App.Own() {
 			return nil
 		}
 		brokers = append(brokers, place(server.Node, server.App.Name))

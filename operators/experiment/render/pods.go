@@ -175,7 +175,7 @@ func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Renderi
 		Command:         []string{agentconfig.BinDir + "/agent", "run"},
 		Env:             environment(r.Env, node, agentConfig(in, node, app, r)),
 		Resources:       smallRequests(),
-		SecurityContext: containerSecurity(app.RunAsUser, app.Image == ""),
+		SecurityContext: containerSecurity(app.RunAsUser, !app.Own()),
 		VolumeMounts:    append(appMounts(app.Name), fileMounts(app)...),
 	}
 	if app.Resources != nil {

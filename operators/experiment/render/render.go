@@ -61,6 +61,8 @@ type Input struct {
 	Scripts map[v1alpha1.KeyReference]string
 	// FileBytes are the sizes of what apps take from ConfigMaps, as far as they are known.
 	FileBytes map[v1alpha1.KeyReference]int
+	// Templates that virtual machines name, by their names, as far as they are known.
+	Templates map[string]v1alpha1.VirtualMachine
 	// Contents of what apps take from ConfigMaps, for virtual machines, into which the kubelet mounts nothing.
 	Contents map[v1alpha1.KeyReference][]byte
 }

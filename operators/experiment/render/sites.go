@@ -45,7 +45,7 @@ func KindOf(app v1alpha1.App) apps.Kind {
 		return mgen.Kind{}
 	case app.Script != nil:
 		return messagescript.Kind{}
-	case app.Image != "" && len(app.Command) > 0:
+	case app.Own():
 		return image.Kind{}
 	}
 	return nil

@@ -43,7 +43,7 @@ func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachine
 		ObjectMeta: ownedMeta(e, PodName(e.Name, node.Name), labels(e, v1alpha1.LabelNode, node.Name, v1alpha1.LabelGroup, node.Group)),
 	}
 	vm.Annotations = map[string]string{}
-	spec := settingsOf(node)
+	spec := settingsOf(in, node)
 	vm.Spec = kubevirtv1.VirtualMachineInstanceSpec{
 		Hostname:                      node.Name,
 		EvictionStrategy:              ptr.To(kubevirtv1.EvictionStrategyNone),
@@ -70,11 +70,18 @@ func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachine
 	return vm
 }
 
-// settingsOf a virtual machine, with the platform's in the place of what the spec leaves out.
-func settingsOf(node topology.Node) v1alpha1.VirtualMachine {
+// settingsOf a virtual machine, with its template's in the place of what the spec leaves out, and the platform's in the place of what both do.
+func settingsOf(in Input, node topology.Node) v1alpha1.VirtualMachine {
+	return settings(in, node.VM)
+}
+
+func settings(in Input, given *v1alpha1.VirtualMachine) v1alpha1.VirtualMachine {
 	settings := v1alpha1.VirtualMachine{}
-	if node.VM != nil {
-		settings = *node.VM.DeepCopy()
+	if given != nil {
+		settings = *given.DeepCopy()
+	}
+	if template, known := in.Templates[settings.Template]; known {
+		settings = *settings.Over(&template)
 	}
 	if settings.Cores == 0 {
 		settings.Cores = v1alpha1.DefaultCores
@@ -114,16 +121,12 @@ func addDisks(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.Nod
 	bus := kubevirtv1.DiskBus(spec.DiskBus)
 	add(rootDisk, bus, false, rootSource(in, spec))
 	add(guestDisk, bus, true, kubevirtv1.VolumeSource{Secret: &kubevirtv1.SecretVolumeSource{SecretName: secret, VolumeLabel: guestconfig.ConfigLabel}})
-	if !node.HasAgent() {
-		if spec.CloudInit != nil {
-			add(cloudInitDisk, bus, false, cloudInitSource(in, node, spec, secret))
-		}
-		return
+	if node.HasAgent() {
+		add(toolsDisk, bus, true, kubevirtv1.VolumeSource{ContainerDisk: &kubevirtv1.ContainerDiskSource{
+			Image: in.Options.GuestToolsImage, ImagePullPolicy: in.Options.PullPolicy,
+		}})
 	}
-	add(toolsDisk, bus, true, kubevirtv1.VolumeSource{ContainerDisk: &kubevirtv1.ContainerDiskSource{
-		Image: in.Options.GuestToolsImage, ImagePullPolicy: in.Options.PullPolicy,
-	}})
-	if spec.OwnDisk() && spec.Ignition == "" {
+	if UserData(in, node) != "" || spec.CloudInit != nil {
 		add(cloudInitDisk, bus, false, cloudInitSource(in, node, spec, secret))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/golden"
@@ -66,8 +68,8 @@ func TestGuestsAreToldWhatPodsAreGiven(t *testing.T) {
 func TestAGuestWithCloudInitHasTheUsersDataAndThePlatformsAgent(t *testing.T) {
 	in := machines(t)
 	nodes := VMNodes(in.Topology)
-	golden.Check(t, "user-data.txt", UserData(nodes[1]))
-	if UserData(nodes[0]) != "" || UserData(nodes[2]) != "" {
+	golden.Check(t, "user-data.txt", UserData(in, nodes[1]))
+	if UserData(in, nodes[0]) != "" || UserData(in, nodes[2]) != "" {
 		t.Error("the platform's own guest, or one without agent, has user data of the platform")
 	}
 }
@@ -76,7 +78,7 @@ func TestTheSecretOfAGuestGoesWithItsMachine(t *testing.T) {
 	in := machines(t)
 	vm := VMs(in, made, every)[1]
 	vm.UID = "uid-of-vm"
-	secret := GuestSecret(vm, VMNodes(in.Topology)[1], []byte("{}"), "token")
+	secret := GuestSecret(in, vm, VMNodes(in.Topology)[1], []byte("{}"), "token")
 	if secret.Name != GuestSecretOf(vm) || secret.OwnerReferences[0].UID != vm.UID || len(secret.Data) != 3 || string(secret.Data[guestconfig.TokenFile]) != "token" {
 		t.Errorf("made %+v", secret)
 	}
@@ -114,6 +116,64 @@ func TestALauncherTakesWhatKubeVirtAddsToItsGuest(t *testing.T) {
 	t.Error("the machine has no footprint")
 }
 
+func TestAMachineTakesFromItsTemplateWhatItDoesNotSayItself(t *testing.T) {
+	in := machines(t)
+	in.Templates = map[string]v1alpha1.VirtualMachine{"router": {Image: "team/router:8", Cores: 4, Memory: "2Gi", SSHKeys: []string{"ssh-ed25519 BBBB team"}}}
+	in.Topology.Nodes[0].VM = &v1alpha1.VirtualMachine{Template: "router", Cores: 2}
+	vm := VM(in, in.Topology.Nodes[0], made)
+	domain := vm.Spec.Domain
+	if vm.Spec.Volumes[0].ContainerDisk.Image != "team/router:8" || domain.CPU.Cores != 2 || domain.Memory.Guest.String() != "2Gi" {
+		t.Errorf("made of %v with %d cores and %s", vm.Spec.Volumes[0], domain.CPU.Cores, domain.Memory.Guest)
+	}
+	in.Topology.Nodes[0].VM.PersistentVolumeClaim = "disk"
+	if vm := VM(in, in.Topology.Nodes[0], made); vm.Spec.Volumes[0].Ephemeral == nil {
+		t.Errorf("the node's own disk is %v", vm.Spec.Volumes[0])
+	}
+}
+
+func TestWhatAGuestCannotRunOrHoldIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.ExperimentSpec)
+		want   string
+	}{
+		"nothing":              {func(*v1alpha1.ExperimentSpec) {}, ""},
+		"a broker for pods":    {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto, s.Apps[0].RabbitMQ = nil, &v1alpha1.RabbitMQ{} }, "spec.nodes[0].apps[0]: Invalid value: \"hub\": is a rabbitmq, which the platform has for pods only"},
+		"security":             {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Security = &v1alpha1.Security{TLS: true} }, "spec.nodes[0].apps[0]: Invalid value: \"hub\": has security"},
+		"a client of security": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Security = &v1alpha1.Security{TLS: true} }, "spec.nodes[0].apps[1]: Invalid value: \"nor-units\": has security, or goes to a broker that has"},
+		"an image":             {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = append(s.Nodes[0].Apps, "tracker") }, "\"tracker\": brings an image"},
+		"a variable of a Secret": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[5].Image, s.Apps[5].Env = "", []v1alpha1.EnvVar{{Name: "KEY", Secret: &v1alpha1.KeyReference{Name: "s", Key: "k"}}}
+			s.Nodes[0].Apps = append(s.Nodes[0].Apps, "tracker")
+		}, "takes variable KEY from a Secret"},
+		"EMANE":                {func(s *v1alpha1.ExperimentSpec) { s.Networks[0].Engine = v1alpha1.EngineEMANE }, "spec.nodes[0].networks[0]: Invalid value: \"wan\": has engine emane"},
+		"too much memory":      {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Resources = requesting("1", "600Mi") }, "spec.nodes[0].vm.memory: Invalid value: \"512Mi\": hub request, with 128Mi for the guest itself, 728Mi"},
+		"too many processors":  {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Resources = requesting("1500m", "1Mi") }, "spec.nodes[0].vm.cores: Invalid value: 1: hub request 1500m processors"},
+		"too little for Linux": {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].VM = &v1alpha1.VirtualMachine{Memory: "128Mi"} }, "spec.nodes[0].vm.memory: Invalid value: \"128Mi\": the platform's own guest needs 256Mi"},
+		"too many files": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[5].Image, s.Apps[5].Files = "", []v1alpha1.AppFile{{Path: "/etc/big", Content: ptr.To(strings.Repeat("x", 800<<10))}}
+			s.Nodes[0].Apps = append(s.Nodes[0].Apps, "tracker")
+		}, "want at most 1008 KiB"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := machines(t)
+			c.change(&in.Experiment.Spec)
+			expanded, errs := topology.Expand(&in.Experiment.Spec)
+			if len(errs) > 0 {
+				t.Fatal(errs.ToAggregate())
+			}
+			in.Topology = expanded
+			found := CheckVMs(in)
+			if (len(found) == 0) != (c.want == "") || len(found) > 0 && !strings.Contains(found.ToAggregate().Error(), c.want) {
+				t.Errorf("found %v; want %s", found, c.want)
+			}
+		})
+	}
+}
+
+func requesting(cpu, memory string) *corev1.ResourceRequirements {
+	return &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}}
+}
+
 func TestWhatIsWrongWithAMachineIsNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Input)
@@ -125,7 +185,7 @@ func TestWhatIsWrongWithAMachineIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := machines(t)
 			c.change(&in)
-			errs := CheckGuestImage(&in.Experiment.Spec, in.Options)
+			errs := CheckGuestImage(in)
 			if len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), c.want) {
 				t.Errorf("found %v; want %s", errs, c.want)
 			}

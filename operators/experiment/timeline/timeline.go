@@ -64,7 +64,7 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 				c.add(0, runapi.VerbStart, target)
 			}
 			// Nobody knows what an app of one's own sends. One that the timeline stops before the end does.
-			if !sends(app) && (app.Image == "" || c.last[target] != runapi.VerbStop) {
+			if !sends(app) && (!app.Own() || c.last[target] != runapi.VerbStop) {
 				continue
 			}
 			result.publishers[target] = true

@@ -11,7 +11,7 @@ import (
 
 // Serves tells whether clients of a protocol may name the app as their broker; an image of the user's own may speak any.
 func Serves(app v1alpha1.App, protocol v1alpha1.Protocol) bool {
-	if app.Image != "" {
+	if app.Own() {
 		return true
 	}
 	switch protocol {
@@ -61,7 +61,7 @@ func (t *Topology) BrokerAppOn(on Node, protocol v1alpha1.Protocol, reference st
 		return t.App(reference[strings.LastIndexByte(reference, '/')+1:])
 	}
 	for _, name := range on.Apps {
-		if app := t.apps[name]; Serves(app, protocol) && app.Image == "" {
+		if app := t.apps[name]; Serves(app, protocol) && !app.Own() {
 			return app, true
 		}
 	}
@@ -77,7 +77,7 @@ func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string
 		var all []Node
 		for _, n := range t.Nodes {
 			for _, a := range n.Apps {
-				if Serves(t.apps[a], protocol) && t.apps[a].Image == "" {
+				if app := t.apps[a]; Serves(app, protocol) && !app.Own() {
 					all = append(all, n)
 				}
 			}

@@ -1,0 +1,113 @@
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+var (
+	// guestsOwn is what a guest itself takes of its memory, beside its apps.
+	guestsOwn = resource.MustParse("128Mi")
+	// platformsGuest needs so much memory in all.
+	platformsGuest = resource.MustParse("256Mi")
+)
+
+// CheckVMs says what of virtual machines cannot be: apps that no guest can run or that do not fit, radios that do not reach into a guest, and
+// files too large for its disk. The topology's references must be good; what templates say counts as far as they are known.
+func CheckVMs(in Input) (errs field.ErrorList) {
+	if len(VMNodes(in.Topology)) == 0 {
+		return nil
+	}
+	e := *in.Experiment // without a cluster it has no UID, and there is no server
+	e.UID, in.Options.ServerURL = cmp.Or(e.UID, "uid"), cmp.Or(in.Options.ServerURL, "http://server")
+	in.Experiment = &e
+	sites := MakeSites(in)
+	for i, spec := range in.Experiment.Spec.Nodes {
+		at := slices.IndexFunc(in.Topology.Nodes, func(n topology.Node) bool { return n.Template == spec.Name })
+		if spec.Runtime != v1alpha1.RuntimeVM || at < 0 {
+			continue
+		}
+		node := in.Topology.Nodes[at]
+		path := field.NewPath("spec", "nodes").Index(i)
+		errs = append(errs, checkGuestRadios(in, node, path)...)
+		for j, site := range sites[node.Name] {
+			if err := checkGuestApp(site, path.Child("apps").Index(j)); err != nil {
+				errs = append(errs, err)
+			}
+		}
+		errs = append(errs, checkGuestRoom(in, node, sites[node.Name], path)...)
+		if len(errs) > 0 {
+			continue
+		}
+		if _, err := guestconfig.Encode(Guest(in, node, sites[node.Name], nil)); err != nil {
+			errs = append(errs, field.Invalid(path, node.Name, err.Error()))
+		}
+	}
+	return errs
+}
+
+func checkGuestRadios(in Input, node topology.Node, path *field.Path) (errs field.ErrorList) {
+	for j, a := range node.Attachments {
+		if network, _ := networkOf(in.Experiment, a.Network); network.Engine == v1alpha1.EngineEMANE {
+			errs = append(errs, field.Invalid(path.Child("networks").Index(j), a.Network, "has engine emane, which reaches pods only: take engine native, or make the node a pod"))
+		}
+	}
+	return errs
+}
+
+func checkGuestApp(site apps.Site, path *field.Path) *field.Error {
+	app := site.App
+	switch tools := toolsOf(site); {
+	case app.Own() && app.Image != "":
+		return field.Invalid(path, app.Name, "brings an image, and images do not run in a virtual machine: leave out its image if its command is a program of the guest, or make the node a pod")
+	case !app.Own() && !onToolsDisk[tools]:
+		return field.Invalid(path, app.Name, fmt.Sprintf("is a %s, which the platform has for pods only: make the node a pod, or run the guest's own by a command without image", KindOf(app).Name()))
+	case securityOf(site) != "":
+		return field.Invalid(path, app.Name, "has security, or goes to a broker that has: certificates and passwords are given to pods only, so make the node a pod")
+	}
+	for _, variable := range app.Env {
+		if variable.Secret != nil {
+			return field.Invalid(path, app.Name, fmt.Sprintf("takes variable %s from a Secret, which the platform cannot read for a guest: take a value or a ConfigMap, or make the node a pod", variable.Name))
+		}
+	}
+	return nil
+}
+
+// checkGuestRoom says whether the apps' requests fit the machine.
+func checkGuestRoom(in Input, node topology.Node, sites []apps.Site, path *field.Path) (errs field.ErrorList) {
+	spec := settingsOf(in, node)
+	memory, vm := spec.Memory.Quantity(), path.Child("vm")
+	if !spec.OwnDisk() && spec.Template == "" && memory.Cmp(platformsGuest) < 0 {
+		return field.ErrorList{field.Invalid(vm.Child("memory"), memory.String(), "the platform's own guest needs "+platformsGuest.String()+" or more")}
+	}
+	needs, cpu := guestsOwn.DeepCopy(), resource.Quantity{}
+	var names []string
+	for _, site := range sites {
+		if site.App.Resources == nil {
+			continue
+		}
+		names = append(names, site.App.Name)
+		requests := site.App.Resources.Requests
+		needs.Add(requests[corev1.ResourceMemory])
+		cpu.Add(requests[corev1.ResourceCPU])
+	}
+	if needs.Cmp(memory) > 0 {
+		errs = append(errs, field.Invalid(vm.Child("memory"), memory.String(),
+			fmt.Sprintf("%s request, with %s for the guest itself, %s: give the machine so much", strings.Join(names, ", "), guestsOwn.String(), needs.String())))
+	}
+	if cores := *resource.NewQuantity(int64(spec.Cores), resource.DecimalSI); cpu.Cmp(cores) > 0 {
+		errs = append(errs, field.Invalid(vm.Child("cores"), spec.Cores, fmt.Sprintf("%s request %s processors: give the machine so many cores", strings.Join(names, ", "), cpu.String())))
+	}
+	return errs
+}
