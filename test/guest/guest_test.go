@@ -244,7 +244,7 @@ func (b *bed) path(app, file string) string {
 }
 
 func (b *bed) waitForLog(m *machine, app, file, want string) {
-	m.wait(file+" of "+app+" with "+strconv.Quote(want), 2*time.Minute, func() bool { return strings.Contains(b.log(app, file), want) })
+	m.wait(file+" of "+app+" with "+strconv.Quote(want), bootTime, func() bool { return strings.Contains(b.log(app, file), want) })
 }
 
 func (b *bed) waitForAgents(m *machine, phase runapi.AgentPhase) (agents []runapi.AgentState) {
