@@ -23,6 +23,8 @@ const (
 	isolationInterval = time.Minute
 	lookupTime        = 10 * time.Second
 	netNamespace      = "/proc/self/ns/net"
+	// upstreamPath has the name servers that systemd-resolved asks, where resolv.conf names only itself.
+	upstreamPath = "/run/systemd/resolve/resolv.conf"
 )
 
 // isolation keeps all but the platform's own traffic off the management interface. radiod does so as well, outside, where nobody in the
@@ -95,12 +97,14 @@ func (i *isolation) apply(ctx context.Context) error {
 // allowed are the server, where its name leads to, and the name servers; from outside, SSH.
 func (i *isolation) allowed(ctx context.Context) (podnet.Allowed, error) {
 	a := podnet.Allowed{Ports: []uint16{sshPort}}
-	text, err := os.ReadFile(resolvConfPath)
-	if err != nil && !os.IsNotExist(err) {
-		return a, err
-	}
-	for _, server := range nameServers(string(text)) {
-		a.DNS = append(a.DNS, netip.AddrPortFrom(server, dnsPort))
+	for _, file := range []string{resolvConfPath, upstreamPath} {
+		text, err := os.ReadFile(file)
+		if err != nil && !os.IsNotExist(err) {
+			return a, err
+		}
+		for _, server := range nameServers(string(text)) {
+			a.DNS = append(a.DNS, netip.AddrPortFrom(server, dnsPort))
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()

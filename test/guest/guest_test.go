@@ -56,6 +56,9 @@ func TestAVirtualMachineIsANode(t *testing.T) {
 	ready := b.waitForAgents(m, runapi.AgentReady)
 	t.Logf("agents ready %.1f s after power on; QEMU had used %.1f s of processor time", time.Since(m.began).Seconds(), m.processorTime().Seconds())
 	b.checkClock(ready)
+	if !strings.Contains(m.consoleEnd(), "routing protocol=olsrv2") {
+		t.Errorf("no word of routing by olsrv2\n%s", m.consoleEnd())
+	}
 
 	t0 := time.Now().Add(3 * time.Second).Truncate(time.Millisecond)
 	due := t0.Add(4 * time.Second)
@@ -166,7 +169,7 @@ func (b *bed) guest() guestconfig.Config {
 	return guestconfig.Config{
 		Node: "veh-1", Group: "veh", Server: url, RunUID: runUID,
 		Interfaces: []guestconfig.Interface{{Name: "vhf", MAC: "02:02:00:00:00:01", Address: "198.18.9.1/24", MTU: 1400, Primary: true,
-			Routes: []v1alpha1.MemberRoute{{To: "198.18.77.0/24", Via: "198.18.9.2"}}}},
+			Routing: &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}, Routes: []v1alpha1.MemberRoute{{To: "198.18.77.0/24", Via: "198.18.9.2"}}}},
 		Hosts: []guestconfig.Host{{Address: "198.18.9.1", Names: []string{"veh-1"}}, {Address: "198.18.9.2", Names: []string{"hq"}}},
 		Apps: []guestconfig.App{
 			{Agent: agent("probe", "/bin/bash", "-c", fmt.Sprintf(probe, host, b.port(), host)), Env: map[string]string{"WHO": "vera"}, Files: []guestconfig.File{
