@@ -165,21 +165,7 @@ func rounds(t *testing.T, api client.WithWatch) {
 	w.wantRound("Replace, once what ran has ended", 4, w.night(5))
 	w.untilRoundOver()
 
-	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = true })
-	w.at(w.night(6).Add(time.Minute))
-	w.wantRound("suspended", 4, w.night(5))
-	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = false })
-	w.at(w.night(6).Add(59 * time.Minute))
-	w.wantRound("resumed before the deadline", 5, w.night(6))
-	w.untilRoundOver()
-	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = true })
-	w.at(w.night(7).Add(30 * time.Minute))
-	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = false })
-	w.told("")
-	w.at(w.night(7).Add(61 * time.Minute))
-	if w.wantRound("resumed after the deadline", 5, w.night(7)); !w.told("RoundLeftOut") {
-		t.Error("nobody is told of the round that was too late")
-	}
+	w.suspendedFor()
 
 	half := w.night(180) // on the other side of a change of Oslo's clocks
 	if half.UTC().Hour() == w.night(1).UTC().Hour() {
@@ -205,5 +191,25 @@ func rounds(t *testing.T, api client.WithWatch) {
 		if count != 1 {
 			t.Errorf("%s was made %d times", name, count)
 		}
+	}
+}
+
+// suspendedFor less than the deadline a campaign starts its round late; for more, it leaves it out.
+func (w *world) suspendedFor() {
+	w.t.Helper()
+	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = true })
+	w.at(w.night(6).Add(time.Minute))
+	w.wantRound("suspended", 4, w.night(5))
+	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = false })
+	w.at(w.night(6).Add(59 * time.Minute))
+	w.wantRound("resumed before the deadline", 5, w.night(6))
+	w.untilRoundOver()
+	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = true })
+	w.at(w.night(7).Add(30 * time.Minute))
+	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = false })
+	w.told("")
+	w.at(w.night(7).Add(61 * time.Minute))
+	if w.wantRound("resumed after the deadline", 5, w.night(7)); !w.told("RoundLeftOut") {
+		w.t.Error("nobody is told of the round that was too late")
 	}
 }

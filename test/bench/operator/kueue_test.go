@@ -440,6 +440,11 @@ func TestKueueDecidesAndExperimentsFollow(t *testing.T) {
 		k.until(waiting, "Failure", "Failed", "Evicted", "deactivated")
 		k.untilGone(waiting)
 	})
+	k.evictedBeforeTheStart()
+}
+
+// evictedBeforeTheStart are experiments that Kueue takes out of its queue, or whose reservation it takes back.
+func (k *kueueBed) evictedBeforeTheStart() {
 	k.step("one that is deactivated before its start waits until it is active again", func(t *testing.T) {
 		k.queue("none", 0, "")
 		waiting := k.submit("none", 0)
