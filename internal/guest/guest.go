@@ -41,13 +41,15 @@ type guest struct {
 	toolsDir  string
 	runDir    string
 	stateDir  string
-	client    *client.Client
-	clock     *clockKeeper
+	// resolvConf is where name servers of a lease are written to.
+	resolvConf string
+	client     *client.Client
+	clock      *clockKeeper
 }
 
 // Run sets the machine up and runs its apps until ctx ends; then agents get SIGTERM and end in their own time.
 func Run(ctx context.Context, o Options) error {
-	g := &guest{log: o.Log, runDir: RunDir, stateDir: StateDir}
+	g := &guest{log: o.Log, runDir: RunDir, stateDir: StateDir, resolvConf: resolvConfPath}
 	if err := g.open(o); err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,11 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+	"github.com/insomniacslk/dhcp/rfc1035label"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -347,5 +353,72 @@ func TestAMachineThatStartsAgainInARunIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// lend answers as KubeVirt's launcher does.
+func lend(conn net.PacketConn, peer net.Addr, m *dhcpv4.DHCPv4) {
+	answer, err := dhcpv4.NewReplyFromRequest(m, dhcpv4.WithYourIP(net.IPv4(10, 0, 2, 2)), dhcpv4.WithNetmask(net.CIDRMask(24, 32)), dhcpv4.WithLeaseTime(3600),
+		dhcpv4.WithRouter(net.IPv4(10, 0, 2, 1)), dhcpv4.WithServerIP(net.IPv4(10, 0, 2, 1)), dhcpv4.WithDNS(net.IPv4(10, 96, 0, 10)),
+		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(10, 0, 2, 1))), dhcpv4.WithGeneric(dhcpv4.OptionInterfaceMTU, []byte{1450 >> 8, 1450 & 0xff}),
+		dhcpv4.WithOption(dhcpv4.OptDomainSearch(&rfc1035label.Labels{Labels: []string{"team.svc.cluster.local", "cluster.local"}})))
+	if err != nil {
+		return
+	}
+	answer.UpdateOption(dhcpv4.OptMessageType(map[dhcpv4.MessageType]dhcpv4.MessageType{dhcpv4.MessageTypeDiscover: dhcpv4.MessageTypeOffer,
+		dhcpv4.MessageTypeRequest: dhcpv4.MessageTypeAck}[m.MessageType()]))
+	_, _ = conn.WriteTo(answer.ToBytes(), peer)
+}
+
+func TestTheManagementInterfaceIsSetUpByDHCP(t *testing.T) {
+	inNamespace(t, func() {
+		err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "eth0"}, PeerName: "launcher"})
+		link, linkErr := netlink.LinkByName("eth0")
+		launcher, launcherErr := netlink.LinkByName("launcher")
+		if err = errors.Join(err, linkErr, launcherErr); err != nil {
+			t.Error(err)
+			return
+		}
+		address, _ := netlink.ParseAddr("10.0.2.1/24")
+		if err := errors.Join(netlink.AddrAdd(launcher, address), netlink.LinkSetUp(launcher), netlink.LinkSetUp(link)); err != nil {
+			t.Error(err)
+			return
+		}
+		server, err := server4.NewServer("launcher", nil, lend)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer server.Close()
+		go func() { _ = server.Serve() }()
+		g := &guest{log: quiet(), resolvConf: filepath.Join(t.TempDir(), "resolv.conf")}
+		lease, err := g.obtain(t.Context(), link, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if _, err := g.obtain(t.Context(), link, lease); err != nil {
+			t.Errorf("renewal: %v", err)
+		}
+		link, _ = netlink.LinkByName("eth0")
+		addresses, _ := netlink.AddrList(link, netlink.FAMILY_V4)
+		gateways, _ := podnet.Gateways()
+		if len(addresses) != 1 || addresses[0].IPNet.String() != "10.0.2.2/24" || len(gateways) != 1 || !gateways[0].Equal(net.IPv4(10, 0, 2, 1)) || link.Attrs().MTU != 1450 {
+			t.Errorf("addresses %v, gateways %v, MTU %d; want 10.0.2.2/24, 10.0.2.1 and 1450", addresses, gateways, link.Attrs().MTU)
+		}
+		text, _ := os.ReadFile(g.resolvConf)
+		if want := "nameserver 10.96.0.10\nsearch team.svc.cluster.local cluster.local\n"; string(text) != want {
+			t.Errorf("resolv.conf %q; want %q", text, want)
+		}
+		if servers := nameServers(string(text)); !slices.Equal(servers, []netip.Addr{netip.MustParseAddr("10.96.0.10")}) {
+			t.Errorf("name servers %v", servers)
+		}
+	})
+}
+
+func TestOnlySSHAndMetricsReachAGuestFromOutside(t *testing.T) {
+	text := podnet.RulesText([]int{2}, podnet.Allowed{Ports: []uint16{sshPort}}.Normalise())
+	if !strings.Contains(text, "\ttcp dport 22 accept\n") || strings.Count(text, "tcp dport") != 2 {
+		t.Errorf("%s; want port 22 and those of metrics", text)
 	}
 }

@@ -103,7 +103,7 @@ func (g *guest) obtain(ctx context.Context, link netlink.Link, before *nclient4.
 	if before == nil || !before.ACK.YourIPAddr.Equal(lease.ACK.YourIPAddr) {
 		g.log.Info("management", "interface", link.Attrs().Name, "address", lease.ACK.YourIPAddr.String(), "lease", lease.ACK.IPAddressLeaseTime(0).String())
 	}
-	return lease, applyLease(link, lease.ACK, resolvConfPath)
+	return lease, applyLease(link, lease.ACK, g.resolvConf)
 }
 
 // renew the lease at half its time, as RFC 2131 has it, and get another one where that fails for good.
