@@ -17,7 +17,7 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 	e := in.Experiment
 	sites := MakeSites(in)
 	plan := runapi.Plan{
-		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: *e.Spec.DeepCopy(),
+		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: resolvedSpec(in),
 		Waveforms: namedWaveforms(e, waveforms), Phase: v1alpha1.PhaseProvisioning,
 		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)), RerunOf: rerunOf(e),
 		Campaign: campaign(e), Passages: passages(in, sites),
@@ -29,6 +29,19 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 		plan.Captures = append(plan.Captures, PlanCaptures(in.Topology, network.Name, captures(in, network.Name)...)...)
 	}
 	return plan
+}
+
+// resolvedSpec has what templates say in the place of their names, so that a run that is repeated has the same machines.
+func resolvedSpec(in Input) v1alpha1.ExperimentSpec {
+	spec := *in.Experiment.Spec.DeepCopy()
+	for i := range spec.Nodes {
+		if vm := spec.Nodes[i].VM; vm != nil {
+			if template, known := in.Templates[vm.Template]; known {
+				spec.Nodes[i].VM = vm.Over(&template)
+			}
+		}
+	}
+	return spec
 }
 
 // rerunOf is the run that an experiment says it repeats. Its label and annotation are the user's own words: what does not read as

@@ -125,6 +125,10 @@ func TestAMachineTakesFromItsTemplateWhatItDoesNotSayItself(t *testing.T) {
 	if vm.Spec.Volumes[0].ContainerDisk.Image != "team/router:8" || domain.CPU.Cores != 2 || domain.Memory.Guest.String() != "2Gi" {
 		t.Errorf("made of %v with %d cores and %s", vm.Spec.Volumes[0], domain.CPU.Cores, domain.Memory.Guest)
 	}
+	in.Experiment.Spec.Nodes[0].VM = in.Topology.Nodes[0].VM
+	if recorded := Plan(in, waveforms(in), uids(in)).Spec.Nodes[0].VM; recorded.Template != "" || recorded.Image != "team/router:8" || recorded.Cores != 2 {
+		t.Errorf("recorded %+v", recorded)
+	}
 	in.Topology.Nodes[0].VM.PersistentVolumeClaim = "disk"
 	if vm := VM(in, in.Topology.Nodes[0], made); vm.Spec.Volumes[0].Ephemeral == nil {
 		t.Errorf("the node's own disk is %v", vm.Spec.Volumes[0])
