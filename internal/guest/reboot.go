@@ -7,16 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 )
 
-const (
-	// bootIDPath differs from boot to boot (random(4)).
-	bootIDPath = "/proc/sys/kernel/random/boot_id"
-	// farewell is how long the server is told before the machine goes off.
-	farewell = 15 * time.Second
-)
+// bootIDPath differs from boot to boot (random(4)).
+const bootIDPath = "/proc/sys/kernel/random/boot_id"
 
 // boots of a machine: apps that one has started cannot be brought back by the next as they were, just as those of a pod that has ended.
 type boots struct {
@@ -61,18 +55,11 @@ func (b boots) note() error {
 	return f.Sync()
 }
 
-// end tells the server of every app, and switches the machine off, which is how others see that the node has failed.
+// end switches the machine off, which is how others see that the node has failed; the console says why. The agents report nothing: an app that fails
+// ends the run, and a node that does is a gap in it.
 func (g *guest) end(ctx context.Context) error {
-	message := fmt.Sprintf("node %s: its virtual machine has started again in the middle of the run", g.config.Node)
 	g.log.Error("the machine has started again in the middle of the run and is switched off: what ran has ended and is not started again")
-	ctx, cancel := context.WithTimeout(ctx, farewell)
-	defer cancel()
-	var told sync.WaitGroup
-	for _, app := range g.config.Apps {
-		told.Go(func() { g.tellFailed(ctx, app.Agent.App, message) })
-	}
-	told.Wait()
-	if out, err := exec.Command("poweroff").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(ctx, "poweroff").CombinedOutput(); err != nil {
 		return fmt.Errorf("poweroff: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil
