@@ -56,7 +56,7 @@ func TestAVirtualMachineIsANode(t *testing.T) {
 	ready := b.waitForAgents(m, runapi.AgentReady)
 	t.Logf("agents ready %.1f s after power on; QEMU had used %.1f s of processor time", time.Since(m.began).Seconds(), m.processorTime().Seconds())
 	b.checkClock(ready)
-	if !strings.Contains(m.consoleEnd(), "routing protocol=olsrv2") {
+	if text, _ := os.ReadFile(m.console()); !strings.Contains(string(text), "routing protocol=olsrv2") {
 		t.Errorf("no word of routing by olsrv2\n%s", m.consoleEnd())
 	}
 
@@ -157,7 +157,7 @@ echo "host $(hostname)"; echo "peer $(getent hosts hq | tr -s ' ')"; ip -o -4 ad
 echo "group route $(ip route get 239.1.1.1)"; echo "static $(ip route get 198.18.77.1)"
 timeout 3 bash -c '</dev/tcp/%s/9' 2>/dev/null; echo "elsewhere $?"
 echo "file $(cat /etc/probe/config)"; cat /vignette/security/ca.crt; echo "env $WHO"; ls /vignette/token
-timeout 1 cat /run/vignette/config/guest.json /var/lib/vignette/*/tool/token/token 2>&1 | grep -c denied
+for other in /run/vignette/config/guest.json /var/lib/vignette/run-1/tool/token/token; do cat $other >/dev/null 2>&1 && echo "read $other"; done
 touch /tmp/x && echo "tmp is ours"; echo "processes $(ls -d /proc/[0-9]* | wc -l)"; echo "all seen"; exec sleep 1000`
 
 func (b *bed) guest() guestconfig.Config {
@@ -220,10 +220,13 @@ func (b *bed) checkProbe() {
 	b.t.Logf("the probe:\n%s", seen)
 	for _, want := range []string{"user 65532 group 65532\n", "CapBnd:\t0000000000000000\n", "NoNewPrivs:\t1\n", "host veh-1\n", "peer 198.18.9.2 hq\n",
 		"inet 198.18.9.1/24", "mtu 1400", "group route multicast 239.1.1.1 dev vhf", "static 198.18.77.1 via 198.18.9.2 dev vhf", "file given\n", "certificate\n",
-		"env vera\n", "token\n", "\n2\n", "tmp is ours\n"} {
+		"env vera\n", "token\n", "tmp is ours\n"} {
 		if !strings.Contains(seen, want) {
 			b.t.Errorf("the probe did not see %q", want)
 		}
+	}
+	if strings.Contains(seen, "read /") {
+		b.t.Error("the app read what is another's")
 	}
 	if strings.Contains(seen, "elsewhere 0") {
 		b.t.Error("the app reached another port of this machine than the server's")
