@@ -59,7 +59,8 @@ func (c *cluster) console(ctx context.Context, experiment, node string, s stream
 		err = attach()
 	}
 	if errors.Is(err, errHungUp) {
-		return fmt.Errorf("the console of node %s was closed: its machine has ended, or somebody else opened its console (vignette status -n %s %s tells)", node, m.site.Namespace, m.site.Name)
+		return fmt.Errorf("the console of node %s was closed: its machine has ended, or somebody else opened its console (vignette status -n %s %s tells)",
+			node, m.site.Namespace, m.site.Name)
 	}
 	return err
 }

@@ -176,22 +176,30 @@ func TestAConsoleIsWaitedForWhileTheMachineStarts(t *testing.T) {
 }
 
 func TestErrorsOfConsoleAndSSHSayWhatToDo(t *testing.T) {
-	gone := &kubeVirt{}
+	gone, refusing := &kubeVirt{}, func(e *apierrors.StatusError) *kubeVirt { return &kubeVirt{phases: []string{"Running"}, refusal: e} }
+	over := withMachines()
+	over.Status.Phase = v1alpha1.PhaseSucceeded
+	streams403 := schema.GroupResource{Group: "subresources.kubevirt.io", Resource: machineResource}
 	for name, c := range map[string]struct {
 		kubeVirt   *kubeVirt
 		experiment *v1alpha1.Experiment
 		node, want string
 	}{
-		"a pod":                 {gone, withMachines(), "hq", "node hq of experiment bft-live is a pod, which has no serial console: vignette shell -n team-nor -e bft-live hq, or name a virtual machine: veh-1, veh-2, veh-3"},
-		"no machine at all":     {gone, liveCluster(), "hq", "the experiment has no node with runtime: vm"},
-		"no such node":          {gone, withMachines(), "veh-9", "there is no node veh-9 in experiment bft-live: want one of hq, veh-1"},
-		"no KubeVirt":           {&kubeVirt{absent: true}, withMachines(), "veh-1", "the cluster has no KubeVirt, which runs virtual machines: see docs/vms.md"},
-		"gone":                  {gone, withMachines(), "veh-1", "the virtual machine of node veh-1 is gone: vignette status -n team-nor bft-live tells why"},
-		"failed":                {&kubeVirt{phases: []string{"Failed"}}, withMachines(), "veh-1", "does not run, it is Failed: vignette status -n team-nor bft-live tells why; what it wrote: vignette logs"},
-		"ended":                 {gone, func() *v1alpha1.Experiment { e := withMachines(); e.Status.Phase = v1alpha1.PhaseSucceeded; return e }(), "veh-1", "has ended, it succeeded"},
-		"no right":              {&kubeVirt{phases: []string{"Running"}, refusal: apierrors.NewForbidden(schema.GroupResource{Group: "subresources.kubevirt.io", Resource: machineResource}, "bft-live-veh-1", errors.New("anna may not"))}, withMachines(), "veh-1", "it takes the role vignette-experimenter in the namespace"},
-		"KubeVirt's API down":   {&kubeVirt{phases: []string{"Running"}, refusal: apierrors.NewServiceUnavailable("no endpoints")}, withMachines(), "veh-1", "kubectl get apiservice v1.subresources.kubevirt.io"},
-		"no such port in guest": {&kubeVirt{phases: []string{"Running"}, refusal: apierrors.NewInternalError(errors.New("dialing VM: connection refused"))}, withMachines(), "veh-1", "see whether its image runs an SSH server: vignette console -n team-nor -e bft-live veh-1"},
+		"a pod": {gone, withMachines(), "hq", "node hq of experiment bft-live is a pod, which has no serial console: " +
+			"vignette shell -n team-nor -e bft-live hq, or name a virtual machine: veh-1, veh-2, veh-3"},
+		"no machine at all": {gone, liveCluster(), "hq", "the experiment has no node with runtime: vm"},
+		"no such node":      {gone, withMachines(), "veh-9", "there is no node veh-9 in experiment bft-live: want one of hq, veh-1"},
+		"no KubeVirt":       {&kubeVirt{absent: true}, withMachines(), "veh-1", "the cluster has no KubeVirt, which runs virtual machines: see docs/vms.md"},
+		"gone":              {gone, withMachines(), "veh-1", "the virtual machine of node veh-1 is gone: vignette status -n team-nor bft-live tells why"},
+		"failed": {&kubeVirt{phases: []string{"Failed"}}, withMachines(), "veh-1",
+			"does not run, it is Failed: vignette status -n team-nor bft-live tells why; what it wrote: vignette logs"},
+		"ended": {gone, over, "veh-1", "has ended, it succeeded"},
+		"no right": {refusing(apierrors.NewForbidden(streams403, "bft-live-veh-1", errors.New("anna may not"))), withMachines(), "veh-1",
+			"it takes the role vignette-experimenter in the namespace"},
+		"KubeVirt's API down": {refusing(apierrors.NewServiceUnavailable("no endpoints")), withMachines(), "veh-1",
+			"kubectl get apiservice v1.subresources.kubevirt.io"},
+		"no such port in guest": {refusing(apierrors.NewInternalError(errors.New("dialing VM: connection refused"))), withMachines(), "veh-1",
+			"see whether its image runs an SSH server: vignette console -n team-nor -e bft-live veh-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.kubeVirt.cluster(t, c.experiment).console(t.Context(), "bft-live", c.node, streams{strings.NewReader(""), io.Discard, io.Discard})
