@@ -61,7 +61,10 @@ func bench(ctx context.Context, publish time.Duration) (err error) {
 		return err
 	}
 	reportDelays(deliveries)
-	return b.reportClocks(ctx, e)
+	if err := b.reportClocks(ctx, e); err != nil {
+		return err
+	}
+	return b.reportTurnaround(ctx, e)
 }
 
 // The nodes: of each kind one with a broker, and one with clients of both brokers.
@@ -106,6 +109,7 @@ func experimentOf(namespace string, publish time.Duration) *v1alpha1.Experiment 
 		e.Spec.Nodes = append(e.Spec.Nodes, n)
 	}
 	e.Spec.Timeline = []v1alpha1.TimelineEntry{{At: after(startPublishing), Start: publishers}, {At: after(startPublishing + publish), Stop: publishers}}
+	e.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
 	return e
 }
 
