@@ -72,7 +72,7 @@ func TestAVirtualMachineIsANode(t *testing.T) {
 	b.checkStart(m, due, ready[0].Clock)
 	b.waitForLog(m, "probe", "stdout-1.log", "all seen\n")
 	b.checkProbe()
-	b.waitForLog(m, "tool", "stdout-1.log", "traffic")
+	b.waitForLog(m, "tool", "stderr-1.log", "traffic")
 
 	m.powerButton()
 	b.waitForAgents(m, runapi.AgentDone)
