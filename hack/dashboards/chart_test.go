@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,13 +63,16 @@ func kinds(objects []unstructured.Unstructured) map[string]int {
 
 func TestTheChartBringsDashboardsAndAPrometheusThatIsAskedFor(t *testing.T) {
 	without, with := kinds(rendered(t)), kinds(rendered(t, "--set", "monitoring.prometheus.enabled=true"))
-	if len(without) != 1 || without["ConfigMap"] != 3 {
-		t.Errorf("by default %v; want the three dashboards", without)
+	if want := map[string]int{"ConfigMap": 3, "ServiceAccount": 1, "ClusterRole": 1, "ClusterRoleBinding": 1}; !maps.Equal(without, want) {
+		t.Errorf("by default %v; want the three dashboards, and who may read metrics", without)
 	}
 	if with["Deployment"] != 1 || with["ConfigMap"] != 4 || with["PodMonitor"] != 0 {
 		t.Errorf("with Prometheus %v; want its Deployment and its ConfigMap too", with)
 	}
 	for _, o := range rendered(t) {
+		if o.GetKind() != "ConfigMap" {
+			continue
+		}
 		if o.GetLabels()["grafana_dashboard"] != "1" {
 			t.Errorf("%s has labels %v; want the one by which Grafana finds it", o.GetName(), o.GetLabels())
 		}
