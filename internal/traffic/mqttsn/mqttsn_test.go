@@ -245,6 +245,16 @@ func (a *air) setDead(dead bool) {
 	a.mu.Unlock()
 }
 
+// firsts leaves out what came again.
+func firsts(order []string) (once []string) {
+	for _, message := range order {
+		if !slices.Contains(once, message) {
+			once = append(once, message)
+		}
+	}
+	return once
+}
+
 func TestMessagesOfEveryLevelGoFromClientToClient(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto(t)
@@ -269,11 +279,12 @@ func TestMessagesOfEveryLevelGoFromClientToClient(t *testing.T) {
 				eventually(t, "all are received", sub.is(func() bool { return len(sub.received) == messages }))
 				sub.is(func() bool {
 					for i := range messages {
-						if got := sub.received[fmt.Sprint(i)]; got != 1 {
+						// A stalled machine is late with an acknowledgement: at level 1 the message comes again then.
+						if got := sub.received[fmt.Sprint(i)]; got < 1 || got > 1 && qos != 1 {
 							t.Errorf("message %d came %d times", i, got)
 						}
 					}
-					if !slices.Equal(sub.order, slices.SortedFunc(slices.Values(sub.order), byNumber)) || !sub.topics[topic] || len(sub.topics) != 1 {
+					if order := firsts(sub.order); !slices.Equal(order, slices.SortedFunc(slices.Values(order), byNumber)) || !sub.topics[topic] || len(sub.topics) != 1 {
 						t.Errorf("order %v, topics %v", sub.order, sub.topics)
 					}
 					return true
