@@ -105,7 +105,7 @@ test-restart: ## Stop and start etcd, API server and operator at random moments 
 
 .PHONY: test-guest
 test-guest: ## Boot the image for virtual machines in QEMU, without acceleration and without a cluster, and hold it against the real server
-	@hack/test-packages
+	@hack/test-packages guest
 	@hack/pipeline test-guest 'build programs' '$(MAKE) -s build' 'images' 'hack/images guest guest-tools' 'disks' 'hack/guest-disks bin/guest-disks' \
 		'a virtual machine is a node' 'VIGNETTE_GUEST_DISKS=$(CURDIR)/bin/guest-disks go test -tags guest -count=1 -timeout 20m -v ./test/guest'
 
