@@ -410,7 +410,7 @@ func TestTheManagementInterfaceIsSetUpByDHCP(t *testing.T) {
 		if want := "nameserver 10.96.0.10\nsearch team.svc.cluster.local cluster.local\n"; string(text) != want {
 			t.Errorf("resolv.conf %q; want %q", text, want)
 		}
-		if servers := nameServers(string(text)); !slices.Equal(servers, []netip.Addr{netip.MustParseAddr("10.96.0.10")}) {
+		if servers := podnet.NameServers(strings.NewReader(string(text))); !slices.Equal(servers, []netip.Addr{netip.MustParseAddr("10.96.0.10")}) {
 			t.Errorf("name servers %v", servers)
 		}
 	})

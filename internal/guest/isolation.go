@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -102,7 +103,7 @@ func (i *isolation) allowed(ctx context.Context) (podnet.Allowed, error) {
 		if err != nil && !os.IsNotExist(err) {
 			return a, err
 		}
-		for _, server := range nameServers(string(text)) {
+		for _, server := range podnet.NameServers(bytes.NewReader(text)) {
 			a.DNS = append(a.DNS, netip.AddrPortFrom(server, dnsPort))
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -189,16 +188,4 @@ func resolvers(ack *dhcpv4.DHCPv4) string {
 		fmt.Fprintf(&b, "search %s\n", strings.Join(domains, " "))
 	}
 	return b.String()
-}
-
-// nameServers that a resolv.conf(5) names.
-func nameServers(text string) (servers []netip.Addr) {
-	for line := range strings.Lines(text) {
-		if fields := strings.Fields(line); len(fields) >= 2 && fields[0] == "nameserver" {
-			if address, err := netip.ParseAddr(fields[1]); err == nil {
-				servers = append(servers, address)
-			}
-		}
-	}
-	return servers
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
-	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -62,26 +60,11 @@ func domainsOf(radios []radioLink) (domains []routing.Config) {
 		i := slices.IndexFunc(domains, func(c routing.Config) bool { return c.Protocol == r.Routing.Protocol })
 		if i < 0 {
 			i = len(domains)
-			domains = append(domains, configOf(r))
+			domains = append(domains, routing.ConfigOf(r.Routing, r.Seed))
 		}
 		domains[i].Interfaces = append(domains[i].Interfaces, routing.Interface{
 			Name: r.Name, Index: r.index, Address: prefixOf(r.Address), MTU: r.MTU, RateBitsPerSecond: r.RateBitsPerSecond,
 		})
 	}
 	return domains
-}
-
-func configOf(first radioLink) routing.Config {
-	std := func(d *v1alpha1.Duration) time.Duration {
-		if d == nil {
-			return 0
-		}
-		return d.Std()
-	}
-	r := first.Routing
-	c := routing.Config{Protocol: r.Protocol, Hello: std(r.Hello), HelloValidity: std(r.HelloValidity), TC: std(r.TC), TCValidity: std(r.TCValidity), Seed: first.Seed}
-	if r.Metric == v1alpha1.MetricDAT {
-		c.Metric = olsr.DAT
-	}
-	return c
 }

@@ -28,6 +28,21 @@ type Config struct {
 	Seed int64
 }
 
+// ConfigOf a network's routing, without interfaces.
+func ConfigOf(r *v1alpha1.Routing, seed int64) Config {
+	std := func(d *v1alpha1.Duration) time.Duration {
+		if d == nil {
+			return 0
+		}
+		return d.Std()
+	}
+	c := Config{Protocol: r.Protocol, Hello: std(r.Hello), HelloValidity: std(r.HelloValidity), TC: std(r.TC), TCValidity: std(r.TCValidity), Seed: seed}
+	if r.Metric == v1alpha1.MetricDAT {
+		c.Metric = olsr.DAT
+	}
+	return c
+}
+
 // Interface of the node in the domain.
 type Interface struct {
 	Name  string

@@ -278,7 +278,7 @@ func (r *Reconciler) arm(s *scope, already []runapi.Action) []runapi.Action {
 func (r *Reconciler) view(s *scope, state runapi.State, armed []runapi.Action, lost map[runapi.Target]bool) view {
 	v := view{
 		timeline: s.timeline, armed: armed, lost: lost, agents: map[runapi.Target]runapi.AgentState{},
-		lookAhead: r.Options.LookAhead, drain: s.experiment.Spec.Drain, poll: r.steadyPoll(s),
+		lookAhead: r.Options.LookAhead, drain: s.experiment.Spec.Drain,
 	}
 	for _, agent := range state.Agents {
 		v.agents[runapi.Target{Node: agent.Node, App: agent.App}] = agent

@@ -72,7 +72,7 @@ func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus) (reason, m
 func partOf(pod *corev1.Pod, container string) string {
 	disk, isDisk := strings.CutPrefix(strings.TrimSuffix(container, "-init"), render.DiskContainerPrefix)
 	switch {
-	case !isLauncher(pod):
+	case !render.IsLauncher(pod):
 		return "app " + container
 	case isDisk:
 		return "disk " + disk

@@ -311,7 +311,7 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 // released tells that some node may have started.
 func (r *Reconciler) released(pods map[string]*corev1.Pod) bool {
 	for _, pod := range pods {
-		if len(pod.Spec.SchedulingGates) == 0 && (!isLauncher(pod) || begun(pod) || r.guests.has(pod.UID)) {
+		if len(pod.Spec.SchedulingGates) == 0 && (!render.IsLauncher(pod) || begun(pod) || r.guests.has(pod.UID)) {
 			return true
 		}
 	}

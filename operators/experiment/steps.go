@@ -33,8 +33,6 @@ type view struct {
 	lastReceived time.Duration
 	lookAhead    time.Duration
 	drain        v1alpha1.Drain
-	// poll is how long nothing needs to be looked at where nothing is due.
-	poll time.Duration
 }
 
 // decision about a step: done, or come back after wait.
@@ -76,7 +74,7 @@ func (v view) replay() decision {
 // carriedOut ends once the moment has come and every agent has done what was due by then.
 func (v view) carriedOut(moment time.Duration) decision {
 	if v.elapsed < moment {
-		return decision{wait: min(moment-v.elapsed, v.poll)}
+		return decision{wait: moment - v.elapsed}
 	}
 	due := slices.DeleteFunc(slices.Clone(v.armed), func(a runapi.Action) bool { return time.Duration(a.AtNanoseconds) > moment })
 	missing := v.pending(due, func(a runapi.AgentState) []string { return a.Executed })

@@ -23,7 +23,7 @@ func runOf(t *testing.T, elapsed time.Duration, report runapi.AgentReport) view 
 	return view{
 		timeline: compiled, armed: compiled.Actions, elapsed: elapsed, lookAhead: 30 * time.Second,
 		agents: map[runapi.Target]runapi.AgentState{{Node: "nor", App: "bft"}: {AgentReport: report}},
-		drain:  v1alpha1.Drain{Max: "30s", QuietFor: "5s"}, poll: runningPoll,
+		drain:  v1alpha1.Drain{Max: "30s", QuietFor: "5s"},
 	}
 }
 

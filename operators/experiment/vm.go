@@ -502,12 +502,6 @@ func (s *scope) nodeNote(node string) string {
 	return podNote(s.pods[node])
 }
 
-// isLauncher tells whether a pod is that of a virtual machine, of what the operator has found to be the experiment's.
-func isLauncher(pod *corev1.Pod) bool {
-	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == kubevirtv1.VirtualMachineInstanceGroupVersionKind.Kind
-}
-
 // vmLoss tells that a virtual machine has ended; a guest that shuts itself down is as lost as one that dies.
 func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) *loss {
 	l := &loss{node: node, what: whatNodeFailed}
@@ -607,8 +601,7 @@ func (r *Reconciler) deleteNodes(ctx context.Context, s *scope) (left []string, 
 
 // experimentOfLauncher is whose virtual machine's pod an object is, by labels that KubeVirt copies from the machine.
 func experimentOfLauncher(_ context.Context, object client.Object) []reconcile.Request {
-	owner := metav1.GetControllerOf(object)
-	if owner == nil || owner.Kind != kubevirtv1.VirtualMachineInstanceGroupVersionKind.Kind {
+	if !render.IsLauncher(object) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[v1alpha1.LabelExperiment]}}}

@@ -134,7 +134,7 @@ func (w *world) launcherOf(vm *kubevirtv1.VirtualMachineInstance) *corev1.Pod {
 // awaitsSecret tells that the kubelet cannot mount a pod's volumes yet.
 func (w *world) awaitsSecret(pod *corev1.Pod) bool {
 	for _, volume := range pod.Spec.Volumes {
-		if volume.Secret == nil || !isLauncher(pod) {
+		if volume.Secret == nil || !render.IsLauncher(pod) {
 			continue
 		}
 		err := w.api.Get(w.t.Context(), client.ObjectKey{Namespace: pod.Namespace, Name: volume.Secret.SecretName}, &corev1.Secret{})

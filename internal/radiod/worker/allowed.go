@@ -1,12 +1,9 @@
 package worker
 
 import (
-	"bufio"
-	"io"
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -82,18 +79,6 @@ func endpointsOf(slice *discoveryv1.EndpointSlice, names map[string]bool) (all [
 		}
 	}
 	return all
-}
-
-// parseNameservers reads resolv.conf(5).
-func parseNameservers(file io.Reader) (servers []netip.Addr) {
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) >= 2 && fields[0] == "nameserver" {
-			servers = append(servers, parseAddresses(fields[1:2])...)
-		}
-	}
-	return servers
 }
 
 // hostAddresses of the calling process' namespace, that is the Kubernetes node's own. Link-local

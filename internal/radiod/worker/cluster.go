@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -274,7 +275,7 @@ func (c *Cluster) tryRenewAllowed(ctx context.Context) error {
 		return fmt.Errorf("addresses of the host: %w", err)
 	}
 	server := types.NamespacedName{Namespace: c.Namespace, Name: c.ServerService}
-	return c.manager.SetAllowed(allowedFrom(services.Items, slices.Items, server, parseNameservers(file), hosts))
+	return c.manager.SetAllowed(allowedFrom(services.Items, slices.Items, server, podnet.NameServers(file), hosts))
 }
 
 // writeStatuses writes this host's entries, on change only, many changes as one.

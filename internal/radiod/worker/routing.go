@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
-	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/routing"
@@ -232,17 +231,7 @@ func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
 func (m *Manager) configure(key domainKey, w *wantedDomain) {
 	first := m.networks[w.attachments[0].NetworkUID].object
 	r := first.Spec.Routing
-	std := func(d *v1alpha1.Duration) time.Duration {
-		if d == nil {
-			return 0
-		}
-		return d.Std()
-	}
-	w.config = routing.Config{Protocol: key.protocol, Hello: std(r.Hello), HelloValidity: std(r.HelloValidity), TC: std(r.TC), TCValidity: std(r.TCValidity),
-		Seed: first.Spec.Seed ^ int64(w.attachments[0].Member.NEM)<<32}
-	if r.Metric == v1alpha1.MetricDAT {
-		w.config.Metric = olsr.DAT
-	}
+	w.config = routing.ConfigOf(r, first.Spec.Seed^int64(w.attachments[0].Member.NEM)<<32)
 	for _, a := range w.attachments {
 		n := m.networks[a.NetworkUID]
 		_, member := m.member(a.key())

@@ -26,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -413,7 +414,7 @@ func TestAllowedFollowsServicesAndEndpoints(t *testing.T) {
 		service("kube-system", "dns", "10.96.0.10", port("dns", 53), port("metrics", 9153)), service("kube-system", "headless", "None", port("http", 80))}
 	slices := []discoveryv1.EndpointSlice{slice("platform", "server", "http", 8080, "10.1.0.9"), slice("platform", "server", "https", 8443, "10.1.0.9"), slice("kube-system", "server", "http", 8081, "10.1.0.10"),
 		slice("kube-system", "dns", "dns", 5353, "10.1.0.5"), slice("kube-system", "dns", "metrics", 9153, "10.1.0.5")}
-	nameservers := parseNameservers(strings.NewReader("search a b\nnameserver 10.96.0.10 # cluster\nnameserver 169.254.20.10\nnameserver nonsense\n"))
+	nameservers := podnet.NameServers(strings.NewReader("search a b\nnameserver 10.96.0.10 # cluster\nnameserver 169.254.20.10\nnameserver nonsense\n"))
 	got := allowedFrom(services, slices, types.NamespacedName{Namespace: "platform", Name: "server"}, nameservers, []netip.Addr{netip.MustParseAddr("192.0.2.1")})
 	if want := "[10.1.0.9:8080 10.96.0.20:80]"; sprint(got.Servers) != want {
 		t.Errorf("servers %v; want %s", got.Servers, want)

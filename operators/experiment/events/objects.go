@@ -79,16 +79,11 @@ func (c *Collector) findObjects(ctx context.Context) error {
 
 // machines that the pods of virtual machines belong to; where there are none nobody asks, as most clusters have no KubeVirt.
 func (c *Collector) machines(ctx context.Context, pods []corev1.Pod) ([]unstructured.Unstructured, error) {
-	kind := kubevirtv1.VirtualMachineInstanceGroupVersionKind
-	launches := func(p corev1.Pod) bool {
-		owner := metav1.GetControllerOf(&p)
-		return owner != nil && owner.Kind == kind.Kind
-	}
-	if !slices.ContainsFunc(pods, launches) {
+	if !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return render.IsLauncher(&p) }) {
 		return nil, nil
 	}
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind)
+	list.SetGroupVersionKind(kubevirtv1.VirtualMachineInstanceGroupVersionKind)
 	err := c.Live.List(ctx, list, client.HasLabels{v1alpha1.LabelExperimentUID})
 	if meta.IsNoMatchError(err) {
 		err = nil

@@ -3,7 +3,9 @@ package render
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/topology"
@@ -27,6 +29,12 @@ const (
 	GuestLogContainer   = "guest-console-log"
 	DiskContainerPrefix = "volume"
 )
+
+// IsLauncher tells whether a pod is that of a virtual machine, by the kind of its controller.
+func IsLauncher(pod metav1.Object) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == kubevirtv1.VirtualMachineInstanceGroupVersionKind.Kind
+}
 
 // TunDevice is what only hosts have on which KubeVirt's virt-handler runs.
 const TunDevice = "devices.kubevirt.io/tun"

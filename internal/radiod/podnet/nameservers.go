@@ -1,0 +1,22 @@
+package podnet
+
+import (
+	"bufio"
+	"io"
+	"net/netip"
+	"strings"
+)
+
+// NameServers that a resolv.conf(5) names; what is no address is left out.
+func NameServers(file io.Reader) (servers []netip.Addr) {
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 2 || fields[0] != "nameserver" {
+			continue
+		}
+		if address, err := netip.ParseAddr(fields[1]); err == nil {
+			servers = append(servers, address.Unmap())
+		}
+	}
+	return servers
+}
