@@ -215,20 +215,20 @@ func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
 		}
 		all[key].attachments = append(all[key].attachments, a)
 	}
-	for key, w := range all {
+	for _, w := range all {
 		slices.SortFunc(w.attachments, func(a, b *attachment) int {
 			if a.Member.Primary != b.Member.Primary {
 				return map[bool]int{true: -1, false: 1}[a.Member.Primary]
 			}
 			return cmp.Compare(a.Interface, b.Interface)
 		})
-		m.configure(key, w)
+		m.configure(w)
 	}
 	return all
 }
 
 // configure a domain. The intervals and the metric are those of its first network: a router has one of each.
-func (m *Manager) configure(key domainKey, w *wantedDomain) {
+func (m *Manager) configure(w *wantedDomain) {
 	first := m.networks[w.attachments[0].NetworkUID].object
 	r := first.Spec.Routing
 	w.config = routing.ConfigOf(r, first.Spec.Seed^int64(w.attachments[0].Member.NEM)<<32)
