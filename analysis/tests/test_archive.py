@@ -148,7 +148,9 @@ def test_a_directory_needs_no_server(pair, capsys):
 
 
 @pytest.fixture
-def captured(server):
+def captured(server, monkeypatch):
+    # However full this machine's disk is.
+    monkeypatch.setattr(archive.shutil, "disk_usage", lambda _: SimpleNamespace(total=1 << 30, free=1 << 30))
     plan = json.loads((server.run / "run.json").read_text())
     plan["captures"] = [{"name": "run", "network": "wan", "nodes": ["nor"]}]
     (server.run / "run.json").write_text(json.dumps(plan))

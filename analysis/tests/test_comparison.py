@@ -3,7 +3,8 @@
 import json
 import re
 import time
-from itertools import pairwise
+from itertools import pairwise, product
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,8 +14,9 @@ from lab import BFT, PICTURE, SECOND, Lab
 
 from vignette_analysis import analyse, compare, outputs
 from vignette_analysis.__main__ import main
-from vignette_analysis.comparison import boxes, labels, rendering
+from vignette_analysis.comparison import boxes, comparing, labels, loading, rendering
 from vignette_analysis.comparison.loading import Loaded
+from vignette_analysis.figures import quantiles
 from vignette_analysis.run import RunError
 
 
@@ -223,11 +225,11 @@ def test_late_unjudged_and_incomplete_runs_are_marked_in_every_table(tmp_path):
     torn = run(tmp_path, "torn", 85)
     torn.log_of("nor/bft").append("{")
     comparison = compare([late.write(), untold.write(), torn.write(), run(tmp_path, "good", 125).write()])
-    for title, header, rows in rendering.tables(comparison.results):
-        cells = [cell for row in [header, *rows] for cell in row]
+    for table in rendering.tables(comparison.results):
+        cells = [cell for row in [table.header, *table.rows] for cell in row]
         for label in ("delay=5ms", "delay=45ms", "delay=85ms"):
-            assert label not in cells and f"{label} *" in cells, f"{label} is not marked in {title}"
-    assert "delay=5ms *" in boxes.boxes(comparison) and "delay=125ms *" not in boxes.boxes(comparison)
+            assert label not in cells and f"{label} *" in cells, f"{label} is not marked in {table.title}"
+    assert "delay=5ms *" in (drawn := boxes.boxes(comparison)[0]) and "delay=125ms *" not in drawn
     text = comparison.text()
     assert "LATE" in text and "not judged" in text and "kept up, INCOMPLETE" in text and "delay=125ms  " in text
     told = {gap["what"] for gap in comparison.results["gaps"]}
@@ -277,7 +279,7 @@ def test_messages_that_drift_are_cut_into_fewer_blocks(tmp_path):
     def blocks(delays) -> int:
         sent = np.arange(len(delays))
         frame = pl.DataFrame({"publisher": "p", "group": "g", "sent": sent, "delay": delays, "local": False, "cross": True})
-        return int(Loaded({}, {}, frame).blocks.max()) + 1
+        return int(loading.blocks(frame)[0].max()) + 1
 
     random = np.random.default_rng(5)
     assert blocks(random.integers(0, 10**9, 3200)) == 32
@@ -288,7 +290,7 @@ def test_messages_that_drift_are_cut_into_fewer_blocks(tmp_path):
 @pytest.mark.parametrize(
     ("prepare", "says"),
     [
-        (lambda folders: folders[:1], "1 runs: a comparison takes 2 to 50"),
+        (lambda folders: folders[:1], "1 runs: a comparison takes 2 to 1000"),
         (lambda folders: [folders[0], folders[0]], "run one is there twice"),
         (lambda folders: [folders[0], folders[0] / "nowhere"], "without the plan nothing can be analysed"),
     ],
@@ -352,6 +354,134 @@ def test_the_command_compares_folders(two, tmp_path, capsys):
     assert main(["compare"]) == 2
 
 
+def points(count: int, axes: dict[str, int], repeats: int = 1) -> list[dict[str, str]]:
+    """The levels of the first runs of a campaign with so many levels of each axis."""
+    grid = product(*([f"{axis}{i}" for i in range(size)] for axis, size in axes.items()))
+    return [dict(zip(axes, levels, strict=True)) for levels in grid for _ in range(repeats)][:count]
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Makes a comparison of loaded runs of a campaign, of a few deliveries each, in which 28 pairs are too many."""
+    monkeypatch.setattr(comparing, "MAX_PAIRS", 27)
+    monkeypatch.setattr(boxes, "MAX_BOXES", 10)
+    monkeypatch.setattr(rendering, "MAX_RUN_ROWS", 20)
+    monkeypatch.setattr(rendering, "MAX_LINES", 20)
+    monkeypatch.setattr(rendering, "MAX_PAGE_ROWS", 15)
+    monkeypatch.setattr(rendering, "MAX_PUBLISHER_ROWS", 50)
+
+    def made(levels: list[dict[str, str]], each: int = 24, **by: str):
+        random = np.random.default_rng(7)
+        runs = []
+        for i, some in enumerate(levels):
+            run = of_campaign(None, f"u{i}", some, some.get("link", "0"))
+            run.plan |= {"namespace": "team-nor", "name": f"run-{i}"}
+            delays = (random.lognormal(0, 1, each - 1) * 10**7 * (1 + (some.get("link") == "link1"))).astype(int)
+            delay = pl.Series([*delays.tolist(), None])
+            run.deliveries = pl.DataFrame({"delay": delay, "local": False, "cross": True, "block": np.arange(each, dtype=np.uint8) // 3})
+            run.deliveries = run.deliveries.with_columns(group=pl.lit("nor", pl.Enum(["nor"])))
+            run.messages = {"all": each, "cross": each, "nor": each}
+            counts = {"sent": each, "expected": each, "received": each - 1, "lost": 1, "lostPercent": 100 / each}
+            known = quantiles(np.sort(delay.drop_nulls().to_numpy()))
+            group = {"name": "all", "messages": counts, "delaySeconds": known}
+            publishers = [{"name": f"nor/bft/{n}", "node": "nor", "messages": counts, "delaySeconds": known} for n in range(3)]
+            run.results = {"verdict": {"keptUp": i > 0}, "groups": [group], "publishers": publishers, "networks": []}
+            runs.append(run)
+        monkeypatch.setattr(comparing, "load", lambda i: runs[i])
+        return compare(range(len(runs)), **by)
+
+    return made
+
+
+def gap_of(comparison, what: str) -> str | None:
+    return next((gap["reason"] for gap in comparison.results["gaps"] if gap["what"] == what), None)
+
+
+def test_all_pairs_are_tested_up_to_a_limit(many):
+    comparison = many(points(7, {"link": 7}))
+    assert len(comparison.results["groups"][0]["differences"]) == 21
+    assert comparison.results["axes"] is None and gap_of(comparison, "differences") is None
+
+
+def test_of_more_conditions_those_are_tested_that_differ_in_one_axis_and_the_levels_of_each_axis(many):
+    comparison = many(points(12, {"link": 3, "messaging": 2, "payload": 2}))
+    differences = comparison.results["groups"][0]["differences"]
+    assert len(differences) == 12 * (2 + 1 + 1) // 2
+    assert all(len(set(d["from"].split(", ")) - set(d["to"].split(", "))) == 1 for d in differences)
+    assert gap_of(comparison, "differences").startswith(
+        "12 conditions make 66 pairs, and 27 are tested at most: the 24 of which all axes but one agree, and"
+    )
+    axes = {axis["axis"]: axis for axis in comparison.results["axes"]}
+    assert {name: len(axis["groups"][0]["differences"]) for name, axis in axes.items()} == {"link": 3, "messaging": 1, "payload": 1}
+    assert [len(level["runs"]) for level in axes["link"]["levels"]] == [4] * 3
+    shifts = {(d["from"], d["to"]): d["delay"]["shiftSeconds"]["estimate"] for d in axes["link"]["groups"][0]["differences"]}
+    assert shifts["link=link0", "link=link1"] > 0.005 > abs(shifts["link=link0", "link=link2"])
+
+
+def test_the_levels_of_an_axis_are_compared_as_by_that_axis(many):
+    levels = points(12, {"link": 3, "messaging": 2, "payload": 2})
+    axis = next(axis for axis in many(levels).results["axes"] if axis["axis"] == "link")
+    by = many(levels, by="link").results
+    assert axis["levels"] == by["conditions"]
+    assert (axis["groups"][0]["conditions"], axis["groups"][0]["differences"]) == (by["groups"][0]["conditions"], by["groups"][0]["differences"])
+
+
+def test_where_even_these_are_too_many_the_levels_only_are_tested(many):
+    comparison = many(points(16, {"link": 8, "broker": 2}))
+    assert comparison.results["groups"][0]["differences"] is None
+    assert gap_of(comparison, "differences").startswith(
+        "16 conditions make 120 pairs, and 27 are tested at most: none of them, but the levels of each axis"
+    )
+    assert [axis["axis"] for axis in comparison.results["axes"]] == ["broker"]
+    assert gap_of(comparison, "differences of axis link") == "8 levels make more than 27 pairs: none is tested"
+    assert gap_of(many(points(8, {"link": 8})), "differences").startswith(
+        "8 conditions make 28 pairs, and 27 are tested at most: none of them; for others"
+    )
+
+
+def test_tables_and_drawings_of_many_runs_stay_readable_and_say_what_they_leave_out(many):
+    comparison = many(points(40, {"link": 2, "messaging": 4}, repeats=5))
+    tables = {table.title: table for table in rendering.tables(comparison.results)}
+    assert len(tables["Group all"].rows) == 8 and "the 40 runs are in the forms csv and json" in tables["Group all"].left_out
+    assert tables["Publishers"].rows == [] and tables["Publishers"].left_out == "3 publishers in 40 runs: they are in the form json"
+    assert tables["What differs"].header == ["field", "value", "runs", "which"]
+    assert tables["What differs"].rows[0][:3] == ["networks.wan.link.delay", "link0", "20"]
+    assert tables["Levels of link in group all"].rows[0][:2] == ["link=link0 *", "20"]  # one of its runs was late
+    text, page, tex = (comparison.render(form) for form in ("text", "html", "latex"))
+    assert "(20 more rows are in the forms html and json)" in text and len(text.splitlines()) < 120
+    assert page.count("<details>") == page.count("</details>") == 2 and page.count("<td>team-nor/run-") == 40
+    assert "40 runs are more than 10 boxes: repeats of a condition are drawn together." in page
+    assert tex.count(r"\begin{longtable}") == tex.count(r"\end{longtable}") == 1 and r"\usepackage{booktabs,longtable}" in tex
+    assert len(comparison.render("csv").splitlines()) == 1 + 40 + 8
+    told = json.loads(comparison.render("json"))
+    assert len(told["groups"][0]["runs"]) == len(told["publishers"][0]["runs"]) == 40
+
+
+def test_where_conditions_are_too_many_the_levels_are_drawn_and_without_axes_nothing(many):
+    drawn, left_out = boxes.boxes(many(points(12, {"link": 6, "broker": 2})))
+    assert "broker=broker1" in drawn and left_out == "12 runs are more than 10 boxes: runs of each level of an axis are drawn together."
+    assert boxes.boxes(many(points(11, {"link": 11}))) == ("", "11 runs are more than 10 boxes: none is drawn. Their quartiles are in the tables.")
+
+
+def test_the_guide_names_every_field(many):
+    """docs/compare.md has the form of the JSON."""
+    guide = (Path(__file__).parents[2] / "docs" / "compare.md").read_text()
+    named = set(re.findall(r"\w+", guide.split("```\n")[-2])) - {"true", "false", "null", "run", "block", "COUNT", "of", "each", "or", "1", "0", "95"}
+
+    def fields(value) -> set[str]:
+        if isinstance(value, list):
+            return set().union(*map(fields, value))
+        return set(value).union(*(fields(v) for k, v in value.items() if k not in ("messages", "delaySeconds"))) if isinstance(value, dict) else set()
+
+    assert (
+        fields(
+            many(points(12, {"link": 3, "messaging": 2, "payload": 2})).results
+            | {"networks": [{"name": "", "runs": [{"label": "", "bytesPerSecond": 1}]}]}
+        )
+        == named
+    )
+
+
 def test_a_million_deliveries_in_ten_runs_take_seconds():
     random = np.random.default_rng(6)
     each = 100_000
@@ -363,7 +493,7 @@ def test_a_million_deliveries_in_ten_runs_take_seconds():
     from vignette_analysis.comparison import effects
 
     begin = time.process_time()
-    samples = [effects.Sample.of(r["delay"].to_numpy(), Loaded({}, {}, r).blocks) for r in runs]
+    samples = [effects.Sample.of(r["delay"].to_numpy(), loading.blocks(r)[0]) for r in runs]
     for a, b in pairwise(samples):
         effects.shift(a, b)
         effects.brunner_munzel(a, b)

@@ -1,5 +1,7 @@
 """Effect sizes and tests of comparisons, held against published figures, scipy, and plain definitions."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -79,10 +81,30 @@ def test_the_shift_moves_with_a_constant_and_grows_with_the_scale(a, b, constant
     assert scaled.estimate == pytest.approx(plain.estimate * factor, rel=1e-12, abs=1e-6)
 
 
-@given(few_values, few_values, st.floats(0, 1))
-def test_quantiles_of_differences_are_those_of_all_differences(a, b, level):
-    got = effects.difference_quantile(np.sort(a), np.sort(b), level)
+@given(few_values, few_values, st.floats(0, 1), st.sampled_from((1, 10, 1000)))
+def test_quantiles_of_differences_are_those_of_all_differences(a, b, level, few):
+    with mock.patch.object(effects, "_FEW", few):
+        got = effects.difference_quantile(np.sort(a), np.sort(b), level)
     assert got == pytest.approx(np.quantile(np.subtract.outer(b, a), level), abs=1e-6)
+
+
+def test_large_samples_are_thinned_unit_by_unit_and_give_nearly_the_same():
+    random = np.random.default_rng(8)
+    units = np.repeat(np.arange(40, dtype=np.uint16), 10_000)
+    first, second = (Sample.of((random.lognormal(0, 1, len(units)) * scale).astype(np.int64), units) for scale in (1e7, 1.1e7))
+    assert [len(sample.thinned().values) for sample in (first, second)] == [50_000] * 2 and first.thinned().medians is first.medians
+    found = effects.shift(first, second), *effects.brunner_munzel(first, second)
+    with mock.patch.object(effects, "MAX_PLACED", 10**9):
+        exact = effects.shift(first, second), *effects.brunner_munzel(first, second)
+    assert found[0].estimate == exact[0].estimate
+    for name in ("estimate", "low", "high"):
+        assert getattr(found[1], name) == pytest.approx(getattr(exact[1], name), abs=2e-4)
+    assert found[2].p == pytest.approx(exact[2].p, rel=0.02)
+
+
+def test_a_unit_of_few_values_is_thinned_to_one():
+    sample = Sample.of(np.arange(100_001), np.r_[np.zeros(100_000), 1].astype(np.uint16))
+    assert sample.thinned().count == 2 and sample.thinned().values[-1] == 100_000
 
 
 def test_hollander_and_wolfes_permeabilities():
@@ -219,4 +241,4 @@ def test_the_median_s_interval_covers_the_median():
 
 def test_units_medians():
     sample = Sample.of(np.array([9, 1, 4, 2, 8]), np.array([1, 0, 0, 0, 1]))
-    assert effects.unit_medians(sample).tolist() == [2, 8.5]
+    assert sample.medians.tolist() == [2, 8.5]

@@ -1,9 +1,10 @@
 """python3 -m vignette_analysis serve: compares archived runs for the server, over a Unix socket beside it.
 
-GET /compare?run=NAMESPACE/NAME/UID&run=…&format=FORM[&by=FIELD] is answered with the comparison; or with JSON, {"error": why}:
-400 and 422 for what is asked and for runs that cannot be compared, 429 where too many wait, 504 after the time limit, 507
-where the memory does not suffice. Every comparison is a process of its own, one at a time, so that it can be ended and
-harms nothing else. Runs' results are written by pods of their teams: what is read here is not trusted.
+POST /compare with the form run=NAMESPACE/NAME/UID&run=…&format=FORM[&by=FIELD] is answered with the comparison (a URL may not be as
+long as that of hundreds of runs); or with JSON, {"error": why}: 400 and 422 for what is asked and for runs that cannot be compared, 413
+for a form that is too long, 429 where too many wait, 504 after the time limit, 507 where the memory does not suffice. Every comparison
+is a process of its own, one at a time, so that it can be ended and harms nothing else. Runs' results are written by pods of their teams:
+what is read here is not trusted.
 """
 
 import argparse
@@ -29,7 +30,12 @@ CONTENT_TYPES = {"text": "text/plain", "json": "application/json", "csv": "text/
 # Names in Kubernetes; a UID may be anything of these characters, too.
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _MAX_FIELD = 200
+# Of a form: each run has a namespace, a name and a UID, of 63, 253 and 36 characters at most, and separators that are escaped.
+_MAX_FORM_BYTES = 512 * MAX_RUNS
 _PAGE_BYTES = 4096
+
+
+_LESS = "compare fewer runs (of a campaign: --where AXIS=LEVEL), or download them and use python3 -m vignette_analysis compare"
 
 
 class RefusedError(Exception):
@@ -45,7 +51,7 @@ def add(commands) -> None:
     command = commands.add_parser("serve", help="compare archived runs for the server")
     command.add_argument("--socket", type=Path, required=True, help="Unix socket to listen at")
     command.add_argument("--archive", type=Path, required=True, help="folder of the archive")
-    command.add_argument("--timeout", type=float, default=100.0, help="longest time in seconds that a comparison may take, with its wait")
+    command.add_argument("--timeout", type=float, default=300.0, help="longest time in seconds that a comparison may take, with its wait")
     command.add_argument("--memory", type=_quantity, default="1Gi", help="most memory of a comparison, in bytes, or with a unit such as Mi")
     command.set_defaults(execute=_execute)
 
@@ -81,9 +87,9 @@ class Server(ThreadingUnixStreamServer):
         self.places = threading.BoundedSemaphore(MAX_WAITING + 1)
         self.turn = threading.Lock()
 
-    def compare(self, query: str) -> tuple[str, bytes]:
-        """Compare what a query asks for; the form and the text."""
-        arguments, form = self._arguments(query)
+    def compare(self, asked: str) -> tuple[str, bytes]:
+        """Compare what a form asks for; the form of the answer and its text."""
+        arguments, form = self._arguments(asked)
         if not self.places.acquire(blocking=False):
             raise RefusedError(429, f"{MAX_WAITING} comparisons are waiting already: try again later")
         deadline = time.monotonic() + self.timeout_seconds
@@ -97,8 +103,8 @@ class Server(ThreadingUnixStreamServer):
         finally:
             self.places.release()
 
-    def _arguments(self, query: str) -> tuple[list[str], str]:
-        asked = parse_qs(query, keep_blank_values=True)
+    def _arguments(self, text: str) -> tuple[list[str], str]:
+        asked = parse_qs(text, keep_blank_values=True)
         form, by = asked.get("format", ["json"])[0], asked.get("by", [""])[0]
         if form not in FORMS:
             raise RefusedError(400, f"format {form!r}: want one of {', '.join(FORMS)}")
@@ -141,14 +147,10 @@ class Server(ThreadingUnixStreamServer):
         """Wait until the process has ended, or has used up its time or memory."""
         while process.poll() is None:
             if time.monotonic() > deadline:
-                raise RefusedError(
-                    504, f"the comparison took more than {self.timeout_seconds:g} s: compare fewer runs, or download them and use vignette_analysis"
-                )
+                raise RefusedError(504, f"the comparison took more than {self.timeout_seconds:g} s: {_LESS}")
             if _resident_bytes(process.pid) > self.memory_bytes:
                 limit = f"{self.memory_bytes >> 20} MiB (server.analysis.memory)"
-                raise RefusedError(
-                    507, f"the comparison needs more memory than {limit}: compare fewer runs, or download them and use vignette_analysis"
-                )
+                raise RefusedError(507, f"the comparison needs more memory than {limit}: {_LESS}")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.05)
 
@@ -167,17 +169,33 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 10
 
     def do_GET(self) -> None:
-        address = urlsplit(self.path)
+        if urlsplit(self.path).path == "/healthz":
+            self._answer(200, "text/plain", b"ok\n")
+        else:
+            self._refuse(RefusedError(404, f"{self.path}: want POST /compare, or GET /healthz"))
+
+    def do_POST(self) -> None:
         try:
-            if address.path == "/healthz":
-                self._answer(200, "text/plain", b"ok\n")
-            elif address.path == "/compare":
-                form, text = self.server.compare(address.query)
-                self._answer(200, CONTENT_TYPES[form], text)
-            else:
-                raise RefusedError(404, f"{address.path}: want /compare")
+            asked = self._form()  # also where it is not wanted: who sends it must get to the answer
+            if self.path != "/compare":
+                raise RefusedError(404, f"{self.path}: want /compare")
+            form, text = self.server.compare(asked)
+            self._answer(200, CONTENT_TYPES[form], text)
         except RefusedError as refused:
-            self._answer(refused.status, "application/json", json.dumps({"error": str(refused)}).encode())
+            self._refuse(refused)
+
+    def _form(self) -> str:
+        length = self.headers.get("Content-Length") or ""
+        if not length.isdecimal():
+            raise RefusedError(400, f"Content-Length {length!r}: want the form's number of bytes")
+        if int(length) > _MAX_FORM_BYTES:
+            raise RefusedError(413, f"the form has {length} bytes: want {_MAX_FORM_BYTES} at most")
+        return self.rfile.read(int(length)).decode(errors="replace")
+
+    def _refuse(self, refused: RefusedError) -> None:
+        # What is left of a request that was not read is no next one.
+        self.close_connection = True
+        self._answer(refused.status, "application/json", json.dumps({"error": str(refused)}).encode())
 
     def _answer(self, status: int, kind: str, text: bytes) -> None:
         self.send_response(status)

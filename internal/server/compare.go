@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// maxComparisonBytes of an answer: fifty runs of a hundred publishers take a tenth of it.
-	maxComparisonBytes = 32 << 20
+	// maxComparisonBytes of an answer: of five hundred runs with 32 publishers each it is a quarter.
+	maxComparisonBytes = 64 << 20
 	// defaultComparisonTime is more than the analysis gives itself.
-	defaultComparisonTime = 2 * time.Minute
+	defaultComparisonTime = 330 * time.Second
 )
 
 // comparisonTypes are the forms of a comparison, with their content types.
@@ -106,10 +106,11 @@ func (s *Server) comparable(r *http.Request, who Identity, uid string) (string, 
 
 // ask has the analysis compare runs; its own words tell why where it cannot.
 func (c *comparer) ask(ctx context.Context, query url.Values) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://analysis/compare?"+query.Encode(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://analysis/compare", strings.NewReader(query.Encode()))
 	if err != nil {
 		return nil, err
 	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := c.client.Do(request)
 	if err != nil {
 		return nil, notAsked(err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,10 +61,43 @@ func comparison(ctx context.Context, c *client.Client, form, by string, uids ...
 }
 
 func TestRunsAreComparedByTheAnalysisBesideTheServer(t *testing.T) {
-	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.RequestURI()) }))
+	l := analysedRuns(t, besideTheServer(t, func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		fmt.Fprint(w, r.Method, " ", r.URL.RequestURI(), " ", r.Header.Get("Content-Type"), " ", string(text))
+	}))
 	got, err := comparison(t.Context(), l.as("admin"), "html", "link.delay", "run-2", "run-1")
-	want := "/compare?by=link.delay&format=html&run=team-nor%2Fquickstart%2Frun-2&run=team-nor%2Fquickstart%2Frun-1"
+	want := "POST /compare application/x-www-form-urlencoded by=link.delay&format=html&run=team-nor%2Fquickstart%2Frun-2&run=team-nor%2Fquickstart%2Frun-1"
 	if err != nil || got != want {
+		t.Errorf("asked %s, %v; want %s", got, err, want)
+	}
+}
+
+func TestAsManyRunsAreComparedAsARoundOfACampaignHas(t *testing.T) {
+	l := newLab(t, besideTheServer(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		fmt.Fprint(w, len(r.PostForm["run"]), " ", r.PostForm["run"][runapi.MaxCompared-1])
+	}))
+	uids := make([]string, runapi.MaxCompared)
+	for i := range uids {
+		// As long as a UID in Kubernetes.
+		uids[i] = fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
+		key := l.plan(func(p *runapi.Plan) { p.UID = uids[i] }).Plan
+		results := filepath.Join(l.dir, key.Namespace, key.Name, key.UID, "results")
+		if err := errors.Join(os.MkdirAll(results, 0o755), os.WriteFile(filepath.Join(results, "results.json"), []byte("{}"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The limits of a header are those of the program.
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := NewHTTP(t.Context(), "", l.server, time.Minute, time.Minute)
+	go func() { _ = program.Serve(listener) }()
+	t.Cleanup(func() { _ = program.Close() })
+	c := client.New("http://"+listener.Addr().String(), nil, func() (string, error) { return "admin", nil })
+	got, err := comparison(t.Context(), c, "json", "", uids...)
+	if want := "1000 team-nor/quickstart/" + uids[runapi.MaxCompared-1]; err != nil || got != want {
 		t.Errorf("asked %s, %v; want %s", got, err, want)
 	}
 }
@@ -93,7 +127,7 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 			_, _ = io.WriteString(w, text)
 		}
 	}
-	fifty := make([]string, runapi.MaxCompared+1)
+	tooMany := make([]string, runapi.MaxCompared+1)
 	for name, c := range map[string]struct {
 		beside func(*Config)
 		token  string
@@ -107,8 +141,8 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 		"a reason of the analysis":    {besideTheServer(t, answers(422, `{"error":"by 'x': no such field"}`)), "admin", "json", []string{"run-1", "run-2"}, 422, "by 'x': no such field"},
 		"a queue that is full":        {besideTheServer(t, answers(429, `{"error":"4 wait"}`)), "admin", "json", []string{"run-1", "run-2"}, 429, "4 wait"},
 		"nonsense of the analysis":    {besideTheServer(t, answers(500, "<html>")), "admin", "json", []string{"run-1", "run-2"}, 500, "answered 500"},
-		"one run":                     {func(*Config) {}, "admin", "json", []string{"run-1"}, 400, "1 times run=UID: want 2 to 50 runs"},
-		"too many runs":               {func(*Config) {}, "admin", "json", fifty, 400, "51 times run=UID"},
+		"one run":                     {func(*Config) {}, "admin", "json", []string{"run-1"}, 400, "1 times run=UID: want 2 to 1000 runs"},
+		"too many runs":               {func(*Config) {}, "admin", "json", tooMany, 400, "1001 times run=UID"},
 		"an unknown form":             {func(*Config) {}, "admin", "pdf", []string{"run-1", "run-2"}, 400, `format "pdf": want json, csv, text, latex or html`},
 		"a run that is not there":     {func(*Config) {}, "admin", "json", []string{"run-1", "nope"}, 404, `no run has uid "nope"`},
 		"a run without results":       {func(*Config) {}, "admin", "json", []string{"run-1", "raw"}, 409, "run team-nor/quickstart/raw has no results yet"},
@@ -144,7 +178,7 @@ func TestAComparisonThatIsTooLargeIsRefused(t *testing.T) {
 		_, _ = w.Write(bytes.Repeat([]byte("x"), maxComparisonBytes+1))
 	}))
 	_, err := comparison(t.Context(), l.as("admin"), "json", "", "run-1", "run-2")
-	if err == nil || !strings.Contains(err.Error(), "the comparison has more than 32 MiB: compare fewer runs") {
+	if err == nil || !strings.Contains(err.Error(), "the comparison has more than 64 MiB: compare fewer runs") {
 		t.Errorf("%v; want it refused", err)
 	}
 }

@@ -38,7 +38,7 @@ type Config struct {
 	Retention time.Duration
 	// AnalysisSocket is the Unix socket of the analysis that compares runs; none if empty.
 	AnalysisSocket string
-	// ComparisonTime is how long a comparison may take; 2 min if 0.
+	// ComparisonTime is how long a comparison may take; 330 s if 0.
 	ComparisonTime time.Duration
 	// LongPoll is how long a question for a newer plan waits; 30 s if 0.
 	LongPoll time.Duration
@@ -325,8 +325,8 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	return err
 }
 
-// maxHeaderBytes bounds a request's header; tokens are about 1 kB.
-const maxHeaderBytes = 32 << 10
+// maxHeaderBytes bounds a request's header: a comparison of runapi.MaxCompared runs has 41 kB of UIDs; tokens are about 1 kB.
+const maxHeaderBytes = 64 << 10
 
 // NewHTTP makes the HTTP server whose requests end with ctx. Headers and idle connections have a time limit;
 // handlers limit bodies and answers piece by piece, as logs may be long and questions wait on purpose.

@@ -16,7 +16,7 @@ import (
 
 const (
 	// comparisonTime is more than the server gives itself.
-	comparisonTime = 150 * time.Second
+	comparisonTime = 6 * time.Minute
 	// comparisonPatience is how long after a round's end a server that cannot be asked is asked again.
 	comparisonPatience = 5 * time.Minute
 	comparisonRetry    = 15 * time.Second
@@ -66,6 +66,7 @@ func (r *Reconciler) ask(ctx context.Context, uids []string) error {
 func passing(err error) bool {
 	for _, status := range []int{
 		http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusNotImplemented, http.StatusUnprocessableEntity,
+		http.StatusInsufficientStorage,
 	} {
 		if runs.HasStatus(err, status) {
 			return false

@@ -1,8 +1,10 @@
 """From runs to the figures of a comparison, whose form docs/compare.md describes."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,10 @@ from .effects import Sample, Share
 from .loading import BLOCKS, Loaded, load
 
 SCHEMA_VERSION = 1
-MAX_RUNS = 50
+# Runs of one comparison: as many as a round of a campaign has at most.
+MAX_RUNS = 1000
+# Pairs of conditions that are tested in each group: those of 50 conditions. With more pairs those count that differ in one axis only.
+MAX_PAIRS = 1225
 
 
 @dataclass
@@ -57,11 +62,18 @@ class _Condition:
     def unit(self) -> str:
         return "run" if len(self.runs) > 1 else "block"
 
+    def described(self) -> dict:
+        """The JSON form."""
+        return {"label": self.label, "runs": [run.uid for run in self.runs], "unit": self.unit}
+
     def units(self) -> list[np.ndarray]:
         """The unit of every delivery of every run."""
         if len(self.runs) == 1:
-            return [self.runs[0].blocks]
-        return [np.full(run.deliveries.height, i) for i, run in enumerate(self.runs)]
+            return [self.runs[0].deliveries["block"].to_numpy()]
+        return [np.full(run.deliveries.height, i, dtype=np.uint16) for i, run in enumerate(self.runs)]
+
+
+_NOTHING = Sample(np.array([]), np.array([]))
 
 
 @dataclass
@@ -71,6 +83,14 @@ class _Group:
     delays: Sample
     losses: Share | None
     row: dict
+
+    def thinned(self) -> "_Group":
+        """With what tests need of the samples, as those of all conditions are large."""
+        return _Group(self.delays.thinned(), self.losses, self.row)
+
+    def without_samples(self) -> "_Group":
+        """The row only, of what is not tested."""
+        return _Group(_NOTHING, None, self.row)
 
 
 def compare(runs: Sequence[str | Path | Analysis], by: str | None = None) -> Comparison:
@@ -84,45 +104,93 @@ def compare(runs: Sequence[str | Path | Analysis], by: str | None = None) -> Com
     loaded = [load(run) for run in runs]
     _distinct(loaded)
     naming = labels.name(loaded, by)
-    conditions = [
-        _Condition(label, [run for run, c in zip(loaded, naming.conditions, strict=True) if c == i]) for i, label in enumerate(naming.labels)
-    ]
+    conditions = _conditions(loaded, naming)
     run_labels = _run_labels(naming)
     gaps = Gaps()
     for condition in conditions:
         _remarks(condition, gaps)
     if naming.pooled:
         gaps.add("pooled", f"runs of one condition differ in {', '.join(naming.pooled)}")
-    names = list(dict.fromkeys(group["name"] for run in loaded for group in run.results.get("groups") or []))
+    names = list(dict.fromkeys(group["name"] for run in loaded for group in run.results["groups"]))
+    pairs = _pairs(naming, gaps)
     results = {
         "schemaVersion": SCHEMA_VERSION,
         "level": LEVEL,
         "by": by,
         "fields": [{"field": path, "values": values} for path, values in naming.differences.items()] or None,
         "runs": [_described(run, label, naming.labels[c]) for run, label, c in zip(loaded, run_labels, naming.conditions, strict=True)],
-        "conditions": [{"label": c.label, "runs": [run.uid for run in c.runs], "unit": c.unit} for c in conditions],
-        "groups": [_group(name, loaded, run_labels, conditions, gaps) for name in names] or None,
+        "conditions": [c.described() for c in conditions],
+        "groups": [_group(name, loaded, run_labels, conditions, pairs, gaps) for name in names] or None,
+        "axes": _axes(names, loaded, naming, gaps) if len(pairs) < comb(len(conditions), 2) else None,
         "publishers": _publishers(loaded, run_labels) or None,
         "networks": _networks(loaded, run_labels, gaps) or None,
     }
     return Comparison(results | {"gaps": gaps.found or None}, loaded)
 
 
+def _conditions(loaded: list[Loaded], naming: labels.Naming) -> list[_Condition]:
+    members: list[list[Loaded]] = [[] for _ in naming.labels]
+    for run, condition in zip(loaded, naming.conditions, strict=True):
+        members[condition].append(run)
+    return [_Condition(label, some) for label, some in zip(naming.labels, members, strict=True)]
+
+
+def _pairs(naming: labels.Naming, gaps: Gaps) -> list[tuple[int, int]]:
+    """The pairs of conditions that are tested: all, or where these are too many those of which all axes but one agree, or none."""
+    count = len(naming.labels)
+    if comb(count, 2) <= MAX_PAIRS:
+        return list(combinations(range(count), 2))
+    near = _near(naming.levels)
+    tested = near if len(near) <= MAX_PAIRS else []
+    what = f"{count} conditions make {comb(count, 2)} pairs, and {MAX_PAIRS} are tested at most: "
+    if tested:
+        what += f"the {len(tested)} of which all axes but one agree, and the levels of each axis"
+    else:
+        what += "none of them, but the levels of each axis" if len(naming.axes) > 1 else "none of them"
+    gaps.add("differences", what + "; for others compare fewer runs (of a campaign: --where AXIS=LEVEL), or --by AXIS")
+    return tested
+
+
+def _near(levels: list[tuple[str, ...]]) -> list[tuple[int, int]]:
+    """Pairs of conditions whose levels differ in one axis only, in the order of all pairs."""
+    found = set()
+    for axis in range(len(levels[0]) if levels else 0):
+        alike: dict[tuple[str, ...], list[int]] = {}
+        for i, some in enumerate(levels):
+            alike.setdefault(some[:axis] + some[axis + 1 :], []).append(i)
+        found |= {pair for some in alike.values() for pair in combinations(some, 2)}
+    return sorted(found)
+
+
+def _axes(names: list[str], runs: list[Loaded], naming: labels.Naming, gaps: Gaps) -> list[dict] | None:
+    """For each axis its levels against each other, whatever the other axes are."""
+    made = []
+    for axis in naming.axes if len(naming.axes) > 1 else []:
+        by_level = labels.by_axis(runs, axis)
+        levels = _conditions(runs, by_level)
+        if comb(len(levels), 2) > MAX_PAIRS:
+            gaps.add(f"differences of axis {axis}", f"{len(levels)} levels make more than {MAX_PAIRS} pairs: none is tested")
+            continue
+        pairs = list(combinations(range(len(levels)), 2))
+        groups = [{"name": name} | _pooled(name, levels, pairs, {}) for name in names]
+        made.append({"axis": axis, "levels": [level.described() for level in levels], "groups": groups})
+    return made or None
+
+
 def _distinct(runs: list[Loaded]) -> None:
-    uids = [run.uid for run in runs]
-    twice = sorted({uid for uid in uids if uids.count(uid) > 1})
+    twice = sorted(uid for uid, count in Counter(run.uid for run in runs).items() if count > 1)
     if twice:
         raise RunError(f"run {', '.join(twice)} is there twice: a run cannot be compared with itself")
 
 
 def _run_labels(naming: labels.Naming) -> list[str]:
     """Conditions' labels, numbered where a condition has several runs."""
-    seen: dict[int, int] = {}
+    seen: Counter[int] = Counter()
+    sizes = Counter(naming.conditions)
     made = []
     for condition in naming.conditions:
-        seen[condition] = seen.get(condition, 0) + 1
-        several = naming.conditions.count(condition) > 1
-        made.append(naming.labels[condition] + (f" #{seen[condition]}" if several else ""))
+        seen[condition] += 1
+        made.append(naming.labels[condition] + (f" #{seen[condition]}" if sizes[condition] > 1 else ""))
     return made
 
 
@@ -154,7 +222,7 @@ def _remarks(condition: _Condition, gaps: Gaps) -> None:
             gaps.add(f"incomplete {where}", reason)
     if len(condition.runs) == 1:
         run = condition.runs[0]
-        if run.deliveries.height and run.correlation(run.blocks) > 2 / np.sqrt(BLOCKS[-1]):
+        if run.deliveries.height and run.correlation > 2 / np.sqrt(BLOCKS[-1]):
             reason = f"even {BLOCKS[-1]} blocks of the run correlate with their neighbours: intervals are too narrow and p too small; repeat the run"
             gaps.add(f"blocks of {condition.label}", reason)
 
@@ -165,52 +233,78 @@ def select(deliveries: pl.DataFrame, name: str) -> np.ndarray:
         return np.ones(deliveries.height, dtype=bool)
     if name in ("local", "cross"):
         return deliveries[name].to_numpy()
+    if name not in deliveries["group"].dtype.categories:
+        return np.zeros(deliveries.height, dtype=bool)
     return (deliveries["group"] == name).fill_null(False).to_numpy()
 
 
-def _group(name: str, runs: list[Loaded], run_labels: list[str], conditions: list[_Condition], gaps: Gaps) -> dict:
-    rows = []
+def _group(name: str, runs: list[Loaded], run_labels: list[str], conditions: list[_Condition], pairs: list[tuple[int, int]], gaps: Gaps) -> dict:
+    alone = {c.runs[0].uid: i for i, c in enumerate(conditions) if len(c.runs) == 1}
+    tested = {i for pair in pairs for i in pair}
+    rows, measured, lacking = [], {}, []
     for run, label in zip(runs, run_labels, strict=True):
-        figures = next((g for g in run.results.get("groups") or [] if g["name"] == name), None)
+        single = _Condition(label, [run])
+        figures = _summed(name, [run])
         if figures is None:
-            gaps.add(f"group {name}", f"{label} has no such group")
-        rows.append(_measured(name, [run], [run.blocks], figures).row | {"label": label, "uid": run.uid})
-    groups = [_measured(name, c.runs, c.units(), _summed(name, c.runs)) for c in conditions]
-    pooled = [g.row | {"label": c.label, "runs": len(c.runs)} for g, c in zip(groups, conditions, strict=True)]
-    pairs = [_difference(a, b, groups[a], groups[b], conditions) for a, b in combinations(range(len(groups)), 2)]
-    _adjust(pairs)
-    return {"name": name, "runs": rows, "conditions": pooled, "differences": pairs or None}
+            lacking.append(label)
+        found = _measured(name, single, figures)
+        rows.append(found.row | {"label": label, "uid": run.uid})
+        if (i := alone.get(run.uid)) is not None:
+            measured[i] = found.thinned() if i in tested else found.without_samples()
+    if lacking:
+        gaps.add(f"group {name}", _without(lacking, "has no such group", "have no such group"))
+    return {"name": name, "runs": rows} | _pooled(name, conditions, pairs, measured)
+
+
+def _without(runs: list[str], one: str, several: str) -> str:
+    """Say which runs lack something; of many only the first, as figures that are null tell of all."""
+    if len(runs) == 1:
+        return f"{runs[0]} {one}"
+    return f"{len(runs)} runs {several}: {', '.join(runs[:5])}" + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
+
+
+def _pooled(name: str, conditions: list[_Condition], pairs: list[tuple[int, int]], measured: dict[int, _Group]) -> dict:
+    """The rows of conditions and the differences of pairs of them, by what was measured already, too."""
+    tested = {i for pair in pairs for i in pair}
+    groups = []
+    for i, condition in enumerate(conditions):
+        group = measured.get(i) or _measured(name, condition, _summed(name, condition.runs))
+        groups.append(group.thinned() if i in tested else group.without_samples())
+    rows = [g.row | {"label": c.label, "runs": len(c.runs)} for g, c in zip(groups, conditions, strict=True)]
+    differences = [_difference(a, b, groups[a], groups[b], conditions) for a, b in pairs]
+    _adjust(differences)
+    return {"conditions": rows, "differences": differences or None}
 
 
 def _summed(name: str, runs: list[Loaded]) -> dict | None:
-    """Figures of runs together; None where one of them has no such group."""
-    found = [g for run in runs for g in run.results.get("groups") or [] if g["name"] == name]
+    """Counts of runs together, and delays of one; None where one of them has no such group."""
+    found = [g for run in runs for g in run.results["groups"] if g["name"] == name]
     if len(found) < len(runs):
         return None
+    if len(found) == 1:
+        return {"messages": found[0]["messages"], "delaySeconds": found[0]["delaySeconds"]}
     counts = {key: sum(g["messages"].get(key, 0) for g in found) for key in found[0]["messages"] if key != "lostPercent"}
     counts["lostPercent"] = 100.0 * counts["lost"] / counts["expected"] if counts["expected"] else 0.0
-    if len(found) == 1:
-        return {"messages": counts, "delaySeconds": found[0]["delaySeconds"]}
-    delays = [run.deliveries.filter(select(run.deliveries, name))["delay"].drop_nulls().to_numpy() for run in runs]
-    return {"messages": counts, "delaySeconds": quantiles(np.sort(np.concatenate(delays)))}
+    return {"messages": counts}
 
 
-def _measured(name: str, runs: list[Loaded], units: list[np.ndarray], figures: dict | None) -> _Group:
+def _measured(name: str, condition: _Condition, figures: dict | None) -> _Group:
     """The samples of a group, and its row of the table."""
-    parts = [
-        (run.deliveries.filter(which), unit[which]) for run, unit in zip(runs, units, strict=True) if (which := select(run.deliveries, name)).any()
-    ]
     empty = {"messages": None, "delaySeconds": None, "confidence": None}
     if figures is None:
-        return _Group(Sample(np.array([]), np.array([])), None, empty)
-    row = empty | {"messages": figures["messages"], "delaySeconds": figures["delaySeconds"]}
-    if not parts:
-        return _Group(Sample(np.array([]), np.array([])), None, row)
-    delay = np.concatenate([part["delay"].fill_null(0).to_numpy() for part, _ in parts])
-    lost = np.concatenate([part["delay"].is_null().to_numpy() for part, _ in parts])
-    unit = np.concatenate([unit for _, unit in parts])
-    delays = Sample.of(delay[~lost], unit[~lost])
-    losses = Share.of(lost, unit, sum(part.select("publisher", "sent").n_unique() for part, _ in parts))
+        return _Group(_NOTHING, None, empty)
+    # Delays that are known, whether each delivery was lost, and the unit of each.
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for run, unit in zip(condition.runs, condition.units(), strict=True):
+        which = select(run.deliveries, name)
+        delay = run.deliveries["delay"].filter(pl.Series(which))
+        parts.append((delay.drop_nulls().to_numpy(), delay.is_null().to_numpy(), unit[which]))
+    lost, unit = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+    delays = Sample.of(np.concatenate([part[0] for part in parts]), unit[~lost]) if not lost.all() else _NOTHING
+    row = empty | {"delaySeconds": quantiles(delays.values)} | figures
+    if not len(lost):
+        return _Group(_NOTHING, None, row)
+    losses = Share.of(lost, unit, sum(run.messages.get(name, 0) for run in condition.runs))
     return _Group(delays, losses, row | {"confidence": _confidence(delays, losses)})
 
 
@@ -266,7 +360,7 @@ def _adjust(pairs: list[dict]) -> None:
 
 def _publishers(runs: list[Loaded], run_labels: list[str]) -> list[dict]:
     """The figures of every publisher in every run; null where a run does not have it."""
-    tables = [{p["name"]: p for p in run.results.get("publishers") or []} for run in runs]
+    tables = [{p["name"]: p for p in run.results["publishers"]} for run in runs]
     names = dict.fromkeys(name for table in tables for name in table)
     return [
         {
@@ -283,13 +377,12 @@ def _cells(figures: dict | None, label: str) -> dict:
 
 
 def _networks(runs: list[Loaded], run_labels: list[str], gaps: Gaps) -> list[dict]:
-    tables = [{n["name"]: n for n in run.results.get("networks") or []} for run in runs]
+    tables = [{n["name"]: n for n in run.results["networks"]} for run in runs]
     names = dict.fromkeys(name for table in tables for name in table)
     found = []
     for name in names:
         values = [table.get(name, {}).get("bytesPerSecond") for table in tables]
-        for label, value in zip(run_labels, values, strict=True):
-            if value is None:
-                gaps.add(f"bytesPerSecond of {name}", f"{label} does not have it")
+        if lacking := [label for label, value in zip(run_labels, values, strict=True) if value is None]:
+            gaps.add(f"bytesPerSecond of {name}", _without(lacking, "does not have it", "do not have it"))
         found.append({"name": name, "runs": [{"label": la, "bytesPerSecond": v} for la, v in zip(run_labels, values, strict=True)]})
     return found

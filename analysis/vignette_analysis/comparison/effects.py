@@ -7,6 +7,7 @@ textbook ones.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import comb, isnan, sqrt
 
 import numpy as np
@@ -16,6 +17,11 @@ from ..statistics import LEVEL, wilson_interval
 # Order statistics of a sample that differences are taken of. Thinning n values to m moves the level of a quantile of
 # the differences by less than 1/m: their median lies between the quantiles 0.4998 and 0.5002 of all differences.
 MAX_ORDER_STATISTICS = 5_000
+# Values of a sample that tests place among another's. Of more, every n-th of each unit stands for its neighbours: a unit's share below
+# any value moves by less than 1/2 of one of those that are left of it.
+MAX_PLACED = 50_000
+# Differences that are few enough to be made and sorted.
+_FEW = 20_000
 
 
 @dataclass(frozen=True)
@@ -24,18 +30,50 @@ class Sample:
 
     values: np.ndarray
     units: np.ndarray
+    # The median of each unit, where it is known already.
+    known_medians: np.ndarray | None = None
 
     @classmethod
     def of(cls, values: np.ndarray, units: np.ndarray) -> "Sample":
         """Order the values, and number the units that have any."""
         order = np.argsort(values, kind="stable")
-        _, numbers = np.unique(np.asarray(units), return_inverse=True)
-        return cls(np.asarray(values, dtype=np.int64)[order], numbers[order])
+        return cls(np.asarray(values, dtype=np.int64)[order], _numbered(units)[order])
 
     @property
     def count(self) -> int:
         """The number of units."""
         return int(self.units.max()) + 1 if len(self.units) else 0
+
+    @cached_property
+    def medians(self) -> np.ndarray:
+        """The median of each unit."""
+        if self.known_medians is not None:
+            return self.known_medians
+        order = np.argsort(self.units, kind="stable")
+        sizes = np.bincount(self.units)
+        starts, values = np.cumsum(sizes) - sizes, self.values[order]
+        return (values[starts + (sizes - 1) // 2] + values[starts + sizes // 2]) / 2
+
+    def thinned(self) -> "Sample":
+        """What tests need of it: at most about MAX_PLACED values, with the medians of all."""
+        every = -(-len(self.values) // MAX_PLACED)
+        if every <= 1:
+            return self
+        by_unit = np.argsort(self.units, kind="stable")
+        sizes = np.bincount(self.units)
+        place = np.arange(len(by_unit)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        middle = np.repeat(np.minimum(every // 2, (sizes - 1) // 2), sizes)
+        kept = np.sort(by_unit[place % every == middle])
+        return Sample(self.values[kept], self.units[kept], self.medians)
+
+
+def _numbered(units: np.ndarray) -> np.ndarray:
+    """Units numbered from 0, without those that have nothing; in two bytes, as samples are large."""
+    units = np.asarray(units)
+    if units.dtype.kind != "u":
+        units = np.unique(units, return_inverse=True)[1]
+    numbers = np.cumsum(np.bincount(units) > 0) - 1
+    return numbers.astype(np.uint16 if len(numbers) < 1 << 16 else np.int64)[units]
 
 
 @dataclass(frozen=True)
@@ -69,13 +107,15 @@ class _Variance:
 
 
 def _variance(values: np.ndarray, units: np.ndarray, mean: float) -> _Variance:
+    return _variance_of_totals(np.bincount(units, weights=values), np.bincount(units), mean)
+
+
+def _variance_of_totals(totals: np.ndarray, sizes: np.ndarray, mean: float) -> _Variance:
     """Variance of a mean of clustered values, the ratio estimator: Cochran, "Sampling Techniques" (1977), section 6.3."""
-    sizes = np.bincount(units)
     count = int(np.count_nonzero(sizes))
     if count < 2:
         return _Variance(float("nan"), count)
-    residuals = np.bincount(units, weights=values) - mean * sizes
-    return _Variance(float(count / (count - 1) * np.sum(residuals**2) / len(values) ** 2), count)
+    return _Variance(float(count / (count - 1) * np.sum((totals - mean * sizes) ** 2) / int(sizes.sum()) ** 2), count)
 
 
 @dataclass(frozen=True)
@@ -127,11 +167,16 @@ def _placements(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (np.searchsorted(b, a, "left") + np.searchsorted(b, a, "right")) / (2 * len(b))
 
 
+def _placed(a: Sample, shift: int, b: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """Of each unit of a, the total of the placements of its shifted values in b, and its size."""
+    return np.bincount(a.units, weights=_placements(a.values + shift, b.values)), np.bincount(a.units)
+
+
 def _greater(a: Sample, b: Sample, shift: int = 0) -> tuple[float, _Difference]:
     """Probability that one of b is greater than one of a after a is shifted, with its variance."""
-    above, below = 1 - _placements(a.values + shift, b.values), _placements(b.values - shift, a.values)
-    probability = float(np.mean(below))
-    return probability, _Difference(_variance(above, a.units, probability), _variance(below, b.units, probability))
+    (under, first), (below, second) = _placed(a, shift, b), _placed(b, -shift, a)
+    probability = float(below.sum() / second.sum())
+    return probability, _Difference(_variance_of_totals(first - under, first, probability), _variance_of_totals(below, second, probability))
 
 
 def brunner_munzel(a: Sample, b: Sample, level: float = LEVEL) -> tuple[Interval, Test]:
@@ -142,6 +187,7 @@ def brunner_munzel(a: Sample, b: Sample, level: float = LEVEL) -> tuple[Interval
     "Dominance Statistics", Psychological Bulletin 114 (1993). The variance of two samples that do not overlap at all is
     0: then the interval is Newcombe's, and p the least of a permutation test.
     """
+    a, b = a.thinned(), b.thinned()
     probability, difference = _greater(a, b)
     test = difference.test(probability - 0.5)
     if isnan(difference.error):
@@ -183,6 +229,7 @@ def shift(a: Sample, b: Sample, level: float = LEVEL) -> Interval:
     equal shapes. None where these levels lie outside of 0 to 1.
     """
     first, second = _thinned(a.values), _thinned(b.values)
+    a, b = a.thinned(), b.thinned()
     estimate = difference_quantile(first, second, 0.5)
     _, error = _greater(a, b, round(estimate))
     low, high = _levels(error.error, error.quantile(level) if error.error > 0 else 0.0)
@@ -210,7 +257,7 @@ def difference_quantile(a: np.ndarray, b: np.ndarray, level: float) -> float:
     lower = _nth_difference(a, b, whole)
     if place == whole:
         return float(lower)
-    upper = lower if _count(a, b, lower) > whole + 1 else _nth_difference(a, b, whole + 1)
+    upper = lower if _count(a, b, lower) > whole + 1 else _next_difference(a, b, lower)
     return lower + (upper - lower) * (place - whole)
 
 
@@ -219,12 +266,35 @@ def _count(a: np.ndarray, b: np.ndarray, most: int) -> int:
 
 
 def _nth_difference(a: np.ndarray, b: np.ndarray, n: int) -> int:
-    """The n-th smallest difference, counted from 0."""
+    """The n-th smallest difference, counted from 0: between low, which is less, and high, by interpolation and bisection in turn."""
     low, high = int(b[0] - a[-1]) - 1, int(b[-1] - a[0])
+    below, up_to = 0, len(a) * len(b)
+    halve = False
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _count(a, b, middle) > n else (middle, high)
+        if up_to - below <= _FEW:
+            return int(np.partition(_between(a, b, low, high), n - below)[n - below])
+        share = 0.5 if halve else (n - below + 0.5) / (up_to - below)
+        middle = low + min(max(int((high - low) * share), 1), high - low - 1)
+        count = _count(a, b, middle)
+        low, high, below, up_to = (low, middle, below, count) if count > n else (middle, high, count, up_to)
+        halve = not halve
     return high
+
+
+def _between(a: np.ndarray, b: np.ndarray, low: int, high: int) -> np.ndarray:
+    """All differences that are greater than low and at most high."""
+    first = np.searchsorted(b, a + low, "right")
+    counts = np.searchsorted(b, a + high, "right") - first
+    starts = np.cumsum(counts) - counts
+    places = np.arange(counts.sum()) + np.repeat(first - starts, counts)
+    return b[places] - np.repeat(a, counts)
+
+
+def _next_difference(a: np.ndarray, b: np.ndarray, difference: int) -> int:
+    """The least difference that is greater than one."""
+    place = np.searchsorted(b, a + difference, "right")
+    there = place < len(b)
+    return int((b[place[there]] - a[there]).min())
 
 
 def median(sample: Sample, level: float = LEVEL) -> Interval:
@@ -244,16 +314,8 @@ def mann_whitney(a: Sample, b: Sample) -> Test:
         return Test(None, None, None)
     from scipy.stats import mannwhitneyu
 
-    answer = mannwhitneyu(unit_medians(b), unit_medians(a))
+    answer = mannwhitneyu(b.medians, a.medians)
     return Test(float(answer.statistic), None, float(answer.pvalue))
-
-
-def unit_medians(sample: Sample) -> np.ndarray:
-    """The median of each unit."""
-    order = np.argsort(sample.units, kind="stable")
-    sizes = np.bincount(sample.units)
-    starts, values = np.cumsum(sizes) - sizes, sample.values[order]
-    return (values[starts + (sizes - 1) // 2] + values[starts + sizes // 2]) / 2
 
 
 @dataclass(frozen=True)
@@ -269,10 +331,9 @@ class Share:
     @classmethod
     def of(cls, lost: np.ndarray, units: np.ndarray, messages: int) -> "Share":
         """Of whether each delivery was lost, its unit, and the number of messages, which is the most that all can be worth."""
-        _, numbers = np.unique(np.asarray(units), return_inverse=True)
         expected, count = len(lost), int(np.count_nonzero(lost))
         share = count / expected
-        variance = _variance(np.asarray(lost, dtype=float), numbers, share)
+        variance = _variance(np.asarray(lost, dtype=float), _numbered(units), share)
         binomial = share * (1 - share) / expected
         # Nothing or everything lost has no variance: then all deliveries of a message are taken to share its fate.
         effect = expected / max(messages, 1) if binomial == 0 or isnan(variance.value) else variance.value / binomial

@@ -1,7 +1,8 @@
 """What differs between the specs of runs, which of them are repeats, and what to call them."""
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from ..run import RunError
 from .loading import Loaded
@@ -27,6 +28,9 @@ class Naming:
     labels: list[str]
     # What was pooled although it differs: nothing, unless a field was asked for.
     pooled: list[str]
+    # Axes of a campaign that make the conditions, and the levels of every condition; nothing of other runs.
+    axes: list[str] = field(default_factory=list)
+    levels: list[tuple[str, ...]] = field(default_factory=list)
 
 
 def name(runs: list[Loaded], by: str | None = None) -> Naming:
@@ -41,11 +45,15 @@ def name(runs: list[Loaded], by: str | None = None) -> Naming:
         return Naming(differences, list(range(len(runs))), _unique(runs, [run.name for run in runs]), [])
     chosen = _chosen(differences, by)
     keys = [tuple(differences[field][i] for field in chosen) for i in range(len(runs))]
-    order = list(dict.fromkeys(keys))
-    conditions = [order.index(key) for key in keys]
+    order, conditions = _sorted(keys)
     firsts = [runs[keys.index(key)] for key in order]
     labels = _written(chosen, order) if len(order) > 1 else [firsts[0].name]
     return Naming(differences, conditions, labels or _unique(firsts, [run.name for run in firsts]), _pooled(differences, conditions, chosen))
+
+
+def by_axis(runs: list[Loaded], axis: str) -> Naming:
+    """Sort runs of a campaign into conditions by one axis that differs; what else differs is not looked at."""
+    return _by_levels(_points(runs), [axis], {})
 
 
 def _points(runs: list[Loaded]) -> dict[str, list[str]]:
@@ -63,10 +71,15 @@ def _points(runs: list[Loaded]) -> dict[str, list[str]]:
 def _by_levels(points: dict[str, list[str]], axes: list[str], differences: dict[str, list[str]]) -> Naming:
     """The conditions are the levels of some axes. What one level has of different specs is pooled: other axes, or a template that was edited."""
     keys = list(zip(*(points[axis] for axis in axes), strict=True))
-    order = list(dict.fromkeys(keys))
-    conditions = [order.index(key) for key in keys]
+    order, conditions = _sorted(keys)
     pooled = _pooled(differences, conditions, [])
-    return Naming(differences, conditions, _written(axes, order) or ["-".join(key) for key in order], pooled)
+    return Naming(differences, conditions, _written(axes, order) or ["-".join(key) for key in order], pooled, axes, order)
+
+
+def _sorted(keys: list[tuple[str, ...]]) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Each key once, in the order of its first run, and the place of every run's."""
+    place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    return list(place), [place[key] for key in keys]
 
 
 def _chosen(differences: dict[str, list[str]], by: str | None) -> list[str]:
@@ -142,7 +155,8 @@ def _short(field: str, among: list[str]) -> str:
 
 
 def _unique(runs: list[Loaded], labels: list[str]) -> list[str]:
-    return [f"{label}@{run.uid[:8]}" if labels.count(label) > 1 else label for run, label in zip(runs, labels, strict=True)]
+    times = Counter(labels)
+    return [f"{label}@{run.uid[:8]}" if times[label] > 1 else label for run, label in zip(runs, labels, strict=True)]
 
 
 def _pooled(differences: dict[str, list[str]], conditions: list[int], chosen: list[str]) -> list[str]:

@@ -23,18 +23,29 @@ LACKING = ("log ", "logs of ", "ambiguous messages", "radiodRestarted", "attachm
 PRINTED = ("/stdout-", "/stderr-")
 
 _COLUMNS = ("publisher", "sent", "received", "local", "cross")
+# What of a run's results a comparison looks at, and of each entry of their lists: results are many times as large.
+_RESULTS = ("startTime", "durationSeconds", "verdict", "gaps")
+_ENTRIES = {
+    "groups": ("name", "messages", "delaySeconds"),
+    "publishers": ("name", "node", "messages", "delaySeconds"),
+    "networks": ("name", "bytesPerSecond"),
+}
 
 
 @dataclass
 class Loaded:
-    """One run."""
+    """One run. Hundreds of them are held at once: a delivery takes 10 bytes."""
 
     plan: dict
+    # Those of its results that a comparison looks at.
     results: dict
-    # One row per expected delivery: publisher, group (of the publisher's node), sent and delay in ns (null: lost), local, cross.
+    # One row per expected delivery: group (of the publisher's node), local, cross, delay in ns (null: lost), and its block: stretches
+    # of the run with equally many messages, in as many as do not correlate.
     deliveries: pl.DataFrame
-    # Cuts of the run into blocks, by the number of blocks.
-    _cuts: dict[int, np.ndarray] = field(default_factory=dict)
+    # Messages that have deliveries in each group of the results.
+    messages: dict[str, int] = field(default_factory=dict)
+    # How much neighbouring blocks correlate.
+    correlation: float = 0.0
 
     @property
     def uid(self) -> str:
@@ -63,26 +74,20 @@ class Loaded:
             lacking.append("the run was stopped before its end")
         return lacking
 
-    @cached_property
-    def blocks(self) -> np.ndarray:
-        """The block of each delivery: stretches of the run with equally many messages, in as many as do not correlate."""
-        for count in BLOCKS:
-            cut = self._cut(count)
-            if self.correlation(cut) <= 2 / np.sqrt(count):
-                return cut
-        return cut
 
-    def correlation(self, cut: np.ndarray) -> float:
-        """The larger one of the correlations of neighbouring blocks, of their mean ranks of delays and of their losses."""
-        ranks = self.deliveries["delay"].rank("average").to_numpy()
-        lost = self.deliveries["delay"].is_null().to_numpy().astype(float)
-        return max(_lag_one(cut, ranks), _lag_one(cut, lost))
-
-    def _cut(self, count: int) -> np.ndarray:
-        # Deliveries of one message are sent at one time, and so are in one block.
-        rank = self.deliveries["sent"].rank("dense").to_numpy().astype(np.int64) - 1
-        times = int(rank.max()) + 1 if len(rank) else 1
-        return rank * min(count, times) // times
+def blocks(deliveries: pl.DataFrame) -> tuple[np.ndarray, float]:
+    """The block of each delivery, and the larger one of the correlations of neighbouring blocks, of their mean ranks of delays and of losses."""
+    # Deliveries of one message are sent at one time, and so are in one block.
+    rank = deliveries["sent"].rank("dense").to_numpy().astype(np.int64) - 1
+    times = int(rank.max()) + 1 if len(rank) else 1
+    ranks = deliveries["delay"].rank("average").to_numpy()
+    lost = deliveries["delay"].is_null().to_numpy().astype(float)
+    for count in BLOCKS:
+        cut = rank * min(count, times) // times
+        correlation = max(_lag_one(cut, ranks), _lag_one(cut, lost))
+        if correlation <= 2 / np.sqrt(count):
+            break
+    return cut.astype(np.uint8), correlation
 
 
 def _lag_one(cut: np.ndarray, values: np.ndarray) -> float:
@@ -110,13 +115,34 @@ def load(source: str | Path | Analysis) -> Loaded:
     if not isinstance(figures, dict) or figures.get("schemaVersion") != SCHEMA_VERSION:
         version = figures.get("schemaVersion") if isinstance(figures, dict) else None
         raise RunError(f"{results}: schemaVersion is {version!r}; this program reads {SCHEMA_VERSION}")
-    return Loaded(run.plan, figures, _grouped(run, _read(folder / "results" / "deliveries.parquet")))
+    return _loaded(run, figures, _read(folder / "results" / "deliveries.parquet"))
 
 
 def _of_analysis(analysis: Analysis) -> Loaded:
     names = pl.Series([i.name for i in analysis.run.instances], dtype=pl.String)
     deliveries = analysis.deliveries.select(*_COLUMNS).with_columns(publisher=names.gather(analysis.deliveries["publisher"]))
-    return Loaded(analysis.run.plan, analysis.results, _grouped(analysis.run, deliveries))
+    return _loaded(analysis.run, analysis.results, deliveries)
+
+
+def _loaded(run: Run, figures: dict, deliveries: pl.DataFrame) -> Loaded:
+    results = {key: figures.get(key) for key in _RESULTS}
+    for key, kept in _ENTRIES.items():
+        results[key] = [{name: entry.get(name) for name in kept} for entry in figures.get(key) or []]
+    grouped = _grouped(run, deliveries)
+    cut, correlation = blocks(grouped)
+    compact = grouped.select("group", "local", "cross", "delay", block=pl.Series(cut, dtype=pl.UInt8))
+    return Loaded(run.plan, results, compact, _messages(grouped), correlation)
+
+
+def _messages(deliveries: pl.DataFrame) -> dict[str, int]:
+    """Number of messages that have deliveries in each group of the results."""
+    each = deliveries.group_by("publisher", "sent").agg(pl.col("local", "cross").any(), pl.col("group").first())
+    groups = dict(each.drop_nulls("group").group_by("group").len().iter_rows())
+    return {str(name): count for name, count in groups.items()} | {
+        "all": each.height,
+        "local": int(each["local"].sum()),
+        "cross": int(each["cross"].sum()),
+    }
 
 
 def _read(path: Path) -> pl.DataFrame:
@@ -135,7 +161,14 @@ def _grouped(run: Run, deliveries: pl.DataFrame) -> pl.DataFrame:
     """Add each publisher's group and the delay."""
     known = {i.name: i.number for i in run.instances}
     senders = {known[name] for name in deliveries["publisher"].unique() if name in known}
-    rows = [(run.instances[n].name, group) for group, numbers in publishers_by_group(run, senders).items() for n in numbers]
-    groups = pl.DataFrame(rows, schema={"publisher": pl.String, "group": pl.String}, orient="row")
-    joined = deliveries.join(groups, on="publisher", how="left", maintain_order="left")
-    return joined.select("publisher", "group", "sent", "local", "cross", delay=pl.col("received") - pl.col("sent"))
+    members = publishers_by_group(run, senders)
+    group = {run.instances[n].name: name for name, numbers in members.items() for n in numbers}
+    kind = pl.Enum(list(members))
+    return deliveries.select(
+        "publisher",
+        "sent",
+        "local",
+        "cross",
+        group=pl.col("publisher").replace_strict(group, default=None, return_dtype=kind),
+        delay=pl.col("received") - pl.col("sent"),
+    )

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..latex import escape
@@ -22,48 +23,133 @@ DEFINITIONS = (
 )
 
 
+# Runs that have a column each in the table of what differs; of more there is a row for each value.
+MAX_COLUMNS = 12
+# Values of one field that are listed then, and runs that are named beside one.
+MAX_VALUES, MAX_NAMED = 20, 3
+# Runs that have a row each in the tables of groups, where conditions have several.
+MAX_RUN_ROWS = 100
+# Rows of publishers in all runs; more are in the JSON only.
+MAX_PUBLISHER_ROWS = 1000
+# Rows of a table, and gaps, that a terminal is given.
+MAX_LINES = 100
+# Rows of a table that LaTeX puts on one page, and that the page shows before a reader asks.
+MAX_PAGE_ROWS = 40
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text; the first column is the label."""
+
+    # What it is of: runs, fields, figures, differences or publishers.
+    kind: str
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+    # What it does not have, and where that is; empty for nothing.
+    left_out: str = ""
+
+    @property
+    def long(self) -> bool:
+        """More rows than are taken in at a glance."""
+        return len(self.rows) > MAX_PAGE_ROWS
+
+
 def text(comparison: Comparison) -> str:
     """Tables for a terminal."""
     lines = []
-    for title, header, rows in tables(comparison.results):
-        lines += [title, *_aligned(header, rows), ""]
-    lines += [*DEFINITIONS, *([f"{MARK} emulation late or not judged, or results incomplete"] if _doubtful(comparison.results) else [])]
+    for table in tables(comparison.results):
+        lines += [table.title, *_aligned(table.header, table.rows[:MAX_LINES]), *_more(len(table.rows), "rows")]
+        lines += [*([f"({table.left_out})"] if table.left_out else []), ""]
+    lines += _notes(comparison.results)
     gaps = comparison.results["gaps"] or []
-    lines += ["", f"Gaps: {len(gaps) or 'none'}", *(f"  {gap['what']}: {gap['reason']}" for gap in gaps)]
+    lines += ["", f"Gaps: {len(gaps) or 'none'}", *(f"  {gap['what']}: {gap['reason']}" for gap in gaps[:MAX_LINES]), *_more(len(gaps), "gaps")]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def tables(results: dict) -> list[tuple[str, list[str], list[list[str]]]]:
-    """Every table: title, header, and rows of text; the first column is the label."""
-    made = [("Runs", ["label", "experiment", "run", "seed", "emulation", "results"], [_run_cells(run, results) for run in results["runs"]])]
+def _more(count: int, what: str) -> list[str]:
+    return [f"({count - MAX_LINES} more {what} are in the forms html and json)"] if count > MAX_LINES else []
+
+
+def _notes(results: dict) -> list[str]:
+    return [*DEFINITIONS, *([f"{MARK} emulation late or not judged, or results incomplete"] if doubtful(results) else [])]
+
+
+def tables(results: dict) -> list[Table]:
+    """Every table."""
+    marks = doubtful(results)
+    made = [
+        Table("runs", "Runs", ["label", "experiment", "run", "seed", "emulation", "results"], [_run_cells(run, marks) for run in results["runs"]])
+    ]
     if results["fields"]:
-        header = ["field", *(marked(run["label"], results) for run in results["runs"])]
-        made.append(("What differs", header, [[f["field"], *map(_cut, f["values"])] for f in results["fields"]]))
+        made.append(_fields_table(results, marks))
+    for axis in results["axes"] or []:
+        for group in axis["groups"]:
+            if any(row["messages"] and row["messages"]["expected"] for row in group["conditions"]):
+                made += _axis_tables(axis["axis"], group, marks)
     for group in results["groups"] or []:
         if any(row["messages"] and row["messages"]["expected"] for row in group["runs"]):
-            made += _group_tables(group, results)
+            made += _group_tables(group, results, marks)
     if results["publishers"]:
-        made.append(("Publishers", ["publisher", "label", *COUNTS, "lost %", *QUANTILES], _publisher_cells(results)))
+        made.append(_publishers_table(results, marks))
     return made
 
 
-def _group_tables(group: dict, results: dict) -> list[tuple[str, list[str], list[list[str]]]]:
+def _fields_table(results: dict, marks: set[str]) -> Table:
+    labels = [marked(run["label"], marks) for run in results["runs"]]
+    if len(labels) <= MAX_COLUMNS:
+        return Table("fields", "What differs", ["field", *labels], [[f["field"], *map(_cut, f["values"])] for f in results["fields"]])
+    rows, left_out = [], ""
+    for differing in results["fields"]:
+        having: dict[str, list[str]] = {}
+        for value, label in zip(differing["values"], labels, strict=True):
+            having.setdefault(value, []).append(label)
+        rows += [[differing["field"], _cut(value), str(len(some)), _named(some)] for value, some in list(having.items())[:MAX_VALUES]]
+        if len(having) > MAX_VALUES:
+            rows.append([differing["field"], f"{len(having) - MAX_VALUES} other values", NOTHING, NOTHING])
+            left_out = "the values of all runs are in the form json"
+    return Table("fields", "What differs", ["field", "value", "runs", "which"], rows, left_out)
+
+
+def _named(labels: list[str]) -> str:
+    return "; ".join(labels[:MAX_NAMED]) + (" …" if len(labels) > MAX_NAMED else "")
+
+
+_FIGURES = [*COUNTS, "lost % [95 %]", "min", "p25", "median [95 %]", "p75", "max"]
+
+
+def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
+    rows = [[marked(row["label"], marks), str(row["runs"]), *_figures(row)] for row in group["conditions"]]
+    made = [Table("figures", f"Levels of {axis} in group {group['name']}", ["label", "runs", *_FIGURES], rows)]
+    if group["differences"]:
+        made.append(_differences_table(f"Differences between levels of {axis} in group {group['name']}", group, marks))
+    return made
+
+
+def _group_tables(group: dict, results: dict, marks: set[str]) -> list[Table]:
     networks = (results["networks"] or []) if group["name"] == "all" else []
-    header = ["label", *COUNTS, "lost % [95 %]", "min", "p25", "median [95 %]", "p75", "max", *(f"{n['name']} B/s" for n in networks)]
-    header.append("emulation")
+    header = ["label", *_FIGURES, *(f"{n['name']} B/s" for n in networks), "emulation"]
+    several = any(row["runs"] > 1 for row in group["conditions"])
+    short = several and len(group["runs"]) > MAX_RUN_ROWS
     rows = []
-    for i, row in enumerate(group["runs"]):
+    for i, row in enumerate([] if short else group["runs"]):
         volume = [_number(n["runs"][i]["bytesPerSecond"], ".1f") for n in networks]
         run = results["runs"][i]
-        rows.append([marked(run["label"], results), *_figures(row), *volume, _verdict(run)])
+        rows.append([marked(run["label"], marks), *_figures(row), *volume, _verdict(run)])
     for row in group["conditions"]:
-        if row["runs"] > 1:
-            rows.append([f"{marked(row['label'], results)} ({row['runs']} runs)", *_figures(row), *([NOTHING] * len(networks)), ""])
-    made = [(f"Group {group['name']}", header, rows)]
+        if row["runs"] > 1 or short:
+            runs = f" ({row['runs']} runs)" if row["runs"] > 1 else ""
+            rows.append([marked(row["label"], marks) + runs, *_figures(row), *([NOTHING] * len(networks)), ""])
+    left_out = f"conditions only: the {len(group['runs'])} runs are in the forms csv and json, bytes per second in json" if short else ""
+    made = [Table("figures", f"Group {group['name']}", header, rows, left_out)]
     if group["differences"]:
-        header = ["from", "to", "shift (s) [95 %]", "delta [95 %]", "p", "MW p", "loss, points [95 %]", "p", "units"]
-        made.append((f"Differences in group {group['name']}", header, [_difference(pair, results) for pair in group["differences"]]))
+        made.append(_differences_table(f"Differences in group {group['name']}", group, marks))
     return made
+
+
+def _differences_table(title: str, group: dict, marks: set[str]) -> Table:
+    header = ["from", "to", "shift (s) [95 %]", "delta [95 %]", "p", "MW p", "loss, points [95 %]", "p", "units"]
+    return Table("differences", title, header, [_difference(pair, marks) for pair in group["differences"]])
 
 
 def _figures(row: dict) -> list[str]:
@@ -87,8 +173,8 @@ def _number(value: float | None, form: str) -> str:
     return NOTHING if value is None else f"{value:{form}}"
 
 
-def _difference(pair: dict, results: dict) -> list[str]:
-    cells = [marked(pair["from"], results), marked(pair["to"], results)]
+def _difference(pair: dict, marks: set[str]) -> list[str]:
+    cells = [marked(pair["from"], marks), marked(pair["to"], marks)]
     if delay := pair["delay"]:
         shift, delta = delay["shiftSeconds"], delay["cliffsDelta"]
         cells += [_estimate(shift["estimate"], shift, "+.4f"), _estimate(delta["estimate"], delta, "+.3f")]
@@ -110,9 +196,9 @@ def _probability(p: float | None) -> str:
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
-def _run_cells(run: dict, results: dict) -> list[str]:
+def _run_cells(run: dict, marks: set[str]) -> list[str]:
     state = "complete" if run["complete"] else "INCOMPLETE"
-    return [marked(run["label"], results), f"{run['namespace']}/{run['experiment']}", run["uid"], str(run["seed"]), _verdict(run), state]
+    return [marked(run["label"], marks), f"{run['namespace']}/{run['experiment']}", run["uid"], str(run["seed"]), _verdict(run), state]
 
 
 def _verdict(run: dict) -> str:
@@ -120,23 +206,35 @@ def _verdict(run: dict) -> str:
     return words if run["complete"] else f"{words}, INCOMPLETE"
 
 
-def _doubtful(results: dict) -> set[str]:
-    """Labels of runs and conditions that a reader must not trust without looking."""
-    doubtful = [run for run in results["runs"] if run["keptUp"] is not True or not run["complete"]]
-    return {run["label"] for run in doubtful} | {run["condition"] for run in doubtful}
+def doubtful(results: dict) -> set[str]:
+    """Labels of runs, conditions and levels that a reader must not trust without looking."""
+    runs = [run for run in results["runs"] if run["keptUp"] is not True or not run["complete"]]
+    uids = {run["uid"] for run in runs}
+    levels = {level["label"] for axis in results["axes"] or [] for level in axis["levels"] if not uids.isdisjoint(level["runs"])}
+    return {run["label"] for run in runs} | {run["condition"] for run in runs} | levels
 
 
-def marked(label: str, results: dict) -> str:
+def marked(label: str, marks: set[str]) -> str:
     """A label as tables and plots show it."""
-    return f"{label} {MARK}" if label in _doubtful(results) else label
+    return f"{label} {MARK}" if label in marks else label
 
 
-def _publisher_cells(results: dict) -> list[list[str]]:
+def _publishers_table(results: dict, marks: set[str]) -> Table:
+    count = len(results["publishers"]) * len(results["runs"])
+    header = ["publisher", "label", *COUNTS, "lost %", *QUANTILES]
+    if count > MAX_PUBLISHER_ROWS:
+        return Table(
+            "publishers",
+            "Publishers",
+            header,
+            [],
+            f"{len(results['publishers'])} publishers in {len(results['runs'])} runs: they are in the form json",
+        )
     rows = []
     for publisher in results["publishers"]:
         for entry in publisher["runs"]:
-            rows.append([publisher["name"], marked(entry["label"], results), *_figures(entry | {"confidence": None})])
-    return rows
+            rows.append([publisher["name"], marked(entry["label"], marks), *_figures(entry | {"confidence": None})])
+    return Table("publishers", "Publishers", header, rows)
 
 
 def _cut(value: str) -> str:
@@ -145,7 +243,7 @@ def _cut(value: str) -> str:
 
 def _aligned(header: list[str], rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    left = {"label", "experiment", "run", "from", "to", "field", "emulation", "results", "units", "publisher"}
+    left = {"label", "experiment", "run", "from", "to", "field", "emulation", "results", "units", "publisher", "value", "which"}
     return ["  ".join(c.ljust(w) if h in left else c.rjust(w) for c, w, h in zip(row, widths, header, strict=True)) for row in [header, *rows]]
 
 
@@ -183,23 +281,23 @@ def _plain(row: dict) -> list:
 
 
 def latex(comparison: Comparison) -> str:
-    """Tables for \\usepackage{booktabs}, as the papers have them: a table of figures and one of differences for each group."""
-    parts = ["% \\usepackage{booktabs}"]
-    for title, header, rows in tables(comparison.results):
-        if not title.startswith(("Group", "Differences")):
-            continue
-        columns = "ll" if title.startswith("Differences") else "l"
-        body = [" & ".join(map(escape, row)) + r" \\" for row in [header, *rows]]
-        lines = [
-            r"\begin{table}",
-            r"\centering\small",
-            rf"\caption{{{escape(title)}}}",
-            rf"\begin{{tabular}}{{{columns}{'r' * (len(header) - len(columns))}}}",
-        ]
-        lines += [r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule", r"\end{tabular}", r"\end{table}"]
-        parts.append("\n".join(lines))
-    notes = [*DEFINITIONS, *([f"{MARK} emulation late or not judged, or results incomplete"] if _doubtful(comparison.results) else [])]
-    return "\n\n".join([*parts, "\n".join(f"% {note}" for note in notes)]) + "\n"
+    """Tables for \\usepackage{booktabs}, as the papers have them: of figures and of differences, for each group; long ones go over several pages."""
+    shown = [table for table in tables(comparison.results) if table.kind in ("figures", "differences")]
+    packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
+    parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
+    return "\n\n".join([*parts, "\n".join(f"% {note}" for note in _notes(comparison.results))]) + "\n"
+
+
+def _latex_table(table: Table) -> str:
+    labels = 2 if table.kind == "differences" else 1
+    columns = "l" * labels + "r" * (len(table.header) - labels)
+    header, *body = [" & ".join(map(escape, row)) + r" \\" for row in [table.header, *table.rows]]
+    caption = escape(table.title + (f" ({table.left_out})" if table.left_out else ""))
+    if table.long:
+        lines = [rf"\begin{{longtable}}{{{columns}}}", rf"\caption{{{caption}}}\\", r"\toprule", header, r"\midrule", r"\endhead"]
+        return "\n".join([*lines, *body, r"\bottomrule", r"\end{longtable}"])
+    lines = [r"\begin{table}", r"\centering\small", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header, r"\midrule"]
+    return "\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
 
 def html(comparison: Comparison) -> str:
@@ -209,12 +307,14 @@ def html(comparison: Comparison) -> str:
     from .boxes import boxes
 
     environment = Environment(loader=PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    drawn, left_out = boxes(comparison)
     return environment.get_template("comparison.html").render(
         results=comparison.results,
         tables=tables(comparison.results),
-        boxes=boxes(comparison),
+        boxes=drawn,
+        not_drawn=left_out,
         definitions=DEFINITIONS,
-        marked=bool(_doubtful(comparison.results)),
+        marked=bool(doubtful(comparison.results)),
         mark=MARK,
     )
 
