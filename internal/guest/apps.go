@@ -60,9 +60,7 @@ func (g *guest) runApps(ctx context.Context) error {
 		command, output, err := g.start(app)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("app %s: %w", app.Agent.App, err))
-			running.Go(func() {
-				g.tellFailed(ctx, app.Agent.App, fmt.Sprintf("app %s on node %s: its agent could not be started in the virtual machine: %v", app.Agent.App, g.config.Node, err))
-			})
+			running.Go(func() { g.tellFailed(ctx, notStarted(app.Agent.App, g.config.Node, err)) })
 			continue
 		}
 		running.Go(func() { g.attend(ctx, app.Agent.App, command, output) })
@@ -75,8 +73,21 @@ func (g *guest) runApps(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// notStarted reports an app whose agent could not be started.
+func notStarted(app, node string, why error) runapi.AgentReport {
+	report := runapi.AgentReport{App: app, Phase: runapi.AgentFailed, Message: fmt.Sprintf("app %s on node %s: its agent could not be started in the virtual machine: %v", app, node, why)}
+	if errors.As(why, &missingKey{}) {
+		report.Reason, report.Message = runapi.ReasonKeyNotFound, fmt.Sprintf("node %s: app %s %v", node, app, why)
+	}
+	return report
+}
+
 // start the process that becomes the app's agent.
 func (g *guest) start(app guestconfig.App) (*exec.Cmd, io.Reader, error) {
+	app, err := g.withSecrets(app)
+	if err != nil {
+		return nil, nil, err
+	}
 	spec, err := g.prepare(app)
 	if err != nil {
 		return nil, nil, err
@@ -174,7 +185,7 @@ func (g *guest) attend(ctx context.Context, app string, command *exec.Cmd, outpu
 	if len(words.last) > 0 {
 		message += ": " + strings.Join(words.last, "; ")
 	}
-	g.tellFailed(ctx, app, message)
+	g.tellFailed(ctx, runapi.AgentReport{App: app, Phase: runapi.AgentFailed, Message: message})
 }
 
 // agentWords are what an agent said.
@@ -212,17 +223,17 @@ func (g *guest) listen(app string, output io.Reader) (words agentWords) {
 }
 
 // tellFailed says in the place of an agent that it is no more.
-func (g *guest) tellFailed(ctx context.Context, app, message string) {
-	g.log.Error("agent", "app", app, "error", message)
+func (g *guest) tellFailed(ctx context.Context, report runapi.AgentReport) {
+	g.log.Error("agent", "app", report.App, "error", report.Message)
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	for {
-		err := g.client.Report(ctx, runapi.AgentReport{App: app, Phase: runapi.AgentFailed, Message: message})
+		err := g.client.Report(ctx, report)
 		if err == nil {
 			return
 		}
 		if !pause(ctx, time.Second) {
-			g.log.Error("the server was not told", "app", app, "error", err)
+			g.log.Error("the server was not told", "app", report.App, "error", err)
 			return
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -211,7 +210,7 @@ func (s appSpec) addFiles() error {
 
 func (s appSpec) addFile(f guestconfig.File, content string) error {
 	mode := os.FileMode(0o444)
-	if strings.HasPrefix(f.Path, agentconfig.SecurityDir+"/") {
+	if f.Secret {
 		mode = 0o440
 	}
 	if err := os.WriteFile(content, f.Content, mode); err != nil {

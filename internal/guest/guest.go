@@ -43,13 +43,16 @@ type guest struct {
 	stateDir  string
 	// resolvConf is where name servers of a lease are written to.
 	resolvConf string
-	client     *client.Client
-	clock      *clockKeeper
+	// openDisk shows a Secret's disk, by its label, until done.
+	openDisk func(label string) (folder string, done func() error, err error)
+	client   *client.Client
+	clock    *clockKeeper
 }
 
 // Run sets the machine up and runs its apps until ctx ends; then agents get SIGTERM and end in their own time.
 func Run(ctx context.Context, o Options) error {
 	g := &guest{log: o.Log, runDir: RunDir, stateDir: StateDir, resolvConf: resolvConfPath}
+	g.openDisk = g.mountSecret
 	if err := g.open(o); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -25,7 +26,12 @@ const (
 	TokenFile = "token"
 	// ToolsLabel of the file system with the platform's programs: agent at its root, and a folder for each App.Tools.
 	ToolsLabel = "vgtools"
+	// secretLabel begins the labels of file systems (ISO 9660) that hold Secrets.
+	secretLabel = "vgsecret"
 )
+
+// SecretLabel of the file system that holds the i-th Secret of a guest, its keys as files.
+func SecretLabel(i int) string { return fmt.Sprint(secretLabel, i) }
 
 // Tools that an app may have: folders of the tools' file system, whose files the app sees at its root as in the platform's image of that name.
 const (
@@ -102,10 +108,14 @@ type App struct {
 	Agent agentconfig.Config `json:"agent"`
 	// Tools is the folder of the tools' disk whose files the app sees at its root; empty for one whose programs are the guest's.
 	Tools string `json:"tools,omitempty"`
-	// Env of the agent and its instances, with the values of what ConfigMaps and Secrets hold.
+	// Env of the agent and its instances, with the values of what ConfigMaps hold.
 	Env map[string]string `json:"env,omitempty"`
-	// Files that the container would have had mounted, such as those of agentconfig.SecurityDir and of ConfigMaps.
+	// SecretEnv are further variables, whose values Secrets hold.
+	SecretEnv map[string]SecretKey `json:"secretEnv,omitempty"`
+	// Files that the container would have had mounted, such as those of ConfigMaps.
 	Files []File `json:"files,omitempty"`
+	// SecretFiles are further ones, of Secrets, such as those of agentconfig.SecurityDir. The app's group reads them, and nobody else.
+	SecretFiles []SecretFile `json:"secretFiles,omitempty"`
 	// RunAsUser is the app's user id; the platform's 65532 where absent.
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 }
@@ -115,6 +125,25 @@ type File struct {
 	// Path is absolute.
 	Path    string `json:"path"`
 	Content []byte `json:"content"`
+	// Secret tells that the app's group reads it, and nobody else.
+	Secret bool `json:"secret,omitempty"`
+}
+
+// SecretKey is where a value lies that only its app is to see: neither the configuration nor who makes it has it.
+type SecretKey struct {
+	// Disk is the label of the file system with the Secret.
+	Disk string `json:"disk"`
+	// Secret is the Secret's name, for messages; empty for one that the platform has made.
+	Secret string `json:"secret,omitempty"`
+	// Key of the Secret, which is the name of the file.
+	Key string `json:"key"`
+}
+
+// SecretFile is a file with the value of a Secret's key.
+type SecretFile struct {
+	// Path is absolute.
+	Path string `json:"path"`
+	SecretKey
 }
 
 // Parse reads and validates a configuration.
@@ -182,7 +211,10 @@ var (
 	hostName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	// appName keeps to names of folders.
 	appName = regexp.MustCompile(`^[A-Za-z0-9][-A-Za-z0-9._]{0,62}$`)
-	tools   = map[string]bool{"": true, ToolsTraffic: true, ToolsZeroMQ: true, ToolsMosquitto: true, ToolsMGEN: true}
+	// secretDisk keeps to labels of ISO 9660, and secretKey to names of files.
+	secretDisk = regexp.MustCompile(`^` + secretLabel + `[0-9]{1,4}$`)
+	secretKey  = regexp.MustCompile(`^[-._a-zA-Z0-9]{1,253}$`)
+	tools      = map[string]bool{"": true, ToolsTraffic: true, ToolsZeroMQ: true, ToolsMosquitto: true, ToolsMGEN: true}
 )
 
 func wrong(field string, value any, want string) error {
@@ -266,14 +298,17 @@ func (c Config) validateApp(at string, app App) error {
 		return wrong(at+".runAsUser", *app.RunAsUser, "a user id other than root's")
 	}
 	for name, value := range app.Env {
-		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) || len(name)+len(value)+1 > maxVariable {
-			return wrong(at+".env", name, "a name without = and a value without NUL, together below 128 KiB")
+		if !ValidVariable(name, value) {
+			return wrong(at+".env", name, WantVariable)
 		}
 	}
 	for i, f := range app.Files {
-		if !path.IsAbs(f.Path) || path.Clean(f.Path) != f.Path || f.Path == "/" || strings.ContainsRune(f.Path, 0) {
-			return wrong(fmt.Sprintf("%s.files[%d].path", at, i), f.Path, "an absolute path of a file, without . and ..")
+		if !validPath(f.Path) {
+			return wrong(fmt.Sprintf("%s.files[%d].path", at, i), f.Path, wantPath)
 		}
+	}
+	if err := app.validateSecrets(at); err != nil {
+		return err
 	}
 	text, err := json.Marshal(app.Agent)
 	if err != nil {
@@ -281,6 +316,51 @@ func (c Config) validateApp(at string, app App) error {
 	}
 	if size := len(agentconfig.Env) + 1 + len(text); size > maxVariable {
 		return wrong(at+".agent", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d, as it is a variable of the environment", maxVariable))
+	}
+	return nil
+}
+
+// WantVariable says what a variable of the environment has to be.
+const WantVariable = "a name without = and a value of UTF-8 without NUL, together below 128 KiB"
+
+// ValidVariable tells whether Linux, and the container runtime for pods, would take a variable.
+func ValidVariable(name, value string) bool {
+	return name != "" && !strings.ContainsAny(name, "=\x00") && utf8.ValidString(value) && !strings.ContainsRune(value, 0) && len(name)+len(value)+1 <= maxVariable
+}
+
+const wantPath = "an absolute path of a file, without . and .."
+
+func validPath(p string) bool {
+	return path.IsAbs(p) && path.Clean(p) == p && p != "/" && !strings.ContainsRune(p, 0)
+}
+
+func (a App) validateSecrets(at string) error {
+	for name, key := range a.SecretEnv {
+		if _, twice := a.Env[name]; twice || !ValidVariable(name, "") {
+			return wrong(at+".secretEnv", name, "a name without =, each once")
+		}
+		if err := key.validate(at + ".secretEnv." + name); err != nil {
+			return err
+		}
+	}
+	for i, f := range a.SecretFiles {
+		at := fmt.Sprintf("%s.secretFiles[%d]", at, i)
+		if !validPath(f.Path) {
+			return wrong(at+".path", f.Path, wantPath)
+		}
+		if err := f.validate(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k SecretKey) validate(at string) error {
+	switch {
+	case !secretDisk.MatchString(k.Disk):
+		return wrong(at+".disk", k.Disk, secretLabel+" with a number")
+	case !secretKey.MatchString(k.Key):
+		return wrong(at+".key", k.Key, "the key of a Secret: letters, digits, dots, hyphens and underscores")
 	}
 	return nil
 }

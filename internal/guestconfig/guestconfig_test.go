@@ -23,7 +23,9 @@ func good() Config {
 		},
 		Hosts: []Host{{Address: "198.18.9.1", Names: []string{"veh-1"}}, {Address: "198.18.9.2", Names: []string{"veh-2", "hq"}}},
 		Apps: []App{{Agent: agent, Tools: ToolsTraffic, Env: map[string]string{"A": "b=c"}, RunAsUser: ptr.To(int64(1000)),
-			Files: []File{{Path: "/vignette/security/ca.crt", Content: []byte{0, 255, '\n'}}}}},
+			Files:       []File{{Path: "/etc/bft/config", Content: []byte{0, 255, '\n'}}},
+			SecretEnv:   map[string]SecretKey{"KEY": {Disk: SecretLabel(1), Secret: "keys", Key: "bft.token"}},
+			SecretFiles: []SecretFile{{Path: "/vignette/security/ca.crt", SecretKey: SecretKey{Disk: SecretLabel(0), Key: "ca.crt"}}}}},
 		SSHKeys: []string{"ssh-ed25519 AAAA somebody"},
 	}
 }
@@ -67,6 +69,12 @@ func TestWhatIsWrongWithAConfigurationIsNamed(t *testing.T) {
 		"unknown tools":             {func(c *Config) { c.Apps[0].Tools = "vernemq" }, `apps[0].tools is "vernemq"`},
 		"app of root":               {func(c *Config) { c.Apps[0].RunAsUser = ptr.To(int64(0)) }, "apps[0].runAsUser"},
 		"variable with = in name":   {func(c *Config) { c.Apps[0].Env = map[string]string{"A=": ""} }, "apps[0].env"},
+		"variable that is binary":   {func(c *Config) { c.Apps[0].Env = map[string]string{"A": "\xff"} }, "apps[0].env"},
+		"variable given twice":      {func(c *Config) { c.Apps[0].Env = map[string]string{"KEY": ""} }, `apps[0].secretEnv is "KEY"`},
+		"variable of another disk":  {func(c *Config) { c.Apps[0].SecretEnv = map[string]SecretKey{"K": {Disk: "vgtools", Key: "k"}} }, `apps[0].secretEnv.K.disk is "vgtools"`},
+		"variable of a key outside": {func(c *Config) { c.Apps[0].SecretEnv = map[string]SecretKey{"K": {Disk: "vgsecret0", Key: "../k"}} }, `apps[0].secretEnv.K.key is "../k"`},
+		"relative secret file":      {func(c *Config) { c.Apps[0].SecretFiles[0].Path = "ca.crt" }, `apps[0].secretFiles[0].path is "ca.crt"`},
+		"secret file without a key": {func(c *Config) { c.Apps[0].SecretFiles[0].Key = "" }, `apps[0].secretFiles[0].key is ""`},
 		"relative file":             {func(c *Config) { c.Apps[0].Files[0].Path = "etc/x" }, "apps[0].files[0].path"},
 		"file that leaves":          {func(c *Config) { c.Apps[0].Files[0].Path = "/etc/../x" }, "apps[0].files[0].path"},
 		"key of two lines":          {func(c *Config) { c.SSHKeys[0] += "\nssh-rsa A" }, "sshKeys[0]"},

@@ -292,6 +292,8 @@ type AgentReport struct {
 	Restarts int `json:"restarts"`
 	// Message says why the agent failed: the app, its exit code, its last lines of output.
 	Message string `json:"message,omitempty"`
+	// Reason for it in one word, where there is one, such as ReasonKeyNotFound.
+	Reason string `json:"reason,omitempty"`
 	// WorstLatenessSeconds of the actions carried out so far.
 	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
 	// WholeUntilNanoseconds, Unix epoch: the archive has everything that was in the logs at that time; 0 for not yet.
@@ -301,6 +303,9 @@ type AgentReport struct {
 	// Clock of a node that has one of its own, as virtual machines do; absent where it is the host's.
 	Clock *AgentClock `json:"clock,omitempty"`
 }
+
+// ReasonKeyNotFound of an agent that has failed: its app takes a variable from a key that is not in the Secret. Of a pod's the kubelet says so.
+const ReasonKeyNotFound = "KeyNotFound"
 
 // AgentClock is what a node knows of its own clock, which is measured against the server's and corrected time and again.
 type AgentClock struct {
@@ -393,8 +398,8 @@ type LogAnswer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// MaxCompared is the most runs of a comparison.
-const MaxCompared = 50
+// MaxCompared is the most runs of a comparison: as many as a round of a campaign has at most.
+const MaxCompared = 1000
 
 // Problem is the body of every answer that is not a success.
 type Problem struct {

@@ -3,10 +3,14 @@ package experiment
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/operators/experiment/credentials"
 	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/topology"
 )
 
 // ensureSecurity makes the certificates and the password of the experiment's brokers, once and before the first pod. The operator has no
@@ -20,8 +24,52 @@ func (r *Reconciler) ensureSecurity(ctx context.Context, s *scope) (bool, error)
 	if err != nil {
 		return true, err
 	}
-	switch err := r.Client.Create(ctx, render.Secret(s.experiment, files)); {
-	case err == nil || apierrors.IsAlreadyExists(err):
+	brokers := render.Secret(s.experiment, files)
+	if render.MachinesWithClients(s.input()) {
+		if stop, err := r.ensureClientSecurity(ctx, s, brokers, files); stop || err != nil || s.doomed {
+			return stop, err
+		}
+	}
+	err = r.Client.Create(ctx, brokers)
+	return r.secretMade(ctx, s, client.IgnoreAlreadyExists(err))
+}
+
+// ensureClientSecurity makes the Secret of virtual machines with clients: a machine's disk has all of a Secret, and that of brokers has their key. It
+// comes before that, with the same authority and password. Of an operator that ended between the two nobody can read what the first has, so that
+// another one is made then: the last is the brokers'.
+func (r *Reconciler) ensureClientSecurity(ctx context.Context, s *scope, brokers *corev1.Secret, files map[string][]byte) (stop bool, err error) {
+	for n := 0; ; n++ {
+		next := render.ClientSecret(s.experiment, n, files)
+		there, err := r.secretExists(ctx, next)
+		if err != nil {
+			return r.secretMade(ctx, s, err)
+		}
+		if there {
+			s.clientSecurity = next.Name
+			continue
+		}
+		done, err := r.secretExists(ctx, brokers)
+		switch {
+		case err != nil:
+		case !done:
+			s.clientSecurity, err = next.Name, r.Client.Create(ctx, next)
+		case s.clientSecurity == "":
+			s.doom(ReasonReferenceLost, "Secret %s, with what clients of brokers with security need, is gone: make the experiment anew", next.Name)
+		}
+		return r.secretMade(ctx, s, err)
+	}
+}
+
+// secretExists tells whether the API server would refuse to make a Secret for the reason that there is one: it says nothing of what that has.
+func (r *Reconciler) secretExists(ctx context.Context, secret *corev1.Secret) (bool, error) {
+	err := r.Client.Create(ctx, secret.DeepCopy(), client.DryRunAll)
+	return apierrors.IsAlreadyExists(err), client.IgnoreAlreadyExists(err)
+}
+
+// secretMade judges what came of making a Secret.
+func (r *Reconciler) secretMade(ctx context.Context, s *scope, err error) (stop bool, _ error) {
+	switch {
+	case err == nil:
 		return false, nil
 	case isQuotaRefusal(err):
 		return true, r.backToQueue(ctx, s, err)
@@ -31,4 +79,17 @@ func (r *Reconciler) ensureSecurity(ctx context.Context, s *scope) (bool, error)
 	default:
 		return true, err
 	}
+}
+
+// missingSecret is that of an app's variables that is not there; empty where all are. What else keeps the API server from answering is left to
+// the kubelet, which mounts it.
+func (r *Reconciler) missingSecret(ctx context.Context, s *scope, node topology.Node) (secret, app string) {
+	secrets, of := render.VariableSecrets(s.topology, node)
+	for i, name := range secrets {
+		there, err := r.secretExists(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.experiment.Namespace, Name: name}})
+		if err == nil && !there {
+			return name, of[i]
+		}
+	}
+	return "", ""
 }

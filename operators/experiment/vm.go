@@ -336,6 +336,10 @@ func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
 		if begun(launcher) || r.guests.has(launcher.UID) {
 			continue
 		}
+		if secret, app := r.missingSecret(ctx, s, node); secret != "" {
+			s.doom(ReasonSecretNotFound, "node %s: app %s takes a variable from Secret %s, which is not in this namespace: %s", node.Name, app, secret, makeItFirst)
+			return true, nil
+		}
 		secret, err := r.guestSecret(ctx, s, node, vm, launcher)
 		if err != nil || s.doomed {
 			return true, err

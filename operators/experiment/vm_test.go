@@ -118,7 +118,11 @@ func launcherPod(vm *kubevirtv1.VirtualMachineInstance) *corev1.Pod {
 	pod.Spec.ServiceAccountName = "default"
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	pod.Spec.Containers = []corev1.Container{{Name: render.ComputeContainer, Image: "kubevirt/virt-launcher"}, {Name: render.DiskContainerPrefix + "root", Image: "r/guest:1"}}
-	pod.Spec.Volumes = []corev1.Volume{{Name: "vignette", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: render.GuestSecretOf(vm)}}}}
+	for _, volume := range vm.Spec.Volumes {
+		if volume.Secret != nil {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: volume.Name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: volume.Secret.SecretName}}})
+		}
+	}
 	return pod
 }
 
@@ -289,6 +293,20 @@ func TestAGuestThatNeverReportsFailsTheExperimentWithItsConsole(t *testing.T) {
 	if failure := e.Status.Message; !strings.Contains(failure, "node nor has not reported; its console's last lines: Booting") {
 		t.Errorf("failed with %q", failure)
 	}
+}
+
+func TestAMachineFromADiskOfOnesOwnHasLongerToComeUp(t *testing.T) {
+	w := machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &v1alpha1.VirtualMachine{Image: "team/router:7"} })
+	w.noAgents = true
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	w.settle()
+	w.clock.Step(testOptions().ProvisioningDeadline)
+	w.settle()
+	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning {
+		t.Errorf("after the deadline of the platform's own: %s, %s", e.Status.Phase, e.Status.Message)
+	}
+	w.clock.Step(ownDiskBoots)
+	w.untilPhase(v1alpha1.PhaseFailed)
 }
 
 func TestAMachineThatEndsWhileRunningIsANamedLoss(t *testing.T) {

@@ -42,16 +42,9 @@ const (
 
 // TestAVirtualMachineIsANode from power on to power off.
 func TestAVirtualMachineIsANode(t *testing.T) {
-	disks := os.Getenv("VIGNETTE_GUEST_DISKS")
-	if disks == "" {
-		t.Skip("VIGNETTE_GUEST_DISKS is empty: want the folder with guest.qcow2 and tools.img, which make test-guest makes")
-	}
-	for _, program := range []string{"qemu-system-x86_64", "qemu-img", "mke2fs"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (hack/test-packages)", program)
-		}
-	}
-	b := newBed(t)
+	disks := disksFor(t, "mke2fs")
+	b := newBed(t, runapi.PlannedApp{Name: "probe", Kind: "image", Instances: []string{"veh-1/probe"}}, runapi.PlannedApp{Name: "tool", Kind: "traffic", Instances: []string{"veh-1/tool"}})
+	b.config = b.guest()
 	m := b.start(disks)
 	ready := b.waitForAgents(m, runapi.AgentReady)
 	t.Logf("agents ready %.1f s after power on; QEMU had used %.1f s of processor time", time.Since(m.began).Seconds(), m.processorTime().Seconds())
@@ -60,15 +53,7 @@ func TestAVirtualMachineIsANode(t *testing.T) {
 		t.Errorf("no word of routing by olsrv2\n%s", m.consoleEnd())
 	}
 
-	t0 := time.Now().Add(3 * time.Second).Truncate(time.Millisecond)
-	due := t0.Add(4 * time.Second)
-	b.put(func(p *runapi.Plan) {
-		p.T0 = &t0
-		for _, app := range []string{"probe", "tool"} {
-			p.Armed = append(p.Armed, runapi.Action{ID: "start-" + app, AtNanoseconds: due.Sub(t0).Nanoseconds(), Verb: runapi.VerbStart,
-				Targets: []runapi.Target{{Node: "veh-1", App: app}}})
-		}
-	})
+	due := b.startApps()
 	b.checkStart(m, due, ready[0].Clock)
 	b.waitForLog(m, "probe", "stdout-1.log", "all seen\n")
 	b.checkProbe()
@@ -80,6 +65,21 @@ func TestAVirtualMachineIsANode(t *testing.T) {
 	if log := b.log("probe", "agent.jsonl"); !strings.Contains(log, `"event":"finished"`) {
 		t.Errorf("the agent's log does not end as it should when the machine is switched off:\n%s", log)
 	}
+}
+
+// disksFor gives the folder of the disks, where what boots them is there too.
+func disksFor(t *testing.T, programs ...string) string {
+	t.Helper()
+	disks := os.Getenv("VIGNETTE_GUEST_DISKS")
+	if disks == "" {
+		t.Skip("VIGNETTE_GUEST_DISKS is empty: want the folder with guest.qcow2, debian.qcow2 and tools.img, which make test-guest makes")
+	}
+	for _, program := range append(programs, "qemu-system-x86_64", "qemu-img") {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed (hack/test-packages guest)", program)
+		}
+	}
+	return disks
 }
 
 // bed is the server with one run of one node.
@@ -108,7 +108,7 @@ func (people) Authenticate(_ context.Context, token string) (server.Identity, er
 	return server.Identity{}, server.ErrBadToken
 }
 
-func newBed(t *testing.T) *bed {
+func newBed(t *testing.T, apps ...runapi.PlannedApp) *bed {
 	b := &bed{t: t, dir: t.TempDir()}
 	archive := filepath.Join(b.dir, "archive")
 	if err := os.Mkdir(archive, 0o700); err != nil {
@@ -130,11 +130,24 @@ func newBed(t *testing.T) *bed {
 	}))
 	t.Cleanup(func() { b.http.CloseClientConnections(); b.http.Close(); _ = s.Close() })
 	b.client = client.New(b.http.URL, nil, func() (string, error) { return "operator", nil })
-	b.plan = runapi.Plan{Namespace: "team", Name: "vm", UID: runUID, Phase: "Provisioning", Nodes: []runapi.PlannedNode{{Name: "veh-1", Group: "veh", NEM: 1, PodUID: "launcher-1",
-		Apps: []runapi.PlannedApp{{Name: "probe", Kind: "image", Instances: []string{"veh-1/probe"}}, {Name: "tool", Kind: "traffic", Instances: []string{"veh-1/tool"}}}}}}
+	b.plan = runapi.Plan{Namespace: "team", Name: "vm", UID: runUID, Phase: "Provisioning",
+		Nodes: []runapi.PlannedNode{{Name: "veh-1", Group: "veh", NEM: 1, PodUID: "launcher-1", Apps: apps}}}
 	b.put(func(*runapi.Plan) {})
-	b.config = b.guest()
 	return b
+}
+
+// startApps sets T0, and has every app start 4 s after it.
+func (b *bed) startApps() (due time.Time) {
+	t0 := time.Now().Add(3 * time.Second).Truncate(time.Millisecond)
+	due = t0.Add(4 * time.Second)
+	b.put(func(p *runapi.Plan) {
+		p.T0 = &t0
+		for _, app := range p.Nodes[0].Apps {
+			p.Armed = append(p.Armed, runapi.Action{ID: "start-" + app.Name, AtNanoseconds: due.Sub(t0).Nanoseconds(), Verb: runapi.VerbStart,
+				Targets: []runapi.Target{{Node: "veh-1", App: app.Name}}})
+		}
+	})
+	return due
 }
 
 func (b *bed) port() string {
@@ -281,16 +294,15 @@ type machine struct {
 	began   time.Time
 	process *exec.Cmd
 	ended   chan struct{}
+	// ssh is the port of this machine that leads to the guest's server for SSH.
+	ssh int
 }
 
 // start switches a machine on.
 func (b *bed) start(disks string) *machine {
-	t := b.t
-	m := &machine{t: t, dir: b.dir, ended: make(chan struct{})}
+	m := b.newMachine()
 	text, err := guestconfig.Encode(b.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m.do(err)
 	folder := filepath.Join(b.dir, "config")
 	m.do(os.Mkdir(folder, 0o700))
 	m.do(os.WriteFile(filepath.Join(folder, guestconfig.ConfigFile), text, 0o600))
@@ -298,19 +310,26 @@ func (b *bed) start(disks string) *machine {
 	config, root := filepath.Join(b.dir, "config.img"), filepath.Join(b.dir, "root.qcow2")
 	m.run("mke2fs", "-q", "-t", "ext4", "-L", guestconfig.ConfigLabel, "-d", folder, config, "4M")
 	m.run("qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", filepath.Join(disks, "guest.qcow2"), root)
-	m.process = exec.Command("qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "256", "-display", "none", "-no-reboot",
-		"-serial", "file:"+m.console(), "-qmp", "unix:"+m.socket()+",server=on,wait=off",
+	m.switchOn("-m", "256",
 		"-drive", "if=virtio,file="+root, "-drive", "if=virtio,format=raw,readonly=on,file="+config,
 		"-drive", "if=virtio,format=raw,readonly=on,file="+filepath.Join(disks, "tools.img"),
 		"-netdev", "user,id=radio,restrict=on", "-device", "virtio-net-pci,netdev=radio,mac=02:02:00:00:00:01,romfile=",
-		"-netdev", "user,id=management", "-device", "virtio-net-pci,netdev=management,mac=52:54:00:00:00:01,romfile=",
-		"-rtc", "base="+time.Now().Add(-behind).UTC().Format("2006-01-02T15:04:05"))
+		"-netdev", "user,id=management", "-device", "virtio-net-pci,netdev=management,mac=52:54:00:00:00:01,romfile=")
+	return m
+}
+
+func (b *bed) newMachine() *machine { return &machine{t: b.t, dir: b.dir, ended: make(chan struct{})} }
+
+// switchOn starts QEMU with what is this machine's, beside what all have.
+func (m *machine) switchOn(devices ...string) {
+	m.process = exec.Command("qemu-system-x86_64", append([]string{"-accel", "tcg", "-cpu", "max", "-display", "none", "-no-reboot",
+		"-serial", "file:" + m.console(), "-qmp", "unix:" + m.socket() + ",server=on,wait=off",
+		"-rtc", "base=" + time.Now().Add(-behind).UTC().Format("2006-01-02T15:04:05")}, devices...)...)
 	m.process.Stderr = os.Stderr
 	m.began = time.Now()
 	m.do(m.process.Start())
 	go func() { _ = m.process.Wait(); close(m.ended) }()
-	t.Cleanup(func() { _ = m.process.Process.Kill(); <-m.ended })
-	return m
+	m.t.Cleanup(func() { _ = m.process.Process.Kill(); <-m.ended })
 }
 
 func (m *machine) console() string { return filepath.Join(m.dir, "console.log") }

@@ -39,8 +39,8 @@ APT::Keep-Downloaded-Packages "false";
 Acquire::Languages "none";
 END`
 
-// onDemand are groups of images that few need: they are built where they are asked for, from a Containerfile each.
-var onDemand = map[string][]string{"guest": {"guest", "guest-tools"}}
+// onDemand are groups of images that few need, test-vm those of a test: they are built where they are asked for, from a Containerfile each.
+var onDemand = map[string][]string{"guest": {"guest", "guest-tools"}, "test-vm": {"guest", "guest-tools", "guest-debian"}}
 
 // OnDemand are the images of a group that few need, such as guest: what virtual machines have.
 func OnDemand(group string) ([]string, error) {

@@ -589,7 +589,7 @@ type App struct {
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// env adds environment variables to an app of your own. On nodes with runtime vm they cannot come from Secrets.
+	// env adds environment variables to an app of your own.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=name

@@ -70,7 +70,8 @@ type VirtualMachine struct {
 	// +optional
 	CloudInit *CloudInit `json:"cloudInit,omitempty"`
 
-	// ignition sets up a guest that has Ignition: its configuration as JSON. KubeVirt's feature gate ExperimentalIgnitionSupport has to be on.
+	// ignition sets up a guest that has Ignition: its configuration as JSON, of specification 3 unless agent is false. What starts the
+	// platform's agent is merged into it. KubeVirt's feature gate ExperimentalIgnitionSupport has to be on.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional

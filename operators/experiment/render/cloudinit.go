@@ -12,15 +12,16 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// UserDataKey of the Secret of a guest that is set up by cloud-init: KubeVirt takes no more than 2 KiB of user data in the object itself.
-const UserDataKey = "userdata"
+// Keys of the Secret of a guest that is set up by cloud-init: KubeVirt takes no more than 2 KiB of either in the object itself.
+const (
+	UserDataKey    = "userdata"
+	NetworkDataKey = "networkdata"
+)
 
-// startAgent is a script of user data that makes a unit of systemd for the platform's agent: scripts run once for a machine, units whenever it boots. It
-// finds the disk with its configuration by itself.
-const startAgent = `#!/bin/sh
-# The platform's agent, from its own disk.
-cat > /etc/systemd/system/vignette-guest.service <<'EOF'
-[Unit]
+// agentUnit has systemd run the platform's agent from its own disk. It finds the disk with its configuration by itself.
+const (
+	agentUnitName = "vignette-guest.service"
+	agentUnit     = `[Unit]
 Description=Agent of vignette
 After=local-fs.target network.target
 [Service]
@@ -36,9 +37,16 @@ StandardOutput=journal+console
 StandardError=journal+console
 [Install]
 WantedBy=multi-user.target
-EOF
+`
+)
+
+// startAgent is a script of user data that makes the unit: scripts run once for a machine, units whenever it boots.
+const startAgent = `#!/bin/sh
+# The platform's agent, from its own disk.
+cat > /etc/systemd/system/` + agentUnitName + ` <<'EOF'
+` + agentUnit + `EOF
 systemctl daemon-reload
-systemctl enable --now --no-block vignette-guest.service
+systemctl enable --now --no-block ` + agentUnitName + `
 `
 
 // boundary between the parts of user data. Nothing that a user writes has it but on purpose.
@@ -93,21 +101,27 @@ func contentType(userData string) string {
 	return "text/plain"
 }
 
-// cloudInitSource is the disk of the data source NoCloud.
-func cloudInitSource(in Input, node topology.Node, spec v1alpha1.VirtualMachine, secret string) kubevirtv1.VolumeSource {
+// takesCloudInit tells that a guest has a disk of the data source NoCloud.
+func takesCloudInit(in Input, node topology.Node, spec v1alpha1.VirtualMachine) bool {
+	return UserData(in, node) != "" || spec.CloudInit != nil
+}
+
+// cloudInitSource is the disk of the data source NoCloud. What sets up the network is ours, also beside user data of a Secret of the user's.
+func cloudInitSource(spec v1alpha1.VirtualMachine, secret string) kubevirtv1.VolumeSource {
+	userData := secret
 	if spec.CloudInit != nil && spec.CloudInit.Secret != "" {
-		secret = spec.CloudInit.Secret
+		userData = spec.CloudInit.Secret
 	}
 	return kubevirtv1.VolumeSource{CloudInitNoCloud: &kubevirtv1.CloudInitNoCloudSource{
-		UserDataSecretRef: &corev1.LocalObjectReference{Name: secret}, NetworkData: networkData(in, node),
+		UserDataSecretRef: &corev1.LocalObjectReference{Name: userData}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: secret},
 	}}
 }
 
 // networkData lets cloud-init set up the management interface, and keep its hands off the radios where the agent sets them up: a guest without agent
-// has its addresses from here.
+// has its addresses from here. The server's name wants the cluster's domains, which systemd-networkd does not take from a lease unless told.
 func networkData(in Input, node topology.Node) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version: 2\nethernets:\n  management:\n    match: {macaddress: %q}\n    dhcp4: true\n", managementMAC)
+	fmt.Fprintf(&b, "version: 2\nethernets:\n  management:\n    match: {macaddress: %q}\n    dhcp4: true\n    dhcp4-overrides: {use-domains: true}\n", managementMAC)
 	for _, a := range node.Attachments {
 		fmt.Fprintf(&b, "  %s:\n    match: {macaddress: %q}\n    dhcp4: false\n    dhcp6: false\n    optional: true\n", a.Network, a.MAC)
 		if node.HasAgent() {

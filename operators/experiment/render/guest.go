@@ -44,8 +44,8 @@ func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string
 		Node: node.Name, Group: node.Group, Server: in.Options.ServerURL, RunUID: string(e.UID),
 		Interfaces: guestInterfaces(in, node, waveforms), OpenManagement: node.OpenManagement,
 	}
-	if spec := settingsOf(in, node); !spec.OwnDisk() { // cloud-init gives them to others
-		config.SSHKeys = spec.SSHKeys
+	if UserData(in, node) == "" { // cloud-init gives them to others
+		config.SSHKeys = settingsOf(in, node).SSHKeys
 	}
 	for _, alias := range hostAliases(in.Topology, node) {
 		config.Hosts = append(config.Hosts, guestconfig.Host{Address: alias.IP, Names: alias.Hostnames})
@@ -54,7 +54,9 @@ func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string
 		return config
 	}
 	for _, site := range sites {
-		config.Apps = append(config.Apps, guestApp(in, node, site))
+		app := guestApp(in, node, site)
+		tellSecrets(&app, in, node, sites, site)
+		config.Apps = append(config.Apps, app)
 	}
 	if len(sites) == 0 {
 		idle := agentConfig(in, node, v1alpha1.App{Name: IdleApp}, apps.Rendering{})
@@ -148,6 +150,9 @@ func GuestSecret(in Input, vm *kubevirtv1.VirtualMachineInstance, node topology.
 	}
 	if userData := UserData(in, node); userData != "" {
 		secret.Data[UserDataKey] = []byte(userData)
+	}
+	if takesCloudInit(in, node, settingsOf(in, node)) {
+		secret.Data[NetworkDataKey] = []byte(networkData(in, node))
 	}
 	return secret
 }

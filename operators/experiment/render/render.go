@@ -65,6 +65,8 @@ type Input struct {
 	Templates map[string]v1alpha1.VirtualMachine
 	// Contents of what apps take from ConfigMaps, for virtual machines, into which the kubelet mounts nothing.
 	Contents map[v1alpha1.KeyReference][]byte
+	// ClientSecurity is the Secret for virtual machines with nothing but clients of brokers with security, where there are such.
+	ClientSecurity string
 }
 
 // Check says what of an experiment cannot be rendered although the topology is good.

@@ -65,7 +65,7 @@ func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachine
 	addDisks(vm, in, node, spec, GuestSecretName(e, node.Name, made))
 	addInterfaces(vm, e, node)
 	if spec.Ignition != "" {
-		vm.Annotations[ignitionAnnotation] = spec.Ignition
+		vm.Annotations[ignitionAnnotation] = ignitionOf(node, spec)
 	}
 	return vm
 }
@@ -114,9 +114,7 @@ func GuestSecretOf(vm *kubevirtv1.VirtualMachineInstance) string {
 
 func addDisks(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.Node, spec v1alpha1.VirtualMachine, secret string) {
 	add := func(name string, bus kubevirtv1.DiskBus, readOnly bool, source kubevirtv1.VolumeSource) {
-		devices := &vm.Spec.Domain.Devices
-		devices.Disks = append(devices.Disks, kubevirtv1.Disk{Name: name, DiskDevice: kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: bus, ReadOnly: readOnly}}})
-		vm.Spec.Volumes = append(vm.Spec.Volumes, kubevirtv1.Volume{Name: name, VolumeSource: source})
+		addDisk(vm, name, bus, readOnly, source)
 	}
 	bus := kubevirtv1.DiskBus(spec.DiskBus)
 	add(rootDisk, bus, false, rootSource(in, spec))
@@ -126,9 +124,17 @@ func addDisks(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.Nod
 			Image: in.Options.GuestToolsImage, ImagePullPolicy: in.Options.PullPolicy,
 		}})
 	}
-	if UserData(in, node) != "" || spec.CloudInit != nil {
-		add(cloudInitDisk, bus, false, cloudInitSource(in, node, spec, secret))
+	if takesCloudInit(in, node, spec) {
+		add(cloudInitDisk, bus, false, cloudInitSource(spec, secret))
 	}
+}
+
+// addDisk to a machine. libvirt refuses disks of SATA that are read-only: what a guest writes to those goes with the machine.
+func addDisk(vm *kubevirtv1.VirtualMachineInstance, name string, bus kubevirtv1.DiskBus, readOnly bool, source kubevirtv1.VolumeSource) {
+	readOnly = readOnly && bus != kubevirtv1.DiskBusSATA
+	devices := &vm.Spec.Domain.Devices
+	devices.Disks = append(devices.Disks, kubevirtv1.Disk{Name: name, DiskDevice: kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: bus, ReadOnly: readOnly}}})
+	vm.Spec.Volumes = append(vm.Spec.Volumes, kubevirtv1.Volume{Name: name, VolumeSource: source})
 }
 
 // rootSource of a machine's own disk. What it writes is kept beside the image or claim, and goes with it.
@@ -179,6 +185,14 @@ func addMetrics(vm *kubevirtv1.VirtualMachineInstance, sites []apps.Site) {
 	maps.Copy(vm.Annotations, scrapeAnnotations(ports))
 }
 
+// BootsOwnDisks tells that some machine begins from a disk of which the platform does not know how long it takes to boot.
+func BootsOwnDisks(in Input) bool {
+	return slices.ContainsFunc(VMNodes(in.Topology), func(n topology.Node) bool {
+		spec := settingsOf(in, n)
+		return spec.OwnDisk()
+	})
+}
+
 // VMs of those nodes that are virtual machines, in order, for which wanted is true.
 func VMs(in Input, made time.Time, wanted func(topology.Node) bool) (vms []*kubevirtv1.VirtualMachineInstance) {
 	nodes := slices.DeleteFunc(VMNodes(in.Topology), func(n topology.Node) bool { return !wanted(n) })
@@ -188,6 +202,7 @@ func VMs(in Input, made time.Time, wanted func(topology.Node) bool) (vms []*kube
 	sites := MakeSites(in)
 	for _, node := range nodes {
 		vm := VM(in, node, made)
+		addSecrets(vm, in, node, sites[node.Name])
 		addMetrics(vm, sites[node.Name])
 		vms = append(vms, vm)
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -74,12 +75,91 @@ func TestAGuestWithCloudInitHasTheUsersDataAndThePlatformsAgent(t *testing.T) {
 	}
 }
 
+// onlyIgnition of the quickstart's first machine.
+func onlyIgnition(t *testing.T, ignition string, change func(*v1alpha1.VirtualMachine)) (Input, topology.Node) {
+	t.Helper()
+	in := machines(t)
+	vm := &v1alpha1.VirtualMachine{Image: "team/coreos:7", Ignition: ignition}
+	if change != nil {
+		change(vm)
+	}
+	in.Experiment.Spec.Nodes[0].VM = vm
+	in.Topology.Nodes[0].VM = vm
+	return in, in.Topology.Nodes[0]
+}
+
+func TestIgnitionMergesTheAgentIntoTheUsersConfiguration(t *testing.T) {
+	const given = `{"ignition": {"version": "3.3.0", "config": {"merge": [{"source": "https://team/base.ign"}]}}, "storage": {"files": [{"path": "/etc/x", "mode": 420}]}}`
+	in, node := onlyIgnition(t, given, func(vm *v1alpha1.VirtualMachine) { vm.SSHKeys = []string{"ssh-ed25519 AAAA somebody"} })
+	golden.Check(t, "ignition.json", VM(in, node, made).Annotations[ignitionAnnotation]+"\n")
+	golden.Check(t, "ignition-agent.json", string(agentIgnition())+"\n")
+	if errs := CheckVMs(in); len(errs) > 0 {
+		t.Error(errs)
+	}
+	if guest := Guest(in, node, nil, nil); len(guest.SSHKeys) != 1 {
+		t.Errorf("the agent is given the keys %v; want the one that Ignition's guests have from nobody else", guest.SSHKeys)
+	}
+	in, node = onlyIgnition(t, given, func(vm *v1alpha1.VirtualMachine) { vm.Agent = ptr.To(false) })
+	if got := VM(in, node, made).Annotations[ignitionAnnotation]; got != given {
+		t.Errorf("without agent Ignition is given %s; want what the user wrote", got)
+	}
+}
+
+func TestWhatOfAGuestsSettingUpCannotBeIsNamed(t *testing.T) {
+	noAgent := func(vm *v1alpha1.VirtualMachine) {
+		vm.Agent, vm.SSHKeys = ptr.To(false), []string{"ssh-ed25519 AAAA somebody"}
+	}
+	for name, c := range map[string]struct {
+		ignition string
+		change   func(*v1alpha1.VirtualMachine)
+		want     string
+	}{
+		"no JSON":             {"variant: fcos", nil, "spec.nodes[0].vm.ignition: Invalid value: is not a JSON object"},
+		"an older Ignition":   {`{"ignition": {"version": "2.3.0"}}`, nil, `has ignition.version "2.3.0": the platform's agent is added to 3.x; write agent: false`},
+		"no version":          {`{"storage": {}}`, nil, `has ignition.version ""`},
+		"merge is no list":    {`{"ignition": {"version": "3.0.0", "config": {"merge": {}}}}`, nil, "a list in ignition.config.merge"},
+		"keys for Ignition":   {`{"ignition": {"version": "2.3.0"}}`, noAgent, "spec.nodes[0].vm.sshKeys: Invalid value: 1: without agent nobody gives them"},
+		"no JSON and no help": {"variant: fcos", noAgent, "spec.nodes[0].vm.ignition: Invalid value: is not JSON"},
+		"keys and a Secret": {"", func(vm *v1alpha1.VirtualMachine) {
+			noAgent(vm)
+			vm.CloudInit = &v1alpha1.CloudInit{Secret: "theirs"}
+		}, "spec.nodes[0].vm.sshKeys"},
+		"keys for the platform's guest": {"", func(vm *v1alpha1.VirtualMachine) {
+			noAgent(vm)
+			vm.Image = ""
+		}, "spec.nodes[0].vm.sshKeys"},
+		"keys by cloud-init": {"", noAgent, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, _ := onlyIgnition(t, c.ignition, c.change)
+			found := CheckVMs(in).ToAggregate()
+			if (found == nil) != (c.want == "") || found != nil && !strings.Contains(found.Error(), c.want) {
+				t.Errorf("found %v; want %s", found, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatSetsUpTheNetworkIsThePlatformsBesideTheUsersOwnSecret(t *testing.T) {
+	in, node := onlyIgnition(t, "", func(vm *v1alpha1.VirtualMachine) { vm.CloudInit = &v1alpha1.CloudInit{Secret: "theirs"} })
+	vm := VM(in, node, made)
+	volume := vm.Spec.Volumes[len(vm.Spec.Volumes)-1].CloudInitNoCloud
+	if volume.UserDataSecretRef.Name != "theirs" || volume.NetworkDataSecretRef.Name != GuestSecretOf(vm) {
+		t.Errorf("cloud-init has %+v", volume)
+	}
+	secret := GuestSecret(in, vm, node, []byte("{}"), "token")
+	if secret.Data[UserDataKey] != nil {
+		t.Errorf("the Secret has user data: %s", secret.Data[UserDataKey])
+	}
+	golden.Check(t, "network-data.yaml", string(secret.Data[NetworkDataKey]))
+}
+
 func TestTheSecretOfAGuestGoesWithItsMachine(t *testing.T) {
 	in := machines(t)
 	vm := VMs(in, made, every)[1]
 	vm.UID = "uid-of-vm"
 	secret := GuestSecret(in, vm, VMNodes(in.Topology)[1], []byte("{}"), "token")
-	if secret.Name != GuestSecretOf(vm) || secret.OwnerReferences[0].UID != vm.UID || len(secret.Data) != 3 || string(secret.Data[guestconfig.TokenFile]) != "token" {
+	if secret.Name != GuestSecretOf(vm) || secret.OwnerReferences[0].UID != vm.UID || len(secret.Data) != 4 || string(secret.Data[guestconfig.TokenFile]) != "token" {
 		t.Errorf("made %+v", secret)
 	}
 	if again := VM(in, VMNodes(in.Topology)[1], made.Add(time.Second)); GuestSecretOf(again) == GuestSecretOf(vm) {
@@ -140,15 +220,16 @@ func TestWhatAGuestCannotRunOrHoldIsNamed(t *testing.T) {
 		change func(*v1alpha1.ExperimentSpec)
 		want   string
 	}{
-		"nothing":              {func(*v1alpha1.ExperimentSpec) {}, ""},
-		"a broker for pods":    {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto, s.Apps[0].RabbitMQ = nil, &v1alpha1.RabbitMQ{} }, "spec.nodes[0].apps[0]: Invalid value: \"hub\": is a rabbitmq, which the platform has for pods only"},
-		"security":             {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Security = &v1alpha1.Security{TLS: true} }, "spec.nodes[0].apps[0]: Invalid value: \"hub\": has security"},
-		"a client of security": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Security = &v1alpha1.Security{TLS: true} }, "spec.nodes[0].apps[1]: Invalid value: \"nor-units\": has security, or goes to a broker that has"},
-		"an image":             {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = append(s.Nodes[0].Apps, "tracker") }, "\"tracker\": brings an image"},
-		"a variable of a Secret": {func(s *v1alpha1.ExperimentSpec) {
-			s.Apps[5].Image, s.Apps[5].Env = "", []v1alpha1.EnvVar{{Name: "KEY", Secret: &v1alpha1.KeyReference{Name: "s", Key: "k"}}}
+		"nothing":           {func(*v1alpha1.ExperimentSpec) {}, ""},
+		"a broker for pods": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto, s.Apps[0].RabbitMQ = nil, &v1alpha1.RabbitMQ{} }, "spec.nodes[0].apps[0]: Invalid value: \"hub\": is a rabbitmq, which the platform has for pods only"},
+		"an image":          {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = append(s.Nodes[0].Apps, "tracker") }, "\"tracker\": brings an image"},
+		"too many Secrets": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[5].Image, s.Apps[5].Env = "", nil
+			for i := range 17 {
+				s.Apps[5].Env = append(s.Apps[5].Env, v1alpha1.EnvVar{Name: fmt.Sprint("V", i), Secret: &v1alpha1.KeyReference{Name: fmt.Sprint("s", i), Key: "k"}})
+			}
 			s.Nodes[0].Apps = append(s.Nodes[0].Apps, "tracker")
-		}, "takes variable KEY from a Secret"},
+		}, "spec.nodes[0].apps: Invalid value: 17: is how many Secrets"},
 		"EMANE":                {func(s *v1alpha1.ExperimentSpec) { s.Networks[0].Engine = v1alpha1.EngineEMANE }, "spec.nodes[0].networks[0]: Invalid value: \"wan\": has engine emane"},
 		"too much memory":      {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Resources = requesting("1", "600Mi") }, "spec.nodes[0].vm.memory: Invalid value: \"512Mi\": hub request, with 128Mi for the guest itself, 728Mi"},
 		"too many processors":  {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Resources = requesting("1500m", "1Mi") }, "spec.nodes[0].vm.cores: Invalid value: 1: hub request 1500m processors"},

@@ -46,7 +46,11 @@ func CheckVMs(in Input) (errs field.ErrorList) {
 				errs = append(errs, err)
 			}
 		}
+		if err := checkGuestSecrets(in, node, path); err != nil {
+			errs = append(errs, err)
+		}
 		errs = append(errs, checkGuestRoom(in, node, sites[node.Name], path)...)
+		errs = append(errs, checkGuestSetUp(in, node, path.Child("vm"))...)
 		if len(errs) > 0 {
 			continue
 		}
@@ -73,15 +77,22 @@ func checkGuestApp(site apps.Site, path *field.Path) *field.Error {
 		return field.Invalid(path, app.Name, "brings an image, and images do not run in a virtual machine: leave out its image if its command is a program of the guest, or make the node a pod")
 	case !app.Own() && !onToolsDisk[tools]:
 		return field.Invalid(path, app.Name, fmt.Sprintf("is a %s, which the platform has for pods only: make the node a pod, or run the guest's own by a command without image", KindOf(app).Name()))
-	case securityOf(site) != "":
-		return field.Invalid(path, app.Name, "has security, or goes to a broker that has: certificates and passwords are given to pods only, so make the node a pod")
-	}
-	for _, variable := range app.Env {
-		if variable.Secret != nil {
-			return field.Invalid(path, app.Name, fmt.Sprintf("takes variable %s from a Secret, which the platform cannot read for a guest: take a value or a ConfigMap, or make the node a pod", variable.Name))
-		}
 	}
 	return nil
+}
+
+// checkGuestSetUp says what of a guest's own setting up cannot be.
+func checkGuestSetUp(in Input, node topology.Node, path *field.Path) (errs field.ErrorList) {
+	spec := settingsOf(in, node)
+	if err := checkIgnition(node, spec); err != nil {
+		errs = append(errs, field.Invalid(path.Child("ignition"), field.OmitValueType{}, err.Error()))
+	}
+	known := spec.OwnDisk() || spec.Template == "" // which disk it begins from
+	if len(spec.SSHKeys) > 0 && !node.HasAgent() && known && UserData(in, node) == "" {
+		errs = append(errs, field.Invalid(path.Child("sshKeys"), len(spec.SSHKeys),
+			"without agent nobody gives them to a guest but cloud-init, with user data in place: write them where the guest is set up, and leave them out here"))
+	}
+	return errs
 }
 
 // checkGuestRoom says whether the apps' requests fit the machine.

@@ -1,0 +1,139 @@
+package experiment
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// secretMachine gives the first node, a machine, an app that takes a variable from key token of Secret keys.
+func secretMachine(e *v1alpha1.Experiment) {
+	tracker := &e.Spec.Apps[5]
+	tracker.Image, tracker.Env = "", []v1alpha1.EnvVar{{Name: "TOKEN", Secret: &v1alpha1.KeyReference{Name: "keys", Key: "token"}}}
+	e.Spec.Nodes[0].Apps = append(e.Spec.Nodes[0].Apps, "tracker")
+	e.Spec.Nodes[2].Apps = []string{"radio-udp"}
+}
+
+func (w *world) makeSecret(name string, data map[string][]byte) {
+	w.t.Helper()
+	w.must(w.api.Create(w.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: name}, Data: data}))
+}
+
+// machinesSecret is the Secret behind the n-th disk of Secrets of a node's machine.
+func (w *world) machinesSecret(node string, n int) *corev1.Secret {
+	w.t.Helper()
+	for _, volume := range w.vm(node).Spec.Volumes {
+		if volume.Secret != nil && volume.Secret.VolumeLabel == guestconfig.SecretLabel(n) {
+			secret := &corev1.Secret{}
+			w.must(w.api.Get(w.t.Context(), client.ObjectKey{Namespace: w.key.Namespace, Name: volume.Secret.SecretName}, secret))
+			return secret
+		}
+	}
+	w.t.Fatalf("machine %s has no disk %s", node, guestconfig.SecretLabel(n))
+	return nil
+}
+
+func TestATeamsSecretGoesToItsMachineWithoutTheOperator(t *testing.T) {
+	w := machineWorld(t, secretMachine)
+	w.makeSecret("keys", map[string][]byte{"token": []byte("s3cret")})
+	w.untilPhase(v1alpha1.PhaseRunning)
+	if name := w.machinesSecret("nor", 0).Name; name != "keys" {
+		t.Errorf("the machine has Secret %s", name)
+	}
+	for _, secret := range w.secrets() {
+		for key, value := range secret.Data {
+			if secret.Name != "keys" && bytes.Contains(value, []byte("s3cret")) {
+				t.Errorf("%s of Secret %s has the value", key, secret.Name)
+			}
+		}
+	}
+	if w.untilFinished().Status.Phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("the run ends with %+v", w.experiment().Status)
+	}
+}
+
+func TestASecretThatAMachinesAppLacksFailsAsForAPod(t *testing.T) {
+	w := machineWorld(t, secretMachine)
+	w.wantFailed(ReasonSecretNotFound, "node nor: app tracker takes a variable from Secret keys, which is not in this namespace: make it, then make the experiment anew")
+}
+
+func TestAKeyThatAGuestDoesNotFindFailsAsForAPod(t *testing.T) {
+	for reason, want := range map[string]string{runapi.ReasonKeyNotFound: ReasonKeyNotFound, "whatever a team's agent says": ReasonAppFailed, "": ReasonAppFailed} {
+		w := machineWorld(t, secretMachine)
+		w.makeSecret("keys", nil)
+		const message = "node nor: app tracker takes variable TOKEN from key token of Secret keys, which has no such key"
+		w.server.failing, w.server.reason = map[string]string{"nor/tracker": message}, reason
+		w.wantFailed(want, message)
+	}
+}
+
+// clientMachines has the hub, with security, in a pod, and a machine with spoke, which is its client.
+func clientMachines(e *v1alpha1.Experiment) {
+	withSecurity(e)
+	e.Spec.Nodes[0].Runtime, e.Spec.Nodes[0].VM = "", nil
+	e.Spec.Nodes[1].Runtime, e.Spec.Nodes[1].VM = v1alpha1.RuntimeVM, &v1alpha1.VirtualMachine{}
+}
+
+// wantOneSecurity wants a client in a machine to have what its broker in a pod has, and not the broker's key.
+func (w *world) wantOneSecurity() {
+	w.t.Helper()
+	clients, brokers := w.machinesSecret("prt", 0), &corev1.Secret{}
+	w.must(w.api.Get(w.t.Context(), client.ObjectKey{Namespace: w.key.Namespace, Name: render.SecurityName(w.experiment())}, brokers))
+	if len(clients.Data) != 3 {
+		w.t.Errorf("%s has %d keys", clients.Name, len(clients.Data))
+	}
+	for _, key := range []string{"ca.crt", "username", "password"} {
+		if value := clients.Data[key]; len(value) == 0 || !bytes.Equal(value, brokers.Data[key]) {
+			w.t.Errorf("%s of Secret %s is not that of %s", key, clients.Name, brokers.Name)
+		}
+	}
+}
+
+func TestAMachineWithClientsHasWhatTheBrokersHaveButTheirKey(t *testing.T) {
+	w := machineWorld(t, clientMachines)
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+	made := slices.DeleteFunc(w.writes, func(s string) bool { return !strings.Contains(s, "security") })
+	if len(made) != 2 || !strings.Contains(made[0], "client-security") {
+		t.Errorf("wrote %v; want two Secrets, that of clients first", made)
+	}
+	w = machineWorld(t, clientMachines)
+	w.untilPhase(v1alpha1.PhaseRunning)
+	w.wantOneSecurity()
+}
+
+func TestAnOperatorKilledBetweenTheTwoSecretsIsReplacedByOneWithWhichTheyAgree(t *testing.T) {
+	w := machineWorld(t, clientMachines)
+	w.untilPhase(v1alpha1.PhaseRunning)
+	for i, what := range w.writes {
+		if !strings.Contains(what, "security") && !strings.Contains(what, "VirtualMachineInstance") {
+			continue
+		}
+		killed := machineWorld(t, clientMachines)
+		killed.killAfter = i + 1
+		killed.onDeath = killed.restart
+		killed.untilPhase(v1alpha1.PhaseRunning)
+		killed.wantOneSecurity()
+	}
+}
+
+func TestClientsWhoseSecretIsGoneAreNotLeftToWait(t *testing.T) {
+	w := machineWorld(t, clientMachines)
+	w.noVirt = true
+	w.until("with Secrets", func(*v1alpha1.Experiment) bool { return len(w.secrets()) == 2 })
+	for _, secret := range w.secrets() {
+		if strings.Contains(secret.Name, "client") {
+			w.must(w.api.Delete(t.Context(), &secret))
+		}
+	}
+	w.wantFailed(ReasonReferenceLost, "with what clients of brokers with security need, is gone: make the experiment anew")
+}
