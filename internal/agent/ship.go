@@ -349,7 +349,7 @@ func (s *shipper) resume(name string, archived int64) error {
 }
 
 const (
-	// releaseAfter so long what the archive has confirmed is on its disk: it syncs every second, and its host writes back after 30.
+	// releaseAfter so long what the archive has confirmed is on its disk: it syncs a log that grows every 10 s, and its host writes back after 30.
 	releaseAfter = time.Minute
 	// releaseLeast bytes are worth the call.
 	releaseLeast = 1 << 20

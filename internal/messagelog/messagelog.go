@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"vignette.dev/vignette/internal/quietio"
 )
 
 // Status is a measuring point in the life of a message.
@@ -149,7 +151,7 @@ func Open() (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("message log: %w", err)
 	}
-	return NewWriter(f), nil
+	return NewWriter(quietio.NewFile(f)), nil
 }
 
 // Write appends records. While the disk is full they wait in memory; the error is that of records that are lost, these or ones before.

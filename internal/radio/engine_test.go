@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -371,5 +373,61 @@ func TestThreadsOfTheProcessAreRaised(t *testing.T) {
 	is, err := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
 	if err != nil || 20-is != -3 { // the kernel answers 20 - nice
 		t.Errorf("this thread has priority %d, error %v; want -3", 20-is, err)
+	}
+}
+
+func TestTheRuntimesMonitorRestsWhileALoopWakesUpForSingleFrames(t *testing.T) {
+	if err := RaiseProcess(Options{Nice: -3}); err != nil {
+		t.Skipf("not allowed here: %v", err)
+	}
+	const wakes, interval = 40, int64(12 * time.Millisecond)
+	n, done := newNetwork(t, &wait{}), make(chan struct{})
+	before, left := monitorSwitches(t), wakes
+	n.Schedule(clock.Monotonic(), func(now int64, _ Model) (bool, int64) {
+		if left--; left == 0 {
+			close(done)
+			return false, 0
+		}
+		return false, now + interval
+	})
+	<-done
+	if got := monitorSwitches(t) - before; got > 2*wakes { // hundreds where it looks every 20 µs
+		t.Errorf("the monitor has slept %d times while the loop woke up %d times", got, wakes)
+	}
+}
+
+func monitorSwitches(t *testing.T) (switches int) {
+	t.Helper()
+	ids, err := threads()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", monitorOf(os.Getpid(), ids)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
+	if _, err := fmt.Sscan(after, &switches); err != nil {
+		t.Fatalf("switches of the monitor: %v in %q", err, text)
+	}
+	return switches
+}
+
+func TestTheMonitorIsTheThreadThatTheRuntimeStartsFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		process int
+		threads []int
+		want    int
+	}{
+		"at once":                   {7, []int{7, 8, 9, 10}, 8},
+		"after another process":     {7, []int{12, 9, 7}, 9},
+		"ids have begun anew":       {32767, []int{32767, 301, 300}, 300},
+		"ids have begun anew later": {32766, []int{300, 32766, 32767}, 32767},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := monitorOf(test.process, test.threads); got != test.want {
+				t.Errorf("got %d; want %d", got, test.want)
+			}
+		})
 	}
 }

@@ -267,24 +267,63 @@ func writeFrame(fd int, data []byte) Reason {
 	}
 }
 
+// monitorSlack in nanoseconds by which the kernel may wake up the monitor of Go's runtime later than it asks for. From whenever a thread
+// comes back from a wait the monitor looks at the threads every 20 µs, for milliseconds. With loops that wake up for single frames that is
+// most of the time, takes more of the processor than the frames do, and has the loops preempted, as they never give way. Of what the
+// monitor is for only one thing matters here: when threads that stay in the kernel hold all Ps, other goroutines wait for one until it
+// looks. The loops do not: theirs is taken away less often.
+const monitorSlack = 50e6
+
 // RaiseProcess gives every thread of this process, and those that they will start, the options' niceness and a short time slice,
 // or, where the loops are to be under SCHED_FIFO, its lowest priority. The loops' own threads have to wait for the others whenever Go's
-// garbage collector stops all of them for a moment: one that got no processor then would make frames late.
+// garbage collector stops all of them for a moment: one that got no processor then would make frames late. The runtime's monitor, which
+// nothing waits for, stays under the normal scheduler, as real-time threads have no timer slack.
 func RaiseProcess(options Options) error {
-	threads, err := os.ReadDir("/proc/self/task")
+	ids, err := threads()
 	if err != nil {
 		return err
 	}
-	for _, thread := range threads {
-		id, convErr := strconv.Atoi(thread.Name())
-		if convErr != nil {
-			return convErr
+	monitor := monitorOf(os.Getpid(), ids)
+	for _, id := range ids {
+		of := options
+		if id == monitor {
+			of.Realtime = 0
 		}
-		if setErr := raiseThread(id, options); setErr != nil && !errors.Is(setErr, unix.ESRCH) { // it may have ended
+		if setErr := raiseThread(id, of); setErr != nil && !errors.Is(setErr, unix.ESRCH) { // it may have ended
 			err = errors.Join(err, setErr)
 		}
 	}
-	return err
+	slack := strconv.AppendInt(nil, monitorSlack, 10)
+	return errors.Join(err, os.WriteFile(fmt.Sprintf("/proc/%d/timerslack_ns", monitor), slack, 0))
+}
+
+// threads of this process by their ids.
+func threads() (ids []int, err error) {
+	entries, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil, err
+	}
+	for _, thread := range entries {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// monitorOf a process is the thread that Go's runtime starts first: the one with the next id, which the kernel gives in ascending order
+// and then from the lowest on again.
+func monitorOf(process int, ids []int) (monitor int) {
+	const beyond = 1 << 22 // the most ids that kernels can have
+	least := beyond
+	for _, id := range ids {
+		if after := (id - process + beyond) % beyond; after > 0 && after < least {
+			monitor, least = id, after
+		}
+	}
+	return monitor
 }
 
 func raiseThread(id int, options Options) error {

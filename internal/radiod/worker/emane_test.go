@@ -284,6 +284,15 @@ func TestChangesReachEMANEAtTheirTime(t *testing.T) {
 	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
 	n := told(emaneNetwork(a.uid, b.uid))
 	processes := p.play(t, n)
+	if err := m.SetNetwork(n.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+	a.attach(t, m, "vhf")
+	b.attach(t, m, "vhf")
+	eventually(t, "both have their first power", func() bool {
+		return processes[0].Parameter("txpower") == 20.0 && processes[1].Parameter("radiosilenceenable") == false
+	})
+	n.Generation++
 	power, off := v1alpha1.Power("10dBm"), false
 	t0 := metav1.NewMicroTime(time.Now())
 	n.Spec.T0 = &t0
@@ -293,11 +302,6 @@ func TestChangesReachEMANEAtTheirTime(t *testing.T) {
 	if err := m.SetNetwork(n); err != nil {
 		t.Fatal(err)
 	}
-	a.attach(t, m, "vhf")
-	b.attach(t, m, "vhf")
-	eventually(t, "both have their first power", func() bool {
-		return processes[0].Parameter("txpower") == 20.0 && processes[1].Parameter("radiosilenceenable") == false
-	})
 	eventually(t, "both have the new one", func() bool {
 		return processes[0].Parameter("txpower") == 10.0 && processes[1].Parameter("txpower") == 10.0
 	})

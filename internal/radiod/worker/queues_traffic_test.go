@@ -114,6 +114,14 @@ func TestAPublisherThatFollowsItsRadioWaitsLessThanOneThatDoesNot(t *testing.T) 
 	heard, stopListener := pods[2].runTraffic(t, listener)
 	fixed, stopFixed := pods[0].runTraffic(t, publisher("fixed", nil))
 	adapting, stopAdapting := pods[1].runTraffic(t, publisher("adapting", &trafficconfig.AdaptRate{HighFrames: 4, LowFrames: 1, MaxPeriodSeconds: 1}))
+	eventually(t, "all three write their logs", func() bool {
+		for _, log := range []string{heard, fixed, adapting} {
+			if _, err := os.Stat(log); err != nil {
+				return false
+			}
+		}
+		return true
+	})
 	most := [2]int{}
 	for begin := time.Now(); time.Since(begin) < 4*time.Second; time.Sleep(100 * time.Millisecond) {
 		for i := range most {

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/internal/quietio"
 	"vignette.dev/vignette/internal/traffic/mqttwire"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
@@ -195,19 +196,22 @@ func (c *Client) setOptions(fd int) error {
 
 // receive reads datagrams until the socket fails.
 func (c *Client) receive(socket *net.UDPConn) error {
-	buffer, control := make([]byte, MaxDatagram+1), make([]byte, 64)
+	datagrams, err := quietio.NewDatagrams(socket, make([]byte, MaxDatagram+1), make([]byte, 64))
+	if err != nil {
+		return err
+	}
 	dropped, warned := uint32(0), false
 	for {
-		n, controlled, _, _, err := socket.ReadMsgUDPAddrPort(buffer, control)
+		datagram, control, err := datagrams.Receive()
 		at := time.Now()
 		if err != nil {
 			return err
 		}
-		if total, ok := overflow(control[:controlled]); ok && total != dropped {
+		if total, ok := overflow(control); ok && total != dropped {
 			c.events.Dropped(int(total - dropped))
 			dropped = total
 		}
-		p, err := mqttwire.ParsePublish(buffer[:n], mqttwire.UDP)
+		p, err := mqttwire.ParsePublish(datagram, mqttwire.UDP)
 		if err != nil {
 			if !warned {
 				c.config.Warn(fmt.Sprintf("a datagram that is no MQTT/UDP message is ignored, as all such: %v", err))

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/quietio"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
@@ -104,7 +105,10 @@ func (d *Dialer) DialPlain(ctx context.Context) (net.Conn, string, error) {
 	}
 	// No proxy, whatever the environment says: the way to the broker is what is measured.
 	conn, err := (&net.Dialer{Timeout: d.Patience()}).DialContext(ctx, "tcp", broker)
-	return conn, broker, err
+	if err != nil {
+		return nil, broker, err
+	}
+	return quietio.NewConn(conn), broker, nil
 }
 
 // Next waits out the back-off and names the broker whose turn it is, for libraries that connect by themselves.

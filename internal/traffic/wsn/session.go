@@ -94,7 +94,15 @@ func (s *session) atBroker(ctx context.Context) error {
 	defer stopPulling()
 	failed := make(chan error, 1)
 	if s.pull && len(s.subscriptions) > 0 {
-		go func() { failed <- s.pullFrom(ending, s.pullPoint) }()
+		from, ended := s.pullPoint, make(chan struct{})
+		go func() {
+			defer close(ended)
+			failed <- s.pullFrom(ending, from)
+		}()
+		defer func() { // it reads what the next connection changes
+			stopPulling()
+			<-ended
+		}()
 	}
 	return s.serve(ctx, failed)
 }
