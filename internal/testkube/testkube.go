@@ -4,17 +4,21 @@
 package testkube
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -30,25 +34,63 @@ const BinEnv = "VIGNETTE_KUBE_BIN"
 // Start an API server for one test; it ends with the test. Without the binary the test is skipped.
 func Start(t testing.TB) *rest.Config {
 	t.Helper()
+	own := &Shared{}
+	config := own.Start(t)
+	t.Cleanup(func() {
+		if err := own.Stop(); err != nil {
+			t.Errorf("stop the API server: %v", err)
+		}
+	})
+	return config
+}
+
+// Shared is one API server for several tests of a package, each of which has namespaces of its own: starting one takes seconds.
+type Shared struct {
+	mu          sync.Mutex
+	assets      string
+	environment *envtest.Environment
+	config      *rest.Config
+}
+
+// Start the API server where it is not up yet. It ends with Stop, which TestMain calls. Without the binary the test is skipped.
+func (s *Shared) Start(t testing.TB) *rest.Config {
+	t.Helper()
 	binary := Binary()
 	if binary == "" {
 		t.Skip(NoBinary)
 	}
-	environment, err := Environment(binary, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("start %s: %v", binary, err)
-	}
-	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Errorf("stop the API server: %v", err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.config == nil {
+		if err := s.start(binary); err != nil {
+			t.Fatalf("start %s: %v", binary, err)
 		}
-	})
+	}
+	return rest.CopyConfig(s.config)
+}
+
+func (s *Shared) start(binary string) (err error) {
+	if s.assets, err = os.MkdirTemp("", "testkube-"); err != nil {
+		return err
+	}
+	if s.environment, err = Environment(binary, s.assets); err != nil {
+		return err
+	}
+	config, err := s.environment.Start()
+	if err != nil {
+		return errors.Join(err, s.environment.Stop())
+	}
 	config.QPS, config.Burst = -1, 0
-	return config
+	s.config = config
+	return nil
+}
+
+// Stop the API server, if it is up.
+func (s *Shared) Stop() error {
+	if s.config == nil {
+		return os.RemoveAll(s.assets)
+	}
+	return errors.Join(s.environment.Stop(), os.RemoveAll(s.assets))
 }
 
 // NoBinary says what to do where Binary finds none.
@@ -76,11 +118,11 @@ func Environment(binary, assets string) (*envtest.Environment, error) {
 	return environment, nil
 }
 
-// Scheme of all typed objects that the platform uses.
+// Scheme of all typed objects that the platform uses, and of no others: at each write the fake client makes a map of all that the scheme has.
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, nadv1.AddToScheme,
+		corev1.AddToScheme, networkingv1.AddToScheme, rbacv1.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, nadv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err) // two packages register one kind: a mistake in this program

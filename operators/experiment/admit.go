@@ -157,7 +157,7 @@ func (s *scope) admitted(message string) {
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionTrue, queue.ReasonAdmitted, message)
 	s.normal(queue.ReasonAdmitted, "%s", message)
 	now := metav1.NewTime(s.now)
-	status.Phase, status.StartTime, status.Message, status.Queue = v1alpha1.PhaseProvisioning, &now, "creating the nodes", nil
+	status.Phase, status.StartTime, status.Message, status.Queue = v1alpha1.PhaseProvisioning, &now, creatingNodes, nil
 	if !s.timeline.Live() {
 		status.Progress = "0%"
 	}

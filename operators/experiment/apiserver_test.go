@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -97,7 +98,7 @@ func startManager(t *testing.T, w *world, restConfig *rest.Config, counter *writ
 	})
 	w.must(err)
 	options := testOptions()
-	options.StartLead, options.LookAhead = time.Second, 5*time.Second
+	options.StartLead, options.LookAhead = 4*time.Second, 5*time.Second // all is in real time, on a machine that has other tests
 	r := &Reconciler{Client: manager.GetClient(), Live: manager.GetAPIReader(), Runs: lockedRuns{w.server}, Recorder: w.events, Clock: clock.RealClock{}, Options: options}
 	w.must(r.SetupWithManager(manager, 4))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -193,10 +194,15 @@ func (w *world) waitPhase(phase v1alpha1.ExperimentPhase) *v1alpha1.Experiment {
 	return w.wait(string(phase), func(e *v1alpha1.Experiment) bool { return e.Status.Phase == phase })
 }
 
-// TestMain gives controller-runtime a logger; it complains of none.
+// TestMain gives controller-runtime a logger, as it complains of none, and stops what tests share.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(m.Run())
+	code := m.Run()
+	if err := sweptServer.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the API server:", err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 func unchanged(*v1alpha1.Experiment) {}

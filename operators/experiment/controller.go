@@ -59,7 +59,7 @@ type Options struct {
 	LookAhead time.Duration
 	// ChangeLead from a change made by hand to the moment from which it holds: every radio has to hear of it before.
 	ChangeLead time.Duration
-	// ProvisioningDeadline from admission to "every agent is ready", of up to 50 nodes; each further one has 3 s more.
+	// ProvisioningDeadline from an experiment's turn to come up to "every agent is ready", of up to 50 nodes; each further one has 3 s more.
 	ProvisioningDeadline time.Duration
 	// CleanupDeadline after which a deletion goes on without what it could not remove.
 	CleanupDeadline time.Duration
@@ -99,6 +99,7 @@ type Reconciler struct {
 	services serviceMemo
 	compiled memo
 	making   making
+	turns    turns
 	guests   guests
 	news     *feed
 	// kueueLooks at the Workloads of those that have begun.
@@ -133,6 +134,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		err = errors.Join(err, patchErr)
 	}()
 	err = r.run(ctx, s)
+	r.yield(s)
 	if apierrors.IsConflict(err) {
 		err = nil
 		s.after(200 * time.Millisecond)

@@ -307,6 +307,48 @@ func TestARunFails(t *testing.T) {
 	}
 }
 
+func TestT0IsSetAnewWhereTheFirstWasTooNearForAllToHearOfIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		away      time.Duration
+		postponed bool
+		phase     v1alpha1.ExperimentPhase
+	}{
+		"an operator that is not held up":       {0, false, v1alpha1.PhaseSucceeded},
+		"less than half of the lead was left":   {2 * time.Second, true, v1alpha1.PhaseSucceeded},
+		"T0 was over":                           {20 * time.Second, true, v1alpha1.PhaseSucceeded},
+		"an operator that was away for minutes": {3 * time.Minute, false, v1alpha1.PhaseFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			first := w.until("T0 is set", func(e *v1alpha1.Experiment) bool { return e.Status.T0 != nil }).Status.T0
+			if heard := w.server.states[string(w.experiment().UID)].Plan.T0; heard != nil {
+				t.Fatalf("the server has heard of %v before it was written", heard)
+			}
+			w.clock.Step(c.away)
+			e := w.untilFinished()
+			if e.Status.Phase != c.phase {
+				t.Errorf("phase %s: %s; want %s", e.Status.Phase, e.Status.Message, c.phase)
+			}
+			if postponed := !e.Status.T0.Equal(first); postponed != c.postponed {
+				t.Errorf("T0 was %v and is %v; postponed: %v, want %v", first, e.Status.T0, postponed, c.postponed)
+			}
+			said := slices.ContainsFunc(w.recorded(), func(s string) bool { return strings.HasPrefix(s, "Postponed T0 is ") })
+			if said != c.postponed {
+				t.Errorf("an event tells of it: %v, want %v", said, c.postponed)
+			}
+			plan := w.server.states[string(e.UID)].Plan
+			if e.Status.Phase == v1alpha1.PhaseSucceeded && !plan.T0.Equal(e.Status.T0.Time) {
+				t.Errorf("the server has T0 %v, the status %v", plan.T0, e.Status.T0)
+			}
+			for _, action := range plan.Armed {
+				if e.Status.T0.Add(time.Duration(action.AtNanoseconds)).Before(first.Time) {
+					t.Errorf("%s is due before the first T0", action.ID)
+				}
+			}
+		})
+	}
+}
+
 func TestStopEndsARunEarlyAndStillAnalyses(t *testing.T) {
 	w := newWorld(t)
 	w.until("15 s after T0", func(e *v1alpha1.Experiment) bool {

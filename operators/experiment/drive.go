@@ -80,7 +80,7 @@ const (
 // awaitArgo waits for the workflow's next step; false where it is in vain.
 func (r *Reconciler) awaitArgo(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) (bool, error) {
 	switch {
-	case step.Name == "" && s.now.Sub(workflow.GetCreationTimestamp().Time) > argoPatience:
+	case step.Name == "" && s.sinceMade(workflow) > argoPatience:
 		s.doom(ReasonWorkflowFailed, "Argo has not begun Workflow %s within %s: is its controller running?", workflow.GetName(), argoPatience)
 		return s.doomed, nil
 	case !step.Finished.IsZero() && s.now.Sub(step.Finished) > argoStall:
@@ -118,8 +118,8 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 	if s.doomed {
 		return nil
 	}
-	if s.failure() == nil && s.experiment.Status.T0 == nil {
-		r.setT0(s)
+	if s.failure() == nil && r.lacksT0(s, state, workflow) {
+		r.setT0(s, workflow)
 		return nil // T0 is written before anybody hears of it
 	}
 	plan, err := r.nextPlan(ctx, s, state)
@@ -227,11 +227,32 @@ func closePlan(s *scope, plan *runapi.Plan) {
 	}
 }
 
-func (r *Reconciler) setT0(s *scope) {
-	t0 := metav1.NewMicroTime(s.now.Add(r.Options.StartLead).Truncate(time.Microsecond))
+// announcedWithin the workflow's creation, the server has heard of T0, or the run fails.
+const announcedWithin = 2 * time.Minute
+
+// lacksT0 tells that T0 is not set yet, or is too near for all to hear of it: where the cluster is slow, writing T0 and telling the server may take
+// as long as the lead. Agents hear of T0 by the server's plan, so until that has one T0 can be another.
+func (r *Reconciler) lacksT0(s *scope, state runapi.State, workflow *unstructured.Unstructured) bool {
+	if s.experiment.Status.T0 == nil {
+		return true
+	}
+	return state.Plan.T0 == nil && s.elapsed() > -r.Options.StartLead/2 && s.sinceMade(workflow) < announcedWithin
+}
+
+func (s *scope) sinceMade(workflow *unstructured.Unstructured) time.Duration {
+	return s.now.Sub(workflow.GetCreationTimestamp().Time)
+}
+
+// setT0 so far ahead that all can hear of it; anew, as far as it has taken until now.
+func (r *Reconciler) setT0(s *scope, workflow *unstructured.Unstructured) {
+	lead, event, message := r.Options.StartLead, "Started", "T0 is set"
+	if s.experiment.Status.T0 != nil {
+		lead, event, message = max(lead, s.sinceMade(workflow)), "Postponed", "T0 is set anew, as the first was too near for all to hear of it"
+	}
+	t0 := metav1.NewMicroTime(s.now.Add(lead).Truncate(time.Microsecond))
 	s.experiment.Status.T0 = &t0
-	s.experiment.Status.Message = "T0 is set"
-	s.normal("Started", "T0 is %s", t0.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
+	s.experiment.Status.Message = message
+	s.normal(event, "T0 is %s", t0.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
 	s.after(0)
 }
 
@@ -295,7 +316,7 @@ func (r *Reconciler) view(s *scope, state runapi.State, armed []runapi.Action, l
 // checkRun says what ends a run before its time.
 func (r *Reconciler) checkRun(s *scope, state runapi.State, lost map[runapi.Target]bool) {
 	if agent := failedAgent(state); agent != nil {
-		s.doom(ReasonAppFailed, "%s", agent.Message)
+		s.doom(reasonOf(agent), "%s", agent.Message)
 	}
 	if late := tooLate(state); late != "" {
 		s.doom(ReasonArmedTooLate, "%s", late)
@@ -303,9 +324,7 @@ func (r *Reconciler) checkRun(s *scope, state runapi.State, lost map[runapi.Targ
 	if len(s.alive(lost)) == 0 {
 		s.doom(ReasonAllNodesFailed, "all %d nodes have failed", len(s.topology.Nodes))
 	}
-	if s.experiment.Spec.Stop && s.experiment.Status.T0 == nil {
-		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
-	}
+	s.heedStop()
 }
 
 // noteLosses records nodes and apps that are lost, each once, and gives the targets that do nothing any more.

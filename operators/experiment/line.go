@@ -205,7 +205,7 @@ func (r *Reconciler) decideQueue(ctx context.Context, s *scope) error {
 		l.queue(client.ObjectKeyFromObject(e))
 		if woken < mostWoken && e.UID != s.experiment.UID && tells(e, &verdicts[i]) {
 			woken++
-			l.tell(e)
+			l.tell(client.ObjectKeyFromObject(e))
 		}
 	}
 	l.took = r.Clock.Since(began)
@@ -235,9 +235,9 @@ func (l *line) next(namespace string) (keys []types.NamespacedName) {
 }
 
 // tell an experiment that something changes for it.
-func (l *line) tell(e *v1alpha1.Experiment) {
+func (l *line) tell(name types.NamespacedName) {
 	select {
-	case l.wake <- event.GenericEvent{Object: &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}}:
+	case l.wake <- event.GenericEvent{Object: &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}:
 	default: // nobody listens, or too many are on their way: it looks by itself in time
 	}
 }

@@ -88,19 +88,21 @@ var (
 	missingKey       = regexp.MustCompile(`^couldn't find key (\S+) in (Secret|ConfigMap) \S*?([^/\s]+)$`)
 )
 
+// makeItFirst is what helps where a Secret, a ConfigMap, or a key of one is missing.
+const makeItFirst = "make it, then make the experiment anew"
+
 // startTrouble says in plain words why a container cannot be made. The operator does not read Secrets, so
 // that this is the first that anybody hears of one that is missing.
 func startTrouble(part string, waiting *corev1.ContainerStateWaiting) (reason, message string) {
-	const remedy = "make it, then make the experiment anew"
 	if found := missingReference.FindStringSubmatch(waiting.Message); found != nil {
 		reason, kind := ReasonSecretNotFound, "Secret"
 		if found[1] == "configmap" {
 			reason, kind = ReasonConfigMapNotFound, "ConfigMap"
 		}
-		return reason, fmt.Sprintf("%s takes a variable from %s %s, which is not in this namespace: %s", part, kind, found[2], remedy)
+		return reason, fmt.Sprintf("%s takes a variable from %s %s, which is not in this namespace: %s", part, kind, found[2], makeItFirst)
 	}
 	if found := missingKey.FindStringSubmatch(waiting.Message); found != nil {
-		return ReasonKeyNotFound, fmt.Sprintf("%s takes a variable from key %s of %s %s, which has no such key: %s", part, found[1], found[2], found[3], remedy)
+		return ReasonKeyNotFound, fmt.Sprintf("%s takes a variable from key %s of %s %s, which has no such key: %s", part, found[1], found[2], found[3], makeItFirst)
 	}
 	return ReasonContainer, fmt.Sprintf("%s does not start: %s%s: %s", part, waiting.Reason, hint(waiting.Message), waiting.Message)
 }

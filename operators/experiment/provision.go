@@ -25,6 +25,9 @@ import (
 // pollInterval of the server's state while agents come up, where its news cannot be followed.
 const pollInterval = time.Second
 
+// makingPause until one that may not make its nodes yet looks again.
+const makingPause = 500 * time.Millisecond
+
 // making holds those that create nodes to half of the workers: it takes long, many experiments may begin at once, and the actions of those
 // that run are to be armed in time meanwhile. nil holds nobody.
 type making chan struct{}
@@ -53,13 +56,17 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseProvisioning || s.failure() != nil {
 		return false, nil
 	}
-	if !r.making.begin() {
-		s.after(podsTogether)
-		return true, nil
+	steps := []phaseFunc{r.loadPods, r.heedStop, r.awaitTurn, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.ensureVMs, r.enlist,
+		r.releaseVMs, r.release, r.noteRelease, r.ensureEMANE, r.awaitAgents}
+	// Who only looks whether its agents are there need not wait for those that make nodes.
+	if !r.turns.hasLetGo(s.experiment.UID) {
+		if !r.making.begin() {
+			s.after(makingPause)
+			return true, nil
+		}
+		defer r.making.end()
 	}
-	defer r.making.end()
-	for _, step := range []phaseFunc{r.loadPods, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.ensureVMs, r.enlist,
-		r.releaseVMs, r.release, r.ensureEMANE, r.awaitAgents} {
+	for _, step := range steps {
 		if stop, err := step(ctx, s); stop || err != nil {
 			return true, err
 		}
@@ -68,6 +75,74 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// noteRelease ends the operator's own part in an experiment's coming up.
+func (r *Reconciler) noteRelease(_ context.Context, s *scope) (bool, error) {
+	r.turns.letGo(s.experiment.UID, s.now)
+	return false, nil
+}
+
+// creatingNodes is an experiment's message once it may make its nodes.
+const creatingNodes = "creating the nodes"
+
+// heedStop ends what is stopped before it began.
+func (r *Reconciler) heedStop(_ context.Context, s *scope) (bool, error) {
+	s.heedStop()
+	return false, nil
+}
+
+func (s *scope) heedStop() {
+	if s.experiment.Spec.Stop && s.experiment.Status.T0 == nil {
+		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
+	}
+}
+
+// awaitTurn holds an experiment as long as those admitted before it come up.
+func (r *Reconciler) awaitTurn(_ context.Context, s *scope) (bool, error) {
+	e := s.experiment
+	w := waiter{uid: e.UID, name: client.ObjectKeyFromObject(e), admitted: e.CreationTimestamp.Time, asked: s.now}
+	if e.Status.StartTime != nil {
+		w.admitted = e.Status.StartTime.Time
+	}
+	since, before := r.turns.ask(w, s.began())
+	if before == 0 {
+		s.comesUpSince = since
+		if since.Equal(s.now) {
+			e.Status.Message = creatingNodes
+		}
+		return false, nil
+	}
+	e.Status.Message = fmt.Sprintf("has room, and waits for its turn: %d others come up", r.turns.most)
+	s.after(pause(before))
+	return true, nil
+}
+
+// began is when the first of an experiment's nodes was made; zero where it has none.
+func (s *scope) began() (first time.Time) {
+	var objects []metav1.Object
+	for _, pod := range s.pods {
+		objects = append(objects, pod)
+	}
+	for _, vm := range s.vms {
+		objects = append(objects, vm)
+	}
+	for _, object := range objects {
+		if at := object.GetCreationTimestamp().Time; first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// yield the turn of an experiment that does not come up any more, to the next.
+func (r *Reconciler) yield(s *scope) {
+	if s.phase() == v1alpha1.PhaseProvisioning && s.failure() == nil && s.experiment.DeletionTimestamp.IsZero() {
+		return
+	}
+	if next, found := r.turns.leave(s.experiment.UID); found {
+		r.line.tell(next)
+	}
 }
 
 // loadPods finds the experiment's pods, and those of its virtual machines, by their owners' UIDs; labels only narrow the search.
@@ -86,18 +161,25 @@ func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
 	return false, err
 }
 
-// A host of two processors that is busy otherwise starts some nodesInTime pods within the deadline, and a further one in perFurtherNode.
+// A host of two processors that is busy otherwise starts some nodesInTime pods within the deadline, and a further one in perFurtherNode. An emulated machine
+// that begins from a disk of the user's own may take ownDiskBoots longer: a Debian with cloud-init runs some minutes of processor time until it is ready.
 const (
 	nodesInTime    = 50
 	perFurtherNode = 3 * time.Second
+	ownDiskBoots   = 10 * time.Minute
 )
+
+// comesUpWithin is how long an experiment may take to be ready.
+func (r *Reconciler) comesUpWithin(s *scope) time.Duration {
+	deadline := r.Options.ProvisioningDeadline + perFurtherNode*time.Duration(max(0, len(s.topology.Nodes)-nodesInTime))
+	if render.BootsOwnDisks(s.input()) {
+		deadline += ownDiskBoots
+	}
+	return deadline
+}
 
 // checkProvisioning ends what cannot become ready.
 func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, error) {
-	status := s.experiment.Status
-	if s.experiment.Spec.Stop {
-		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
-	}
 	if stop, err := r.checkVMQuota(ctx, s); stop || err != nil {
 		return true, err
 	}
@@ -114,10 +196,9 @@ func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, err
 	if err := r.checkEMANE(ctx, s); err != nil {
 		return true, err
 	}
-	deadline := r.Options.ProvisioningDeadline + perFurtherNode*time.Duration(max(0, len(s.topology.Nodes)-nodesInTime))
-	if status.StartTime != nil && s.now.Sub(status.StartTime.Time) > deadline {
-		s.doom(ReasonProvisioningTimeout, "not ready %s after admission, with %d of %d pods running; last: %s%s",
-			deadline, running(s.pods), len(s.topology.Nodes), status.Message, r.silentGuest(ctx, s))
+	if deadline := r.comesUpWithin(s); s.now.Sub(s.comesUpSince) > deadline {
+		s.doom(ReasonProvisioningTimeout, "not ready %s after its nodes began to come up, with %d of %d pods running; last: %s%s",
+			deadline, running(s.pods), len(s.topology.Nodes), s.experiment.Status.Message, r.silentGuest(ctx, s))
 	}
 	return false, nil
 }
@@ -345,7 +426,7 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 	status := &s.experiment.Status
 	s.setNodes(ready, len(s.topology.Nodes))
 	if agent := failedAgent(state); agent != nil {
-		s.doom(ReasonAppFailed, "%s", agent.Message)
+		s.doom(reasonOf(agent), "%s", agent.Message)
 		return false, nil
 	}
 	if len(waiting) > 0 {
@@ -398,6 +479,14 @@ func failedAgent(state runapi.State) *runapi.AgentState {
 		}
 	}
 	return nil
+}
+
+// reasonOf an agent's failure. Agents belong to users: what they say is no word of ours but for those that we know.
+func reasonOf(agent *runapi.AgentState) string {
+	if agent.Reason == runapi.ReasonKeyNotFound {
+		return ReasonKeyNotFound
+	}
+	return ReasonAppFailed
 }
 
 // readyNodes counts the nodes all of whose agents have reported, and names the agents that have not. An agent's report

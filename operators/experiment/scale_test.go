@@ -86,7 +86,7 @@ func TestExperimentsThatBeginLeaveHalfOfTheWorkersToThoseThatRun(t *testing.T) {
 	if !r.making.begin() {
 		t.Fatal("nobody may begin")
 	}
-	if stop, err := r.provision(t.Context(), s); !stop || err != nil || s.wait == 0 || s.wait > podsTogether {
+	if stop, err := r.provision(t.Context(), s); !stop || err != nil || s.wait == 0 || s.wait > makingPause {
 		t.Errorf("while another one creates its nodes: stop %t, error %v, comes back after %v; want that it comes back soon", stop, err, s.wait)
 	}
 	r.making.end()

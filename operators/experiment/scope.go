@@ -18,8 +18,10 @@ import (
 type scope struct {
 	experiment *v1alpha1.Experiment
 	now        time.Time
-	topology   *topology.Topology
-	timeline   *timeline.Timeline
+	// comesUpSince is when it was the experiment's turn to come up.
+	comesUpSince time.Time
+	topology     *topology.Topology
+	timeline     *timeline.Timeline
 	// waveforms by the network's name.
 	waveforms map[string]v1alpha1.WaveformSpec
 	// scenario that moves the nodes, once it is compiled; nil where the experiment has none.
@@ -38,6 +40,8 @@ type scope struct {
 	templates map[string]v1alpha1.VirtualMachine
 	// contents of what apps take from ConfigMaps, where virtual machines are to be given it; nil elsewhere.
 	contents map[v1alpha1.KeyReference][]byte
+	// clientSecurity is the Secret for virtual machines with clients of brokers with security, once it is there.
+	clientSecurity string
 	// live is what people do to the experiment beside its spec.
 	live live
 	// radios are the radio networks as they are, where changes made by hand are to be judged.
@@ -82,7 +86,8 @@ func (s *scope) warn(reason, format string, args ...any) {
 func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
 
 func (s *scope) input() render.Input {
-	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes, Contents: s.contents, Templates: s.templates}
+	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes, Contents: s.contents, Templates: s.templates,
+		ClientSecurity: s.clientSecurity}
 }
 
 // elapsed since T0; negative before it. T0 must be set.

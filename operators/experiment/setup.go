@@ -99,6 +99,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 	queued, next := handler.EnqueueRequestsFromMapFunc(r.queuedIn), handler.EnqueueRequestsFromMapFunc(r.nextIn)
 	r.line.wake = make(chan event.GenericEvent, 2*mostWoken)
 	r.making = make(making, max(concurrent/2, 1))
+	r.turns.most = comeUpAtOnce
 	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
 	experiments := ctrl.NewControllerManagedBy(manager).
 		Named("experiment").
@@ -128,6 +129,9 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 	experiments.WatchesRawSource(source.Channel(r.news.wake, &handler.EnqueueRequestForObject{}))
 	return errors.Join(manager.Add(r.news), experiments.Complete(r))
 }
+
+// comeUpAtOnce are in their first half minute, at most: enough for a cluster to be busy, and few enough that each is ready in time.
+const comeUpAtOnce = 20
 
 // podsTogether is how long the experiment of a pod that has changed is left alone: its other pods change then too, as a rule.
 const podsTogether = 200 * time.Millisecond

@@ -15,9 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,18 +36,23 @@ const atOnce = 6
 // cluster has many worlds, a namespace each, on one real API server; or each on a fake one.
 type cluster struct {
 	server client.WithWatch
-	made   atomic.Int32
 }
+
+// sweptServer is the API server of all tests with a realCluster.
+var (
+	sweptServer testkube.Shared
+	worldsMade  atomic.Int32
+)
 
 // realCluster skips the test where there is no API server to be had.
 func realCluster(t *testing.T) *cluster {
 	t.Helper()
-	server, err := client.NewWithWatch(testkube.Start(t), client.Options{Scheme: testkube.Scheme()})
+	server, err := client.NewWithWatch(sweptServer.Start(t), client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform}}, ethernet()} {
-		if err := server.Create(t.Context(), object); err != nil {
+		if err := server.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +71,7 @@ func (c *cluster) world(t testing.TB, change func(*v1alpha1.Experiment)) *world 
 		return fakeSweepWorld(t, e)
 	}
 	e.UID, e.CreationTimestamp = "", metav1.Time{}
-	e.Namespace = fmt.Sprintf("team-%d", c.made.Add(1))
+	e.Namespace = fmt.Sprintf("team-%d", worldsMade.Add(1))
 	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
 	w.server = &server{world: w, states: map[string]*runapi.State{}, real: true}
 	w.must(c.server.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace}}))
@@ -110,11 +117,11 @@ func (w *world) fresh() client.Reader {
 	})
 }
 
-// watchOver what must hold at every moment: T0 is set once, a run has one Workflow, the archive's plan only grows.
+// watchOver what must hold at every moment: T0 stays once the server has heard of it, a run has one Workflow, the archive's plan only grows.
 func (w *world) watchOver(before, after revision) {
 	was, _ := before.object.(*v1alpha1.Experiment)
 	is, _ := after.object.(*v1alpha1.Experiment)
-	if was != nil && is != nil && was.UID == is.UID && was.Status.T0 != nil && !was.Status.T0.Equal(is.Status.T0) {
+	if was != nil && is != nil && was.UID == is.UID && was.Status.T0 != nil && !was.Status.T0.Equal(is.Status.T0) && w.heardOfT0(is.UID) {
 		w.t.Errorf("T0 was %s and is now %s", was.Status.T0, is.Status.T0)
 	}
 	if after.kind == "Workflow" && before.object == nil && after.object != nil {
@@ -123,6 +130,11 @@ func (w *world) watchOver(before, after revision) {
 			w.t.Errorf("the run has its Workflow number %d", w.workflows)
 		}
 	}
+}
+
+func (w *world) heardOfT0(uid types.UID) bool {
+	state := w.server.states[string(uid)]
+	return state != nil && state.Plan.T0 != nil
 }
 
 // watchPlan: what the operator tells the server never takes back what agents were told.
@@ -273,7 +285,7 @@ func (w *world) normal(text string) string {
 func sweepOver[P any](t *testing.T, points []P, name func(P) string, job func(*testing.T, P)) {
 	t.Helper()
 	if raceDetector {
-		points = everyNth(points, 10)
+		points = spread(points, min(2*atOnce, 1+len(points)/10))
 	}
 	queue := make(chan P)
 	var workers sync.WaitGroup
@@ -291,10 +303,11 @@ func sweepOver[P any](t *testing.T, points []P, name func(P) string, job func(*t
 	workers.Wait()
 }
 
-// everyNth of the points, from the first on.
-func everyNth[P any](points []P, n int) (some []P) {
-	for i := 0; i < len(points); i += n {
-		some = append(some, points[i])
+// spread gives so many of the points at most, evenly, from the first on.
+func spread[P any](points []P, most int) (some []P) {
+	n := min(most, len(points))
+	for i := range n {
+		some = append(some, points[i*len(points)/n])
 	}
 	return some
 }

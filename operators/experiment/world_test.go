@@ -160,8 +160,22 @@ func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *
 	return w
 }
 
+// isDryRun tells that nothing is to be written.
+func isDryRun(options []client.CreateOption) bool {
+	asked := client.CreateOptions{}
+	asked.ApplyOptions(options)
+	return len(asked.DryRun) > 0
+}
+
 // withUID does what the fake API server leaves out.
 func (w *world) withUID(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+	if isDryRun(options) {
+		there := object.DeepCopyObject().(client.Object)
+		if err := c.Get(ctx, client.ObjectKeyFromObject(object), there); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		return apierrors.NewAlreadyExists(corev1.Resource("objects"), object.GetName())
+	}
 	object.SetUID(types.UID("uid-of-" + object.GetName()))
 	object.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
 	return c.Create(ctx, object, options...)
@@ -176,6 +190,9 @@ func (w *world) restart() {
 	}
 	counted := interceptor.NewClient(caches, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if isDryRun(opts) {
+				return w.alive(func() error { return c.Create(ctx, o, opts...) })
+			}
 			return w.write(fmt.Sprintf("create %T %s", o, o.GetName()), func() error { return c.Create(ctx, o, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
@@ -560,8 +577,10 @@ type server struct {
 	receivesUntil time.Duration
 	// failing agents by node/app, with their message; deaf ones hear of nothing.
 	failing map[string]string
-	deaf    map[string]bool
-	seals   int
+	// reason of those that fail.
+	reason string
+	deaf   map[string]bool
+	seals  int
 }
 
 func (s *server) call() error {
@@ -659,7 +678,7 @@ func (s *server) agent(state *runapi.State, node, app string, now time.Time) {
 	}
 	agent := &state.Agents[i]
 	if message := s.failing[name]; message != "" {
-		agent.Phase, agent.Message = runapi.AgentFailed, message
+		agent.Phase, agent.Message, agent.Reason = runapi.AgentFailed, message, s.reason
 	}
 	if s.deaf[name] {
 		return

@@ -87,7 +87,7 @@ func parseFlags() *config {
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
 	flag.DurationVar(&o.LookAhead, "look-ahead", o.LookAhead, "how far ahead of their time actions are armed")
-	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from admission to \"every agent is ready\"")
+	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from the turn of an experiment to come up to \"every agent is ready\"")
 	flag.DurationVar(&o.CleanupDeadline, "cleanup-deadline", o.CleanupDeadline, "time after which a deletion goes on without what it could not remove")
 	flag.StringVar(&c.clusterCIDRs, "cluster-cidrs", "", "comma-separated ranges of the cluster that experiments may not use, besides those that Kubernetes tells")
 	flag.StringVar(&c.metrics, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")

@@ -122,17 +122,21 @@ func slimExperiment(object any) (any, error) {
 	return object, nil
 }
 
-// wait until experiments are as wanted.
+// wait until experiments are as wanted, as long as one more is now and then.
 func (c *cluster) wait(ctx context.Context, patience time.Duration, from, to int, reached func(seen) bool) error {
-	for deadline := time.Now().Add(patience); ; {
+	least := to - from + 1
+	for last := time.Now(); ; {
 		lacking := c.lacking(from, to, reached)
 		if len(lacking) == 0 {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		if len(lacking) < least {
+			least, last = len(lacking), time.Now()
+		}
+		if time.Since(last) > patience {
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return fmt.Errorf("%d experiments are not as wanted after %s, %s among them: %+v", len(lacking), patience, lacking[0], c.experiments[lacking[0]])
+			return fmt.Errorf("%d experiments are not as wanted, and none has become so for %s, %s among them: %+v", len(lacking), patience, lacking[0], c.experiments[lacking[0]])
 		}
 		if err := sleep(ctx, 100*time.Millisecond); err != nil {
 			return err

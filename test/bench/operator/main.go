@@ -40,7 +40,7 @@ func main() {
 	flag.IntVar(&o.teams, "teams", 10, "namespaces that the experiments are spread over")
 	flag.StringVar(&o.steps, "steps", "50,100,200", "numbers of experiments, rising, at which the cost is told; the last is -experiments")
 	flag.DurationVar(&o.settle, "settle", 2*time.Minute, "how long nothing is done while writes are counted, with all running and with all finished")
-	flag.DurationVar(&o.patience, "patience", 10*time.Minute, "longest time for a step")
+	flag.DurationVar(&o.patience, "patience", 5*time.Minute, "longest time in which no further experiment of a step is as wanted")
 	flag.StringVar(&o.profiles, "profiles", "", "`folder` for processor and heap profiles of the operator in each phase")
 	flag.StringVar(&o.keep, "logs", "", "`folder` for the programs' logs, the audit log among them; they are thrown away otherwise")
 	flag.StringVar(&o.programs, "programs", "", "`folder` that has operator or kwok, as to hold another operator beside; what it lacks is built")
