@@ -239,13 +239,13 @@ func TestTheComparisonOfACampaignTakesItsRunsWithResults(t *testing.T) {
 
 func TestMoreRunsThanAreComparedAreChosenByLevel(t *testing.T) {
 	camp := finishedE4()
-	for i := range 60 {
+	for i := range runapi.MaxCompared {
 		more := camp.Status.Runs[0]
 		more.Name, more.UID, more.Repeat = fmt.Sprintf("e4-%d", i), types.UID(fmt.Sprintf("u%d", i)), int32(i+2)
 		camp.Status.Runs = append(camp.Status.Runs, more)
 	}
 	_, _, err := campaignCluster(t, campaignArchive{}, camp).measuredRuns(t.Context(), "e4", roundOptions{}, &bytes.Buffer{})
-	if err == nil || !strings.Contains(err.Error(), "62 runs with results, and 50 are compared at most: choose some with --where AXIS=LEVEL, of axes broker, link") {
+	if err == nil || !strings.Contains(err.Error(), "1002 runs with results, and 1000 are compared at most: choose some with --where AXIS=LEVEL, of axes broker, link") {
 		t.Errorf("%v; want how to choose", err)
 	}
 }

@@ -122,18 +122,24 @@ func getFromPod(t *testing.T, clientset *kubernetes.Clientset, pod *corev1.Pod, 
 // execIn runs a command in a container and returns its output.
 func execIn(t *testing.T, namespace, pod, container string, command ...string) string {
 	t.Helper()
+	return feedTo(t, nil, namespace, pod, container, command...)
+}
+
+// feedTo runs a command in a container with an input, where there is one, and returns its output.
+func feedTo(t *testing.T, input io.Reader, namespace, pod, container string, command ...string) string {
+	t.Helper()
 	clientset, err := kubernetes.NewForConfig(restConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdin: input != nil, Stdout: true, Stderr: true}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewSPDYExecutor(restConfig, "POST", request.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &out}); err != nil {
+	if err := executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: input, Stdout: &out, Stderr: &out}); err != nil {
 		t.Fatalf("exec %v in %s/%s: %v: %s", command, pod, container, err, out.String())
 	}
 	return out.String()

@@ -114,21 +114,28 @@ func waitForT0(t *testing.T, e *v1alpha1.Experiment, d time.Duration) *v1alpha1.
 // archive reads a path of the server's API below /v1 through the API server's service proxy.
 func archive(t *testing.T, path string, query url.Values, into any) {
 	t.Helper()
+	if err := readArchive(t.Context(), path, query, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readArchive(ctx context.Context, path string, query url.Values, into any) error {
 	clientset, err := kubernetes.NewForConfig(restConfig)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	request := clientset.CoreV1().RESTClient().Get().AbsPath(runapi.ArchivePath(""), "v1", path)
 	for k, v := range query {
 		request = request.Param(k, v[0])
 	}
-	body, err := request.DoRaw(t.Context())
+	body, err := request.DoRaw(ctx)
 	if err != nil {
-		t.Fatalf("archive %s: %v", path, err)
+		return fmt.Errorf("archive %s: %w", path, err)
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		t.Fatalf("archive %s: %v in %.200s", path, err, body)
+		return fmt.Errorf("archive %s: %w in %.200s", path, err, body)
 	}
+	return nil
 }
 
 // resultsOf returns the archived results of a finished run.

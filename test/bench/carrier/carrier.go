@@ -74,6 +74,7 @@ func Engine(nodes int, options radio.Options, model radio.Model) (Measure, error
 	if err != nil {
 		return nil, err
 	}
+	_ = engine.Raise() // as the daemon does, too; what it is refused costs lateness
 	network, err := engine.NewNetwork(radio.NetworkOptions{Model: model, MTU: MTU})
 	if err != nil {
 		return nil, err
@@ -107,7 +108,8 @@ func Hub(nodes int, options radio.Options) (Measure, error) {
 			return nil, err
 		}
 	}
-	delivered := new(uint64) // read without a lock: a report may miss the frame that is being carried
+	_ = radio.RaiseProcess(options) // as the engine's
+	delivered := new(uint64)        // read without a lock: a report may miss the frame that is being carried
 	go func() {
 		runtime.LockOSThread()
 		_ = radio.Prioritise(options) // as the engine: what it is refused the hub is too

@@ -19,6 +19,7 @@ type figures struct {
 	// DeliveredPercent of Sent·(Nodes - 1), and the standard error of it.
 	DeliveredPercent, StandardError     float64
 	MedianMilliseconds, P95Milliseconds float64
+	P99Milliseconds                     float64
 	LeastMilliseconds, MostMilliseconds float64
 	ThroughputBitsPerSecond             float64 // of UDP payload
 	MicrosecondsPerDelivery             float64
@@ -42,7 +43,7 @@ func (f *figures) delays(all []reception, cpu time.Duration) {
 	f.DeliveredPercent = 100 * share
 	f.StandardError = 100 * standardError(f.Sent, f.Nodes)
 	f.LeastMilliseconds, f.MedianMilliseconds = ms[0], quantile(ms, 0.5)
-	f.P95Milliseconds, f.MostMilliseconds = quantile(ms, 0.95), ms[len(ms)-1]
+	f.P95Milliseconds, f.P99Milliseconds, f.MostMilliseconds = quantile(ms, 0.95), quantile(ms, 0.99), ms[len(ms)-1]
 	f.MicrosecondsPerDelivery = float64(cpu.Microseconds()) / float64(f.Delivered)
 	f.CPUPercent = 100 * cpu.Seconds() / f.Duration.Seconds()
 }

@@ -3,6 +3,8 @@
 // EMANE that is installed, and a quiet machine. Without EMANE it says so and measures nothing.
 //
 //	go run ./test/bench/engines [-emane PREFIX] [-models rfpipe,tdma] [-nodes 4,24] [-json FILE]
+//
+// With -engines native it measures that half alone, needs no EMANE, and prints its figures instead of the table.
 package main
 
 import (
@@ -51,7 +53,7 @@ func main() {
 	switch {
 	case *child != "":
 		err = carry(&s, *child, *nodes)
-	case !s.installed():
+	case strings.Contains(*engines, "emane") && !s.installed():
 		fmt.Println("EMANE not installed: nothing to hold the native models against (-emane PREFIX, $VIGNETTE_EMANE, or emane on PATH)")
 	default:
 		err = compare(&s, strings.Split(*models, ","), strings.Split(*counts, ","), strings.Split(*engines, ","), *file)
@@ -89,7 +91,9 @@ func compare(s *settings, models, counts, engines []string, file string) error {
 			}
 		}
 	}
-	fmt.Print(table(all))
+	if len(engines) == 2 {
+		fmt.Print(table(all))
+	}
 	if file == "" {
 		return nil
 	}
