@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -64,96 +66,78 @@ func checkAction(t *testing.T, events []runapi.AgentEvent, id string, due time.T
 	}
 }
 
-func TestNodesStartWithin10Milliseconds(t *testing.T) {
+func TestNodesStartWithin10MillisecondsOfABareSleep(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("needs bash, whose EPOCHREALTIME tells when a child really runs")
 	}
-	// Other programs may hold the processors, for which there is another test: only a try counts before which they were
-	// mostly idle, and in which a process that was started by nothing but a precise sleep ran in time.
-	best, counted := time.Hour, 0
-	for try := 0; try < 10 && (counted == 0 || best > 10*time.Millisecond); try++ {
-		due := time.Now().Add(900 * time.Millisecond).Round(0)
-		var nodes []*node
-		for range 4 {
-			s := newFakeServer(t)
-			s.set(func(s *fakeServer) {
-				s.plan.T0 = &due
-				s.plan.Actions = []runapi.Action{{ID: "a1", Verb: runapi.VerbStart}}
-				s.plan.Revision++
-			})
-			n := newNode(t, s)
-			n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{bash, "-c", "echo $EPOCHREALTIME $VIGNETTE_START_NS"}}}
-			n.run()
-			nodes = append(nodes, n)
-		}
-		before := processorTimes(t)
-		time.Sleep(time.Until(due.Add(-100 * time.Millisecond)))
-		idle := idleShare(before, processorTimes(t))
-		control := controlLateness(t, bash, due)
-		first, last := time.Duration(1<<62), time.Duration(-1<<62)
-		for _, n := range nodes {
-			late := childLateness(t, n, due)
-			first, last = min(first, late), max(last, late)
-			n.server.finish()
-		}
-		if first < 0 {
-			t.Fatalf("a child ran %v before its time", -first)
-		}
-		t.Logf("try %d: children of 4 nodes ran %v to %v after the planned time, the control %v; idle before %.0f %%", try+1, first, last, control, 100*idle)
-		if control < 5*time.Millisecond && idle > 0.5 {
-			counted++
-			best = min(best, last)
-		}
+	// How long a machine takes to start processes is its own: the agents are held against as many that are started at one moment without them, and
+	// each against its best, as other programs may hold the processors.
+	const nodes, allowed = 4, 10 * time.Millisecond
+	agents, controls := time.Hour, time.Hour
+	for try := 0; try < 10 && (try == 0 || agents > controls+allowed); try++ {
+		controls = min(controls, lastControl(t, nodes, bash))
+		agents = min(agents, lastChild(t, nodes, bash))
+		t.Logf("after %d tries: the last child of %d nodes ran %v after the planned time, the last of %d processes without an agent %v", try+1, nodes, agents, nodes, controls)
 	}
-	if counted == 0 {
-		t.Skip("this machine is too busy to start even a single process in time")
-	}
-	if best > 10*time.Millisecond {
-		t.Errorf("children ran up to %v after the planned time; want within 10 ms", best)
+	if agents > controls+allowed {
+		t.Errorf("children ran up to %v after the planned time, and %v without an agent; want at most %v more", agents, controls, allowed)
 	}
 }
 
-// processorTimes are the numbers of the line cpu of /proc/stat: user, nice, system, idle and so on.
-func processorTimes(t *testing.T) (times []float64) {
+// lastChild has so many nodes start a program at one moment and tells how late the last of them ran.
+func lastChild(t *testing.T, nodes int, bash string) (last time.Duration) {
 	t.Helper()
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		t.Skip("needs /proc/stat: ", err)
+	due := time.Now().Add(900 * time.Millisecond).Round(0)
+	var started []*node
+	for range nodes {
+		s := newFakeServer(t)
+		s.set(func(s *fakeServer) {
+			s.plan.T0 = &due
+			s.plan.Actions = []runapi.Action{{ID: "a1", Verb: runapi.VerbStart}}
+			s.plan.Revision++
+		})
+		n := newNode(t, s)
+		n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{bash, "-c", "echo $EPOCHREALTIME $VIGNETTE_START_NS"}}}
+		n.run()
+		started = append(started, n)
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	for _, field := range strings.Fields(line)[1:9] {
-		n, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			t.Fatal(err)
+	for _, n := range started {
+		late := childLateness(t, n, due)
+		if late < 0 {
+			t.Fatalf("a child ran %v before its time", -late)
 		}
-		times = append(times, n)
+		last = max(last, late)
+		n.server.finish()
 	}
-	return times
+	return last
 }
 
-// idleShare of all processors between two readings.
-func idleShare(before, after []float64) float64 {
-	const idle = 3
-	all := 0.0
-	for i := range before {
-		all += after[i] - before[i]
-	}
-	return (after[idle] - before[idle]) / max(all, 1)
-}
-
-// controlLateness starts the same program without an agent and tells how late it ran.
-func controlLateness(t *testing.T, bash string, due time.Time) time.Duration {
+// lastControl starts the same program as often without an agent, each from a thread that did nothing but sleep, and tells how late the last ran.
+func lastControl(t *testing.T, processes int, bash string) (last time.Duration) {
 	t.Helper()
-	command := exec.Command(bash, "-c", "echo $EPOCHREALTIME")
-	if err := clock.SleepUntil(t.Context(), due); err != nil {
+	due := time.Now().Add(200 * time.Millisecond).Round(0)
+	outputs, failures := make([]string, processes), make([]error, processes)
+	var all sync.WaitGroup
+	for i := range processes {
+		all.Go(func() {
+			command := exec.Command(bash, "-c", "echo $EPOCHREALTIME")
+			if failures[i] = clock.SleepUntil(t.Context(), due); failures[i] != nil {
+				return
+			}
+			var out []byte
+			out, failures[i] = command.Output()
+			outputs[i] = strings.TrimSpace(string(out))
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failures...); err != nil {
 		t.Fatal(err)
 	}
-	out, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
+	for _, output := range outputs {
+		last = max(last, epoch(t, output).Sub(due))
 	}
-	return epoch(t, strings.TrimSpace(string(out))).Sub(due)
+	return last
 }
 
 // epoch reads bash's EPOCHREALTIME.
