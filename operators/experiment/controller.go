@@ -98,10 +98,10 @@ type Reconciler struct {
 	refused  refusals
 	services serviceMemo
 	compiled memo
-	making   making
-	turns    turns
-	guests   guests
-	news     *feed
+	// turns to come up, and of those who come up to create their nodes.
+	turns, making turns
+	guests        guests
+	news          *feed
 	// kueueLooks at the Workloads of those that have begun.
 	kueueLooks looks
 }

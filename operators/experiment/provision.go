@@ -25,47 +25,15 @@ import (
 // pollInterval of the server's state while agents come up, where its news cannot be followed.
 const pollInterval = time.Second
 
-// makingPause until one that may not make its nodes yet looks again.
-const makingPause = 500 * time.Millisecond
-
-// making holds those that create nodes to half of the workers: it takes long, many experiments may begin at once, and the actions of those
-// that run are to be armed in time meanwhile. nil holds nobody.
-type making chan struct{}
-
-func (m making) begin() bool {
-	if m == nil {
-		return true
-	}
-	select {
-	case m <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (m making) end() {
-	if m != nil {
-		<-m
-	}
-}
-
 // provision creates all nodes behind a scheduling gate, makes them members of their radio networks,
 // lets them go together and waits for every agent.
 func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseProvisioning || s.failure() != nil {
 		return false, nil
 	}
-	steps := []phaseFunc{r.loadPods, r.heedStop, r.awaitTurn, r.checkProvisioning, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.ensureVMs, r.enlist,
-		r.releaseVMs, r.release, r.noteRelease, r.ensureEMANE, r.awaitAgents}
-	// Who only looks whether its agents are there need not wait for those that make nodes.
-	if !r.turns.hasLetGo(s.experiment.UID) {
-		if !r.making.begin() {
-			s.after(makingPause)
-			return true, nil
-		}
-		defer r.making.end()
-	}
+	defer r.endMaking(s)
+	steps := []phaseFunc{r.loadPods, r.heedStop, r.awaitTurn, r.checkProvisioning, r.beginMaking, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.ensureVMs,
+		r.enlist, r.releaseVMs, r.release, r.noteRelease, r.ensureEMANE, r.awaitAgents}
 	for _, step := range steps {
 		if stop, err := step(ctx, s); stop || err != nil {
 			return true, err
@@ -101,11 +69,7 @@ func (s *scope) heedStop() {
 // awaitTurn holds an experiment as long as those admitted before it come up.
 func (r *Reconciler) awaitTurn(_ context.Context, s *scope) (bool, error) {
 	e := s.experiment
-	w := waiter{uid: e.UID, name: client.ObjectKeyFromObject(e), admitted: e.CreationTimestamp.Time, asked: s.now}
-	if e.Status.StartTime != nil {
-		w.admitted = e.Status.StartTime.Time
-	}
-	since, before := r.turns.ask(w, s.began())
+	since, before := r.turns.ask(s.waiter(), s.began())
 	if before == 0 {
 		s.comesUpSince = since
 		if since.Equal(s.now) {
@@ -116,6 +80,36 @@ func (r *Reconciler) awaitTurn(_ context.Context, s *scope) (bool, error) {
 	e.Status.Message = fmt.Sprintf("has room, and waits for its turn: %d others come up", r.turns.most)
 	s.after(pause(before))
 	return true, nil
+}
+
+// waiter is the experiment as one in a line.
+func (s *scope) waiter() waiter {
+	e := s.experiment
+	w := waiter{uid: e.UID, name: client.ObjectKeyFromObject(e), admitted: e.CreationTimestamp.Time, asked: s.now}
+	if e.Status.StartTime != nil {
+		w.admitted = e.Status.StartTime.Time
+	}
+	return w
+}
+
+// beginMaking holds those that create nodes to half of the workers: it takes long, many experiments may begin at once, and the actions of those that
+// run are to be armed in time meanwhile. Who only looks whether its agents are there need not wait.
+func (r *Reconciler) beginMaking(_ context.Context, s *scope) (bool, error) {
+	if r.turns.hasLetGo(s.experiment.UID) {
+		return false, nil
+	}
+	_, before := r.making.ask(s.waiter(), time.Time{})
+	if before > 0 {
+		s.after(pause(before))
+	}
+	return before > 0, nil
+}
+
+// endMaking lets the next create its nodes.
+func (r *Reconciler) endMaking(s *scope) {
+	if next, found := r.making.end(s.experiment.UID); found {
+		r.line.tell(next)
+	}
 }
 
 // began is when the first of an experiment's nodes was made; zero where it has none.
@@ -140,6 +134,7 @@ func (r *Reconciler) yield(s *scope) {
 	if s.phase() == v1alpha1.PhaseProvisioning && s.failure() == nil && s.experiment.DeletionTimestamp.IsZero() {
 		return
 	}
+	r.making.leave(s.experiment.UID)
 	if next, found := r.turns.leave(s.experiment.UID); found {
 		r.line.tell(next)
 	}

@@ -77,20 +77,3 @@ func TestPartsOfAnExperimentAreFoundByTheirIndexAndPastTheCachesByTheirLabel(t *
 		}
 	}
 }
-
-func TestExperimentsThatBeginLeaveHalfOfTheWorkersToThoseThatRun(t *testing.T) {
-	r := &Reconciler{Options: testOptions(), making: make(making, 1)}
-	e := readExperiment(t)
-	e.Status.Phase = v1alpha1.PhaseProvisioning
-	s := &scope{experiment: e, options: r.Options.Render}
-	if !r.making.begin() {
-		t.Fatal("nobody may begin")
-	}
-	if stop, err := r.provision(t.Context(), s); !stop || err != nil || s.wait == 0 || s.wait > makingPause {
-		t.Errorf("while another one creates its nodes: stop %t, error %v, comes back after %v; want that it comes back soon", stop, err, s.wait)
-	}
-	r.making.end()
-	if !r.making.begin() {
-		t.Error("nobody may begin once the other one has done")
-	}
-}

@@ -98,8 +98,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 	}
 	queued, next := handler.EnqueueRequestsFromMapFunc(r.queuedIn), handler.EnqueueRequestsFromMapFunc(r.nextIn)
 	r.line.wake = make(chan event.GenericEvent, 2*mostWoken)
-	r.making = make(making, max(concurrent/2, 1))
-	r.turns.most = comeUpAtOnce
+	r.turns.most, r.making.most = comeUpAtOnce, max(concurrent/2, 1)
 	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
 	experiments := ctrl.NewControllerManagedBy(manager).
 		Named("experiment").

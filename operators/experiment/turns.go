@@ -17,9 +17,9 @@ const (
 	// turnPause is how long an experiment with one other before it leaves asking again; it is that much longer for each further one, up to longestTurnPause.
 	// Who is next is woken.
 	turnPause        = 500 * time.Millisecond
-	longestTurnPause = 10 * time.Second
+	longestTurnPause = 30 * time.Second
 	// absentAfter is when one that has not asked again has gone elsewhere.
-	absentAfter = 3 * longestTurnPause
+	absentAfter = 2 * longestTurnPause
 )
 
 // turns lets admitted experiments come up in the order of their admission, so many at once: hundreds that began together would all be slow, and
@@ -110,6 +110,17 @@ func (t *turn) counts(now time.Time) bool {
 		return now.Sub(t.since) < makingLasts
 	}
 	return now.Sub(t.letGo) < turnLasts
+}
+
+// end the turn of an experiment that had one, and name who is next. One that waits keeps its place.
+func (t *turns) end(uid types.UID) (next types.NamespacedName, found bool) {
+	t.mu.Lock()
+	_, had := t.up[uid]
+	t.mu.Unlock()
+	if !had {
+		return types.NamespacedName{}, false
+	}
+	return t.leave(uid)
 }
 
 // leave ends what an experiment had of turns, and names who is next where that made room for one.

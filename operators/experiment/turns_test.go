@@ -176,3 +176,37 @@ func TestAnExperimentThatWaitsForItsTurnMakesNothingAndIsNotTooLateForIt(t *test
 		t.Error("it runs, and still has its turn")
 	}
 }
+
+func TestExperimentsThatComeUpCreateTheirNodesInTheOrderOfTheirAdmission(t *testing.T) {
+	w := newWorld(t)
+	w.reconciler.making.most = 1
+	earlier := waiterOf(0, 0, w.clock.Now())
+	earlier.admitted = w.clock.Now().Add(-time.Hour)
+	w.reconciler.making.ask(waiterOf(1, 0, w.clock.Now()), time.Time{})
+	w.reconciler.making.ask(earlier, time.Time{})
+	wait := func(whom string) {
+		t.Helper()
+		for range 3 {
+			if _, err := w.reconcile(); err != nil {
+				t.Fatal(err)
+			}
+			if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning || len(w.pods()) != 0 {
+				t.Fatalf("behind %s: %s with %d pods; want that it comes up without pods yet", whom, e.Status.Phase, len(w.pods()))
+			}
+		}
+	}
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	wait("one that creates its nodes")
+	if next, found := w.reconciler.making.end("e001"); !found || next.Name != "0" {
+		t.Errorf("next is %v, %t; want the one admitted first", next, found)
+	}
+	wait("one that was admitted before")
+	w.reconciler.making.leave(earlier.uid)
+	e := w.untilPhase(v1alpha1.PhaseRunning)
+	if len(w.reconciler.making.waiting) != 0 || len(w.reconciler.making.up) != 0 {
+		t.Errorf("once it runs %v wait and %v create nodes; want nobody", w.reconciler.making.waiting, w.reconciler.making.up)
+	}
+	if len(w.pods()) != int(e.Status.Nodes.Total) {
+		t.Errorf("%d pods; want %d", len(w.pods()), e.Status.Nodes.Total)
+	}
+}
