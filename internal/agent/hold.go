@@ -152,8 +152,8 @@ func (a *Agent) releaseHeld() {
 // sleepAndLetGo waits for an action's time on the executor's own thread, as nothing in this program must
 // be needed to wake it, and lets go what is held for a start at that time.
 func (a *Agent) sleepAndLetGo(ctx context.Context, action runapi.Action, due time.Time) error {
-	resume := punctual()
-	defer resume()
+	clock.SetTimerSlack(1)
+	defer clock.SetTimerSlack(0) // before a process is made that would inherit it
 	if err := a.clock.SleepUntil(ctx, due); err != nil {
 		return err
 	}
@@ -186,23 +186,6 @@ func sleepOnThread(ctx context.Context, due time.Time) error {
 func rawSleepUntil(due time.Time) {
 	deadline := unix.NsecToTimespec(due.UnixNano())
 	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_REALTIME, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&deadline)), 0, 0, 0)
-}
-
-// punctual lets the thread run as soon as possible after a sleep. The function that it gives takes
-// that back, before a process is made that would inherit it.
-func punctual() (resume func()) {
-	clock.SetTimerSlack(1)
-	attributes, err := unix.SchedGetAttr(0, 0)
-	if err != nil || attributes.Policy != unix.SCHED_NORMAL {
-		return func() { clock.SetTimerSlack(0) }
-	}
-	attributes.Runtime = clock.LeastSlice
-	_ = unix.SchedSetAttr(0, attributes, 0) // what the kernel refuses costs lateness, which is measured
-	return func() {
-		attributes.Runtime = 0 // the kernel's own slice
-		_ = unix.SchedSetAttr(0, attributes, 0)
-		clock.SetTimerSlack(0)
-	}
 }
 
 // preread has the kernel read a program, or a script and its interpreter, into its page cache. Whatever

@@ -305,16 +305,23 @@ func (in *instance) drain() {
 
 // halt asks the instance to end and returns at once; what has not ended after the grace is killed.
 func (in *instance) halt(s syscall.Signal) {
+	if in.ask(s) {
+		in.killAfterGrace(s)
+	}
+}
+
+// ask the instance to end; false where it is not running, or was asked before.
+func (in *instance) ask(s syscall.Signal) bool {
 	in.mu.Lock()
 	if !in.active || !in.wanted {
 		in.mu.Unlock()
-		return
+		return false
 	}
 	in.wanted = false
 	close(in.stop)
 	in.mu.Unlock()
 	in.signal(s)
-	in.killAfterGrace(s)
+	return true
 }
 
 // killAfterGrace kills what has not ended after the grace that there is now.

@@ -184,8 +184,10 @@ func (a *Agent) startInstances(actionID string, due time.Time) {
 	}
 }
 
+// stopInstances tells all before it sees to anything else, as those that were told want the processors too.
 func (a *Agent) stopInstances(actionID string, due time.Time) {
 	var stopped []runapi.AgentEvent
+	var asked []*instance
 	for _, in := range a.instances {
 		if !in.isActive() {
 			continue
@@ -193,14 +195,17 @@ func (a *Agent) stopInstances(actionID string, due time.Time) {
 		now := a.clock.Now()
 		if a.config.DrainOnStop {
 			in.drain()
-		} else {
-			in.halt(syscall.SIGTERM)
+		} else if in.ask(syscall.SIGTERM) {
+			asked = append(asked, in)
 		}
 		stopped = append(stopped, runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStopped, Instance: in.spec.Name, ActionID: actionID,
 			PlannedNanoseconds: due.UnixNano(), LatenessSeconds: now.Sub(due).Seconds()})
-		a.state.late(now.Sub(due))
+	}
+	for _, in := range asked {
+		in.killAfterGrace(syscall.SIGTERM)
 	}
 	for _, event := range stopped {
+		a.state.late(time.Duration(event.TimeNanoseconds - event.PlannedNanoseconds))
 		a.events.add(event)
 	}
 }
