@@ -27,7 +27,9 @@ SIZES = {"network": 6, "messaging": 7, "payload": 25}
 
 def campaign(folder: Path, runs: int, deliveries: int, repeats: int) -> list[Path]:
     """Write runs that are analysed already, and return their folders."""
-    points = islice(product(*(range(size) for size in SIZES.values())), (runs + repeats - 1) // repeats)
+    # The first axis varies fastest, so that few points have levels of all.
+    reverse = product(*(range(size) for size in reversed(SIZES.values())))
+    points = (levels[::-1] for levels in islice(reverse, (runs + repeats - 1) // repeats))
     return [_run(folder, i, levels, repeat, deliveries) for i, (levels, repeat) in enumerate(islice(product(points, range(repeats)), runs))]
 
 
