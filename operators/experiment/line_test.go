@@ -45,9 +45,9 @@ func TestWhoWaitsIsToldItsPlaceAndStartsWhenAnotherTeamsIsOver(t *testing.T) {
 	w.must(w.api.Get(t.Context(), client.ObjectKey{Name: "n1"}, &node))
 	node.Status.Allocatable[corev1.ResourcePods] = quantity("9") // five are there, and so many come with each
 	w.must(w.api.Status().Update(t.Context(), &node))
-	first, second := w.another("team-b", "first"), types.NamespacedName{}
+	first := w.another("team-b", "first")
 	w.clock.Step(time.Second)
-	second = w.another("team-c", "second")
+	second := w.another("team-c", "second")
 	for range 2 {
 		for i, key := range []types.NamespacedName{first, second} {
 			w.clock.Step(time.Second)
