@@ -237,9 +237,14 @@ func (l *line) next(namespace string) (keys []types.NamespacedName) {
 // tell an experiment that something changes for it.
 func (l *line) tell(name types.NamespacedName) {
 	select {
-	case l.wake <- event.GenericEvent{Object: &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}:
+	case l.wake <- lookAgain(name):
 	default: // nobody listens, or too many are on their way: it looks by itself in time
 	}
+}
+
+// lookAgain is the event that has an experiment looked at.
+func lookAgain(name types.NamespacedName) event.GenericEvent {
+	return event.GenericEvent{Object: &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}
 }
 
 // tells whether a verdict says something that is not in an experiment's status yet.

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -140,7 +139,7 @@ func (f *feed) followers(runs []string, all bool) (names []types.NamespacedName)
 func (f *feed) send(ctx context.Context, names []types.NamespacedName) {
 	for _, name := range names {
 		select {
-		case f.wake <- event.GenericEvent{Object: &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}:
+		case f.wake <- lookAgain(name):
 		case <-ctx.Done():
 			return
 		}
