@@ -112,28 +112,24 @@ func (t *turn) counts(now time.Time) bool {
 	return now.Sub(t.letGo) < turnLasts
 }
 
-// end the turn of an experiment that had one, and name who is next. One that waits keeps its place.
+// end the turn of an experiment, if it has one, and name who is next where that made room for one. One that waits keeps its place.
 func (t *turns) end(uid types.UID) (next types.NamespacedName, found bool) {
-	t.mu.Lock()
-	_, had := t.up[uid]
-	t.mu.Unlock()
-	if !had {
-		return types.NamespacedName{}, false
-	}
-	return t.leave(uid)
-}
-
-// leave ends what an experiment had of turns, and names who is next where that made room for one.
-func (t *turns) leave(uid types.UID) (next types.NamespacedName, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, had := t.up[uid]
 	delete(t.up, uid)
-	t.waiting = slices.DeleteFunc(t.waiting, func(w waiter) bool { return w.uid == uid })
 	if !had || len(t.waiting) == 0 {
 		return types.NamespacedName{}, false
 	}
 	return t.waiting[0].name, true
+}
+
+// leave gives up an experiment's turn, as end does, or its place.
+func (t *turns) leave(uid types.UID) (next types.NamespacedName, found bool) {
+	t.mu.Lock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(w waiter) bool { return w.uid == uid })
+	t.mu.Unlock()
+	return t.end(uid)
 }
 
 // pause until one with so many before it asks again.
