@@ -26,14 +26,7 @@ func (a *about) read(t *rfc5444.AddressTLV, value []byte) {
 	switch {
 	case t.Type == addressLinkMetric && t.Extension == metricExtension:
 		kinds, metric, _ := rfc5444.ReadMetric(value)
-		for bit, to := range map[uint8]*uint32{
-			rfc5444.IncomingLink: &a.inLink, rfc5444.OutgoingLink: &a.outLink,
-			rfc5444.IncomingNeighbour: &a.inNeighbour, rfc5444.OutgoingNeighbour: &a.outNeighbour,
-		} {
-			if kinds&bit != 0 {
-				*to = metric
-			}
-		}
+		a.readMetric(kinds, metric)
 	case t.Extension != 0:
 	case t.Type == addressLocalIf:
 		a.localIf = number
@@ -47,6 +40,21 @@ func (a *about) read(t *rfc5444.AddressTLV, value []byte) {
 		a.nbrType = number
 	case t.Type == addressGateway:
 		a.gateway = number
+	}
+}
+
+func (a *about) readMetric(kinds uint8, metric uint32) {
+	if kinds&rfc5444.IncomingLink != 0 {
+		a.inLink = metric
+	}
+	if kinds&rfc5444.OutgoingLink != 0 {
+		a.outLink = metric
+	}
+	if kinds&rfc5444.IncomingNeighbour != 0 {
+		a.inNeighbour = metric
+	}
+	if kinds&rfc5444.OutgoingNeighbour != 0 {
+		a.outNeighbour = metric
 	}
 }
 

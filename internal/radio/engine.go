@@ -6,6 +6,7 @@ package radio
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 )
@@ -44,9 +45,11 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// Raise gives the whole process the priority that the options ask for, and tells what the kernel has refused to it or to
-// the loops.
+// Raise makes the process one whose loops are punctual: it has the priority that the options ask for, and so many Ps that a loop's thread finds
+// a free one the moment it wakes up, whatever the rest is doing. The kernel's scheduler then does what the priorities say. Raise tells what
+// the kernel has refused to the process or to the loops.
 func (e *Engine) Raise() (err error) {
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+len(e.loops)+1))
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}

@@ -107,9 +107,6 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	// The loops' threads must find a free P the moment they wake up, whatever the rest is doing; the
-	// kernel's scheduler then does what their priority says.
-	runtime.GOMAXPROCS(runtime.NumCPU() + o.Loops + 1)
 	socket := os.NewFile(holder.WorkerSocket, "parent")
 	ctx, orphaned := context.WithCancelCause(ctx)
 	defer orphaned(nil)

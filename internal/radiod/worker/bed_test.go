@@ -36,6 +36,12 @@ func newManager(t *testing.T) *Manager {
 // managerWith makes a manager as a new worker of that parent has it, and the descriptors it took over.
 func managerWith(t *testing.T, parent *holder.Holder, directory string) (*Manager, map[string]int) {
 	t.Helper()
+	return managerOf(t, parent, directory, radio.Options{})
+}
+
+// managerOf a worker whose loops have these options.
+func managerOf(t *testing.T, parent *holder.Holder, directory string, options radio.Options) (*Manager, map[string]int) {
+	t.Helper()
 	ours, file, err := holder.Pair()
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +55,14 @@ func managerWith(t *testing.T, parent *holder.Holder, directory string) (*Manage
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, err := radio.New(radio.Options{})
+	engine, err := radio.New(options)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if options != (radio.Options{}) {
+		if err := engine.Raise(); err != nil {
+			t.Log(err)
+		}
 	}
 	m, err := NewManager(Options{StateDirectory: directory, Engine: engine, Keeper: keeper, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {

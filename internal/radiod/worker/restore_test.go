@@ -60,6 +60,7 @@ func (r *recorder) gap(t *testing.T, kind string) runapi.RadioGap {
 type radiodBed struct {
 	parent    *holder.Holder
 	directory string
+	engine    radio.Options // of its workers; they raise the whole process if it says so
 }
 
 func newRadiod(t *testing.T) radiodBed {
@@ -67,13 +68,13 @@ func newRadiod(t *testing.T) radiodBed {
 	if err := radiotest.Missing(); err != nil {
 		t.Skip(err)
 	}
-	return radiodBed{&holder.Holder{}, t.TempDir()}
+	return radiodBed{parent: &holder.Holder{}, directory: t.TempDir()}
 }
 
 // worker starts another worker, which restores what the earlier one left.
 func (r radiodBed) worker(t *testing.T) (*Manager, *recorder) {
 	t.Helper()
-	m, held := managerWith(t, r.parent, r.directory)
+	m, held := managerOf(t, r.parent, r.directory, r.engine)
 	results := &recorder{}
 	m.Recorder = results
 	if err := m.Restore(held); err != nil {

@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
+	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -69,7 +69,6 @@ func resident() (int64, error) {
 
 // Engine carries frames between inherited TAPs through a model. Nodes have the NEM ids from 1 on.
 func Engine(nodes int, options radio.Options, model radio.Model) (Measure, error) {
-	runtime.GOMAXPROCS(runtime.NumCPU() + 2) // as the daemon does
 	engine, err := radio.New(options)
 	if err != nil {
 		return nil, err
