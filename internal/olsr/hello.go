@@ -203,7 +203,7 @@ func (r *router) link(i *iface, n *neighbour, address netip.Addr) *link {
 	if l := i.links[address]; l != nil {
 		return l
 	}
-	l := &link{iface: i, address: address, neighbour: n, twoHops: map[netip.Addr]*twoHop{}}
+	l := &link{iface: i, address: address, neighbour: n}
 	i.links[address] = l
 	n.links = append(n.links, l)
 	return l
@@ -258,7 +258,7 @@ func (r *router) refresh(now time.Duration, l *link) {
 		r.dirty, r.mprDirty = true, true
 		if !symmetric {
 			r.twoHops -= len(l.twoHops)
-			clear(l.twoHops)
+			l.twoHops = nil
 			l.selector, l.floodingMPR = false, false
 		}
 	}
@@ -316,10 +316,10 @@ func (r *router) learnTwoHops(now time.Duration, l *link, m *rfc5444.Message, va
 		if a.localIf >= 0 || r.own[address] || a.linkStatus < 0 && a.otherNeighb < 0 || slices.Contains(l.neighbour.addresses, address) {
 			return
 		}
-		known := l.twoHops[address]
+		known := l.twoHops.of(address)
 		if a.linkStatus != statusSymmetric && a.otherNeighb != statusSymmetric {
 			if known != nil {
-				delete(l.twoHops, address)
+				l.twoHops.remove(address)
 				r.twoHops--
 				r.dirty, r.mprDirty = true, true
 			}
@@ -330,8 +330,7 @@ func (r *router) learnTwoHops(now time.Duration, l *link, m *rfc5444.Message, va
 				r.counters.Overflows++
 				return
 			}
-			known = &twoHop{}
-			l.twoHops[address] = known
+			known = l.twoHops.add(address)
 			r.twoHops++
 			r.dirty, r.mprDirty = true, true
 		}
@@ -473,6 +472,7 @@ func (r *router) chooseMPRs(_ time.Duration) {
 		return
 	}
 	r.mprDirty = false
+	r.numberTwoHops()
 	for _, i := range r.ifaces {
 		r.chooseFlooding(i)
 	}
@@ -481,22 +481,22 @@ func (r *router) chooseMPRs(_ time.Duration) {
 
 func (r *router) chooseFlooding(i *iface) {
 	var candidates []core.Candidate
-	targets := map[netip.Addr]*core.Target{}
+	targets := newCoverage(len(r.index.Addrs))
 	links := slices.DeleteFunc(i.sortedLinks(), func(l *link) bool { return !l.usable() })
 	for at, l := range links {
 		candidates = append(candidates, core.Candidate{Willingness: l.neighbour.willFlooding, Distance: l.outMetric})
-		for z, two := range l.twoHops {
-			if two.outMetric != 0 {
-				target(targets, z).Reaches = append(target(targets, z).Reaches, core.Reach{Candidate: at, Distance: two.outMetric})
+		for k := range l.twoHops {
+			if two := &l.twoHops[k]; two.outMetric != 0 {
+				targets.reach(r.numberOf(two), core.Reach{Candidate: at, Distance: two.outMetric})
 			}
 		}
 	}
-	for z, t := range targets {
-		if l := i.links[z]; l != nil && l.usable() {
-			t.Direct = l.outMetric
+	for _, l := range links {
+		if number, known := r.index.Known(l.address); known {
+			targets.direct(number, l.outMetric)
 		}
 	}
-	for at, chosen := range core.Cover(candidates, ordered(targets), WillAlways) {
+	for at, chosen := range targets.choose(candidates) {
 		if links[at].floodingMPR != chosen {
 			links[at].floodingMPR = chosen
 			r.counters.MPRChanges++
@@ -506,44 +506,29 @@ func (r *router) chooseFlooding(i *iface) {
 
 func (r *router) chooseRouting() {
 	var candidates []core.Candidate
-	targets := map[netip.Addr]*core.Target{}
+	targets := newCoverage(len(r.index.Addrs))
 	near := slices.DeleteFunc(r.sortedNeighbours(), func(n *neighbour) bool { return n.best == nil })
 	for at, n := range near {
 		candidates = append(candidates, core.Candidate{Willingness: n.willRouting, Distance: n.inMetric})
 		for _, l := range n.links {
-			for z, two := range l.twoHops {
-				if two.inMetric != 0 && l.usable() {
-					target(targets, z).Reaches = append(target(targets, z).Reaches, core.Reach{Candidate: at, Distance: two.inMetric})
+			for k := range l.twoHops {
+				if two := &l.twoHops[k]; two.inMetric != 0 && l.usable() {
+					targets.reach(r.numberOf(two), core.Reach{Candidate: at, Distance: two.inMetric})
 				}
 			}
 		}
 	}
-	for z, t := range targets {
-		if n := r.neighbours[z]; n != nil && n.best != nil {
-			t.Direct = n.inMetric
+	for _, n := range near {
+		for _, a := range n.addresses {
+			if number, known := r.index.Known(a); known {
+				targets.direct(number, n.inMetric)
+			}
 		}
 	}
-	for at, chosen := range core.Cover(candidates, ordered(targets), WillAlways) {
+	for at, chosen := range targets.choose(candidates) {
 		if near[at].routingMPR != chosen {
 			near[at].routingMPR = chosen
 			r.counters.MPRChanges++
 		}
 	}
-}
-
-func target(targets map[netip.Addr]*core.Target, z netip.Addr) *core.Target {
-	t := targets[z]
-	if t == nil {
-		t = &core.Target{}
-		targets[z] = t
-	}
-	return t
-}
-
-func ordered(targets map[netip.Addr]*core.Target) []core.Target {
-	all := make([]core.Target, 0, len(targets))
-	for _, z := range core.Sorted(targets) {
-		all = append(all, *targets[z])
-	}
-	return all
 }

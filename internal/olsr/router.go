@@ -26,7 +26,7 @@ func New(c Config, send Send) (Router, error) {
 		c: c, send: send, random: rand.New(rand.NewSource(c.Seed)), hash: maphash.MakeSeed(),
 		origin: c.Interfaces[0].Address, length: c.Interfaces[0].Address.BitLen() / 8,
 		own: map[netip.Addr]bool{}, neighbours: map[netip.Addr]*neighbour{}, lost: map[netip.Addr]time.Duration{},
-		nextSweep: core.Forever, dirty: true,
+		nextSweep: core.Forever, dirty: true, indexAge: 1,
 	}
 	r.seq, r.ansn = uint16(r.random.Uint32()), uint16(r.random.Uint32())
 	for n, i := range c.Interfaces {
@@ -204,14 +204,14 @@ func (r *router) sweepLink(now time.Duration, l *link) {
 		r.removeLink(now, l)
 		return
 	}
-	for z, two := range l.twoHops {
-		if two.until <= now {
-			delete(l.twoHops, z)
-			r.twoHops--
-			r.dirty, r.mprDirty = true, true
-			continue
-		}
-		r.expireBy(two.until)
+	before := len(l.twoHops)
+	l.twoHops = slices.DeleteFunc(l.twoHops, func(two twoHop) bool { return two.until <= now })
+	if gone := before - len(l.twoHops); gone > 0 {
+		r.twoHops -= gone
+		r.dirty, r.mprDirty = true, true
+	}
+	for k := range l.twoHops {
+		r.expireBy(l.twoHops[k].until)
 	}
 	for _, until := range []time.Duration{l.symmetricUntil, l.heardUntil, l.until} {
 		if until > now {

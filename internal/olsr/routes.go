@@ -15,16 +15,17 @@ func (r *router) calculate(now time.Duration) {
 	r.dirty = false
 	r.counters.RouteCalculations++
 	r.reserve(2*len(r.neighbours) + r.twoHops)
+	r.numberTwoHops()
 	first, via := r.firstEdges()
-	extra := r.secondEdges(via)
 	count := len(r.index.Addrs)
+	r.secondEdges(via)
 	routable := append(r.routable[:0], make([]bool, count)...)
 	r.routable = routable
 	for _, e := range first {
 		routable[e.To] = true
 	}
 	r.paths.Find(count, first, func(node int32, visit func(core.Edge)) {
-		for _, e := range extra[node] {
+		for _, e := range r.extra[node] {
 			routable[e.To] = true
 			visit(e)
 		}
@@ -78,27 +79,27 @@ func (r *router) firstEdges() (first []core.Edge, via []*neighbour) {
 	return first, via
 }
 
-// secondEdges lead from neighbours, by the number of their originator, to what they have in the 2-Hop Set.
-func (r *router) secondEdges(via []*neighbour) map[int32][]core.Edge {
-	extra := make(map[int32][]core.Edge, len(via))
+// secondEdges fills extra: the edges from neighbours, by the number of their originator, to what they have in the 2-Hop Set.
+func (r *router) secondEdges(via []*neighbour) {
+	r.extra = append(r.extra[:0], make([][]core.Edge, len(r.index.Addrs))...)
+	r.extraEdges = r.extraEdges[:0]
 	for i, n := range via {
 		if i > 0 && via[i-1] == n {
 			continue
 		}
-		var edges []core.Edge
+		begin := len(r.extraEdges)
 		for _, l := range n.links {
 			if !l.usable() {
 				continue
 			}
-			for z, two := range l.twoHops {
-				if two.outMetric != 0 {
-					edges = append(edges, core.Edge{To: r.index.Of(z), Metric: two.outMetric})
+			for k := range l.twoHops {
+				if two := &l.twoHops[k]; two.outMetric != 0 {
+					r.extraEdges = append(r.extraEdges, core.Edge{To: r.numberOf(two), Metric: two.outMetric})
 				}
 			}
 		}
-		extra[r.index.Of(n.origin)] = edges
+		r.extra[r.index.Of(n.origin)] = r.extraEdges[begin:]
 	}
-	return extra
 }
 
 // attachedRoutes to networks by the nearest gateway (RFC 7181 appendix C.5).

@@ -121,9 +121,8 @@ func (r *router) saveLink(now time.Duration, l *link) savedLink {
 		Address: l.address, Heard: l.heardUntil - now, Symmetric: max(l.symmetricUntil-now, 0), Left: l.until - now, In: l.inMetric, Out: l.outMetric,
 		FloodingMPR: l.floodingMPR, Selector: l.selector, Quality: l.quality.Value, Pending: l.quality.Pending, Lost: l.quality.Lost, Interval: l.quality.Interval,
 	}
-	for _, z := range core.Sorted(l.twoHops) {
-		two := l.twoHops[z]
-		saved.TwoHops = append(saved.TwoHops, savedTwoHop{Address: z, Left: two.until - now, In: two.inMetric, Out: two.outMetric})
+	for _, two := range l.twoHops {
+		saved.TwoHops = append(saved.TwoHops, savedTwoHop{Address: two.address, Left: two.until - now, In: two.inMetric, Out: two.outMetric})
 	}
 	if r.c.Metric == DAT {
 		copied := l.loss
@@ -239,8 +238,9 @@ func (r *router) restoreLink(now, taken time.Duration, i *iface, saved savedLink
 	}
 	l.floodingMPR, l.selector, n.selector = saved.FloodingMPR, saved.Selector, selector
 	for _, two := range saved.TwoHops {
-		if taken+two.Left > now && l.twoHops[two.Address] == nil && r.twoHops < maxTwoHops {
-			l.twoHops[two.Address] = &twoHop{until: taken + two.Left, inMetric: two.In, outMetric: two.Out}
+		if taken+two.Left > now && l.twoHops.of(two.Address) == nil && r.twoHops < maxTwoHops {
+			added := l.twoHops.add(two.Address)
+			added.until, added.inMetric, added.outMetric = taken+two.Left, two.In, two.Out
 			r.twoHops++
 		}
 	}

@@ -69,6 +69,7 @@ type router struct {
 	twoHops    int
 
 	index    core.Index
+	indexAge uint32    // how often the index was begun
 	topology []*remote // by index; nil for an address that sends no TC
 	allEdges int
 	hash     maphash.Seed
@@ -89,6 +90,8 @@ type router struct {
 
 	// Memory kept between uses.
 	routable        []bool
+	extra           [][]core.Edge
+	extraEdges      []core.Edge
 	scratchEdges    []remoteEdge
 	scratchNetworks []remoteNetwork
 	packet          rfc5444.Packet
@@ -119,7 +122,7 @@ type link struct {
 	// floodingMPR: chosen by this node; selector: chosen this node.
 	floodingMPR, selector bool
 	neighbour             *neighbour
-	twoHops               map[netip.Addr]*twoHop
+	twoHops               twoHops
 	quality               core.Quality
 	loss                  loss
 }
@@ -134,12 +137,6 @@ type neighbour struct {
 	symmetric                 bool
 	inMetric, outMetric       uint32
 	best                      *link // the symmetric one of the least outMetric
-}
-
-// twoHop is a 2-Hop Tuple.
-type twoHop struct {
-	until               time.Duration
-	inMetric, outMetric uint32
 }
 
 // remote is what an originator's messages told: its Advertising Remote Router Tuple, Router Topology, Routable Address
@@ -231,4 +228,5 @@ func (r *router) reserve(addresses int) {
 	}
 	r.counters.Overflows += uint64(len(r.index.Addrs))
 	r.index, r.topology, r.allEdges, r.dirty = core.Index{}, nil, 0, true
+	r.indexAge++
 }

@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
 func (r *router) Tables() Tables {
@@ -45,10 +43,9 @@ func (r *router) linkTables(now time.Duration, t *Tables, l *link) {
 	if l.selector {
 		t.FloodingSelectors = append(t.FloodingSelectors, l.neighbour.origin)
 	}
-	for _, z := range core.Sorted(l.twoHops) {
-		two := l.twoHops[z]
+	for _, two := range l.twoHops {
 		t.TwoHops = append(t.TwoHops, TwoHop{
-			Interface: l.iface.number, Neighbour: l.address, Address: z, Metric: two.outMetric, Expires: r.clock.Time(two.until),
+			Interface: l.iface.number, Neighbour: l.address, Address: two.address, Metric: two.outMetric, Expires: r.clock.Time(two.until),
 		})
 	}
 }

@@ -15,7 +15,8 @@ import (
 type Options struct {
 	// Loops is the number of event loops; 0 means 1. A network is served by one of them.
 	Loops int
-	// Nice is the loops' scheduling priority, -20 to 19; 0 leaves it as it is.
+	// Nice is the process's scheduling priority, -20 to 19; 0 leaves it as it is. The loops, which go before its other
+	// threads, have one that is loopLead better.
 	Nice int
 	// Realtime is the loops' priority 1 to 99 under SCHED_FIFO; 0 leaves them under the normal scheduler.
 	Realtime int

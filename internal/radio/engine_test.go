@@ -376,6 +376,22 @@ func TestThreadsOfTheProcessAreRaised(t *testing.T) {
 	}
 }
 
+func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
+	e, err := New(Options{Nice: -3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := e.Raise(); err != nil {
+		t.Skipf("not allowed here: %v", err)
+	}
+	var loop int
+	e.loops[0].do(func() { loop = unix.Gettid() })
+	if is, err := unix.Getpriority(unix.PRIO_PROCESS, loop); err != nil || 20-is != -3-loopLead {
+		t.Errorf("the loop has priority %d, error %v; want %d, better than the process's -3", 20-is, err, -3-loopLead)
+	}
+}
+
 func TestTheRuntimesMonitorRestsWhileALoopWakesUpForSingleFrames(t *testing.T) {
 	if err := RaiseProcess(Options{Nice: -3}); err != nil {
 		t.Skipf("not allowed here: %v", err)

@@ -328,7 +328,7 @@ func monitorOf(process int, ids []int) (monitor int) {
 
 func raiseThread(id int, options Options) error {
 	has, err := unix.SchedGetAttr(id, 0)
-	if err != nil || has.Policy == unix.SCHED_FIFO { // a loop's
+	if err != nil || has.Policy == unix.SCHED_FIFO || has.Nice < int32(options.Nice) { // a loop's
 		return os.NewSyscallError("sched_getattr", err)
 	}
 	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: clock.LeastSlice}
@@ -338,11 +338,19 @@ func raiseThread(id int, options Options) error {
 	return os.NewSyscallError("sched_setattr", unix.SchedSetAttr(id, attributes, 0))
 }
 
-// Prioritise gives the calling thread what the options ask for. What the kernel refuses costs
+// loopLead is the niceness by which a loop goes before its process's other threads: three times their weight. Else it would have to wait for
+// them after a burst of frames, where they are busy themselves.
+const loopLead = 5
+
+// Prioritise gives the calling thread what the options ask for loops. What the kernel refuses costs
 // lateness, which is measured, and is no reason not to run.
 func Prioritise(options Options) error {
 	clock.SetTimerSlack(1)
-	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: clock.LeastSlice}
+	nice := options.Nice
+	if nice != 0 {
+		nice = max(nice-loopLead, -20)
+	}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(nice), Runtime: clock.LeastSlice}
 	err := os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0))
 	if options.Realtime > 0 {
 		attributes = &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(options.Realtime), Flags: unix.SCHED_FLAG_RESET_ON_FORK}

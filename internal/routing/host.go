@@ -146,13 +146,22 @@ func (h *Host) work() {
 	}
 }
 
-// batch of packets that one socket may hand in before others have their turn.
-const batch = 16
+const (
+	// batch of packets that one socket may hand in before others have their turn.
+	batch = 16
+	// burstGap after which a packet is taken to come alone, as most do: a second read would be in vain, and epoll tells when not.
+	burstGap = time.Millisecond
+)
 
 func (h *Host) receive(p *port) {
 	i := p.instance
 	now := i.time(time.Now())
-	for range batch {
+	most := 1
+	if now.Sub(p.latest) < burstGap {
+		most = batch
+	}
+	p.latest = now
+	for range most {
 		from, n, err := p.read(h.buffer)
 		if err != nil {
 			return // nothing more, or the interface is about to go

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,8 @@ type port struct {
 	fd       int
 	to       unix.SockaddrInet4
 	instance *Instance
-	number   int // of the interface
+	number   int       // of the interface
+	latest   time.Time // when packets were read; the thread's
 	// Counters since the node was attached.
 	packetsSent, bytesSent, packetsReceived, bytesReceived, sendErrors atomic.Uint64
 	// dropsBefore this socket was made.
