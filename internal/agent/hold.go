@@ -25,15 +25,16 @@ const (
 	// sleepStep is how often the executor looks for a withdrawal in the last prepareLead.
 	sleepStep = 20 * time.Millisecond
 	// undisturbed before an action's time Go's scheduler no longer knows of the executor's sleep: it could
-	// give its place away and keep the thread waiting for another.
-	undisturbed = 4 * time.Millisecond
+	// give its place away and keep the thread waiting for another. Its monitor looks every 20 µs for some 5 ms then, which with the
+	// agents of many nodes takes the processors; it would wake up a thread that is out of sight for 10 ms.
+	undisturbed = 9 * time.Millisecond
 )
 
 // held is an instance's process that has executed its program and was stopped before the first instruction:
-// it asked to be traced, and the kernel stops such a process at the end of its exec (ptrace(2), PTRACE_TRACEME).
-// Letting it go is one short system call. It dies with the agent. A process of ours that slept and then
-// executed the app would be slower on a busy processor: an exec waits until the other threads of Go's runtime
-// have had their turn to end.
+// it asked to be traced, and the kernel stops such a process at the end of its exec (ptrace(2), PTRACE_TRACEME),
+// from where it goes over to being stopped by SIGSTOP. One system call lets all go that are held (volley). It dies with the
+// agent. A process of ours that slept and then executed the app would be slower on a busy processor: an exec waits until the
+// other threads of Go's runtime have had their turn to end.
 type held struct {
 	process *process
 	planned time.Time
@@ -42,7 +43,7 @@ type held struct {
 }
 
 // hold makes the process of a start ahead of time. Where that is not possible, begin starts one at the time
-// itself. Only the executor may call it, as only the thread that made a process may let it go.
+// itself. Only the executor may call it, as the process dies with the thread that made it.
 func (in *instance) hold(planned time.Time) {
 	if in.held != nil && !in.held.planned.Equal(planned) {
 		in.release()
@@ -52,7 +53,7 @@ func (in *instance) hold(planned time.Time) {
 	}
 	command := in.command(planned)
 	preread(command.Path)
-	command.SysProcAttr.Ptrace = true
+	command.SysProcAttr.Ptrace, command.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	p, err := in.startHeld(command)
 	if err != nil {
 		in.notHeld = planned // the next attempt would fail as well
@@ -63,18 +64,18 @@ func (in *instance) hold(planned time.Time) {
 	in.held = &held{process: p, planned: planned}
 }
 
-// startHeld starts a command that asks to be traced and waits until the kernel has stopped it.
+// startHeld starts a command that asks to be traced, and waits until it is stopped and no longer traced.
 func (in *instance) startHeld(command *exec.Cmd) (*process, error) {
 	if err := in.agent.children.start(command); err != nil {
 		return nil, err
 	}
 	p := newProcess(command)
-	status, err := waitForStop(p.pid)
-	if err == nil && !status.Stopped() {
-		err = fmt.Errorf("it ended while it was made, with status %#x", int(status))
+	err := waitForStop(p.pid)
+	if err == nil {
+		err = detachStopped(p.pid)
 	}
 	if err == nil {
-		err = os.NewSyscallError("ptrace", syscall.PtraceSetOptions(p.pid, unix.PTRACE_O_EXITKILL))
+		err = waitForStop(p.pid)
 	}
 	if err != nil {
 		in.killGroup(p)
@@ -84,19 +85,29 @@ func (in *instance) startHeld(command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-func waitForStop(pid int) (status syscall.WaitStatus, err error) {
+func waitForStop(pid int) error {
 	for {
-		_, err = syscall.Wait4(pid, &status, unix.WALL, nil)
-		if err != syscall.EINTR {
-			return status, os.NewSyscallError("wait4", err)
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(pid, &status, unix.WALL|unix.WUNTRACED, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return os.NewSyscallError("wait4", err)
+		case !status.Stopped():
+			return fmt.Errorf("it ended while it was made, with status %#x", int(status))
+		default:
+			return nil
 		}
 	}
 }
 
-// letGo lets the held process run. One that was killed meanwhile is found to have ended, like any other.
-func (h *held) letGo(c Clock) {
-	_ = syscall.PtraceDetach(h.process.pid)
-	h.started = c.Now()
+// detachStopped ends the tracing of a process with SIGSTOP, which it takes before it runs.
+func detachStopped(pid int) error {
+	_, _, errno := unix.RawSyscall6(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, uintptr(unix.SIGSTOP), 0, 0)
+	if errno != 0 {
+		return os.NewSyscallError("ptrace", errno)
+	}
+	return nil
 }
 
 // takeHeld gives the process that was let go for this start, if any; another one is ended.
@@ -107,7 +118,7 @@ func (in *instance) takeHeld() *held {
 		return nil
 	}
 	in.held = nil
-	go h.process.wait(&in.agent.children) // not before, as a wait would take the stop for its own
+	go h.process.wait(&in.agent.children)
 	return h
 }
 
@@ -133,12 +144,52 @@ func (a *Agent) hold(action runapi.Action, due time.Time) {
 	}
 }
 
-// letGo lets all processes run that are held for a start at this time.
-func (a *Agent) letGo(due time.Time) {
+// aim prepares the signal of an action: that lets go what is held for a start, or that asks what runs to end.
+func (a *Agent) aim(action runapi.Action, due time.Time) *volley {
+	var pids []int
+	if action.Verb == runapi.VerbStart {
+		for _, h := range a.heldFor(due) {
+			pids = append(pids, h.process.pid)
+		}
+		return newVolley(syscall.SIGCONT, pids)
+	}
+	for _, in := range a.instances {
+		if pid := in.running(); pid != 0 {
+			pids = append(pids, pid)
+		}
+	}
+	return newVolley(a.stopSignal(), pids)
+}
+
+// stopSignal is how a stop is told: what drains sends no more but goes on receiving.
+func (a *Agent) stopSignal() syscall.Signal {
+	if a.config.DrainOnStop {
+		return syscall.SIGUSR1
+	}
+	return syscall.SIGTERM
+}
+
+func (a *Agent) heldFor(due time.Time) (all []*held) {
 	for _, in := range a.instances {
 		if in.held != nil && in.held.planned.Equal(due) {
-			in.held.letGo(a.clock)
+			all = append(all, in.held)
 		}
+	}
+	return all
+}
+
+// letGo lets all processes run that are held for a start at this time. They have started just before the one call that does: after it
+// they may have taken the processor. One that was killed meanwhile is found to have ended, like any other.
+func (a *Agent) letGo(due time.Time, v *volley) {
+	all := a.heldFor(due)
+	pids := make([]int, 0, len(all))
+	for _, h := range all {
+		pids = append(pids, h.process.pid)
+	}
+	now := a.clock.Now()
+	v.fire(pids)
+	for _, h := range all {
+		h.started = now
 	}
 }
 
@@ -151,14 +202,14 @@ func (a *Agent) releaseHeld() {
 
 // sleepAndLetGo waits for an action's time on the executor's own thread, as nothing in this program must
 // be needed to wake it, and lets go what is held for a start at that time.
-func (a *Agent) sleepAndLetGo(ctx context.Context, action runapi.Action, due time.Time) error {
+func (a *Agent) sleepAndLetGo(ctx context.Context, action runapi.Action, due time.Time, v *volley) error {
 	clock.SetTimerSlack(1)
 	defer clock.SetTimerSlack(0) // before a process is made that would inherit it
 	if err := a.clock.SleepUntil(ctx, due); err != nil {
 		return err
 	}
 	if action.Verb == runapi.VerbStart {
-		a.letGo(due)
+		a.letGo(due, v)
 	}
 	return nil
 }

@@ -215,7 +215,10 @@ func TestAHeldProcessRunsNothingUntilItIsLetGoAndIsTheAppThen(t *testing.T) {
 	if got := output(t, a, "stdout"); got != "" {
 		t.Errorf("printed %q before its time", got)
 	}
-	if err := a.sleepAndLetGo(t.Context(), runapi.Action{ID: "a1", Verb: runapi.VerbStart}, due); err != nil {
+	start := runapi.Action{ID: "a1", Verb: runapi.VerbStart}
+	v := a.aim(start, due)
+	defer v.close()
+	if err := a.sleepAndLetGo(t.Context(), start, due, v); err != nil {
 		t.Fatal(err)
 	}
 	event := in.begin("a1", due)
@@ -267,14 +270,14 @@ func TestAWithdrawnStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// stoppedChildren are this program's children that are traced, stopped, and have this in their command line.
+// stoppedChildren are this program's children that are stopped and have this in their command line.
 func stoppedChildren(t *testing.T, part string) (pids []int) {
 	t.Helper()
 	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range paths {
 		line, _ := os.ReadFile(path)
 		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
-		if strings.Contains(string(line), part) && strings.Contains(string(stat), ") t "+strconv.Itoa(os.Getpid())+" ") {
+		if strings.Contains(string(line), part) && strings.Contains(string(stat), ") T "+strconv.Itoa(os.Getpid())+" ") {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 			pids = append(pids, pid)
 		}
@@ -349,7 +352,7 @@ func TestAHeldProcessThatIsKilledCountsAsAnAppThatWasKilled(t *testing.T) {
 	if err := syscall.Kill(in.held.process.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	a.letGo(due)
+	a.letGo(due, newVolley(syscall.SIGCONT, nil))
 	in.begin("a1", due)
 	p := in.process
 	<-p.done

@@ -295,32 +295,40 @@ func (in *instance) signal(s syscall.Signal) {
 	}
 }
 
-// drain asks the instance to send no more but to go on receiving.
+// running is the process that would get a signal; 0 for none.
+func (in *instance) running() (pid int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if p := in.process; p != nil && in.active && !p.isDone() {
+		return p.pid
+	}
+	return 0
+}
+
+// drain notes that the instance is asked to send no more but to go on receiving.
 func (in *instance) drain() {
 	in.mu.Lock()
 	in.draining = true
 	in.mu.Unlock()
-	in.signal(syscall.SIGUSR1)
 }
 
 // halt asks the instance to end and returns at once; what has not ended after the grace is killed.
 func (in *instance) halt(s syscall.Signal) {
-	if in.ask(s) {
+	if in.unwant() {
+		in.signal(s)
 		in.killAfterGrace(s)
 	}
 }
 
-// ask the instance to end; false where it is not running, or was asked before.
-func (in *instance) ask(s syscall.Signal) bool {
+// unwant notes that the instance is asked to end; false where it is not running, or was asked before.
+func (in *instance) unwant() bool {
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	if !in.active || !in.wanted {
-		in.mu.Unlock()
 		return false
 	}
 	in.wanted = false
 	close(in.stop)
-	in.mu.Unlock()
-	in.signal(s)
 	return true
 }
 

@@ -159,7 +159,9 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 		a.fail(fmt.Sprintf("action %s is not carried out, as it could be repeated: %v", action.ID, err), 0)
 		return
 	}
-	if a.sleepAndLetGo(ctx, action, due) != nil {
+	v := a.aim(action, due)
+	defer v.close()
+	if a.sleepAndLetGo(ctx, action, due, v) != nil {
 		a.schedule.restore(action) // to be named among what was not carried out
 		return                     // execute releases what is held
 	}
@@ -167,7 +169,7 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 	case runapi.VerbStart:
 		a.startInstances(action.ID, due)
 	case runapi.VerbStop:
-		a.stopInstances(action.ID, due)
+		a.stopInstances(action.ID, due, v)
 	}
 	a.updatePhase()
 	a.state.executed(action.ID)
@@ -184,22 +186,28 @@ func (a *Agent) startInstances(actionID string, due time.Time) {
 	}
 }
 
-// stopInstances tells all before it sees to anything else, as those that were told want the processors too.
-func (a *Agent) stopInstances(actionID string, due time.Time) {
+// stopInstances tells all before it sees to anything else, as those that were told want the processors too. They are stopped just before
+// the one call that tells them.
+func (a *Agent) stopInstances(actionID string, due time.Time, v *volley) {
 	var stopped []runapi.AgentEvent
 	var asked []*instance
+	var pids []int
 	for _, in := range a.instances {
 		if !in.isActive() {
 			continue
 		}
-		now := a.clock.Now()
 		if a.config.DrainOnStop {
 			in.drain()
-		} else if in.ask(syscall.SIGTERM) {
-			asked = append(asked, in)
+			pids = append(pids, in.running())
+		} else if in.unwant() {
+			asked, pids = append(asked, in), append(pids, in.running())
 		}
-		stopped = append(stopped, runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStopped, Instance: in.spec.Name, ActionID: actionID,
-			PlannedNanoseconds: due.UnixNano(), LatenessSeconds: now.Sub(due).Seconds()})
+		stopped = append(stopped, runapi.AgentEvent{Event: eventStopped, Instance: in.spec.Name, ActionID: actionID, PlannedNanoseconds: due.UnixNano()})
+	}
+	now := a.clock.Now()
+	v.fire(pids)
+	for k := range stopped {
+		stopped[k].TimeNanoseconds, stopped[k].LatenessSeconds = now.UnixNano(), now.Sub(due).Seconds()
 	}
 	for _, in := range asked {
 		in.killAfterGrace(syscall.SIGTERM)
