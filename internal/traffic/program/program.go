@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"vignette.dev/vignette/internal/appinstance"
-	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/gcphase"
+	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
