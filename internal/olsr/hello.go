@@ -472,6 +472,7 @@ func (r *router) chooseMPRs(_ time.Duration) {
 		return
 	}
 	r.mprDirty = false
+	r.reserve(r.twoHops)
 	r.numberTwoHops()
 	for _, i := range r.ifaces {
 		r.chooseFlooding(i)

@@ -55,9 +55,8 @@ func (r *router) numberOf(two *twoHop) int32 {
 	return two.number
 }
 
-// numberTwoHops has the index know all of them, so that it does not grow while numbers are in use.
+// numberTwoHops has the index, in which there must be room, know all of them, so that it does not grow while numbers are in use.
 func (r *router) numberTwoHops() {
-	r.reserve(r.twoHops)
 	for _, i := range r.ifaces {
 		for _, l := range i.links {
 			for k := range l.twoHops {
