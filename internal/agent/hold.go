@@ -181,16 +181,12 @@ func (a *Agent) heldFor(due time.Time) (all []*held) {
 // letGo lets all processes run that are held for a start at this time. They have started just before the one call that does: after it
 // they may have taken the processor. One that was killed meanwhile is found to have ended, like any other.
 func (a *Agent) letGo(due time.Time, v *volley) {
-	all := a.heldFor(due)
-	pids := make([]int, 0, len(all))
-	for _, h := range all {
-		pids = append(pids, h.process.pid)
-	}
 	now := a.clock.Now()
-	v.fire(pids)
-	for _, h := range all {
+	v.fire(nil)
+	for _, h := range a.heldFor(due) {
 		h.started = now
-		// Says nothing to a process that runs. A kernel in a sandbox may take what a volley asks for without doing it.
+		// For those that the volley did not reach: a kernel in a sandbox may take what it asks for without doing it. To a process that
+		// runs it says nothing.
 		_ = syscall.Kill(h.process.pid, syscall.SIGCONT)
 	}
 }

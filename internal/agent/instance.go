@@ -290,7 +290,7 @@ func (in *instance) isActive() bool {
 func (in *instance) signal(s syscall.Signal) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if p := in.process; p != nil && in.active && p.pid != 0 && !p.isDone() {
+	if p := in.addressee(); p != nil {
 		_ = p.command.Process.Signal(s) // it may have ended this moment
 	}
 }
@@ -299,10 +299,18 @@ func (in *instance) signal(s syscall.Signal) {
 func (in *instance) running() (pid int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if p := in.process; p != nil && in.active && !p.isDone() {
+	if p := in.addressee(); p != nil {
 		return p.pid
 	}
 	return 0
+}
+
+// addressee of signals, nil for none; in.mu is held.
+func (in *instance) addressee() *process {
+	if p := in.process; p != nil && in.active && p.pid != 0 && !p.isDone() {
+		return p
+	}
+	return nil
 }
 
 // drain notes that the instance is asked to send no more but to go on receiving.
