@@ -53,8 +53,8 @@ type server interface {
 type Clock interface {
 	Now() time.Time
 	After(d time.Duration) <-chan time.Time
-	// SleepUntil blocks the calling thread, which the caller has locked.
-	SleepUntil(ctx context.Context, t time.Time) error
+	// At calls act at the time and then returns nil, or returns ctx's error. It blocks the calling thread, which the caller has locked.
+	At(ctx context.Context, t time.Time, act func()) error
 	// Realtime and Monotonic read the two clocks in nanoseconds.
 	Realtime() int64
 	Monotonic() int64
@@ -66,8 +66,8 @@ func (systemClock) Now() time.Time                         { return time.Unix(0,
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 func (systemClock) Realtime() int64                        { return clock.Realtime() }
 func (systemClock) Monotonic() int64                       { return clock.Monotonic() }
-func (systemClock) SleepUntil(ctx context.Context, t time.Time) error {
-	return sleepOnThread(ctx, t)
+func (systemClock) At(ctx context.Context, t time.Time, act func()) error {
+	return actAt(ctx, t, act)
 }
 
 // Options are what a test, or an unusual place, changes; the zero value is right in a node's container.

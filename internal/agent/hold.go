@@ -198,18 +198,19 @@ func (a *Agent) releaseHeld() {
 	}
 }
 
-// sleepAndLetGo waits for an action's time on the executor's own thread, as nothing in this program must
-// be needed to wake it, and lets go what is held for a start at that time.
-func (a *Agent) sleepAndLetGo(ctx context.Context, action runapi.Action, due time.Time, v *volley) error {
+// sleepAndSignal waits for an action's time on the executor's own thread, as nothing in this program must be needed to wake it, and then
+// lets go what is held for a start at that time, or tells what runs to end.
+func (a *Agent) sleepAndSignal(ctx context.Context, action runapi.Action, due time.Time, v *volley) error {
 	clock.SetTimerSlack(1)
 	defer clock.SetTimerSlack(0) // before a process is made that would inherit it
-	if err := a.clock.SleepUntil(ctx, due); err != nil {
-		return err
-	}
-	if action.Verb == runapi.VerbStart {
-		a.letGo(due, v)
-	}
-	return nil
+	return a.clock.At(ctx, due, func() {
+		switch action.Verb {
+		case runapi.VerbStart:
+			a.letGo(due, v)
+		case runapi.VerbStop:
+			a.stopInstances(action.ID, due, v)
+		}
+	})
 }
 
 // sleepOnThread blocks the thread until the time, or until ctx has ended, within sleepStep of that.

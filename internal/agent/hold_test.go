@@ -218,7 +218,7 @@ func TestAHeldProcessRunsNothingUntilItIsLetGoAndIsTheAppThen(t *testing.T) {
 	start := runapi.Action{ID: "a1", Verb: runapi.VerbStart}
 	v := a.aim(start, due)
 	defer v.close()
-	if err := a.sleepAndLetGo(t.Context(), start, due, v); err != nil {
+	if err := a.sleepAndSignal(t.Context(), start, due, v); err != nil {
 		t.Fatal(err)
 	}
 	event := in.begin("a1", due)

@@ -161,15 +161,12 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 	}
 	v := a.aim(action, due)
 	defer v.close()
-	if a.sleepAndLetGo(ctx, action, due, v) != nil {
+	if a.sleepAndSignal(ctx, action, due, v) != nil {
 		a.schedule.restore(action) // to be named among what was not carried out
 		return                     // execute releases what is held
 	}
-	switch action.Verb {
-	case runapi.VerbStart:
+	if action.Verb == runapi.VerbStart {
 		a.startInstances(action.ID, due)
-	case runapi.VerbStop:
-		a.stopInstances(action.ID, due, v)
 	}
 	a.updatePhase()
 	a.state.executed(action.ID)

@@ -29,6 +29,7 @@ type Engine struct {
 	mu      sync.Mutex
 	load    []int // ports per loop
 	wait    sync.WaitGroup
+	closing atomic.Bool
 }
 
 // New starts the event loops.
@@ -43,6 +44,9 @@ func New(options Options) (*Engine, error) {
 		e.load = append(e.load, 0)
 		e.wait.Go(func() { l.run(options) })
 	}
+	for _, processor := range guarded() {
+		e.wait.Go(func() { e.guard(processor) })
+	}
 	return e, nil
 }
 
@@ -50,7 +54,7 @@ func New(options Options) (*Engine, error) {
 // a free one the moment it wakes up, whatever the rest is doing. The kernel's scheduler then does what the priorities say. Raise tells what
 // the kernel has refused to the process or to the loops.
 func (e *Engine) Raise() (err error) {
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+len(e.loops)+1))
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+len(e.loops)+guards+1))
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
@@ -59,6 +63,7 @@ func (e *Engine) Raise() (err error) {
 
 // Close ends the event loops. Descriptors of ports stay open: they are the callers'.
 func (e *Engine) Close() error {
+	e.closing.Store(true)
 	for _, l := range e.loops {
 		l.do(func() { l.ended = true })
 	}

@@ -386,7 +386,7 @@ func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
 		t.Skipf("not allowed here: %v", err)
 	}
 	var loop int
-	e.loops[0].do(func() { loop = unix.Gettid() })
+	e.loops[0].do(func() { loop = e.loops[0].thread })
 	if is, err := unix.Getpriority(unix.PRIO_PROCESS, loop); err != nil || 20-is != -3-loopLead {
 		t.Errorf("the loop has priority %d, error %v; want %d, better than the process's -3", 20-is, err, -3-loopLead)
 	}

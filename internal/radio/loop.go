@@ -21,6 +21,8 @@ const (
 	batch = 16
 	// burstGap in nanoseconds between two frames of a sender that hands in several at a time.
 	burstGap = 100e3
+	// turnPause in nanoseconds, after which a loop's thread looks again whether a guard has served it.
+	turnPause = 50e3
 	// trimInterval in nanoseconds, after which buffers of a past burst are given back.
 	trimInterval = 5e9
 
@@ -31,6 +33,7 @@ const (
 // descriptor through which other goroutines hand in work.
 type loop struct {
 	epoll, timer, wake int
+	thread             int // 0 until it serves the loop
 	ended              bool
 	priorityError      error
 	heap               heap
@@ -41,6 +44,8 @@ type loop struct {
 	vacant             []int
 	scratch            []byte
 	frame              Frame // the frame being read
+	// turn is held by who serves the loop: its thread, or for once a guard. What belongs to the loop's thread belongs to the holder.
+	turn sync.Mutex
 
 	mu   sync.Mutex
 	work []func()
@@ -95,20 +100,45 @@ func (l *loop) poke() {
 
 func (l *loop) run(options Options) {
 	runtime.LockOSThread() // never unlocked: the thread's priority is not for others
-	l.priorityError = Prioritise(options)
+	l.turn.Lock()
+	l.thread, l.priorityError = unix.Gettid(), Prioritise(options)
+	l.turn.Unlock()
 	events := make([]unix.EpollEvent, 64)
-	for !l.ended {
-		count, err := unix.EpollWait(l.epoll, events, -1)
-		if err != nil && err != unix.EINTR {
-			panic(fmt.Sprintf("epoll_wait on the engine's own descriptor: %v", err))
+	for ended := false; !ended; {
+		count := l.events(events, -1)
+		l.takeTurn()
+		l.serve(events[:count])
+		if ended = l.ended; ended {
+			l.close()
 		}
-		l.releaseDue(clock.Monotonic())
-		for i := range max(count, 0) {
-			l.handle(&events[i])
-		}
-		l.arm()
+		l.turn.Unlock()
 	}
-	l.close()
+}
+
+// takeTurn waits while a guard serves the loop. It does not queue for the turn, as it could be handed over while the thread stands still.
+func (l *loop) takeTurn() {
+	for !l.turn.TryLock() {
+		pause := unix.NsecToTimespec(turnPause)
+		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &pause, nil) // a signal only shortens it
+	}
+}
+
+// events waits for so many milliseconds, or, with -1, for as long as nothing happens.
+func (l *loop) events(events []unix.EpollEvent, milliseconds int) (count int) {
+	count, err := unix.EpollWait(l.epoll, events, milliseconds)
+	if err != nil && err != unix.EINTR {
+		panic(fmt.Sprintf("epoll_wait on the engine's own descriptor: %v", err))
+	}
+	return max(count, 0)
+}
+
+// serve releases what is due and answers events; the caller has the turn.
+func (l *loop) serve(events []unix.EpollEvent) {
+	l.releaseDue(clock.Monotonic())
+	for i := range events {
+		l.handle(&events[i])
+	}
+	l.arm()
 }
 
 func (l *loop) handle(event *unix.EpollEvent) {

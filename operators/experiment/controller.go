@@ -53,7 +53,7 @@ type Runs interface {
 // Options of the controller.
 type Options struct {
 	Render render.Options
-	// StartLead from "every agent is ready" to T0.
+	// StartLead from "every agent is ready" to T0, at least: longer where the nodes were slow to come up.
 	StartLead time.Duration
 	// LookAhead is how far ahead of their time actions are armed.
 	LookAhead time.Duration

@@ -307,6 +307,27 @@ func TestARunFails(t *testing.T) {
 	}
 }
 
+func TestT0IsFartherAheadWhereNodesWereSlowToComeUp(t *testing.T) {
+	for name, c := range map[string]struct{ slow, least, most time.Duration }{
+		"nodes that came up at once":   {0, 3 * time.Second, 6 * time.Second},
+		"nodes that took 80 s":         {80 * time.Second, 16 * time.Second, 23 * time.Second},
+		"nodes that took almost 4 min": {230 * time.Second, 26 * time.Second, 30 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.until("nodes are made", func(*v1alpha1.Experiment) bool { return len(w.pods()) > 0 })
+			w.clock.Step(c.slow)
+			t0 := w.until("T0 is set", func(e *v1alpha1.Experiment) bool { return e.Status.T0 != nil }).Status.T0
+			if lead := t0.Sub(w.clock.Now()); lead < c.least || lead > c.most {
+				t.Errorf("T0 is %v ahead; want %v to %v", lead, c.least, c.most)
+			}
+			if e := w.untilFinished(); e.Status.Phase != v1alpha1.PhaseSucceeded {
+				t.Errorf("phase %s: %s", e.Status.Phase, e.Status.Message)
+			}
+		})
+	}
+}
+
 func TestT0IsSetAnewWhereTheFirstWasTooNearForAllToHearOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		away      time.Duration

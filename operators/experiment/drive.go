@@ -243,9 +243,21 @@ func (s *scope) sinceMade(workflow *unstructured.Unstructured) time.Duration {
 	return s.now.Sub(workflow.GetCreationTimestamp().Time)
 }
 
+// A cluster that needed long to bring the nodes up is as slow to tell them of T0: the lead is this share of that time, but at most mostLead.
+const (
+	leadShare = 4
+	mostLead  = 30 * time.Second
+)
+
+// lead from now to T0, in which every agent has to hear of it.
+func (r *Reconciler) lead(s *scope) time.Duration {
+	cameUp := s.now.Sub(s.began())
+	return max(r.Options.StartLead, min(cameUp/leadShare, mostLead))
+}
+
 // setT0 so far ahead that all can hear of it; anew, as far as it has taken until now.
 func (r *Reconciler) setT0(s *scope, workflow *unstructured.Unstructured) {
-	lead, event, message := r.Options.StartLead, "Started", "T0 is set"
+	lead, event, message := r.lead(s), "Started", "T0 is set"
 	if s.experiment.Status.T0 != nil {
 		lead, event, message = max(lead, s.sinceMade(workflow)), "Postponed", "T0 is set anew, as the first was too near for all to hear of it"
 	}

@@ -1,0 +1,64 @@
+package agent
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+)
+
+// secondTry is how long after its time an action is carried out by another thread, where the executor's has not done so.
+const secondTry = time.Millisecond
+
+// actAt calls act once at the given time, or returns ctx's error without having done so. The caller has locked its thread. A hypervisor now
+// and then stops one of a machine's processors for some milliseconds, and the kernel leaves the thread where it is: another thread, on
+// another processor, then acts in its place.
+func actAt(ctx context.Context, due time.Time, act func()) error {
+	var once sync.Once
+	acted := false
+	actOnce := func() { act(); acted = true }
+	if others, ok := anotherProcessor(); ok {
+		go func() {
+			runtime.LockOSThread() // not unlocked: the thread ends with its processor
+			if unix.SchedSetaffinity(0, others) != nil {
+				return
+			}
+			clock.RunInShortSlices()
+			if clock.SleepUntil(ctx, due.Add(secondTry)) == nil {
+				once.Do(actOnce)
+			}
+		}()
+	}
+	err := sleepOnThread(ctx, due)
+	once.Do(func() {
+		if err == nil {
+			actOnce()
+		}
+	})
+	if acted {
+		return nil
+	}
+	return err
+}
+
+// processors that this program may use, from before any of its threads was bound to one.
+var processors = func() (all unix.CPUSet) {
+	_ = unix.SchedGetaffinity(0, &all) // none where the kernel does not tell: there is no second try then
+	return all
+}()
+
+// anotherProcessor are those but for the one that this thread is on at the moment.
+func anotherProcessor() (others *unix.CPUSet, ok bool) {
+	var here uint32
+	if _, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&here)), 0, 0); errno != 0 {
+		return nil, false
+	}
+	rest := processors
+	rest.Clear(int(here))
+	return &rest, rest.Count() > 0
+}

@@ -1,0 +1,86 @@
+package radio
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/teststall"
+)
+
+func TestAProcessorThatStandsStillMakesNoFrameLate(t *testing.T) {
+	processors := guarded()
+	if len(processors) < 2 {
+		t.Skip("one processor: nothing goes on while it stands still")
+	}
+	e, err := New(Options{Nice: -10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	n, err := e.NewNetwork(NetworkOptions{Model: &wait{}, MTU: 1500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loop int
+	n.Do(func(n *Network, _ Model) { loop = n.loop.thread })
+	var only unix.CPUSet
+	only.Set(processors[0])
+	if err := unix.SchedSetaffinity(loop, &only); err != nil {
+		t.Fatal(err)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // what keeps the processor busy takes a place in Go's scheduler too
+	const rounds, still, tolerated = 11, 100 * time.Millisecond, 10 * time.Millisecond
+	var late []time.Duration
+	for range rounds {
+		rang := make(chan int64, 1)
+		begin, due := time.Now(), clock.Monotonic()+int64(still/3)
+		ended := make(chan error)
+		go func() { ended <- teststall.Occupy(processors[0], begin.Add(still/6), still) }()
+		n.Schedule(due, func(now int64, _ Model) (bool, int64) { rang <- now; return false, 0 })
+		if err := <-ended; err != nil {
+			t.Skipf("not allowed here: %v", err)
+		}
+		late = append(late, time.Duration(<-rang-due))
+	}
+	slices.Sort(late)
+	if median := late[rounds/2]; median > tolerated { // not the worst, as the test's own machine may stand still as well
+		t.Errorf("an alarm came %v late in most rounds while the loop's processor stood still for %v; want %v at most", median, still, tolerated)
+	}
+}
+
+func TestEnginesEndWithTheirGuards(t *testing.T) {
+	count := func() int {
+		ids, err := threads()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ids)
+	}
+	e, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before := count()
+	for range 20 {
+		e, err := New(Options{Loops: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); count() > before+10; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d threads after 20 engines have ended; want about the %d from before", count(), before)
+		}
+	}
+}
