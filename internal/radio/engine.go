@@ -271,6 +271,7 @@ type Port struct {
 	index    int // in the loop's table
 	detached bool
 	watched  bool
+	gone     bool  // told
 	bursts   bool  // hands in several frames at a time
 	latest   int64 // time of its newest frame
 	tap      Tap

@@ -186,8 +186,13 @@ func (l *loop) read(p *Port) {
 	}
 }
 
-// gone stops watching a port whose interface the kernel has removed; the owner detaches it.
+// gone stops watching a port whose interface the kernel has removed; the owner detaches it. The loop's thread may hold an event
+// that a guard has answered already.
 func (l *loop) gone(p *Port) {
+	if p.gone {
+		return
+	}
+	p.gone = true
 	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, p.Descriptor, nil)
 	if p.Gone != nil {
 		go p.Gone()

@@ -281,7 +281,10 @@ func TestAHostWithoutNodesLeavesAndIsNotTakenForLost(t *testing.T) {
 	if gaps := append(a.gaps.unreachable(), b.gaps.unreachable()...); len(gaps) > 0 {
 		t.Errorf("gaps %+v; want none", gaps)
 	}
-	if len(a.hosts.spreads["run-1vhf"].ports) != 0 {
+	a.hosts.wiring.Lock()
+	ports := len(a.hosts.spreads["run-1vhf"].ports)
+	a.hosts.wiring.Unlock()
+	if ports != 0 {
 		t.Error("host-a still has a port for the node that is gone")
 	}
 }
