@@ -235,7 +235,9 @@ func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int
 		go a.children.reapOrphans(work)
 	}
 	executing, stopExecuting := context.WithCancel(work)
-	executingDone := goDone(func() { a.execute(executing) })
+	instancesEnded := make(chan struct{})
+	defer close(instancesEnded)
+	executingDone := a.executor(executing, instancesEnded)
 	go a.watchClock(work)
 	shipping, stopShipping := context.WithCancel(work)
 	shippingDone := goDone(func() { a.shipAndWatchSpool(shipping) })

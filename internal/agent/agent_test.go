@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -416,12 +417,27 @@ func TestSIGTERMShortensTheGraceOfWhatIsEndingAlready(t *testing.T) {
 	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
 	waitFor(t, "the stop", func() bool { return slices.Equal(s.lastReport().Executed, []string{"a1", "a2"}) })
 	n.signals <- syscall.SIGTERM
+	endThreads(n) // an instance dies with the thread that made it
 	n.waitExit()
 	if killed := s.event(t, eventKilled); len(killed) != 1 || killed[0].Instance != "nor/bft/1" {
 		t.Errorf("killed %+v; want nor/bft/1", killed)
 	}
 	if finished := s.event(t, eventFinished); len(finished) != 1 {
 		t.Errorf("finished %+v; want it after all that was killed", finished)
+	}
+}
+
+// endThreads has every thread that the node's agent leaves to others end, until the agent does.
+func endThreads(n *node) {
+	for len(n.exit) == 0 {
+		var wait sync.WaitGroup
+		for range 10 {
+			wait.Go(func() {
+				runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
+				time.Sleep(time.Millisecond)
+			})
+		}
+		wait.Wait()
 	}
 }
 

@@ -124,12 +124,23 @@ func (a *Agent) acceptAction(action runapi.Action) {
 	}
 }
 
+// executor carries out actions on a thread of its own until ctx ends: no other goroutine of this program can be in its way at the moment of
+// an action. It gives a channel that is closed then. The thread stays its own until the instances have ended, as they die with it.
+func (a *Agent) executor(ctx context.Context, instancesEnded <-chan struct{}) (done <-chan struct{}) {
+	executed := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		clock.RunInShortSlices()
+		a.execute(ctx)
+		close(executed)
+		<-instancesEnded
+	}()
+	return executed
+}
+
 // execute carries out actions at their times until ctx ends.
 func (a *Agent) execute(ctx context.Context) {
-	// One thread of its own: no other goroutine of this program can be in its way at the moment of an action.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	clock.RunInShortSlices()
 	defer a.releaseHeld()
 	for ctx.Err() == nil {
 		action, due, ok := a.schedule.next()
