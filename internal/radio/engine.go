@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 // Options of an Engine.
@@ -26,6 +28,7 @@ type Options struct {
 type Engine struct {
 	options Options
 	loops   []*loop
+	guards  []*guard
 	mu      sync.Mutex
 	load    []int // ports per loop
 	wait    sync.WaitGroup
@@ -35,17 +38,22 @@ type Engine struct {
 // New starts the event loops.
 func New(options Options) (*Engine, error) {
 	e := &Engine{options: options}
+	var err error
+	if e.guards, err = newGuards(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	for range max(options.Loops, 1) {
 		l, err := newLoop()
 		if err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
+		l.guards = e.guards
 		e.loops = append(e.loops, l)
 		e.load = append(e.load, 0)
 		e.wait.Go(func() { l.run(options) })
 	}
-	for _, processor := range guarded() {
-		e.wait.Go(func() { e.guard(processor) })
+	for _, g := range e.guards {
+		e.wait.Go(func() { e.stand(g) })
 	}
 	return e, nil
 }
@@ -67,7 +75,12 @@ func (e *Engine) Close() error {
 	for _, l := range e.loops {
 		l.do(func() { l.ended = true })
 	}
+	ring(e.guards)
 	e.wait.Wait()
+	for _, g := range e.guards {
+		_ = unix.Close(g.bell)
+	}
+	e.guards = nil
 	return nil
 }
 

@@ -45,7 +45,8 @@ type loop struct {
 	scratch            []byte
 	frame              Frame // the frame being read
 	// turn is held by who serves the loop: its thread, or for once a guard. What belongs to the loop's thread belongs to the holder.
-	turn sync.Mutex
+	turn   sync.Mutex
+	guards []*guard
 
 	mu   sync.Mutex
 	work []func()
@@ -231,6 +232,7 @@ func (l *loop) arm() {
 	if errno != 0 {
 		panic(fmt.Sprintf("timerfd_settime to %d: %v", due, errno))
 	}
+	ring(l.guards)
 }
 
 func (l *loop) runWork() {
