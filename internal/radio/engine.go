@@ -75,8 +75,7 @@ func (e *Engine) Close() error {
 	for _, l := range e.loops {
 		l.do(func() { l.ended = true })
 	}
-	ring(e.guards)
-	e.wait.Wait()
+	e.wait.Wait() // for guards that rest, too
 	for _, g := range e.guards {
 		_ = unix.Close(g.bell)
 	}

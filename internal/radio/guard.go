@@ -77,13 +77,20 @@ func (g *guard) rest(wait int64) {
 	}
 }
 
-// ring wakes the guards that rest.
+// ring wakes a guard that rests, unless it is on the calling thread's processor, on which timers that the thread sets fire: the first such
+// guard alone, as one is enough.
 func ring(all []*guard) {
+	var here uint32
+	_, _, _ = unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&here)), 0, 0) // it does not fail
 	for _, g := range all {
+		if g.processor == int(here) {
+			continue
+		}
 		if g.resting.Load() && g.resting.CompareAndSwap(true, false) {
 			one := [8]byte{1}
 			_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(g.bell), uintptr(unsafe.Pointer(&one)), 8) // does not block
 		}
+		return
 	}
 }
 
