@@ -31,6 +31,9 @@ type guard struct {
 	processor int
 	bell      int // an eventfd
 	resting   atomic.Bool
+	// What a wait for the bell needs, as no frame costs an allocation.
+	poll [1]unix.PollFd
+	rung [8]byte
 }
 
 func newGuards() (all []*guard, err error) {
@@ -69,11 +72,10 @@ func (e *Engine) stand(g *guard) {
 
 // rest for so many nanoseconds, or until the bell rings.
 func (g *guard) rest(wait int64) {
-	fds := []unix.PollFd{{Fd: int32(g.bell), Events: unix.POLLIN}} //nolint:gosec // a descriptor
+	g.poll[0] = unix.PollFd{Fd: int32(g.bell), Events: unix.POLLIN} //nolint:gosec // a descriptor
 	milliseconds := min(wait, int64(guardRest))/1e6 + 1
-	if rang, err := unix.Poll(fds, int(milliseconds)); err == nil && rang > 0 {
-		var count [8]byte
-		_, _ = unix.Read(g.bell, count[:])
+	if rang, err := unix.Poll(g.poll[:], int(milliseconds)); err == nil && rang > 0 {
+		_, _ = unix.Read(g.bell, g.rung[:])
 	}
 }
 

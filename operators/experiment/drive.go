@@ -236,7 +236,7 @@ func (r *Reconciler) lacksT0(s *scope, state runapi.State, workflow *unstructure
 	if s.experiment.Status.T0 == nil {
 		return true
 	}
-	return state.Plan.T0 == nil && s.elapsed() > -r.Options.StartLead/2 && s.sinceMade(workflow) < announcedWithin
+	return state.Plan.T0 == nil && s.elapsed() > -r.lead(s)/2 && s.sinceMade(workflow) < announcedWithin
 }
 
 func (s *scope) sinceMade(workflow *unstructured.Unstructured) time.Duration {
