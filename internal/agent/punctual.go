@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -54,11 +53,11 @@ var processors = func() (all unix.CPUSet) {
 
 // anotherProcessor are those but for the one that this thread is on at the moment.
 func anotherProcessor() (others *unix.CPUSet, ok bool) {
-	var here uint32
-	if _, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&here)), 0, 0); errno != 0 {
+	here := clock.Processor()
+	if here < 0 {
 		return nil, false
 	}
 	rest := processors
-	rest.Clear(int(here))
+	rest.Clear(here)
 	return &rest, rest.Count() > 0
 }

@@ -63,9 +63,7 @@ func firstProcessor(t *testing.T) (processor int, others *unix.CPUSet) {
 	for !all.IsSet(processor) {
 		processor++
 	}
-	var only unix.CPUSet
-	only.Set(processor)
-	if err := unix.SchedSetaffinity(0, &only); err != nil {
+	if err := clock.Bind(0, processor); err != nil {
 		t.Fatal(err)
 	}
 	all.Clear(processor)

@@ -49,9 +49,7 @@ func newGuards() (all []*guard, err error) {
 
 func (e *Engine) stand(g *guard) {
 	runtime.LockOSThread() // never unlocked: neither the thread's processor nor its priority is for others
-	var only unix.CPUSet
-	only.Set(g.processor)
-	if unix.SchedSetaffinity(0, &only) != nil {
+	if clock.Bind(0, g.processor) != nil {
 		return // the processor was taken from the process meanwhile
 	}
 	_ = Prioritise(e.options) // what is refused, the loops tell of
@@ -82,10 +80,9 @@ func (g *guard) rest(wait int64) {
 // ring wakes a guard that rests, unless it is on the calling thread's processor, on which timers that the thread sets fire: the first such
 // guard alone, as one is enough.
 func ring(all []*guard) {
-	var here uint32
-	_, _, _ = unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&here)), 0, 0) // it does not fail
+	here := clock.Processor()
 	for _, g := range all {
-		if g.processor == int(here) {
+		if g.processor == here {
 			continue
 		}
 		if g.resting.Load() && g.resting.CompareAndSwap(true, false) {

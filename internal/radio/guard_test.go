@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/teststall"
 )
@@ -28,9 +26,7 @@ func TestAProcessorThatStandsStillMakesNoFrameLate(t *testing.T) {
 	}
 	var loop int
 	n.Do(func(n *Network, _ Model) { loop = n.loop.thread })
-	var only unix.CPUSet
-	only.Set(processors[0])
-	if err := unix.SchedSetaffinity(loop, &only); err != nil {
+	if err := clock.Bind(loop, processors[0]); err != nil {
 		t.Fatal(err)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // what keeps the processor busy takes a place in Go's scheduler too

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
 )
 
 // Occupy keeps a processor from everything that has no real-time priority, from a time on and for so long, and then returns. It fails where the
@@ -14,10 +16,8 @@ import (
 // (runtime.GOMAXPROCS). Call it on a goroutine of its own, whose thread ends with it.
 func Occupy(processor int, from time.Time, d time.Duration) error {
 	runtime.LockOSThread() // not unlocked: the thread ends with its priority
-	var only unix.CPUSet
-	only.Set(processor)
-	if err := unix.SchedSetaffinity(0, &only); err != nil {
-		return os.NewSyscallError("sched_setaffinity", err)
+	if err := clock.Bind(0, processor); err != nil {
+		return err
 	}
 	time.Sleep(time.Until(from))
 	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 50}
