@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 )
 
 // Options of an Engine.
@@ -27,8 +25,7 @@ type Options struct {
 // Engine owns the event loops.
 type Engine struct {
 	options Options
-	loops   []*loop
-	guards  []*guard
+	watch
 	mu      sync.Mutex
 	load    []int // ports per loop
 	wait    sync.WaitGroup
@@ -37,19 +34,15 @@ type Engine struct {
 
 // New starts the event loops.
 func New(options Options) (*Engine, error) {
-	e := &Engine{options: options}
-	var err error
-	if e.guards, err = newGuards(); err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	for range max(options.Loops, 1) {
-		l, err := newLoop()
-		if err != nil {
-			return nil, errors.Join(err, e.Close())
+	e := &Engine{options: options, load: make([]int, max(options.Loops, 1))}
+	if err := e.open(); err != nil {
+		for _, l := range e.loops {
+			l.close()
 		}
-		l.guards = e.guards
-		e.loops = append(e.loops, l)
-		e.load = append(e.load, 0)
+		e.closeGuards()
+		return nil, err
+	}
+	for _, l := range e.loops {
 		e.wait.Go(func() { l.run(options) })
 	}
 	for _, g := range e.guards {
@@ -58,11 +51,25 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
+// open makes loops and guards, which know of each other before any of them runs.
+func (e *Engine) open() (err error) {
+	for range e.load {
+		l, err := newLoop()
+		if err != nil {
+			return err
+		}
+		l.watched = &e.watch
+		e.loops = append(e.loops, l)
+	}
+	e.guards, err = newGuards()
+	return err
+}
+
 // Raise makes the process one whose loops are punctual: it has the priority that the options ask for, and so many Ps that a loop's thread finds
 // a free one the moment it wakes up, whatever the rest is doing. The kernel's scheduler then does what the priorities say. Raise tells what
 // the kernel has refused to the process or to the loops.
 func (e *Engine) Raise() (err error) {
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+len(e.loops)+guards+1))
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+len(e.loops)+mostGuards+1))
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
@@ -75,12 +82,19 @@ func (e *Engine) Close() error {
 	for _, l := range e.loops {
 		l.do(func() { l.ended = true })
 	}
-	e.wait.Wait() // for guards that rest, too
 	for _, g := range e.guards {
-		_ = unix.Close(g.bell)
+		g.ring()
+	}
+	e.wait.Wait()
+	e.closeGuards()
+	return nil
+}
+
+func (e *Engine) closeGuards() {
+	for _, g := range e.guards {
+		g.close()
 	}
 	e.guards = nil
-	return nil
 }
 
 // NetworkOptions of a new network.

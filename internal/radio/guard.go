@@ -14,37 +14,53 @@ import (
 )
 
 const (
-	// guards of an engine, each on a processor of its own.
-	guards = 2
-	// guardInterval at which a guard looks whether a loop is late, while something is due soon: well below what a verdict calls late.
-	guardInterval = 4 * time.Millisecond
-	// guardRest is the interval while nothing is.
-	guardRest = 50 * time.Millisecond
+	// mostGuards of an engine, each on a processor of its own.
+	mostGuards = 2
+	// guardGrace is how long after a frame's time a guard looks whether it has been released: well below what a verdict calls late.
+	guardGrace = int64(4 * time.Millisecond)
+	// never is the time of what does not come.
+	never = math.MaxInt64
 )
+
+// watch is what an engine's loops and the guards that look after them know of each other. Neither slice changes once they run.
+type watch struct {
+	loops  []*loop
+	guards []*guard
+}
 
 // guard serves loops whose own threads do not come to it. A hypervisor now and then stops one of a machine's processors for some
 // milliseconds. The kernel does not know: a timer that is to fire there does not, and a thread that was about to run there is not taken to
-// another one. A guard is bound to its processor, so that of two of them one goes on wherever a loop's thread stands still. Where the loop
-// is punctual there is nothing left for a guard to do. Where nothing is due it rests, as waking up costs more than a frame does, until a
-// loop that has something sets the guard's bell.
+// another one. A guard is bound to its processor, so that of two of them one goes on wherever a loop's timer is. It looks a grace after
+// something was due; where the loop was punctual there is nothing left to do. As waking up costs more than a frame does, a guard rests
+// until a loop has something due and rings its bell, and the loop takes its timer away once nothing is due any more.
 type guard struct {
-	processor int
-	bell      int // an eventfd
-	resting   atomic.Bool
-	// What a wait for the bell needs, as no frame costs an allocation.
-	poll [1]unix.PollFd
+	processor   int
+	bell, timer int          // an eventfd and a timerfd
+	until       atomic.Int64 // when it looks next, or never
+	// What a wait needs, as no frame costs an allocation.
+	poll [2]unix.PollFd
 	rung [8]byte
 }
 
 func newGuards() (all []*guard, err error) {
 	for _, processor := range guarded() {
-		bell, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
-		if err != nil {
+		g := &guard{processor: processor}
+		g.until.Store(never)
+		if g.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 			return all, fmt.Errorf("eventfd: %w", err)
 		}
-		all = append(all, &guard{processor: processor, bell: bell})
+		if g.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+			_ = unix.Close(g.bell)
+			return all, fmt.Errorf("timerfd: %w", err)
+		}
+		all = append(all, g)
 	}
 	return all, nil
+}
+
+func (g *guard) close() {
+	_ = unix.Close(g.bell)
+	_ = unix.Close(g.timer)
 }
 
 func (e *Engine) stand(g *guard) {
@@ -54,63 +70,94 @@ func (e *Engine) stand(g *guard) {
 	}
 	_ = Prioritise(e.options) // what is refused, the loops tell of
 	events := make([]unix.EpollEvent, 64)
-	for !e.closing.Load() {
-		if wait := e.lookAfter(events); wait < int64(guardInterval) {
-			pause := unix.NsecToTimespec(int64(guardInterval))
-			_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &pause, nil) // a signal only shortens it
-			continue
+	for look := int64(never); !e.closing.Load(); {
+		if now := clock.Monotonic(); look <= now {
+			e.watch.lookAfter(events)
+			look = g.sleep(&e.watch, now+guardGrace) // not sooner, where a loop has more to do than it can
+		} else {
+			look = g.sleep(&e.watch, 0)
 		}
-		g.resting.Store(true)
-		if wait := e.lookAfter(events); wait >= int64(guardInterval) { // else a loop has got something before it saw that this guard rests
-			g.rest(wait)
-		}
-		g.resting.Store(false)
 	}
 }
 
-// rest for so many nanoseconds, or until the bell rings.
-func (g *guard) rest(wait int64) {
-	g.poll[0] = unix.PollFd{Fd: int32(g.bell), Events: unix.POLLIN} //nolint:gosec // a descriptor
-	milliseconds := min(wait, int64(guardRest))/1e6 + 1
-	if rang, err := unix.Poll(g.poll[:], int(milliseconds)); err == nil && rang > 0 {
+// sleep until a grace after what is due first, but not before the time notBefore, or until the bell rings. It gives the time for which it slept.
+func (g *guard) sleep(w *watch, notBefore int64) (until int64) {
+	for {
+		due := w.earliest()
+		until = never
+		if due != never {
+			until = max(due+guardGrace, notBefore)
+		}
+		g.until.Store(until)
+		setTimer(g.timer, until)
+		// Last, as a loop that has got something else since may have seen the time before.
+		if w.earliest() == due {
+			break
+		}
+	}
+	g.poll = [2]unix.PollFd{{Fd: int32(g.bell), Events: unix.POLLIN}, {Fd: int32(g.timer), Events: unix.POLLIN}} //nolint:gosec // descriptors
+	if count, err := unix.Poll(g.poll[:], -1); err == nil && count > 0 && g.poll[0].Revents != 0 {
 		_, _ = unix.Read(g.bell, g.rung[:])
 	}
+	return until
 }
 
-// ring wakes a guard that rests, unless it is on the calling thread's processor, on which timers that the thread sets fire: the first such
-// guard alone, as one is enough.
-func ring(all []*guard) {
-	here := clock.Processor()
-	for _, g := range all {
-		if g.processor == here {
+// earliest time at which a loop has something due, or never.
+func (w *watch) earliest() int64 {
+	first := int64(never)
+	for _, l := range w.loops {
+		first = min(first, l.earliest.Load())
+	}
+	return first
+}
+
+// lookAfter does what loops' threads have not done yet.
+func (w *watch) lookAfter(events []unix.EpollEvent) {
+	for _, l := range w.loops {
+		l.stepIn(events)
+	}
+}
+
+// tell one guard that something is due, unless it looks in time anyway: the first that is not on the processor on which the loop's timer
+// fires, as one is enough.
+func (w *watch) tell(due int64, timerOn int) {
+	look := due + guardGrace
+	for _, g := range w.guards {
+		if g.processor == timerOn {
 			continue
 		}
-		if g.resting.Load() && g.resting.CompareAndSwap(true, false) {
-			one := [8]byte{1}
-			_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(g.bell), uintptr(unsafe.Pointer(&one)), 8) // does not block
+		if until := g.until.Load(); until > look && g.until.CompareAndSwap(until, look) {
+			g.ring()
 		}
 		return
 	}
 }
 
-// lookAfter does what loops' threads have not done yet, and gives the nanoseconds until something is due.
-func (e *Engine) lookAfter(events []unix.EpollEvent) (wait int64) {
-	wait = math.MaxInt64
-	for _, l := range e.loops {
-		wait = min(wait, l.stepIn(events))
+// spare the guards a look, if nothing is due in any loop.
+func (w *watch) spare() {
+	if w.earliest() != never {
+		return
 	}
-	return wait
+	for _, g := range w.guards {
+		if until := g.until.Load(); until != never && g.until.CompareAndSwap(until, never) {
+			setTimer(g.timer, never)
+		}
+	}
 }
 
-// stepIn does what the loop's thread has not done yet, unless it is at it, and gives the nanoseconds until the loop's next is due: none while
-// the thread is at it.
-func (l *loop) stepIn(events []unix.EpollEvent) (wait int64) {
+func (g *guard) ring() {
+	one := [8]byte{1}
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(g.bell), uintptr(unsafe.Pointer(&one)), 8) // does not block
+}
+
+// stepIn does what the loop's thread has not done yet, unless it is at it.
+func (l *loop) stepIn(events []unix.EpollEvent) {
 	if !l.turn.TryLock() {
-		return 0
+		return
 	}
 	defer l.turn.Unlock()
 	if l.thread == 0 || l.ended {
-		return math.MaxInt64
+		return
 	}
 	// The thread may have taken the event that tells of work, and stand still since.
 	l.runWork()
@@ -118,10 +165,6 @@ func (l *loop) stepIn(events []unix.EpollEvent) (wait int64) {
 	if l.ended {
 		l.poke() // the thread closes the loop
 	}
-	if len(l.heap.items) == 0 {
-		return math.MaxInt64
-	}
-	return l.heap.items[0].due - clock.Monotonic()
 }
 
 // guarded processors are those for an engine's guards: none where there is only one, as nothing would go on there.
@@ -136,11 +179,11 @@ func guarded() (processors []int) {
 			all = append(all, i)
 		}
 	}
-	if len(all) < guards {
+	if len(all) < mostGuards {
 		return nil
 	}
-	for i := range guards {
-		processors = append(processors, all[i*len(all)/guards])
+	for i := range mostGuards {
+		processors = append(processors, all[i*len(all)/mostGuards])
 	}
 	return processors
 }

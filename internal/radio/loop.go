@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -45,8 +46,11 @@ type loop struct {
 	scratch            []byte
 	frame              Frame // the frame being read
 	// turn is held by who serves the loop: its thread, or for once a guard. What belongs to the loop's thread belongs to the holder.
-	turn   sync.Mutex
-	guards []*guard
+	turn sync.Mutex
+	// earliest time at which something is due as of the end of the last turn, or never; for the guards.
+	earliest atomic.Int64
+	timerOn  int // the processor on which the timer fires, -1 where that is not known
+	watched  *watch
 
 	mu   sync.Mutex
 	work []func()
@@ -54,6 +58,7 @@ type loop struct {
 
 func newLoop() (*loop, error) {
 	l := &loop{scratch: make([]byte, maxFrameLength)}
+	l.earliest.Store(never)
 	var err error
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -215,24 +220,37 @@ func (l *loop) releaseDue(now int64) {
 	}
 }
 
-// arm sets the timer for the first frame. A timer that fires too early, as its frame has gone, is
-// cheaper than setting it anew for every frame.
+// arm sets the timer for the first frame, and has a guard look whether it was released. A timer that fires too early, as its frame has
+// gone, is cheaper than setting it anew for every frame.
 func (l *loop) arm() {
 	if len(l.heap.items) == 0 {
+		if l.earliest.Load() != never {
+			l.earliest.Store(never)
+			l.watched.spare()
+		}
 		return
 	}
 	due := l.heap.items[0].due
-	if l.armed != 0 && l.armed <= due {
-		return
+	l.earliest.Store(due)
+	if l.armed == 0 || l.armed > due {
+		l.armed = due
+		setTimer(l.timer, due)
+		l.timerOn = clock.Processor() // where the kernel has it, as this thread runs there
 	}
-	l.armed = due
-	value := unix.ItimerSpec{Value: unix.NsecToTimespec(max(due, 1))}
-	_, _, errno := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(l.timer), unix.TFD_TIMER_ABSTIME,
+	l.watched.tell(due, l.timerOn)
+}
+
+// setTimer has a timerfd fire at a time of CLOCK_MONOTONIC, or never.
+func setTimer(fd int, due int64) {
+	var value unix.ItimerSpec // zero: never
+	if due != never {
+		value.Value = unix.NsecToTimespec(max(due, 1))
+	}
+	_, _, errno := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(fd), unix.TFD_TIMER_ABSTIME,
 		uintptr(unsafe.Pointer(&value)), 0, 0, 0)
 	if errno != 0 {
 		panic(fmt.Sprintf("timerfd_settime to %d: %v", due, errno))
 	}
-	ring(l.guards)
 }
 
 func (l *loop) runWork() {
