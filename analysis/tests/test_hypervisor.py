@@ -1,7 +1,8 @@
-"""What hypervisors took stands beside what was late."""
+"""What hypervisors took, and for how long whole hosts stood still, stands beside what was late."""
 
 import json
 
+import pytest
 from lab import SECOND, T0
 
 from vignette_analysis import analyse
@@ -41,3 +42,79 @@ def test_late_without_anything_taken_is_said_as_before(pair):
     late_frames(pair)
     (late,) = analyse(pair.write()).results["verdict"]["late"]
     assert late["what"] == "frames released late on wan"
+
+
+def stood(run, end: float, seconds: float, host: str = "host-a"):
+    run.around(end, host, stillSeconds=seconds)
+
+
+STILL = "; meanwhile host host-a stood still for {} s"
+
+
+@pytest.mark.parametrize(
+    ("stops", "seconds"),
+    [
+        pytest.param([(4.5, 0.025)], 0.025, id="one within the second"),
+        pytest.param([(4.2, 0.011), (4.5, 0.025), (4.8, 0.012)], 0.025, id="the longest of several"),
+        pytest.param([(4.5, 0.012), (4.52, 0.011)], 0.023, id="two in a row together"),
+        pytest.param([(4.5, 0.012), (4.52, 0.011), (4.54, 0.012)], 0.023, id="no more than began within the lateness"),
+        pytest.param([(3.975, 0.02)], 0.02, id="before the second, by less than the lateness"),
+        pytest.param([(5.032, 0.027)], 0.027, id="begun just after the sample's time, while its counters were read"),
+        pytest.param([(3.969, 0.02)], None, id="too early"),
+        pytest.param([(5.05, 0.02)], None, id="too late"),
+    ],
+)
+def test_late_frames_say_how_long_their_host_stood_still_meanwhile(pair, stops, seconds):
+    late_frames(pair)
+    for end, length in stops:
+        stood(pair, end, length)
+    stood(pair, 4.5, 0.9, host="host-b")
+    results = analyse(pair.write()).results
+    (late,) = results["verdict"]["late"]
+    assert late.get("stoodStillSeconds") == seconds
+    assert late["what"] == "frames released late on wan" + (STILL.format(f"{seconds:.3f}") if seconds else "")
+    assert (late["worstSeconds"], results["verdict"]["keptUp"]) == (0.03, False), "late is late, whatever the reason"
+    assert not [g for g in results["gaps"] if g["what"].startswith("log ")], "lines of stops are taken for damage"
+
+
+@pytest.mark.parametrize("event", ["started", "stopped"])
+def test_an_app_that_was_late_says_how_long_its_host_stood_still_meanwhile(pair, event):
+    pair.agent("nor", "bft", event, 4.0186, instance="nor/bft", plannedTs=T0 + 4 * SECOND, latenessSeconds=0.0186)
+    stood(pair, 4.018, 0.015)
+    stood(pair, 9.0, 0.5)
+    (late,) = analyse(pair.write()).results["verdict"]["late"]
+    assert (late["what"], late["stoodStillSeconds"]) == (f"{event} nor/bft" + STILL.format("0.015"), 0.015)
+
+
+def test_a_node_without_a_radio_is_on_the_host_that_the_run_record_says(pair):
+    pair.plan["environment"] = {"host/prt": "host-a", "kernel/host-a": "6.1"}
+    pair.agent("prt", "picture", "started", 4.0186, instance="prt/picture", plannedTs=T0 + 4 * SECOND, latenessSeconds=0.0186)
+    stood(pair, 4.018, 0.015)
+    (late,) = analyse(pair.write()).results["verdict"]["late"]
+    assert (late["node"], late["stoodStillSeconds"]) == ("prt", 0.015)
+
+
+def test_what_is_late_on_no_node_names_every_host_that_stood_still(pair):
+    pair.logs["radio/host-a.jsonl"] = [
+        line for line in pair.logs["radio/host-a.jsonl"] if not T0 + 20 * SECOND < json.loads(line)["ts"] < T0 + 27 * SECOND
+    ]
+    stood(pair, 21.0, 0.5)
+    stood(pair, 22.0, 0.7, host="host-b")
+    (silent,) = analyse(pair.write()).results["verdict"]["late"]
+    assert silent["node"] == "", silent
+    assert silent["what"].endswith(STILL.format("0.500") + "; meanwhile host host-b stood still for 0.700 s")
+    assert silent["stoodStillSeconds"] == 0.7
+
+
+def test_a_host_that_stood_still_is_told_beside_what_the_hypervisor_took(pair):
+    late_frames(pair)
+    taken(pair, 5.0, 0.05)
+    stood(pair, 4.5, 0.025)
+    (late,) = analyse(pair.write()).results["verdict"]["late"]
+    assert late["what"].endswith(STILL.format("0.025") + "; meanwhile the hypervisor took 0.05 s of processor time from host host-a")
+
+
+def test_a_host_that_stood_still_is_not_late_by_itself(pair):
+    plain = analyse(pair.write()).results
+    stood(pair, 20.0, 0.09)
+    assert analyse(pair.write()).results == plain

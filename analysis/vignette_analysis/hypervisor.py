@@ -1,23 +1,63 @@
-"""What hypervisors took from the hosts (runapi.RadioStolen): what is late meanwhile is late for that, at least in part."""
+"""What hypervisors took from the hosts: what is late meanwhile is late for that, at least in part.
+
+A whole host that stood still (runapi.RadioStill) is told with its time and length; of processor time that was taken (runapi.RadioStolen) only
+how much of it in a second.
+"""
 
 import polars as pl
 
+from .environment import flat
 from .radiolog import RadioLog
 from .run import Run
 
-# A line tells of the second before it.
+# A line of what was taken tells of the second before it.
 PERIOD_SECONDS = 1.0
+# A sample has its time before its counters, and a stop is told from up to one tick of radiod's watch on: one that makes frames late in a sample may
+# begin so long after the sample's time.
+AFTER_SECONDS = 0.010
 
 
 def explain(run: Run, log: RadioLog, late: list[dict]) -> None:
-    """Say in every late entry what was taken from the host of its node meanwhile; from any host, for an entry without a node."""
-    if run.t0 is None or log.stolen.is_empty():
+    """Say in every late entry how long the host of its node stood still and what was taken from it meanwhile; any host, for an entry without a node.
+
+    An entry has stoodStillSeconds (runapi.Late) where its host stood still.
+    """
+    if run.t0 is None or (log.stolen.is_empty() and log.still.is_empty()):
         return
-    hosts = dict(log.samples.select("node", "host").unique().rows())
+    hosts = {name.removeprefix("host/"): host for name, host in flat(run.plan.get("environment")).items() if name.startswith("host/")}
+    hosts |= dict(log.samples.select("node", "host").unique().rows())
     for entry in late:
-        start, end = (run.t0 + round(entry[field] * 1e9) for field in ("fromSeconds", "toSeconds"))
-        during = log.stolen.filter((pl.col("ts") > start) & (pl.col("ts") <= end + round(PERIOD_SECONDS * 1e9)))
-        if entry["node"]:
-            during = during.filter(pl.col("host") == hosts.get(entry["node"], ""))
-        for host, seconds in during.group_by("host").agg(pl.col("stolenSeconds").sum()).sort("host").rows():
-            entry["what"] += f"; meanwhile the hypervisor took {seconds:.2f} s of processor time from host {host}"
+        at = pl.col("host") == hosts.get(entry["node"], "") if entry["node"] else pl.lit(True)
+        _stood_still(run, log.still.filter(at), entry)
+        _taken(run, log.stolen.filter(at), entry)
+
+
+def _stood_still(run: Run, still: pl.DataFrame, entry: dict) -> None:
+    # What was late by so much at the beginning should have been done so long before.
+    start = run.t0 + round((entry["fromSeconds"] - entry["worstSeconds"]) * 1e9)
+    end = run.t0 + round((entry["toSeconds"] + AFTER_SECONDS) * 1e9)
+    began = pl.col("ts") - (pl.col("stillSeconds") * 1e9).round().cast(pl.Int64)
+    during = still.with_columns(began=began).filter((pl.col("ts") > start) & (pl.col("began") < end)).sort("host", "began")
+    for (host,), stops in during.partition_by("host", as_dict=True, maintain_order=True).items():
+        seconds = _most(stops.select("began", "stillSeconds").rows(), entry["worstSeconds"])
+        entry["stoodStillSeconds"] = round(max(seconds, entry.get("stoodStillSeconds", 0.0)), 6)
+        entry["what"] += f"; meanwhile host {host} stood still for {seconds:.3f} s"
+
+
+def _most(stops: list[tuple[int, float]], late: float) -> float:
+    """The most that stops can have to do with something that was late by so much: those together that began within that time."""
+    most, together, first = 0.0, 0.0, 0
+    for began, seconds in stops:
+        together += seconds
+        while began - stops[first][0] > late * 1e9:
+            together -= stops[first][1]
+            first += 1
+        most = max(most, together)
+    return most
+
+
+def _taken(run: Run, stolen: pl.DataFrame, entry: dict) -> None:
+    start, end = (run.t0 + round(entry[field] * 1e9) for field in ("fromSeconds", "toSeconds"))
+    during = stolen.filter((pl.col("ts") > start) & (pl.col("ts") <= end + round(PERIOD_SECONDS * 1e9)))
+    for host, seconds in during.group_by("host").agg(pl.col("stolenSeconds").sum()).sort("host").rows():
+        entry["what"] += f"; meanwhile the hypervisor took {seconds:.2f} s of processor time from host {host}"

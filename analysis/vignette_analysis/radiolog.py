@@ -1,6 +1,6 @@
 """radiod's logs, radio/HOST.jsonl: samples of radios, and told apart by one field of their own, headers (host),
 gaps (gap), captures (capture), positions (positions), what links heard (receiver), steps of scenarios (steps), nodes' routes (routing),
-other hosts (peer), what a hypervisor took (stolenSeconds) and how busy the host was (busySeconds)."""
+other hosts (peer), what a hypervisor took (stolenSeconds), when the host stood still (stillSeconds) and how busy it was (busySeconds)."""
 
 import json
 from dataclasses import dataclass
@@ -39,6 +39,7 @@ _HOSTS = {
     "unusable": pl.Int64,
 }
 _STOLEN = {"ts": pl.Int64, "host": pl.String, "stolenSeconds": pl.Float64}
+_STILL = {"ts": pl.Int64, "host": pl.String, "stillSeconds": pl.Float64}
 _LOAD = {
     "ts": pl.Int64,
     "host": pl.String,
@@ -55,6 +56,7 @@ _SCHEMA = (
     | _STEPS
     | _HOSTS
     | _STOLEN
+    | _STILL
     | _LOAD
     | {"gap": pl.String, "capture": pl.String, "receiver": pl.String, "routing": pl.String, "positions": pl.Struct({"": pl.Null})}
 )
@@ -93,6 +95,8 @@ class RadioLog:
     peers: pl.DataFrame
     # What hypervisors took from hosts (runapi.RadioStolen).
     stolen: pl.DataFrame
+    # When hosts stood still (runapi.RadioStill).
+    still: pl.DataFrame
     # How busy hosts were (runapi.RadioLoad).
     loads: pl.DataFrame
 
@@ -100,7 +104,7 @@ class RadioLog:
 def read(run: Run, gaps: Gaps) -> RadioLog:
     """Read every host's log; lines that are nothing of all that are a gap."""
     frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
-    peers, stolen, loads = [pl.DataFrame(schema=_HOSTS)], [pl.DataFrame(schema=_STOLEN)], [pl.DataFrame(schema=_LOAD)]
+    peers, stolen, still, loads = ([pl.DataFrame(schema=schema)] for schema in (_HOSTS, _STOLEN, _STILL, _LOAD))
     for path in run.files("radio/*.jsonl"):
         raw, bad, torn = jsonlines.read(path, _SCHEMA)
         timed = raw.filter(pl.col("ts") > 0)
@@ -112,6 +116,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         routes = timed.filter(~special & pl.all_horizontal(pl.col("node", "routing").is_not_null()) & pl.col("network").is_null())
         known = timed.filter(~special & pl.col("peer").is_not_null())
         taken = timed.filter(~special & pl.col("stolenSeconds").is_not_null())
+        stood = timed.filter(~special & pl.col("stillSeconds").is_not_null())
         busy = timed.filter(~special & pl.all_horizontal(pl.col("busySeconds", "seconds", "cpus").is_not_null()))
         if others:
             for record in _special(path):
@@ -124,7 +129,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - good.height - headers.height - others - scene.height - routes.height - known.height - taken.height - busy.height
+        bad += raw.height - others - sum(frame.height for frame in (good, headers, scene, routes, known, taken, stood, busy))
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
             gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
@@ -132,8 +137,11 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         steps.append(scene.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
         stolen.append(taken.select(_STOLEN.keys()).with_columns(host=pl.lit(path.stem)))
+        still.append(stood.select(_STILL.keys()).with_columns(host=pl.lit(path.stem)))
         loads.append(busy.select(_LOAD.keys()).with_columns(host=pl.lit(path.stem)))
-    return RadioLog(pl.concat(frames), list(outages.values()), captures, pl.concat(steps), pl.concat(peers), pl.concat(stolen), pl.concat(loads))
+    return RadioLog(
+        pl.concat(frames), list(outages.values()), captures, pl.concat(steps), pl.concat(peers), pl.concat(stolen), pl.concat(still), pl.concat(loads)
+    )
 
 
 def _special(path: Path) -> list[dict]:

@@ -34,6 +34,16 @@ type RadioStolen struct {
 	StolenSeconds float64 `json:"stolenSeconds"`
 }
 
+// RadioStill is a line of a host's radio log, told apart by its field stillSeconds: a time in which the whole host stood still, as every processor that
+// its radiod may use did, though there was something to do: a hypervisor stopped the machine. Nothing on the host can have been punctual then.
+// A host whose kernel does not tell how long threads wait for processors (schedstat) has no such lines.
+type RadioStill struct {
+	// TimeNanoseconds is when it went on.
+	TimeNanoseconds int64 `json:"ts"`
+	// StillSeconds before that. Each is 3 ms or longer, and up to 5 ms shorter than the stop really was.
+	StillSeconds float64 `json:"stillSeconds"`
+}
+
 // RadioLoad is a line of a host's radio log, told apart by its field busySeconds: how busy the host was since the last sample, about
 // once a second. Of a kernel without pressure stall information (PSI) the pressures are absent.
 type RadioLoad struct {

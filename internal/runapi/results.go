@@ -52,6 +52,9 @@ type HostResult struct {
 	MaxLoadAverage float64 `json:"maxLoadAverage"`
 	// StolenSeconds that a hypervisor took, added over all processors.
 	StolenSeconds float64 `json:"stolenSeconds"`
+	// StoodStillSeconds in which the whole host stood still, in so many Stops (RadioStill); absent where it never did, or its kernel does not tell.
+	StoodStillSeconds float64 `json:"stoodStillSeconds,omitempty"`
+	Stops             int     `json:"stops,omitempty"`
 	// CPUPressurePercent and MemoryPressurePercent of the time some task waited for a processor, or for memory; absent where the
 	// kernel does not tell.
 	CPUPressurePercent    *float64 `json:"cpuPressurePercent,omitempty"`
@@ -71,6 +74,10 @@ type Late struct {
 	ToSeconds    float64 `json:"toSeconds"`
 	What         string  `json:"what"`
 	WorstSeconds float64 `json:"worstSeconds"`
+	// StoodStillSeconds in which the node's whole host stood still meanwhile (RadioStill), or that of all hosts which did so the longest, of an entry
+	// without a node: the longest stop, or several that began within WorstSeconds. It is up to 5 ms short of each, and explains so much of
+	// WorstSeconds, which is late all the same. Absent where the host did not stand still, or its kernel does not tell.
+	StoodStillSeconds float64 `json:"stoodStillSeconds,omitempty"`
 }
 
 // Messages counts messages and deliveries. Expected counts each message once per other instance

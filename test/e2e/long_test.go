@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vignette.dev/vignette/internal/runapi"
 )
 
 // TestLongFormsOfE4 runs twelve of setting 2, all that start at once and need no image from elsewhere, at full length side by side. Nothing may be late, as what
@@ -88,12 +90,36 @@ func longForms(t *testing.T, pattern string, count int, wallTime time.Duration) 
 	return runs
 }
 
+// punctual is what frames, starts and stops may be late by before a verdict says so.
+const punctual = 0.010
+
+// checkPunctual wants that nothing was late but what the whole host's standing still explains: while a hypervisor stops the machine nothing in it
+// can be punctual, and the verdict is not clean for that. What it explains is logged, so that nobody takes such a run for a clean one.
+func checkPunctual(t *testing.T, name string, verdict *runapi.Verdict) {
+	t.Helper()
+	if verdict == nil {
+		t.Errorf("%s: no verdict", name)
+		return
+	}
+	explained := 0
+	for _, late := range verdict.Late {
+		if late.StoodStillSeconds > 0 && late.WorstSeconds-late.StoodStillSeconds <= punctual {
+			explained++
+			t.Logf("%s: late as the host stood still: %+v", name, late)
+			continue
+		}
+		t.Errorf("%s: late %+v; want that the emulation kept up", name, late)
+	}
+	if !verdict.KeptUp && len(verdict.Late) == 0 {
+		t.Errorf("%s: the verdict is not clean and names nothing that was late", name)
+	}
+	t.Logf("%s: clean %v; %d late entries, %d of them in stops of the host", name, verdict.KeptUp, len(verdict.Late), explained)
+}
+
 func checkLongForm(t *testing.T, run plannedRun) {
 	t.Helper()
 	results := run.finish(t, time.Hour)
-	if results.Verdict == nil || !results.Verdict.KeptUp {
-		t.Errorf("%s: verdict %+v; want that the emulation kept up", run.Name, results.Verdict)
-	}
+	checkPunctual(t, run.Name, results.Verdict)
 	if run.link == "" {
 		return // A vehicle that its radio leaves without a connection sends nothing.
 	}

@@ -51,11 +51,23 @@ def _properties(analysis: Analysis) -> list[tuple[str, str]]:
     ]
 
 
-_LOAD = ("Host", "Processors", "Busy %", "Busiest second %", "Load average, most", "Stolen s", "CPU pressure %", "Memory pressure %")
+_LOAD = (
+    "Host",
+    "Processors",
+    "Busy %",
+    "Busiest second %",
+    "Load average, most",
+    "Stolen s",
+    "Stood still s",
+    "Stops",
+    "CPU pressure %",
+    "Memory pressure %",
+)
 
 
 def _load(host: dict) -> tuple[str, ...]:
-    fields = ("cpus", "busyPercent", "maxBusyPercent", "maxLoadAverage", "stolenSeconds", "cpuPressurePercent", "memoryPressurePercent")
+    fields = ("cpus", "busyPercent", "maxBusyPercent", "maxLoadAverage", "stolenSeconds", "stoodStillSeconds", "stops")
+    fields += ("cpuPressurePercent", "memoryPressurePercent")
     return host["name"], *(number(host[field]) if field in host else "\u2013" for field in fields)
 
 

@@ -42,6 +42,7 @@ type Sampler struct {
 	Captures *capture.Recorder
 
 	stolen stolenTime
+	still  stillWatch
 	// waiting bytes in the spools of all runs.
 	waiting atomic.Int64
 	load    hostLoad
@@ -81,6 +82,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.shipAll(ctx) })
 	defer wait.Wait()
+	defer s.still.stop()
 	every(ctx, sampleInterval, s.sampleAll)
 	return nil
 }
@@ -99,6 +101,9 @@ func (s *Sampler) sampleAll() {
 	}
 	if err := s.sampleStolen(clock.Realtime()); err != nil {
 		s.Log.Error("write what the hypervisor took", "error", err)
+	}
+	if err := s.sampleStill(clock.Realtime()); err != nil {
+		s.Log.Error("write when the host stood still", "error", err)
 	}
 	if err := s.sampleLoad(clock.Realtime()); err != nil {
 		s.Log.Error("write the host's load", "error", err)
@@ -229,18 +234,22 @@ func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters)
 
 // appendToActive writes lines into the log of every run that has attachments on this host.
 func (s *Sampler) appendToActive(now int64, lines []byte) (failed error) {
+	for _, r := range s.active() {
+		failed = errors.Join(failed, r.spool.append(now, lines))
+	}
+	return failed
+}
+
+// active runs have attachments on this host.
+func (s *Sampler) active() (active []*run) {
 	s.mu.Lock()
-	var active []*run
+	defer s.mu.Unlock()
 	for _, r := range s.runs {
 		if r.finished.IsZero() {
 			active = append(active, r)
 		}
 	}
-	s.mu.Unlock()
-	for _, r := range active {
-		failed = errors.Join(failed, r.spool.append(now, lines))
-	}
-	return failed
+	return active
 }
 
 func (s *Sampler) markFinished(active map[string]*run) {

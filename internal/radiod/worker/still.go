@@ -1,0 +1,158 @@
+package worker
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// leastStill in nanoseconds is the shortest time in which a processor, or the host, is said to have stood still: longer than timers and interrupts
+// are late by, and short beside what a verdict calls late.
+const leastStill = int64(3 * time.Millisecond)
+
+// span of time by CLOCK_MONOTONIC, in nanoseconds.
+type span struct{ from, to int64 }
+
+// stillWatch finds the times in which the host stood still: those in which every processor that this process may use did. While a hypervisor stops
+// the whole machine nothing in it can be punctual, and steal time hardly tells, as it counts for a processor that has work. The zero value
+// watches nothing. All methods are for one goroutine.
+type stillWatch struct {
+	processors []*stillProcessor
+	ended      atomic.Bool
+	threads    sync.WaitGroup
+	// refused: the kernel does not tell what it takes; stop has it asked again.
+	refused bool
+}
+
+// start watches, unless it does so already or was refused: with a thread for each processor, which costs something.
+func (w *stillWatch) start() error {
+	if len(w.processors) > 0 || w.refused {
+		return nil
+	}
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		w.refused = true
+		return err
+	}
+	for number := 0; len(w.processors) < allowed.Count(); number++ {
+		if allowed.IsSet(number) {
+			w.processors = append(w.processors, newStillProcessor(number))
+		}
+	}
+	// Threads that sleep in the kernel keep their Ps: what else this process does has as many as before.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(w.processors))
+	w.ended.Store(false)
+	began := make(chan error)
+	for _, p := range w.processors {
+		w.threads.Go(func() { p.watch(&w.ended, began) })
+	}
+	var err error
+	for range w.processors {
+		err = cmp.Or(<-began, err) // all have the same
+	}
+	if err != nil {
+		w.stop()
+		w.refused = true
+	}
+	return err
+}
+
+// stop ends the threads.
+func (w *stillWatch) stop() {
+	w.refused = false
+	if len(w.processors) == 0 {
+		return
+	}
+	w.ended.Store(true)
+	w.threads.Wait()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - len(w.processors))
+	w.processors = nil
+}
+
+// stops of the host since the last call. One that not every processor has come back from is told by a later call.
+func (w *stillWatch) stops() []span {
+	known := int64(math.MaxInt64)
+	for _, p := range w.processors {
+		known = min(known, p.seen.Load())
+	}
+	var still [][]span
+	for _, p := range w.processors {
+		p.collect()
+		still = append(still, p.still)
+	}
+	found := hostStops(still, known)
+	for _, p := range w.processors {
+		p.still = slices.DeleteFunc(p.still, func(s span) bool { return s.to <= known })
+	}
+	return found
+}
+
+// hostStops are the times in which all processors stood still, each for leastStill or longer, that ended by the time known: up to then every
+// processor has told its own. Those are in order, and do not overlap.
+func hostStops(still [][]span, known int64) []span {
+	if len(still) == 0 {
+		return nil
+	}
+	common := still[0]
+	for _, of := range still[1:] {
+		common = overlaps(common, of)
+	}
+	var stops []span
+	for _, s := range common {
+		if s.to <= known && s.to-s.from >= leastStill {
+			stops = append(stops, s)
+		}
+	}
+	return stops
+}
+
+// overlaps of spans with others; both are in order, and so is what it gives.
+func overlaps(some, others []span) (both []span) {
+	for len(some) > 0 && len(others) > 0 {
+		a, b := some[0], others[0]
+		if from, to := max(a.from, b.from), min(a.to, b.to); from < to {
+			both = append(both, span{from, to})
+		}
+		if a.to < b.to {
+			some = some[1:]
+		} else {
+			others = others[1:]
+		}
+	}
+	return both
+}
+
+// sampleStill writes a line for each time in which the host stood still into every active run's log. Without one, nobody watches.
+func (s *Sampler) sampleStill(now int64) error {
+	if len(s.active()) == 0 {
+		s.still.stop()
+		return nil
+	}
+	if err := s.still.start(); err != nil {
+		s.Log.Info("whether the host stands still now and then is not known", "error", err)
+	}
+	toRealtime := now - clock.Monotonic()
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines)
+	for _, stop := range s.still.stops() {
+		line := runapi.RadioStill{TimeNanoseconds: toRealtime + stop.to, StillSeconds: time.Duration(stop.to - stop.from).Seconds()}
+		if err := encoder.Encode(line); err != nil {
+			return err
+		}
+	}
+	if lines.Len() == 0 {
+		return nil
+	}
+	return s.appendToActive(now, lines.Bytes())
+}
