@@ -35,7 +35,7 @@ type stillWatch struct {
 	refused bool
 }
 
-// start watches, unless it does so already or was refused: with a thread for each processor, which costs something.
+// start watches, unless it does so already or was refused, with a thread for each processor.
 func (w *stillWatch) start() error {
 	if len(w.processors) > 0 || w.refused {
 		return nil

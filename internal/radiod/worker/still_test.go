@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/teststall"
 )
 
@@ -185,14 +187,14 @@ func TestAStopOfTheHostIsWrittenIntoEveryActiveRun(t *testing.T) {
 	a, gone := &archive{}, &archive{}
 	ship(t, s.runs["run"].spool, a)
 	ship(t, over.spool, gone)
-	_, line, _ := strings.Cut(strings.TrimSuffix(string(a.content), "\n"), `{"ts":`)
-	for strings.Contains(line, `{"ts":`) {
-		_, line, _ = strings.Cut(line, `{"ts":`)
+	written := strings.Split(strings.TrimSuffix(string(a.content), "\n"), "\n")
+	var line runapi.RadioStill
+	if err := json.Unmarshal([]byte(written[len(written)-1]), &line); err != nil {
+		t.Fatal(err)
 	}
-	end, rest, _ := strings.Cut(line, ",")
-	ts, err := strconv.ParseInt(end, 10, 64)
-	if err != nil || rest != `"stillSeconds":0.047}` || now-ts < 50e6 || now-ts > 5e9 {
-		t.Errorf("the last line ends with %q at %s, %v; want 0.047 s that ended 50 ms before %d", rest, end, err, now)
+	ago := now - line.TimeNanoseconds
+	if line.StillSeconds != 0.047 || ago < 50*stillMS || ago > 5000*stillMS || strings.Count(string(a.content), "stillSeconds") != 1 {
+		t.Errorf("the run's log ends with %q, %v before now; want 0.047 s that ended 50 ms ago, once", written[len(written)-1], time.Duration(ago))
 	}
 	if len(gone.content) > 0 {
 		t.Errorf("a run without attachments got %q; want nothing", gone.content)

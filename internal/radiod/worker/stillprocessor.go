@@ -24,7 +24,10 @@ const (
 // stillProcessor is a processor, and the thread on it that finds when it stood still. The thread sleeps until an instant. If it wakes up late, the processor
 // either had something else to do, and the thread waited in its run queue, or did nothing at all: the timer did not fire. Only the latter is
 // claimed, by the kernel's own figures, and only where the thread left the processor once in that time, to sleep until that instant: one that Go's
-// scheduler, a signal, a page or a debugger had wait is late for that. While a cgroup's quota is used up its threads wait in the run queue.
+// scheduler, a signal, a page or a debugger had wait is late for that. While a cgroup's quota is used up its threads wait in the run queue. Only the
+// freezer of cgroup version 1 cannot be told from a stop. A stop that finds the thread in the run queue is not claimed.
+//
+// Measured on a machine of two processors, a thread takes 4 to 6 ms of processor time in a second, of which its waits are 0.3 ms.
 type stillProcessor struct {
 	number int
 	// seen is the time up to which the thread has told everything.
