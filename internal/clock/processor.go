@@ -16,6 +16,20 @@ func Processor() int {
 	return int(here)
 }
 
+// Processors that the calling thread may use, in order.
+func Processors() (numbers []int, err error) {
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return nil, os.NewSyscallError("sched_getaffinity", err)
+	}
+	for number := 0; len(numbers) < allowed.Count(); number++ {
+		if allowed.IsSet(number) {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers, nil
+}
+
 // Bind keeps a thread on one processor; thread 0 is the calling one, which the caller has locked.
 func Bind(thread, processor int) error {
 	var only unix.CPUSet

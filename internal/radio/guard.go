@@ -169,17 +169,8 @@ func (l *loop) stepIn(events []unix.EpollEvent) {
 
 // guarded processors are those for an engine's guards: none where there is only one, as nothing would go on there.
 func guarded() (processors []int) {
-	var allowed unix.CPUSet
-	if unix.SchedGetaffinity(0, &allowed) != nil {
-		return nil
-	}
-	var all []int
-	for i := 0; len(all) < allowed.Count(); i++ {
-		if allowed.IsSet(i) {
-			all = append(all, i)
-		}
-	}
-	if len(all) < mostGuards {
+	all, err := clock.Processors()
+	if err != nil || len(all) < mostGuards {
 		return nil
 	}
 	for i := range mostGuards {

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -40,15 +38,13 @@ func (w *stillWatch) start() error {
 	if len(w.processors) > 0 || w.refused {
 		return nil
 	}
-	var allowed unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+	numbers, err := clock.Processors()
+	if err != nil {
 		w.refused = true
 		return err
 	}
-	for number := 0; len(w.processors) < allowed.Count(); number++ {
-		if allowed.IsSet(number) {
-			w.processors = append(w.processors, newStillProcessor(number))
-		}
+	for _, number := range numbers {
+		w.processors = append(w.processors, newStillProcessor(number))
 	}
 	// Threads that sleep in the kernel keep their Ps: what else this process does has as many as before.
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(w.processors))
@@ -57,7 +53,6 @@ func (w *stillWatch) start() error {
 	for _, p := range w.processors {
 		w.threads.Go(func() { p.watch(&w.ended, began) })
 	}
-	var err error
 	for range w.processors {
 		err = cmp.Or(<-began, err) // all have the same
 	}
