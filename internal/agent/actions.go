@@ -22,15 +22,18 @@ const ledgerFile = ".executed"
 // ledger remembers across restarts of the agent which actions were carried out.
 type ledger struct {
 	path string
-	mu   sync.Mutex
-	ids  map[string]bool
+	// sync puts the file on disk; notSynced hears where it does not.
+	sync      func(*os.File) error
+	notSynced func(error)
+	mu        sync.Mutex
+	ids       map[string]bool
 }
 
 // ledgerBytes are kept free for it: some thousand actions.
 const ledgerBytes = 64 << 10
 
 func openLedger(logDir string) (*ledger, error) {
-	l := &ledger{path: filepath.Join(logDir, ledgerFile), ids: map[string]bool{}}
+	l := &ledger{path: filepath.Join(logDir, ledgerFile), sync: (*os.File).Sync, notSynced: func(error) {}, ids: map[string]bool{}}
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
 		return nil, fmt.Errorf("executed actions: %w", err)
@@ -53,20 +56,24 @@ func (l *ledger) has(id string) bool {
 	return l.ids[id]
 }
 
-// add puts the id on disk. It comes before the deed: a crash in between loses an action, which
-// shows, whereas the other order could repeat a start, which would not.
+// add writes the id down. It comes before the deed: a crash in between loses an action, which shows, whereas the other order could repeat a
+// start, which would not. What this program leaves behind in the kernel's cache outlives it. Only the end of the machine does not spare that, and by then
+// it is on disk unless it was written the moment before: nobody waits for a disk, which many nodes that begin at once keep busy for a second.
 func (l *ledger) add(id string) error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
 	if err != nil {
 		return fmt.Errorf("executed actions: %w", err)
 	}
-	defer f.Close()
 	if _, err := f.WriteString(id + "\n"); err != nil {
+		f.Close()
 		return fmt.Errorf("executed actions: %w", err)
 	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("executed actions: %w", err)
-	}
+	go func() {
+		defer f.Close()
+		if err := l.sync(f); err != nil {
+			l.notSynced(fmt.Errorf("executed actions: %w", err))
+		}
+	}()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ids[id] = true

@@ -139,6 +139,9 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clockFile: o.ClockFile, clock: o.Clock, events: events, ledger: executed,
 		schedule: newSchedule(), state: newState(config.App), neverHold: o.NeverHold,
 		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
+	executed.notSynced = func(err error) {
+		a.fail(fmt.Sprintf("app %s on node %s: the disk did not take what has been carried out, which could be repeated after a restart: %v", a.config.App, a.config.Node, err), 0)
+	}
 	a.shipper = newShipper(o.LogDir, config.App, a.server, events)
 	a.shipper.now, a.shipper.wholeUntil, a.shipper.budget = o.Clock.Realtime, a.state.wholeUntil, &a.budget
 	// Half of the spool is for what apps print; message logs, which results are made of, have the rest.

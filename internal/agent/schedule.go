@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// prepareLead before an action's time its id goes to disk, so that no disk is waited for at the time itself.
+// prepareLead before an action's time its id is written down and its signal prepared, so that neither is waited for at the time itself.
 const prepareLead = 200 * time.Millisecond
 
 // executorStep is how often the executor looks at the clock, which may be stepped, and holds what it could not
