@@ -2,6 +2,8 @@ package clock
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -35,4 +37,20 @@ func Bind(thread, processor int) error {
 	var only unix.CPUSet
 	only.Set(processor)
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(thread, &only))
+}
+
+// Virtual tells whether the machine's processors are, as far as the kernel tells, a hypervisor's, which may stop each of them for a while. It is
+// false only where the kernel says what the processors have and that is not among it, as it does on x86 (/proc/cpuinfo, flag hypervisor).
+func Virtual() bool {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	return err != nil || virtual(string(text))
+}
+
+func virtual(cpuinfo string) bool {
+	for line := range strings.Lines(cpuinfo) {
+		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
+			return slices.Contains(strings.Fields(flags), "hypervisor")
+		}
+	}
+	return true
 }

@@ -20,6 +20,8 @@ type Options struct {
 	Nice int
 	// Realtime is the loops' priority 1 to 99 under SCHED_FIFO; 0 leaves them under the normal scheduler.
 	Realtime int
+	// Guards says whether the loops have guards, for when their processor stands still.
+	Guards Guards
 }
 
 // Engine owns the event loops.
@@ -61,7 +63,7 @@ func (e *Engine) open() (err error) {
 		l.watched = &e.watch
 		e.loops = append(e.loops, l)
 	}
-	e.guards, err = newGuards()
+	e.guards, err = newGuards(e.options.Guards)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package radio
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -22,6 +23,35 @@ const (
 	never = math.MaxInt64
 )
 
+// Guards says when loops have guards. To wake one costs more than a frame does, and only a hypervisor stops single processors.
+type Guards string
+
+const (
+	// GuardsAuto has guards on what may be a hypervisor's processors. It is the zero value's meaning too.
+	GuardsAuto   Guards = "auto"
+	GuardsAlways Guards = "always"
+	GuardsNever  Guards = "never"
+)
+
+// MarshalText gives the option's name.
+func (g Guards) MarshalText() ([]byte, error) { return []byte(cmp.Or(g, GuardsAuto)), nil }
+
+// UnmarshalText refuses what is no option.
+func (g *Guards) UnmarshalText(text []byte) error {
+	switch got := Guards(text); got {
+	case GuardsAuto, GuardsAlways, GuardsNever:
+		*g = got
+		return nil
+	default:
+		return fmt.Errorf("guards %q: want %s, %s or %s", got, GuardsAuto, GuardsAlways, GuardsNever)
+	}
+}
+
+// wanted on this machine.
+func (g Guards) wanted() bool {
+	return g == GuardsAlways || g != GuardsNever && clock.Virtual()
+}
+
 // watch is what an engine's loops and the guards that look after them know of each other. Neither slice changes once they run.
 type watch struct {
 	loops  []*loop
@@ -42,7 +72,10 @@ type guard struct {
 	rung [8]byte
 }
 
-func newGuards() (all []*guard, err error) {
+func newGuards(where Guards) (all []*guard, err error) {
+	if !where.wanted() {
+		return nil, nil
+	}
 	for _, processor := range guarded() {
 		g := &guard{processor: processor}
 		g.until.Store(never)

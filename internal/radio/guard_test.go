@@ -3,6 +3,7 @@ package radio
 import (
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ func TestAProcessorThatStandsStillMakesNoFrameLate(t *testing.T) {
 	if len(processors) < 2 {
 		t.Skip("one processor: nothing goes on while it stands still")
 	}
-	e, err := New(Options{Nice: -10})
+	e, err := New(Options{Nice: -10, Guards: GuardsAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestEnginesEndWithTheirGuards(t *testing.T) {
 		}
 		return len(ids)
 	}
-	e, err := New(Options{})
+	e, err := New(Options{Guards: GuardsAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +67,7 @@ func TestEnginesEndWithTheirGuards(t *testing.T) {
 	}
 	before := count()
 	for range 20 {
-		e, err := New(Options{Loops: 2})
+		e, err := New(Options{Loops: 2, Guards: GuardsAlways})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,5 +79,35 @@ func TestEnginesEndWithTheirGuards(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("%d threads after 20 engines have ended; want about the %d from before", count(), before)
 		}
+	}
+}
+
+func TestGuardsAreWhereTheOptionSays(t *testing.T) {
+	if len(guarded()) == 0 {
+		t.Skip("one processor: nothing goes on while it stands still")
+	}
+	onVirtual := 0
+	if clock.Virtual() {
+		onVirtual = mostGuards
+	}
+	for text, want := range map[string]int{"auto": onVirtual, "always": mostGuards, "never": 0} {
+		var option Guards
+		if err := option.UnmarshalText([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		e, err := New(Options{Guards: option})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(e.guards); got != want {
+			t.Errorf("%s: %d guards; want %d", text, got, want)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var option Guards
+	if err := option.UnmarshalText([]byte("off")); err == nil || !strings.Contains(err.Error(), `"off": want auto, always or never`) {
+		t.Errorf("error %v; want one that says what would be right", err)
 	}
 }
