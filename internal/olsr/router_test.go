@@ -1,6 +1,7 @@
 package olsr
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand"
 	"net/netip"
@@ -290,6 +291,27 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func TestASnapshotWithWhatIsNoAddressOfThisNetworkIsRefused(t *testing.T) {
+	r := one(t, Config{})
+	_ = r.Receive(start, 0, peer, hello(t, said(me, attribute(addressLinkStatus, statusSymmetric)), said(far, attribute(addressLinkStatus, statusSymmetric))))
+	_ = r.Receive(start, 0, peer, tc(t, far, 1, 1, completeTC, peer))
+	whole, err := r.Snapshot(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := one(t, Config{}).Restore(start, whole); err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]netip.Addr{"a neighbour's": peer, "one two hops away": far} {
+		for _, by := range []string{"", "fd00::1"} {
+			broken := bytes.ReplaceAll(whole, []byte(`"`+of.String()+`"`), []byte(`"`+by+`"`))
+			if err := one(t, Config{}).Restore(start, broken); err == nil || !strings.Contains(err.Error(), "is not an address of 4 bytes") {
+				t.Errorf("%s address is %q: %v; want it refused", name, by, err)
+			}
+		}
+	}
 }
 
 func FuzzRestore(f *testing.F) {

@@ -206,7 +206,44 @@ func (r *router) fits(s *snapshot) error {
 			return fmt.Errorf("neighbour %v: addresses %v are none or out of order", n.Origin, n.Addresses)
 		}
 	}
+	for a := range s.addresses {
+		if a.BitLen() != 8*r.length || a.Zone() != "" {
+			return fmt.Errorf("%q is not an address of %d bytes", a, r.length)
+		}
+	}
 	return nil
+}
+
+// addresses of others in a snapshot; a neighbour whose originator was not known has none.
+func (s *snapshot) addresses(yield func(netip.Addr) bool) {
+	var all []netip.Addr
+	for _, i := range s.Interfaces {
+		for _, l := range i.Links {
+			all = append(all, l.Address)
+			for _, two := range l.TwoHops {
+				all = append(all, two.Address)
+			}
+		}
+	}
+	for _, n := range s.Neighbours {
+		all = append(all, n.Addresses...)
+		if n.Origin.IsValid() {
+			all = append(all, n.Origin)
+		}
+	}
+	for _, l := range s.Lost {
+		all = append(all, l.Address)
+	}
+	for _, o := range s.Remotes {
+		all = append(all, o.Origin)
+		for _, e := range o.Edges {
+			all = append(all, e.To)
+		}
+		for _, n := range o.Networks {
+			all = append(all, n.Prefix.Masked().Addr()) // none of a prefix that is none
+		}
+	}
+	slices.Values(all)(yield)
 }
 
 func (r *router) restoreNeighbour(now time.Duration, saved savedNeighbour) {

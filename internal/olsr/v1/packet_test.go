@@ -129,3 +129,37 @@ func FuzzReceive(f *testing.F) {
 		}
 	})
 }
+
+func FuzzRestore(f *testing.F) {
+	config := olsr.Config{Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("10.0.0.1")}}}
+	made, err := New(config, func(int, []byte) {})
+	if err != nil {
+		f.Fatal(err)
+	}
+	from := netip.MustParseAddr("10.0.0.2")
+	h := hello{Interval: time.Second, Groups: []group{{Link: linkSymmetric, Neighbour: mprNeighbour, Addresses: addresses("10.0.0.1", "10.0.0.5")}}}
+	for _, m := range []message{
+		{Type: typeHello, TTL: 1, Body: h.append(nil)}, {Type: typeTC, TTL: 9, Body: appendTC(nil, 1, addresses("10.0.0.3"))},
+		{Type: typeMID, TTL: 9, Body: appendAddresses(nil, addresses("10.0.0.4"))}, {Type: typeHNA, TTL: 9, Body: appendHNA(nil, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})},
+	} {
+		m.Originator = from
+		packet := m.append([]byte{0, 0, 0, 1})
+		packet[1] = byte(len(packet))
+		if err := made.Receive(start, 0, from, packet); err != nil {
+			f.Fatal(err)
+		}
+	}
+	snapshot, err := made.Snapshot(start)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(snapshot)
+	f.Fuzz(func(t *testing.T, snapshot []byte) {
+		again, _ := New(config, func(int, []byte) {})
+		_ = again.Restore(start, snapshot)
+		for i := range 10 {
+			again.Tick(start.Add(time.Duration(i) * time.Second))
+		}
+		again.Tables()
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"vignette.dev/vignette/internal/olsr"
@@ -118,15 +119,8 @@ func (r *router) fits(s *snapshot) error {
 	if t.Links == nil || t.Neighbours == nil || t.Mains == nil || t.Origins == nil {
 		return fmt.Errorf("a table is missing")
 	}
-	for key, l := range t.Links {
-		if l == nil || key.Interface < 0 || key.Interface >= len(r.ifaces) || !key.Address.Is4() || !l.Main.Is4() {
-			return fmt.Errorf("link %v is not one of this node", key)
-		}
-	}
-	for a, n := range t.Neighbours {
-		if n == nil || n.TwoHops == nil || !a.Is4() {
-			return fmt.Errorf("neighbour %v is not whole", a)
-		}
+	if err := r.linksFit(t); err != nil {
+		return err
 	}
 	for a, m := range t.Mains {
 		if m == nil || !a.Is4() || !m.Main.Is4() {
@@ -134,11 +128,36 @@ func (r *router) fits(s *snapshot) error {
 		}
 	}
 	for a, o := range t.Origins {
-		if o == nil || !a.Is4() {
+		if o == nil || !a.Is4() || slices.ContainsFunc(o.Edges, isNot4) || containsKey(o.Networks, func(p netip.Prefix) bool { return isNot4(p.Masked().Addr()) }) {
 			return fmt.Errorf("originator %v is not whole", a)
 		}
 	}
 	return nil
+}
+
+func (r *router) linksFit(t *tables) error {
+	for key, l := range t.Links {
+		if l == nil || key.Interface < 0 || key.Interface >= len(r.ifaces) || !key.Address.Is4() || !l.Main.Is4() {
+			return fmt.Errorf("link %v is not one of this node", key)
+		}
+	}
+	for a, n := range t.Neighbours {
+		if n == nil || n.TwoHops == nil || !a.Is4() || containsKey(n.TwoHops, isNot4) {
+			return fmt.Errorf("neighbour %v is not whole", a)
+		}
+	}
+	return nil
+}
+
+func isNot4(a netip.Addr) bool { return !a.Is4() }
+
+func containsKey[K comparable, V any](m map[K]V, is func(K) bool) bool {
+	for k := range m {
+		if is(k) {
+			return true
+		}
+	}
+	return false
 }
 
 // shift all moments of a snapshot to this Router's.
