@@ -26,8 +26,8 @@ const (
 // Guards says when loops have guards. To wake one costs more than a frame does, and only a hypervisor stops single processors.
 type Guards string
 
+// Options for Guards. GuardsAuto has them on what may be a hypervisor's processors, and is the zero value's meaning too.
 const (
-	// GuardsAuto has guards on what may be a hypervisor's processors. It is the zero value's meaning too.
 	GuardsAuto   Guards = "auto"
 	GuardsAlways Guards = "always"
 	GuardsNever  Guards = "never"
