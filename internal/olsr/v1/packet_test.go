@@ -154,7 +154,7 @@ func FuzzRestore(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(snapshot)
-	f.Fuzz(func(t *testing.T, snapshot []byte) {
+	f.Fuzz(func(_ *testing.T, snapshot []byte) {
 		again, _ := New(config, func(int, []byte) {})
 		_ = again.Restore(start, snapshot)
 		for i := range 10 {
