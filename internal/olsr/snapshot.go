@@ -206,7 +206,7 @@ func (r *router) fits(s *snapshot) error {
 			return fmt.Errorf("neighbour %v: addresses %v are none or out of order", n.Origin, n.Addresses)
 		}
 	}
-	for a := range s.addresses {
+	for _, a := range s.addresses() {
 		if a.BitLen() != 8*r.length || a.Zone() != "" {
 			return fmt.Errorf("%q is not an address of %d bytes", a, r.length)
 		}
@@ -215,8 +215,7 @@ func (r *router) fits(s *snapshot) error {
 }
 
 // addresses of others in a snapshot; a neighbour whose originator was not known has none.
-func (s *snapshot) addresses(yield func(netip.Addr) bool) {
-	var all []netip.Addr
+func (s *snapshot) addresses() (all []netip.Addr) {
 	for _, i := range s.Interfaces {
 		for _, l := range i.Links {
 			all = append(all, l.Address)
@@ -243,7 +242,7 @@ func (s *snapshot) addresses(yield func(netip.Addr) bool) {
 			all = append(all, n.Prefix.Masked().Addr()) // none of a prefix that is none
 		}
 	}
-	slices.Values(all)(yield)
+	return all
 }
 
 func (r *router) restoreNeighbour(now time.Duration, saved savedNeighbour) {

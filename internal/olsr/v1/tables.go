@@ -128,8 +128,13 @@ func (r *router) fits(s *snapshot) error {
 		}
 	}
 	for a, o := range t.Origins {
-		if o == nil || !a.Is4() || slices.ContainsFunc(o.Edges, isNot4) || containsKey(o.Networks, func(p netip.Prefix) bool { return isNot4(p.Masked().Addr()) }) {
+		if o == nil || !a.Is4() || slices.ContainsFunc(o.Edges, isNot4) {
 			return fmt.Errorf("originator %v is not whole", a)
+		}
+		for p := range o.Networks {
+			if isNot4(p.Masked().Addr()) {
+				return fmt.Errorf("originator %v is not whole", a)
+			}
 		}
 	}
 	return nil
@@ -142,7 +147,7 @@ func (r *router) linksFit(t *tables) error {
 		}
 	}
 	for a, n := range t.Neighbours {
-		if n == nil || n.TwoHops == nil || !a.Is4() || containsKey(n.TwoHops, isNot4) {
+		if n == nil || n.TwoHops == nil || !a.Is4() || slices.ContainsFunc(core.Sorted(n.TwoHops), isNot4) {
 			return fmt.Errorf("neighbour %v is not whole", a)
 		}
 	}
@@ -150,15 +155,6 @@ func (r *router) linksFit(t *tables) error {
 }
 
 func isNot4(a netip.Addr) bool { return !a.Is4() }
-
-func containsKey[K comparable, V any](m map[K]V, is func(K) bool) bool {
-	for k := range m {
-		if is(k) {
-			return true
-		}
-	}
-	return false
-}
 
 // shift all moments of a snapshot to this Router's.
 func (r *router) shift(by time.Duration) {
