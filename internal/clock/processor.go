@@ -47,10 +47,16 @@ func Virtual() bool {
 }
 
 func virtual(cpuinfo string) bool {
+	flags, ok := ProcessorField(cpuinfo, "flags")
+	return !ok || slices.Contains(strings.Fields(flags), "hypervisor")
+}
+
+// ProcessorField gives what the text of /proc/cpuinfo has under a name for its first processor, as it has on x86; not ok without one.
+func ProcessorField(cpuinfo, name string) (value string, ok bool) {
 	for line := range strings.Lines(cpuinfo) {
-		if name, flags, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "flags" {
-			return slices.Contains(strings.Fields(flags), "hypervisor")
+		if field, value, _ := strings.Cut(line, ":"); strings.TrimSpace(field) == name {
+			return strings.TrimSpace(value), true
 		}
 	}
-	return true
+	return "", false
 }

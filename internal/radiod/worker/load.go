@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -141,18 +141,9 @@ func (l *hostLoad) pressure(resource string) (*uint64, error) {
 
 // cpuModelOf the first processor, as the kernel names it; empty where it does not, as on most machines that are not x86.
 func cpuModelOf(directory string) string {
-	file, err := os.Open(filepath.Join(directory, "cpuinfo"))
-	if err != nil {
-		return ""
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		name, value, _ := bytes.Cut(lines.Bytes(), []byte(":"))
-		if string(bytes.TrimSpace(name)) == "model name" {
-			return string(bytes.TrimSpace(value))
-		}
-	}
-	return ""
+	text, _ := os.ReadFile(filepath.Join(directory, "cpuinfo"))
+	model, _ := clock.ProcessorField(string(text), "model name")
+	return model
 }
 
 // sampleLoad writes how busy the host was into every active run's log.
