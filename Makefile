@@ -126,7 +126,7 @@ bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per deliver
 	go run ./test/bench/radio
 
 .PHONY: bench-protocols
-bench-protocols: ## Messages a second, processor time per message and delays of each protocol through its broker on loopback, beside mosquitto_pub; needs root
+bench-protocols: ## Messages a second, processor time per message and delays of each protocol through its broker on loopback, beside mosquitto_pub and RabbitMQ's perf-test; needs root
 	go run ./test/bench/protocols
 
 .PHONY: bench-vm

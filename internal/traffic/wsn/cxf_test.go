@@ -23,9 +23,9 @@ func cxfJars(t *testing.T) string {
 	if _, err := exec.LookPath("java"); err != nil {
 		t.Skip("java is not installed (Debian package openjdk-17-jdk-headless)")
 	}
-	out, err := exec.Command("../../../hack/wsn-cxf").Output()
+	out, err := exec.Command("../../../hack/jars", "../../../images/wsn-cxf/pom.xml").Output()
 	if err != nil {
-		t.Skipf("the jars of Apache CXF cannot be fetched (hack/wsn-cxf): %v", err)
+		t.Skipf("the jars of Apache CXF cannot be fetched (hack/jars): %v", err)
 	}
 	return strings.TrimSpace(string(out))
 }

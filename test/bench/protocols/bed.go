@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -107,6 +108,13 @@ func (p *process) stop() {
 	case <-time.After(10 * time.Second):
 		_ = p.Process.Kill()
 		<-p.ended
+	}
+}
+
+// stopAll processes, the last one first.
+func stopAll(processes []*process) {
+	for _, p := range slices.Backward(processes) {
+		p.stop()
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"vignette.dev/vignette/internal/messagelog"
@@ -23,7 +22,8 @@ import (
 
 // line of the table. What was not measured is NaN.
 type line struct {
-	name, skipped string
+	// skipped is why nothing was measured, if so.
+	skipped string
 	// perSecond are messages received, or sent where nobody receives; lost is the share of those sent.
 	perSecond, lostPercent float64
 	// Processor time for each message, in microseconds: at the publisher for those sent, else for those received.
@@ -56,11 +56,7 @@ func client(e entry, server apps.Server, rate int) apps.Rendering {
 // through measures an entry with its brokers: first the calm, then the load.
 func through(b *bed, e entry) (line, error) {
 	brokers, server, err := b.startBrokers(e.brokers)
-	defer func() {
-		for _, p := range slices.Backward(brokers) {
-			p.stop()
-		}
-	}()
+	defer stopAll(brokers)
 	if err != nil {
 		return none(), err
 	}
@@ -240,11 +236,7 @@ func sink(b *bed, e entry) (line, error) {
 // known measures mosquitto_pub and mosquitto_sub with lines of a file.
 func known(b *bed, e entry) (line, error) {
 	brokers, _, err := b.startBrokers(e.brokers)
-	defer func() {
-		for _, p := range brokers {
-			p.stop()
-		}
-	}()
+	defer stopAll(brokers)
 	if err != nil {
 		return none(), err
 	}
@@ -279,38 +271,4 @@ func known(b *bed, e entry) (line, error) {
 	l.perSecond, l.lostPercent = float64(b.known)/took.Seconds(), 0
 	l.publisher, l.subscriber, l.brokers = spent(pub), spent(sub), micros(total(brokers)-before, b.known)
 	return l, nil
-}
-
-// print the table. Ratios are to the known tool through the same kind of broker.
-func print(lines []line) {
-	var tool line
-	for _, l := range lines {
-		if strings.HasPrefix(l.name, "mosquitto_pub") && l.skipped == "" {
-			tool = l
-		}
-	}
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\t\tprocessor µs/message\t\t\tper second\tratios to mosquitto_pub\t\tdelay ms at %d/s\t\t\n", calmRate)
-	fmt.Fprintln(w, "messages/s\tlost %\tpublisher\tbroker\tsubscriber\tand publisher's core\trate\tpublisher's time\tmedian\tp99\t  protocol")
-	for _, l := range lines {
-		if l.skipped != "" {
-			fmt.Fprintf(w, "\t\t\t\t\t\t\t\t\t\t  %s: skipped, %s\n", l.name, l.skipped)
-			continue
-		}
-		var rate, time float64 = math.NaN(), math.NaN()
-		if tool.perSecond > 0 {
-			rate, time = l.perSecond/tool.perSecond, l.publisher/tool.publisher
-		}
-		cells := []string{number(l.perSecond, 0), number(l.lostPercent, 2), number(l.publisher, 2), number(l.brokers, 2), number(l.subscriber, 2), number(1e6/l.publisher, 0),
-			number(rate, 2), number(time, 2), number(l.median, 3), number(l.p99, 3)}
-		fmt.Fprintln(w, strings.Join(cells, "\t")+"\t  "+l.name)
-	}
-	_ = w.Flush()
-}
-
-func number(value float64, digits int) string {
-	if math.IsNaN(value) {
-		return "-"
-	}
-	return fmt.Sprintf("%.*f", digits, value)
 }

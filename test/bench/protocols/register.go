@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +27,10 @@ type entry struct {
 	// needs are the programs and files of others.
 	needs   []string
 	measure func(*bed, entry) (line, error)
+	// tool says that this is what the others are compared with.
+	tool bool
+	// jars says that it needs those of perf-test.
+	jars bool
 }
 
 // broker of an experiment.
@@ -61,11 +64,11 @@ func rabbit(protocol v1alpha1.Protocol) broker {
 	return broker{kind: rabbitmq.Kind{}, app: v1alpha1.App{Name: "broker", RabbitMQ: &v1alpha1.RabbitMQ{}}, protocol: protocol}
 }
 
-// register of all that is measured: one entry for each protocol and broker.
+// register of all that is measured: one entry for each protocol and broker, after the known tool, to which the others have ratios.
 var register = []entry{
+	{name: "mosquitto_pub, mosquitto_sub, Mosquitto, QoS 0", brokers: []broker{mosquittoBroker}, needs: []string{mosquitoP, "mosquitto_pub", "mosquitto_sub"}, measure: known, tool: true},
 	{name: "MQTT 3.1.1 QoS 0 to a server that only reads", protocol: v1alpha1.ProtocolMQTT, version: mqtt311, measure: sink},
 	{name: "MQTT 5 QoS 0 to a server that only reads", protocol: v1alpha1.ProtocolMQTT, version: mqtt5, measure: sink},
-	{name: "mosquitto_pub, mosquitto_sub, Mosquitto, QoS 0", brokers: []broker{mosquittoBroker}, needs: []string{mosquitoP, "mosquitto_pub", "mosquitto_sub"}, measure: known},
 	mqtt("MQTT 3.1.1 QoS 0, Mosquitto", mqtt311, 0, mosquittoBroker, mosquitoP),
 	mqtt("MQTT 3.1.1 QoS 1, Mosquitto", mqtt311, 1, mosquittoBroker, mosquitoP),
 	mqtt("MQTT 3.1.1 QoS 2, Mosquitto", mqtt311, 2, mosquittoBroker, mosquitoP),
@@ -77,7 +80,7 @@ var register = []entry{
 	{name: "MQTT-SN QoS 1, our gateway, Mosquitto", protocol: v1alpha1.ProtocolMQTTSN, qos: 1, brokers: []broker{mosquittoBroker, gateway}, needs: []string{mosquitoP}, measure: through},
 	{name: "AMQP 0-9-1, RabbitMQ", protocol: v1alpha1.ProtocolAMQP, brokers: []broker{rabbit(v1alpha1.ProtocolAMQP)}, needs: []string{"rabbitmq-server"}, measure: through},
 	{name: "STOMP 1.2, RabbitMQ", protocol: v1alpha1.ProtocolSTOMP, brokers: []broker{rabbit(v1alpha1.ProtocolSTOMP)}, needs: []string{"rabbitmq-server"}, measure: through},
-	{name: "rabbitmq-perf-test", needs: []string{"runjava-rabbitmq-perf-test"}, measure: never},
+	{name: "RabbitMQ's perf-test, AMQP 0-9-1, RabbitMQ", brokers: []broker{rabbit(v1alpha1.ProtocolAMQP)}, needs: []string{"rabbitmq-server", "java"}, jars: true, measure: perfTest},
 	{name: "XMPP, Prosody", protocol: v1alpha1.ProtocolXMPP, brokers: []broker{xmpp}, needs: []string{"prosodyctl"}, measure: through},
 	{name: "ZeroMQ over TCP, our broker", protocol: v1alpha1.ProtocolZeroMQ, brokers: []broker{zeroMQ}, needs: []string{libzmq}, measure: through},
 	{name: "WS-Notification, our broker", protocol: v1alpha1.ProtocolWSN, brokers: []broker{wsn}, measure: through},
@@ -85,11 +88,6 @@ var register = []entry{
 
 func mqtt(name string, version v1alpha1.MQTTVersion, qos int, b broker, needs string) entry {
 	return entry{name: name, protocol: v1alpha1.ProtocolMQTT, version: version, qos: qos, brokers: []broker{b}, needs: []string{needs}, measure: through}
-}
-
-// never measures what Debian has no package of.
-func never(*bed, entry) (line, error) {
-	return line{}, fmt.Errorf("is a Java program that this benchmark does not start")
 }
 
 // missing says what is not installed, if anything.
@@ -102,6 +100,9 @@ func (e entry) missing() string {
 		} else if _, err := exec.LookPath(need); err != nil {
 			return need + " is not installed"
 		}
+	}
+	if e.jars && os.Getenv(jarsPath) == "" {
+		return "its jars cannot be fetched (hack/jars)"
 	}
 	for _, b := range e.brokers {
 		if r := b.kind.Render(b.site(apps.Server{})); r.Instances[0].Command[0] == "/bin/false" {
