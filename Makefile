@@ -24,6 +24,8 @@ INSTALL_ARGS := --set monitoring.prometheus.enabled=true
 WITH_CLUSTER := eval "$$(hack/cluster env)" &&
 CLUSTER_STEPS := 'developer cluster' 'hack/cluster up' 'images' 'hack/images --load'
 endif
+# Only used in pipelines, whose steps are run by a shell.
+WITH_EMANE = $$(hack/emane-image --installed && echo --set emane.image=$(IMAGES)/emane:$(TAG))
 INSTALL_STEPS := 'build programs' '$(MAKE) -s build' $(CLUSTER_STEPS) 'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)'
 
 .PHONY: help
@@ -85,8 +87,8 @@ test-long: ## The full-length scenarios and the developer cluster's destructive 
 
 .PHONY: test-hosts
 test-hosts: ## Networks over several hosts held against one, in a developer cluster of three (takes the place of one that is up)
-	@hack/pipeline test-hosts 'build programs' '$(MAKE) -s build' 'developer cluster of three' 'hack/cluster down && hack/cluster up --nodes 3' 'images' 'hack/images --load' \
-		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' 'several hosts' '$(WITH_CLUSTER) go test -tags e2e -run "SeveralHosts|CutOff" -count=1 -timeout 30m -v ./test/e2e'
+	@hack/pipeline test-hosts 'build programs' '$(MAKE) -s build' 'developer cluster of three' 'hack/cluster down && hack/cluster up --nodes 3' 'images' 'hack/images --load' 'image of EMANE, where it is installed' 'hack/emane-image --load' \
+		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(WITH_EMANE) $(INSTALL_ARGS)' 'several hosts' '$(WITH_CLUSTER) go test -tags e2e -run "SeveralHosts|CutOff" -count=1 -timeout 30m -v ./test/e2e'
 
 .PHONY: test-gitops
 test-gitops: ## A git repository drives experiments and campaigns through an Argo CD in the developer cluster (builds it first: 6 min)
@@ -144,7 +146,7 @@ test-emane: ## Test what is for EMANE against the EMANE installed here (on PATH,
 	go test -count=1 -v ./internal/emane
 	go test -count=1 -v -run EMANE ./internal/radiod/worker
 	@if hack/emane-image --installed; then hack/pipeline test-emane $(INSTALL_STEPS) 'image of EMANE' 'hack/emane-image --load' \
-		'EMANE in the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) --set emane.image=$(IMAGES)/emane:$(TAG)' \
+		'EMANE in the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(WITH_EMANE)' \
 		'both engines in the cluster' '$(WITH_CLUSTER) go test -tags e2e -run EMANE -count=1 -timeout 30m -v ./test/e2e'; fi
 
 .PHONY: bench-engines

@@ -250,7 +250,7 @@ func TestEventsReachAGroup(t *testing.T) {
 		t.Skip("multicast on the loopback: ", err)
 	}
 	defer listener.Close()
-	publisher, err := NewPublisher(context.Background(), DefaultEventGroup, "lo")
+	publisher, err := NewPublisher(context.Background(), DefaultEventGroup, "lo", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

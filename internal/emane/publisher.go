@@ -3,13 +3,10 @@ package emane
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"time"
-
-	"golang.org/x/net/ipv4"
 
 	"vignette.dev/vignette/internal/radio/tdma"
 )
@@ -21,22 +18,18 @@ type Publisher struct {
 	group      *net.UDPAddr
 }
 
-// NewPublisher on a device of the calling thread's network namespace.
-func NewPublisher(ctx context.Context, group netip.AddrPort, device string) (*Publisher, error) {
+// NewPublisher on a device of the calling thread's network namespace. With a TTL of 0 events stay on the host, with 1 on the device's network.
+func NewPublisher(ctx context.Context, group netip.AddrPort, device string, ttl int) (*Publisher, error) {
 	i, err := net.InterfaceByName(device)
 	if err != nil {
 		return nil, fmt.Errorf("event channel: device %s: %w", device, err)
 	}
-	connection, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", "0.0.0.0:0")
+	connection, err := openSender(ctx, i, ttl)
 	if err != nil {
 		return nil, fmt.Errorf("event channel: %w", err)
 	}
 	p := &Publisher{connection: connection, group: net.UDPAddrFromAddrPort(group)}
 	_, _ = rand.Read(p.source.ID[:]) // never fails
-	options := ipv4.NewPacketConn(connection)
-	if err := errors.Join(options.SetMulticastInterface(i), options.SetMulticastTTL(1), options.SetMulticastLoopback(true)); err != nil {
-		return nil, errors.Join(fmt.Errorf("event channel: %w", err), connection.Close())
-	}
 	return p, nil
 }
 

@@ -118,7 +118,7 @@ func startEMANE(t *testing.T, installed string, spec *v1alpha1.RadioNetworkSpec)
 func converse(t *testing.T, spec *v1alpha1.RadioNetworkSpec, hub *os.File) error {
 	var publisher *Publisher
 	err := netns.Do(hub, func() (err error) {
-		publisher, err = NewPublisher(context.Background(), DefaultEventGroup, "hub0")
+		publisher, err = NewPublisher(context.Background(), DefaultEventGroup, "hub0", 1)
 		return err
 	})
 	if err != nil {

@@ -34,8 +34,8 @@ type Process struct {
 	// Groups of the channels, and the address of the control port, which anybody who reaches it may change everything by;
 	// zero for the defaults.
 	OTAGroup, EventGroup, Control netip.AddrPort
-	// Loopback has processes of one namespace hear each other over the air.
-	Loopback bool
+	// HostOnly has processes of one namespace hear each other over the air, and keeps the channels from leaving the host (a TTL of 0).
+	HostOnly bool
 	// OTAMTU in bytes above which EMANE cuts its messages, which are about 123 bytes longer than the frame; 0 leaves that to IP.
 	OTAMTU int
 	// Interface of the node: a TAP that EMANE makes, or with Raw an interface that is there already, such as an end of a veth.
@@ -65,7 +65,7 @@ func InPod(network *v1alpha1.RadioNetwork, nem int32) Process {
 			rank++
 		}
 	}
-	return Process{Directory: PodDirectory, Device: PodDevice, Loopback: true, Interface: Interface(nem), Raw: true,
+	return Process{Directory: PodDirectory, Device: PodDevice, HostOnly: true, Interface: Interface(nem), Raw: true,
 		OTAGroup: netip.AddrPortFrom(group, DefaultOTAGroup.Port()), EventGroup: netip.AddrPortFrom(group, DefaultEventGroup.Port()),
 		Control: netip.AddrPortFrom(DefaultControl.Addr(), DefaultControl.Port()+uint16(rank))} //nolint:gosec // no more than mostMembers
 }
@@ -133,9 +133,13 @@ type parameter struct{ name, value string }
 
 func (p *Process) platform(nem int, address netip.Prefix) []byte {
 	d := p.document("platform", "platform")
+	ttl := "1"
+	if p.HostOnly {
+		ttl = "0"
+	}
 	d.parameters(1, []parameter{
-		{"otamanagerchannelenable", "on"}, {"otamanagerdevice", p.Device}, {"otamanagergroup", p.OTAGroup.String()},
-		{"otamanagerloopback", onOff(p.Loopback)}, {"otamanagermtu", strconv.Itoa(p.OTAMTU)}, {"eventservicegroup", p.EventGroup.String()}, {"eventservicedevice", p.Device},
+		{"otamanagerchannelenable", "on"}, {"otamanagerdevice", p.Device}, {"otamanagergroup", p.OTAGroup.String()}, {"otamanagerttl", ttl}, {"eventservicettl", ttl},
+		{"otamanagerloopback", onOff(p.HostOnly)}, {"otamanagermtu", strconv.Itoa(p.OTAMTU)}, {"eventservicegroup", p.EventGroup.String()}, {"eventservicedevice", p.Device},
 		{"controlportendpoint", p.Control.String()}})
 	d.line(1, "<nem id=\"%d\" definition=\"nem.xml\">", nem)
 	d.line(2, "<transport definition=\"transport.xml\">")

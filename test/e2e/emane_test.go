@@ -18,17 +18,26 @@ const (
 	engineDelivered  = 1.0 // percentage points
 )
 
-// TestEMANEAndTheNativeEngineDeliverTheSame runs one experiment by both engines.
-func TestEMANEAndTheNativeEngineDeliverTheSame(t *testing.T) {
+// engineModels are what both engines have.
+var engineModels = map[string]func(*v1alpha1.Network){
+	"rfpipe": func(n *v1alpha1.Network) { n.RFPipe = &v1alpha1.RFPipeModel{PHY: widebandPHY, Rate: "175kbit"} },
+	"tdma": func(n *v1alpha1.Network) {
+		n.TDMA = &v1alpha1.TDMAModel{PHY: widebandPHY, Structure: v1alpha1.TDMAStructure{SlotDuration: "10ms"}, Rate: "1Mbit"}
+	},
+}
+
+// needsEMANE skips the test where it is not installed.
+func needsEMANE(t *testing.T) {
+	t.Helper()
 	if _, err := exec.LookPath("emane"); err != nil && os.Getenv("VIGNETTE_EMANE") == "" {
 		t.Skip("EMANE not installed")
 	}
-	for name, model := range map[string]func(*v1alpha1.Network){
-		"rfpipe": func(n *v1alpha1.Network) { n.RFPipe = &v1alpha1.RFPipeModel{PHY: widebandPHY, Rate: "175kbit"} },
-		"tdma": func(n *v1alpha1.Network) {
-			n.TDMA = &v1alpha1.TDMAModel{PHY: widebandPHY, Structure: v1alpha1.TDMAStructure{SlotDuration: "10ms"}, Rate: "1Mbit"}
-		},
-	} {
+}
+
+// TestEMANEAndTheNativeEngineDeliverTheSame runs one experiment by both engines.
+func TestEMANEAndTheNativeEngineDeliverTheSame(t *testing.T) {
+	needsEMANE(t)
+	for name, model := range engineModels {
 		t.Run(name, func(t *testing.T) {
 			namespace := newNamespace(t)
 			replay(t, namespace, "leaving", leaving())
@@ -49,13 +58,42 @@ func TestEMANEAndTheNativeEngineDeliverTheSame(t *testing.T) {
 // underEngine gives what crossed the radio between four nodes that broadcast, of which one is out of reach for a while.
 func underEngine(t *testing.T, namespace string, model func(*v1alpha1.Network), engine v1alpha1.Engine) runapi.GroupResult {
 	t.Helper()
-	// A message of blue force tracking in size. The period is no multiple of a TDMA frame, so that messages meet every part of it.
-	e := broadcasters(namespace, string(engine), 4, "503ms", "bytes:858").Duration("45s").Replay("leaving").Model(model).Obj()
-	e.Spec.Networks[0].Engine = engine
-	e.Spec.Timeline[1].At = "43s"
+	e := broadcastingUnder(namespace, string(engine), "leaving", model, engine)
 	mustCreate(t, e)
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 	return group(t, resultsOf(t, done.UID), "cross")
 }
 
 func deliveredPercent(g runapi.GroupResult) float64 { return 100 - g.Messages.LostPercent }
+
+// broadcastingUnder an engine are four nodes with messages of blue force tracking in size. Their period is no multiple of a TDMA frame, so that they
+// meet every part of it.
+func broadcastingUnder(namespace, name, replayed string, model func(*v1alpha1.Network), engine v1alpha1.Engine) *v1alpha1.Experiment {
+	e := broadcasters(namespace, name, meshedNodes, "503ms", "bytes:858").Duration("45s").Replay(replayed).Model(model).Obj()
+	e.Spec.Networks[0].Engine = engine
+	e.Spec.Timeline[1].At = "43s"
+	return e
+}
+
+// TestEMANEOverSeveralHostsGivesTheResultsOfOne runs the same experiment by EMANE on one host and spread over all, one after the other. All nodes
+// hear each other, so that what is lost between hosts shows.
+func TestEMANEOverSeveralHostsGivesTheResultsOfOne(t *testing.T) {
+	needsEMANE(t)
+	hosts := severalHosts(t)
+	for name, model := range engineModels {
+		t.Run(name, func(t *testing.T) {
+			namespace := newNamespace(t)
+			replay(t, namespace, "mesh", mesh(meshedNodes, 100))
+			pinned, spread := broadcastingUnder(namespace, name+"-pinned", "mesh", model, v1alpha1.EngineEMANE), broadcastingUnder(namespace, name+"-spread", "mesh", model, v1alpha1.EngineEMANE)
+			seated(pinned, seats(t, "emane-"+name+"-pinned", map[string]int{hosts[len(hosts)-1]: meshedNodes}))
+			seated(spread, evenSeats(t, "emane-"+name+"-spread", hosts))
+			mustCreate(t, pinned)
+			waitFor(t, pinned, finishTimeout, v1alpha1.PhaseSucceeded)
+			mustCreate(t, spread)
+			sameResults(t, pinned, spread)
+			if got := group(t, resultsOf(t, spread.UID), "cross"); got.Messages.Duplicates != 0 {
+				t.Errorf("%d messages came twice: want each to cross once", got.Messages.Duplicates)
+			}
+		})
+	}
+}

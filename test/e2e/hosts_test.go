@@ -107,6 +107,11 @@ const meshedNodes = 4
 func meshed(namespace, name string, seat corev1.ResourceName, model func(*v1alpha1.Network)) *v1alpha1.Experiment {
 	e := broadcasters(namespace, name, meshedNodes, "257ms", "bytes:200").Duration("40s").Replay("mesh").Model(model).Obj()
 	e.Spec.Timeline[1].At = "38s"
+	return seated(e, seat)
+}
+
+// seated has each node of an experiment take a seat.
+func seated(e *v1alpha1.Experiment, seat corev1.ResourceName) *v1alpha1.Experiment {
 	one := corev1.ResourceList{seat: resource.MustParse("1")}
 	e.Spec.Apps[0].Resources = &corev1.ResourceRequirements{Requests: one, Limits: one}
 	return e

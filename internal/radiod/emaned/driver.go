@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
@@ -45,6 +46,8 @@ type Options struct {
 	Log  *slog.Logger
 	// Changed is called, and must return at once, when Status may tell something else.
 	Changed func()
+	// Ship is given what processes send over the air where members are on other hosts, too, and keeps none of it.
+	Ship func(datagram []byte)
 	// Step is told how late an event of the scenario was, and Change how late a change.
 	Step, Change func(late time.Duration)
 }
@@ -56,6 +59,8 @@ type Input struct {
 	// PodUID of the pod on this host; empty while there is none.
 	PodUID   string
 	Scenario *scenario.Scenario
+	// Spread tells that some members are on other hosts.
+	Spread bool
 	// Parked are the far ends of the attached members' radios, by NEM id.
 	Parked map[int32]string
 	// Trouble keeps the scenario from being replayed.
@@ -67,6 +72,8 @@ type Driver struct {
 	Options
 	stop context.CancelFunc
 	wake chan struct{}
+	// air of the processes, while members are on other hosts, too.
+	air atomic.Pointer[emane.Air]
 
 	mu         sync.Mutex
 	input      Input
@@ -187,6 +194,7 @@ type pod struct {
 	processes map[int32]*process
 	schedules *emane.Publisher
 	replayed  *replayed
+	relayed   *relayed
 	// state of the network stateOf, from since to until after T0.
 	state        *emane.State
 	stateOf      *v1alpha1.RadioNetwork
@@ -201,6 +209,9 @@ func (p *pod) run(ctx context.Context) error {
 			return nil
 		}
 		if err := p.place(&in); err != nil {
+			return err
+		}
+		if err := p.relay(&in); err != nil {
 			return err
 		}
 		if err := p.replay(ctx, &in); err != nil {
@@ -239,6 +250,7 @@ func (p *pod) close() {
 		_ = p.schedules.Close()
 	}
 	p.endReplay()
+	p.endRelay()
 }
 
 // place puts the members' radios beside their processes.
@@ -272,7 +284,7 @@ func (p *pod) drop(nem int32) {
 func (p *pod) publisher(network *v1alpha1.RadioNetwork) (publisher *emane.Publisher, err error) {
 	group := emane.InPod(network, 0).EventGroup
 	err = netns.Do(p.namespace, func() error {
-		publisher, err = emane.NewPublisher(context.Background(), group, emane.PodDevice)
+		publisher, err = emane.NewPublisher(context.Background(), group, emane.PodDevice, 0)
 		return err
 	})
 	return publisher, err

@@ -106,6 +106,7 @@ func (m *Manager) drive(uid string, n *network) {
 	if n.air == nil {
 		n.air = &air{}
 	}
+	in.Spread = m.spreads(n.object)
 	in.Trouble = m.surround(n)
 	in.Scenario = m.scenarioOf(n)
 	if n.driver != nil {
@@ -113,7 +114,7 @@ func (m *Manager) drive(uid string, n *network) {
 		return
 	}
 	name := n.object.Spec.Network
-	n.driver = emaned.Start(emaned.Options{Find: m.Finder.OfPod, Log: m.Log, Changed: func() { go m.noteDriven(n) },
+	n.driver = emaned.Start(emaned.Options{Find: m.Finder.OfPod, Log: m.Log, Changed: func() { go m.noteDriven(n) }, Ship: func(datagram []byte) { m.shipAir(uid, datagram) },
 		Step: func(late time.Duration) { n.steps.add(int64(late)) }, Change: func(late time.Duration) { m.noteChange(name, late) }}, in)
 }
 

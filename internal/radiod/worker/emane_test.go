@@ -20,7 +20,11 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-const emaneUID = "0e3a0000-1111-2222-3333-444444444444"
+const (
+	emaneUID = "0e3a0000-1111-2222-3333-444444444444"
+	// otherEMANEUID is the pod on another host.
+	otherEMANEUID = "0e3a0000-1111-2222-3333-555555555555"
+)
 
 // emanePod is a pod of EMANE's on this host, as its runtime and the kubelet make it: a namespace with eth0, and a process in the pod's
 // control group, by which radiod finds it.
@@ -30,8 +34,10 @@ type emanePod struct {
 }
 
 // newEMANEPod is not seen in its proc yet.
-func newEMANEPod(t *testing.T) *emanePod {
-	p, hub := &emanePod{newPod(t, emaneUID), t.TempDir()}, newPod(t, "hub")
+func newEMANEPod(t *testing.T) *emanePod { return newEMANEPodOf(t, emaneUID) }
+
+func newEMANEPodOf(t *testing.T, uid string) *emanePod {
+	p, hub := &emanePod{newPod(t, uid), t.TempDir()}, newPod(t, "hub")
 	p.do(t, func() error {
 		eth0 := netlink.NewVeth(netlink.LinkAttrs{Name: emane.PodDevice})
 		eth0.PeerName, eth0.PeerNamespace = "hub0", netlink.NsFd(int(hub.namespace.Fd()))
@@ -84,7 +90,7 @@ func emaneNetwork(podUIDs ...string) *v1alpha1.RadioNetwork {
 func told(n *v1alpha1.RadioNetwork) *v1alpha1.RadioNetwork {
 	n = n.DeepCopy()
 	n.Generation++
-	n.Spec.EMANE = []v1alpha1.EMANEPod{{Host: "host-b", PodUID: "another"}, {Host: "host-a", PodUID: emaneUID}}
+	n.Spec.EMANE = []v1alpha1.EMANEPod{{Host: "host-b", PodUID: otherEMANEUID}, {Host: "host-a", PodUID: emaneUID}}
 	return n
 }
 

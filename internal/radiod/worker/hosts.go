@@ -14,6 +14,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -56,10 +57,12 @@ type HostsOptions struct {
 
 // spread is a network with ports here and elsewhere.
 type spread struct {
-	id      networkID
-	runUID  string
-	object  *v1alpha1.RadioNetwork
+	id     networkID
+	runUID string
+	object *v1alpha1.RadioNetwork
+	// running carries its frames here, or driver, which has no ports.
 	running *radio.Network
+	driver  *emaned.Driver
 	clock   *slotClock
 	hosts   map[string]*farHost
 	ports   map[int]*farPort // by NEM id
@@ -121,7 +124,7 @@ func (m *Manager) connect(uid string, n *network) {
 	h.wiring.Lock()
 	defer h.wiring.Unlock()
 	s := h.spreads[uid]
-	if n == nil || n.running == nil || len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })) == 0 {
+	if n == nil || n.running == nil && n.driver == nil || len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid })) == 0 {
 		if s != nil {
 			delete(h.spreads, uid)
 			delete(h.byID, s.id)
@@ -136,7 +139,7 @@ func (m *Manager) connect(uid string, n *network) {
 		s = &spread{id: networkIDOf(uid), hosts: map[string]*farHost{}, ports: map[int]*farPort{}}
 		h.spreads[uid], h.byID[s.id] = s, s
 	}
-	s.object, s.running, s.clock, s.runUID = n.object, n.running, &n.air.clock, string(n.object.Spec.Experiment.UID)
+	s.object, s.running, s.driver, s.clock, s.runUID = n.object, n.running, n.driver, &n.air.clock, string(n.object.Spec.Experiment.UID)
 	wanted := h.wanted(n.object)
 	for name := range s.hosts {
 		if !slices.Contains(slices.Collect(maps.Values(wanted)), name) {
@@ -149,7 +152,9 @@ func (m *Manager) connect(uid string, n *network) {
 		}
 	}
 	h.tellPeers()
-	h.place(s, wanted)
+	if s.running != nil {
+		h.place(s, wanted)
+	}
 }
 
 // wanted are a network's members on other hosts by NEM id, where they can be reached.
@@ -268,6 +273,13 @@ func (h *Hosts) receive(from string, message []byte) {
 		return // it is none of ours any more
 	}
 	counted.received.Add(1)
+	if isAir(message) {
+		if err := h.hearAir(from, message); err != nil {
+			counted.unusable.Add(1)
+			h.Manager.Log.Debug("what EMANE has sent on another host", "host", from, "error", err)
+		}
+		return
+	}
 	id, shipment, err := parseShipment(message)
 	if err != nil {
 		counted.unusable.Add(1)

@@ -178,6 +178,7 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 		m.networks[uid] = n
 	} else if object.Generation != 0 && n.object.Generation == object.Generation {
 		n.object = object // only its status has changed
+		m.drive(uid, n)
 		m.connect(uid, n)
 		return nil
 	} else {

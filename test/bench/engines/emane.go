@@ -67,7 +67,7 @@ func (b *emaneBed) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenar
 		}
 	}
 	err = netns.Do(b.hub, func() error {
-		b.publisher, err = emane.NewPublisher(context.Background(), emane.DefaultEventGroup, hubDevice)
+		b.publisher, err = emane.NewPublisher(context.Background(), emane.DefaultEventGroup, hubDevice, 1)
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,81 @@
+package emane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
+)
+
+// airBuffer in bytes holds what processes send while nobody reads.
+const airBuffer = 4 << 20
+
+// Air is the over-the-air channel of a network namespace's processes, to hear what they send and to have them hear more.
+type Air struct {
+	group    *net.UDPAddr
+	heard    *net.UDPConn
+	sender   net.PacketConn
+	sentFrom uint16
+}
+
+// OpenAir on a device of the calling thread's network namespace. What is sent does not leave the host.
+func OpenAir(ctx context.Context, group netip.AddrPort, device string) (*Air, error) {
+	i, err := net.InterfaceByName(device)
+	if err != nil {
+		return nil, fmt.Errorf("over-the-air channel: device %s: %w", device, err)
+	}
+	a := &Air{group: net.UDPAddrFromAddrPort(group)}
+	if a.heard, err = net.ListenMulticastUDP("udp4", i, a.group); err != nil {
+		return nil, fmt.Errorf("over-the-air channel: %w", err)
+	}
+	if raw, err := a.heard.SyscallConn(); err == nil {
+		// Without it only bursts are lost.
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, airBuffer) })
+	}
+	if a.sender, err = openSender(ctx, i, 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("over-the-air channel: %w", err), a.heard.Close())
+	}
+	a.sentFrom = a.sender.LocalAddr().(*net.UDPAddr).AddrPort().Port() //nolint:forcetypeassert // it is one of UDP
+	return a, nil
+}
+
+// Close ends Receive, too.
+func (a *Air) Close() error { return errors.Join(a.heard.Close(), a.sender.Close()) }
+
+// Receive waits for a datagram of the processes' own, and gives its length.
+func (a *Air) Receive(buffer []byte) (int, error) {
+	for {
+		n, from, err := a.heard.ReadFromUDPAddrPort(buffer)
+		if err != nil {
+			return 0, fmt.Errorf("over-the-air channel: %w", err)
+		}
+		if from.Port() != a.sentFrom { // nobody else in the namespace has it
+			return n, nil
+		}
+	}
+}
+
+// Send a datagram to the processes.
+func (a *Air) Send(datagram []byte) error {
+	if _, err := a.sender.WriteTo(datagram, a.group); err != nil {
+		return fmt.Errorf("over-the-air channel: %w", err)
+	}
+	return nil
+}
+
+// openSender opens a socket that multicasts on a device, to this host with its sender, and beyond it with a TTL above 0.
+func openSender(ctx context.Context, device *net.Interface, ttl int) (net.PacketConn, error) {
+	connection, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", "0.0.0.0:0")
+	if err != nil {
+		return nil, err
+	}
+	options := ipv4.NewPacketConn(connection)
+	if err := errors.Join(options.SetMulticastInterface(device), options.SetMulticastTTL(ttl), options.SetMulticastLoopback(true)); err != nil {
+		return nil, errors.Join(err, connection.Close())
+	}
+	return connection, nil
+}
