@@ -37,6 +37,8 @@ type emaneBed struct {
 	directory string
 	hub       *os.File
 	all       []node
+	// hosts are the namespaces that the nodes' processes run in.
+	hosts     func(i int) *os.File
 	processes []*process
 	publisher *emane.Publisher
 }
@@ -48,6 +50,7 @@ type process struct {
 
 func newEMANE(s *settings, spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) (bed, error) {
 	b := &emaneBed{settings: s}
+	b.hosts = func(i int) *os.File { return b.all[i].namespace }
 	if err := b.start(spec, paths); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
@@ -55,10 +58,7 @@ func newEMANE(s *settings, spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scen
 }
 
 func (b *emaneBed) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) (err error) {
-	if b.directory, err = os.MkdirTemp(b.settings.logs, "engines-"+spec.Network+"-"); err != nil {
-		return err
-	}
-	if b.hub, err = newHub(); err != nil {
+	if err := b.prepare(spec); err != nil {
 		return err
 	}
 	for i := range spec.Members {
@@ -66,19 +66,29 @@ func (b *emaneBed) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenar
 			return fmt.Errorf("%s: %w", spec.Members[i].Node, err)
 		}
 	}
-	err = netns.Do(b.hub, func() error {
-		b.publisher, err = emane.NewPublisher(context.Background(), emane.DefaultEventGroup, hubDevice, 1)
-		return err
-	})
-	if err != nil {
-		return err
-	}
 	for i := range b.all {
 		if err := b.wait(i); err != nil {
 			return err
 		}
 	}
-	return b.publish(spec, paths)
+	if err := b.publish(spec, paths); err != nil {
+		return err
+	}
+	return b.check(spec)
+}
+
+// prepare what is not of any node: folder, bridge, and event channel.
+func (b *emaneBed) prepare(spec *v1alpha1.RadioNetworkSpec) (err error) {
+	if b.directory, err = os.MkdirTemp(b.settings.logs, "engines-"+spec.Network+"-"); err != nil {
+		return err
+	}
+	if b.hub, err = newHub(); err != nil {
+		return err
+	}
+	return netns.Do(b.hub, func() error {
+		b.publisher, err = emane.NewPublisher(context.Background(), emane.DefaultEventGroup, hubDevice, 1)
+		return err
+	})
 }
 
 // newHub makes the namespace with the bridge. It does not look at who has joined groups: there is nobody who asks for that again.
@@ -107,13 +117,26 @@ func addressed(link netlink.Link, address string) error {
 
 // add a node: its namespace, its end of the channels, its files and its process.
 func (b *emaneBed) add(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) error {
-	namespace, err := radiotest.Namespace()
+	nem := int(member.NEM)
+	namespace, err := b.plug(nem)
 	if err != nil {
 		return err
 	}
 	b.all = append(b.all, node{namespace, radioDevice})
-	nem := int(member.NEM)
-	err = netns.Do(b.hub, func() error {
+	directory := filepath.Join(b.directory, strconv.Itoa(nem))
+	if _, err := b.write(spec, member, emane.Process{Directory: directory, DTDs: b.dtds(), Device: otaDevice, Interface: radioDevice}); err != nil {
+		return err
+	}
+	return netns.Do(namespace, func() error { return b.begin(nem, directory) })
+}
+
+// plug makes a namespace with an end of the channels.
+func (b *emaneBed) plug(nem int) (*os.File, error) {
+	namespace, err := radiotest.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	return namespace, netns.Do(b.hub, func() error {
 		veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "n" + strconv.Itoa(nem)}, PeerName: otaDevice, PeerNamespace: netlink.NsFd(namespace.Fd())}
 		if err := netlink.LinkAdd(veth); err != nil {
 			return fmt.Errorf("veth: %w", err)
@@ -124,23 +147,26 @@ func (b *emaneBed) add(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member)
 		}
 		return errors.Join(netlink.LinkSetMaster(veth, bridge), netlink.LinkSetUp(veth))
 	})
+}
+
+// write a node's files, and give the platform's.
+func (b *emaneBed) write(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, p emane.Process) (platform []byte, err error) {
+	files, err := emane.Render(spec, member, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	directory := filepath.Join(b.directory, strconv.Itoa(nem))
-	files, err := emane.Render(spec, member, emane.Process{Directory: directory, DTDs: b.dtds(), Device: otaDevice, Interface: radioDevice})
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(directory, 0o755); err != nil { //nolint:gosec // read by EMANE
-		return err
+	if err := os.Mkdir(p.Directory, 0o755); err != nil { //nolint:gosec // read by EMANE
+		return nil, err
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(directory, f.Name), f.Text, 0o644); err != nil { //nolint:gosec // read by EMANE
-			return err
+		if f.Name == emane.Platform {
+			platform = f.Text
+		}
+		if err := os.WriteFile(filepath.Join(p.Directory, f.Name), f.Text, 0o644); err != nil { //nolint:gosec // read by EMANE
+			return nil, err
 		}
 	}
-	return netns.Do(namespace, func() error { return b.begin(nem, directory) })
+	return platform, nil
 }
 
 func (b *emaneBed) dtds() string {
@@ -198,7 +224,7 @@ func (b *emaneBed) wait(i int) error {
 }
 
 func (b *emaneBed) control(i int, f func(*emane.Control) error) error {
-	return netns.Do(b.all[i].namespace, func() error {
+	return netns.Do(b.hosts(i), func() error {
 		connection, err := net.DialTimeout("tcp4", emane.DefaultControl.String(), time.Second)
 		if err != nil {
 			return err
@@ -208,7 +234,7 @@ func (b *emaneBed) control(i int, f func(*emane.Control) error) error {
 	})
 }
 
-// publish what the scenario says, and see that every process has it.
+// publish what the scenario says.
 func (b *emaneBed) publish(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) error {
 	feed, err := emane.NewFeed(spec, paths)
 	if err != nil {
@@ -227,21 +253,34 @@ func (b *emaneBed) publish(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scen
 			return err
 		}
 	}
-	if err := b.publisher.Publish(events); err != nil {
-		return err
-	}
+	return b.publisher.Publish(events)
+}
+
+// check that every process has it.
+func (b *emaneBed) check(spec *v1alpha1.RadioNetworkSpec) error {
 	time.Sleep(500 * time.Millisecond)
 	for i := range b.all {
 		err := b.control(i, func(c *emane.Control) error {
 			s, err := emane.Scrape(c, func(int) *radio.Port { return nil })
-			if err == nil && (len(s) != 1 || s[0].Pathloss != len(b.all)-1 || spec.Waveform.TDMA != nil && s[0].Schedules != 1) {
-				err = fmt.Errorf("NEM %d has not got all events: %+v", i+1, s)
+			if err == nil && len(s) != 1 {
+				err = fmt.Errorf("NEM %d: its process has %d, want one", i+1, len(s))
 			}
-			return err
+			if err != nil {
+				return err
+			}
+			return b.told(spec, &s[0])
 		})
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// told is an error where a NEM has not got all events.
+func (b *emaneBed) told(spec *v1alpha1.RadioNetworkSpec, s *emane.Statistics) error {
+	if s.Pathloss != len(b.all)-1 || spec.Waveform.TDMA != nil && s.Schedules != 1 {
+		return fmt.Errorf("NEM %d has not got all events: %+v", s.NEM, s)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ func (f *figures) throughput(all []reception) {
 // table in Markdown, with a row for each model and number of nodes, and the requirement of each figure.
 func table(all []*figures) string {
 	var b strings.Builder
-	b.WriteString("| model | nodes | | EMANE | native | difference | wanted |\n|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| model | nodes | | %s | %s | difference | wanted |\n|---|---|---|---|---|---|---|\n", all[0].Engine, all[1].Engine)
 	for i := 0; i+1 < len(all); i += 2 {
 		e, n := all[i], all[i+1]
 		row := func(what, format string, of func(*figures) float64, difference, wanted string) {

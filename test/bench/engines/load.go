@@ -212,7 +212,7 @@ func (l *load) run(s *settings, b bed, f *figures) error {
 		return err
 	}
 	f.throughput(l.taken(saturating))
-	if e, ok := b.(*emaneBed); ok {
+	if e, ok := b.(interface{ lateness() (float64, error) }); ok {
 		f.TimerLatenessMicroseconds, err = e.lateness()
 	}
 	return err

@@ -2,9 +2,9 @@
 // the delay, what was delivered, the throughput of a saturated pair, and CPU time per delivered frame. It needs root, an
 // EMANE that is installed, and a quiet machine. Without EMANE it says so and measures nothing.
 //
-//	go run ./test/bench/engines [-emane PREFIX] [-models rfpipe,tdma] [-nodes 4,24] [-json FILE]
+//	go run ./test/bench/engines [-emane PREFIX] [-models rfpipe,tdma] [-nodes 4,24] [-engines emane,native] [-json FILE]
 //
-// With -engines native it measures that half alone, needs no EMANE, and prints its figures instead of the table.
+// Engine emane-one is EMANE with one process for all nodes, where emane has one for each. With -engines native it measures that half alone, needs no EMANE, and prints its figures instead of the table.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	flag.StringVar(&s.prefix, "emane", os.Getenv("VIGNETTE_EMANE"), "prefix of EMANE's installation; by default $VIGNETTE_EMANE, else the emane on PATH")
 	models := flag.String("models", "rfpipe,tdma", "radio models, with a comma between each")
 	counts := flag.String("nodes", "4,24", "numbers of nodes, with a comma between each")
-	engines := flag.String("engines", "emane,native", "engines, with a comma between each")
+	engines := flag.String("engines", "emane,native", "engines, with a comma between each: emane has a process for each node, emane-one one for all, native none of EMANE's")
 	flag.IntVar(&s.rate, "rate", 1e6, "rate of the radios, bit/s")
 	flag.DurationVar(&s.period, "period", time.Second, "each node broadcasts 900 bytes by UDP once in this time")
 	flag.DurationVar(&s.duration, "duration", 40*time.Second, "length of that load")
@@ -118,10 +118,15 @@ func measure(s *settings, engine, model string, nodes int) (f *figures, err erro
 		return nil, err
 	}
 	var b bed
-	if engine == "emane" {
+	switch engine {
+	case "emane":
 		b, err = newEMANE(s, spec, paths)
-	} else {
+	case "emane-one":
+		b, err = newOneEMANE(s, spec, paths)
+	case "native":
 		b, err = newNative(s, model, nodes)
+	default:
+		err = fmt.Errorf("engine %q: want emane, emane-one or native", engine)
 	}
 	if err != nil {
 		return nil, err
