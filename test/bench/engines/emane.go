@@ -149,8 +149,8 @@ func (b *emaneBed) plug(nem int) (*os.File, error) {
 	})
 }
 
-// write a node's files, and give the platform's.
-func (b *emaneBed) write(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, p emane.Process) (platform []byte, err error) {
+// write a node's files, and give them.
+func (b *emaneBed) write(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, p emane.Process) ([]emane.File, error) {
 	files, err := emane.Render(spec, member, p)
 	if err != nil {
 		return nil, err
@@ -159,14 +159,11 @@ func (b *emaneBed) write(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Membe
 		return nil, err
 	}
 	for _, f := range files {
-		if f.Name == emane.Platform {
-			platform = f.Text
-		}
 		if err := os.WriteFile(filepath.Join(p.Directory, f.Name), f.Text, 0o644); err != nil { //nolint:gosec // read by EMANE
 			return nil, err
 		}
 	}
-	return platform, nil
+	return files, nil
 }
 
 func (b *emaneBed) dtds() string {

@@ -90,21 +90,32 @@ func (b *oneEMANE) addTo(platform []byte, spec *v1alpha1.RadioNetworkSpec, membe
 	if err != nil {
 		return nil, err
 	}
-	directory := strconv.Itoa(nem)
-	text, err := b.write(spec, member, emane.Process{Directory: filepath.Join(b.directory, directory), DTDs: b.dtds(), Device: otaDevice,
+	files, err := b.write(spec, member, emane.Process{Directory: filepath.Join(b.directory, strconv.Itoa(nem)), DTDs: b.dtds(), Device: otaDevice,
 		Interface: emane.Interface(member.NEM), Raw: true, HostOnly: true})
-	return joined(platform, text, directory), err
+	if err != nil {
+		return nil, err
+	}
+	// The platform's files are all in one folder: their names for each other are tokens, without a folder in them.
+	prefix := strconv.Itoa(nem) + "."
+	for _, f := range files {
+		text := bytes.ReplaceAll(f.Text, []byte(`definition="`), []byte(`definition="`+prefix))
+		if f.Name == emane.Platform {
+			platform = joined(platform, text)
+		} else if err := os.WriteFile(filepath.Join(b.directory, prefix+f.Name), text, 0o644); err != nil { //nolint:gosec // read by EMANE
+			return nil, err
+		}
+	}
+	return platform, nil
 }
 
-// joined is a platform of all NEMs so far and that of another platform, whose files are in a folder.
-func joined(platform, other []byte, directory string) []byte {
+// joined is a platform of all NEMs so far and that of another one.
+func joined(platform, other []byte) []byte {
 	const end = "</platform>"
 	begin := bytes.Index(other, []byte("  <nem "))
 	if platform == nil {
-		platform = append(append([]byte(nil), other[:begin]...), end+"\n"...)
+		return other
 	}
-	nem := bytes.ReplaceAll(other[begin:], []byte(`definition="`), []byte(`definition="`+directory+"/"))
-	return append(bytes.TrimSuffix(bytes.TrimRight(platform, "\n"), []byte(end)), nem...)
+	return append(bytes.TrimSuffix(bytes.TrimRight(platform, "\n"), []byte(end)), other[begin:]...)
 }
 
 // tell the process what the scenario says, once it answers, and see that all NEMs have it.
