@@ -66,7 +66,12 @@ func (b *emaneBed) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenar
 			return fmt.Errorf("%s: %w", spec.Members[i].Node, err)
 		}
 	}
-	for i := range b.all {
+	return b.tell(spec, paths)
+}
+
+// tell the processes what the scenario says, once they answer, and see that all have it.
+func (b *emaneBed) tell(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) error {
+	for i := range b.processes {
 		if err := b.wait(i); err != nil {
 			return err
 		}
@@ -253,19 +258,20 @@ func (b *emaneBed) publish(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scen
 	return b.publisher.Publish(events)
 }
 
-// check that every process has it.
+// check that every process has it, for each of its nodes.
 func (b *emaneBed) check(spec *v1alpha1.RadioNetworkSpec) error {
 	time.Sleep(500 * time.Millisecond)
-	for i := range b.all {
+	each := len(b.all) / len(b.processes)
+	for i := range b.processes {
 		err := b.control(i, func(c *emane.Control) error {
-			s, err := emane.Scrape(c, func(int) *radio.Port { return nil })
-			if err == nil && len(s) != 1 {
-				err = fmt.Errorf("NEM %d: its process has %d, want one", i+1, len(s))
+			all, err := emane.Scrape(c, func(int) *radio.Port { return nil })
+			if err == nil && len(all) != each {
+				err = fmt.Errorf("process %d has %d NEMs, want %d", i+1, len(all), each)
 			}
-			if err != nil {
-				return err
+			for k := range all {
+				err = errors.Join(err, b.told(spec, &all[k]))
 			}
-			return b.told(spec, &s[0])
+			return err
 		})
 		if err != nil {
 			return err

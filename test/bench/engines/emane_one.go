@@ -7,12 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"github.com/vishvananda/netlink"
 
 	"vignette.dev/vignette/internal/emane"
-	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
@@ -116,27 +114,6 @@ func joined(platform, other []byte) []byte {
 		return other
 	}
 	return append(bytes.TrimSuffix(bytes.TrimRight(platform, "\n"), []byte(end)), other[begin:]...)
-}
-
-// tell the process what the scenario says, once it answers, and see that all NEMs have it.
-func (b *oneEMANE) tell(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) error {
-	if err := b.wait(0); err != nil {
-		return err
-	}
-	if err := b.publish(spec, paths); err != nil {
-		return err
-	}
-	time.Sleep(500 * time.Millisecond)
-	return b.control(0, func(c *emane.Control) error {
-		all, err := emane.Scrape(c, func(int) *radio.Port { return nil })
-		if err == nil && len(all) != len(b.all) {
-			err = fmt.Errorf("the process has %d NEMs, want %d", len(all), len(b.all))
-		}
-		for i := range all {
-			err = errors.Join(err, b.told(spec, &all[i]))
-		}
-		return err
-	})
 }
 
 func (b *oneEMANE) close() error {
