@@ -58,12 +58,13 @@ func (a *about) readMetric(kinds uint8, metric uint32) {
 	}
 }
 
-// scan goes through a message's addresses.
+// scan goes through a message's addresses. What it tells of each is for the visit alone.
 func (r *router) scan(m *rfc5444.Message, visit func(netip.Prefix, *about)) {
 	for b := range m.Blocks {
 		block := &m.Blocks[b]
 		for i, address := range block.Addresses {
-			a := about{localIf: -1, linkStatus: -1, otherNeighb: -1, mpr: -1, nbrType: -1, gateway: -1}
+			a := &r.about
+			*a = about{localIf: -1, linkStatus: -1, otherNeighb: -1, mpr: -1, nbrType: -1, gateway: -1}
 			for t := range block.TLVs {
 				if value, covered := block.TLVs[t].At(i); covered {
 					a.read(&block.TLVs[t], value)
@@ -72,7 +73,7 @@ func (r *router) scan(m *rfc5444.Message, visit func(netip.Prefix, *about)) {
 			if r.c.Metric == HopCount {
 				a.inLink, a.outLink, a.inNeighbour, a.outNeighbour = 1, 1, 1, 1
 			}
-			visit(address, &a)
+			visit(address, a)
 		}
 	}
 }

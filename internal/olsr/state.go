@@ -89,6 +89,7 @@ type router struct {
 	counters   Counters
 
 	// Memory kept between uses.
+	about           about
 	routable        []bool
 	extra           [][]core.Edge
 	extraEdges      []core.Edge

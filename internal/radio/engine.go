@@ -411,9 +411,11 @@ type Snapshot struct {
 // Snapshot gives the counters of all ports of this host at one instant. With reset, WorstLateness and
 // LateReleases start anew.
 func (n *Network) Snapshot(reset bool) []Snapshot {
-	var all []Snapshot
+	count := 0
+	n.loop.do(func() { count = len(n.ports) })
+	// Not on the loop's thread, which would have to help the garbage collector for it. A port that is attached meanwhile may cost that.
+	all := make([]Snapshot, 0, count)
 	n.loop.do(func() {
-		all = make([]Snapshot, 0, len(n.ports))
 		for _, p := range n.ports {
 			if !p.Here() {
 				continue

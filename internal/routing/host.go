@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"vignette.dev/vignette/internal/olsr"
 )
 
 // Host runs the routing of all nodes of this machine: their routers on one thread, and another goroutine that writes routes.
@@ -189,7 +187,7 @@ func (h *Host) tick(i *Instance, now time.Time) {
 		i.generation = g
 		routes := i.router.Routes()
 		i.routes.Store(&routes)
-		i.kernel.want(i.hops(routes))
+		i.kernel.want(routes, i.keepUntil)
 		h.writer.add(i.kernel)
 	}
 }
@@ -199,19 +197,6 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// hops that the kernel is to have.
-func (i *Instance) hops(routes []olsr.Route) map[route]hop {
-	hops := make(map[route]hop, len(routes))
-	for _, r := range routes {
-		next := hop{index: i.config.Interfaces[r.Interface].Index}
-		if !r.Destination.IsSingleIP() || r.Destination.Addr() != r.NextHop {
-			next.via = r.NextHop
-		}
-		hops[r.Destination] = next
-	}
-	return hops
 }
 
 // watch a socket on the thread.

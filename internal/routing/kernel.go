@@ -1,6 +1,7 @@
 package routing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -35,19 +37,31 @@ type hop struct {
 // kernel has one domain's routes in a namespace.
 type kernel struct {
 	priority int
+	indexes  []int // of the domain's interfaces, by their numbers in olsr.Route
 
-	mu      sync.Mutex
+	// writing is held while routes are written, which the kernel may keep waiting: nothing that the routers' thread does takes it, but to close.
+	writing sync.Mutex
 	handle  *netlink.Handle // nil when closed
-	wanted  map[route]hop
-	written map[route]hop
+	written map[route]entry
+	round   uint64 // of writing
+
+	mu     sync.Mutex
+	wanted []olsr.Route
+	closed bool
 	// keepUntil then routes that are not wanted stay.
 	keepUntil time.Time
 	err       error
 }
 
+// entry is a route that the kernel has, and the last round of writing in which it was wanted.
+type entry struct {
+	hop
+	wanted uint64
+}
+
 // openKernel reads the domain's routes that are there: those of this package through the domain's interfaces.
 func openKernel(namespace *os.File, c *Config) (*kernel, error) {
-	k := &kernel{priority: priorities[c.Protocol], written: map[route]hop{}}
+	k := &kernel{priority: priorities[c.Protocol], written: map[route]entry{}}
 	err := netns.Do(namespace, func() (err error) {
 		k.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		return err
@@ -63,6 +77,7 @@ func openKernel(namespace *os.File, c *Config) (*kernel, error) {
 	ours := map[int]bool{}
 	for n := range c.Interfaces {
 		ours[c.Interfaces[n].Index] = true
+		k.indexes = append(k.indexes, c.Interfaces[n].Index)
 	}
 	for n := range routes {
 		if r := &routes[n]; ours[r.LinkIndex] {
@@ -95,14 +110,15 @@ func (k *kernel) take(r *netlink.Route) error {
 	if via, ok := netip.AddrFromSlice(r.Gw); ok {
 		h.via = via.Unmap()
 	}
-	k.written[netip.PrefixFrom(to.Unmap(), ones)] = h
+	k.written[netip.PrefixFrom(to.Unmap(), ones)] = entry{hop: h}
 	return nil
 }
 
-func (k *kernel) want(wanted map[route]hop) {
+// want routes, a slice that nobody changes afterwards. Until then others that are there stay.
+func (k *kernel) want(wanted []olsr.Route, keepUntil time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.wanted = wanted
+	k.wanted, k.keepUntil = wanted, keepUntil
 }
 
 func (k *kernel) trouble() error {
@@ -112,38 +128,68 @@ func (k *kernel) trouble() error {
 }
 
 // write makes the kernel have what is wanted. New ways come before old ones go.
-func (k *kernel) write() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.err = nil
+func (k *kernel) write() (err error) {
+	k.writing.Lock()
+	defer k.writing.Unlock()
 	if k.handle == nil {
 		return nil
 	}
-	for to, h := range k.wanted {
-		if before, there := k.written[to]; there && before == h {
-			continue
-		}
-		if err := k.handle.RouteReplace(k.route(to, h)); err != nil {
-			k.err = fmt.Errorf("route to %v via %v: %w", to, h.via, err)
-			continue
-		}
-		k.written[to] = h
+	k.mu.Lock()
+	wanted, keepUntil := k.wanted, k.keepUntil
+	k.mu.Unlock()
+	err = k.add(wanted)
+	if !time.Now().Before(keepUntil) {
+		err = cmp.Or(k.remove(), err)
 	}
-	if time.Now().Before(k.keepUntil) {
-		return k.err
+	k.mu.Lock()
+	k.err = err
+	k.mu.Unlock()
+	return err
+}
+
+// add the routes that are wanted and not there.
+func (k *kernel) add(wanted []olsr.Route) (err error) {
+	k.round++
+	for i := range wanted {
+		to, h := wanted[i].Destination, k.hop(&wanted[i])
+		before, there := k.written[to]
+		if !there || before.hop != h {
+			if refused := k.handle.RouteReplace(k.route(to, h)); refused == nil {
+				before.hop, there = h, true
+			} else {
+				err = fmt.Errorf("route to %v via %v: %w", to, h.via, refused)
+			}
+		}
+		if there {
+			k.written[to] = entry{before.hop, k.round}
+		}
 	}
-	for to, h := range k.written {
-		if _, wanted := k.wanted[to]; wanted {
+	return err
+}
+
+// remove the routes that were not wanted in this round.
+func (k *kernel) remove() (err error) {
+	for to, e := range k.written {
+		if e.wanted == k.round {
 			continue
 		}
 		// Routes go with their interface.
-		if err := k.handle.RouteDel(k.route(to, h)); err != nil && !errors.Is(err, unix.ESRCH) && !errors.Is(err, unix.ENODEV) {
-			k.err = fmt.Errorf("remove route to %v: %w", to, err)
+		if failed := k.handle.RouteDel(k.route(to, e.hop)); failed != nil && !errors.Is(failed, unix.ESRCH) && !errors.Is(failed, unix.ENODEV) {
+			err = fmt.Errorf("remove route to %v: %w", to, failed)
 			continue
 		}
 		delete(k.written, to)
 	}
-	return k.err
+	return err
+}
+
+// hop that a route leads to.
+func (k *kernel) hop(r *olsr.Route) hop {
+	next := hop{index: k.indexes[r.Interface]}
+	if !r.Destination.IsSingleIP() || r.Destination.Addr() != r.NextHop {
+		next.via = r.NextHop
+	}
+	return next
 }
 
 func (k *kernel) route(to route, h hop) *netlink.Route {
@@ -161,7 +207,7 @@ func (k *kernel) again(now time.Time) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case k.handle == nil:
+	case k.closed:
 		return 0
 	case k.err != nil:
 		return retryInterval
@@ -173,7 +219,10 @@ func (k *kernel) again(now time.Time) time.Duration {
 
 func (k *kernel) close() error {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	k.closed = true
+	k.mu.Unlock()
+	k.writing.Lock()
+	defer k.writing.Unlock()
 	if k.handle != nil {
 		k.handle.Close()
 		k.handle = nil
@@ -182,14 +231,13 @@ func (k *kernel) close() error {
 }
 
 // staticRoutes of a node.
-func staticRoutes(c *Config) map[route]hop {
-	hops := map[route]hop{}
+func staticRoutes(c *Config) (routes []olsr.Route) {
 	for n := range c.Interfaces {
 		for _, r := range c.Interfaces[n].Routes {
-			hops[r.To] = hop{index: c.Interfaces[n].Index, via: r.Via}
+			routes = append(routes, olsr.Route{Destination: r.To, NextHop: r.Via, Interface: n})
 		}
 	}
-	return hops
+	return routes
 }
 
 const retryInterval = time.Second

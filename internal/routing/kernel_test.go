@@ -4,9 +4,11 @@ import (
 	"net/netip"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
+	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -63,9 +65,9 @@ func opened(t *testing.T, n *radiotest.Node, c *Config) *kernel {
 	return k
 }
 
-func write(t *testing.T, k *kernel, wanted map[route]hop) {
+func write(t *testing.T, k *kernel, wanted ...olsr.Route) {
 	t.Helper()
-	k.want(wanted)
+	k.want(wanted, time.Time{})
 	if err := k.write(); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,8 @@ func TestASuccessorKnowsTheRoutesAndTouchesNoOthers(t *testing.T) {
 	two, three, four := netip.MustParsePrefix("198.18.0.2/32"), netip.MustParsePrefix("198.18.0.3/32"), netip.MustParsePrefix("198.18.0.4/32")
 	direct, over := hop{index: n.Index}, hop{index: n.Index, via: two.Addr()}
 	first := opened(t, n, c)
-	write(t, first, map[route]hop{two: direct, three: over})
+	way := func(to, via netip.Prefix) olsr.Route { return olsr.Route{Destination: to, NextHop: via.Addr()} }
+	write(t, first, way(two, two), way(three, two))
 	err := netns.Do(n.Namespace, func() error { // the node's own, which comes first
 		return netlink.RouteAdd(&netlink.Route{Dst: first.route(four, over).Dst, Gw: two.Addr().AsSlice(), LinkIndex: n.Index})
 	})
@@ -85,10 +88,10 @@ func TestASuccessorKnowsTheRoutesAndTouchesNoOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := opened(t, n, c)
-	if len(next.written) != 2 || next.written[two] != direct || next.written[three] != over {
+	if len(next.written) != 2 || next.written[two].hop != direct || next.written[three].hop != over {
 		t.Fatalf("the successor knows %v; want the way to the neighbour and the one over it", next.written)
 	}
-	write(t, next, map[route]hop{two: direct, four: over})
+	write(t, next, way(two, two), way(four, two))
 	if got := inKernel(t, n.Namespace, 30); len(got) != 2 || got["198.18.0.4/32"] != "198.18.0.2" || got["198.18.0.2/32"] != "<nil>" {
 		t.Errorf("routes of metric 30: %v; want those that are wanted", got)
 	}
@@ -104,13 +107,17 @@ func TestASuccessorKnowsTheRoutesAndTouchesNoOthers(t *testing.T) {
 
 func TestARouteThatTheKernelRefusesIsNamedAndTriedAgain(t *testing.T) {
 	n := node(t, 1)
-	k := opened(t, n, configOf(n, v1alpha1.RoutingStatic))
-	to := netip.MustParsePrefix("10.7.0.0/16")
-	k.want(map[route]hop{to: {index: n.Index + 999, via: netip.MustParseAddr("198.18.0.2")}})
+	c := configOf(n, v1alpha1.RoutingStatic)
+	c.Interfaces = append(c.Interfaces, c.Interfaces[0])
+	c.Interfaces[1].Index += 999
+	k := opened(t, n, c)
+	way := olsr.Route{Destination: netip.MustParsePrefix("10.7.0.0/16"), NextHop: netip.MustParseAddr("198.18.0.2"), Interface: 1}
+	k.want([]olsr.Route{way}, time.Time{})
 	if err := k.write(); err == nil || k.trouble() == nil {
 		t.Fatal("a route through an interface that is not there was taken")
 	}
-	write(t, k, map[route]hop{to: {index: n.Index, via: netip.MustParseAddr("198.18.0.2")}})
+	way.Interface = 0
+	write(t, k, way)
 	if got := inKernel(t, n.Namespace, 20); k.trouble() != nil || len(got) != 1 {
 		t.Errorf("trouble %v, routes %v; want none and one", k.trouble(), got)
 	}

@@ -96,6 +96,7 @@ type Instance struct {
 	router     olsr.Router
 	ports      []*port
 	absent     time.Duration
+	keepUntil  time.Time // then the kernel's routes of an earlier instance go
 	generation uint64
 	due        time.Time
 	place      int // in the host's heap, -1 for none
@@ -122,7 +123,7 @@ func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration
 	}()
 	switch c.Protocol {
 	case v1alpha1.RoutingStatic:
-		i.kernel.want(staticRoutes(&c))
+		i.kernel.want(staticRoutes(&c), time.Time{})
 		h.writer.add(i.kernel)
 		return i, nil
 	case v1alpha1.RoutingBabel:
@@ -159,7 +160,7 @@ func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
 		return err
 	}
 	// What the kernel has of an earlier instance goes when the domain has had the time to tell of itself.
-	i.kernel.keepUntil = time.Now().Add(2*c.Hello + c.TC)
+	i.keepUntil = time.Now().Add(2*c.Hello + c.TC)
 	i.host.do(func() { err = i.begin(s.Router) })
 	return err
 }
@@ -197,8 +198,7 @@ func (i *Instance) time(now time.Time) time.Time { return now.Add(-i.absent) }
 // Stop ends routing and removes the node's routes.
 func (i *Instance) Stop() error {
 	err := i.end(true)
-	i.kernel.want(nil)
-	i.kernel.keepUntil = time.Time{}
+	i.kernel.want(nil, time.Time{})
 	return errors.Join(err, i.kernel.write(), i.kernel.close())
 }
 
