@@ -191,7 +191,9 @@ func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical) []parameter {
 	parameters := []parameter{
 		{"fixedantennagain", decimal(p.gainDBi)}, {"fixedantennagainenable", "on"}, {"bandwidth", whole(p.Bandwidth.Hertz())},
 		{"propagationmodel", propagation(p.Pathloss)}, {"systemnoisefigure", decimal(p.noiseFigureDB)},
-		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1))}, {"txpower", decimal(p.powerDBm)}}
+		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1))}, {"txpower", decimal(p.powerDBm)},
+		// Tables that nobody reads, and that each frame would be entered in.
+		{"stats.receivepowertableenable", "off"}, {"stats.observedpowertableenable", "off"}}
 	if spec.Waveform.TDMA != nil {
 		return append(parameters, parameter{"noisemode", noise(cmp.Or(spec.Waveform.TDMA.Interference, v1alpha1.InterferenceAll))})
 	}

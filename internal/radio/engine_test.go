@@ -390,6 +390,16 @@ func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
 	if is, err := unix.Getpriority(unix.PRIO_PROCESS, loop); err != nil || 20-is != -3-loopLead {
 		t.Errorf("the loop has priority %d, error %v; want %d, better than the process's -3", 20-is, err, -3-loopLead)
 	}
+	rest, err := unix.SchedGetAttr(os.Getpid(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rest.Runtime != restSlice {
+		return // a kernel that gives threads no slices of their own
+	}
+	if has, err := unix.SchedGetAttr(loop, 0); err != nil || has.Runtime >= rest.Runtime {
+		t.Errorf("the loop has slices of %d ns, error %v; want shorter ones than the process's %d, or it waits for a tick", has.Runtime, err, rest.Runtime)
+	}
 }
 
 func TestTheRuntimesMonitorRestsWhileALoopWakesUpForSingleFrames(t *testing.T) {

@@ -329,6 +329,11 @@ func writeFrame(fd int, data []byte) Reason {
 // looks. The loops do not: theirs is taken away less often.
 const monitorSlack = 50e6
 
+// restSlice in nanoseconds is the time slice of the threads that are not loops': short, as loops have to wait for them at times, and longer than a
+// loop's own. A thread that wakes up breaks off another one's slice only where its own is shorter (PREEMPT_SHORT of EEVDF); with equal ones
+// a loop waited for the next tick, 4 ms at 250 Hz.
+const restSlice = 5 * clock.LeastSlice
+
 // RaiseProcess gives every thread of this process, and those that they will start, the options' niceness and a short time slice,
 // or, where the loops are to be under SCHED_FIFO, its lowest priority. The loops' own threads have to wait for the others whenever Go's
 // garbage collector stops all of them for a moment: one that got no processor then would make frames late. The runtime's monitor, which
@@ -386,7 +391,7 @@ func raiseThread(id int, options Options) error {
 	if err != nil || has.Policy == unix.SCHED_FIFO || has.Nice < int32(options.Nice) { // a loop's
 		return os.NewSyscallError("sched_getattr", err)
 	}
-	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: clock.LeastSlice}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: restSlice}
 	if options.Realtime > 0 {
 		attributes.Policy, attributes.Nice, attributes.Runtime, attributes.Priority = unix.SCHED_FIFO, 0, 0, 1
 	}

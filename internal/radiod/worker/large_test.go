@@ -39,7 +39,7 @@ const (
 )
 
 // TestManyNodesUnderBlueForceTracking has 243 moving nodes route by OLSRv2 and each but the first send it 900 bytes every 10 s, for five
-// minutes, by one worker that samples as radiod does. Nothing may be late, by the thresholds of verdicts, and every message must
+// minutes, by one worker that samples as radiod does. Nothing may be late, by the thresholds of verdicts, but while the host stands still, and every message must
 // have arrived or been lost for a reason: go test -tags long -v -timeout 20m -run ManyNodes ./internal/radiod/worker. It needs a
 // machine to itself: what else runs makes it late.
 func TestManyNodesUnderBlueForceTracking(t *testing.T) {

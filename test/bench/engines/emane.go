@@ -46,6 +46,7 @@ type emaneBed struct {
 type process struct {
 	command *exec.Cmd
 	log     *os.File
+	nems    int
 }
 
 func newEMANE(s *settings, spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) (bed, error) {
@@ -132,7 +133,7 @@ func (b *emaneBed) add(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member)
 	if _, err := b.write(spec, member, emane.Process{Directory: directory, DTDs: b.dtds(), Device: otaDevice, Interface: radioDevice}); err != nil {
 		return err
 	}
-	return netns.Do(namespace, func() error { return b.begin(nem, directory) })
+	return netns.Do(namespace, func() error { return b.begin(nem, 1, directory) })
 }
 
 // plug makes a namespace with an end of the channels.
@@ -178,13 +179,13 @@ func (b *emaneBed) dtds() string {
 	return filepath.Join(b.settings.prefix, "share", "emane", "dtd")
 }
 
-// begin sets up the calling thread's namespace and starts the process in it.
-func (b *emaneBed) begin(nem int, directory string) error {
+// begin sets up the calling thread's namespace and starts the process of so many NEMs in it; the number is for its address.
+func (b *emaneBed) begin(number, nems int, directory string) error {
 	// As in the namespaces of the native engine: nothing but the load is sent.
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0); err != nil {
 		return err
 	}
-	for name, address := range map[string]string{"lo": "127.0.0.2/8", otaDevice: fmt.Sprintf("10.99.%d.%d/16", nem>>8, nem&255)} {
+	for name, address := range map[string]string{"lo": "127.0.0.2/8", otaDevice: fmt.Sprintf("10.99.%d.%d/16", number>>8, number&255)} {
 		link, err := netlink.LinkByName(name)
 		if err != nil {
 			return err
@@ -205,7 +206,7 @@ func (b *emaneBed) begin(nem int, directory string) error {
 	}
 	command.Dir, command.Stdout, command.Stderr = directory, log, log
 	command.SysProcAttr = &syscall.SysProcAttr{}
-	b.processes = append(b.processes, &process{command, log})
+	b.processes = append(b.processes, &process{command, log, nems})
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("EMANE: %w", err)
 	}
@@ -222,7 +223,7 @@ func (b *emaneBed) wait(i int) error {
 		time.Sleep(100 * time.Millisecond)
 	}
 	text, _ := os.ReadFile(b.processes[i].log.Name())
-	return fmt.Errorf("EMANE of NEM %d does not answer: %w\n%s", i+1, last, text)
+	return fmt.Errorf("process %d of EMANE does not answer: %w\n%s", i+1, last, text)
 }
 
 func (b *emaneBed) control(i int, f func(*emane.Control) error) error {
@@ -261,12 +262,11 @@ func (b *emaneBed) publish(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scen
 // check that every process has it, for each of its nodes.
 func (b *emaneBed) check(spec *v1alpha1.RadioNetworkSpec) error {
 	time.Sleep(500 * time.Millisecond)
-	each := len(b.all) / len(b.processes)
-	for i := range b.processes {
+	for i, p := range b.processes {
 		err := b.control(i, func(c *emane.Control) error {
 			all, err := emane.Scrape(c, func(int) *radio.Port { return nil })
-			if err == nil && len(all) != each {
-				err = fmt.Errorf("process %d has %d NEMs, want %d", i+1, len(all), each)
+			if err == nil && len(all) != p.nems {
+				err = fmt.Errorf("process %d has %d NEMs, want %d", i+1, len(all), p.nems)
 			}
 			for k := range all {
 				err = errors.Join(err, b.told(spec, &all[k]))

@@ -9,7 +9,9 @@ import (
 	"strconv"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
@@ -19,60 +21,108 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// oneEMANE is one process of EMANE's for all nodes, in a namespace of its own. Its NEMs hand their transmissions to each other within it, where
-// otherwise each of as many processes as there are nodes takes every datagram.
-type oneEMANE struct {
+// sharedEMANE is EMANE with several nodes to a process, each process in a namespace of its own. Its NEMs hand their transmissions to each other
+// within it, where otherwise each of as many processes as there are nodes takes every datagram.
+type sharedEMANE struct {
 	emaneBed
-	namespace *os.File
+	namespaces []*os.File
 }
 
-func newOneEMANE(s *settings, spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) (bed, error) {
-	b := &oneEMANE{emaneBed: emaneBed{settings: s}}
-	b.hosts = func(int) *os.File { return b.namespace }
-	if err := b.start(spec, paths); err != nil {
+// newSharedEMANE starts a process for each count of members, in their order, and one for those that remain, if any do.
+func newSharedEMANE(s *settings, spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario, counts ...int) (bed, error) {
+	b := &sharedEMANE{emaneBed: emaneBed{settings: s}}
+	b.hosts = func(i int) *os.File { return b.namespaces[i] }
+	if err := b.start(spec, paths, counts); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
 }
 
-func (b *oneEMANE) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario) (err error) {
+func (b *sharedEMANE) start(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scenario, counts []int) (err error) {
 	if err := b.prepare(spec); err != nil {
 		return err
 	}
-	if b.namespace, err = b.plug(1); err != nil {
-		return err
-	}
-	var platform []byte
-	for i := range spec.Members {
-		if platform, err = b.addTo(platform, spec, &spec.Members[i]); err != nil {
-			return fmt.Errorf("%s: %w", spec.Members[i].Node, err)
+	left := spec.Members
+	for _, count := range append(counts, len(left)) {
+		if count = min(count, len(left)); count == 0 {
+			break
 		}
-	}
-	if err := os.WriteFile(filepath.Join(b.directory, emane.Platform), platform, 0o644); err != nil { //nolint:gosec // read by EMANE
-		return err
-	}
-	if err := netns.Do(b.namespace, func() error { return b.begin(1, b.directory) }); err != nil {
-		return err
+		if err := b.share(spec, left[:count]); err != nil {
+			return err
+		}
+		left = left[count:]
 	}
 	return b.tell(spec, paths)
 }
 
-// addTo the process a node: its namespace with one end of a veth, the other one beside the process, its files, and its part of the platform's.
-func (b *oneEMANE) addTo(platform []byte, spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) ([]byte, error) {
+// share a process among some members.
+func (b *sharedEMANE) share(spec *v1alpha1.RadioNetworkSpec, members []v1alpha1.Member) (err error) {
+	number := len(b.namespaces) + 1
+	namespace, err := b.plug(number)
+	if err != nil {
+		return err
+	}
+	b.namespaces = append(b.namespaces, namespace)
+	directory := filepath.Join(b.directory, "process-"+strconv.Itoa(number))
+	if err := os.Mkdir(directory, 0o755); err != nil { //nolint:gosec // read by EMANE
+		return err
+	}
+	var platform []byte
+	for i := range members {
+		if platform, err = b.addTo(platform, directory, spec, &members[i]); err != nil {
+			return fmt.Errorf("%s: %w", members[i].Node, err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(directory, emane.Platform), platform, 0o644); err != nil { //nolint:gosec // read by EMANE
+		return err
+	}
+	return netns.Do(namespace, func() error { return b.begin(number, len(members), directory) })
+}
+
+// apart gives the first process a processor of its own, and the second one the others.
+func (b *sharedEMANE) apart() error {
+	processors, err := clock.Processors()
+	if err != nil || len(b.processes) != 2 || len(processors) < 2 {
+		return err
+	}
+	for i, some := range [][]int{processors[:1], processors[1:]} {
+		if err := b.processes[i].bind(some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind all threads of a process to processors.
+func (p *process) bind(processors []int) error {
+	var set unix.CPUSet
+	for _, number := range processors {
+		set.Set(number)
+	}
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.command.Process.Pid))
+	for _, task := range tasks {
+		thread, _ := strconv.Atoi(task.Name())
+		err = errors.Join(err, unix.SchedSetaffinity(thread, &set))
+	}
+	return err
+}
+
+// addTo a process a node: its namespace with one end of a veth, the other one beside the process, its files, and its part of the platform's.
+func (b *sharedEMANE) addTo(platform []byte, directory string, spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) ([]byte, error) {
 	namespace, err := radiotest.Namespace()
 	if err != nil {
 		return nil, err
 	}
 	b.all = append(b.all, node{namespace, radioDevice})
-	nem := int(member.NEM)
+	host, nem := b.namespaces[len(b.namespaces)-1], int(member.NEM)
 	i, err := podnet.ParseInterface(radioDevice, fmt.Sprintf("02:02:00:00:%02x:%02x", nem>>8, nem&255), member.Address, int(spec.MTU), true)
 	if err != nil {
 		return nil, err
 	}
 	const temporary = "new0"
 	parked := veth.Parked(strconv.Itoa(nem))
-	err = netns.Do(b.namespace, func() error {
-		return errors.Join(veth.Create(namespace, temporary, parked, i), veth.Place(parked, b.namespace, emane.Interface(member.NEM)))
+	err = netns.Do(host, func() error {
+		return errors.Join(veth.Create(namespace, temporary, parked, i), veth.Place(parked, host, emane.Interface(member.NEM)))
 	})
 	if err != nil {
 		return nil, err
@@ -88,8 +138,8 @@ func (b *oneEMANE) addTo(platform []byte, spec *v1alpha1.RadioNetworkSpec, membe
 	if err != nil {
 		return nil, err
 	}
-	files, err := b.write(spec, member, emane.Process{Directory: filepath.Join(b.directory, strconv.Itoa(nem)), DTDs: b.dtds(), Device: otaDevice,
-		Interface: emane.Interface(member.NEM), Raw: true, HostOnly: true})
+	files, err := b.write(spec, member, emane.Process{Directory: filepath.Join(directory, strconv.Itoa(nem)), DTDs: b.dtds(), Device: otaDevice,
+		Interface: emane.Interface(member.NEM), Raw: true})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +149,7 @@ func (b *oneEMANE) addTo(platform []byte, spec *v1alpha1.RadioNetworkSpec, membe
 		text := bytes.ReplaceAll(f.Text, []byte(`definition="`), []byte(`definition="`+prefix))
 		if f.Name == emane.Platform {
 			platform = joined(platform, text)
-		} else if err := os.WriteFile(filepath.Join(b.directory, prefix+f.Name), text, 0o644); err != nil { //nolint:gosec // read by EMANE
+		} else if err := os.WriteFile(filepath.Join(directory, prefix+f.Name), text, 0o644); err != nil { //nolint:gosec // read by EMANE
 			return nil, err
 		}
 	}
@@ -116,10 +166,10 @@ func joined(platform, other []byte) []byte {
 	return append(bytes.TrimSuffix(bytes.TrimRight(platform, "\n"), []byte(end)), other[begin:]...)
 }
 
-func (b *oneEMANE) close() error {
+func (b *sharedEMANE) close() error {
 	err := b.emaneBed.close()
-	if b.namespace != nil {
-		err = errors.Join(err, b.namespace.Close())
+	for _, namespace := range b.namespaces {
+		err = errors.Join(err, namespace.Close())
 	}
 	return err
 }

@@ -208,6 +208,11 @@ func (l *load) run(s *settings, b bed, f *figures) error {
 	}
 	f.Sent = len(messages)
 	f.delays(l.taken(periodic), after-before)
+	if e, ok := b.(interface{ apart() error }); ok {
+		if err := e.apart(); err != nil {
+			return err
+		}
+	}
 	if err := l.saturate(s, f.Model); err != nil {
 		return err
 	}
