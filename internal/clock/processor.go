@@ -32,10 +32,12 @@ func Processors() (numbers []int, err error) {
 	return numbers, nil
 }
 
-// Bind keeps a thread on one processor; thread 0 is the calling one, which the caller has locked.
-func Bind(thread, processor int) error {
+// Bind keeps a thread on some processors; thread 0 is the calling one, which the caller has locked.
+func Bind(thread int, processors ...int) error {
 	var only unix.CPUSet
-	only.Set(processor)
+	for _, number := range processors {
+		only.Set(number)
+	}
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(thread, &only))
 }
 

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/emane"
@@ -95,14 +94,10 @@ func (b *sharedEMANE) apart() error {
 
 // bind all threads of a process to processors.
 func (p *process) bind(processors []int) error {
-	var set unix.CPUSet
-	for _, number := range processors {
-		set.Set(number)
-	}
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.command.Process.Pid))
 	for _, task := range tasks {
-		thread, _ := strconv.Atoi(task.Name())
-		err = errors.Join(err, unix.SchedSetaffinity(thread, &set))
+		thread, wrong := strconv.Atoi(task.Name())
+		err = errors.Join(err, wrong, clock.Bind(thread, processors...))
 	}
 	return err
 }
