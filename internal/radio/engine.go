@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Options of an Engine.
@@ -34,11 +35,12 @@ type Engine struct {
 	load    []int // ports per loop
 	wait    sync.WaitGroup
 	closing atomic.Bool
+	closed  chan struct{}
 }
 
 // New starts the event loops.
 func New(options Options) (*Engine, error) {
-	e := &Engine{options: options, load: make([]int, max(options.Loops, 1))}
+	e := &Engine{options: options, load: make([]int, max(options.Loops, 1)), closed: make(chan struct{})}
 	if err := e.open(); err != nil {
 		for _, l := range e.loops {
 			l.close()
@@ -74,7 +76,7 @@ const gcPercent = 200
 
 // Raise makes the process one whose loops are punctual: it has the priority that the options ask for, and so many Ps that a loop's thread finds
 // a free one the moment it wakes up, whatever the rest is doing. The kernel's scheduler then does what the priorities say. Raise tells what
-// the kernel has refused to the process or to the loops. The garbage collector, which stops the loops for a moment each time, comes half as often
+// the kernel has refused to the process or to the loops. Until the engine is closed it looks after threads that the runtime starts later. The garbage collector, which stops the loops for a moment each time, comes half as often
 // as Go's default, unless the environment has a GOGC of its own.
 func (e *Engine) Raise() (err error) {
 	if os.Getenv("GOGC") == "" {
@@ -84,12 +86,31 @@ func (e *Engine) Raise() (err error) {
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
+	e.wait.Go(e.keepRaised)
 	return errors.Join(err, RaiseProcess(e.options))
+}
+
+// raiseInterval is for how long a thread may be without what RaiseProcess gives it.
+const raiseInterval = time.Second
+
+func (e *Engine) keepRaised() {
+	ticker := time.NewTicker(raiseInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.closed:
+			return
+		case <-ticker.C:
+			_ = RaiseProcess(e.options) // what is refused was refused the first time, too
+		}
+	}
 }
 
 // Close ends the event loops. Descriptors of ports stay open: they are the callers'.
 func (e *Engine) Close() error {
-	e.closing.Store(true)
+	if !e.closing.Swap(true) {
+		close(e.closed)
+	}
 	for _, l := range e.loops {
 		l.do(func() { l.ended = true })
 	}

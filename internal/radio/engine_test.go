@@ -402,6 +402,28 @@ func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
 	}
 }
 
+func TestThreadsThatInheritedTheMonitorsSlackLoseItSoon(t *testing.T) {
+	e, err := New(Options{Nice: -3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := e.Raise(); err != nil {
+		t.Skipf("not allowed here: %v", err)
+	}
+	runtime.LockOSThread() // not unlocked, as above
+	clock.SetTimerSlack(monitorSlack)
+	for deadline := time.Now().Add(10 * raiseInterval); ; time.Sleep(raiseInterval / 10) {
+		slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("slack of %d ns, error %v; want at most %d", slack, err, int(mostSlack))
+		}
+		if slack <= mostSlack {
+			return
+		}
+	}
+}
+
 func TestTheRuntimesMonitorRestsWhileALoopWakesUpForSingleFrames(t *testing.T) {
 	if err := RaiseProcess(Options{Nice: -3}); err != nil {
 		t.Skipf("not allowed here: %v", err)

@@ -1,6 +1,7 @@
 package radio
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -327,17 +328,23 @@ func writeFrame(fd int, data []byte) Reason {
 // most of the time, takes more of the processor than the frames do, and has the loops preempted, as they never give way. Of what the
 // monitor is for only one thing matters here: when threads that stay in the kernel hold all Ps, other goroutines wait for one until it
 // looks. The loops do not: theirs is taken away less often.
-const monitorSlack = 50e6
+//
+// mostSlack is what other threads may have, the kernel's default. One that the monitor has started inherits the monitor's; it would then sleep
+// for that long where the runtime has it spin for 3 µs, with a P in its hands that a garbage collection has to wait for, and all loops with it.
+const (
+	monitorSlack = 50e6
+	mostSlack    = 50e3
+)
 
 // restSlice in nanoseconds is the time slice of the threads that are not loops': short, as loops have to wait for them at times, and longer than a
 // loop's own. A thread that wakes up breaks off another one's slice only where its own is shorter (PREEMPT_SHORT of EEVDF); with equal ones
 // a loop waited for the next tick, 4 ms at 250 Hz.
 const restSlice = 5 * clock.LeastSlice
 
-// RaiseProcess gives every thread of this process, and those that they will start, the options' niceness and a short time slice,
-// or, where the loops are to be under SCHED_FIFO, its lowest priority. The loops' own threads have to wait for the others whenever Go's
-// garbage collector stops all of them for a moment: one that got no processor then would make frames late. The runtime's monitor, which
-// nothing waits for, stays under the normal scheduler, as real-time threads have no timer slack.
+// RaiseProcess gives every thread of this process the options' niceness and a short time slice, or, where the loops are to be under
+// SCHED_FIFO, its lowest priority. Threads that they start inherit these, but not all that is to be theirs: see monitorSlack. The loops' own
+// threads have to wait for the others whenever Go's garbage collector stops all of them for a moment: one that got no processor then would
+// make frames late. The runtime's monitor, which nothing waits for, stays under the normal scheduler, as real-time threads have no timer slack.
 func RaiseProcess(options Options) error {
 	ids, err := threads()
 	if err != nil {
@@ -349,12 +356,32 @@ func RaiseProcess(options Options) error {
 		if id == monitor {
 			of.Realtime = 0
 		}
-		if setErr := raiseThread(id, of); setErr != nil && !errors.Is(setErr, unix.ESRCH) { // it may have ended
+		if setErr := errors.Join(raiseThread(id, of), setSlack(id, monitor)); setErr != nil && !ended(setErr) {
 			err = errors.Join(err, setErr)
 		}
 	}
-	slack := strconv.AppendInt(nil, monitorSlack, 10)
-	return errors.Join(err, os.WriteFile(fmt.Sprintf("/proc/%d/timerslack_ns", monitor), slack, 0))
+	return err
+}
+
+// ended tells that an error is about a thread that has ended meanwhile.
+func ended(err error) bool { return errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist) }
+
+// setSlack of one thread to what it is to have, unless it has less, as those have that keep to instants.
+func setSlack(id, monitor int) error {
+	want := uint64(mostSlack)
+	if id == monitor {
+		want = monitorSlack
+	}
+	file := fmt.Sprintf("/proc/%d/timerslack_ns", id)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	has, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 64)
+	if err != nil || has == want || has < want && id != monitor {
+		return err
+	}
+	return os.WriteFile(file, strconv.AppendUint(nil, want, 10), 0)
 }
 
 // threads of this process by their ids.

@@ -35,7 +35,7 @@ type Host struct {
 // NewHost starts the thread, which sleeps until there is something to do.
 func NewHost(log *slog.Logger) (*Host, error) {
 	h := &Host{log: log, ended: make(chan struct{}), writer: newWriter(), ports: map[int32]*port{},
-		events: make([]unix.EpollEvent, 64), buffer: make([]byte, 1<<16)}
+		events: make([]unix.EpollEvent, 256), buffer: make([]byte, 1<<16)}
 	var err error
 	if h.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("epoll: %w", err)
@@ -97,11 +97,13 @@ func (h *Host) run() {
 			h.log.Error("routing ends: epoll", "error", err)
 			return
 		}
+		packets := false
 		for k := range max(n, 0) {
 			if fd := h.events[k].Fd; fd == int32(h.wake) {
 				h.work()
 			} else if p := h.ports[fd]; p != nil {
 				h.receive(p)
+				packets = true
 			}
 		}
 		now := time.Now()
@@ -114,6 +116,9 @@ func (h *Host) run() {
 		h.touched = h.touched[:0]
 		for len(h.due) > 0 && !h.due[0].due.After(now) {
 			h.tick(h.due[0], now)
+		}
+		if packets && n < len(h.events) {
+			_ = unix.Nanosleep(&rest, nil) // a signal only shortens it
 		}
 	}
 }
@@ -144,11 +149,15 @@ func (h *Host) work() {
 	}
 }
 
+// rest of the thread after packets, so that it is woken up once for all that come meanwhile. Otherwise nearly every frame of a network of hundreds
+// wakes it up, on another processor, which takes the radio's loop longer than the frame itself. Routers' own timers are in milliseconds.
+var rest = unix.NsecToTimespec(2e6)
+
 const (
 	// batch of packets that one socket may hand in before others have their turn.
 	batch = 16
 	// burstGap after which a packet is taken to come alone, as most do: a second read would be in vain, and epoll tells when not.
-	burstGap = time.Millisecond
+	burstGap = 5 * time.Millisecond
 )
 
 func (h *Host) receive(p *port) {

@@ -64,7 +64,7 @@ type member struct {
 	surveyed   bool
 	version    uint64
 	reachDBm   float64
-	links      []link // what was heard, by the sender's slot
+	links      []link // what others heard of it, by the receiver's slot: what one transmission changes lies together
 }
 
 // Medium is what the radios of one network share. It belongs to the thread of the network's loop; nothing it does per

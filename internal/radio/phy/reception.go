@@ -25,7 +25,7 @@ func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz 
 	r := m.members[to.Port.Slot]
 	c := m.judge(now, t, to, r, listenHertz)
 	if s := m.member(t.Source); s != nil {
-		r.links[s.port.Slot].add(now, &c)
+		s.links[to.Port.Slot].add(now, &c)
 	}
 	return c
 }

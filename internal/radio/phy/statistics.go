@@ -46,7 +46,7 @@ func (l *link) add(now int64, c *Reception) {
 	}
 }
 
-// moveLinks puts what was heard into the slots that senders have from now on; from has their slots until now, -1 for new ones.
+// moveLinks puts what was heard into the slots that receivers have from now on; from has their slots until now, -1 for new ones.
 func (r *member) moveLinks(from []int) {
 	if len(from) == len(r.links)+1 && from[len(r.links)] == -1 && inOrder(from[:len(r.links)]) {
 		r.links = append(r.links, link{})
@@ -75,16 +75,15 @@ func (m *Medium) Links(to *radio.Port) []LinkStatistics { return m.AppendLinks(n
 
 // AppendLinks appends Links to a slice, for callers that must not have the loop wait for memory.
 func (m *Medium) AppendLinks(all []LinkStatistics, to *radio.Port) []LinkStatistics {
-	r := m.member(to)
-	if r == nil {
+	if m.member(to) == nil {
 		return all
 	}
-	for slot := range r.links {
-		l := &r.links[slot]
+	for _, sender := range m.members {
+		l := &sender.links[to.Slot]
 		if l.last == 0 {
 			continue
 		}
-		s := LinkStatistics{From: m.members[slot].port, Last: l.last, Received: l.received,
+		s := LinkStatistics{From: sender.port, Last: l.last, Received: l.received,
 			PowerDBm: float64(l.power), NoiseDBm: float64(l.noise), SINRDB: float64(l.ratio)}
 		for i, n := range l.missed {
 			s.Missed[i] = uint64(n)

@@ -1,37 +1,94 @@
 package core
 
 import (
-	"cmp"
+	"encoding/binary"
+	"math/bits"
 	"net/netip"
 )
 
-// Index numbers addresses, so that the graph is of slices.
+// Index numbers addresses, so that the graph is of slices. Those of IPv4 are in a hash table of few bytes for each: hundreds of routers in
+// one process look up addresses of every message, mostly in memory that is in no cache.
 type Index struct {
-	of    map[netip.Addr]int32
 	Addrs []netip.Addr
+	four  []indexSlot // by linear probing; its length is a power of 2, and at most half of it is in use
+	other map[netip.Addr]int32
 }
+
+type indexSlot struct {
+	address uint32
+	after   int32 // the number + 1; 0 is vacant
+}
+
+// leastSlots of a table that is not empty.
+const leastSlots = 16
 
 // MaxAddresses is how many addresses a router knows at most. Beyond it forgets all, to learn anew those that are still there.
 const MaxAddresses = 1 << 14
 
 // Of returns an address's number, a new one for a new address.
 func (x *Index) Of(a netip.Addr) int32 {
-	if i, ok := x.of[a]; ok {
+	if i, known := x.Known(a); known {
 		return i
 	}
-	if x.of == nil {
-		x.of = map[netip.Addr]int32{}
-	}
 	i := int32(len(x.Addrs))
-	x.of[a] = i
 	x.Addrs = append(x.Addrs, a)
+	switch {
+	case a.Is4():
+		x.insert(a, i)
+	case x.other == nil:
+		x.other = map[netip.Addr]int32{a: i}
+	default:
+		x.other[a] = i
+	}
 	return i
 }
 
 // Known is the number of an address that has one.
-func (x *Index) Known(a netip.Addr) (int32, bool) {
-	i, ok := x.of[a]
-	return i, ok
+func (x *Index) Known(a netip.Addr) (i int32, known bool) {
+	if !a.Is4() {
+		i, known = x.other[a]
+		return i, known
+	}
+	if len(x.four) == 0 {
+		return 0, false
+	}
+	slot := x.slot(bits4(a))
+	return slot.after - 1, slot.after != 0
+}
+
+// slot that an IPv4 address has, or the vacant one for it.
+func (x *Index) slot(address uint32) *indexSlot {
+	// 2^32 over the golden ratio spreads neighbouring addresses (Knuth, The Art of Computer Programming, 6.4).
+	first := address * 0x9e3779b1 >> (32 - bits.TrailingZeros(uint(len(x.four))))
+	for i := first; ; i++ {
+		slot := &x.four[i&uint32(len(x.four)-1)]
+		if slot.after == 0 || slot.address == address {
+			return slot
+		}
+	}
+}
+
+// insert an IPv4 address that has no slot yet.
+func (x *Index) insert(a netip.Addr, number int32) {
+	if 2*len(x.Addrs) > len(x.four) {
+		x.four = make([]indexSlot, max(2*len(x.four), leastSlots))
+		for before, known := range x.Addrs[:number] {
+			if known.Is4() {
+				x.put(known, int32(before))
+			}
+		}
+	}
+	x.put(a, number)
+}
+
+func (x *Index) put(a netip.Addr, number int32) {
+	address := bits4(a)
+	*x.slot(address) = indexSlot{address, number + 1}
+}
+
+func bits4(a netip.Addr) uint32 {
+	bytes := a.As4()
+	return binary.BigEndian.Uint32(bytes[:])
 }
 
 // Edge of the graph, out of a node.
@@ -62,8 +119,16 @@ type waiting struct {
 
 // before orders what waits: by metric, then hops, then first edge. Routes thus follow from the topology alone, if first edges
 // are in an order that does.
-func (a waiting) before(b waiting) bool {
-	return cmp.Or(cmp.Compare(a.metric, b.metric), cmp.Compare(a.hops, b.hops), cmp.Compare(a.first, b.first), cmp.Compare(a.node, b.node)) < 0
+func (a *waiting) before(b *waiting) bool {
+	switch {
+	case a.metric != b.metric:
+		return a.metric < b.metric
+	case a.hops != b.hops:
+		return a.hops < b.hops
+	case a.first != b.first:
+		return a.first < b.first
+	}
+	return a.node < b.node
 }
 
 // Find the paths over n nodes that begin with one of the first edges, by Dijkstra's algorithm; edges gives those out of a node.
@@ -92,7 +157,7 @@ func (p *Paths) Find(n int, first []Edge, edges func(node int32, visit func(Edge
 // reach notes a way to a node if it is better than the one known.
 func (p *Paths) reach(w waiting) {
 	to := &p.To[w.node]
-	if to.done || to.First >= 0 && !w.before(waiting{metric: to.Metric, hops: to.Hops, first: to.First, node: w.node}) {
+	if to.done || to.First >= 0 && !w.before(&waiting{metric: to.Metric, hops: to.Hops, first: to.First, node: w.node}) {
 		return
 	}
 	*to = Path{First: w.first, Hops: w.hops, Metric: w.metric}
@@ -103,7 +168,7 @@ func (p *Paths) push(w waiting) {
 	p.heap = append(p.heap, w)
 	for i := len(p.heap) - 1; i > 0; {
 		parent := (i - 1) / 2
-		if !p.heap[i].before(p.heap[parent]) {
+		if !p.heap[i].before(&p.heap[parent]) {
 			return
 		}
 		p.heap[i], p.heap[parent] = p.heap[parent], p.heap[i]
@@ -119,7 +184,7 @@ func (p *Paths) pop() waiting {
 	for i := 0; ; {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
-			if p.heap[child].before(p.heap[least]) {
+			if p.heap[child].before(&p.heap[least]) {
 				least = child
 			}
 		}
