@@ -18,7 +18,7 @@ const (
 	// mostGuards of an engine, each on a processor of its own.
 	mostGuards = 2
 	// guardGrace is how long after a frame's time a guard looks whether it has been released: well below what a verdict calls late.
-	guardGrace = int64(4 * time.Millisecond)
+	guardGrace = int64(2 * time.Millisecond)
 	// never is the time of what does not come.
 	never = math.MaxInt64
 )

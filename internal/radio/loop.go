@@ -341,10 +341,14 @@ const (
 // a loop waited for the next tick, 4 ms at 250 Hz.
 const restSlice = 5 * clock.LeastSlice
 
+// restPolicy of those threads: they break off nobody's slice when they wake up. EEVDF is fair: a loop that has had more than its share lately, as it
+// has after every burst of frames, is broken off by any thread that wakes up, for all its priority, and has the processor again at the next tick.
+const restPolicy = unix.SCHED_BATCH
+
 // RaiseProcess gives every thread of this process the options' niceness and a short time slice, or, where the loops are to be under
 // SCHED_FIFO, its lowest priority. Threads that they start inherit these, but not all that is to be theirs: see monitorSlack. The loops' own
 // threads have to wait for the others whenever Go's garbage collector stops all of them for a moment: one that got no processor then would
-// make frames late. The runtime's monitor, which nothing waits for, stays under the normal scheduler, as real-time threads have no timer slack.
+// make frames late. The runtime's monitor, which nothing waits for, is never a real-time thread, as real-time threads have no timer slack.
 func RaiseProcess(options Options) error {
 	ids, err := threads()
 	if err != nil {
@@ -415,10 +419,10 @@ func monitorOf(process int, ids []int) (monitor int) {
 
 func raiseThread(id int, options Options) error {
 	has, err := unix.SchedGetAttr(id, 0)
-	if err != nil || has.Policy == unix.SCHED_FIFO || has.Nice < int32(options.Nice) { // a loop's
+	if err != nil || has.Policy == unix.SCHED_FIFO || has.Nice < int32(options.Nice) || has.Runtime == clock.LeastSlice { // a loop's
 		return os.NewSyscallError("sched_getattr", err)
 	}
-	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(options.Nice), Runtime: restSlice}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: restPolicy, Nice: int32(options.Nice), Runtime: restSlice}
 	if options.Realtime > 0 {
 		attributes.Policy, attributes.Nice, attributes.Runtime, attributes.Priority = unix.SCHED_FIFO, 0, 0, 1
 	}
