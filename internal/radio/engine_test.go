@@ -394,6 +394,12 @@ func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if rest.Policy != restPolicy {
+		t.Errorf("the process has policy %d; want %d, which breaks off no loop", rest.Policy, restPolicy)
+	}
+	if has, err := unix.SchedGetAttr(loop, 0); err != nil || has.Policy != unix.SCHED_NORMAL {
+		t.Errorf("the loop has policy %d, error %v; want %d", has.Policy, err, unix.SCHED_NORMAL)
+	}
 	if rest.Runtime != restSlice {
 		return // a kernel that gives threads no slices of their own
 	}

@@ -360,15 +360,15 @@ func RaiseProcess(options Options) error {
 		if id == monitor {
 			of.Realtime = 0
 		}
-		if setErr := errors.Join(raiseThread(id, of), setSlack(id, monitor)); setErr != nil && !ended(setErr) {
+		if setErr := errors.Join(raiseThread(id, of), setSlack(id, monitor)); setErr != nil && !hasEnded(setErr) {
 			err = errors.Join(err, setErr)
 		}
 	}
 	return err
 }
 
-// ended tells that an error is about a thread that has ended meanwhile.
-func ended(err error) bool { return errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist) }
+// hasEnded tells that an error is about a thread that has ended meanwhile.
+func hasEnded(err error) bool { return errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrNotExist) }
 
 // setSlack of one thread to what it is to have, unless it has less, as those have that keep to instants.
 func setSlack(id, monitor int) error {
@@ -429,9 +429,9 @@ func raiseThread(id int, options Options) error {
 	return os.NewSyscallError("sched_setattr", unix.SchedSetAttr(id, attributes, 0))
 }
 
-// loopLead is the niceness by which a loop goes before its process's other threads: three times their weight. Else it would have to wait for
+// loopLead is the niceness by which a loop goes before its process's other threads: nine times their weight. Else it would have to wait for
 // them after a burst of frames, where they are busy themselves.
-const loopLead = 5
+const loopLead = 10
 
 // Prioritise gives the calling thread what the options ask for loops. What the kernel refuses costs
 // lateness, which is measured, and is no reason not to run.

@@ -28,7 +28,7 @@ var (
 )
 
 // engineOptions as radiod has them by default.
-var engineOptions = radio.Options{Nice: -15}
+var engineOptions = radio.Options{Nice: -10}
 
 func main() {
 	short := flag.Bool("quick", false, "measure for about half a minute only")

@@ -147,6 +147,31 @@ func TestPathsAreTheShortest(t *testing.T) {
 	}
 }
 
+func TestAddressesOfBothFamiliesAreFoundAgainHoweverMany(t *testing.T) {
+	random := rand.New(rand.NewSource(1))
+	var x Index
+	numbers := map[netip.Addr]int32{}
+	for range 5000 {
+		// Few values for each byte, so that many come again and neighbours collide in the table.
+		four := netip.AddrFrom4([4]byte{10, byte(random.Intn(3)), byte(random.Intn(20)), byte(random.Intn(40))})
+		six := netip.AddrFrom16([16]byte{0xfd, 15: byte(random.Intn(200))})
+		mapped := netip.AddrFrom16(four.As16())
+		for _, a := range []netip.Addr{four, six, mapped} {
+			want, there := numbers[a]
+			if got, known := x.Known(a); known != there || known && got != want {
+				t.Fatalf("%v has number %d, known %v; want %d, %v", a, got, known, want, there)
+			}
+			numbers[a] = x.Of(a)
+			if n := numbers[a]; there && n != want || x.Addrs[n] != a {
+				t.Fatalf("%v has number %d, which is of %v; want %d", a, n, x.Addrs[n], want)
+			}
+		}
+	}
+	if len(x.Addrs) != len(numbers) {
+		t.Errorf("%d numbers for %d addresses", len(x.Addrs), len(numbers))
+	}
+}
+
 func TestAddressesKeepTheirNumbers(t *testing.T) {
 	var x Index
 	a, b := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
