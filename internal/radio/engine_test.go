@@ -377,6 +377,7 @@ func TestThreadsOfTheProcessAreRaised(t *testing.T) {
 }
 
 func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
+	runtime.LockOSThread() // not unlocked, as above; the process's first thread may have been a loop's of an earlier test
 	e, err := New(Options{Nice: -3})
 	if err != nil {
 		t.Fatal(err)
@@ -390,7 +391,7 @@ func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
 	if is, err := unix.Getpriority(unix.PRIO_PROCESS, loop); err != nil || 20-is != -3-loopLead {
 		t.Errorf("the loop has priority %d, error %v; want %d, better than the process's -3", 20-is, err, -3-loopLead)
 	}
-	rest, err := unix.SchedGetAttr(os.Getpid(), 0)
+	rest, err := unix.SchedGetAttr(unix.Gettid(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
