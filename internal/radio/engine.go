@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// DefaultNice is radiod's Options.Nice, unless it is told otherwise.
+const DefaultNice = -10
+
 // Options of an Engine.
 type Options struct {
 	// Loops is the number of event loops; 0 means 1. A network is served by one of them.
@@ -76,8 +79,9 @@ const gcPercent = 200
 
 // Raise makes the process one whose loops are punctual: it has the priority that the options ask for, and so many Ps that a loop's thread finds
 // a free one the moment it wakes up, whatever the rest is doing. The kernel's scheduler then does what the priorities say. Raise tells what
-// the kernel has refused to the process or to the loops. Until the engine is closed it looks after threads that the runtime starts later. The garbage collector, which stops the loops for a moment each time, comes half as often
-// as Go's default, unless the environment has a GOGC of its own.
+// the kernel has refused to the process or to the loops. Until the engine is closed it looks after threads that the runtime starts later. The
+// garbage collector, which stops the loops for a moment each time, comes half as often as Go's default, unless the environment has a GOGC of
+// its own.
 func (e *Engine) Raise() (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

@@ -376,16 +376,23 @@ func TestThreadsOfTheProcessAreRaised(t *testing.T) {
 	}
 }
 
-func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
-	runtime.LockOSThread() // not unlocked, as above; the process's first thread may have been a loop's of an earlier test
+// raised is an engine of niceness -3 in a process that has it, too; without the right to that the test is skipped.
+func raised(t *testing.T) *Engine {
+	t.Helper()
 	e, err := New(Options{Nice: -3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	t.Cleanup(func() { _ = e.Close() })
 	if err := e.Raise(); err != nil {
 		t.Skipf("not allowed here: %v", err)
 	}
+	return e
+}
+
+func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
+	runtime.LockOSThread() // not unlocked, as above; the process's first thread may have been a loop's of an earlier test
+	e := raised(t)
 	var loop int
 	e.loops[0].do(func() { loop = e.loops[0].thread })
 	if is, err := unix.Getpriority(unix.PRIO_PROCESS, loop); err != nil || 20-is != -3-loopLead {
@@ -398,26 +405,23 @@ func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
 	if rest.Policy != restPolicy {
 		t.Errorf("the process has policy %d; want %d, which breaks off no loop", rest.Policy, restPolicy)
 	}
-	if has, err := unix.SchedGetAttr(loop, 0); err != nil || has.Policy != unix.SCHED_NORMAL {
-		t.Errorf("the loop has policy %d, error %v; want %d", has.Policy, err, unix.SCHED_NORMAL)
+	has, err := unix.SchedGetAttr(loop, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has.Policy != unix.SCHED_NORMAL {
+		t.Errorf("the loop has policy %d; want %d", has.Policy, unix.SCHED_NORMAL)
 	}
 	if rest.Runtime != restSlice {
 		return // a kernel that gives threads no slices of their own
 	}
-	if has, err := unix.SchedGetAttr(loop, 0); err != nil || has.Runtime >= rest.Runtime {
-		t.Errorf("the loop has slices of %d ns, error %v; want shorter ones than the process's %d, or it waits for a tick", has.Runtime, err, rest.Runtime)
+	if has.Runtime >= rest.Runtime {
+		t.Errorf("the loop has slices of %d ns; want shorter ones than the process's %d, or it waits for a tick", has.Runtime, rest.Runtime)
 	}
 }
 
 func TestThreadsThatInheritedTheMonitorsSlackLoseItSoon(t *testing.T) {
-	e, err := New(Options{Nice: -3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	if err := e.Raise(); err != nil {
-		t.Skipf("not allowed here: %v", err)
-	}
+	raised(t)
 	runtime.LockOSThread() // not unlocked, as above
 	clock.SetTimerSlack(monitorSlack)
 	for deadline := time.Now().Add(10 * raiseInterval); ; time.Sleep(raiseInterval / 10) {

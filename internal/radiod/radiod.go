@@ -67,7 +67,7 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.StringVar(&o.HostIP, "host-ip", os.Getenv("HOST_IP"), "address at which the other hosts reach this one; without it networks end at this host (default: $HOST_IP)")
 	flags.IntVar(&o.PeerPort, "peer-port", 9601, "UDP port for the other hosts' radiods")
 	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
-	flags.IntVar(&o.Nice, "nice", -10, "scheduling priority of the process, -20 to 19")
+	flags.IntVar(&o.Nice, "nice", radio.DefaultNice, "scheduling priority of the process, -20 to 19")
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
 	flags.TextVar(&o.Guards, "guards", radio.GuardsAuto, "whether event loops have guards that go on where a hypervisor stops their processor: always, never, or auto: on a hypervisor's processors only")
 	spool := flags.String("capture-spool", "512Mi", "bytes that captures may take in the state folder while the archive has not got them; what has no room is dropped and counted")

@@ -16,7 +16,7 @@ type Bed struct {
 }
 
 // engines is the engine of all beds of a process.
-var engines = sync.OnceValues(func() (*radio.Engine, error) { return radio.New(radio.Options{Nice: -10}) })
+var engines = sync.OnceValues(func() (*radio.Engine, error) { return radio.New(radio.Options{Nice: radio.DefaultNice}) })
 
 // NewBed of so many nodes, whose NEM ids are 1, 2, …, over a model. It ends with the test, which is skipped where no nodes can be
 // made.

@@ -90,7 +90,7 @@ func manyMovingNodes(t *testing.T) *airBed {
 	waveform.RFPipe.PHY.Bandwidth, waveform.RFPipe.PHY.TransmitPower = "250kHz", "25dBm"
 	waveform.RFPipe.PCR = manyPCR
 	b := newAirBed(t, manyNodes, waveform)
-	b.engine = radio.Options{Nice: -10} // radiod's default
+	b.engine = radio.Options{Nice: radio.DefaultNice}
 	hello, validity, tc, tcValidity := v1alpha1.Duration("2s"), v1alpha1.Duration("20s"), v1alpha1.Duration("8s"), v1alpha1.Duration("80s")
 	b.object.Spec.Routing = &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: &hello, HelloValidity: &validity, TC: &tc, TCValidity: &tcValidity,
 		Metric: v1alpha1.MetricDAT}

@@ -17,7 +17,7 @@ func carry(s *settings, model string, nodes int) error {
 	if err != nil {
 		return err
 	}
-	measure, err := carrier.Engine(nodes, radio.Options{Nice: -10, Realtime: s.realtime}, m) // as in radiod
+	measure, err := carrier.Engine(nodes, radio.Options{Nice: radio.DefaultNice, Realtime: s.realtime}, m) // as in radiod
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ var (
 )
 
 // engineOptions as radiod has them by default.
-var engineOptions = radio.Options{Nice: -10}
+var engineOptions = radio.Options{Nice: radio.DefaultNice}
 
 func main() {
 	short := flag.Bool("quick", false, "measure for about half a minute only")

@@ -36,7 +36,7 @@ const (
 )
 
 var (
-	engineOptions = radio.Options{Nice: -10} // as radiod has them by default
+	engineOptions = radio.Options{Nice: radio.DefaultNice}
 	quick         = flag.Bool("quick", false, "measure for about a minute only")
 	jsonFile      = flag.String("json", "", "write the figures to this file as well")
 	kindList      = flag.String("kinds", "hub,rfpipe,tdma,rfpipe"+unguarded+",tdma"+unguarded, "what carries the frames, with a comma between each")
