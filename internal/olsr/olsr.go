@@ -39,7 +39,7 @@ type Router interface {
 	Transmit(now time.Time, iface int, allowed bool)
 	// Attach replaces the networks that the node is a gateway to. An error names the bad one, and nothing changes.
 	Attach(now time.Time, attached []Attached) error
-	// Routes as of the last Tick, ordered by destination. The slice is never changed, but replaced.
+	// Routes as of the last Tick, ordered by destination. The slice is the Router's, and valid until the next Tick.
 	Routes() []Route
 	// Generation of Routes: another number whenever they have changed.
 	Generation() uint64
@@ -131,6 +131,11 @@ type Route struct {
 	// Hops over the radio, and the sum of the links' metrics (equal for HopCount).
 	Hops   int
 	Metric uint32
+}
+
+// CompareDestinations of routes: -1, 0 or 1, by address and then by length of the prefix.
+func CompareDestinations(a, b *Route) int {
+	return cmp.Or(a.Destination.Addr().Compare(b.Destination.Addr()), cmp.Compare(a.Destination.Bits(), b.Destination.Bits()))
 }
 
 // Tables of a Router, each ordered by address.

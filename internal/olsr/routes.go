@@ -46,19 +46,16 @@ func (r *router) calculate(now time.Duration) {
 			routes = append(routes, Route{Destination: r.whole(a), NextHop: l.address, Interface: l.iface.number, Hops: int(path.Hops), Metric: path.Metric})
 		}
 	}
-	routes = r.attachedRoutes(now, routes, via)
-	r.unsorted = routes
-	r.replace(routes)
+	r.replace(r.attachedRoutes(now, routes, via))
 }
 
 func (r *router) replace(routes []Route) {
-	slices.SortFunc(routes, func(a, b Route) int {
-		return cmp.Or(a.Destination.Addr().Compare(b.Destination.Addr()), cmp.Compare(a.Destination.Bits(), b.Destination.Bits()))
-	})
+	r.unsorted = routes
+	slices.SortFunc(routes, func(a, b Route) int { return CompareDestinations(&a, &b) })
 	if slices.Equal(routes, r.routes) {
 		return
 	}
-	r.routes = slices.Clone(routes)
+	r.routes, r.unsorted = routes, r.routes
 	r.generation++
 	r.counters.RouteChanges++
 }

@@ -25,6 +25,7 @@ type Host struct {
 	closed bool
 
 	// The rest belongs to the thread.
+	pace    pace
 	ports   map[int32]*port
 	due     dueHeap
 	touched []*Instance
@@ -98,6 +99,7 @@ func (h *Host) run() {
 			h.log.Error("routing ends: epoll", "error", err)
 			return
 		}
+		behind := h.pace.advance(time.Now(), h.earliest())
 		packets := false
 		for k := range max(n, 0) {
 			if fd := h.events[k].Fd; fd == int32(h.wake) {
@@ -107,21 +109,33 @@ func (h *Host) run() {
 				packets = true
 			}
 		}
-		now := time.Now()
-		for _, i := range h.touched {
-			if i.touched { // else it has been forgotten since
-				i.touched = false
-				h.tick(i, now)
-			}
-		}
-		h.touched = h.touched[:0]
-		for len(h.due) > 0 && !h.due[0].due.After(now) {
-			h.tick(h.due[0], now)
-		}
-		if packets && n < len(h.events) {
-			_ = unix.Nanosleep(&rest, nil) // a signal only shortens it
+		h.tickAll()
+		if behind || packets && n < len(h.events) {
+			_ = unix.Nanosleep(&restTime, nil) // a signal only shortens it
 		}
 	}
+}
+
+// tickAll calls the routers that have got something, and those whose time has come.
+func (h *Host) tickAll() {
+	for _, i := range h.touched {
+		if i.touched { // else it has been forgotten since
+			i.touched = false
+			h.tick(i)
+		}
+	}
+	h.touched = h.touched[:0]
+	for len(h.due) > 0 && !h.due[0].due.After(h.pace.now) {
+		h.tick(h.due[0])
+	}
+}
+
+// earliest time at which a router has to be called; zero for none.
+func (h *Host) earliest() (due time.Time) {
+	if len(h.due) > 0 {
+		due = h.due[0].due
+	}
+	return due
 }
 
 // lead in niceness of the routers' thread before the rest of a process that has a priority: three times its weight. A garbage collection takes all
@@ -165,7 +179,9 @@ func (h *Host) work() {
 
 // rest of the thread after packets, so that it is woken up once for all that come meanwhile. Otherwise nearly every frame of a network of hundreds
 // wakes it up, on another processor, which takes the radio's loop longer than the frame itself. Routers' own timers are in milliseconds.
-var rest = unix.NsecToTimespec(2e6)
+const rest = 2 * time.Millisecond
+
+var restTime = unix.NsecToTimespec(int64(rest))
 
 const (
 	// batch of packets that one socket may hand in before others have their turn.
@@ -176,7 +192,7 @@ const (
 
 func (h *Host) receive(p *port) {
 	i := p.instance
-	now := i.time(time.Now())
+	now := i.time(h.pace.now)
 	most := 1
 	if now.Sub(p.latest) < burstGap {
 		most = batch
@@ -197,7 +213,8 @@ func (h *Host) receive(p *port) {
 }
 
 // tick has a router do what is due, and notes when to come back.
-func (h *Host) tick(i *Instance, now time.Time) {
+func (h *Host) tick(i *Instance) {
+	now := h.pace.now
 	// An interval that the router thinks to be over already would keep the thread busy.
 	next := i.router.Tick(i.time(now)).Add(i.absent)
 	i.due = later(next, now.Add(time.Millisecond))
@@ -208,9 +225,7 @@ func (h *Host) tick(i *Instance, now time.Time) {
 	}
 	if g := i.router.Generation(); g != i.generation {
 		i.generation = g
-		routes := i.router.Routes()
-		i.routes.Store(&routes)
-		i.kernel.want(routes, i.keepUntil)
+		i.kernel.want(i.router.Routes(), i.keepUntil)
 		h.writer.add(i.kernel)
 	}
 }

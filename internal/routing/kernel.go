@@ -41,9 +41,10 @@ type kernel struct {
 
 	// writing is held while routes are written, which the kernel may keep waiting: nothing that the routers' thread does takes it, but to close.
 	writing sync.Mutex
-	handle  *netlink.Handle // nil when closed
+	socket  *rtnetlink // nil when closed
 	written map[route]entry
 	round   uint64 // of writing
+	changes []change
 
 	mu     sync.Mutex
 	wanted []olsr.Route
@@ -60,40 +61,51 @@ type entry struct {
 }
 
 // openKernel reads the domain's routes that are there: those of this package through the domain's interfaces.
-func openKernel(namespace *os.File, c *Config) (*kernel, error) {
-	k := &kernel{priority: priorities[c.Protocol], written: map[route]entry{}}
-	err := netns.Do(namespace, func() (err error) {
-		k.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("netlink: %w", err)
-	}
-	routes, err := k.handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol}, netlink.RT_FILTER_PROTOCOL)
-	if err != nil {
-		k.handle.Close()
-		return nil, fmt.Errorf("kernel's routes: %w", err)
-	}
+func openKernel(namespace *os.File, c *Config) (k *kernel, err error) {
+	k = &kernel{priority: priorities[c.Protocol], written: map[route]entry{}}
 	ours := map[int]bool{}
 	for n := range c.Interfaces {
 		ours[c.Interfaces[n].Index] = true
 		k.indexes = append(k.indexes, c.Interfaces[n].Index)
 	}
-	for n := range routes {
-		if r := &routes[n]; ours[r.LinkIndex] {
-			if err := k.take(r); err != nil {
-				k.handle.Close()
-				return nil, err
-			}
-		}
+	if err := k.takeOver(namespace, ours); err != nil {
+		return nil, err
+	}
+	if k.socket, err = openRtnetlink(namespace); err != nil {
+		return nil, fmt.Errorf("netlink: %w", err)
 	}
 	return k, nil
 }
 
+// takeOver the routes of earlier instances through the interfaces of these indexes.
+func (k *kernel) takeOver(namespace *os.File, interfaces map[int]bool) error {
+	var handle *netlink.Handle
+	err := netns.Do(namespace, func() (err error) {
+		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("netlink: %w", err)
+	}
+	defer handle.Close()
+	routes, err := handle.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: RouteProtocol}, netlink.RT_FILTER_PROTOCOL)
+	if err != nil {
+		return fmt.Errorf("kernel's routes: %w", err)
+	}
+	for n := range routes {
+		if r := &routes[n]; interfaces[r.LinkIndex] {
+			if err := k.take(handle, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // take notes a route that is there; one of another protocol that the network had before goes.
-func (k *kernel) take(r *netlink.Route) error {
+func (k *kernel) take(handle *netlink.Handle, r *netlink.Route) error {
 	if r.Priority != k.priority {
-		if err := k.handle.RouteDel(r); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := handle.RouteDel(r); err != nil && !errors.Is(err, unix.ESRCH) {
 			return fmt.Errorf("remove route to %v: %w", r.Dst, err)
 		}
 		return nil
@@ -114,11 +126,18 @@ func (k *kernel) take(r *netlink.Route) error {
 	return nil
 }
 
-// want routes, a slice that nobody changes afterwards. Until then others that are there stay.
+// want these routes, of which it makes a copy. Until keepUntil others that are there stay.
 func (k *kernel) want(wanted []olsr.Route, keepUntil time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.wanted, k.keepUntil = wanted, keepUntil
+	k.wanted, k.keepUntil = append(k.wanted[:0], wanted...), keepUntil
+}
+
+// appendWanted appends the routes that are wanted.
+func (k *kernel) appendWanted(to []olsr.Route) []olsr.Route {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append(to, k.wanted...)
 }
 
 func (k *kernel) trouble() error {
@@ -131,13 +150,11 @@ func (k *kernel) trouble() error {
 func (k *kernel) write() (err error) {
 	k.writing.Lock()
 	defer k.writing.Unlock()
-	if k.handle == nil {
+	if k.socket == nil {
 		return nil
 	}
-	k.mu.Lock()
-	wanted, keepUntil := k.wanted, k.keepUntil
-	k.mu.Unlock()
-	err = k.add(wanted)
+	keepUntil := k.compare()
+	err = k.add()
 	if !time.Now().Before(keepUntil) {
 		err = cmp.Or(k.remove(), err)
 	}
@@ -147,40 +164,64 @@ func (k *kernel) write() (err error) {
 	return err
 }
 
-// add the routes that are wanted and not there.
-func (k *kernel) add(wanted []olsr.Route) (err error) {
+// compare what is wanted with what is there, and note as changes what has to be added.
+func (k *kernel) compare() (keepUntil time.Time) {
 	k.round++
-	for i := range wanted {
-		to, h := wanted[i].Destination, k.hop(&wanted[i])
+	k.changes = k.changes[:0]
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range k.wanted {
+		to, h := k.wanted[i].Destination, k.hop(&k.wanted[i])
 		before, there := k.written[to]
-		if !there || before.hop != h {
-			if refused := k.handle.RouteReplace(k.route(to, h)); refused == nil {
-				before.hop, there = h, true
-			} else {
-				err = fmt.Errorf("route to %v via %v: %w", to, h.via, refused)
-			}
-		}
 		if there {
 			k.written[to] = entry{before.hop, k.round}
 		}
+		if !there || before.hop != h {
+			k.changes = append(k.changes, change{to: to, hop: h})
+		}
 	}
-	return err
+	return k.keepUntil
+}
+
+// add the changes.
+func (k *kernel) add() error {
+	if err := k.socket.apply(addRoute, k.priority, k.changes); err != nil {
+		return err
+	}
+	var refused error
+	for i := range k.changes {
+		c := &k.changes[i]
+		if c.err != nil {
+			refused = fmt.Errorf("route to %v via %v: %w", c.to, c.via, c.err)
+			continue
+		}
+		k.written[c.to] = entry{c.hop, k.round}
+	}
+	return refused
 }
 
 // remove the routes that were not wanted in this round.
-func (k *kernel) remove() (err error) {
+func (k *kernel) remove() error {
+	k.changes = k.changes[:0]
 	for to, e := range k.written {
-		if e.wanted == k.round {
-			continue
+		if e.wanted != k.round {
+			k.changes = append(k.changes, change{to: to, hop: e.hop})
 		}
-		// Routes go with their interface.
-		if failed := k.handle.RouteDel(k.route(to, e.hop)); failed != nil && !errors.Is(failed, unix.ESRCH) && !errors.Is(failed, unix.ENODEV) {
-			err = fmt.Errorf("remove route to %v: %w", to, failed)
-			continue
-		}
-		delete(k.written, to)
 	}
-	return err
+	if err := k.socket.apply(deleteRoute, k.priority, k.changes); err != nil {
+		return err
+	}
+	var failed error
+	for i := range k.changes {
+		c := &k.changes[i]
+		// Routes go with their interface.
+		if c.err != nil && !errors.Is(c.err, unix.ESRCH) && !errors.Is(c.err, unix.ENODEV) {
+			failed = fmt.Errorf("remove route to %v: %w", c.to, c.err)
+			continue
+		}
+		delete(k.written, c.to)
+	}
+	return failed
 }
 
 // hop that a route leads to.
@@ -190,16 +231,6 @@ func (k *kernel) hop(r *olsr.Route) hop {
 		next.via = r.NextHop
 	}
 	return next
-}
-
-func (k *kernel) route(to route, h hop) *netlink.Route {
-	r := &netlink.Route{Dst: &net.IPNet{IP: to.Addr().AsSlice(), Mask: net.CIDRMask(to.Bits(), to.Addr().BitLen())}, LinkIndex: h.index,
-		Protocol: RouteProtocol, Priority: k.priority, Scope: netlink.SCOPE_LINK}
-	if h.via.IsValid() {
-		// The neighbour has been heard on the link, whatever the kernel's routes say of it.
-		r.Gw, r.Scope, r.Flags = h.via.AsSlice(), netlink.SCOPE_UNIVERSE, int(netlink.FLAG_ONLINK)
-	}
-	return r
 }
 
 // again is when write has to be called again though nothing else is wanted; zero for never.
@@ -217,17 +248,17 @@ func (k *kernel) again(now time.Time) time.Duration {
 	return 0
 }
 
-func (k *kernel) close() error {
+func (k *kernel) close() (err error) {
 	k.mu.Lock()
 	k.closed = true
 	k.mu.Unlock()
 	k.writing.Lock()
 	defer k.writing.Unlock()
-	if k.handle != nil {
-		k.handle.Close()
-		k.handle = nil
+	if k.socket != nil {
+		err = k.socket.close()
+		k.socket = nil
 	}
-	return nil
+	return err
 }
 
 // staticRoutes of a node.

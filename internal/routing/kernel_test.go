@@ -1,12 +1,17 @@
 package routing
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radio/radiotest"
@@ -82,7 +87,8 @@ func TestASuccessorKnowsTheRoutesAndTouchesNoOthers(t *testing.T) {
 	way := func(to, via netip.Prefix) olsr.Route { return olsr.Route{Destination: to, NextHop: via.Addr()} }
 	write(t, first, way(two, two), way(three, two))
 	err := netns.Do(n.Namespace, func() error { // the node's own, which comes first
-		return netlink.RouteAdd(&netlink.Route{Dst: first.route(four, over).Dst, Gw: two.Addr().AsSlice(), LinkIndex: n.Index})
+		to := &net.IPNet{IP: four.Addr().AsSlice(), Mask: net.CIDRMask(32, 32)}
+		return netlink.RouteAdd(&netlink.Route{Dst: to, Gw: two.Addr().AsSlice(), LinkIndex: n.Index})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,5 +126,37 @@ func TestARouteThatTheKernelRefusesIsNamedAndTriedAgain(t *testing.T) {
 	write(t, k, way)
 	if got := inKernel(t, n.Namespace, 20); k.trouble() != nil || len(got) != 1 {
 		t.Errorf("trouble %v, routes %v; want none and one", k.trouble(), got)
+	}
+}
+
+func TestHundredsOfRoutesGoToTheKernelAtOnceAndThoseThatItRefusesAreNamed(t *testing.T) {
+	n := node(t, 1)
+	c := configOf(n, v1alpha1.RoutingOLSRv2)
+	c.Interfaces = append(c.Interfaces, c.Interfaces[0])
+	c.Interfaces[1].Index += 999 // not there
+	k := opened(t, n, c)
+	const count, everyRefused = 3*mostChanges + 1, 100
+	var wanted []olsr.Route
+	refused := 0
+	for i := range count {
+		to := netip.AddrFrom4([4]byte{198, 18, byte(1 + i/200), byte(1 + i%200)})
+		r := olsr.Route{Destination: netip.PrefixFrom(to, 32), NextHop: netip.MustParseAddr("198.18.0.2")}
+		if i%everyRefused == everyRefused-1 {
+			r.Interface = 1
+			refused++
+		}
+		wanted = append(wanted, r)
+	}
+	k.want(wanted, time.Time{})
+	last := fmt.Sprint(wanted[refused*everyRefused-1].Destination)
+	if err := k.write(); !errors.Is(err, unix.ENODEV) || !strings.Contains(err.Error(), last) {
+		t.Errorf("%v; want it to name the route to %v through an interface that is not there", err, last)
+	}
+	if got := inKernel(t, n.Namespace, 30); len(got) != count-refused || got["198.18.1.1/32"] != "198.18.0.2" {
+		t.Errorf("%d routes, %v to the first; want %d", len(got), got["198.18.1.1/32"], count-refused)
+	}
+	write(t, k, wanted[:10]...)
+	if got := inKernel(t, n.Namespace, 30); len(got) != 10 {
+		t.Errorf("%d routes are left; want 10", len(got))
 	}
 }

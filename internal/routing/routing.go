@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"vignette.dev/vignette/internal/olsr"
@@ -90,7 +89,6 @@ type Instance struct {
 	config Config
 	host   *Host
 	kernel *kernel
-	routes atomic.Pointer[[]olsr.Route]
 	babel  *babel
 	// What follows is for OLSR, and belongs to the host's thread but for ports' counters.
 	router     olsr.Router
@@ -112,7 +110,6 @@ func (h *Host) Start(namespace *os.File, c Config) (*Instance, error) {
 // worked meanwhile, nothing runs out because of it. A State that does not fit is left out.
 func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration) (i *Instance, err error) {
 	i = &Instance{config: c, host: h, place: -1, absent: absent}
-	i.routes.Store(&[]olsr.Route{})
 	if i.kernel, err = openKernel(namespace, &c); err != nil {
 		return nil, err
 	}
@@ -167,9 +164,8 @@ func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
 
 // begin on the host's thread.
 func (i *Instance) begin(snapshot []byte) error {
-	now := time.Now()
 	if len(snapshot) > 0 {
-		if err := i.router.Restore(i.time(now), snapshot); err != nil {
+		if err := i.router.Restore(i.time(i.host.pace.now), snapshot); err != nil {
 			i.host.log.Info("routing begins anew", "interface", i.config.Interfaces[0].Name, "address", i.config.Interfaces[0].Address, "error", err)
 		}
 	}
@@ -178,7 +174,7 @@ func (i *Instance) begin(snapshot []byte) error {
 			return err
 		}
 	}
-	i.host.tick(i, now)
+	i.host.tick(i)
 	return nil
 }
 
@@ -221,18 +217,22 @@ func (i *Instance) Transmit(number int, allowed bool) {
 		return
 	}
 	i.host.do(func() {
-		now := time.Now()
-		i.router.Transmit(i.time(now), number, allowed)
-		i.host.tick(i, now)
+		i.router.Transmit(i.time(i.host.pace.now), number, allowed)
+		i.host.tick(i)
 	})
 }
 
 // Config that the instance was started with.
 func (i *Instance) Config() Config { return i.config }
 
-// Routes that the instance has found, which are in the kernel or on their way there. The slice is never changed. Of protocols
-// static and babel there are none.
-func (i *Instance) Routes() []olsr.Route { return *i.routes.Load() }
+// AppendRoutes appends the routes that the instance has found, by destination, which are in the kernel or on their way there. Of protocols static
+// and babel there are none.
+func (i *Instance) AppendRoutes(to []olsr.Route) []olsr.Route {
+	if i.router == nil {
+		return to
+	}
+	return i.kernel.appendWanted(to)
+}
 
 // Tables of the router; none for static and babel.
 func (i *Instance) Tables() (t olsr.Tables) {
@@ -271,7 +271,7 @@ func (i *Instance) Process() int {
 func (i *Instance) State() (s State, err error) {
 	s.Process = i.Process()
 	if i.router != nil {
-		i.host.do(func() { s.Router, err = i.router.Snapshot(i.time(time.Now())) })
+		i.host.do(func() { s.Router, err = i.router.Snapshot(i.time(i.host.pace.now)) })
 	}
 	s.Counters = map[string]Counters{}
 	for n, p := range i.ports {

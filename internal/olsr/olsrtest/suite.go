@@ -182,7 +182,7 @@ func Restart(t *testing.T, base olsr.Config, make Maker) {
 	}
 	before := generation()
 	for i, node := range net.Nodes {
-		routes := node.Router.Routes()
+		routes := slices.Clone(node.Router.Routes())
 		snapshot, err := node.Router.Snapshot(net.Now)
 		if err != nil {
 			t.Fatal(err)

@@ -31,11 +31,15 @@ func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
 		if d.instance == nil || !key.finds() {
 			continue
 		}
+		counters := make([]*RoutingCounters, len(d.attachments))
 		for i, a := range d.attachments {
-			all[a.key()] = &RoutingCounters{Counters: d.instance.Counters(i)}
+			counters[i] = &RoutingCounters{Counters: d.instance.Counters(i)}
+			all[a.key()] = counters[i]
 		}
-		for _, r := range d.instance.Routes() {
-			c := all[d.attachments[r.Interface].key()]
+		m.routers.scratch = d.instance.AppendRoutes(m.routers.scratch[:0])
+		for i := range m.routers.scratch {
+			r := &m.routers.scratch[i]
+			c := counters[r.Interface]
 			c.Routes++
 			if r.Hops == 1 && r.Destination.Addr() == r.NextHop {
 				c.Neighbours++
@@ -79,7 +83,9 @@ type NodeRoutes struct {
 	RunUID, Node, Protocol string
 	key                    domainKey
 	networks               []string // by interface
-	routes                 []olsr.Route
+	finder                 interface {
+		AppendRoutes(to []olsr.Route) []olsr.Route
+	}
 }
 
 // Routes of all nodes whose routing protocol finds them, sorted by node.
@@ -90,7 +96,7 @@ func (m *Manager) Routes() (all []NodeRoutes) {
 		if d.instance == nil || !key.finds() {
 			continue
 		}
-		n := NodeRoutes{RunUID: d.attachments[0].RunUID, Node: d.attachments[0].Member.Node, Protocol: string(key.protocol), key: key, routes: d.instance.Routes()}
+		n := NodeRoutes{RunUID: d.attachments[0].RunUID, Node: d.attachments[0].Member.Node, Protocol: string(key.protocol), key: key, finder: d.instance}
 		for _, a := range d.attachments {
 			n.networks = append(n.networks, a.Network)
 		}
@@ -102,34 +108,23 @@ func (m *Manager) Routes() (all []NodeRoutes) {
 	return all
 }
 
-// entries of the node's table, by destination.
-func (n *NodeRoutes) entries() map[string]runapi.RadioRoute {
-	entries := make(map[string]runapi.RadioRoute, len(n.routes))
-	for _, r := range n.routes {
-		e := runapi.RadioRoute{To: r.Destination.String(), Network: n.networks[r.Interface], Hops: r.Hops, Metric: r.Metric}
-		if r.NextHop != r.Destination.Addr() {
-			e.Via = r.NextHop.String()
-		}
-		entries[e.To] = e
-	}
-	return entries
-}
-
 // routeLog is what has been written of nodes' routes.
 type routeLog struct {
-	written map[domainKey]writtenRoutes
+	written map[domainKey]*writtenRoutes
 	turn    int
+	found   []olsr.Route // scratch
 }
 
+// writtenRoutes are those of a node as they were.
 type writtenRoutes struct {
-	routes  []olsr.Route // as they were
-	entries map[string]runapi.RadioRoute
+	routes   []olsr.Route
+	networks []string // by interface
 }
 
 // lines with what is new of nodes' routes, up to runapi.MaxRadioRoutes: nodes take turns.
 func (l *routeLog) lines(now int64, nodes []NodeRoutes) (lines []runapi.RadioRoutes) {
 	if l.written == nil {
-		l.written = map[domainKey]writtenRoutes{}
+		l.written = map[domainKey]*writtenRoutes{}
 	}
 	if len(nodes) == 0 {
 		return nil
@@ -151,29 +146,51 @@ func (l *routeLog) lines(now int64, nodes []NodeRoutes) (lines []runapi.RadioRou
 
 // line with what is new of one node's routes, or nil.
 func (l *routeLog) line(now int64, n *NodeRoutes) *runapi.RadioRoutes {
+	l.found = n.finder.AppendRoutes(l.found[:0])
 	before, known := l.written[n.key]
-	if known && len(before.routes) == len(n.routes) && (len(n.routes) == 0 || &before.routes[0] == &n.routes[0]) {
-		return nil // the very same
+	if !known {
+		before = &writtenRoutes{}
+		l.written[n.key] = before
 	}
-	entries := n.entries()
 	line := &runapi.RadioRoutes{TimeNanoseconds: now, Node: n.Node, Routing: n.Protocol, Whole: !known}
-	for to, e := range entries {
-		if before.entries[to] != e {
-			line.Routes = append(line.Routes, e)
-		}
-	}
-	for to := range before.entries {
-		if _, there := entries[to]; !there {
-			line.Gone = append(line.Gone, to)
-		}
-	}
-	l.written[n.key] = writtenRoutes{n.routes, entries}
-	slices.SortFunc(line.Routes, func(a, b runapi.RadioRoute) int { return cmp.Compare(a.To, b.To) })
-	slices.Sort(line.Gone)
+	before.compare(l.found, n.networks, line)
+	before.routes, before.networks = append(before.routes[:0], l.found...), n.networks
 	if known && len(line.Routes)+len(line.Gone) == 0 {
 		return nil
 	}
 	return line
+}
+
+// compare with what has been found since, both by destination, and tell in a line what is new.
+func (w *writtenRoutes) compare(found []olsr.Route, networks []string, line *runapi.RadioRoutes) {
+	before := w.routes
+	for i := range found {
+		r := &found[i]
+		for len(before) > 0 && olsr.CompareDestinations(&before[0], r) < 0 {
+			line.Gone = append(line.Gone, before[0].Destination.String())
+			before = before[1:]
+		}
+		if len(before) > 0 && before[0].Destination == r.Destination {
+			was := &before[0]
+			before = before[1:]
+			if *was == *r && w.networks[was.Interface] == networks[r.Interface] {
+				continue
+			}
+		}
+		line.Routes = append(line.Routes, written(r, networks))
+	}
+	for i := range before {
+		line.Gone = append(line.Gone, before[i].Destination.String())
+	}
+}
+
+// written form of a route.
+func written(r *olsr.Route, networks []string) runapi.RadioRoute {
+	w := runapi.RadioRoute{To: r.Destination.String(), Network: networks[r.Interface], Hops: r.Hops, Metric: r.Metric}
+	if r.NextHop != r.Destination.Addr() {
+		w.Via = r.NextHop.String()
+	}
+	return w
 }
 
 // sampleRoutes writes what is new of nodes' routes into their runs' logs.

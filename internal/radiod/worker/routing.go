@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/routing"
@@ -74,6 +75,7 @@ type routers struct {
 
 	mu      sync.Mutex // protects the rest; taken after Manager.mu
 	domains map[domainKey]*domain
+	scratch []olsr.Route
 }
 
 // muted tells which radios of a network may not transmit.

@@ -1,0 +1,60 @@
+package worker
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// foundRoutes are those of a router.
+type foundRoutes []olsr.Route
+
+func (f foundRoutes) AppendRoutes(to []olsr.Route) []olsr.Route { return append(to, f...) }
+
+func routeTo(node, via byte, number int, metric uint32) olsr.Route {
+	address := func(b byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, b}) }
+	return olsr.Route{Destination: netip.PrefixFrom(address(node), 32), NextHop: address(via), Interface: number, Hops: 1, Metric: metric}
+}
+
+func TestTheRouteLogHasWhatIsNew(t *testing.T) {
+	direct := func(to, network string, metric uint32) runapi.RadioRoute {
+		return runapi.RadioRoute{To: to + "/32", Network: network, Hops: 1, Metric: metric}
+	}
+	over := direct("10.0.0.5", "vhf", 9)
+	over.Via = "10.0.0.3"
+	two, three := routeTo(2, 2, 0, 5), routeTo(3, 3, 0, 5)
+	steps := []struct {
+		name     string
+		networks []string
+		found    foundRoutes
+		want     *runapi.RadioRoutes
+	}{
+		{"at first, even if there are none", []string{"vhf"}, nil, &runapi.RadioRoutes{Whole: true}},
+		{"new ones", []string{"vhf"}, foundRoutes{two, three}, &runapi.RadioRoutes{Routes: []runapi.RadioRoute{direct("10.0.0.2", "vhf", 5), direct("10.0.0.3", "vhf", 5)}}},
+		{"nothing", []string{"vhf"}, foundRoutes{two, three}, nil},
+		{"another metric", []string{"vhf"}, foundRoutes{routeTo(2, 2, 0, 7), three}, &runapi.RadioRoutes{Routes: []runapi.RadioRoute{direct("10.0.0.2", "vhf", 7)}}},
+		{"the first gone, one more at the end", []string{"vhf"}, foundRoutes{three, routeTo(5, 3, 0, 9)},
+			&runapi.RadioRoutes{Routes: []runapi.RadioRoute{over}, Gone: []string{"10.0.0.2/32"}}},
+		{"the last gone, one more at the beginning", []string{"vhf"}, foundRoutes{two, three},
+			&runapi.RadioRoutes{Routes: []runapi.RadioRoute{direct("10.0.0.2", "vhf", 5)}, Gone: []string{"10.0.0.5/32"}}},
+		{"the same over another network", []string{"uhf"}, foundRoutes{two, three},
+			&runapi.RadioRoutes{Routes: []runapi.RadioRoute{direct("10.0.0.2", "uhf", 5), direct("10.0.0.3", "uhf", 5)}}},
+		{"all gone", []string{"uhf"}, nil, &runapi.RadioRoutes{Gone: []string{"10.0.0.2/32", "10.0.0.3/32"}}},
+	}
+	var l routeLog
+	for i, s := range steps {
+		lines := l.lines(int64(i), []NodeRoutes{{Node: "a", Protocol: "olsrv2", networks: s.networks, finder: s.found}})
+		var want []runapi.RadioRoutes
+		if s.want != nil {
+			s.want.TimeNanoseconds, s.want.Node, s.want.Routing = int64(i), "a", "olsrv2"
+			want = append(want, *s.want)
+		}
+		if difference := cmp.Diff(want, lines); difference != "" {
+			t.Errorf("%s: %s", s.name, difference)
+		}
+	}
+}
