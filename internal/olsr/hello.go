@@ -201,11 +201,11 @@ func (r *router) forget(now time.Duration, n *neighbour) {
 }
 
 func (r *router) link(i *iface, n *neighbour, address netip.Addr) *link {
-	if l := i.links[address]; l != nil {
+	if l := i.links.of(address); l != nil {
 		return l
 	}
 	l := &link{iface: i, address: address, neighbour: n}
-	i.links[address] = l
+	i.links.add(l)
 	n.links = append(n.links, l)
 	return l
 }
@@ -301,7 +301,7 @@ func (r *router) removeLink(now time.Duration, l *link) {
 	l.symmetricUntil, l.heardUntil = 0, 0
 	r.refresh(now, l)
 	n := l.neighbour
-	delete(l.iface.links, l.address)
+	l.iface.links.remove(l)
 	n.links = slices.DeleteFunc(n.links, func(other *link) bool { return other == l })
 	if len(n.links) == 0 {
 		for _, a := range n.addresses {
@@ -347,7 +347,7 @@ func (r *router) learnTwoHops(now time.Duration, l *link, m *rfc5444.Message, va
 // sendHello generates HELLOs for an interface (RFC 6130 section 11, RFC 7181 section 15.1): one, or as many as it takes to
 // stay within the MTU. Each address is in one of them, as RFC 6130 section 11 allows.
 func (r *router) sendHello(now time.Duration, i *iface) {
-	for _, l := range i.sortedLinks() {
+	for _, l := range i.links.order {
 		r.measure(l, now)
 		r.refresh(now, l)
 	}
@@ -374,81 +374,47 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 
 // fit makes messages of a header, entries that each must have, and entries shared out, none longer than an MTU allows.
 func (r *router) fit(m rfc5444.Message, each, shared []rfc5444.Entry, mtu int) [][]byte {
-	m.Blocks = rfc5444.Blocks(append(slices.Clone(each), shared...))
-	message, err := m.Append(nil)
-	if len(shared) < 2 || err == nil && len(message) <= mtu-packetHeader {
+	m.Blocks = rfc5444.Blocks(slices.Concat(each, shared))
+	var err error
+	r.encoded, err = m.Append(r.encoded[:0])
+	if len(shared) < 2 || err == nil && len(r.encoded) <= mtu-packetHeader {
 		if err != nil {
 			// One entry with 4 to 16 bytes of address cannot be too long.
 			panic(err)
 		}
-		return [][]byte{message}
+		return [][]byte{slices.Clone(r.encoded)}
 	}
 	half := len(shared) / 2
 	return append(r.fit(m, each, shared[:half], mtu), r.fit(m, each, shared[half:], mtu)...)
 }
 
-// helloEntries are the addresses of neighbours, equal ones side by side so that they share TLVs.
-func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
-	var entries []rfc5444.Entry
-	for _, l := range i.sortedLinks() {
-		if attributes := r.linkAttributes(now, l); attributes != nil {
-			entries = append(entries, rfc5444.Entry{Address: r.whole(l.address), Attributes: attributes})
-		}
-	}
-	for _, a := range core.Sorted(r.neighbours) {
-		if n := r.neighbours[a]; n.symmetric && i.links[a] == nil {
-			attributes := append([]rfc5444.Attribute{{Type: addressOtherNeighb, Value: []byte{statusSymmetric}}},
-				r.metrics(0, 0, n.inMetric, n.outMetric)...)
-			entries = append(entries, rfc5444.Entry{Address: r.whole(a), Attributes: attributes})
-		}
-	}
-	for _, a := range core.Sorted(r.lost) {
-		if i.links[a] == nil {
-			entries = append(entries, rfc5444.Entry{Address: r.whole(a), Attributes: []rfc5444.Attribute{{Type: addressOtherNeighb, Value: []byte{statusLost}}}})
-		}
-	}
-	slices.SortStableFunc(entries, func(a, b rfc5444.Entry) int {
-		return slices.CompareFunc(a.Attributes, b.Attributes, func(a, b rfc5444.Attribute) int {
-			return cmp.Or(cmp.Compare(a.Type, b.Type), slices.Compare(a.Value, b.Value))
-		})
-	})
-	return entries
+// telling is what a message is to tell of addresses, in memory that is kept between messages.
+type telling struct {
+	entries    []rfc5444.Entry
+	attributes []rfc5444.Attribute
+	values     []byte
 }
 
-func (r *router) linkAttributes(now time.Duration, l *link) []rfc5444.Attribute {
-	n := l.neighbour
-	status, known := map[LinkStatus]uint8{Heard: statusHeard, Symmetric: statusSymmetric, Lost: statusLost}[l.status(now)]
-	if !known {
-		return nil
-	}
-	attributes := []rfc5444.Attribute{{Type: addressLinkStatus, Value: []byte{status}}}
-	mpr := 0
-	if l.floodingMPR {
-		mpr |= mprFlooding
-	}
-	if n.routingMPR {
-		mpr |= mprRouting
-	}
-	if l.symmetric && mpr != 0 {
-		attributes = append(attributes, rfc5444.Attribute{Type: addressMPR, Value: []byte{uint8(mpr)}})
-	}
-	if !l.symmetric && n.symmetric {
-		attributes = append(attributes, rfc5444.Attribute{Type: addressOtherNeighb, Value: []byte{statusSymmetric}})
-	}
-	switch {
-	case status == statusHeard:
-		attributes = append(attributes, r.metrics(l.inMetric, 0, n.inMetric, n.outMetric)...)
-	case status == statusSymmetric:
-		attributes = append(attributes, r.metrics(l.inMetric, l.outMetric, n.inMetric, n.outMetric)...)
-	case n.symmetric:
-		attributes = append(attributes, r.metrics(0, 0, n.inMetric, n.outMetric)...)
-	}
-	return attributes
+func (t *telling) begin() {
+	t.entries, t.attributes, t.values = t.entries[:0], t.attributes[:0], t.values[:0]
+}
+
+// address of which the attributes from now on are.
+func (t *telling) address(p netip.Prefix) {
+	t.entries = append(t.entries, rfc5444.Entry{Address: p})
+}
+
+// attribute of the last address.
+func (t *telling) attribute(kind, extension uint8, value ...byte) {
+	first := len(t.values)
+	t.values = append(t.values, value...)
+	entry := &t.entries[len(t.entries)-1]
+	t.attributes = append(t.attributes, rfc5444.Attribute{Type: kind, Extension: extension, Value: t.values[first:]})
+	entry.Attributes = t.attributes[len(t.attributes)-len(entry.Attributes)-1:]
 }
 
 // metrics as LINK_METRIC attributes, one for each distinct value; 0 is unknown.
-func (r *router) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) []rfc5444.Attribute {
-	var attributes []rfc5444.Attribute
+func (t *telling) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) {
 	values := [4]uint32{inLink, outLink, inNeighbour, outNeighbour}
 	kinds := [4]uint8{rfc5444.IncomingLink, rfc5444.OutgoingLink, rfc5444.IncomingNeighbour, rfc5444.OutgoingNeighbour}
 	for i, value := range values {
@@ -461,9 +427,78 @@ func (r *router) metrics(inLink, outLink, inNeighbour, outNeighbour uint32) []rf
 				all |= kinds[j]
 			}
 		}
-		attributes = append(attributes, rfc5444.Attribute{Type: addressLinkMetric, Extension: metricExtension, Value: rfc5444.MetricValue(all, value)})
+		t.attribute(addressLinkMetric, metricExtension, rfc5444.MetricValue(all, value)...)
 	}
-	return attributes
+}
+
+// helloEntries are the addresses of neighbours, equal ones side by side so that they share TLVs; valid until the next message.
+func (r *router) helloEntries(now time.Duration, i *iface) []rfc5444.Entry {
+	t := &r.telling
+	t.begin()
+	for _, l := range i.links.order {
+		if status, known := l.told(now); known {
+			t.address(r.whole(l.address))
+			t.link(l, status)
+		}
+	}
+	for _, a := range core.Sorted(r.neighbours) {
+		if n := r.neighbours[a]; n.symmetric && i.links.of(a) == nil {
+			t.address(r.whole(a))
+			t.attribute(addressOtherNeighb, 0, statusSymmetric)
+			t.metrics(0, 0, n.inMetric, n.outMetric)
+		}
+	}
+	for _, a := range core.Sorted(r.lost) {
+		if i.links.of(a) == nil {
+			t.address(r.whole(a))
+			t.attribute(addressOtherNeighb, 0, statusLost)
+		}
+	}
+	slices.SortStableFunc(t.entries, func(a, b rfc5444.Entry) int {
+		return slices.CompareFunc(a.Attributes, b.Attributes, func(a, b rfc5444.Attribute) int {
+			return cmp.Or(cmp.Compare(a.Type, b.Type), slices.Compare(a.Value, b.Value))
+		})
+	})
+	return t.entries
+}
+
+// told is a link's status as HELLOs tell it; none of one that is pending.
+func (l *link) told(now time.Duration) (status uint8, known bool) {
+	switch l.status(now) {
+	case Heard:
+		return statusHeard, true
+	case Symmetric:
+		return statusSymmetric, true
+	case Lost:
+		return statusLost, true
+	}
+	return 0, false
+}
+
+func (t *telling) link(l *link, status uint8) {
+	n := l.neighbour
+	t.attribute(addressLinkStatus, 0, status)
+	mpr := uint8(0)
+	if l.floodingMPR {
+		mpr |= mprFlooding
+	}
+	if n.routingMPR {
+		mpr |= mprRouting
+	}
+	if l.symmetric && mpr != 0 {
+		t.attribute(addressMPR, 0, mpr)
+	}
+	if !l.symmetric && n.symmetric {
+		t.attribute(addressOtherNeighb, 0, statusSymmetric)
+	}
+	switch {
+	case status == statusHeard:
+		t.metrics(l.inMetric, 0, n.inMetric, n.outMetric)
+	case status == statusSymmetric:
+		t.metrics(l.inMetric, l.outMetric, n.inMetric, n.outMetric)
+	case n.symmetric:
+		t.metrics(0, 0, n.inMetric, n.outMetric)
+	}
 }
 
 // chooseMPRs anew if the neighbourhood has changed (RFC 7181 section 18). A choice takes effect with the next HELLO, so it is
@@ -484,7 +519,7 @@ func (r *router) chooseMPRs(_ time.Duration) {
 func (r *router) chooseFlooding(i *iface) {
 	var candidates []core.Candidate
 	targets := newCoverage(len(r.index.Addrs))
-	links := slices.DeleteFunc(i.sortedLinks(), func(l *link) bool { return !l.usable() })
+	links := slices.DeleteFunc(slices.Clone(i.links.order), func(l *link) bool { return !l.usable() })
 	for at, l := range links {
 		candidates = append(candidates, core.Candidate{Willingness: l.neighbour.willFlooding, Distance: l.outMetric})
 		for k := range l.twoHops {

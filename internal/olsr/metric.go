@@ -28,6 +28,7 @@ const metricExtension = 0
 
 // loss of packets from a neighbour over the last minute, by gaps in its packet sequence numbers (RFC 7779 section 8).
 type loss struct {
+	_ struct{} `cbor:",toarray"` // in snapshots
 	// Received and Total are L_DAT_received and L_DAT_total, rings whose last element is at Bucket.
 	Received, Total [datMemory]uint16
 	At              time.Duration // of the bucket now filled

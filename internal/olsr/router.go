@@ -31,7 +31,7 @@ func New(c Config, send Send) (Router, error) {
 	r.seq, r.ansn = uint16(r.random.Uint32()), uint16(r.random.Uint32())
 	for n, i := range c.Interfaces {
 		r.own[i.Address] = true
-		r.ifaces = append(r.ifaces, &iface{Interface: i, number: n, links: map[netip.Addr]*link{}, packetSeq: uint16(r.random.Uint32())})
+		r.ifaces = append(r.ifaces, &iface{Interface: i, number: n, packetSeq: uint16(r.random.Uint32())})
 	}
 	return r, nil
 }
@@ -82,7 +82,7 @@ func (r *router) Receive(at time.Time, number int, from netip.Addr, packet []byt
 		err = errors.Join(err, r.receiveMessage(now, i, from, &r.packet.Messages[m]))
 	}
 	// After the messages, as the first HELLO makes the link (RFC 7779 section 9.3).
-	if l := i.links[from]; whole && l != nil && r.packet.HasSequence && r.c.Metric == DAT {
+	if l := i.links.of(from); whole && l != nil && r.packet.HasSequence && r.c.Metric == DAT {
 		l.loss.packet(r.packet.Sequence, now)
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *router) next() time.Duration {
 func (r *router) sweep(now time.Duration) {
 	r.nextSweep = core.Forever
 	for _, i := range r.ifaces {
-		for _, l := range i.sortedLinks() {
+		for _, l := range i.links.order {
 			r.sweepLink(now, l)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fxamacker/cbor/v2"
+
 	"vignette.dev/vignette/internal/olsr/rfc5444"
 )
 
@@ -305,13 +307,22 @@ func TestASnapshotWithWhatIsNoAddressOfThisNetworkIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, of := range map[string]netip.Addr{"a neighbour's": peer, "one two hops away": far} {
-		for _, by := range []string{"", "fd00::1"} {
-			broken := bytes.ReplaceAll(whole, []byte(`"`+of.String()+`"`), []byte(`"`+by+`"`))
+		for _, by := range []netip.Addr{{}, netip.MustParseAddr("fd00::1")} {
+			broken := bytes.ReplaceAll(whole, inCBOR(t, of), inCBOR(t, by))
 			if err := one(t, Config{}).Restore(start, broken); err == nil || !strings.Contains(err.Error(), "is not an address of 4 bytes") {
 				t.Errorf("%s address is %q: %v; want it refused", name, by, err)
 			}
 		}
 	}
+}
+
+func inCBOR(t *testing.T, a netip.Addr) []byte {
+	t.Helper()
+	b, err := cbor.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func FuzzRestore(f *testing.F) {

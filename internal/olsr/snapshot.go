@@ -1,56 +1,64 @@
 package olsr
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/fxamacker/cbor/v2"
 
 	"vignette.dev/vignette/internal/olsr/internal/core"
 )
 
-// snapshot of a router. Times are what remained when it was taken.
+// snapshot of a router, in CBOR (RFC 8949): one of a domain of hundreds is taken in a millisecond, in which no other router of the host has its turn.
+// Times are what remained when it was taken.
 type snapshot struct {
+	_        struct{} `cbor:",toarray"`
 	Version  int
-	Taken    time.Time
+	Taken    int64 // nanoseconds since 1970
 	Origin   netip.Addr
 	Metric   Metric
 	Sequence uint16
 	ANSN     uint16
-	Content  []byte `json:",omitempty"`
+	Content  []byte
 
 	Interfaces []savedInterface
 	Neighbours []savedNeighbour
-	Lost       []savedLost   `json:",omitempty"`
-	Remotes    []savedRemote `json:",omitempty"`
+	Lost       []savedLost
+	Remotes    []savedRemote
 }
 
 type savedInterface struct {
+	_              struct{} `cbor:",toarray"`
 	Address        netip.Addr
 	PacketSequence uint16
 	Links          []savedLink
 }
 
 type savedLink struct {
+	_                      struct{} `cbor:",toarray"`
 	Address                netip.Addr
 	Heard, Symmetric, Left time.Duration
 	In, Out                uint32
 	FloodingMPR, Selector  bool
-	TwoHops                []savedTwoHop `json:",omitempty"`
+	TwoHops                []savedTwoHop
 	Quality                float64
 	Pending, Lost          bool
 	Interval               time.Duration
-	Loss                   *loss `json:",omitempty"`
+	Loss                   *loss
 }
 
 type savedTwoHop struct {
+	_       struct{} `cbor:",toarray"`
 	Address netip.Addr
 	Left    time.Duration
 	In, Out uint32
 }
 
 type savedNeighbour struct {
+	_                    struct{} `cbor:",toarray"`
 	Addresses            []netip.Addr
 	Origin               netip.Addr
 	Flooding, Routing    int
@@ -58,21 +66,24 @@ type savedNeighbour struct {
 }
 
 type savedLost struct {
+	_       struct{} `cbor:",toarray"`
 	Address netip.Addr
 	Left    time.Duration
 }
 
 type savedRemote struct {
+	_        struct{} `cbor:",toarray"`
 	Origin   netip.Addr
 	ANSN     uint16
 	Left     time.Duration
-	Sequence uint16               `json:",omitempty"`
-	Seen     uint64               `json:",omitempty"`
-	Edges    []savedEdge          `json:",omitempty"`
-	Networks []savedRemoteNetwork `json:",omitempty"`
+	Sequence uint16
+	Seen     uint64
+	Edges    []savedEdge
+	Networks []savedRemoteNetwork
 }
 
 type savedEdge struct {
+	_        struct{} `cbor:",toarray"`
 	To       netip.Addr
 	Metric   uint32
 	Routable bool
@@ -80,22 +91,26 @@ type savedEdge struct {
 }
 
 type savedRemoteNetwork struct {
+	_      struct{} `cbor:",toarray"`
 	Prefix netip.Prefix
 	Hops   int
 	Metric uint32
 	Left   time.Duration
 }
 
-const snapshotVersion = 1
+const snapshotVersion = 2
+
+// savedEdges is memory for a snapshot's edges, of which there are thousands, between snapshots of any router.
+var savedEdges = sync.Pool{New: func() any { return new([]savedEdge) }}
 
 func (r *router) Snapshot(at time.Time) ([]byte, error) {
 	now := r.moment(at)
 	s := snapshot{
-		Version: snapshotVersion, Taken: at, Origin: r.origin, Metric: r.c.Metric, Sequence: r.seq, ANSN: r.ansn, Content: r.advertised,
+		Version: snapshotVersion, Taken: at.UnixNano(), Origin: r.origin, Metric: r.c.Metric, Sequence: r.seq, ANSN: r.ansn, Content: r.advertised,
 	}
 	for _, i := range r.ifaces {
 		saved := savedInterface{Address: i.Address, PacketSequence: i.packetSeq}
-		for _, l := range i.sortedLinks() {
+		for _, l := range i.links.order {
 			saved.Links = append(saved.Links, r.saveLink(now, l))
 		}
 		s.Interfaces = append(s.Interfaces, saved)
@@ -108,12 +123,15 @@ func (r *router) Snapshot(at time.Time) ([]byte, error) {
 	for _, a := range core.Sorted(r.lost) {
 		s.Lost = append(s.Lost, savedLost{Address: a, Left: r.lost[a] - now})
 	}
+	edges := savedEdges.Get().(*[]savedEdge)
+	defer savedEdges.Put(edges)
+	*edges = slices.Grow((*edges)[:0], r.allEdges)
 	for i, o := range r.topology {
 		if o != nil && (o.until > now || o.processed.Used) {
-			s.Remotes = append(s.Remotes, r.saveRemote(now, r.index.Addrs[i], o))
+			s.Remotes = append(s.Remotes, r.saveRemote(now, r.index.Addrs[i], o, edges))
 		}
 	}
-	return json.Marshal(s)
+	return cbor.Marshal(&s)
 }
 
 func (r *router) saveLink(now time.Duration, l *link) savedLink {
@@ -132,26 +150,29 @@ func (r *router) saveLink(now time.Duration, l *link) savedLink {
 	return saved
 }
 
-func (r *router) saveRemote(now time.Duration, origin netip.Addr, o *remote) savedRemote {
+// saveRemote with its edges in memory that has room for them.
+func (r *router) saveRemote(now time.Duration, origin netip.Addr, o *remote, edges *[]savedEdge) savedRemote {
 	saved := savedRemote{Origin: origin, ANSN: o.ansn, Left: o.until - now, Sequence: o.processed.Last, Seen: o.processed.Seen}
+	first := len(*edges)
 	for _, e := range o.edges {
-		saved.Edges = append(saved.Edges, savedEdge{To: r.index.Addrs[e.To], Metric: e.Metric, Routable: e.routable, Left: e.until - now})
+		*edges = append(*edges, savedEdge{To: r.index.Addrs[e.To], Metric: e.Metric, Routable: e.routable, Left: e.until - now})
 	}
+	saved.Edges = (*edges)[first:]
 	for _, n := range o.networks {
 		saved.Networks = append(saved.Networks, savedRemoteNetwork{Prefix: n.prefix, Hops: n.hops, Metric: n.metric, Left: n.until - now})
 	}
 	return saved
 }
 
-func (r *router) Restore(at time.Time, text []byte) error {
+func (r *router) Restore(at time.Time, saved []byte) error {
 	var s snapshot
-	if err := json.Unmarshal(text, &s); err != nil {
+	if err := cbor.Unmarshal(saved, &s); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	if err := r.fits(&s); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	age := max(at.Round(0).Sub(s.Taken), 0)
+	age := max(time.Duration(at.UnixNano()-s.Taken), 0)
 	// What it held when it was taken holds for so much less now.
 	now := r.moment(at)
 	taken := now - age

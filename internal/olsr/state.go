@@ -84,12 +84,14 @@ type router struct {
 
 	paths      core.Paths
 	routes     []Route
-	unsorted   []Route
+	unsorted   []Route // where the next ones are put together
 	generation uint64
 	counters   Counters
 
 	// Memory kept between uses.
 	about           about
+	telling         telling
+	encoded         []byte
 	routable        []bool
 	extra           [][]core.Edge
 	extraEdges      []core.Edge
@@ -103,7 +105,7 @@ type router struct {
 type iface struct {
 	Interface
 	number    int
-	links     map[netip.Addr]*link
+	links     links
 	silent    bool
 	nextHello time.Duration
 	queue     core.Queue
@@ -183,16 +185,6 @@ func (l *link) status(now time.Duration) LinkStatus {
 
 // usable says whether routes may lead over the link: both directions' metrics have to be known (RFC 7181 section 6.1).
 func (l *link) usable() bool { return l.symmetric && l.outMetric != 0 && l.inMetric != 0 }
-
-// sortedLinks of an interface; a link is there under one address only.
-func (i *iface) sortedLinks() []*link {
-	all := make([]*link, 0, len(i.links))
-	for _, l := range i.links {
-		all = append(all, l)
-	}
-	slices.SortFunc(all, func(a, b *link) int { return a.address.Compare(b.address) })
-	return all
-}
 
 // sortedNeighbours by originator, each once.
 func (r *router) sortedNeighbours() []*neighbour {

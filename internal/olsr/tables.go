@@ -12,7 +12,7 @@ func (r *router) Tables() Tables {
 		if i.silent {
 			t.Silent = append(t.Silent, i.number)
 		}
-		for _, l := range i.sortedLinks() {
+		for _, l := range i.links.order {
 			r.linkTables(r.last, &t, l)
 		}
 	}

@@ -49,14 +49,18 @@ func (r *router) flooded(now time.Duration, i *iface, from netip.Addr, raw *rfc5
 
 // forward a message that an MPR selector sent (RFC 7181 section 14.3). The first copy over each interface decides.
 func (r *router) forward(now time.Duration, i *iface, origin *remote, from netip.Addr, raw *rfc5444.RawMessage) {
-	l := i.links[from]
-	if l == nil || !l.symmetric {
-		return
-	}
 	for len(origin.received) <= i.number {
 		origin.received = append(origin.received, core.Window{})
 	}
-	if !origin.received[i.number].Add(raw.Sequence, now, duplicateHold) || !l.selector {
+	if origin.received[i.number].Has(raw.Sequence, now, duplicateHold) {
+		return // as most are, before anything is looked up
+	}
+	l := i.links.of(from)
+	if l == nil || !l.symmetric {
+		return
+	}
+	origin.received[i.number].Add(raw.Sequence, now, duplicateHold)
+	if !l.selector {
 		return
 	}
 	if !raw.HasHopLimit || raw.HopLimit <= 1 || raw.HasHopCount && raw.HopCount == hopLimit {
@@ -174,12 +178,14 @@ func (r *router) learnTopology(until time.Duration, origin *remote, m *rfc5444.M
 	r.dirty = r.dirty || !same
 }
 
-// advertisement is what this node's TCs say: its routing MPR selectors and attached networks (RFC 7181 section 16.1).
+// advertisement is what this node's TCs say: its routing MPR selectors and attached networks (RFC 7181 section 16.1); valid until the next message.
 func (r *router) advertisement() []rfc5444.Entry {
-	var entries []rfc5444.Entry
+	t := &r.telling
+	t.begin()
 	add := func(kind uint8, p netip.Prefix, value uint8, metric uint32) {
-		entries = append(entries, rfc5444.Entry{Address: p, Attributes: append(
-			[]rfc5444.Attribute{{Type: kind, Value: []byte{value}}}, r.metrics(0, 0, 0, metric)...)})
+		t.address(p)
+		t.attribute(kind, 0, value)
+		t.metrics(0, 0, 0, metric)
 	}
 	near := r.sortedNeighbours()
 	for _, n := range near {
@@ -201,7 +207,7 @@ func (r *router) advertisement() []rfc5444.Entry {
 	for _, a := range r.c.Attached {
 		add(addressGateway, a.Prefix, uint8(max(a.Hops, 1)), max(a.Metric, r.hopMetric()))
 	}
-	return entries
+	return t.entries
 }
 
 // hopMetric is that of one link without loss.

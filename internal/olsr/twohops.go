@@ -58,7 +58,7 @@ func (r *router) numberOf(two *twoHop) int32 {
 // numberTwoHops has the index, in which there must be room, know all of them, so that it does not grow while numbers are in use.
 func (r *router) numberTwoHops() {
 	for _, i := range r.ifaces {
-		for _, l := range i.links {
+		for _, l := range i.links.order {
 			for k := range l.twoHops {
 				r.numberOf(&l.twoHops[k])
 			}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // AppendPacketHeader begins a packet without TLVs; messages follow it.
@@ -213,7 +214,7 @@ type Entry struct {
 }
 
 // Blocks puts entries into as few address blocks and TLVs as their order allows: a row of entries that have an attribute
-// share one TLV.
+// share one TLV. TLVs share the values of the entries.
 func Blocks(entries []Entry) []AddressBlock {
 	var blocks []AddressBlock
 	for len(entries) > 0 {
@@ -243,18 +244,17 @@ func (e *Entry) find(k key) ([]byte, bool) {
 	return nil, false
 }
 
-func keys(entries []Entry) []key {
-	var all []key
-	seen := map[key]bool{}
+func keys(entries []Entry) (all []key) {
 	for i := range entries {
-		count := map[key]int{}
-		for _, a := range entries[i].Attributes {
-			base := key{kind: a.Type, extension: a.Extension}
-			k := base
-			k.nth = count[base]
-			count[base]++
-			if !seen[k] {
-				seen[k] = true
+		attributes := entries[i].Attributes
+		for n, a := range attributes {
+			k := key{kind: a.Type, extension: a.Extension}
+			for _, before := range attributes[:n] {
+				if before.Type == a.Type && before.Extension == a.Extension {
+					k.nth++
+				}
+			}
+			if !slices.Contains(all, k) {
 				all = append(all, k)
 			}
 		}
@@ -284,23 +284,21 @@ func block(entries []Entry) AddressBlock {
 
 // row is the TLV of the entries from first on that have an attribute with values of equal length.
 func row(entries []Entry, first int, k key, value []byte) AddressTLV {
-	t := AddressTLV{Type: k.kind, Extension: k.extension, First: first, Last: first}
-	same := true
-	all := append([]byte(nil), value...)
+	t := AddressTLV{Type: k.kind, Extension: k.extension, First: first, Last: first, Value: value}
 	for i := first + 1; i < len(entries); i++ {
 		next, there := entries[i].find(k)
 		if !there || len(next) != len(value) {
 			break
 		}
-		same = same && string(next) == string(value)
-		all = append(all, next...)
+		t.Multivalue = t.Multivalue || string(next) != string(value)
 		t.Last = i
 	}
-	t.Value = all
-	if same {
-		t.Value = append([]byte(nil), value...)
-	} else {
-		t.Multivalue = true
+	if t.Multivalue {
+		t.Value = make([]byte, 0, len(value)*(t.Last-first+1))
+		for i := first; i <= t.Last; i++ {
+			next, _ := entries[i].find(k)
+			t.Value = append(t.Value, next...)
+		}
 	}
 	return t
 }

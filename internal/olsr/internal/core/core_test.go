@@ -23,7 +23,12 @@ func TestASequenceNumberIsFreshOnce(t *testing.T) {
 			var w Window
 			var got []bool
 			for _, n := range c.numbers {
-				got = append(got, w.Add(n, time.Hour, time.Minute))
+				there := w.Has(n, time.Hour, time.Minute)
+				fresh := w.Add(n, time.Hour, time.Minute)
+				if there == fresh {
+					t.Errorf("%d: there is %v, fresh is %v", n, there, fresh)
+				}
+				got = append(got, fresh)
 			}
 			if !slices.Equal(got, c.fresh) {
 				t.Errorf("%v, not %v", got, c.fresh)
@@ -32,7 +37,7 @@ func TestASequenceNumberIsFreshOnce(t *testing.T) {
 	}
 	var w Window
 	w.Add(5, time.Hour, time.Minute)
-	if !w.Add(5, time.Hour+2*time.Minute, time.Minute) {
+	if late := time.Hour + 2*time.Minute; w.Has(5, late, time.Minute) || !w.Add(5, late, time.Minute) {
 		t.Error("a number was held longer than the hold time")
 	}
 }

@@ -1,5 +1,7 @@
 package core
 
+import "sync"
+
 // Candidate for an MPR: a symmetric neighbour.
 type Candidate struct {
 	Willingness int
@@ -24,56 +26,66 @@ type Target struct {
 // target that is not reached as well directly is reached over an MPR, at the least distance there is. Of equals the first
 // candidate is taken. A candidate of willingness 0 is never chosen, one of always is in any case.
 func Cover(candidates []Candidate, targets []Target, always int) []bool {
+	c := covers.Get().(*cover)
+	defer covers.Put(c)
 	chosen := make([]bool, len(candidates))
-	// by is which candidates reach a target best, over which targets.
-	by := make([][]int, 0, len(targets))
-	for _, t := range targets {
-		if best := best(candidates, t); len(best) > 0 {
-			by = append(by, best)
+	c.by, c.all = c.by[:0], c.all[:0]
+	for i := range targets {
+		if best := c.best(candidates, &targets[i]); len(best) > 0 {
+			c.by = append(c.by, best)
 		}
 	}
-	for i, c := range candidates {
-		chosen[i] = c.Willingness >= always
+	for i := range candidates {
+		chosen[i] = candidates[i].Willingness >= always
 	}
-	for _, best := range by {
+	for _, best := range c.by {
 		if len(best) == 1 {
 			chosen[best[0]] = true
 		}
 	}
 	for {
-		reach := make([]int, len(candidates))
-		rest := by[:0]
-		for _, best := range by {
+		c.reach = append(c.reach[:0], make([]int, len(candidates))...)
+		rest := c.by[:0]
+		for _, best := range c.by {
 			if covered(best, chosen) {
 				continue
 			}
 			rest = append(rest, best)
 			for _, i := range best {
-				reach[i]++
+				c.reach[i]++
 			}
 		}
-		if by = rest; len(by) == 0 {
+		if c.by = rest; len(c.by) == 0 {
 			return chosen
 		}
-		chosen[widest(candidates, reach)] = true
+		chosen[widest(candidates, c.reach)] = true
 	}
 }
 
-func best(candidates []Candidate, t Target) []int {
-	var all []int
-	least := t.Direct
+// cover is memory that is kept between choices.
+type cover struct {
+	by    [][]int // which candidates reach a target best, over those targets that are not covered
+	all   []int   // what by is made of
+	reach []int   // how many of those targets a candidate reaches
+}
+
+var covers = sync.Pool{New: func() any { return &cover{} }}
+
+// best candidates for a target.
+func (c *cover) best(candidates []Candidate, t *Target) []int {
+	first, least := len(c.all), t.Direct
 	for _, r := range t.Reaches {
-		c := candidates[r.Candidate]
-		d := c.Distance + r.Distance
-		if c.Willingness == 0 || least != 0 && d > least || t.Direct != 0 && d >= t.Direct {
+		candidate := &candidates[r.Candidate]
+		d := candidate.Distance + r.Distance
+		if candidate.Willingness == 0 || least != 0 && d > least || t.Direct != 0 && d >= t.Direct {
 			continue
 		}
 		if least == 0 || d < least {
-			least, all = d, all[:0]
+			least, c.all = d, c.all[:first]
 		}
-		all = append(all, r.Candidate)
+		c.all = append(c.all, r.Candidate)
 	}
-	return all
+	return c.all[first:]
 }
 
 func covered(best []int, chosen []bool) bool {

@@ -35,5 +35,11 @@ func (w *Window) Add(sequence uint16, now, hold time.Duration) (fresh bool) {
 	return true
 }
 
+// Has tells that a number was recorded: Add would find it there.
+func (w *Window) Has(sequence uint16, now, hold time.Duration) bool {
+	back := int16(w.Last - sequence)
+	return w.Used && now-w.At <= hold && back >= 0 && back < windowSize && w.Seen&(1<<back) != 0
+}
+
 // Newer says whether sequence number a follows b, with wrap-around (RFC 7181 section 21, RFC 3626 section 19).
 func Newer(a, b uint16) bool { return int16(a-b) > 0 }

@@ -1,0 +1,41 @@
+package olsr
+
+import (
+	"net/netip"
+	"slices"
+
+	"vignette.dev/vignette/internal/olsr/internal/core"
+)
+
+// links of an interface: by address, as one is looked up for each packet, and in order, as they are gone through far more often than they change.
+// The zero value has none.
+type links struct {
+	order  []*link // by address; never changed in place
+	index  core.Index
+	number []*link // by the numbers of index
+}
+
+// of an address, or nil.
+func (s *links) of(a netip.Addr) *link {
+	if n, known := s.index.Known(a); known {
+		return s.number[n]
+	}
+	return nil
+}
+
+// add a link whose address has none.
+func (s *links) add(l *link) {
+	place, _ := slices.BinarySearchFunc(s.order, l.address, func(other *link, a netip.Addr) int { return other.address.Compare(a) })
+	s.order = slices.Insert(slices.Clone(s.order), place, l)
+	s.index.Of(l.address)
+	s.number = append(s.number, l)
+}
+
+// remove a link. The index forgets nothing by itself, and is made anew.
+func (s *links) remove(l *link) {
+	s.order = slices.DeleteFunc(slices.Clone(s.order), func(other *link) bool { return other == l })
+	s.index, s.number = core.Index{}, slices.Clone(s.order)
+	for _, other := range s.order {
+		s.index.Of(other.address)
+	}
+}
