@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
 )
 
 // Host runs the routing of all nodes of this machine: their routers on one thread, and another goroutine that writes routes.
@@ -26,6 +28,7 @@ type Host struct {
 
 	// The rest belongs to the thread.
 	pace    pace
+	yielded int64 // when the thread gave way, by clock.Monotonic
 	ports   map[int32]*port
 	due     dueHeap
 	touched []*Instance
@@ -108,6 +111,7 @@ func (h *Host) run() {
 				h.receive(p)
 				packets = true
 			}
+			h.giveWay()
 		}
 		h.tickAll()
 		if behind || packets && n < len(h.events) {
@@ -122,11 +126,25 @@ func (h *Host) tickAll() {
 		if i.touched { // else it has been forgotten since
 			i.touched = false
 			h.tick(i)
+			h.giveWay()
 		}
 	}
 	h.touched = h.touched[:0]
 	for len(h.due) > 0 && !h.due[0].due.After(h.pace.now) {
 		h.tick(h.due[0])
+		h.giveWay()
+	}
+}
+
+// giveWayInterval in nanoseconds is about how long a radio's loop waits for the routers' thread, if it happens to be behind it on a processor. Without it that
+// is the thread's whole turn, or until the kernel's next tick.
+const giveWayInterval = 200e3
+
+// giveWay to threads of higher priority that wait for the processor, now and then. EEVDF has them wait where they have had more than their share.
+func (h *Host) giveWay() {
+	if now := clock.Monotonic(); now-h.yielded > giveWayInterval {
+		h.yielded = now
+		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // cannot fail
 	}
 }
 

@@ -24,8 +24,8 @@ type rtnetlink struct {
 }
 
 const (
-	// mostChanges in one call: few enough for the socket's buffers in both directions.
-	mostChanges = 128
+	// mostChanges in one call, which takes 0.2 ms then: the kernel may not let the radio's loop have the processor before.
+	mostChanges = 32
 	// answerTimeout is in case an answer was lost; the kernel gives it before a call returns.
 	answerTimeoutSeconds = 5
 	// addRoute and deleteRoute are the kinds of changes. A route that is added takes the place of one with the same destination and priority.

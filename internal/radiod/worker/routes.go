@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -205,13 +204,13 @@ func (s *Sampler) sampleRoutes(now int64) (failed error) {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		var lines bytes.Buffer
-		encoder := json.NewEncoder(&lines)
+		r.lines.Reset()
+		encoder := json.NewEncoder(&r.lines)
 		for _, line := range r.routes.lines(now, nodes) {
 			failed = errors.Join(failed, encoder.Encode(line))
 		}
-		if lines.Len() > 0 {
-			failed = errors.Join(failed, r.spool.append(now, lines.Bytes()))
+		if r.lines.Len() > 0 {
+			failed = errors.Join(failed, r.spool.append(now, r.lines.Bytes()))
 		}
 	}
 	return failed

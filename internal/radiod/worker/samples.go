@@ -58,7 +58,8 @@ type run struct {
 	described map[string]bool
 	scenes    map[string]*scene // by network
 	routes    routeLog
-	finished  time.Time // zero while there are attachments
+	lines     bytes.Buffer // of what is sampled at the moment
+	finished  time.Time    // zero while there are attachments
 	// capturesOver: all captures have ended, and the log says so.
 	capturesOver bool
 }
@@ -205,8 +206,8 @@ func (s *Sampler) sample(now int64, networks []NetworkCounters) error {
 }
 
 func (s *Sampler) sampleRun(now int64, r *run, networks []NetworkCounters) error {
-	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines)
+	r.lines.Reset()
+	encoder := json.NewEncoder(&r.lines)
 	var failed error
 	for _, header := range s.headers(now, r, networks) {
 		failed = errors.Join(failed, encoder.Encode(header))
@@ -220,7 +221,7 @@ func (s *Sampler) sampleRun(now int64, r *run, networks []NetworkCounters) error
 		}
 		failed = errors.Join(failed, c.sample(encoder, now, &networks[i]))
 	}
-	return errors.Join(failed, r.spool.append(now, lines.Bytes()))
+	return errors.Join(failed, r.spool.append(now, r.lines.Bytes()))
 }
 
 func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters) (failed error) {
