@@ -67,6 +67,7 @@ type guard struct {
 	processor   int
 	bell, timer int          // an eventfd and a timerfd
 	until       atomic.Int64 // when it looks next, or never
+	seen        []uint64     // the write in which each loop was when it looked last
 	// What a wait needs, as no frame costs an allocation.
 	poll [2]unix.PollFd
 	rung [8]byte
@@ -103,9 +104,10 @@ func (e *Engine) stand(g *guard) {
 	}
 	_ = Prioritise(e.options) // what is refused, the loops tell of
 	events := make([]unix.EpollEvent, 64)
+	g.seen = make([]uint64, len(e.loops))
 	for look := int64(never); !e.closing.Load(); {
 		if now := clock.Monotonic(); look <= now {
-			e.watch.lookAfter(events)
+			e.watch.lookAfter(g, events)
 			look = g.sleep(&e.watch, now+guardGrace) // not sooner, where a loop has more to do than it can
 		} else {
 			look = g.sleep(&e.watch, 0)
@@ -145,9 +147,9 @@ func (w *watch) earliest() int64 {
 }
 
 // lookAfter does what loops' threads have not done yet.
-func (w *watch) lookAfter(events []unix.EpollEvent) {
-	for _, l := range w.loops {
-		l.stepIn(events)
+func (w *watch) lookAfter(g *guard, events []unix.EpollEvent) {
+	for i, l := range w.loops {
+		g.seen[i] = l.stepIn(events, g.seen[i])
 	}
 }
 
@@ -183,21 +185,37 @@ func (g *guard) ring() {
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(g.bell), uintptr(unsafe.Pointer(&one)), 8) // does not block
 }
 
-// stepIn does what the loop's thread has not done yet, unless it is at it.
-func (l *loop) stepIn(events []unix.EpollEvent) {
-	if !l.turn.TryLock() {
-		return
+// stepIn does what the loop's thread has not done yet, unless it is at it. Where it still is in the write in which it was seen before, the loop goes on
+// without it. stepIn gives the write in which it is, or 0.
+func (l *loop) stepIn(events []unix.EpollEvent, seen uint64) (write uint64) {
+	var mine bool
+	if l.turn.TryLock() {
+		mine = l.thread == 0 || l.ended || l.goOn(events)
+	} else if mine, write = l.takeOver(seen); mine {
+		mine = l.goOn(events)
 	}
-	defer l.turn.Unlock()
-	if l.thread == 0 || l.ended {
-		return
+	if mine {
+		l.turn.Unlock()
 	}
-	// The thread may have taken the event that tells of work, and stand still since.
-	l.runWork()
-	l.serve(events[:l.events(events, 0)])
+	return write
+}
+
+// goOn with a loop whose turn the caller has. False tells that another thread has it.
+func (l *loop) goOn(events []unix.EpollEvent) (mine bool) {
+	// First what was being handed out. The thread may have taken the event that tells of work, and stand still since.
+	if !l.handOut() || !l.runWork() {
+		return false
+	}
+	if l.ended {
+		return true
+	}
+	if !l.serve(events[:l.events(events, 0)]) {
+		return false
+	}
 	if l.ended {
 		l.poke() // the thread closes the loop
 	}
+	return true
 }
 
 // guarded processors are those for an engine's guards: none where there is only one, as nothing would go on there.

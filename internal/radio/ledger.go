@@ -41,7 +41,7 @@ func (l *Ledger) Begin(before Traffic) { *l = Ledger{base: before} }
 // ledger's place, for the one or two interfaces that the process was reading or writing at that very moment.
 //
 // Without the kernel's counts, and of frames to several receivers, one frame for each loop may be
-// counted as lost that has reached a receiver.
+// counted as lost that has reached a receiver. So may one be whose write another thread had taken the loop from.
 func Settle(ledgers []*Ledger, kernel func(i int) (Traffic, error)) (lost []uint64) {
 	wrote := false
 	for i, l := range ledgers {

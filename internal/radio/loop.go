@@ -46,6 +46,8 @@ type loop struct {
 	vacant             []int
 	scratch            []byte
 	frame              Frame // the frame being read
+	handouts           handouts
+	running            []func() // what is left of work that is being done
 	// turn is held by who serves the loop: its thread, or for once a guard. What belongs to the loop's thread belongs to the holder.
 	turn sync.Mutex
 	// earliest time at which something is due as of the end of the last turn, or never; for the guards.
@@ -92,6 +94,7 @@ func (l *loop) do(f func()) {
 	if l.epoll < 0 {
 		l.mu.Unlock()
 		f()
+		_ = l.handOut() // nobody takes over from here
 		return
 	}
 	l.work = append(l.work, func() { f(); close(done) })
@@ -114,9 +117,11 @@ func (l *loop) run(options Options) {
 	for ended := false; !ended; {
 		count := l.events(events, -1)
 		l.takeTurn()
-		l.serve(events[:count])
-		if ended = l.ended; ended {
-			l.close()
+		if !l.serve(events[:count]) {
+			continue
+		}
+		if ended = l.ended; ended && !l.close() {
+			return
 		}
 		l.turn.Unlock()
 	}
@@ -139,31 +144,37 @@ func (l *loop) events(events []unix.EpollEvent, milliseconds int) (count int) {
 	return max(count, 0)
 }
 
-// serve releases what is due and answers events; the caller has the turn.
-func (l *loop) serve(events []unix.EpollEvent) {
-	l.releaseDue(clock.Monotonic())
+// serve releases what is due and answers events; the caller has the turn. False tells, here and below, that it has it no more: see handOut.
+func (l *loop) serve(events []unix.EpollEvent) (mine bool) {
+	if !l.releaseDue(clock.Monotonic()) {
+		return false
+	}
 	for i := range events {
-		l.handle(&events[i])
+		if !l.handle(&events[i]) {
+			return false
+		}
 	}
 	l.arm()
+	return true
 }
 
-func (l *loop) handle(event *unix.EpollEvent) {
+func (l *loop) handle(event *unix.EpollEvent) (mine bool) {
 	switch event.Fd {
 	case timerEvent:
 		l.armed = 0
 	case wakeEvent:
-		l.runWork()
+		return l.runWork()
 	default:
 		if p := l.ports[event.Fd]; p != nil {
-			l.read(p)
+			return l.read(p)
 		}
 	}
+	return true
 }
 
 // read takes frames from a port, and between them releases what has become due. Most senders send
 // one frame at a time, after which a second read would be in vain; epoll tells when it would not.
-func (l *loop) read(p *Port) {
+func (l *loop) read(p *Port) (mine bool) {
 	most := 1
 	if p.bursts {
 		most = batch
@@ -171,7 +182,8 @@ func (l *loop) read(p *Port) {
 	taken := 0
 	for ; taken < most; taken++ {
 		p.counters.reading = 1
-		length, err := rawRead(p.Descriptor, l.scratch)
+		scratch := l.scratch // which another thread does not use
+		length, err := rawRead(p.Descriptor, scratch)
 		if err != 0 {
 			p.counters.reading = 0
 			if err != unix.EAGAIN && err != unix.EINTR {
@@ -182,15 +194,25 @@ func (l *loop) read(p *Port) {
 		now := clock.Monotonic()
 		p.bursts = p.bursts || now-p.latest < burstGap
 		p.latest = now
-		if len(l.heap.items) > 0 && l.heap.items[0].due <= now {
-			l.releaseDue(now) // before the frame: an alarm may be among it
+		// Before the frame: an alarm may be among what is due.
+		if len(l.heap.items) > 0 && l.heap.items[0].due <= now && !l.releaseDue(now) {
+			l.post(func() { l.accept(p, scratch[:length], now) })
+			return false
 		}
-		l.frame = Frame{Source: p, Data: l.scratch[:length], Sent: now}
-		p.network.accept(now, &l.frame)
+		l.accept(p, scratch[:length], now)
+		if !l.handOut() {
+			return false
+		}
 	}
 	if most == batch && taken < 2 {
 		p.bursts = false
 	}
+	return true
+}
+
+func (l *loop) accept(p *Port, data []byte, now int64) {
+	l.frame = Frame{Source: p, Data: data, Sent: now}
+	p.network.accept(now, &l.frame)
 }
 
 // gone stops watching a port whose interface the kernel has removed; the owner detaches it. The loop's thread may hold an event
@@ -206,12 +228,15 @@ func (l *loop) gone(p *Port) {
 	}
 }
 
-func (l *loop) releaseDue(now int64) {
+func (l *loop) releaseDue(now int64) (mine bool) {
 	for len(l.heap.items) > 0 && l.heap.items[0].due <= now {
 		if f := l.heap.pop(); f.Source != nil {
 			f.Source.network.due(now, f)
 		} else if alarm, ok := f.Context.(func(int64)); ok {
 			alarm(now)
+		}
+		if !l.handOut() {
+			return false
 		}
 		now = clock.Monotonic()
 	}
@@ -219,6 +244,7 @@ func (l *loop) releaseDue(now int64) {
 		l.pool.trim()
 		l.trimAt = now + trimInterval
 	}
+	return true
 }
 
 // arm sets the timer for the first frame, and has a guard look whether it was released. A timer that fires too early, as its frame has
@@ -254,24 +280,31 @@ func setTimer(fd int, due int64) {
 	}
 }
 
-func (l *loop) runWork() {
+func (l *loop) runWork() (mine bool) {
 	l.mu.Lock()
-	work := l.work
+	l.running = append(l.running, l.work...)
 	l.work = nil
 	l.mu.Unlock()
-	for _, f := range work {
+	for len(l.running) > 0 {
+		f := l.running[0]
+		l.running = l.running[1:]
 		f()
+		if !l.handOut() {
+			return false
+		}
 	}
+	l.running = nil
+	return true
 }
 
-func (l *loop) close() {
+func (l *loop) close() (mine bool) {
 	l.mu.Lock()
 	for _, fd := range []int{l.epoll, l.timer, l.wake} {
 		_ = unix.Close(fd)
 	}
 	l.epoll = -1
 	l.mu.Unlock()
-	l.runWork() // what was handed in meanwhile
+	return l.runWork() // what was handed in meanwhile
 }
 
 func (l *loop) watch(p *Port) error {

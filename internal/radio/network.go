@@ -45,67 +45,40 @@ func (n *Network) Radiate(now int64, f *Frame) { n.release(now, f, true) }
 func (n *Network) Miss(p *Port, reason Reason) { p.counters.Drops[reason]++ }
 
 func (n *Network) release(now int64, f *Frame, radiated bool) {
-	if n.silent {
+	switch {
+	case n.silent:
 		n.Drop(f, Silent)
-		return
-	}
-	c := f.Source.counters
-	reached := radiated
-	c.releasing = (c.Released + 1) << 1
-	for _, p := range f.Receivers {
-		if p != f.Source {
-			reached = true
-			n.give(p, f)
-		}
-	}
-	if !reached {
-		c.releasing = 0
+	case !radiated && !f.reachesOthers():
 		n.Drop(f, NoReceiver)
-		return
+	default:
+		n.loop.handouts.add(n, f, now)
 	}
-	due := f.Due
-	if !f.held {
-		due = now
-	}
-	c.released(f.Sent, due, now)
-	if f.Source.Host != nil {
-		lateHere(f, due, now)
-	}
-	n.forget(f)
 }
 
-func (n *Network) give(p *Port, f *Frame) {
-	switch {
-	case p.Host != nil: // which has got it by Ship
-	case p.detached:
-		p.counters.Drops[Detached]++
-	default:
-		p.counters.writing = 1
-		reason := writeFrame(p.Descriptor, f.Data)
-		if reason != written {
-			p.counters.writing = 0
-			p.counters.Drops[reason]++
-			return
-		}
-		f.Source.counters.releasing |= 1
-		p.counters.FramesReceived++
-		p.counters.BytesReceived += uint64(len(f.Data))
-		p.counters.writing = 0
-		if t := p.tap; t != nil {
-			t.Frame(In, f.Data)
+func (f *Frame) reachesOthers() bool {
+	for _, p := range f.Receivers {
+		if p != f.Source {
+			return true
 		}
 	}
+	return false
 }
 
 // Drop ends f and counts why, at its sender.
 func (n *Network) Drop(f *Frame, reason Reason) {
 	f.Source.counters.Drops[reason]++
-	n.forget(f)
+	n.forget(f, false)
 }
 
-func (n *Network) forget(f *Frame) {
-	if f.held {
-		f.Source.counters.InFlight--
+// forget a frame, which may be lent: then its memory is not used again.
+func (n *Network) forget(f *Frame, lent bool) {
+	if !f.held {
+		return
+	}
+	f.Source.counters.InFlight--
+	if lent {
+		n.loop.pool.lose(f)
+	} else {
 		n.loop.pool.put(f)
 	}
 }

@@ -202,8 +202,8 @@ func (n *Network) Hear(s *Shipment) {
 func (n *Network) Strangers() uint64 { return n.strangers.Load() }
 
 // lateHere counts the lateness of a frame from another host at its receivers: its source's counters are there.
-func lateHere(f *Frame, due, now int64) {
-	for _, p := range f.Receivers {
+func lateHere(receivers []*Port, due, now int64) {
+	for _, p := range receivers {
 		if p.Here() {
 			p.counters.late(due, now)
 		}

@@ -1,0 +1,164 @@
+package radio
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+)
+
+// addressed is a model that gives each frame, after a time, to the addressee or to everybody.
+type addressed struct{ wait }
+
+func (m *addressed) Transmit(n *Network, now int64, f *Frame) {
+	f.Receivers = m.ports
+	if to := n.Find(f.Destination); to != nil {
+		f.Receivers = []*Port{to}
+	}
+	if m.time == 0 {
+		n.Deliver(now, f)
+		return
+	}
+	n.Hold(f, now+m.time)
+}
+
+// fill what a station's radio writes to, so that the next write stands still until empty has been called.
+func (s station) fill(t *testing.T) (empty func()) {
+	t.Helper()
+	if err := unix.SetNonblock(s.port.Descriptor, true); err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for {
+		if _, err := unix.Write(s.port.Descriptor, make([]byte, 1000)); err != nil {
+			break
+		}
+		count++
+	}
+	if err := unix.SetNonblock(s.port.Descriptor, false); err != nil {
+		t.Fatal(err)
+	}
+	return sync.OnceFunc(func() {
+		buffer := make([]byte, 2000)
+		for range count {
+			if _, err := unix.Read(s.node, buffer); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestALoopGoesOnWhileOneOfItsWritesStandsStill(t *testing.T) {
+	if len(guarded()) < 2 {
+		t.Skip("one processor: nobody takes over")
+	}
+	// The thread that stands still does so outside of Go's scheduler: it has a place there, and a garbage collection would wait for it.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for name, waiting := range map[string]int64{"of a frame that is handed on at once": 0, "of a frame that has waited": 1e6} {
+		t.Run(name, func(t *testing.T) {
+			e, err := New(Options{Guards: GuardsAlways})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			n, err := e.NewNetwork(NetworkOptions{Model: &addressed{wait{time: waiting}}, MTU: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := newStations(t, n, 4) // the first sends, the second stands still
+			// As a reader of it would stand still too, its radio is not read.
+			n.Do(func(n *Network, _ Model) { n.loop.unwatch(all[1].port); all[1].port.watched = false })
+			empty := all[1].fill(t)
+			defer empty()
+			// Something is always due, as in a network with traffic, so that guards look.
+			n.Schedule(clock.Monotonic()+1e6, func(now int64, _ Model) (bool, int64) { return false, now + 1e6 })
+			all[0].send(t, everybody, "to all")
+			for _, s := range all[2:] {
+				if got := s.receive(t, 10*time.Second); got != "to all" {
+					t.Fatalf("%s got %q behind the one that stands still", s.port.Name, got)
+				}
+			}
+			for i := range 20 {
+				all[0].send(t, all[3].port.MAC, fmt.Sprint("frame ", i))
+				if got := all[3].receive(t, 10*time.Second); got != fmt.Sprint("frame ", i) {
+					t.Fatalf("got %q; want frame %d", got, i)
+				}
+			}
+			if c := all[1].port.Last(); c.FramesReceived != 0 {
+				t.Errorf("%d frames are counted at the one that stands still; want 0", c.FramesReceived)
+			}
+			empty()
+			if got := all[1].receive(t, 10*time.Second); got != "to all" {
+				t.Errorf("the one that stood still got %q; want its frame as it was", got)
+			}
+			n.engine.Answer()
+			sent, received := all[0].port.Last(), all[1].port.Last()
+			if sent.FramesSent != 21 || sent.Released != 21 || sent.InFlight != 0 || received.FramesReceived != 1 {
+				t.Errorf("%d frames sent, %d released, %d in flight, %d received where the radio stood still; want 21, 21, 0, 1",
+					sent.FramesSent, sent.Released, sent.InFlight, received.FramesReceived)
+			}
+		})
+	}
+}
+
+// TestEveryFrameIsCountedOnceWhoeverGoesOn has threads take a loop over whenever they can, in the middle of its writes.
+func TestEveryFrameIsCountedOnceWhoeverGoesOn(t *testing.T) {
+	const frames, receivers = 3000, 5
+	n := newNetwork(t, &wait{time: 50e3})
+	all := newStations(t, n, 1+receivers)
+	var over atomic.Bool
+	var took atomic.Int64
+	ended := make(chan struct{})
+	for range 2 {
+		go func() {
+			events := make([]unix.EpollEvent, 64)
+			for !over.Load() {
+				mine, write := n.loop.takeOver(n.loop.handouts.write.Load())
+				if !mine && write == 0 {
+					continue
+				}
+				if mine {
+					took.Add(1)
+					if n.loop.goOn(events) {
+						n.loop.turn.Unlock()
+					}
+				}
+			}
+			ended <- struct{}{}
+		}()
+	}
+	got := make([]int, receivers)
+	for i := range frames {
+		all[0].send(t, everybody, fmt.Sprint(i))
+		for k, s := range all[1:] {
+			if s.receive(t, 10*time.Second) != "" {
+				got[k]++
+			}
+		}
+	}
+	over.Store(true)
+	<-ended
+	<-ended
+	n.engine.Answer()
+	c := all[0].port.Last()
+	if c.FramesSent != frames || c.Released != frames || c.InFlight != 0 {
+		t.Errorf("%d frames sent, %d released, %d in flight; want all, and none", c.FramesSent, c.Released, c.InFlight)
+	}
+	for k, s := range all[1:] {
+		if last := s.port.Last(); got[k] != frames || last.FramesReceived != frames {
+			t.Errorf("%s got %d frames, and %d are counted; want %d", s.port.Name, got[k], last.FramesReceived, frames)
+		}
+	}
+	if took.Load() == 0 {
+		t.Error("nobody took over: nothing was tested")
+	}
+	t.Logf("%d of %d writes were taken over", took.Load(), frames*receivers)
+}
