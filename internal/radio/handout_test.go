@@ -111,7 +111,7 @@ func TestALoopGoesOnWhileOneOfItsWritesStandsStill(t *testing.T) {
 
 // TestEveryFrameIsCountedOnceWhoeverGoesOn has threads take a loop over whenever they can, in the middle of its writes.
 func TestEveryFrameIsCountedOnceWhoeverGoesOn(t *testing.T) {
-	const frames, receivers = 3000, 5
+	const frames, receivers = 1000, 5
 	n := newNetwork(t, &wait{time: 50e3})
 	all := newStations(t, n, 1+receivers)
 	var over atomic.Bool
