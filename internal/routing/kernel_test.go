@@ -135,7 +135,7 @@ func TestHundredsOfRoutesGoToTheKernelAtOnceAndThoseThatItRefusesAreNamed(t *tes
 	c.Interfaces = append(c.Interfaces, c.Interfaces[0])
 	c.Interfaces[1].Index += 999 // not there
 	k := opened(t, n, c)
-	const count, everyRefused = 3*mostChanges + 1, 100
+	const count, everyRefused = 12*mostChanges + 1, 100
 	var wanted []olsr.Route
 	refused := 0
 	for i := range count {
