@@ -3,6 +3,7 @@
 //	radiod [flags]               the parent: holds the TAPs and runs workers, with the same flags; it
 //	                             becomes the program `radio` beside this one, if there is one
 //	radiod worker [flags]        a worker; only a parent can start it
+//	radiod routers [flags]       the routers' process; only a worker can start it
 //	radiod install-cni --to DIR  copies the CNI plugin `radio` into a folder of the host
 package main
 
@@ -19,6 +20,7 @@ import (
 
 	"vignette.dev/vignette/internal/radiod"
 	"vignette.dev/vignette/internal/radiod/holder"
+	"vignette.dev/vignette/internal/routing/apart"
 )
 
 func main() {
@@ -36,6 +38,8 @@ func run(ctx context.Context, log *slog.Logger, arguments []string) error {
 		switch arguments[0] {
 		case "worker":
 			return radiod.RunWorker(ctx, log.With("part", "worker"), arguments[1:])
+		case apart.Command:
+			return apart.Serve(log.With("part", apart.Command), arguments[1:])
 		case "install-cni":
 			return installCNI(arguments[1:])
 		}

@@ -90,22 +90,23 @@ func (e *Engine) Raise() (err error) {
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
-	e.wait.Go(e.keepRaised)
+	e.wait.Go(func() { KeepRaised(e.options, e.closed) })
 	return errors.Join(err, RaiseProcess(e.options))
 }
 
 // raiseInterval is for how long a thread may be without what RaiseProcess gives it.
 const raiseInterval = time.Second
 
-func (e *Engine) keepRaised() {
+// KeepRaised does what RaiseProcess does for threads that the runtime starts later, until ended is closed.
+func KeepRaised(options Options, ended <-chan struct{}) {
 	ticker := time.NewTicker(raiseInterval)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-e.closed:
+		case <-ended:
 			return
 		case <-ticker.C:
-			_ = RaiseProcess(e.options) // what is refused was refused the first time, too
+			_ = RaiseProcess(options) // what is refused was refused the first time, too
 		}
 	}
 }
@@ -132,6 +133,9 @@ func (e *Engine) closeGuards() {
 	}
 	e.guards = nil
 }
+
+// Options that the engine was made with.
+func (e *Engine) Options() Options { return e.options }
 
 // NetworkOptions of a new network.
 type NetworkOptions struct {

@@ -46,9 +46,10 @@ type kernel struct {
 	round   uint64 // of writing
 	changes []change
 
-	mu     sync.Mutex
-	wanted []olsr.Route
-	closed bool
+	mu      sync.Mutex
+	wanted  []olsr.Route
+	version uint64 // how often others were wanted
+	closed  bool
 	// keepUntil then routes that are not wanted stay.
 	keepUntil time.Time
 	err       error
@@ -131,13 +132,17 @@ func (k *kernel) want(wanted []olsr.Route, keepUntil time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.wanted, k.keepUntil = append(k.wanted[:0], wanted...), keepUntil
+	k.version++
 }
 
-// appendWanted appends the routes that are wanted.
-func (k *kernel) appendWanted(to []olsr.Route) []olsr.Route {
+// wantedSince appends the routes that are wanted, if they are others than at that version, and gives the version now.
+func (k *kernel) wantedSince(version uint64, to []olsr.Route) (routes []olsr.Route, now uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return append(to, k.wanted...)
+	if k.version != version {
+		to = append(to, k.wanted...)
+	}
+	return to, k.version
 }
 
 func (k *kernel) trouble() error {

@@ -225,13 +225,13 @@ func (i *Instance) Transmit(number int, allowed bool) {
 // Config that the instance was started with.
 func (i *Instance) Config() Config { return i.config }
 
-// AppendRoutes appends the routes that the instance has found, by destination, which are in the kernel or on their way there. Of protocols static
-// and babel there are none.
-func (i *Instance) AppendRoutes(to []olsr.Route) []olsr.Route {
+// RoutesSince appends the routes that the instance has found, by destination, which are in the kernel or on their way there, unless they are as
+// they were at that version, and gives their version now. The first is 0: no routes. Of protocols static and babel there are none.
+func (i *Instance) RoutesSince(version uint64, to []olsr.Route) (routes []olsr.Route, now uint64) {
 	if i.router == nil {
-		return to
+		return to, 0
 	}
-	return i.kernel.appendWanted(to)
+	return i.kernel.wantedSince(version, to)
 }
 
 // Tables of the router; none for static and babel.

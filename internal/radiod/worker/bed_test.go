@@ -20,6 +20,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/wire"
+	"vignette.dev/vignette/internal/routing/apart"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -37,6 +38,18 @@ func newManager(t *testing.T) *Manager {
 func managerWith(t *testing.T, parent *holder.Holder, directory string) (*Manager, map[string]int) {
 	t.Helper()
 	return managerOf(t, parent, directory, radio.Options{})
+}
+
+// TestMain makes this program the routers' process where that is what it was started for.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == apart.Command {
+		if err := apart.Serve(slog.New(slog.NewTextHandler(os.Stderr, nil)), os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
 }
 
 // managerOf a worker whose loops have these options.

@@ -66,9 +66,9 @@ func (b *airBed) reportToTheFirst(t *testing.T, load time.Duration) (late []stri
 	messages := len(sockets) * int(load/messagePeriod)
 	j, endJournal := follow(b, messagePort, messages)
 	arrived := b.listen(t, messages)
-	from, cpu := time.Now(), processorTime(t)
+	from, cpu := time.Now(), b.processorTime(t)
 	refused := report(sockets, messages)
-	to, used := time.Now(), processorTime(t)-cpu
+	to, used := time.Now(), b.processorTime(t)-cpu
 	time.Sleep(inTransit)
 	endJournal()
 	endSamples()

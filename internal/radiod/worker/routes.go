@@ -23,6 +23,7 @@ type RoutingCounters struct {
 
 // countRouting of all attachments that route.
 func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
+	m.refreshRouting()
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
 	all := map[memberKey]*RoutingCounters{}
@@ -87,7 +88,7 @@ type NodeRoutes struct {
 	}
 }
 
-// Routes of all nodes whose routing protocol finds them, sorted by node.
+// Routes of all nodes whose routing protocol finds them, sorted by node, as of when routing was last counted.
 func (m *Manager) Routes() (all []NodeRoutes) {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()

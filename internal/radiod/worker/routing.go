@@ -19,6 +19,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/internal/routing/apart"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -40,10 +41,12 @@ type wantedDomain struct {
 // domain is one that runs, or should.
 type domain struct {
 	wantedDomain
-	instance *routing.Instance // nil where it could not be started
+	instance *apart.Instance // nil where it could not be started, or has ended
 	err      error
 	next     time.Time // of another try
 	saved    int64     // when its state was, by CLOCK_REALTIME
+	// counted by interface name up to its end, where it has ended by itself.
+	counted map[string]routing.Counters
 }
 
 // savedDomain outlives the worker.
@@ -68,12 +71,14 @@ const (
 type routers struct {
 	wake chan struct{}
 
-	turn  sync.Mutex // one reconciles at a time
-	host  *routing.Host
-	saved map[domainKey]savedDomain // of earlier workers; nil before the first turn
+	turn  sync.Mutex                // one reconciles at a time
+	saved map[domainKey]savedDomain // of earlier processes; nil before the first turn
 	until time.Time                 // then they are let go of
+	next  time.Time                 // of another try to start a process
+	seen  int64                     // when routers last worked, by CLOCK_REALTIME
 
-	mu      sync.Mutex // protects the rest; taken after Manager.mu
+	mu      sync.Mutex  // protects the rest, which changes in its turn only; taken after Manager.mu
+	host    *apart.Host // nil while nothing routes
 	domains map[domainKey]*domain
 	scratch []olsr.Route
 }
@@ -134,6 +139,7 @@ func (m *Manager) reconcileRouting() {
 	if !m.openRouting(len(wanted) > 0) {
 		return
 	}
+	m.refreshRouting()
 	m.routers.mu.Lock()
 	running := maps.Clone(m.routers.domains)
 	m.routers.mu.Unlock()
@@ -154,17 +160,23 @@ func (m *Manager) reconcileRouting() {
 	m.dropSaved()
 }
 
-// openRouting gets ready; there is nothing to do before the first node routes.
+// openRouting starts the routers' process; there is nothing to do before the first node routes.
 func (m *Manager) openRouting(needed bool) bool {
-	if m.routers.host != nil {
-		return true
+	if host := m.routers.host; host != nil {
+		select {
+		case <-host.Ended():
+			m.loseRouting()
+		default:
+			return true
+		}
 	}
-	if !needed {
+	if !needed || time.Now().Before(m.routers.next) {
 		return false
 	}
-	host, err := routing.NewHost(m.Log)
+	m.routers.next = time.Now().Add(retryRouting)
+	host, err := apart.Start(m.Log, apart.Options{Engine: m.Engine.Options(), Ended: func() { poke(m.routers.wake) }})
 	if err == nil {
-		m.routers.host = host
+		m.setRoutingHost(host)
 		err = m.loadSaved()
 	}
 	if err != nil {
@@ -173,7 +185,53 @@ func (m *Manager) openRouting(needed bool) bool {
 	return m.routers.host != nil
 }
 
+func (m *Manager) setRoutingHost(host *apart.Host) {
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	m.routers.host = host
+}
+
+// loseRouting: the routers' process has ended by itself. The next one goes on from the states that are saved.
+func (m *Manager) loseRouting() {
+	host := m.routers.host
+	m.routers.seen = host.Seen()
+	m.Log.Error("the routers' process ended; starting another", "error", host.Close())
+	m.setRoutingHost(nil)
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	for _, d := range m.routers.domains {
+		if d.instance == nil {
+			continue
+		}
+		d.counted = map[string]routing.Counters{}
+		for i := range d.config.Interfaces {
+			d.counted[d.config.Interfaces[i].Name] = d.instance.Counters(i)
+		}
+		d.instance = nil
+	}
+}
+
+// refreshRouting has the routers tell what they have counted and found.
+func (m *Manager) refreshRouting() {
+	m.routers.mu.Lock()
+	host := m.routers.host
+	m.routers.mu.Unlock()
+	if host == nil {
+		return
+	}
+	if err := host.Refresh(); err != nil {
+		select {
+		case <-host.Ended(): // which is told when another is started
+		default:
+			m.Log.Warn("routing", "error", err)
+		}
+	}
+}
+
 func (m *Manager) loadSaved() error {
+	if m.routers.saved == nil {
+		m.routers.seen = m.seen
+	}
 	m.routers.saved, m.routers.until = map[domainKey]savedDomain{}, time.Now().Add(keepSaved)
 	if err := os.MkdirAll(filepath.Join(m.StateDirectory, domainFiles), 0o700); err != nil {
 		return fmt.Errorf("state folder: %w", err)
@@ -269,9 +327,12 @@ func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
 			m.Log.Warn("routing", "pod", key.podUID, "error", err)
 		}
 	} else if saved, ok := m.routers.saved[key]; ok {
-		// The routers stood still from when the worker was last seen.
-		state, absent = saved.State, time.Duration(max(clock.Realtime()-max(m.seen, saved.TimeNanoseconds), 0))
+		// The routers stood still from when they were last seen.
+		state, absent = saved.State, time.Duration(max(clock.Realtime()-max(m.routers.seen, saved.TimeNanoseconds), 0))
 		state.Counters = nil // older than the last sample: a counter that began anew is understood, one that went back is not
+	}
+	if old != nil && old.counted != nil {
+		state.Counters = old.counted
 	}
 	d := &domain{wantedDomain: *w}
 	d.silent = make([]bool, len(w.silent))
@@ -292,7 +353,7 @@ func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
 	m.changed(d)
 }
 
-func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (*routing.Instance, error) {
+func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (*apart.Instance, error) {
 	namespace, err := m.Finder.Find(w.attachments[0].NamespacePath, w.attachments[0].Namespace)
 	if err != nil {
 		return nil, err
@@ -303,15 +364,16 @@ func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Du
 
 // updateDomain tells a router which of its radios may transmit.
 func (m *Manager) updateDomain(d *domain, w *wantedDomain) {
+	var failed error
 	for i, silent := range w.silent {
 		if d.silent[i] != silent {
 			d.silent[i] = silent
-			d.instance.Transmit(i, !silent)
+			failed = errors.Join(failed, d.instance.Transmit(i, !silent))
 		}
 	}
 	m.routers.mu.Lock()
 	d.attachments = w.attachments
-	err := d.instance.Err()
+	err := errors.Join(failed, d.instance.Err())
 	news := fmt.Sprint(err) != fmt.Sprint(d.err)
 	d.err = err
 	m.routers.mu.Unlock()
@@ -365,7 +427,7 @@ func (m *Manager) leaveRouting() {
 		if err := m.routers.host.Close(); err != nil {
 			m.Log.Warn("routing", "error", err)
 		}
-		m.routers.host = nil
+		m.setRoutingHost(nil)
 	}
 }
 
@@ -421,10 +483,14 @@ func (m *Manager) routes(podUID string) bool {
 	return false
 }
 
-// isRouter tells that the process is a routing daemon of ours, which goes on where its node went without a word.
+// isRouter tells that the process is a routing daemon of ours, which goes on where its node went without a word, or the routers' process, whose threads
+// go in and out of namespaces.
 func (m *Manager) isRouter(pid int) bool {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
+	if m.routers.host != nil && m.routers.host.Process() == pid {
+		return true
+	}
 	for _, d := range m.routers.domains {
 		if d.instance != nil && d.instance.Process() == pid {
 			return true

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -178,6 +179,53 @@ func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
 		c := counted(next, "node-1")
 		return c.Routing != nil && c.Routing.Routes == 3 && c.Routing.Neighbours == 1 && c.Routing.PacketsSent > 2 && c.Routing.PacketsReceived > 2
 	})
+}
+
+func TestRoutesOutliveTheRoutersProcessAndAnotherGoesOn(t *testing.T) {
+	r := newRadiod(t)
+	m, _ := r.worker(t)
+	stop := route(t, m)
+	pods := attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, four...), four...)
+	within(t, "the ends of the chain have routes to each other", func() bool {
+		return pods[0].kernelRoutes(t)["198.18.9.4/32"] != "" && pods[3].kernelRoutes(t)["198.18.9.1/32"] != ""
+	})
+	routes := pods[0].kernelRoutes(t)
+	saveAllRouters(t, m)
+	before := *counted(m, "node-1").Routing
+	first := routersProcess(m)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	watchRoutes(t, pods[0], routes, 4*time.Second)
+	within(t, "another process routes", func() bool {
+		now := routersProcess(m)
+		c := counted(m, "node-1").Routing
+		return now != 0 && now != first && c != nil && c.Routes == 3 && c.PacketsSent > before.PacketsSent && c.PacketsReceived > before.PacketsReceived
+	})
+	stop()
+	if now := routersProcess(m); now != 0 {
+		t.Errorf("process %d is still there after the end", now)
+	}
+}
+
+// routersProcess is its id, or 0 where there is none.
+func routersProcess(m *Manager) int {
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	if m.routers.host == nil {
+		return 0
+	}
+	return m.routers.host.Process()
+}
+
+// saveAllRouters as RunRouting does one by one.
+func saveAllRouters(t *testing.T, m *Manager) {
+	t.Helper()
+	m.routers.turn.Lock()
+	defer m.routers.turn.Unlock()
+	for key, d := range m.routers.domains {
+		m.save(key, d)
+	}
 }
 
 // watchRoutes fails if the pod's routes are ever others for some time.

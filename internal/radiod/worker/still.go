@@ -2,13 +2,9 @@ package worker
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
@@ -27,63 +23,36 @@ type span struct{ from, to int64 }
 // watches nothing. All methods are for one goroutine.
 type stillWatch struct {
 	processors []*stillProcessor
-	ended      atomic.Bool
-	threads    sync.WaitGroup
 	// refused: the kernel does not tell what it takes; stop has it asked again.
 	refused bool
 }
 
-// start watches, unless it does so already or was refused, with a thread for each processor.
-func (w *stillWatch) start() error {
+// start watches, unless it does so already or was refused.
+func (w *stillWatch) start() (err error) {
 	if len(w.processors) > 0 || w.refused {
 		return nil
 	}
-	numbers, err := clock.Processors()
-	if err != nil {
-		w.refused = true
-		return err
-	}
-	for _, number := range numbers {
-		w.processors = append(w.processors, newStillProcessor(number))
-	}
-	// Threads that sleep in the kernel keep their Ps: what else this process does has as many as before.
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(w.processors))
-	w.ended.Store(false)
-	began := make(chan error)
-	for _, p := range w.processors {
-		w.threads.Go(func() { p.watch(&w.ended, began) })
-	}
-	for range w.processors {
-		err = cmp.Or(<-began, err) // all have the same
-	}
-	if err != nil {
-		w.stop()
-		w.refused = true
-	}
+	w.processors, err = watchedProcessors()
+	w.refused = err != nil
 	return err
 }
 
-// stop ends the threads.
+// stop watching.
 func (w *stillWatch) stop() {
 	w.refused = false
-	if len(w.processors) == 0 {
-		return
+	for _, p := range w.processors {
+		_ = p.close() // never fails
 	}
-	w.ended.Store(true)
-	w.threads.Wait()
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - len(w.processors))
 	w.processors = nil
 }
 
 // stops of the host since the last call. One that not every processor has come back from is told by a later call.
 func (w *stillWatch) stops() []span {
 	known := int64(math.MaxInt64)
-	for _, p := range w.processors {
-		known = min(known, p.seen.Load())
-	}
 	var still [][]span
 	for _, p := range w.processors {
 		p.collect()
+		known = min(known, p.known())
 		still = append(still, p.still)
 	}
 	found := hostStops(still, known)

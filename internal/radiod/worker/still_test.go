@@ -1,18 +1,15 @@
 package worker
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"math"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -55,67 +52,101 @@ func TestAHostStoodStillWhereEveryProcessorDid(t *testing.T) {
 	}
 }
 
+// ringRecord is what the kernel writes into a processor's ring.
+type ringRecord struct {
+	kind uint32
+	size uint16
+	at   int64 // milliseconds, of a sample
+}
+
+func fired(milliseconds ...int64) (all []ringRecord) {
+	for _, at := range milliseconds {
+		all = append(all, ringRecord{unix.PERF_RECORD_SAMPLE, 16, at})
+	}
+	return all
+}
+
+// write records into the ring as the kernel does.
+func (p *stillProcessor) write(records ...ringRecord) {
+	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&p.ring[0]))
+	ring := p.ring[os.Getpagesize():]
+	put := func(at, word uint64) { binary.NativeEndian.PutUint64(ring[at%uint64(len(ring)):], word) }
+	for _, r := range records {
+		var header [8]byte
+		binary.NativeEndian.PutUint32(header[:], r.kind)
+		binary.NativeEndian.PutUint16(header[6:], r.size)
+		put(page.Data_head, binary.NativeEndian.Uint64(header[:]))
+		put(page.Data_head+8, uint64(r.at*stillMS))
+		page.Data_head += uint64(r.size)
+	}
+}
+
 func TestAProcessorStoodStillWhereItsTimerDidNotFire(t *testing.T) {
+	lost, throttled := ringRecord{kind: unix.PERF_RECORD_LOST, size: 24}, ringRecord{kind: unix.PERF_RECORD_THROTTLE, size: 32}
 	for _, c := range []struct {
-		name                string
-		late, queued, slept int64 // milliseconds, but for how often it slept
-		want                bool
-		wantStill           int64
+		name    string
+		records []ringRecord
+		want    []span
 	}{
-		{name: "it was late and had waited for nothing", late: 40, slept: 1, want: true, wantStill: 40},
-		{name: "it had waited in the run queue for all of it", late: 40, queued: 40, slept: 1},
-		{name: "it had waited in the run queue for a part", late: 40, queued: 10, slept: 1, want: true, wantStill: 30},
-		{name: "it was on time", slept: 1},
-		{name: "it was late as timers are", late: 2, slept: 1},
-		{name: "it slept twice, for something else", late: 40, slept: 2},
-		{name: "it never slept", late: 40},
+		{name: "it has not fired yet"},
+		{name: "the first time", records: fired(1000)},
+		{name: "on time", records: fired(1000, 1002, 1004, 1006)},
+		{name: "as late as timers are", records: fired(1000, 1004, 1006)},
+		{name: "late", records: fired(1000, 1002, 1044, 1046), want: spans(1004, 1044)},
+		{name: "late twice", records: fired(1000, 1010, 1030), want: spans(1002, 1010, 1012, 1030)},
+		{name: "some are lost", records: slices.Concat(fired(1000), []ringRecord{lost}, fired(1040, 1042))},
+		{name: "the kernel throttled it", records: slices.Concat(fired(1000), []ringRecord{throttled}, fired(1040, 1060)), want: spans(1042, 1060)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			due := int64(1e12)
-			before := waits{queued: 5 * stillMS, slept: 7}
-			after := waits{queued: before.queued + c.queued*stillMS, slept: before.slept + c.slept}
-			got, ok := stoodStill(due, due+c.late*stillMS, before, after)
-			if ok != c.want || ok && got != (span{due, due + c.wantStill*stillMS}) {
-				t.Errorf("stood still %v, %v; want %v, for %d ms", ok, got, c.want, c.wantStill)
+			p := watchOf(1).processors[0]
+			p.write(c.records...)
+			p.collect()
+			if !slices.Equal(p.still, c.want) {
+				t.Errorf("it stood still %v; want %v", p.still, c.want)
 			}
 		})
 	}
 }
 
-func TestWhatTheKernelTellsOfWaits(t *testing.T) {
-	for text, want := range map[string]struct {
-		queued int64
-		ok     bool
-	}{
-		"123 4567 89\n": {4567, true},
-		"123 0 89\n":    {0, true},
-		"0 0 0\n":       {0, false}, // it does not count
-		"123 4567\n":    {4567, false},
-		"1 2 3 4\n":     {0, false},
-		"-1 2 3\n":      {0, false},
-		"1 2 3":         {0, false},
-		"":              {0, false},
-	} {
-		if queued, ok := parseSchedstat([]byte(text)); ok != want.ok || ok && queued != want.queued {
-			t.Errorf("%q: %d, %v; want %d, %v", text, queued, ok, want.queued, want.ok)
+func TestARingIsReadRoundItsEnd(t *testing.T) {
+	p := watchOf(1).processors[0]
+	p.write(ringRecord{kind: unix.PERF_RECORD_LOST, size: 24}) // so that samples go round the end
+	at := int64(1000)
+	for range 3 * len(p.ring) / 16 / 100 {
+		for range 100 {
+			at += 2
+			p.write(fired(at)...)
 		}
+		p.collect()
+	}
+	p.write(fired(at + 42)...)
+	p.collect()
+	if want := spans(at+2, at+42); !slices.Equal(p.still, want) {
+		t.Errorf("it stood still %v; want %v", p.still, want)
 	}
 }
 
-func TestTheWatchGoesOnAndEndsWithItsThreads(t *testing.T) {
-	var w stillWatch
+// watch starts one of this machine, or skips the test.
+func watch(t *testing.T) *stillWatch {
+	t.Helper()
+	w := &stillWatch{}
 	if err := w.start(); err != nil {
 		t.Skipf("this kernel does not tell: %v", err)
 	}
-	defer w.stop()
+	t.Cleanup(w.stop)
+	return w
+}
+
+func TestTheWatchGoesOnUntilItsEnd(t *testing.T) {
+	w := watch(t)
 	begin := clock.Monotonic()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		w.stops()
-		if !slices.ContainsFunc(w.processors, func(p *stillProcessor) bool { return p.seen.Load() < begin+100*stillMS }) {
+		if !slices.ContainsFunc(w.processors, func(p *stillProcessor) bool { return p.known() < begin+100*stillMS }) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("a processor's thread has not looked for 10 s")
+			t.Fatal("a processor's timer has not fired for 10 s")
 		}
 	}
 	w.stop()
@@ -150,21 +181,22 @@ func TestAStopIsToldOnceWhenEveryProcessorHasComeBack(t *testing.T) {
 	}
 }
 
-// watchOf so many processors, without threads.
+// watchOf so many processors, whose rings the test writes.
 func watchOf(count int) *stillWatch {
 	w := &stillWatch{}
 	for number := range count {
-		w.processors = append(w.processors, newStillProcessor(number))
+		w.processors = append(w.processors, &stillProcessor{number: number, ring: make([]byte, (1+ringPages)*os.Getpagesize())})
 	}
 	return w
 }
 
-// came is what a processor's thread does that has looked at that time, in milliseconds, and found that it stood still.
+// came is what a processor's timer does that fired at that time, in milliseconds, and did not in some spans before; what else it wrote down is lost.
 func (p *stillProcessor) came(at int64, still ...int64) {
+	lost := ringRecord{kind: unix.PERF_RECORD_LOST, size: 24}
 	for _, s := range spans(still...) {
-		p.told <- s
+		p.write(append([]ringRecord{lost}, fired(s.from/stillMS-2, s.to/stillMS)...)...)
 	}
-	p.seen.Store(at * stillMS)
+	p.write(append([]ringRecord{lost}, fired(at)...)...)
 }
 
 func TestAStopOfTheHostIsWrittenIntoEveryActiveRun(t *testing.T) {
@@ -203,131 +235,35 @@ func TestAStopOfTheHostIsWrittenIntoEveryActiveRun(t *testing.T) {
 
 func TestWithoutAnActiveRunNobodyWatches(t *testing.T) {
 	s := newSampler(t.TempDir())
-	threads := runtime.GOMAXPROCS(0)
 	if err := errors.Join(s.sample(1e9, countersOf(1, 0)), s.sampleStill(1e9)); err != nil {
 		t.Fatal(err)
 	}
 	if s.still.refused {
 		t.Skip("this kernel does not tell")
 	}
-	if got := runtime.GOMAXPROCS(0); len(s.still.processors) == 0 || got != threads+len(s.still.processors) {
-		t.Errorf("%d processors are watched with GOMAXPROCS %d; want all, with a P for each beside the %d", len(s.still.processors), got, threads)
+	if len(s.still.processors) == 0 {
+		t.Error("no processor is watched; want all")
 	}
 	if err := errors.Join(s.sample(2e9, nil), s.sampleStill(2e9)); err != nil {
 		t.Fatal(err)
 	}
-	if got := runtime.GOMAXPROCS(0); len(s.still.processors) > 0 || got != threads {
-		t.Errorf("after the run %d processors are watched with GOMAXPROCS %d; want none, with %d as before", len(s.still.processors), got, threads)
-	}
-}
-
-// onThisThread has the calling goroutine be a processor's thread.
-func onThisThread(t *testing.T, processor int) *stillProcessor {
-	t.Helper()
-	runtime.LockOSThread() // not unlocked: the thread ends with the test
-	p := newStillProcessor(processor)
-	if err := p.begin(); err != nil {
-		t.Skipf("this kernel does not tell: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Close(p.schedstat) })
-	return p
-}
-
-// worst is how late the thread was until then, and for how much of that its processor is said to have stood still at most.
-func (p *stillProcessor) worst(until time.Time) (late, claimed int64) {
-	for time.Now().Before(until) {
-		before := clock.Monotonic()
-		p.tick()
-		late = max(late, clock.Monotonic()-before-stillTick)
-	}
-	p.collect()
-	for _, s := range p.still {
-		claimed = max(claimed, s.to-s.from)
-	}
-	return late, claimed
-}
-
-func TestATickAllocatesNothing(t *testing.T) {
-	p := onThisThread(t, 0)
-	if got := testing.AllocsPerRun(20, func() { p.tick() }); got != 0 {
-		t.Errorf("%v allocations for a tick; want none", got)
+	if len(s.still.processors) > 0 {
+		t.Errorf("after the run %d processors are watched; want none", len(s.still.processors))
 	}
 }
 
 func TestAProcessorThatHasSomethingElseToDoDoesNotStandStill(t *testing.T) {
-	p := onThisThread(t, 0)
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2))
+	w := watch(t)
 	const busy = 150 * time.Millisecond
-	begin := time.Now().Add(50 * time.Millisecond)
-	occupied := make(chan error, 1)
-	go func() { occupied <- teststall.Occupy(0, begin, busy) }()
-	late, claimed := p.worst(begin.Add(2 * busy))
-	if err := <-occupied; err != nil {
+	if err := teststall.Occupy(0, time.Now(), busy); err != nil {
 		t.Skipf("no processor can be occupied here: %v", err)
 	}
-	if late < busy.Nanoseconds()/2 {
-		t.Skipf("the thread was late by %v only", time.Duration(late))
-	}
-	// Beside what a hypervisor does in that time.
-	if claimed > late/2 {
-		t.Errorf("the thread was late by %v, as something else ran for %v, and the processor is said to have stood still for %v", time.Duration(late), busy, time.Duration(claimed))
-	}
-}
-
-func TestAQuotaThatIsUsedUpIsNoStop(t *testing.T) {
-	group := cgroupWithQuota(t)
-	p := onThisThread(t, 0)
-	join := func() error {
-		return os.WriteFile(filepath.Join(group, "tasks"), strconv.AppendInt(nil, int64(unix.Gettid()), 10), 0)
-	}
-	if err := join(); err != nil {
-		t.Skip(err)
-	}
-	t.Cleanup(func() {
-		_ = os.WriteFile("/sys/fs/cgroup/cpu/tasks", strconv.AppendInt(nil, int64(unix.Gettid()), 10), 0)
-	})
-	var ended atomic.Bool
-	burnt := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // not unlocked: the thread ends with its group
-		err := errors.Join(join(), clock.Bind(0, 0))
-		for x := 1.0; err == nil && !ended.Load(); x = math.Sqrt(x) + 1 {
+	p := w.processors[0]
+	p.collect()
+	for _, s := range p.still {
+		// Beside what a hypervisor does in that time.
+		if stood := time.Duration(s.to - s.from); stood > busy/2 {
+			t.Errorf("the processor is said to have stood still for %v while something ran on it for %v", stood, busy)
 		}
-		burnt <- err
-	}()
-	late, claimed := p.worst(time.Now().Add(time.Second))
-	ended.Store(true)
-	if err := <-burnt; err != nil {
-		t.Skip(err)
 	}
-	stat, _ := os.ReadFile(filepath.Join(group, "cpu.stat"))
-	if late < 30*stillMS || strings.Contains(string(stat), "nr_throttled 0\n") {
-		t.Skipf("the thread was late by %v only: %q", time.Duration(late), stat)
-	}
-	t.Logf("late by %v, claimed %v: %q", time.Duration(late), time.Duration(claimed), stat)
-	if claimed > late/2 {
-		t.Errorf("the thread was late by %v for its quota, and the processor is said to have stood still for %v", time.Duration(late), time.Duration(claimed))
-	}
-}
-
-// cgroupWithQuota of a fifth of a processor.
-func cgroupWithQuota(t *testing.T) string {
-	t.Helper()
-	group, err := os.MkdirTemp("/sys/fs/cgroup/cpu", "still-test-")
-	if err != nil {
-		t.Skip("no cgroup of version 1 can be made here: ", err)
-	}
-	t.Cleanup(func() {
-		for range 100 { // until its threads have ended
-			if os.Remove(group) == nil {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Errorf("%s is left", group)
-	})
-	if err := os.WriteFile(filepath.Join(group, "cpu.cfs_quota_us"), []byte("20000"), 0); err != nil {
-		t.Skip(err)
-	}
-	return group
 }

@@ -1,0 +1,336 @@
+// Package apart has the routing of nodes, see package routing, done by a process of its own. A radio's loop cannot wait, and in one process with
+// hundreds of routers it has to: whenever Go's garbage collector, which has their tables to look at, stops all threads or takes all processors.
+// In a process of their own they also have a memory of their own, and if it ends, or is ended, the radios go on.
+//
+// The process is the same program, started with the argument Command; it ends with the one that started it.
+package apart
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/routing"
+)
+
+// Command is the argument that makes a program the routers' process; Serve's arguments follow.
+const Command = "routers"
+
+const (
+	controlSocket, reportSocket = 3, 4
+	// patience with a process that does not answer for its reports, which it does at once, or does not end.
+	patience = 10 * time.Second
+)
+
+// Options of a process.
+type Options struct {
+	// Program of which the process is one; this one if empty.
+	Program string
+	// Engine whose loops the process is to spare: its priority is that of the rest of the engine's process.
+	Engine radio.Options
+	// Ended is called when the process has ended, for whatever reason. Nil is allowed.
+	Ended func()
+}
+
+// Host is the routers' process, seen from the one that started it.
+type Host struct {
+	log     *slog.Logger
+	process *exec.Cmd
+	ended   chan struct{} // closed when the process has
+	exit    error         // then
+
+	calling sync.Mutex // one call at a time
+	control *channel
+
+	asking  sync.Mutex // for reports, one at a time
+	reports *channel
+	scratch report
+
+	mu        sync.Mutex // protects the rest, and the instances' own
+	next      uint64
+	instances map[uint64]*Instance
+	seen      int64
+}
+
+// Start the process.
+func Start(log *slog.Logger, o Options) (h *Host, err error) {
+	program := o.Program
+	if program == "" {
+		program = "/proc/self/exe"
+	}
+	h = &Host{log: log, ended: make(chan struct{}), instances: map[uint64]*Instance{}, seen: clock.Realtime()}
+	// Its program may set these for itself, but not for radiod's.
+	h.process = exec.Command(program, Command, "--nice", strconv.Itoa(o.Engine.Nice), "--realtime", strconv.Itoa(o.Engine.Realtime)) //nolint:gosec // as said
+	h.process.Stdout, h.process.Stderr = os.Stdout, os.Stderr
+	// A signal to the group is for this process, which ends the other.
+	h.process.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
+	var theirs [2]*os.File
+	if h.control, theirs[0], err = pair("control"); err != nil {
+		return nil, err
+	}
+	defer theirs[0].Close()
+	if h.reports, theirs[1], err = pair("reports"); err != nil {
+		return nil, errors.Join(err, h.control.conn.Close())
+	}
+	defer theirs[1].Close()
+	h.process.ExtraFiles = theirs[:]
+	if err := startOn(h.process, routersProcessors(max(o.Engine.Loops, 1))); err != nil {
+		return nil, errors.Join(fmt.Errorf("routers' process: %w", err), h.closeSockets())
+	}
+	go h.wait(o.Ended)
+	return h, nil
+}
+
+// routersProcessors leaves as many processors to loops as there are, but half of all at least to the routers, whose garbage collections would else take
+// all of them: the loop then comes and goes with the kernel's ticks. It gives nil where there is only one.
+func routersProcessors(loops int) []int {
+	all, err := clock.Processors()
+	if err != nil || len(all) < 2 {
+		return nil
+	}
+	return all[min(loops, len(all)/2):]
+}
+
+// startOn starts a process on some processors only, unless they are nil.
+func startOn(process *exec.Cmd, processors []int) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // not unlocked: the thread, whose processors the process inherits, ends with the goroutine
+		var err error
+		if processors != nil {
+			err = clock.Bind(0, processors...)
+		}
+		if err == nil {
+			err = process.Start()
+		}
+		started <- err
+	}()
+	return <-started
+}
+
+// pair gives the two ends of a socket.
+func pair(name string) (ours *channel, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	if ours, err = openChannel(uintptr(fds[0]), name); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(fds[1]))
+	}
+	return ours, os.NewFile(uintptr(fds[1]), name), nil
+}
+
+func (h *Host) wait(told func()) {
+	h.exit = h.process.Wait()
+	close(h.ended)
+	if told != nil {
+		told()
+	}
+}
+
+// Ended is closed when the process has ended. Then nothing that is asked of it succeeds; routes that nodes' kernels have stay, and so does babeld.
+func (h *Host) Ended() <-chan struct{} { return h.ended }
+
+// Process is its id.
+func (h *Host) Process() int { return h.process.Process.Pid }
+
+// Seen is when the process last answered, by CLOCK_REALTIME.
+func (h *Host) Seen() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen
+}
+
+// Close ends the process. Instances must have been left or stopped before, or are as when it ends by itself. It tells what was wrong with its end.
+func (h *Host) Close() error {
+	err := h.closeSockets() // the process takes that for its end
+	select {
+	case <-h.ended:
+	case <-time.After(patience):
+		err = errors.Join(err, fmt.Errorf("routers' process %d does not end; it is killed", h.Process()), h.process.Process.Kill())
+		<-h.ended
+	}
+	return errors.Join(err, h.exit)
+}
+
+func (h *Host) closeSockets() error {
+	return errors.Join(h.control.conn.Close(), h.reports.conn.Close())
+}
+
+// call has the process do something, which may take its time.
+func (h *Host) call(r request, namespace *os.File) (a answer, err error) {
+	h.calling.Lock()
+	defer h.calling.Unlock()
+	payload, err := cbor.Marshal(r)
+	if err != nil {
+		return a, fmt.Errorf("%s: %w", r.Do, err)
+	}
+	fd := -1
+	if namespace != nil {
+		fd = int(namespace.Fd())
+	}
+	if err = h.control.send(payload, fd); err == nil {
+		payload, _, err = h.control.receive()
+	}
+	if err == nil {
+		err = cbor.Unmarshal(payload, &a)
+	}
+	if err != nil {
+		return a, fmt.Errorf("%s, asked of the routers' process: %w", r.Do, err)
+	}
+	if a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	return a, err
+}
+
+// Adopt is routing.Host's.
+func (h *Host) Adopt(namespace *os.File, c routing.Config, s routing.State, absent time.Duration) (*Instance, error) {
+	h.mu.Lock()
+	h.next++
+	i := &Instance{host: h, id: h.next}
+	h.instances[i.id] = i // before the process has it: routes are told once
+	h.mu.Unlock()
+	if _, err := h.call(request{Do: doAdopt, ID: i.id, Config: &c, State: &s, Absent: absent}, namespace); err != nil {
+		i.forget()
+		return nil, err
+	}
+	return i, nil
+}
+
+// Refresh has the process tell what its instances have counted and found. What they tell of themselves is as of then.
+func (h *Host) Refresh() error {
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	_ = h.reports.conn.SetDeadline(time.Now().Add(patience)) // fails only where the rest does
+	err := h.reports.send(nil, -1)
+	var payload []byte
+	if err == nil {
+		payload, _, err = h.reports.receive()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errors.Join(fmt.Errorf("routers' process %d does not answer; it is killed", h.Process()), h.process.Process.Kill())
+	}
+	if err != nil {
+		return fmt.Errorf("reports of the routers' process: %w", err)
+	}
+	return h.take(payload)
+}
+
+// take reports; those of instances that are ending are of no use.
+func (h *Host) take(payload []byte) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen = clock.Realtime()
+	for r := (&reader{rest: payload}); len(r.rest) > 0; {
+		if err := r.report(&h.scratch); err != nil {
+			return fmt.Errorf("reports of the routers' process: %w", err)
+		}
+		if i := h.instances[h.scratch.id]; i != nil {
+			i.take(&h.scratch)
+		}
+	}
+	return nil
+}
+
+// Instance is a node's part in one routing domain, as routing.Instance is. What it tells is as of the last Host.Refresh.
+type Instance struct {
+	host *Host
+	id   uint64
+	// The rest is protected by the host's mu.
+	process  int
+	trouble  error
+	counters []routing.Counters
+	routes   []byte
+}
+
+func (i *Instance) take(r *report) {
+	i.process = r.process
+	if text := string(r.trouble); text == "" {
+		i.trouble = nil
+	} else if i.trouble == nil || i.trouble.Error() != text {
+		i.trouble = errors.New(text)
+	}
+	i.counters = append(i.counters[:0], r.counters...)
+	if r.changed {
+		i.routes = append(i.routes[:0], r.routes...)
+	}
+}
+
+// State is routing.Instance's.
+func (i *Instance) State() (routing.State, error) {
+	a, err := i.host.call(request{Do: doState, ID: i.id}, nil)
+	return a.State, err
+}
+
+// Transmit is routing.Instance's.
+func (i *Instance) Transmit(number int, allowed bool) error {
+	_, err := i.host.call(request{Do: doTransmit, ID: i.id, Interface: number, Allowed: allowed}, nil)
+	return err
+}
+
+// Leave is routing.Instance's.
+func (i *Instance) Leave() error { return i.end(doLeave) }
+
+// Stop is routing.Instance's.
+func (i *Instance) Stop() error { return i.end(doStop) }
+
+func (i *Instance) end(how string) error {
+	i.forget()
+	_, err := i.host.call(request{Do: how, ID: i.id}, nil)
+	return err
+}
+
+func (i *Instance) forget() {
+	i.host.mu.Lock()
+	defer i.host.mu.Unlock()
+	delete(i.host.instances, i.id)
+}
+
+// AppendRoutes is routing.Instance's.
+func (i *Instance) AppendRoutes(to []olsr.Route) []olsr.Route {
+	i.host.mu.Lock()
+	defer i.host.mu.Unlock()
+	r := reader{rest: i.routes}
+	to, err := r.routes(to)
+	if err != nil {
+		i.host.log.Error("routes of the routers' process", "error", err)
+	}
+	return to
+}
+
+// Counters is routing.Instance's.
+func (i *Instance) Counters(number int) routing.Counters {
+	i.host.mu.Lock()
+	defer i.host.mu.Unlock()
+	if number >= len(i.counters) {
+		return routing.Counters{}
+	}
+	return i.counters[number]
+}
+
+// Err is what was wrong, or nil.
+func (i *Instance) Err() error {
+	i.host.mu.Lock()
+	defer i.host.mu.Unlock()
+	return i.trouble
+}
+
+// Process is babeld's id; 0 for none.
+func (i *Instance) Process() int {
+	i.host.mu.Lock()
+	defer i.host.mu.Unlock()
+	return i.process
+}

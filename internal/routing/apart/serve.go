@@ -1,0 +1,185 @@
+package apart
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+
+	"github.com/fxamacker/cbor/v2"
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/routing"
+)
+
+// leastPs of Go's scheduler: for the routers' thread, the writer of routes, what answers, and a garbage collection. Threads in the kernel keep theirs for a
+// while.
+const leastPs = 4
+
+// Serve is the routers' process: it does what the one that started it asks for, and returns when that has ended. What it leaves is as if all
+// instances had been left.
+func Serve(log *slog.Logger, arguments []string) error {
+	var priority radio.Options
+	flags := flag.NewFlagSet(Command, flag.ContinueOnError)
+	flags.IntVar(&priority.Nice, "nice", 0, "scheduling priority of the process, -20 to 19")
+	flags.IntVar(&priority.Realtime, "realtime", 0, "as radiod's")
+	if err := flags.Parse(arguments); err != nil {
+		return err
+	}
+	// The one that started it tells it to end.
+	signal.Ignore(unix.SIGINT, unix.SIGTERM)
+	control, err := openChannel(controlSocket, "control")
+	if err != nil {
+		return fmt.Errorf("only radiod starts routers: %w", err)
+	}
+	reports, err := openChannel(reportSocket, "reports")
+	if err != nil {
+		return fmt.Errorf("only radiod starts routers: %w", err)
+	}
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), leastPs))
+	_ = radio.RaiseProcess(priority) // what is refused, radiod has told of
+	go radio.KeepRaised(priority, nil)
+	host, err := routing.NewHost(log)
+	if err != nil {
+		return err
+	}
+	s := &server{host: host, instances: map[uint64]*served{}}
+	go s.report(reports)
+	return s.obey(control)
+}
+
+// server has the instances.
+type server struct {
+	host *routing.Host
+
+	mu        sync.Mutex // protects the rest
+	instances map[uint64]*served
+}
+
+// served is an instance, and the version of its routes that was told last.
+type served struct {
+	*routing.Instance
+	interfaces int
+	told       uint64
+}
+
+// obey requests until the other end is gone.
+func (s *server) obey(c *channel) error {
+	for {
+		payload, fd, err := c.receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("control socket: %w", err)
+		}
+		var a answer
+		if err := s.do(payload, fd, &a); err != nil {
+			a.Error = cmp.Or(err.Error(), "an error without a word")
+		}
+		if payload, err = cbor.Marshal(a); err == nil {
+			err = c.send(payload, -1)
+		}
+		if err != nil {
+			return fmt.Errorf("control socket: %w", err)
+		}
+	}
+}
+
+func (s *server) do(payload []byte, fd int, a *answer) (err error) {
+	var namespace *os.File
+	if fd >= 0 {
+		namespace = os.NewFile(uintptr(fd), "namespace")
+		defer namespace.Close()
+	}
+	var r request
+	if err := cbor.Unmarshal(payload, &r); err != nil {
+		return fmt.Errorf("request: %w", err)
+	}
+	if r.Do == doAdopt {
+		return s.adopt(&r, namespace)
+	}
+	s.mu.Lock()
+	i := s.instances[r.ID]
+	if r.Do == doLeave || r.Do == doStop {
+		delete(s.instances, r.ID) // first: its sockets are not to be asked any more
+	}
+	s.mu.Unlock()
+	if i == nil {
+		return fmt.Errorf("%s instance %d: there is none", r.Do, r.ID)
+	}
+	switch r.Do {
+	case doState:
+		a.State, err = i.State()
+	case doTransmit:
+		i.Transmit(r.Interface, r.Allowed)
+	case doLeave:
+		err = i.Leave()
+	case doStop:
+		err = i.Stop()
+	default:
+		err = fmt.Errorf("%q: want %s, %s, %s, %s or %s", r.Do, doAdopt, doState, doTransmit, doLeave, doStop)
+	}
+	return err
+}
+
+func (s *server) adopt(r *request, namespace *os.File) error {
+	if namespace == nil || r.Config == nil || r.State == nil {
+		return fmt.Errorf("%s: want a namespace, a configuration and a state", r.Do)
+	}
+	i, err := s.host.Adopt(namespace, *r.Config, *r.State, r.Absent)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.instances[r.ID] = &served{Instance: i, interfaces: len(r.Config.Interfaces)}
+	return nil
+}
+
+// report whenever the other end asks, until it is gone.
+func (s *server) report(c *channel) {
+	var payload []byte
+	var routes []olsr.Route
+	for {
+		if _, _, err := c.receive(); err != nil {
+			return // so is the control socket
+		}
+		payload, routes = s.reports(payload[:0], routes)
+		if c.send(payload, -1) != nil {
+			return
+		}
+	}
+}
+
+func (s *server) reports(to []byte, scratch []olsr.Route) ([]byte, []olsr.Route) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var r report
+	for id, i := range s.instances {
+		r.id, r.process, r.trouble = id, i.Process(), nil
+		if err := i.Err(); err != nil {
+			r.trouble = []byte(err.Error())
+		}
+		r.counters = r.counters[:0]
+		for n := range i.interfaces {
+			r.counters = append(r.counters, i.Counters(n))
+		}
+		before := i.told
+		scratch, i.told = i.RoutesSince(before, scratch[:0])
+		r.changed = i.told != before
+		to = appendReport(to, &r)
+		if r.changed {
+			to = appendRoutes(to, scratch)
+		}
+	}
+	return to, scratch
+}
