@@ -126,8 +126,8 @@ func TestARingIsReadRoundItsEnd(t *testing.T) {
 	}
 }
 
-// watch starts one of this machine, or skips the test.
-func watch(t *testing.T) *stillWatch {
+// watchThisMachine until the end of the test, or skips the test.
+func watchThisMachine(t *testing.T) *stillWatch {
 	t.Helper()
 	w := &stillWatch{}
 	if err := w.start(); err != nil {
@@ -138,7 +138,7 @@ func watch(t *testing.T) *stillWatch {
 }
 
 func TestTheWatchGoesOnUntilItsEnd(t *testing.T) {
-	w := watch(t)
+	w := watchThisMachine(t)
 	begin := clock.Monotonic()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		w.stops()
@@ -253,7 +253,7 @@ func TestWithoutAnActiveRunNobodyWatches(t *testing.T) {
 }
 
 func TestAProcessorThatHasSomethingElseToDoDoesNotStandStill(t *testing.T) {
-	w := watch(t)
+	w := watchThisMachine(t)
 	const busy = 150 * time.Millisecond
 	if err := teststall.Occupy(0, time.Now(), busy); err != nil {
 		t.Skipf("no processor can be occupied here: %v", err)
