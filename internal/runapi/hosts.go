@@ -34,13 +34,13 @@ type RadioStolen struct {
 	StolenSeconds float64 `json:"stolenSeconds"`
 }
 
-// RadioStill is a line of a host's radio log, told apart by its field stillSeconds: a time in which the whole host stood still, as every processor that
-// its radiod may use did, though there was something to do: a hypervisor stopped the machine. Nothing on the host can have been punctual then.
-// A host whose kernel does not tell how long threads wait for processors (schedstat) has no such lines.
+// RadioStill is a line of a host's radio log, told apart by its field stillSeconds: a time in which the whole host stood still, as no timer fired and no thread woke up on any
+// processor that its radiod may use: a hypervisor stopped the machine. Nothing on the host can have been punctual then.
+// A host whose kernel has no timers that write down when they fire (perf_event_open) has no such lines.
 type RadioStill struct {
 	// TimeNanoseconds is when it went on.
 	TimeNanoseconds int64 `json:"ts"`
-	// StillSeconds before that. Each is 3 ms or longer, and up to 5 ms shorter than the stop really was.
+	// StillSeconds before that. Each is 3 ms or longer, and up to 4 ms shorter than the stop really was.
 	StillSeconds float64 `json:"stillSeconds"`
 }
 

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
@@ -23,6 +26,8 @@ type span struct{ from, to int64 }
 // watches nothing. All methods are for one goroutine.
 type stillWatch struct {
 	processors []*stillProcessor
+	ended      *atomic.Bool
+	threads    sync.WaitGroup
 	// refused: the kernel does not tell what it takes; stop has it asked again.
 	refused bool
 }
@@ -32,14 +37,28 @@ func (w *stillWatch) start() (err error) {
 	if len(w.processors) > 0 || w.refused {
 		return nil
 	}
-	w.processors, err = watchedProcessors()
-	w.refused = err != nil
-	return err
+	if w.processors, err = watchedProcessors(); err != nil {
+		w.refused = true
+		return err
+	}
+	// Threads that sleep in the kernel keep their Ps: what else this process does has as many as before.
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(w.processors))
+	w.ended = &atomic.Bool{}
+	for _, p := range w.processors {
+		w.threads.Go(func() { p.stay(w.ended) })
+	}
+	return nil
 }
 
 // stop watching.
 func (w *stillWatch) stop() {
 	w.refused = false
+	if len(w.processors) == 0 {
+		return
+	}
+	w.ended.Store(true)
+	w.threads.Wait()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - len(w.processors))
 	for _, p := range w.processors {
 		_ = p.close() // never fails
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -86,20 +87,26 @@ func TestAProcessorStoodStillWhereItsTimerDidNotFire(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		records []ringRecord
+		wakes   []int64 // milliseconds
 		want    []span
 	}{
 		{name: "it has not fired yet"},
 		{name: "the first time", records: fired(1000)},
 		{name: "on time", records: fired(1000, 1002, 1004, 1006)},
-		{name: "as late as timers are", records: fired(1000, 1004, 1006)},
-		{name: "late", records: fired(1000, 1002, 1044, 1046), want: spans(1004, 1044)},
-		{name: "late twice", records: fired(1000, 1010, 1030), want: spans(1002, 1010, 1012, 1030)},
+		{name: "as late as timers are", records: fired(1000, 1006, 1008)},
+		{name: "late", records: fired(1000, 1002, 1046, 1048), want: spans(1006, 1046)},
+		{name: "late twice", records: fired(1000, 1010, 1030), want: spans(1004, 1010, 1014, 1030)},
+		{name: "late, but the thread on it woke up", records: fired(1000, 1002, 1046, 1048), wakes: []int64{1008, 1011, 1016, 1021, 1026, 1031, 1036, 1041}},
+		{name: "late, and so was the thread", records: fired(1000, 1002, 1046, 1048), wakes: []int64{1000, 1004, 1045, 1050}, want: spans(1008, 1045)},
 		{name: "some are lost", records: slices.Concat(fired(1000), []ringRecord{lost}, fired(1040, 1042))},
-		{name: "the kernel throttled it", records: slices.Concat(fired(1000), []ringRecord{throttled}, fired(1040, 1060)), want: spans(1042, 1060)},
+		{name: "the kernel throttled it", records: slices.Concat(fired(1000), []ringRecord{throttled}, fired(1040, 1060)), want: spans(1044, 1060)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := watchOf(1).processors[0]
 			p.write(c.records...)
+			for _, at := range c.wakes {
+				p.wake(at * stillMS)
+			}
 			p.collect()
 			if !slices.Equal(p.still, c.want) {
 				t.Errorf("it stood still %v; want %v", p.still, c.want)
@@ -121,8 +128,27 @@ func TestARingIsReadRoundItsEnd(t *testing.T) {
 	}
 	p.write(fired(at + 42)...)
 	p.collect()
-	if want := spans(at+2, at+42); !slices.Equal(p.still, want) {
+	if want := spans(at+4, at+42); !slices.Equal(p.still, want) {
 		t.Errorf("it stood still %v; want %v", p.still, want)
+	}
+}
+
+func TestWakesThatWereNotReadInTimeAreMissing(t *testing.T) {
+	p := watchOf(1).processors[0]
+	p.wake(1000 * stillMS)
+	p.collect()
+	for at := range int64(3 * mostWakes) {
+		p.wake((1100 + 10*at) * stillMS)
+	}
+	p.collect()
+	if len(p.still) > 0 {
+		t.Errorf("it stood still %v; want nothing, as most wakes are missing", p.still)
+	}
+	last := 1100 + 10*int64(3*mostWakes-1)
+	p.wake((last + 30) * stillMS)
+	p.collect()
+	if want := spans(last+4, last+30); !slices.Equal(p.still, want) {
+		t.Errorf("then it stood still %v; want %v", p.still, want)
 	}
 }
 
@@ -194,7 +220,7 @@ func watchOf(count int) *stillWatch {
 func (p *stillProcessor) came(at int64, still ...int64) {
 	lost := ringRecord{kind: unix.PERF_RECORD_LOST, size: 24}
 	for _, s := range spans(still...) {
-		p.write(append([]ringRecord{lost}, fired(s.from/stillMS-2, s.to/stillMS)...)...)
+		p.write(append([]ringRecord{lost}, fired((s.from-stillTick)/stillMS, s.to/stillMS)...)...)
 	}
 	p.write(append([]ringRecord{lost}, fired(at)...)...)
 }
@@ -235,20 +261,21 @@ func TestAStopOfTheHostIsWrittenIntoEveryActiveRun(t *testing.T) {
 
 func TestWithoutAnActiveRunNobodyWatches(t *testing.T) {
 	s := newSampler(t.TempDir())
+	threads := runtime.GOMAXPROCS(0)
 	if err := errors.Join(s.sample(1e9, countersOf(1, 0)), s.sampleStill(1e9)); err != nil {
 		t.Fatal(err)
 	}
 	if s.still.refused {
 		t.Skip("this kernel does not tell")
 	}
-	if len(s.still.processors) == 0 {
-		t.Error("no processor is watched; want all")
+	if got := runtime.GOMAXPROCS(0); len(s.still.processors) == 0 || got != threads+len(s.still.processors) {
+		t.Errorf("%d processors are watched with GOMAXPROCS %d; want all, with a P for each beside the %d", len(s.still.processors), got, threads)
 	}
 	if err := errors.Join(s.sample(2e9, nil), s.sampleStill(2e9)); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.still.processors) > 0 {
-		t.Errorf("after the run %d processors are watched; want none", len(s.still.processors))
+	if got := runtime.GOMAXPROCS(0); len(s.still.processors) > 0 || got != threads {
+		t.Errorf("after the run %d processors are watched with GOMAXPROCS %d; want none, with %d as before", len(s.still.processors), got, threads)
 	}
 }
 

@@ -44,6 +44,7 @@ func Serve(log *slog.Logger, arguments []string) error {
 	if err != nil {
 		return fmt.Errorf("only radiod starts routers: %w", err)
 	}
+	_ = os.WriteFile("/proc/self/comm", []byte(Command), 0) // for ps and top only
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), leastPs))
 	_ = radio.RaiseProcess(priority) // what is refused, radiod has told of
 	go radio.KeepRaised(priority, nil)
