@@ -21,9 +21,8 @@ type RoutingCounters struct {
 	Routes, Neighbours int
 }
 
-// countRouting of all attachments that route.
+// countRouting of all attachments that route, as of refreshRouting.
 func (m *Manager) countRouting() map[memberKey]*RoutingCounters {
-	m.refreshRouting()
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
 	all := map[memberKey]*RoutingCounters{}
@@ -88,7 +87,7 @@ type NodeRoutes struct {
 	}
 }
 
-// Routes of all nodes whose routing protocol finds them, sorted by node, as of when routing was last counted.
+// Routes of all nodes whose routing protocol finds them, sorted by node, as of refreshRouting.
 func (m *Manager) Routes() (all []NodeRoutes) {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()

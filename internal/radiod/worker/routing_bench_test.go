@@ -68,6 +68,7 @@ func TestRoutingOf243NodesIsPrinted(t *testing.T) {
 	idle := m.processorTime(t) - used
 	route(t, m)
 	took := within(t, "all have routes to all", func() bool {
+		m.refreshRouting()
 		all := m.countRouting()
 		for _, c := range all {
 			if c.Routes < count-1 {
@@ -80,6 +81,7 @@ func TestRoutingOf243NodesIsPrinted(t *testing.T) {
 	time.Sleep(measured)
 	routing := m.processorTime(t) - used
 	var bytes uint64
+	m.refreshRouting()
 	for _, c := range m.countRouting() {
 		bytes += c.BytesSent
 	}

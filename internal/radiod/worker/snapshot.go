@@ -69,6 +69,7 @@ type NetworkCounters struct {
 // Counters of all networks with attachments here, sorted. With reset, what is counted since the last
 // reset starts anew.
 func (m *Manager) Counters(reset bool) []NetworkCounters {
+	m.refreshRouting() // before anything is locked, as another process has to answer
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	byPort := make(map[*radio.Port]*attachment, len(m.attachments))

@@ -1,6 +1,7 @@
 package apart
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -12,7 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/routing"
@@ -128,6 +131,22 @@ func TestTheEndOfTheProcessIsTold(t *testing.T) {
 	}
 	if err := h.Close(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("its end: %v; want it to say that it was killed", err)
+	}
+}
+
+func TestTheProcessLeavesAProcessorToTheLoop(t *testing.T) {
+	processors, err := clock.Processors()
+	if err != nil || len(processors) < 2 {
+		t.Skipf("processors %v (%v): want two", processors, err)
+	}
+	h := start(t)
+	defer h.Close()
+	var its, ours unix.CPUSet
+	if err := errors.Join(unix.SchedGetaffinity(h.Process(), &its), unix.SchedGetaffinity(0, &ours)); err != nil {
+		t.Fatal(err)
+	}
+	if its.IsSet(processors[0]) || its.Count() != len(processors)-1 || ours.Count() != len(processors) {
+		t.Errorf("of processors %v it has %d, and this one %d; want it to have all but the first, and this one all", processors, its.Count(), ours.Count())
 	}
 }
 
