@@ -206,7 +206,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 	parts.run(cancel, func() error { return manager.Listen(ctx, o.Socket) })
 	parts.run(cancel, func() error { return sampler.Run(ctx) })
 	parts.run(cancel, func() error { return captures.Run(ctx) })
-	collect := []prometheus.Collector{manager}
+	collect := []prometheus.Collector{manager, collectors.NewProcessCollector(collectors.ProcessCollectorOpts{PidFn: manager.RoutersProcess, Namespace: "vignette_routers"})}
 	if hosts != nil {
 		collect = append(collect, hosts)
 		parts.run(cancel, func() error { return hosts.Run(ctx, sampler) })

@@ -483,6 +483,16 @@ func (m *Manager) routes(podUID string) bool {
 	return false
 }
 
+// RoutersProcess is the id of the process that does the routing, or an error while there is none.
+func (m *Manager) RoutersProcess() (int, error) {
+	m.routers.mu.Lock()
+	defer m.routers.mu.Unlock()
+	if m.routers.host == nil {
+		return 0, errors.New("no node routes")
+	}
+	return m.routers.host.Process(), nil
+}
+
 // isRouter tells that the process is a routing daemon of ours, which goes on where its node went without a word, or the routers' process, whose threads
 // go in and out of namespaces.
 func (m *Manager) isRouter(pid int) bool {

@@ -210,12 +210,8 @@ func TestRoutesOutliveTheRoutersProcessAndAnotherGoesOn(t *testing.T) {
 
 // routersProcess is its id, or 0 where there is none.
 func routersProcess(m *Manager) int {
-	m.routers.mu.Lock()
-	defer m.routers.mu.Unlock()
-	if m.routers.host == nil {
-		return 0
-	}
-	return m.routers.host.Process()
+	id, _ := m.RoutersProcess()
+	return id
 }
 
 // saveAllRouters as RunRouting does one by one.

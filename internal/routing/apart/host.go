@@ -36,8 +36,6 @@ const (
 
 // Options of a process.
 type Options struct {
-	// Program of which the process is one; this one if empty.
-	Program string
 	// Engine whose loops the process is to spare: its priority is that of the rest of the engine's process.
 	Engine radio.Options
 	// Ended is called when the process has ended, for whatever reason. Nil is allowed.
@@ -66,13 +64,8 @@ type Host struct {
 
 // Start the process.
 func Start(log *slog.Logger, o Options) (h *Host, err error) {
-	program := o.Program
-	if program == "" {
-		program = "/proc/self/exe"
-	}
 	h = &Host{log: log, ended: make(chan struct{}), instances: map[uint64]*Instance{}, seen: clock.Realtime()}
-	// Its program may set these for itself, but not for radiod's.
-	h.process = exec.Command(program, Command, "--nice", strconv.Itoa(o.Engine.Nice), "--realtime", strconv.Itoa(o.Engine.Realtime)) //nolint:gosec // as said
+	h.process = exec.Command("/proc/self/exe", Command, "--nice", strconv.Itoa(o.Engine.Nice), "--realtime", strconv.Itoa(o.Engine.Realtime))
 	h.process.Stdout, h.process.Stderr = os.Stdout, os.Stderr
 	// A signal to the group is for this process, which ends the other.
 	h.process.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
@@ -86,7 +79,7 @@ func Start(log *slog.Logger, o Options) (h *Host, err error) {
 	}
 	defer theirs[1].Close()
 	h.process.ExtraFiles = theirs[:]
-	if err := startOn(h.process, routersProcessors(max(o.Engine.Loops, 1))); err != nil {
+	if err := startOn(routersProcessors(max(o.Engine.Loops, 1)), h.process); err != nil {
 		return nil, errors.Join(fmt.Errorf("routers' process: %w", err), h.closeSockets())
 	}
 	go h.wait(o.Ended)
@@ -103,19 +96,15 @@ func routersProcessors(loops int) []int {
 	return all[min(loops, len(all)/2):]
 }
 
-// startOn starts a process on some processors only, unless they are nil.
-func startOn(process *exec.Cmd, processors []int) error {
+// startOn some processors only, unless they are nil.
+func startOn(processors []int, process *exec.Cmd) error {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // not unlocked: the thread, whose processors the process inherits, ends with the goroutine
-		var err error
 		if processors != nil {
-			err = clock.Bind(0, processors...)
+			_ = clock.Bind(0, processors...) // what is refused costs punctuality, which is measured
 		}
-		if err == nil {
-			err = process.Start()
-		}
-		started <- err
+		started <- process.Start()
 	}()
 	return <-started
 }
