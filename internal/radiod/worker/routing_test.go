@@ -150,14 +150,21 @@ func TestNodesOutOfRangeReachEachOtherOverOthers(t *testing.T) {
 	}
 }
 
-func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
-	r := newRadiod(t)
-	m, _ := r.worker(t)
-	stop := route(t, m)
-	pods := attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, four...), four...)
+// routedChain is a worker of radiod whose four nodes have routes to each other.
+func routedChain(t *testing.T, r radiodBed) (m *Manager, stop func(), pods []*pod) {
+	t.Helper()
+	m, _ = r.worker(t)
+	stop = route(t, m)
+	pods = attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, four...), four...)
 	within(t, "the ends of the chain have routes to each other", func() bool {
 		return pods[0].kernelRoutes(t)["198.18.9.4/32"] != "" && pods[3].kernelRoutes(t)["198.18.9.1/32"] != ""
 	})
+	return m, stop, pods
+}
+
+func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
+	r := newRadiod(t)
+	m, stop, pods := routedChain(t, r)
 	at := pods[3].listenUDP(t, "198.18.9.4:7000")
 	within(t, "a datagram arrives", func() bool { return pods[0].reachesUDP(t, "198.18.9.4:7000", at) })
 	before := pods[0].kernelRoutes(t)
@@ -183,12 +190,7 @@ func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
 
 func TestRoutesOutliveTheRoutersProcessAndAnotherGoesOn(t *testing.T) {
 	r := newRadiod(t)
-	m, _ := r.worker(t)
-	stop := route(t, m)
-	pods := attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, four...), four...)
-	within(t, "the ends of the chain have routes to each other", func() bool {
-		return pods[0].kernelRoutes(t)["198.18.9.4/32"] != "" && pods[3].kernelRoutes(t)["198.18.9.1/32"] != ""
-	})
+	m, stop, pods := routedChain(t, r)
 	routes := pods[0].kernelRoutes(t)
 	saveAllRouters(t, m)
 	before := *counted(m, "node-1").Routing
