@@ -180,16 +180,21 @@ func Descriptor(control []byte) (int, error) {
 
 // Pair makes the two ends of a parent's connection with its worker.
 func Pair() (parent *net.UnixConn, worker *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	return SocketPair(unix.SOCK_SEQPACKET)
+}
+
+// SocketPair makes the two ends of a process's connection with one that it is about to start, a unix socket of that type.
+func SocketPair(kind int) (ours *net.UnixConn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
-	worker = os.NewFile(uintptr(fds[1]), "worker")
-	parent, err = Conn(os.NewFile(uintptr(fds[0]), "parent"))
+	theirs = os.NewFile(uintptr(fds[1]), "child")
+	ours, err = Conn(os.NewFile(uintptr(fds[0]), "parent"))
 	if err != nil {
-		return nil, nil, errors.Join(err, worker.Close())
+		return nil, nil, errors.Join(err, theirs.Close())
 	}
-	return parent, worker, nil
+	return ours, theirs, nil
 }
 
 // Duplicate of a descriptor that programs started from here do not inherit.

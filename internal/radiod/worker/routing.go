@@ -196,9 +196,9 @@ func (m *Manager) loseRouting() {
 	host := m.routers.host
 	m.routers.seen = host.Seen()
 	m.Log.Error("the routers' process ended; starting another", "error", host.Close())
-	m.setRoutingHost(nil)
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
+	m.routers.host = nil
 	for _, d := range m.routers.domains {
 		if d.instance == nil {
 			continue

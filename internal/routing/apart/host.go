@@ -22,6 +22,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/holder"
 	"vignette.dev/vignette/internal/routing"
 )
 
@@ -70,11 +71,11 @@ func Start(log *slog.Logger, o Options) (h *Host, err error) {
 	// A signal to the group is for this process, which ends the other.
 	h.process.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	var theirs [2]*os.File
-	if h.control, theirs[0], err = pair("control"); err != nil {
+	if h.control, theirs[0], err = pair(); err != nil {
 		return nil, err
 	}
 	defer theirs[0].Close()
-	if h.reports, theirs[1], err = pair("reports"); err != nil {
+	if h.reports, theirs[1], err = pair(); err != nil {
 		return nil, errors.Join(err, h.control.conn.Close())
 	}
 	defer theirs[1].Close()
@@ -110,15 +111,9 @@ func startOn(processors []int, process *exec.Cmd) error {
 }
 
 // pair gives the two ends of a socket.
-func pair(name string) (ours *channel, theirs *os.File, err error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	if ours, err = openChannel(uintptr(fds[0]), name); err != nil {
-		return nil, nil, errors.Join(err, unix.Close(fds[1]))
-	}
-	return ours, os.NewFile(uintptr(fds[1]), name), nil
+func pair() (ours *channel, theirs *os.File, err error) {
+	conn, theirs, err := holder.SocketPair(unix.SOCK_STREAM)
+	return &channel{conn: conn}, theirs, err
 }
 
 func (h *Host) wait(told func()) {

@@ -177,10 +177,7 @@ func (s *server) reports(to []byte, scratch []olsr.Route) ([]byte, []olsr.Route)
 		before := i.told
 		scratch, i.told = i.RoutesSince(before, scratch[:0])
 		r.changed = i.told != before
-		to = appendReport(to, &r)
-		if r.changed {
-			to = appendRoutes(to, scratch)
-		}
+		to = appendReport(to, &r, scratch)
 	}
 	return to, scratch
 }

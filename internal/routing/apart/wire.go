@@ -129,8 +129,8 @@ type report struct {
 	routes  []byte
 }
 
-// appendReport without its routes, which follow by appendRoutes if they are said to have changed.
-func appendReport(to []byte, r *report) []byte {
+// appendReport with the routes, if they are said to have changed, and not what the report has of these.
+func appendReport(to []byte, r *report, routes []olsr.Route) []byte {
 	to = binary.AppendUvarint(to, r.id)
 	to = binary.AppendUvarint(to, uint64(r.process)) //nolint:gosec // process ids are positive
 	to = binary.AppendUvarint(to, uint64(len(r.trouble)))
@@ -142,10 +142,10 @@ func appendReport(to []byte, r *report) []byte {
 			to = binary.AppendUvarint(to, v)
 		}
 	}
-	if r.changed {
-		return append(to, 1)
+	if !r.changed {
+		return append(to, 0)
 	}
-	return append(to, 0)
+	return appendRoutes(append(to, 1), routes)
 }
 
 // appendRoutes with the number of their bytes before them.
