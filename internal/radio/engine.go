@@ -342,6 +342,9 @@ type Port struct {
 	latest   int64 // time of its newest frame
 	tap      Tap
 	counters *Ledger
+	strays   strays
+	// strayReads: one of the strays reads, so that nobody else does.
+	strayReads bool
 }
 
 // Direction of a frame at a port, as its node sees it.
@@ -415,6 +418,7 @@ func (p *Port) Detach() (last Counters) {
 	if removed {
 		n.engine.addLoad(n.loop, -1)
 	}
+	p.strays.wait() // the descriptor may be closed, and its number be another file's, from now on
 	return last
 }
 

@@ -75,7 +75,10 @@ func (s station) send(t *testing.T, to MAC, payload string) {
 // receive gives the payload of the next frame, or "" when none comes in that time.
 func (s station) receive(t *testing.T, timeout time.Duration) string {
 	t.Helper()
-	count, err := unix.Poll([]unix.PollFd{{Fd: int32(s.node), Events: unix.POLLIN}}, int(timeout/time.Millisecond))
+	count, err := 0, error(unix.EINTR)
+	for end := time.Now().Add(timeout); err == unix.EINTR; { // Go's scheduler sends signals
+		count, err = unix.Poll([]unix.PollFd{{Fd: int32(s.node), Events: unix.POLLIN}}, int(max(time.Until(end), 0)/time.Millisecond))
+	}
 	if err != nil || count == 0 {
 		return ""
 	}

@@ -67,7 +67,7 @@ type guard struct {
 	processor   int
 	bell, timer int          // an eventfd and a timerfd
 	until       atomic.Int64 // when it looks next, or never
-	seen        []uint64     // the write in which each loop was when it looked last
+	seen        []uint64     // the call in which each loop was when it looked last
 	// What a wait needs, as no frame costs an allocation.
 	poll [2]unix.PollFd
 	rung [8]byte
@@ -185,19 +185,19 @@ func (g *guard) ring() {
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(g.bell), uintptr(unsafe.Pointer(&one)), 8) // does not block
 }
 
-// stepIn does what the loop's thread has not done yet, unless it is at it. Where it still is in the write in which it was seen before, the loop goes on
-// without it. stepIn gives the write in which it is, or 0.
-func (l *loop) stepIn(events []unix.EpollEvent, seen uint64) (write uint64) {
+// stepIn does what the loop's thread has not done yet, unless it is at it. Where it still is in the call in which it was seen before, the loop goes on
+// without it. stepIn gives the call in which it is, or 0.
+func (l *loop) stepIn(events []unix.EpollEvent, seen uint64) (call uint64) {
 	var mine bool
 	if l.turn.TryLock() {
 		mine = l.thread == 0 || l.ended || l.goOn(events)
-	} else if mine, write = l.takeOver(seen); mine {
+	} else if mine, call = l.takeOver(seen); mine {
 		mine = l.goOn(events)
 	}
 	if mine {
 		l.turn.Unlock()
 	}
-	return write
+	return call
 }
 
 // goOn with a loop whose turn the caller has. False tells that another thread has it.
@@ -206,13 +206,18 @@ func (l *loop) goOn(events []unix.EpollEvent) (mine bool) {
 	if !l.handOut() || !l.runWork() {
 		return false
 	}
-	if l.ended {
-		return true
+	if !l.ended {
+		call := l.calls.begin(nil)
+		count := l.events(events, 0)
+		if !l.calls.end(call) {
+			l.refresh()
+			return false
+		}
+		if !l.serve(events[:count]) {
+			return false
+		}
 	}
-	if !l.serve(events[:l.events(events, 0)]) {
-		return false
-	}
-	if l.ended {
+	if l.ended && l.epoll >= 0 {
 		l.poke() // the thread closes the loop
 	}
 	return true

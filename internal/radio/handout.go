@@ -1,18 +1,13 @@
 package radio
 
-import "sync/atomic"
-
 // handouts are the frames of a loop on their way to their receivers' interfaces. Models release frames; the loop writes them when the model has
 // returned. So what a write leaves, if its processor stands still meanwhile, is a loop between two calls of models, with which another thread can
-// go on: with the next receiver. All but write belongs to who has the turn.
+// go on: with the next receiver.
 type handouts struct {
 	all       []handout
 	receivers []*Port // of all of them
 	first     int     // of all that is not done
 	next      int     // of receivers
-	writes    uint64
-	// write that goes on, an odd number that never comes again; 0 while there is none. Who sets it to 0 has the turn: its writer, or who takes over.
-	write atomic.Uint64
 }
 
 // handout is a frame and its receivers, from begin to end among those of all.
@@ -68,14 +63,13 @@ func (l *loop) give(p *Port, f *Frame) (mine bool) {
 		p.counters.Drops[Detached]++
 		return true
 	}
-	h := &l.handouts
-	h.writes++
-	write, data := h.writes<<1|1, f.Data
+	data := f.Data
 	p.counters.writing = 1
-	h.write.Store(write)
+	call := l.calls.begin(p)
 	reason := writeFrame(p.Descriptor, data)
-	if !h.write.CompareAndSwap(write, 0) {
+	if !l.calls.end(call) {
 		l.post(func() { p.given(data, reason) })
+		p.strays.returned()
 		return false
 	}
 	if reason == written {
@@ -113,18 +107,4 @@ func (n *Network) handedOut(o *handout, receivers []*Port) {
 		lateHere(receivers, due, o.released)
 	}
 	n.forget(f, o.lent)
-}
-
-// takeOver the turn from the thread that is in a write since the caller saw the loop in it before; write is that in which it is now.
-func (l *loop) takeOver(seen uint64) (mine bool, write uint64) {
-	h := &l.handouts
-	write = h.write.Load()
-	if write == 0 || write != seen || !h.write.CompareAndSwap(write, 0) {
-		return false, write
-	}
-	// The write may not have read its frame yet. Of the events that its thread knew of, the timer's does not come again.
-	h.all[h.first].lent = true
-	l.scratch = make([]byte, maxFrameLength)
-	l.armed = 0
-	return true, 0
 }

@@ -46,6 +46,7 @@ type loop struct {
 	vacant             []int
 	scratch            []byte
 	frame              Frame // the frame being read
+	calls              calls
 	handouts           handouts
 	running            []func() // what is left of work that is being done
 	// turn is held by who serves the loop: its thread, or for once a guard. What belongs to the loop's thread belongs to the holder.
@@ -144,7 +145,7 @@ func (l *loop) events(events []unix.EpollEvent, milliseconds int) (count int) {
 	return max(count, 0)
 }
 
-// serve releases what is due and answers events; the caller has the turn. False tells, here and below, that it has it no more: see handOut.
+// serve releases what is due and answers events; the caller has the turn. False tells, here and below, that it has it no more: see calls.
 func (l *loop) serve(events []unix.EpollEvent) (mine bool) {
 	if !l.releaseDue(clock.Monotonic()) {
 		return false
@@ -154,8 +155,7 @@ func (l *loop) serve(events []unix.EpollEvent) (mine bool) {
 			return false
 		}
 	}
-	l.arm()
-	return true
+	return l.arm()
 }
 
 func (l *loop) handle(event *unix.EpollEvent) (mine bool) {
@@ -165,7 +165,7 @@ func (l *loop) handle(event *unix.EpollEvent) (mine bool) {
 	case wakeEvent:
 		return l.runWork()
 	default:
-		if p := l.ports[event.Fd]; p != nil {
+		if p := l.ports[event.Fd]; p != nil && !p.strayReads {
 			return l.read(p)
 		}
 	}
@@ -183,15 +183,17 @@ func (l *loop) read(p *Port) (mine bool) {
 	for ; taken < most; taken++ {
 		p.counters.reading = 1
 		scratch := l.scratch // which another thread does not use
+		call := l.calls.begin(p)
 		length, err := rawRead(p.Descriptor, scratch)
+		now := clock.Monotonic()
+		if !l.calls.end(call) {
+			l.astray(p, scratch[:max(length, 0)], err, now)
+			return false
+		}
 		if err != 0 {
-			p.counters.reading = 0
-			if err != unix.EAGAIN && err != unix.EINTR {
-				l.gone(p)
-			}
+			l.notRead(p, err)
 			break
 		}
-		now := clock.Monotonic()
 		p.bursts = p.bursts || now-p.latest < burstGap
 		p.latest = now
 		// Before the frame: an alarm may be among what is due.
@@ -208,6 +210,14 @@ func (l *loop) read(p *Port) (mine bool) {
 		p.bursts = false
 	}
 	return true
+}
+
+// notRead tells why: there may be nothing to read, as where another thread has answered an event, or no interface any more.
+func (l *loop) notRead(p *Port, err unix.Errno) {
+	p.counters.reading = 0
+	if err != unix.EAGAIN && err != unix.EINTR {
+		l.gone(p)
+	}
 }
 
 func (l *loop) accept(p *Port, data []byte, now int64) {
@@ -249,22 +259,33 @@ func (l *loop) releaseDue(now int64) (mine bool) {
 
 // arm sets the timer for the first frame, and has a guard look whether it was released. A timer that fires too early, as its frame has
 // gone, is cheaper than setting it anew for every frame.
-func (l *loop) arm() {
+func (l *loop) arm() (mine bool) {
 	if len(l.heap.items) == 0 {
 		if l.earliest.Load() != never {
 			l.earliest.Store(never)
 			l.watched.spare()
 		}
-		return
+		return true
 	}
 	due := l.heap.items[0].due
 	l.earliest.Store(due)
-	if l.armed == 0 || l.armed > due {
+	sooner := l.armed == 0 || l.armed > due
+	if sooner {
 		l.armed = due
-		setTimer(l.timer, due)
-		l.timerOn = clock.Processor() // where the kernel has it, as this thread runs there
 	}
-	l.watched.tell(due, l.timerOn)
+	timerOn := l.timerOn
+	call := l.calls.begin(nil)
+	if sooner {
+		setTimer(l.timer, due)
+		timerOn = clock.Processor() // where the kernel has it, as this thread runs there
+	}
+	l.watched.tell(due, timerOn)
+	if !l.calls.end(call) {
+		l.refresh()
+		return false
+	}
+	l.timerOn = timerOn
+	return true
 }
 
 // setTimer has a timerfd fire at a time of CLOCK_MONOTONIC, or never.
@@ -298,6 +319,7 @@ func (l *loop) runWork() (mine bool) {
 }
 
 func (l *loop) close() (mine bool) {
+	l.calls.strays.wait()
 	l.mu.Lock()
 	for _, fd := range []int{l.epoll, l.timer, l.wake} {
 		_ = unix.Close(fd)
@@ -322,6 +344,18 @@ func (l *loop) watch(p *Port) error {
 	l.ports[p.index] = p
 	p.watched = true
 	return nil
+}
+
+// listen to a watched port, or not while a stray thread reads it.
+func (l *loop) listen(p *Port) {
+	if l.epoll < 0 || p.detached || p.gone {
+		return
+	}
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.index)} //nolint:gosec // few ports
+	if p.strayReads {
+		event.Events = 0
+	}
+	_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, p.Descriptor, &event) // fails where the interface is gone already
 }
 
 func (l *loop) unwatch(p *Port) {

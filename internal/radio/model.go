@@ -61,7 +61,7 @@ const (
 	Malformed
 	// Oversize: longer than the network's MTU and header.
 	Oversize
-	// InFlightAtEnd: the network went while the frame was under way.
+	// InFlightAtEnd: the network went while the frame was under way, or its sender while the frame was being read.
 	InFlightAtEnd
 	// TooLarge: no time slot has room for the frame, which may not be fragmented.
 	TooLarge

@@ -98,6 +98,8 @@ func (n *Network) accept(now int64, f *Frame) {
 		n.Drop(f, Malformed)
 	case len(f.Data) > n.maxFrame:
 		n.Drop(f, Oversize)
+	case f.Source.detached: // meanwhile
+		n.Drop(f, InFlightAtEnd)
 	case n.silent:
 		n.Drop(f, Silent)
 	default:

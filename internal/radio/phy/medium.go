@@ -50,8 +50,12 @@ type Neighbour struct {
 	// GainDB from the sender's to the receiver's connector: both antennas' gains - pathloss.
 	GainDB float64
 
-	ratio float64 // GainDB as a ratio of powers
+	ratio  float64 // GainDB as a ratio of powers
+	member *member // that Port is
 }
+
+// Radio of the receiver, as Config gave it last.
+func (n *Neighbour) Radio() *Radio { return &n.member.radio }
 
 // member is an attached port.
 type member struct {
@@ -195,7 +199,7 @@ func (m *Medium) survey(now int64, s *member) {
 		}
 		gain := s.radio.AntennaGainDBi + r.radio.AntennaGainDBi - loss
 		if s.reachDBm+gain >= r.thermalDBm-MarginDB {
-			s.neighbours = append(s.neighbours, Neighbour{Port: r.port, GainDB: gain, ratio: Milliwatts(gain)})
+			s.neighbours = append(s.neighbours, Neighbour{Port: r.port, GainDB: gain, ratio: Milliwatts(gain), member: r})
 		}
 	}
 }

@@ -22,8 +22,7 @@ type Reception struct {
 // at most a second later. The draw is the same for the same Seed, NEM ids of source and receiver, and Index, whatever else
 // happens. It counts for Links, not for the receiver's counters: see radio.Network.Miss.
 func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
-	r := m.members[to.Port.Slot]
-	c := m.judge(now, t, to, r, listenHertz)
+	c := m.judge(now, t, to, to.member, listenHertz)
 	if s := m.member(t.Source); s != nil {
 		s.links[to.Port.Slot].add(now, &c)
 	}
@@ -72,8 +71,12 @@ func (m *Medium) draw(now int64, t *Transmission, r *member, c *Reception, liste
 		c.Received = true
 		return
 	}
+	c.Reason = radio.LowSINR
+	if c.Completion <= 0 && c.SINRDB >= thermalSINR {
+		return // as most do in a large network, without a draw
+	}
 	drawn := m.draws.uniform(t.Source.NEM, r.port.NEM, t.Index)
-	c.Received, c.Reason = drawn < c.Completion, radio.LowSINR
+	c.Received = drawn < c.Completion
 	if !c.Received && c.SINRDB < thermalSINR && drawn < m.config.PCR.Completion(thermalSINR, t.Bytes, t.RateBitsPerSecond) {
 		c.Reason = radio.Interfered
 	}

@@ -215,7 +215,7 @@ func (m *Model) address(n *radio.Network, now int64, b *burst, to *radio.Port) {
 }
 
 func (m *Model) receive(n *radio.Network, now int64, b *burst, to *phy.Neighbour) {
-	r := m.medium.Receive(now, &b.Transmission, to, m.medium.Radio(to.Port).FrequencyHertz)
+	r := m.medium.Receive(now, &b.Transmission, to, to.Radio().FrequencyHertz)
 	if r.Received {
 		m.reached = append(m.reached, to.Port)
 	} else {

@@ -70,7 +70,7 @@ func (m *Model) lock(now int64) {
 		all := m.medium.Neighbours(now, from, b.air.PowerDBm)
 		for i := range all {
 			to := all[i].Port
-			if !to.Here() || m.current.listens[to.Slot] != b.air.FrequencyHertz || b.air.PowerDBm+all[i].GainDB < m.medium.Radio(to).SensitivityDBm() {
+			if !to.Here() || m.current.listens[to.Slot] != b.air.FrequencyHertz || b.air.PowerDBm+all[i].GainDB < all[i].Radio().SensitivityDBm() {
 				continue
 			}
 			h := &m.heard[to.Slot]

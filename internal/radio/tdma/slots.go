@@ -273,7 +273,7 @@ func (m *Model) rateFor(s *station, e *entry) float64 {
 
 // sinr at a receiver that listens, over thermal noise and jammers: who else will send in the slot no sender knows.
 func (m *Model) sinr(s *station, to *phy.Neighbour) (dB float64, hears bool) {
-	r := m.medium.Radio(to.Port)
+	r := to.Radio()
 	power, noise := s.air.PowerDBm+to.GainDB, r.SensitivityDBm()
 	if power < noise || m.current.listens[to.Port.Slot] != s.air.FrequencyHertz {
 		return 0, false

@@ -1,0 +1,103 @@
+package radio
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+)
+
+// stillReading are stations with guards. The loop's thread stands still as it reads from the first of them, which has sent nothing, and a guard goes on
+// with the loop.
+func stillReading(t *testing.T, count int) (all []station) {
+	t.Helper()
+	if len(guarded()) < 2 {
+		t.Skip("one processor: nobody takes over")
+	}
+	// The thread that stands still does so outside of Go's scheduler: it has a place there, and a garbage collection would wait for it.
+	places, percent := runtime.GOMAXPROCS(8), debug.SetGCPercent(-1)
+	e, err := New(Options{Guards: GuardsAlways})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = e.Close()
+		runtime.GOMAXPROCS(places)
+		debug.SetGCPercent(percent)
+	})
+	n, err := e.NewNetwork(NetworkOptions{Model: &wait{}, MTU: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = newStations(t, n, count)
+	// Something is always due, as in a network with traffic, so that guards look.
+	n.Schedule(clock.Monotonic()+1e6, func(now int64, _ Model) (bool, int64) { return false, now + 1e6 })
+	first := all[0].port
+	if err := unix.SetNonblock(first.Descriptor, false); err != nil {
+		t.Fatal(err)
+	}
+	event, err := unix.Eventfd(1, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(event) })
+	n.Do(func(n *Network, _ Model) { err = n.loop.add(event, unix.EPOLLIN|unix.EPOLLET, first.index) }) // once
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); first.strays.count.Load() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nobody took over from the thread that stands still")
+		}
+	}
+	return all
+}
+
+func TestALoopGoesOnWhileOneOfItsReadsStandsStill(t *testing.T) {
+	all := stillReading(t, 3)
+	for i := range 20 {
+		all[1].send(t, everybody, fmt.Sprint("frame ", i))
+		if got := all[2].receive(t, 10*time.Second); got != fmt.Sprint("frame ", i) {
+			t.Fatalf("got %q; want frame %d", got, i)
+		}
+	}
+	for i := range 20 {
+		all[0].send(t, everybody, fmt.Sprint("late ", i))
+	}
+	for i := range 20 {
+		if got := all[2].receive(t, 10*time.Second); got != fmt.Sprint("late ", i) {
+			t.Fatalf("got %q of the one whose read stood still; want late %d", got, i)
+		}
+	}
+	if sent := all[0].port.Last(); sent.FramesSent != 20 || sent.Released != 20 || sent.InFlight != 0 {
+		t.Errorf("%d frames sent, %d released, %d in flight where the read stood still; want 20, 20, 0", sent.FramesSent, sent.Released, sent.InFlight)
+	}
+}
+
+func TestAPortIsDetachedOnceAReadThatStandsStillHasReturned(t *testing.T) {
+	all := stillReading(t, 2)
+	detached := make(chan Counters)
+	go func() { detached <- all[0].port.Detach() }()
+	select {
+	case <-detached:
+		t.Fatal("detached while a thread reads from the descriptor, which may be another file's from then on")
+	case <-time.After(50 * time.Millisecond):
+	}
+	all[0].send(t, everybody, "too late")
+	select {
+	case <-detached:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the port is not detached although nobody reads from it any more")
+	}
+	if got := all[1].receive(t, 20*time.Millisecond); got != "" {
+		t.Errorf("got %q of a port that was detached", got)
+	}
+	if last := all[0].port.Last(); last.FramesSent != 1 || last.Drops[InFlightAtEnd] != 1 || last.InFlight != 0 {
+		t.Errorf("%d frames sent, %d dropped as the port went, %d in flight; want 1, 1, 0", last.FramesSent, last.Drops[InFlightAtEnd], last.InFlight)
+	}
+}
