@@ -390,7 +390,10 @@ const durationPattern = `'^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0
 func (e Extent) timelineRules() apiextensionsv1.ValidationRules {
 	late := fmt.Sprintf("self.timeline.map(e, has(self.duration) && self.duration.matches(%[1]s) && e.at.matches(%[1]s) && duration(e.at) > duration(self.duration), "+
 		"%[2]se.at + ' is after the end of the experiment: its duration is ' + self.duration)", durationPattern, at("timeline", "e.at", ".at"))
-	rules := apiextensionsv1.ValidationRules{e.refuse("the timeline goes on after the duration", late)}
+	lateOver := fmt.Sprintf("self.timeline.map(e, has(self.duration) && has(e.over) && self.duration.matches(%[1]s) && e.at.matches(%[1]s) && e.over.matches(%[1]s) && "+
+		"duration(e.at) <= duration(self.duration) && duration(e.at) + duration(e.over) > duration(self.duration), "+
+		"%[2]se.over + ' from ' + e.at + ' on ends after the experiment: its duration is ' + self.duration)", durationPattern, at("timeline", "e.at", ".over"))
+	rules := apiextensionsv1.ValidationRules{e.refuse("the timeline goes on after the duration", late), e.refuse("the timeline spreads starts or stops beyond the duration", lateOver)}
 	for _, verb := range []string{"start", "stop"} {
 		ok := fmt.Sprintf("(x.contains('/') ? [%s].exists(y, [' ' + y + ' '].exists(app, %s)) : self.nodes.exists(m, %s))", appOf("x"),
 			withName(nodeOf("x"), "z in counts && counts[z] == 0 && appsOf[z].contains(app) || b in counts && k > 0 && k <= counts[b] && appsOf[b].contains(app) || "+

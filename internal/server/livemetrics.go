@@ -18,6 +18,8 @@ const (
 	maxLiveSeries = 2500
 	// maxLiveEvents of a run that displays are told of, the first ones.
 	maxLiveEvents = 200
+	// sameEvent in nanoseconds: what happens again under a name so soon, as starts that are spread over some time do, is told of once.
+	sameEvent = int64(time.Second)
 )
 
 var runLabels = []string{"namespace", "experiment", "uid"}
@@ -149,9 +151,11 @@ func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident) {
 	if plan.T0 == nil {
 		return
 	}
-	seen := map[string]int{}
+	seen, latest := map[string]int{}, map[string]int64{}
 	at := func(nanoseconds int64, event string) {
-		if len(seen) >= maxLiveEvents {
+		before, again := latest[event]
+		latest[event] = nanoseconds
+		if len(seen) >= maxLiveEvents || again && nanoseconds-before < sameEvent {
 			return
 		}
 		if seen[event]++; seen[event] > 1 {

@@ -30,7 +30,8 @@ func liveRun(t *testing.T, now func() time.Time) *run {
 	}
 	t0 := time.Unix(1000, 0)
 	plan := runapi.Plan{Namespace: "team-nor", Name: "bft", UID: "u-1", T0: &t0, Phase: "Running",
-		Armed: []runapi.Action{{ID: "a", AtNanoseconds: 5e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "veh", App: "bft"}, {Node: "hq", App: "bft"}}}},
+		Armed: []runapi.Action{{ID: "a", AtNanoseconds: 5e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "veh", App: "bft"}}},
+			{ID: "b", AtNanoseconds: 5.9e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "hq", App: "bft"}}}},
 		Nodes: []runapi.PlannedNode{
 			{Name: "veh", Group: "veh", Apps: []runapi.PlannedApp{{Name: "bft", Instances: []string{"veh/bft"}, PublishTopics: []string{"/bft"}}}},
 			{Name: "hq", Group: "hq", Apps: []runapi.PlannedApp{{Name: "picture", Instances: []string{"hq/picture"}, Subscriptions: []string{"#"}}}},

@@ -807,14 +807,21 @@ type Node struct {
 	ManagementNetwork ManagementNetwork `json:"managementNetwork,omitempty"`
 }
 
-// TimelineEntry starts and stops apps, and changes networks, at one moment.
+// TimelineEntry starts and stops apps, and changes networks, at one moment, or spreads the starts and stops over some time.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.over) || has(self.start) || has(self.stop)",message="over is for start and stop: set comes at one moment",fieldPath=".over"
 // +kubebuilder:validation:XValidation:rule="has(self.start) || has(self.stop) || has(self.set)",message="a timeline entry needs start, stop or set"
 // +kubebuilder:validation:XValidation:rule="!has(self.start) || self.start.all(a, self.start.exists_one(b, a == b))",message="an app is named twice",fieldPath=".start"
 // +kubebuilder:validation:XValidation:rule="!has(self.stop) || self.stop.all(a, self.stop.exists_one(b, a == b))",message="an app is named twice",fieldPath=".stop"
 type TimelineEntry struct {
 	// at is the moment, counted from T0.
 	At Duration `json:"at"`
+
+	// over spreads what start and stop name evenly over this time, in the order of nodes: of n apps the first comes at the moment at, the
+	// second an n-th of this time later. A host that cannot start hundreds of apps in the same 10 ms, which the verdict would tell, can start
+	// them over some seconds. Without it all come at the moment at.
+	// +optional
+	Over *Duration `json:"over,omitempty"`
 
 	// start these apps: an app's name (on every node that runs it) or node/app or group/app.
 	// +kubebuilder:validation:MinItems=1
@@ -832,7 +839,7 @@ type TimelineEntry struct {
 	// +optional
 	Stop []string `json:"stop,omitempty"`
 
-	// set changes how networks carry frames from this moment on. The radio does it by itself at the exact time.
+	// set changes how networks carry frames from the moment at on. The radio does it by itself at the exact time.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic

@@ -42,7 +42,7 @@ const EarlyStopID = "early-stop"
 // left running is stopped at the experiment's duration, if it has one; everything else left running ends
 // after the drain.
 func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, field.ErrorList) {
-	c := compiler{topology: t, moments: map[moment][]runapi.Target{}, last: map[runapi.Target]runapi.Verb{}, started: map[runapi.Target]bool{}}
+	c := compiler{topology: t, moments: map[moment][]runapi.Target{}, last: map[runapi.Target]moment{}, started: map[runapi.Target]bool{}}
 	entries := slices.Clone(spec.Timeline)
 	order := make([]int, len(entries))
 	for i := range order {
@@ -64,11 +64,11 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 				c.add(0, runapi.VerbStart, target)
 			}
 			// Nobody knows what an app of one's own sends. One that the timeline stops before the end does.
-			if !sends(app) && (!app.Own() || c.last[target] != runapi.VerbStop) {
+			if !sends(app) && (!app.Own() || c.last[target].verb != runapi.VerbStop) {
 				continue
 			}
 			result.publishers[target] = true
-			if c.last[target] != runapi.VerbStop && !result.Live() {
+			if c.last[target].verb != runapi.VerbStop && !result.Live() {
 				c.add(result.Duration, runapi.VerbStop, target)
 			}
 		}
@@ -90,30 +90,65 @@ type moment struct {
 type compiler struct {
 	topology *topology.Topology
 	moments  map[moment][]runapi.Target
-	// last verb that the entries have for a target, and whether any starts it.
-	last    map[runapi.Target]runapi.Verb
+	// last that the entries have for a target, and whether any starts it.
+	last    map[runapi.Target]moment
 	started map[runapi.Target]bool
 	errs    field.ErrorList
 }
 
 func (c *compiler) entry(entry v1alpha1.TimelineEntry, path *field.Path) {
+	stop, start := c.targets(entry.Stop, path.Child("stop")), c.targets(entry.Start, path.Child("start"))
+	offsets := c.spread(entry.Over, append(slices.Clone(stop), start...))
 	// Stops first: an entry that names an app in both restarts it.
-	c.references(entry.At.Std(), runapi.VerbStop, entry.Stop, path.Child("stop"))
-	c.references(entry.At.Std(), runapi.VerbStart, entry.Start, path.Child("start"))
+	for _, target := range stop {
+		c.plan(moment{entry.At.Std() + offsets[target], runapi.VerbStop}, target)
+	}
+	for _, target := range start {
+		c.plan(moment{entry.At.Std() + offsets[target], runapi.VerbStart}, target)
+	}
 }
 
-func (c *compiler) references(at time.Duration, verb runapi.Verb, references []string, path *field.Path) {
+// targets of references, each as often as it is named.
+func (c *compiler) targets(references []string, path *field.Path) (all []runapi.Target) {
 	for i, reference := range references {
 		targets, err := Targets(c.topology, reference)
 		if err != nil {
 			c.errs = append(c.errs, field.Invalid(path.Index(i), reference, err.Error()))
 		}
-		for _, target := range targets {
-			c.add(at, verb, target)
-			c.last[target] = verb
-			c.started[target] = c.started[target] || verb == runapi.VerbStart
+		all = append(all, targets...)
+	}
+	return all
+}
+
+// spread targets over a time, in the order of nodes and of each node's apps. A target has one offset, however often it is among them.
+func (c *compiler) spread(over *v1alpha1.Duration, targets []runapi.Target) (offsets map[runapi.Target]time.Duration) {
+	if over == nil {
+		return nil
+	}
+	offsets = make(map[runapi.Target]time.Duration, len(targets))
+	for _, target := range targets {
+		offsets[target] = 0
+	}
+	before, count := time.Duration(0), time.Duration(len(offsets))
+	for _, node := range c.topology.Nodes {
+		for _, app := range node.Apps {
+			target := runapi.Target{Node: node.Name, App: app}
+			if _, named := offsets[target]; named {
+				offsets[target] = over.Std()/count*before + over.Std()%count*before/count
+				before++
+			}
 		}
 	}
+	return offsets
+}
+
+// plan what an entry says about a target. Entries that are spread may come after others that begin later.
+func (c *compiler) plan(m moment, target runapi.Target) {
+	c.add(m.at, m.verb, target)
+	if m.at >= c.last[target].at {
+		c.last[target] = m
+	}
+	c.started[target] = c.started[target] || m.verb == runapi.VerbStart
 }
 
 func (c *compiler) add(at time.Duration, verb runapi.Verb, target runapi.Target) {

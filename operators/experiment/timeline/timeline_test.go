@@ -61,6 +61,12 @@ func entry(when v1alpha1.Duration, start, stop string) v1alpha1.TimelineEntry {
 	return v1alpha1.TimelineEntry{At: when, Start: strings.Fields(start), Stop: strings.Fields(stop)}
 }
 
+func entryOver(when, over v1alpha1.Duration, start, stop string) v1alpha1.TimelineEntry {
+	e := entry(when, start, stop)
+	e.Over = &over
+	return e
+}
+
 func TestATimelineBecomesActions(t *testing.T) {
 	const rest = "0s start hq/broker hq/sub"
 	cases := map[string]struct {
@@ -87,6 +93,15 @@ func TestATimelineBecomesActions(t *testing.T) {
 		"a broker's stop is not implied": {
 			[]v1alpha1.TimelineEntry{entry("30s", "", "broker")},
 			[]string{"0s start hq/broker hq/sub veh-1/bft veh-2/bft", "30s stop hq/broker", "1m0s stop veh-1/bft veh-2/bft"}},
+		"starts and stops that are spread over a time": {
+			[]v1alpha1.TimelineEntry{entryOver("5s", "4s", "bft", ""), entryOver("50s", "10s", "", "bft")},
+			[]string{rest, "5s start veh-1/bft", "7s start veh-2/bft", "50s stop veh-1/bft", "55s stop veh-2/bft"}},
+		"all that an entry names is spread over one time, in the order of nodes, and each restart stops first": {
+			[]v1alpha1.TimelineEntry{entryOver("9s", "3s", "veh-2/bft broker", "bft")},
+			[]string{"0s start hq/sub veh-1/bft", "9s start hq/broker", "10s stop veh-1/bft", "11s stop veh-2/bft", "11s start veh-2/bft", "1m0s stop veh-2/bft"}},
+		"what is spread may come after an entry that begins later": {
+			[]v1alpha1.TimelineEntry{entryOver("10s", "20s", "bft", ""), entry("15s", "", "bft")},
+			[]string{rest, "10s start veh-1/bft", "15s stop veh-1/bft veh-2/bft", "20s start veh-2/bft", "1m0s stop veh-2/bft"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
