@@ -19,6 +19,9 @@ const (
 	mostGuards = 2
 	// guardGrace is how long after a frame's time a guard looks whether it has been released: well below what a verdict calls late.
 	guardGrace = int64(2 * time.Millisecond)
+	// callGrace is how long after it has seen a loop in a call of the kernel, with something due, a guard looks whether it is the same call still:
+	// far longer than calls take.
+	callGrace = int64(500 * time.Microsecond)
 	// never is the time of what does not come.
 	never = math.MaxInt64
 )
@@ -107,8 +110,11 @@ func (e *Engine) stand(g *guard) {
 	g.seen = make([]uint64, len(e.loops))
 	for look := int64(never); !e.closing.Load(); {
 		if now := clock.Monotonic(); look <= now {
-			e.watch.lookAfter(g, events)
-			look = g.sleep(&e.watch, now+guardGrace) // not sooner, where a loop has more to do than it can
+			again := guardGrace // not sooner, where a loop has more to do than it can
+			if e.watch.lookAfter(g, events) {
+				again = callGrace
+			}
+			look = g.sleep(&e.watch, now+again)
 		} else {
 			look = g.sleep(&e.watch, 0)
 		}
@@ -146,11 +152,13 @@ func (w *watch) earliest() int64 {
 	return first
 }
 
-// lookAfter does what loops' threads have not done yet.
-func (w *watch) lookAfter(g *guard, events []unix.EpollEvent) {
+// lookAfter does what loops' threads have not done yet, and tells whether one is in a call of the kernel, where it may stand still.
+func (w *watch) lookAfter(g *guard, events []unix.EpollEvent) (calls bool) {
 	for i, l := range w.loops {
 		g.seen[i] = l.stepIn(events, g.seen[i])
+		calls = calls || g.seen[i] != 0
 	}
+	return calls
 }
 
 // tell one guard that something is due, unless it looks in time anyway: the first that is not on the processor on which the loop's timer
@@ -202,8 +210,8 @@ func (l *loop) stepIn(events []unix.EpollEvent, seen uint64) (call uint64) {
 
 // goOn with a loop whose turn the caller has. False tells that another thread has it.
 func (l *loop) goOn(events []unix.EpollEvent) (mine bool) {
-	// First what was being handed out. The thread may have taken the event that tells of work, and stand still since.
-	if !l.handOut() || !l.runWork() {
+	// First what was being handed out, and what had been read. The thread may have taken the event that tells of work, and stand still since.
+	if !l.handOut() || !l.acceptArrival() || !l.runWork() {
 		return false
 	}
 	if !l.ended {

@@ -45,7 +45,8 @@ type loop struct {
 	ports              []*Port
 	vacant             []int
 	scratch            []byte
-	frame              Frame // the frame being read
+	frame              Frame   // the frame being read
+	arrival            arrival // what has been read, while the model does not have it yet
 	calls              calls
 	handouts           handouts
 	running            []func() // what is left of work that is being done
@@ -196,13 +197,8 @@ func (l *loop) read(p *Port) (mine bool) {
 		}
 		p.bursts = p.bursts || now-p.latest < burstGap
 		p.latest = now
-		// Before the frame: an alarm may be among what is due.
-		if len(l.heap.items) > 0 && l.heap.items[0].due <= now && !l.releaseDue(now) {
-			l.post(func() { l.accept(p, scratch[:length], now) })
-			return false
-		}
-		l.accept(p, scratch[:length], now)
-		if !l.handOut() {
+		l.arrival = arrival{p, scratch[:length], now}
+		if !l.acceptArrival() {
 			return false
 		}
 	}
@@ -210,6 +206,28 @@ func (l *loop) read(p *Port) (mine bool) {
 		p.bursts = false
 	}
 	return true
+}
+
+// arrival of a frame from a port; none without one.
+type arrival struct {
+	port  *Port
+	frame []byte
+	at    int64
+}
+
+// acceptArrival, if there is one, after what was due before it: an alarm may be among that.
+func (l *loop) acceptArrival() (mine bool) {
+	a := &l.arrival
+	if a.port == nil {
+		return true
+	}
+	if len(l.heap.items) > 0 && l.heap.items[0].due <= a.at && !l.releaseDue(a.at) {
+		return false
+	}
+	p, frame, at := a.port, a.frame, a.at
+	*a = arrival{}
+	l.accept(p, frame, at)
+	return l.handOut()
 }
 
 // notRead tells why: there may be nothing to read, as where another thread has answered an event, or no interface any more.
