@@ -101,3 +101,47 @@ func TestAPortIsDetachedOnceAReadThatStandsStillHasReturned(t *testing.T) {
 		t.Errorf("%d frames sent, %d dropped as the port went, %d in flight; want 1, 1, 0", last.FramesSent, last.Drops[InFlightAtEnd], last.InFlight)
 	}
 }
+
+func TestAFrameThatWasReadDoesNotWaitForAWriteThatStandsStill(t *testing.T) {
+	// The thread that stands still does so outside of Go's scheduler: it has a place there, and a garbage collection would wait for it.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	l, all := loopWith(t, &addressed{wait{time: 1}})
+	var err error
+	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(l.wake) })
+	l.watched, l.ended = &watch{}, false
+	all[0].send(t, all[1].port.MAC, "due")
+	l.turn.Lock()
+	l.read(all[0].port)
+	empty := all[1].fill(t)
+	defer empty()
+	all[0].send(t, all[2].port.MAC, "read")
+	lost := make(chan bool)
+	go func() { lost <- !l.read(all[0].port) }() // releases what is due first
+	seen := l.calls.now.Load()
+	for end := time.Now().Add(10 * time.Second); seen == 0 || seen != l.calls.now.Load(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no write stands still")
+		}
+		seen = l.calls.now.Load()
+	}
+	if mine, _ := l.takeOver(seen); !mine {
+		t.Fatal("the turn was not taken over from a write that stands still")
+	}
+	if !l.goOn(make([]unix.EpollEvent, 1)) {
+		t.Fatal("the turn was lost again")
+	}
+	if got := all[2].receive(t, time.Second); got != "read" {
+		t.Errorf("got %q behind the write that stands still; want the frame that was read before it", got)
+	}
+	empty()
+	if !<-lost {
+		t.Error("the thread that stood still believes that it has the turn")
+	}
+	if got := all[1].receive(t, time.Second); got != "due" {
+		t.Errorf("the one whose write stood still got %q; want its frame", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -121,11 +122,10 @@ func (e *Engine) stand(g *guard) {
 	}
 }
 
-// sleep until a grace after what is due first, but not before the time notBefore, or until the bell rings. It gives the time for which it slept.
-func (g *guard) sleep(w *watch, notBefore int64) (until int64) {
+// sleep until a grace after what is due first, but not before the time notBefore, or until the bell rings. It gives the time at which the guard is to look.
+func (g *guard) sleep(w *watch, notBefore int64) (look int64) {
 	for {
-		due := w.earliest()
-		until = never
+		due, until := w.earliest(), int64(never)
 		if due != never {
 			until = max(due+guardGrace, notBefore)
 		}
@@ -140,7 +140,7 @@ func (g *guard) sleep(w *watch, notBefore int64) (until int64) {
 	if count, err := unix.Poll(g.poll[:], -1); err == nil && count > 0 && g.poll[0].Revents != 0 {
 		_, _ = unix.Read(g.bell, g.rung[:])
 	}
-	return until
+	return g.until.Load() // which others may have set
 }
 
 // earliest time at which a loop has something due, or never.
@@ -161,18 +161,35 @@ func (w *watch) lookAfter(g *guard, events []unix.EpollEvent) (calls bool) {
 	return calls
 }
 
-// tell one guard that something is due, unless it looks in time anyway: the first that is not on the processor on which the loop's timer
-// fires, as one is enough.
+// tell guards that something is due, unless they look in time anyway. The timer fires on one processor and may wake the loop's thread up on
+// another one, and either may stand still: where a guard is on the caller's processor, both look; where none is, the first that is not where the
+// timer fires.
 func (w *watch) tell(due int64, timerOn int) {
 	look := due + guardGrace
-	for _, g := range w.guards {
-		if g.processor == timerOn {
-			continue
-		}
-		if until := g.until.Load(); until > look && g.until.CompareAndSwap(until, look) {
-			g.ring()
-		}
+	if !slices.ContainsFunc(w.guards, func(g *guard) bool { return g.until.Load() > look }) {
 		return
+	}
+	here := clock.Processor()
+	all := slices.ContainsFunc(w.guards, func(g *guard) bool { return g.processor == here })
+	for _, g := range w.guards {
+		if all {
+			g.lookAt(look, here)
+		} else if g.processor != timerOn {
+			g.lookAt(look, here)
+			return
+		}
+	}
+}
+
+// lookAt a time, unless the guard looks sooner. A timer that is set here fires here: of a guard elsewhere it may not be set by others.
+func (g *guard) lookAt(look int64, here int) {
+	if until := g.until.Load(); until <= look || !g.until.CompareAndSwap(until, look) {
+		return
+	}
+	if g.processor == here {
+		setTimer(g.timer, look)
+	} else {
+		g.ring()
 	}
 }
 
