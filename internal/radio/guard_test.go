@@ -111,3 +111,35 @@ func TestGuardsAreWhereTheOptionSays(t *testing.T) {
 		t.Errorf("error %v; want one that says what would be right", err)
 	}
 }
+
+// TestBothGuardsLookWhereTheLoopIsOnOneOfTheirProcessors, as its timer may wake it up on the other one, which stands still.
+func TestBothGuardsLookWhereTheLoopIsOnOneOfTheirProcessors(t *testing.T) {
+	processors := guarded()
+	if len(processors) < 2 {
+		t.Skip("one processor: nothing goes on while it stands still")
+	}
+	for _, on := range processors {
+		e, err := New(Options{Guards: GuardsAlways})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		n, err := e.NewNetwork(NetworkOptions{Model: &wait{}, MTU: 1500})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var loop int
+		n.Do(func(n *Network, _ Model) { loop = n.loop.thread })
+		if err := clock.Bind(loop, on); err != nil {
+			t.Fatal(err)
+		}
+		due := clock.Monotonic() + int64(time.Minute)
+		n.Schedule(due, func(int64, Model) (bool, int64) { return false, 0 })
+		n.engine.Answer() // the loop has told of it by the end of the turn before
+		for _, g := range e.guards {
+			if until := g.until.Load(); until != due+guardGrace {
+				t.Errorf("the loop is on processor %d: the guard of %d looks at %d; want %d after what is due", on, g.processor, until-due, guardGrace)
+			}
+		}
+	}
+}
