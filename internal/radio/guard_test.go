@@ -11,25 +11,32 @@ import (
 	"vignette.dev/vignette/internal/teststall"
 )
 
-func TestAProcessorThatStandsStillMakesNoFrameLate(t *testing.T) {
-	processors := guarded()
-	if len(processors) < 2 {
-		t.Skip("one processor: nothing goes on while it stands still")
-	}
+// boundLoop is a network of an engine with guards, whose loop stays on a processor.
+func boundLoop(t *testing.T, processor int) *Network {
+	t.Helper()
 	e, err := New(Options{Nice: -10, Guards: GuardsAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	t.Cleanup(func() { _ = e.Close() })
 	n, err := e.NewNetwork(NetworkOptions{Model: &wait{}, MTU: 1500})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var loop int
 	n.Do(func(n *Network, _ Model) { loop = n.loop.thread })
-	if err := clock.Bind(loop, processors[0]); err != nil {
+	if err := clock.Bind(loop, processor); err != nil {
 		t.Fatal(err)
 	}
+	return n
+}
+
+func TestAProcessorThatStandsStillMakesNoFrameLate(t *testing.T) {
+	processors := guarded()
+	if len(processors) < 2 {
+		t.Skip("one processor: nothing goes on while it stands still")
+	}
+	n := boundLoop(t, processors[0])
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8)) // what keeps the processor busy takes a place in Go's scheduler too
 	const rounds, still, tolerated = 11, 100 * time.Millisecond, 10 * time.Millisecond
 	var late []time.Duration
@@ -119,24 +126,11 @@ func TestBothGuardsLookWhereTheLoopIsOnOneOfTheirProcessors(t *testing.T) {
 		t.Skip("one processor: nothing goes on while it stands still")
 	}
 	for _, on := range processors {
-		e, err := New(Options{Guards: GuardsAlways})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
-		n, err := e.NewNetwork(NetworkOptions{Model: &wait{}, MTU: 1500})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var loop int
-		n.Do(func(n *Network, _ Model) { loop = n.loop.thread })
-		if err := clock.Bind(loop, on); err != nil {
-			t.Fatal(err)
-		}
+		n := boundLoop(t, on)
 		due := clock.Monotonic() + int64(time.Minute)
 		n.Schedule(due, func(int64, Model) (bool, int64) { return false, 0 })
 		n.engine.Answer() // the loop has told of it by the end of the turn before
-		for _, g := range e.guards {
+		for _, g := range n.engine.guards {
 			if until := g.until.Load(); until != due+guardGrace {
 				t.Errorf("the loop is on processor %d: the guard of %d looks at %d; want %d after what is due", on, g.processor, until-due, guardGrace)
 			}
