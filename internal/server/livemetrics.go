@@ -155,7 +155,7 @@ func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident) {
 	at := func(nanoseconds int64, event string) {
 		before, again := latest[event]
 		latest[event] = nanoseconds
-		if len(seen) >= maxLiveEvents || again && nanoseconds-before < sameEvent {
+		if len(seen) >= maxLiveEvents || again && max(nanoseconds-before, before-nanoseconds) < sameEvent { // not in order: an early stop comes last
 			return
 		}
 		if seen[event]++; seen[event] > 1 {

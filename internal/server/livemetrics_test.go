@@ -137,3 +137,15 @@ func TestASealedRunHasNoLiveMetricsAfterARestart(t *testing.T) {
 		t.Errorf("%d series, %v; want none after a restart", n, err)
 	}
 }
+
+func TestAnEarlyStopIsAnEventBesideALaterStopThatWasArmedBefore(t *testing.T) {
+	t0, bft := time.Unix(1000, 0), []runapi.Target{{Node: "veh", App: "bft"}}
+	plan := runapi.Plan{T0: &t0, Armed: []runapi.Action{
+		{ID: "a", AtNanoseconds: 50e9, Verb: runapi.VerbStop, Targets: bft},
+		{ID: "b", AtNanoseconds: 32e9, Verb: runapi.VerbStop, Targets: bft}}}
+	events := make(chan prometheus.Metric, 10)
+	runSeries{to: events, labels: []string{"team-nor", "bft", "u-1"}}.events(plan, nil)
+	if len(events) != 3 {
+		t.Errorf("%d events; want T0 and both stops", len(events))
+	}
+}
