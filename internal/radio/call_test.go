@@ -12,31 +12,35 @@ import (
 	"vignette.dev/vignette/internal/clock"
 )
 
-// stillReading are stations with guards. The loop's thread stands still as it reads from the first of them, which has sent nothing, and a guard goes on
-// with the loop.
-func stillReading(t *testing.T, count int) (all []station) {
+// mayStandStill lets a thread of the test stand still outside of Go's scheduler: it has a place there, and a garbage collection would wait for it.
+func mayStandStill(t *testing.T) {
+	t.Helper()
+	places, percent := runtime.GOMAXPROCS(8), debug.SetGCPercent(-1)
+	t.Cleanup(func() {
+		runtime.GOMAXPROCS(places)
+		debug.SetGCPercent(percent)
+	})
+}
+
+// guardedNetwork has guards that go on where the loop's thread stands still: something is always due in it, as in a network with traffic, so that they
+// look.
+func guardedNetwork(t *testing.T, m Model) *Network {
 	t.Helper()
 	if len(guarded()) < 2 {
 		t.Skip("one processor: nobody takes over")
 	}
-	// The thread that stands still does so outside of Go's scheduler: it has a place there, and a garbage collection would wait for it.
-	places, percent := runtime.GOMAXPROCS(8), debug.SetGCPercent(-1)
-	e, err := New(Options{Guards: GuardsAlways})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = e.Close()
-		runtime.GOMAXPROCS(places)
-		debug.SetGCPercent(percent)
-	})
-	n, err := e.NewNetwork(NetworkOptions{Model: &wait{}, MTU: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all = newStations(t, n, count)
-	// Something is always due, as in a network with traffic, so that guards look.
+	mayStandStill(t)
+	n := newNetworkWith(t, m, Options{Guards: GuardsAlways})
 	n.Schedule(clock.Monotonic()+1e6, func(now int64, _ Model) (bool, int64) { return false, now + 1e6 })
+	return n
+}
+
+// stillReading are stations with guards. The loop's thread stands still as it reads from the first of them, which has sent nothing, and a guard goes on
+// with the loop.
+func stillReading(t *testing.T, count int) (all []station) {
+	t.Helper()
+	n := guardedNetwork(t, &wait{})
+	all = newStations(t, n, count)
 	first := all[0].port
 	if err := unix.SetNonblock(first.Descriptor, false); err != nil {
 		t.Fatal(err)
@@ -103,9 +107,7 @@ func TestAPortIsDetachedOnceAReadThatStandsStillHasReturned(t *testing.T) {
 }
 
 func TestAFrameThatWasReadDoesNotWaitForAWriteThatStandsStill(t *testing.T) {
-	// The thread that stands still does so outside of Go's scheduler: it has a place there, and a garbage collection would wait for it.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	mayStandStill(t)
 	l, all := loopWith(t, &addressed{wait{time: 1}})
 	var err error
 	if l.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {

@@ -92,7 +92,12 @@ func (s station) receive(t *testing.T, timeout time.Duration) string {
 
 func newNetwork(t testing.TB, m Model) *Network {
 	t.Helper()
-	e, err := New(Options{})
+	return newNetworkWith(t, m, Options{})
+}
+
+func newNetworkWith(t testing.TB, m Model, options Options) *Network {
+	t.Helper()
+	e, err := New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

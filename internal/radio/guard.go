@@ -66,7 +66,7 @@ type watch struct {
 // milliseconds. The kernel does not know: a timer that is to fire there does not, and a thread that was about to run there is not taken to
 // another one. A guard is bound to its processor, so that of two of them one goes on wherever a loop's timer is. It looks a grace after
 // something was due; where the loop was punctual there is nothing left to do. As waking up costs more than a frame does, a guard rests
-// until a loop has something due and rings its bell, and the loop takes its timer away once nothing is due any more.
+// until a loop has something due and rings its bell or sets its timer, and the loop takes its timer away once nothing is due any more.
 type guard struct {
 	processor   int
 	bell, timer int          // an eventfd and a timerfd

@@ -14,15 +14,7 @@ import (
 // boundLoop is a network of an engine with guards, whose loop stays on a processor.
 func boundLoop(t *testing.T, processor int) *Network {
 	t.Helper()
-	e, err := New(Options{Nice: -10, Guards: GuardsAlways})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	n, err := e.NewNetwork(NetworkOptions{Model: &wait{}, MTU: 1500})
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := newNetworkWith(t, &wait{}, Options{Nice: -10, Guards: GuardsAlways})
 	var loop int
 	n.Do(func(n *Network, _ Model) { loop = n.loop.thread })
 	if err := clock.Bind(loop, processor); err != nil {

@@ -2,16 +2,12 @@ package radio
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"vignette.dev/vignette/internal/clock"
 )
 
 // addressed is a model that gives each frame, after a time, to the addressee or to everybody.
@@ -56,30 +52,14 @@ func (s station) fill(t *testing.T) (empty func()) {
 }
 
 func TestALoopGoesOnWhileOneOfItsWritesStandsStill(t *testing.T) {
-	if len(guarded()) < 2 {
-		t.Skip("one processor: nobody takes over")
-	}
-	// The thread that stands still does so outside of Go's scheduler: it has a place there, and a garbage collection would wait for it.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	for name, waiting := range map[string]int64{"of a frame that is handed on at once": 0, "of a frame that has waited": 1e6} {
 		t.Run(name, func(t *testing.T) {
-			e, err := New(Options{Guards: GuardsAlways})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer e.Close()
-			n, err := e.NewNetwork(NetworkOptions{Model: &addressed{wait{time: waiting}}, MTU: 100})
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := guardedNetwork(t, &addressed{wait{time: waiting}})
 			all := newStations(t, n, 4) // the first sends, the second stands still
 			// As a reader of it would stand still too, its radio is not read.
 			n.Do(func(n *Network, _ Model) { n.loop.unwatch(all[1].port); all[1].port.watched = false })
 			empty := all[1].fill(t)
 			defer empty()
-			// Something is always due, as in a network with traffic, so that guards look.
-			n.Schedule(clock.Monotonic()+1e6, func(now int64, _ Model) (bool, int64) { return false, now + 1e6 })
 			all[0].send(t, everybody, "to all")
 			for _, s := range all[2:] {
 				if got := s.receive(t, 10*time.Second); got != "to all" {
