@@ -404,6 +404,7 @@ func (n *Network) Attach(options PortOptions) (*Port, error) {
 func (p *Port) Detach() (last Counters) {
 	n, removed := p.network, false
 	n.loop.do(func() {
+		n.tally(len(n.ports))
 		last = p.counters.Counters
 		if p.detached {
 			return
@@ -440,7 +441,10 @@ func (n *Network) setPorts(ports []*Port) {
 
 // Last gives the counters of a port, which change after Detach until none of its frames is under way.
 func (p *Port) Last() (last Counters) {
-	p.network.loop.do(func() { last = p.counters.Counters })
+	p.network.loop.do(func() {
+		p.network.tally(len(p.network.ports))
+		last = p.counters.Counters
+	})
 	return last
 }
 
@@ -450,14 +454,20 @@ type Snapshot struct {
 	Counters
 }
 
+// talliedAtOnce is of how many senders counters are tallied at a time, so that frames do not wait for it.
+const talliedAtOnce = 16
+
 // Snapshot gives the counters of all ports of this host at one instant. With reset, WorstLateness and
 // LateReleases start anew.
 func (n *Network) Snapshot(reset bool) []Snapshot {
 	count := 0
-	n.loop.do(func() { count = len(n.ports) })
+	for tallied := false; !tallied; {
+		n.loop.do(func() { count, tallied = len(n.ports), n.tally(talliedAtOnce) })
+	}
 	// Not on the loop's thread, which would have to help the garbage collector for it. A port that is attached meanwhile may cost that.
 	all := make([]Snapshot, 0, count)
 	n.loop.do(func() {
+		n.tally(len(n.ports)) // what has come since
 		for _, p := range n.ports {
 			if !p.Here() {
 				continue

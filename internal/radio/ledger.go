@@ -42,6 +42,7 @@ func (l *Ledger) Begin(before Traffic) { *l = Ledger{base: before} }
 //
 // Without the kernel's counts, and of frames to several receivers, one frame for each loop may be
 // counted as lost that has reached a receiver. So may one be whose write another thread had taken the loop from.
+// What a Tallier had not tallied is not counted.
 func Settle(ledgers []*Ledger, kernel func(i int) (Traffic, error)) (lost []uint64) {
 	wrote := false
 	for i, l := range ledgers {

@@ -23,6 +23,14 @@ type Waker interface {
 	Wake(n *Network, now int64)
 }
 
+// Tallier is a Model that counts what receivers without a chance have missed some time later, many frames at once. Who asks for counters tallies
+// them first. A process that is killed has not counted what it did not tally.
+type Tallier interface {
+	Model
+	// Tally counts what was missed of so many senders, and tells whether that is all.
+	Tally(senders int) (all bool)
+}
+
 // Frame is one Ethernet frame on its way through a model.
 type Frame struct {
 	// Source is the port whose node sent the frame.

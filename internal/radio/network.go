@@ -42,7 +42,16 @@ func (n *Network) Deliver(now int64, f *Frame) { n.release(now, f, false) }
 func (n *Network) Radiate(now int64, f *Frame) { n.release(now, f, true) }
 
 // Miss counts a frame that was in range of a port and did not reach it, at the receiver.
-func (n *Network) Miss(p *Port, reason Reason) { p.counters.Drops[reason]++ }
+func (n *Network) Miss(p *Port, reason Reason) { p.Missed(reason, 1) }
+
+// Missed is Miss for so many frames.
+func (p *Port) Missed(reason Reason, frames uint64) { p.counters.Drops[reason] += frames }
+
+// tally what the model has not counted yet, of so many senders, and tell whether that is all.
+func (n *Network) tally(senders int) (all bool) {
+	s, ok := n.model.(Tallier)
+	return !ok || s.Tally(senders)
+}
 
 func (n *Network) release(now int64, f *Frame, radiated bool) {
 	switch {

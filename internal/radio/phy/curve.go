@@ -38,6 +38,15 @@ func (c *Curve) Completion(sinrDB float64, sizeBytes int, rateBitsPerSecond floa
 	return math.Pow(completion, float64(sizeBytes)/c.sizeBytes)
 }
 
+// never tells that no frame of any size, sent at that rate, arrives at that SINR.
+func (c *Curve) never(sinrDB, rateBitsPerSecond float64) bool {
+	if c == nil {
+		return !(sinrDB >= 0)
+	}
+	completion, _ := c.of(rateBitsPerSecond).at(sinrDB)
+	return completion <= 0
+}
+
 func (c *Curve) of(bitsPerSecond float64) *rateCurve {
 	for i := range c.rates {
 		if c.rates[i].bitsPerSecond == bitsPerSecond {

@@ -1,6 +1,7 @@
 package phy
 
 import (
+	"math"
 	"slices"
 
 	"vignette.dev/vignette/internal/radio"
@@ -23,6 +24,8 @@ type Config struct {
 	HalfDuplex bool
 	// PCR curve; nil for a step: what is not below the noise is received.
 	PCR *Curve
+	// Missed counts transmissions that a port has missed, for those who ask for an Audience.
+	Missed func(p *radio.Port, reason radio.Reason, transmissions uint64)
 }
 
 // Transmission is one burst over the air.
@@ -50,7 +53,7 @@ type Neighbour struct {
 	// GainDB from the sender's to the receiver's connector: both antennas' gains - pathloss.
 	GainDB float64
 
-	ratio  float64 // GainDB as a ratio of powers
+	ratio  float64 // GainDB as a ratio of powers, where others' transmissions matter
 	member *member // that Port is
 }
 
@@ -69,16 +72,25 @@ type member struct {
 	version    uint64
 	reachDBm   float64
 	links      []link // what others heard of it, by the receiver's slot: what one transmission changes lies together
+	audience   audience
 }
+
+// ear is what says how far a member hears; together, those of all take few lines of a cache.
+type ear struct{ antennaGainDBi, weakestDBm float64 }
 
 // Medium is what the radios of one network share. It belongs to the thread of the network's loop; nothing it does per
 // transmission allocates.
 type Medium struct {
 	config    Config
 	versioned Versioned // the environment, where it is one
+	batched   Batched   // likewise
 	members   []*member
+	ears      []ear     // of members
+	nems      []int     // of members
+	losses    []float64 // scratch, by member
 	draws     draws
 	air       air
+	untallied []*member // those with uncounted transmissions
 }
 
 // NewMedium makes a medium without members.
@@ -90,14 +102,17 @@ func NewMedium(config Config) *Medium {
 
 // Configure changes the medium: receptions that end from now on meet what holds now.
 func (m *Medium) Configure(config Config) {
+	m.Tally(len(m.untallied))
 	m.config = config
 	m.versioned, _ = config.Environment.(Versioned)
+	m.batched, _ = config.Environment.(Batched)
 	m.draws = newDraws(config.Seed)
 	m.readRadios()
 }
 
 // Members tells who is attached, for a Model's Members. It sets the ports' Slot to their place in the list.
 func (m *Medium) Members(ports []*radio.Port) {
+	m.Tally(len(m.untallied))
 	known := make(map[*radio.Port]*member, len(m.members))
 	before := make(map[*radio.Port]int, len(m.members))
 	for slot, r := range m.members {
@@ -117,17 +132,22 @@ func (m *Medium) Members(ports []*radio.Port) {
 		r.moveLinks(from)
 	}
 	m.members = members
+	m.ears, m.nems, m.losses = make([]ear, len(ports)), make([]int, len(ports)), make([]float64, len(ports))
+	for slot, p := range ports {
+		m.nems[slot] = p.NEM
+	}
 	m.readRadios()
 }
 
 // readRadios takes every radio as it is now; who reaches whom is reckoned anew when it is asked for.
 func (m *Medium) readRadios() {
 	m.air.prepared = nil
-	for _, r := range m.members {
+	for slot, r := range m.members {
 		r.radio = m.config.Radio(r.port)
 		r.thermalDBm = r.radio.SensitivityDBm()
 		r.thermal, r.antenna = Milliwatts(r.thermalDBm), Milliwatts(r.radio.AntennaGainDBi)
 		r.surveyed = false
+		m.ears[slot] = ear{r.radio.AntennaGainDBi, r.thermalDBm - MarginDB}
 	}
 }
 
@@ -155,7 +175,7 @@ func (m *Medium) Begin(t *Transmission) {
 	if s := m.member(t.Source); s != nil {
 		t.bandwidthHertz, t.subID = s.radio.BandwidthHertz, s.radio.SubID
 	}
-	if m.config.Interference != None || m.config.HalfDuplex {
+	if !m.quiet() {
 		m.air.note(t)
 	}
 }
@@ -188,18 +208,39 @@ func (m *Medium) neighbours(now int64, s *member, powerDBm float64) []Neighbour 
 
 // survey finds who is within reach of a sender.
 func (m *Medium) survey(now int64, s *member) {
-	s.neighbours = s.neighbours[:0]
-	for _, r := range m.members {
+	s.neighbours, s.audience.known = s.neighbours[:0], false
+	m.reckonLosses(now, s)
+	for slot, loss := range m.losses {
+		e := &m.ears[slot]
+		gain := s.radio.AntennaGainDBi + e.antennaGainDBi - loss
+		if !(s.reachDBm+gain >= e.weakestDBm) { // NaN as well
+			continue
+		}
+		r := m.members[slot]
 		if r == s {
 			continue
 		}
-		loss, known := m.config.Environment.Pathloss(s.port, r.port, now)
-		if !known {
+		n := Neighbour{Port: r.port, GainDB: gain, member: r}
+		if !m.quiet() {
+			n.ratio = Milliwatts(gain)
+		}
+		s.neighbours = append(s.neighbours, n)
+	}
+}
+
+// reckonLosses from a sender to all members but itself; NaN is unknown.
+func (m *Medium) reckonLosses(now int64, s *member) {
+	if m.batched != nil {
+		m.batched.PathlossToAll(s.port.NEM, m.nems, now, m.losses)
+		return
+	}
+	for slot, r := range m.members {
+		m.losses[slot] = math.NaN()
+		if r == s {
 			continue
 		}
-		gain := s.radio.AntennaGainDBi + r.radio.AntennaGainDBi - loss
-		if s.reachDBm+gain >= r.thermalDBm-MarginDB {
-			s.neighbours = append(s.neighbours, Neighbour{Port: r.port, GainDB: gain, ratio: Milliwatts(gain), member: r})
+		if loss, known := m.config.Environment.Pathloss(s.port, r.port, now); known {
+			m.losses[slot] = loss
 		}
 	}
 }

@@ -55,6 +55,13 @@ type Versioned interface {
 	Version(now int64) uint64
 }
 
+// Batched is an Environment that tells many pathlosses at once. In a large network, whose members move, that is what most of its time would go into.
+type Batched interface {
+	Environment
+	// PathlossToAll writes the pathloss in dB from one port to each of others, all by their NEM ids, as Pathloss has it; NaN where it is unknown.
+	PathlossToAll(from int, to []int, now int64, dB []float64)
+}
+
 // Interference says which other transmissions raise the noise at a receiver.
 type Interference int
 

@@ -22,28 +22,20 @@ type Reception struct {
 // at most a second later. The draw is the same for the same Seed, NEM ids of source and receiver, and Index, whatever else
 // happens. It counts for Links, not for the receiver's counters: see radio.Network.Miss.
 func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
-	c := m.judge(now, t, to, to.member, listenHertz)
+	c := m.judge(now, t, to, listenHertz)
 	if s := m.member(t.Source); s != nil {
-		s.links[to.Port.Slot].add(now, &c)
+		s.links[to.Port.Slot].add(now, &c, 1)
 	}
 	return c
 }
 
-func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, r *member, listenHertz float64) Reception {
-	c := Reception{PowerDBm: t.PowerDBm + to.GainDB, NoiseDBm: r.thermalDBm}
-	if t.bandwidthHertz > r.radio.BandwidthHertz {
-		c.PowerDBm += DBm(r.radio.BandwidthHertz / t.bandwidthHertz)
-	}
-	c.SINRDB = c.PowerDBm - c.NoiseDBm
-	if t.FrequencyHertz != listenHertz || t.subID != r.radio.SubID {
-		c.Reason = radio.NotListening
+func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
+	c, heard := m.signal(t, to, listenHertz)
+	if !heard {
 		return c
 	}
-	if c.PowerDBm < r.thermalDBm {
-		c.Reason = radio.BelowSensitivity
-		return c
-	}
-	if m.config.Interference != None || m.config.HalfDuplex {
+	r := to.member
+	if !m.quiet() {
 		m.air.prepare(t)
 		if m.config.HalfDuplex && m.air.sends(r.port) {
 			c.Reason = radio.HalfDuplex
@@ -53,6 +45,28 @@ func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, r *member, lis
 	m.draw(now, t, r, &c, listenHertz)
 	return c
 }
+
+// signal of a transmission at a neighbour, and whether it is heard there, whatever else is sent.
+func (m *Medium) signal(t *Transmission, to *Neighbour, listenHertz float64) (c Reception, heard bool) {
+	r := to.member
+	c = Reception{PowerDBm: t.PowerDBm + to.GainDB, NoiseDBm: r.thermalDBm}
+	if t.bandwidthHertz > r.radio.BandwidthHertz {
+		c.PowerDBm += DBm(r.radio.BandwidthHertz / t.bandwidthHertz)
+	}
+	c.SINRDB = c.PowerDBm - c.NoiseDBm
+	switch {
+	case t.FrequencyHertz != listenHertz || t.subID != r.radio.SubID:
+		c.Reason = radio.NotListening
+	case c.PowerDBm < r.thermalDBm:
+		c.Reason = radio.BelowSensitivity
+	default:
+		heard = true
+	}
+	return c, heard
+}
+
+// quiet tells that nothing but the sender decides what becomes of a transmission.
+func (m *Medium) quiet() bool { return m.config.Interference == None && !m.config.HalfDuplex }
 
 // resolutionDB keeps rounding errors of logarithms away from the ends of curves: signals of equal strength are at 0 dB.
 const resolutionDB = 1e-9
@@ -73,7 +87,7 @@ func (m *Medium) draw(now int64, t *Transmission, r *member, c *Reception, liste
 	}
 	c.Reason = radio.LowSINR
 	if c.Completion <= 0 && c.SINRDB >= thermalSINR {
-		return // as most do in a large network, without a draw
+		return
 	}
 	drawn := m.draws.uniform(t.Source.NEM, r.port.NEM, t.Index)
 	c.Received = drawn < c.Completion

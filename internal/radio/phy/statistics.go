@@ -37,12 +37,13 @@ type link struct {
 	received            uint64
 }
 
-func (l *link) add(now int64, c *Reception) {
+// add transmissions that all met the same fate, the last of them at a time.
+func (l *link) add(now int64, c *Reception, transmissions uint32) {
 	l.last, l.power, l.noise, l.ratio = now, float32(c.PowerDBm), float32(c.NoiseDBm), float32(c.SINRDB)
 	if c.Received {
-		l.received++
+		l.received += uint64(transmissions)
 	} else {
-		l.missed[c.Reason-radio.BelowSensitivity]++
+		l.missed[c.Reason-radio.BelowSensitivity] += transmissions
 	}
 }
 
@@ -78,6 +79,7 @@ func (m *Medium) AppendLinks(all []LinkStatistics, to *radio.Port) []LinkStatist
 	if m.member(to) == nil {
 		return all
 	}
+	m.Tally(len(m.untallied))
 	for _, sender := range m.members {
 		l := &sender.links[to.Slot]
 		if l.last == 0 {

@@ -52,7 +52,7 @@ func New(config Config) *Model {
 
 func (c *Config) medium() phy.Config {
 	return phy.Config{Seed: c.Seed, Radio: c.Radio, Environment: c.Environment,
-		Interference: c.Interference, HalfDuplex: c.HalfDuplex, PCR: c.PCR}
+		Interference: c.Interference, HalfDuplex: c.HalfDuplex, PCR: c.PCR, Missed: (*radio.Port).Missed}
 }
 
 // Configure changes the radios. Frames keep the times that they were given: those on the air their end, those that wait
@@ -189,11 +189,9 @@ func timeOnAir(lengthBytes int, bitsPerSecond float64) int64 {
 func (m *Model) arrive(n *radio.Network, now int64, b *burst, f *radio.Frame) {
 	m.reached = m.reached[:0]
 	if f.Destination.IsMulticast() {
-		all := m.medium.Neighbours(now, b.Source, b.PowerDBm)
+		all := m.medium.Audience(now, &b.Transmission)
 		for i := range all {
-			if all[i].Port.Here() {
-				m.receive(n, now, b, &all[i])
-			}
+			m.receive(n, now, b, &all[i])
 		}
 	} else if to := n.Find(f.Destination); to == nil {
 		n.Drop(f, radio.NoReceiver)
@@ -237,6 +235,9 @@ func (m *Model) Statistics() []phy.PortStatistics {
 	}
 	return all
 }
+
+// Tally implements radio.Tallier.
+func (m *Model) Tally(senders int) (all bool) { return m.medium.Tally(senders) }
 
 // StatisticsOf one attached port, whose Links are appended to links: a large network's are better asked for port by port, so
 // that no frame waits for them. To be called by Network.Do.

@@ -29,6 +29,26 @@ func (a *air) Pathloss(from, to *radio.Port, now int64) (dB float64, known bool)
 	return float64(loss), loss == loss //nolint:staticcheck // unknown is NaN, which differs from itself
 }
 
+// PathlossToAll writes the pathloss in dB from one port to others, by NEM ids, NaN where it is unknown. It implements phy.Batched.
+func (a *air) PathlossToAll(from int, to []int, now int64, dB []float64) {
+	var row []float32
+	t := a.track.Load()
+	if t != nil {
+		if i := t.member(from); i >= 0 {
+			row = t.at(now).pathloss[i*t.members:]
+		}
+	}
+	for k, nem := range to {
+		dB[k] = math.NaN()
+		if row == nil {
+			continue
+		}
+		if j := t.member(nem); j >= 0 {
+			dB[k] = float64(row[j])
+		}
+	}
+}
+
 // Version of the pathloss at a time. It implements phy.Versioned.
 func (a *air) Version(now int64) uint64 {
 	t := a.track.Load()

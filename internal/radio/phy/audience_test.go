@@ -1,0 +1,192 @@
+package phy
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"vignette.dev/vignette/internal/radio"
+)
+
+// fates are what a medium tells of transmissions to everybody: who received which, and what each missed.
+type fates struct {
+	received []string
+	missed   map[string]uint64
+}
+
+func (f *fates) miss(p *radio.Port, reason radio.Reason, transmissions uint64) {
+	f.missed[fmt.Sprint(p.Name, " ", reason)] += transmissions
+}
+
+// judge has a transmission end at those to whom it is offered.
+func (f *fates) judge(m *Medium, t *Transmission, to []Neighbour) {
+	for i := range to {
+		if r := m.Receive(t.End, t, &to[i], to[i].Radio().FrequencyHertz); r.Received {
+			f.received = append(f.received, fmt.Sprint(t.Source.Name, t.Index, to[i].Port.Name))
+		} else {
+			f.miss(to[i].Port, r.Reason, 1)
+		}
+	}
+}
+
+// changing is a world, and radios in it, that change at random. Two of the same seed change alike.
+type changing struct {
+	random *rand.Rand
+	world  *world
+	radios map[int]*Radio
+	medium *Medium
+	config Config
+	all    []*radio.Port
+	fates  fates
+}
+
+const changingNodes = 12
+
+// batched is a world that is asked for many at once.
+type batched struct{ *world }
+
+func (b batched) PathlossToAll(from int, to []int, _ int64, dB []float64) {
+	for i, nem := range to {
+		loss, known := b.loss[[2]int{from, nem}]
+		if dB[i] = loss; !known {
+			dB[i] = math.NaN()
+		}
+	}
+}
+
+func newChanging(seed uint64, environment func(*world) Environment) *changing {
+	c := &changing{random: rand.New(rand.NewPCG(seed, 1)), world: &world{}, radios: map[int]*Radio{}, all: portsOf(changingNodes),
+		fates: fates{missed: map[string]uint64{}}}
+	sized, err := ParsePCR([]byte(`<pcr><table pktsize="500"><row sinr="5" por="0"/><row sinr="8" por="60"/><row sinr="12" por="100"/></table></pcr>`))
+	if err != nil {
+		panic(err)
+	}
+	c.config = Config{Seed: int64(seed), Environment: environment(c.world), Missed: c.fates.miss, PCR: []*Curve{nil, sized, linearCurve}[c.random.IntN(3)],
+		Interference: Interference(c.random.IntN(3)), HalfDuplex: c.random.IntN(2) == 0, Radio: func(p *radio.Port) Radio { return *c.radios[p.NEM] }}
+	for _, p := range c.all {
+		c.radios[p.NEM] = &Radio{}
+		c.retune(p.NEM)
+	}
+	c.move()
+	c.medium = NewMedium(c.config)
+	c.medium.Members(c.all)
+	return c
+}
+
+func (c *changing) retune(nem int) {
+	*c.radios[nem] = emaneRadio
+	r := c.radios[nem]
+	r.TransmitPowerDBm = float64(c.random.IntN(3) * 5)
+	if c.random.IntN(8) == 0 {
+		r.FrequencyHertz += 5e5
+	}
+	if c.random.IntN(8) == 0 {
+		r.SubID = 2
+	}
+	r.BandwidthHertz *= float64(1 + c.random.IntN(2))
+}
+
+func (c *changing) move() {
+	c.world.version++
+	c.world.loss = map[[2]int]float64{}
+	for i := range changingNodes {
+		for j := range changingNodes {
+			if c.random.IntN(10) > 0 {
+				c.world.loss[[2]int{i + 1, j + 1}] = 85 + 40*c.random.Float64()
+			}
+		}
+	}
+}
+
+// change something now and then.
+func (c *changing) change() {
+	switch c.random.IntN(40) {
+	case 0, 1:
+		c.move()
+	case 2:
+		c.retune(1 + c.random.IntN(changingNodes))
+		c.medium.Configure(c.config)
+	case 3:
+		members := slices.Clone(c.all)
+		c.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+		c.medium.Members(members[:changingNodes-c.random.IntN(3)])
+	}
+}
+
+// carry transmissions, two of which are on the air at a time, to those whom a medium offers them to.
+func (c *changing) carry(transmissions int, offer func(m *Medium, t *Transmission) []Neighbour) {
+	var before *Transmission
+	for i := range int64(transmissions) {
+		c.change()
+		source := c.all[c.random.IntN(changingNodes)]
+		power, size, rate := float64(c.random.IntN(4)*3), 1+c.random.IntN(2000), float64(1+c.random.IntN(2))*1e6
+		if c.medium.Radio(source) == nil {
+			continue
+		}
+		r := c.medium.Radio(source)
+		t := &Transmission{Source: source, Index: uint64(i), Start: i * 100e3, End: i*100e3 + 150e3, FrequencyHertz: r.FrequencyHertz,
+			PowerDBm: r.TransmitPowerDBm + power, Bytes: size, RateBitsPerSecond: rate}
+		c.medium.Begin(t)
+		if before != nil {
+			c.fates.judge(c.medium, before, offer(c.medium, before))
+		}
+		before = t
+	}
+	c.medium.Tally(changingNodes)
+}
+
+func TestAnAudienceAndWhatIsTalliedAreWhatEachNeighbourReceives(t *testing.T) {
+	hopeless, received := 0, 0
+	for seed := range uint64(300) {
+		each := newChanging(seed, func(w *world) Environment { return w })
+		together := newChanging(seed, func(w *world) Environment { return batched{w} })
+		each.carry(300, func(m *Medium, t *Transmission) []Neighbour { return m.Neighbours(t.End, t.Source, t.PowerDBm) })
+		together.carry(300, func(m *Medium, t *Transmission) []Neighbour {
+			offered := m.Audience(t.End, t)
+			hopeless += len(m.Neighbours(t.End, t.Source, t.PowerDBm)) - len(offered)
+			return offered
+		})
+		received += len(each.fates.received)
+		if !slices.Equal(each.fates.received, together.fates.received) {
+			t.Fatalf("seed %d: %d received each, %d together", seed, len(each.fates.received), len(together.fates.received))
+		}
+		if got, want := fmt.Sprint(together.fates.missed), fmt.Sprint(each.fates.missed); got != want {
+			t.Fatalf("seed %d: missed %s; want %s", seed, got, want)
+		}
+		for i, p := range each.all {
+			if got, want := links(together, i), links(each, i); got != want {
+				t.Fatalf("seed %d: %s has links\n%s; want\n%s", seed, p.Name, got, want)
+			}
+		}
+	}
+	if hopeless < 100_000 || received < 10_000 {
+		t.Errorf("%d were hopeless and %d received: this tests nothing", hopeless, received)
+	}
+}
+
+// links of a port, by the names of those it heard.
+func links(c *changing, port int) (all string) {
+	for _, l := range c.medium.Links(c.all[port]) {
+		name := l.From.Name
+		l.From = nil
+		all += fmt.Sprintf("%s %+v\n", name, l)
+	}
+	return all
+}
+
+func TestOnlySomeSendersAreTalliedAtATime(t *testing.T) {
+	missed := uint64(0)
+	config := Config{Environment: everywhere(5, 115), Missed: func(_ *radio.Port, _ radio.Reason, transmissions uint64) { missed += transmissions }}
+	m, p := mediumOf(5, config)
+	for i := range 9 {
+		tr := send(m, p[i%3], uint64(i), int64(i)*100, int64(i)*100+50)
+		if some := m.Audience(tr.End, tr); len(some) != 0 {
+			t.Fatalf("%d receivers have a chance below their sensitivity", len(some))
+		}
+	}
+	if missed != 0 || m.Tally(2) || missed != 2*3*4 || !m.Tally(2) || missed != 3*3*4 {
+		t.Errorf("%d were counted; want those of two senders, and then of all", missed)
+	}
+}
