@@ -37,6 +37,7 @@ def eventful(directory: Path) -> Lab:
         load = {"seconds": 1.0, "busySeconds": 0.75 * second, "cpus": 2, "loadAverage": 1.5, "cpuPressureSeconds": 0.1, "memoryPressureSeconds": 0.0}
         lab.logs["radio/host-a.jsonl"].append(json.dumps({"ts": T0 + second * SECOND} | load))
     lab.around(11.5, stillSeconds=0.027)
+    lab.around(11.5, processorStillSeconds=0.027, processor=0).around(11.502, processorStillSeconds=0.031, processor=1)
     lab.plan["rerunOf"] = {"namespace": "team-nor", "name": "quickstart", "uid": "run-0"}
     lab.plan["captures"] = [{"name": "run", "network": "wan", "nodes": ["nor", "prt", "usa"]}]
     for i, node in enumerate(("nor", "prt", "usa")):

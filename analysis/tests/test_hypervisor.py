@@ -1,4 +1,4 @@
-"""What hypervisors took, and for how long whole hosts stood still, stands beside what was late."""
+"""What hypervisors took, and for how long whole hosts and single processors stood still, stands beside what was late."""
 
 import json
 
@@ -114,7 +114,38 @@ def test_a_host_that_stood_still_is_told_beside_what_the_hypervisor_took(pair):
     assert late["what"].endswith(STILL.format("0.025") + "; meanwhile the hypervisor took 0.05 s of processor time from host host-a")
 
 
+@pytest.mark.parametrize(
+    ("host_seconds", "stops", "told"),
+    [
+        pytest.param(None, [(1, 4.5, 0.012)], (1, 0.012), id="one processor alone"),
+        pytest.param(None, [(0, 4.5, 0.012), (1, 4.7, 0.014), (0, 4.8, 0.011)], (1, 0.014), id="the one that stood still the longest"),
+        pytest.param(None, [(0, 4.5, 0.012), (1, 4.51, 0.013), (0, 4.52, 0.011)], (0, 0.023), id="stops of one in a row together"),
+        pytest.param(0.012, [(0, 4.5, 0.012), (1, 4.502, 0.016)], (1, 0.016), id="longer than the whole host"),
+        pytest.param(0.012, [(0, 4.5, 0.012), (1, 4.5, 0.012)], None, id="only as the whole host did"),
+        pytest.param(None, [(1, 6.0, 0.012)], None, id="at another time"),
+    ],
+)
+def test_late_frames_say_how_long_a_processor_of_their_host_stood_still_meanwhile(pair, host_seconds, stops, told):
+    late_frames(pair)
+    if host_seconds:
+        stood(pair, 4.5, host_seconds)
+    for processor, end, seconds in stops:
+        pair.around(end, processor=processor, processorStillSeconds=seconds)
+    pair.around(4.5, "host-b", processor=0, processorStillSeconds=0.9)
+    results = analyse(pair.write()).results
+    (late,) = results["verdict"]["late"]
+    assert (late.get("stoodStillSeconds"), late.get("processorStoodStillSeconds")) == (host_seconds, told[1] if told else None)
+    assert late["what"] == (
+        "frames released late on wan"
+        + (STILL.format(f"{host_seconds:.3f}") if host_seconds else "")
+        + (f"; meanwhile processor {told[0]} of host host-a stood still for {told[1]:.3f} s" if told else "")
+    )
+    assert not results["verdict"]["keptUp"], "late is late, whatever the reason"
+    assert not [g for g in results["gaps"] if g["what"].startswith("log ")], "lines of stops are taken for damage"
+
+
 def test_a_host_that_stood_still_is_not_late_by_itself(pair):
     plain = analyse(pair.write()).results
     stood(pair, 20.0, 0.09)
+    pair.around(20.0, processor=0, processorStillSeconds=0.09)
     assert analyse(pair.write()).results == plain

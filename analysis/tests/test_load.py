@@ -31,6 +31,8 @@ def test_load_is_that_between_t0_and_the_end_of_the_drain(tmp_path):
     lab.around(1.0, stolenSeconds=0.125)
     for at in (-0.5, 2.0, 3.25, 61.0):
         lab.around(at, stillSeconds=0.0205)
+        for processor in (0, 1):
+            lab.around(at, processorStillSeconds=0.0205 + processor / 100, processor=processor)
     results = analyse(lab.write()).results
     assert results["hosts"] == [
         {
@@ -42,6 +44,8 @@ def test_load_is_that_between_t0_and_the_end_of_the_drain(tmp_path):
             "stolenSeconds": 0.12,
             "stoodStillSeconds": 0.041,
             "stops": 2,
+            "processorStoodStillSeconds": 0.102,
+            "processorStops": 4,
             "cpuPressurePercent": 25.0,
             "memoryPressurePercent": 12.5,
         }

@@ -1,6 +1,7 @@
 """radiod's logs, radio/HOST.jsonl: samples of radios, and told apart by one field of their own, headers (host),
 gaps (gap), captures (capture), positions (positions), what links heard (receiver), steps of scenarios (steps), nodes' routes (routing),
-other hosts (peer), what a hypervisor took (stolenSeconds), when the host stood still (stillSeconds) and how busy it was (busySeconds)."""
+other hosts (peer), what a hypervisor took (stolenSeconds), when the host or one of its processors stood
+still (stillSeconds, processorStillSeconds) and how busy it was (busySeconds)."""
 
 import json
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ _HOSTS = {
 }
 _STOLEN = {"ts": pl.Int64, "host": pl.String, "stolenSeconds": pl.Float64}
 _STILL = {"ts": pl.Int64, "host": pl.String, "stillSeconds": pl.Float64}
+_PROCESSOR_STILL = {"ts": pl.Int64, "host": pl.String, "processor": pl.Int64, "processorStillSeconds": pl.Float64}
 _LOAD = {
     "ts": pl.Int64,
     "host": pl.String,
@@ -57,6 +59,7 @@ _SCHEMA = (
     | _HOSTS
     | _STOLEN
     | _STILL
+    | _PROCESSOR_STILL
     | _LOAD
     | {"gap": pl.String, "capture": pl.String, "receiver": pl.String, "routing": pl.String, "positions": pl.Struct({"": pl.Null})}
 )
@@ -97,6 +100,8 @@ class RadioLog:
     stolen: pl.DataFrame
     # When hosts stood still (runapi.RadioStill).
     still: pl.DataFrame
+    # When single processors stood still (runapi.RadioProcessorStill).
+    processors_still: pl.DataFrame
     # How busy hosts were (runapi.RadioLoad).
     loads: pl.DataFrame
 
@@ -104,7 +109,7 @@ class RadioLog:
 def read(run: Run, gaps: Gaps) -> RadioLog:
     """Read every host's log; lines that are nothing of all that are a gap."""
     frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
-    peers, stolen, still, loads = ([pl.DataFrame(schema=schema)] for schema in (_HOSTS, _STOLEN, _STILL, _LOAD))
+    peers, stolen, still, processors, loads = ([pl.DataFrame(schema=schema)] for schema in (_HOSTS, _STOLEN, _STILL, _PROCESSOR_STILL, _LOAD))
     for path in run.files("radio/*.jsonl"):
         raw, bad, torn = jsonlines.read(path, _SCHEMA)
         timed = raw.filter(pl.col("ts") > 0)
@@ -117,6 +122,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         known = timed.filter(~special & pl.col("peer").is_not_null())
         taken = timed.filter(~special & pl.col("stolenSeconds").is_not_null())
         stood = timed.filter(~special & pl.col("stillSeconds").is_not_null())
+        apart = timed.filter(~special & pl.all_horizontal(pl.col("processorStillSeconds", "processor").is_not_null()))
         busy = timed.filter(~special & pl.all_horizontal(pl.col("busySeconds", "seconds", "cpus").is_not_null()))
         if others:
             for record in _special(path):
@@ -129,7 +135,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - others - sum(frame.height for frame in (good, headers, scene, routes, known, taken, stood, busy))
+        bad += raw.height - others - sum(frame.height for frame in (good, headers, scene, routes, known, taken, stood, apart, busy))
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
             gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
@@ -138,9 +144,13 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
         stolen.append(taken.select(_STOLEN.keys()).with_columns(host=pl.lit(path.stem)))
         still.append(stood.select(_STILL.keys()).with_columns(host=pl.lit(path.stem)))
+        processors.append(apart.select(_PROCESSOR_STILL.keys()).with_columns(host=pl.lit(path.stem)))
         loads.append(busy.select(_LOAD.keys()).with_columns(host=pl.lit(path.stem)))
     return RadioLog(
-        pl.concat(frames), list(outages.values()), captures, pl.concat(steps), pl.concat(peers), pl.concat(stolen), pl.concat(still), pl.concat(loads)
+        pl.concat(frames),
+        list(outages.values()),
+        captures,
+        *(pl.concat(parts) for parts in (steps, peers, stolen, still, processors, loads)),
     )
 
 

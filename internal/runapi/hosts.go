@@ -44,6 +44,18 @@ type RadioStill struct {
 	StillSeconds float64 `json:"stillSeconds"`
 }
 
+// RadioProcessorStill is a line of a host's radio log, told apart by its field processorStillSeconds: a time in which one processor of the host stood
+// still, as no timer fired and no thread woke up on it: a hypervisor stopped it, alone or with the others. What ran on it waited, and so did what
+// its timers were to wake up. There are none where there are no RadioStill lines.
+type RadioProcessorStill struct {
+	// TimeNanoseconds is when it went on.
+	TimeNanoseconds int64 `json:"ts"`
+	// Processor by the kernel's number.
+	Processor int `json:"processor"`
+	// StillSeconds before that. Each is 3 ms or longer, and up to 4 ms shorter than the stop really was.
+	StillSeconds float64 `json:"processorStillSeconds"`
+}
+
 // RadioLoad is a line of a host's radio log, told apart by its field busySeconds: how busy the host was since the last sample, about
 // once a second. Of a kernel without pressure stall information (PSI) the pressures are absent.
 type RadioLoad struct {

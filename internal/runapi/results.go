@@ -55,6 +55,10 @@ type HostResult struct {
 	// StoodStillSeconds in which the whole host stood still, in so many Stops (RadioStill); absent where it never did, or its kernel does not tell.
 	StoodStillSeconds float64 `json:"stoodStillSeconds,omitempty"`
 	Stops             int     `json:"stops,omitempty"`
+	// ProcessorStoodStillSeconds in which single processors stood still, alone or with the others, added over all of them, in so many ProcessorStops
+	// (RadioProcessorStill); absent as above.
+	ProcessorStoodStillSeconds float64 `json:"processorStoodStillSeconds,omitempty"`
+	ProcessorStops             int     `json:"processorStops,omitempty"`
 	// CPUPressurePercent and MemoryPressurePercent of the time some task waited for a processor, or for memory; absent where the
 	// kernel does not tell.
 	CPUPressurePercent    *float64 `json:"cpuPressurePercent,omitempty"`
@@ -78,6 +82,9 @@ type Late struct {
 	// without a node: the longest stop, or several that began within WorstSeconds. It is up to 5 ms short of each, and explains so much of
 	// WorstSeconds, which is late all the same. Absent where the host did not stand still, or its kernel does not tell.
 	StoodStillSeconds float64 `json:"stoodStillSeconds,omitempty"`
+	// ProcessorStoodStillSeconds is the same of the processor that stood still the longest meanwhile (RadioProcessorStill). It explains what waited for
+	// that processor, which may be all of WorstSeconds or nothing. Absent where no processor stood still for longer than the whole host.
+	ProcessorStoodStillSeconds float64 `json:"processorStoodStillSeconds,omitempty"`
 }
 
 // Messages counts messages and deliveries. Expected counts each message once per other instance

@@ -560,7 +560,7 @@ type RadioSample struct {
 // The lines of a host's radio log, radio/HOST.jsonl, are RadioSamples and, told apart by their one
 // distinguishing field, RadioHeaders (host), RadioGaps (gap), CaptureSamples (capture), RadioPositions (positions),
 // RadioLinks (receiver), RadioSteps (steps), RadioRoutes (routing), RadioHosts (peer), RadioStolen (stolenSeconds),
-// RadioStill (stillSeconds) and RadioLoads (busySeconds).
+// RadioStill (stillSeconds), RadioProcessorStill (processorStillSeconds) and RadioLoads (busySeconds).
 
 // RadioPositions are where a network's nodes on the host are, by its own reckoning at that time: about once a second those
 // that have moved since they were last written.

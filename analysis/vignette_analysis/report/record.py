@@ -60,6 +60,8 @@ _LOAD = (
     "Stolen s",
     "Stood still s",
     "Stops",
+    "Processors stood still s",
+    "Stops of processors",
     "CPU pressure %",
     "Memory pressure %",
 )
@@ -67,7 +69,7 @@ _LOAD = (
 
 def _load(host: dict) -> tuple[str, ...]:
     fields = ("cpus", "busyPercent", "maxBusyPercent", "maxLoadAverage", "stolenSeconds", "stoodStillSeconds", "stops")
-    fields += ("cpuPressurePercent", "memoryPressurePercent")
+    fields += ("processorStoodStillSeconds", "processorStops", "cpuPressurePercent", "memoryPressurePercent")
     return host["name"], *(number(host[field]) if field in host else "\u2013" for field in fields)
 
 

@@ -84,7 +84,7 @@ func (l *radioLog) verdict(t *testing.T, from, to time.Time) (late []string, sam
 		t.Fatal(err)
 	}
 	defer file.Close()
-	nodes, stops := map[string]*judged{}, []runapi.RadioStill{}
+	nodes, stops := map[string]*judged{}, stillness{}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
@@ -105,7 +105,12 @@ func (l *radioLog) verdict(t *testing.T, from, to time.Time) (late []string, sam
 		case bytes.Contains(line, []byte(`"stillSeconds"`)):
 			var s runapi.RadioStill
 			if err = json.Unmarshal(line, &s); inside(s.TimeNanoseconds, from, to) {
-				stops = append(stops, s)
+				stops.host = append(stops.host, s)
+			}
+		case bytes.Contains(line, []byte(`"processorStillSeconds"`)):
+			var s runapi.RadioProcessorStill
+			if err = json.Unmarshal(line, &s); inside(s.TimeNanoseconds, from, to) {
+				stops.processors = append(stops.processors, s)
 			}
 		}
 		if err != nil {
@@ -119,11 +124,37 @@ func (l *radioLog) verdict(t *testing.T, from, to time.Time) (late []string, sam
 		late = append(late, j.lateReleases(t, node, stops, from)...)
 		late = append(late, j.otherwiseLate(node, from, to)...)
 	}
-	for _, s := range stops {
-		t.Logf("the host stood still for %.1f ms, %.3f s after the load began", 1000*s.StillSeconds, time.Unix(0, s.TimeNanoseconds).Sub(from).Seconds())
-	}
+	stops.print(t, from)
 	slices.Sort(late)
 	return late, samples
+}
+
+// stillness is when the host and its processors stood still.
+type stillness struct {
+	host       []runapi.RadioStill
+	processors []runapi.RadioProcessorStill
+}
+
+func (s *stillness) print(t *testing.T, from time.Time) {
+	t.Helper()
+	for _, stop := range s.host {
+		t.Logf("the host stood still for %.1f ms, %.3f s after the load began", 1000*stop.StillSeconds, time.Unix(0, stop.TimeNanoseconds).Sub(from).Seconds())
+	}
+	longer := map[int]int{}
+	for _, stop := range s.processors {
+		longer[int(1000*stop.StillSeconds)]++
+	}
+	t.Logf("stops of processors by whole milliseconds: %v", longer)
+}
+
+// during the second before a sample.
+func (s *stillness) during(sample *runapi.RadioSample) (said string) {
+	for _, stop := range s.processors {
+		if before := sample.TimeNanoseconds - stop.TimeNanoseconds; before >= 0 && before < int64(sampleInterval) {
+			said += fmt.Sprintf(", as processor %d stood still for %.1f ms", stop.Processor, 1000*stop.StillSeconds)
+		}
+	}
+	return said
 }
 
 func inside(at int64, from, to time.Time) bool { return at > from.UnixNano() && at <= to.UnixNano() }
@@ -144,20 +175,20 @@ func note(nodes map[string]*judged, s *runapi.RadioSample) {
 
 // lateReleases but those that would not have been too late without a stop of the whole host in that second, which are logged: while a hypervisor
 // stops the machine nothing in it can be punctual.
-func (j *judged) lateReleases(t *testing.T, node string, stops []runapi.RadioStill, from time.Time) (late []string) {
+func (j *judged) lateReleases(t *testing.T, node string, stops stillness, from time.Time) (late []string) {
 	t.Helper()
 	for i := range j.late {
 		s := &j.late[i]
 		what := fmt.Sprintf("%s: a frame was released %.1f ms late, %v after the load began", node, 1000*s.WorstLatenessSeconds,
 			time.Unix(0, s.TimeNanoseconds).Sub(from).Round(time.Second))
-		explained := slices.ContainsFunc(stops, func(stop runapi.RadioStill) bool {
+		explained := slices.ContainsFunc(stops.host, func(stop runapi.RadioStill) bool {
 			before := s.TimeNanoseconds - stop.TimeNanoseconds
 			return before >= 0 && before < int64(sampleInterval) && s.WorstLatenessSeconds-stop.StillSeconds <= worstRelease.Seconds()
 		})
 		if explained {
 			t.Logf("as the host stood still: %s", what)
 		} else {
-			late = append(late, what)
+			late = append(late, what+stops.during(s))
 		}
 	}
 	return late

@@ -21,6 +21,8 @@ const leastStill = int64(3 * time.Millisecond)
 // span of time by CLOCK_MONOTONIC, in nanoseconds.
 type span struct{ from, to int64 }
 
+func (s span) seconds() float64 { return time.Duration(s.to - s.from).Seconds() }
+
 // stillWatch finds the times in which the host stood still: those in which every processor that this process may use did. While a hypervisor stops
 // the whole machine nothing in it can be punctual, and steal time hardly tells, as it counts for a processor that has work. The zero value
 // watches nothing. All methods are for one goroutine.
@@ -65,8 +67,14 @@ func (w *stillWatch) stop() {
 	w.processors = nil
 }
 
-// stops of the host since the last call. One that not every processor has come back from is told by a later call.
-func (w *stillWatch) stops() []span {
+// processorStop is a time in which one processor stood still.
+type processorStop struct {
+	processor int
+	span
+}
+
+// stops of the host, and of each processor, since the last call. One that not every processor has come back from is told by a later call.
+func (w *stillWatch) stops() (host []span, each []processorStop) {
 	known := int64(math.MaxInt64)
 	var still [][]span
 	for _, p := range w.processors {
@@ -74,11 +82,17 @@ func (w *stillWatch) stops() []span {
 		known = min(known, p.known())
 		still = append(still, p.still)
 	}
-	found := hostStops(still, known)
+	host = hostStops(still, known)
 	for _, p := range w.processors {
-		p.still = slices.DeleteFunc(p.still, func(s span) bool { return s.to <= known })
+		p.still = slices.DeleteFunc(p.still, func(s span) bool {
+			told := s.to <= known
+			if told {
+				each = append(each, processorStop{p.number, s})
+			}
+			return told
+		})
 	}
-	return found
+	return host, each
 }
 
 // hostStops are the times in which all processors stood still, each for leastStill or longer, that ended by the time known: up to then every
@@ -116,7 +130,7 @@ func overlaps(some, others []span) (both []span) {
 	return both
 }
 
-// sampleStill writes a line for each time in which the host stood still into every active run's log. Without one, nobody watches.
+// sampleStill writes a line for each time in which the host, or a processor, stood still into every active run's log. Without one, nobody watches.
 func (s *Sampler) sampleStill(now int64) error {
 	if len(s.active()) == 0 {
 		s.still.stop()
@@ -126,16 +140,17 @@ func (s *Sampler) sampleStill(now int64) error {
 		s.Log.Info("whether the host stands still now and then is not known", "error", err)
 	}
 	toRealtime := now - clock.Monotonic()
-	var lines bytes.Buffer
-	encoder := json.NewEncoder(&lines)
-	for _, stop := range s.still.stops() {
-		line := runapi.RadioStill{TimeNanoseconds: toRealtime + stop.to, StillSeconds: time.Duration(stop.to - stop.from).Seconds()}
-		if err := encoder.Encode(line); err != nil {
-			return err
-		}
-	}
-	if lines.Len() == 0 {
+	host, each := s.still.stops()
+	if len(each) == 0 {
 		return nil
+	}
+	var lines bytes.Buffer
+	encoder := json.NewEncoder(&lines) // which such lines never have fail
+	for _, stop := range host {
+		_ = encoder.Encode(runapi.RadioStill{TimeNanoseconds: toRealtime + stop.to, StillSeconds: stop.seconds()})
+	}
+	for _, stop := range each {
+		_ = encoder.Encode(runapi.RadioProcessorStill{TimeNanoseconds: toRealtime + stop.to, Processor: stop.processor, StillSeconds: stop.seconds()})
 	}
 	return s.appendToActive(now, lines.Bytes())
 }

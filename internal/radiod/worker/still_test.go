@@ -188,18 +188,19 @@ func TestAStopIsToldOnceWhenEveryProcessorHasComeBack(t *testing.T) {
 	w := watchOf(2)
 	w.processors[0].came(110, 10, 60, 80, 110)
 	w.processors[1].came(50, 12, 50)
-	if got := w.stops(); !slices.Equal(got, spans(12, 50)) {
-		t.Errorf("%v while one has not come back from the second; want the first alone", got)
+	told := func(when string, host []span, each ...processorStop) {
+		t.Helper()
+		if gotHost, gotEach := w.stops(); !slices.Equal(gotHost, host) || !slices.Equal(gotEach, each) {
+			t.Errorf("%s: the host %v, processors %v; want %v, %v", when, gotHost, gotEach, host, each)
+		}
 	}
+	stop := func(processor int, from, to int64) processorStop { return processorStop{processor, spans(from, to)[0]} }
+	told("one has not come back from the second", spans(12, 50), stop(1, 12, 50))
 	w.processors[1].came(107, 85, 107)
-	if got := w.stops(); !slices.Equal(got, spans(85, 107)) {
-		t.Errorf("then %v; want the second", got)
-	}
+	told("then", spans(85, 107), stop(0, 10, 60), stop(1, 85, 107))
 	w.processors[0].came(300)
 	w.processors[1].came(300)
-	if got := w.stops(); got != nil {
-		t.Errorf("in the end %v; want nothing twice", got)
-	}
+	told("in the end", nil, stop(0, 80, 110))
 	for _, p := range w.processors {
 		if len(p.still) > 0 {
 			t.Errorf("%v are kept of processor %d", p.still, p.number)
@@ -246,13 +247,20 @@ func TestAStopOfTheHostIsWrittenIntoEveryActiveRun(t *testing.T) {
 	ship(t, s.runs["run"].spool, a)
 	ship(t, over.spool, gone)
 	written := strings.Split(strings.TrimSuffix(string(a.content), "\n"), "\n")
-	var line runapi.RadioStill
-	if err := json.Unmarshal([]byte(written[len(written)-1]), &line); err != nil {
-		t.Fatal(err)
+	var still runapi.RadioStill
+	var zero, one runapi.RadioProcessorStill
+	for i, line := range []any{&still, &zero, &one} {
+		if err := json.Unmarshal([]byte(written[len(written)-3+i]), line); err != nil {
+			t.Fatal(err)
+		}
 	}
-	ago := now - line.TimeNanoseconds
-	if line.StillSeconds != 0.047 || ago < 50*stillMS || ago > 5000*stillMS || strings.Count(string(a.content), "stillSeconds") != 1 {
-		t.Errorf("the run's log ends with %q, %v before now; want 0.047 s that ended 50 ms ago, once", written[len(written)-1], time.Duration(ago))
+	ago := now - still.TimeNanoseconds
+	if still.StillSeconds != 0.047 || ago < 50*stillMS || ago > 5000*stillMS || strings.Count(string(a.content), `"stillSeconds"`) != 1 {
+		t.Errorf("the run's log has %+v, %v before now; want 0.047 s that ended 50 ms ago, once", still, time.Duration(ago))
+	}
+	ended := still.TimeNanoseconds
+	if zero != (runapi.RadioProcessorStill{TimeNanoseconds: ended, StillSeconds: 0.05}) || one != (runapi.RadioProcessorStill{TimeNanoseconds: ended, Processor: 1, StillSeconds: 0.047}) {
+		t.Errorf("the run's log ends with %+v and %+v; want each processor's own stop", zero, one)
 	}
 	if len(gone.content) > 0 {
 		t.Errorf("a run without attachments got %q; want nothing", gone.content)
