@@ -9,13 +9,14 @@ import (
 // Ledger is what a port counts, as it lies in memory. Where that memory is shared and outlives the
 // process, the next one goes on with the exact counters of one that was killed; see Settle.
 type Ledger struct {
-	Counters
 	// What the loop is about, so that a kill between a system call and its being counted shows:
-	// reading is set from before a frame is read until it is counted, writing likewise.
+	// reading is set from before a frame is read until it is counted, writing likewise. They lie beside what the
+	// call adds to, in one line of the processor's cache.
 	reading, writing uint64
 	// releasing is twice the value that Released has once the frame being handed out has left, plus 1
 	// once a receiver has it.
 	releasing uint64
+	Counters
 	// base is what the kernel had counted before the ledger began.
 	base Traffic
 }
@@ -23,7 +24,7 @@ type Ledger struct {
 // LedgerLayout is a number that differs, as good as certainly, where a Ledger's memory means something else.
 func LedgerLayout() uint64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, unsafe.Sizeof(Ledger{}), reasonNames, DelayBounds, LatenessBounds) // never fails
+	_, _ = fmt.Fprint(h, unsafe.Sizeof(Ledger{}), unsafe.Offsetof(Ledger{}.Counters), reasonNames, DelayBounds, LatenessBounds) // never fails
 	return h.Sum64()
 }
 

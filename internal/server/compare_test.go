@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -73,12 +74,17 @@ func TestRunsAreComparedByTheAnalysisBesideTheServer(t *testing.T) {
 }
 
 func TestAsManyRunsAreComparedAsARoundOfACampaignHas(t *testing.T) {
+	began, planned := time.Now(), atomic.Int64{}
 	l := newLab(t, besideTheServer(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = r.ParseForm()
 		fmt.Fprint(w, len(r.PostForm["run"]), " ", r.PostForm["run"][runapi.MaxCompared-1])
-	}))
+	}), func(c *Config) {
+		// As slow as the server lets a caller be, however fast this machine is.
+		c.Now = func() time.Time { return began.Add(time.Duration(planned.Load()) * time.Second / requestsPerSecond) }
+	})
 	uids := make([]string, runapi.MaxCompared)
 	for i := range uids {
+		planned.Add(1)
 		// As long as a UID in Kubernetes.
 		uids[i] = fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
 		key := l.plan(func(p *runapi.Plan) { p.UID = uids[i] }).Plan

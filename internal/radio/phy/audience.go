@@ -7,27 +7,30 @@ import (
 )
 
 // audience is who is within reach of a sender's transmissions to everybody, or nearly, for those that are alike. In a large network most receivers
-// have no chance, and to find that anew for each transmission would be most of what it costs: they are counted together, some time later.
+// have no chance, and many of the others are certain to receive. To find that anew for each transmission would be most of what it costs: they are
+// counted together, some time later.
 type audience struct {
 	of terms
 	// known tells that the rest holds for the sender's neighbours as they are.
-	known    bool
-	chances  []Neighbour
-	hopeless []hopeless
-	// uncounted transmissions to the hopeless, the last of them at a time.
+	known   bool
+	certain []*radio.Port
+	open    []Neighbour
+	settled []settled
+	// uncounted transmissions to the settled ones, the last of them at a time.
 	uncounted uint32
 	last      int64
 }
 
-// terms of a transmission decide who has a chance, its size does not.
+// terms of a transmission decide whose fate is settled, its size does not.
 type terms struct {
 	frequencyHertz, bandwidthHertz, powerDBm, rateBitsPerSecond float64
 	subID                                                       int
 }
 
-// hopeless is a receiver that misses every such transmission.
-type hopeless struct {
+// settled is a receiver that is certain to receive, or to miss, every such transmission.
+type settled struct {
 	port      *radio.Port
+	slot      int
 	reception Reception
 }
 
@@ -35,13 +38,13 @@ func (t *Transmission) terms() terms {
 	return terms{t.FrequencyHertz, t.bandwidthHertz, t.PowerDBm, t.RateBitsPerSecond, t.subID}
 }
 
-// Audience of a transmission to everybody is those of its Neighbours that this host serves and that have a chance of receiving it, if each listens on
-// its radio's frequency; Receive decides. That the others miss it is counted by Tally. The slice must not be changed, and is valid until the next
-// call for the same source, or of Neighbours, Members or Configure.
-func (m *Medium) Audience(now int64, t *Transmission) []Neighbour {
+// Audience of a transmission to everybody is those of its Neighbours that this host serves and that may receive it, if each listens on its radio's
+// frequency: those that are certain to, and those of which Receive decides. What becomes of the others, and of the certain ones, is counted by Tally.
+// The slices must not be changed, and are valid until the next call for the same source, or of Neighbours, Members or Configure.
+func (m *Medium) Audience(now int64, t *Transmission) (certain []*radio.Port, open []Neighbour) {
 	s := m.member(t.Source)
 	if s == nil {
-		return nil
+		return nil, nil
 	}
 	all, a := m.neighbours(now, s, t.PowerDBm), &s.audience
 	if of := t.terms(); !a.known || a.of != of {
@@ -49,38 +52,55 @@ func (m *Medium) Audience(now int64, t *Transmission) []Neighbour {
 		a.of, a.known = of, true
 		m.divide(all, t, a)
 	}
-	if len(a.hopeless) > 0 {
+	if len(a.settled) > 0 {
 		if a.uncounted == 0 {
 			m.untallied = append(m.untallied, s)
 		}
 		a.uncounted++
 		a.last = now
 	}
-	return a.chances
+	return a.certain, a.open
 }
 
-// divide neighbours into those with a chance and those without.
+// divide neighbours into those whose fate is settled and those whose is not.
 func (m *Medium) divide(all []Neighbour, t *Transmission, a *audience) {
-	a.chances, a.hopeless = a.chances[:0], a.hopeless[:0]
+	a.certain, a.open, a.settled = a.certain[:0], a.open[:0], a.settled[:0]
 	for i := range all {
 		to := &all[i]
-		if !to.Port.Here() {
+		e := &m.ears[to.slot]
+		if !e.here {
 			continue
 		}
-		c, heard := m.signal(t, to, to.Radio().FrequencyHertz)
-		if heard && m.quiet() && m.config.PCR.never(c.SINRDB, t.RateBitsPerSecond) {
-			c.Reason, heard = radio.LowSINR, false
+		c, open := m.signal(t, to, e.frequencyHertz)
+		if open && m.quiet() {
+			open = c.settle(m.config.PCR, t.RateBitsPerSecond)
 		}
-		if heard {
-			a.chances = append(a.chances, *to)
-		} else {
-			a.hopeless = append(a.hopeless, hopeless{to.Port, c})
+		if open {
+			a.open = append(a.open, *to)
+			continue
+		}
+		a.settled = append(a.settled, settled{to.Port, to.slot, c})
+		if c.Received {
+			a.certain = append(a.certain, to.Port)
 		}
 	}
 }
 
-// Tally counts what of so many senders has been missed by those without a chance and was not counted yet, for Links and by Config.Missed. It tells
-// whether that is all.
+// settle what becomes of a signal that nothing interferes with, unless a draw decides.
+func (c *Reception) settle(curve *Curve, rateBitsPerSecond float64) (open bool) {
+	switch {
+	case curve.always(c.SINRDB, rateBitsPerSecond):
+		c.Received = true
+	case curve.never(c.SINRDB, rateBitsPerSecond):
+		c.Reason = radio.LowSINR
+	default:
+		return true
+	}
+	return false
+}
+
+// Tally counts what became of transmissions of so many senders where that was settled, for Links and by Config.Missed, as far as it was not counted
+// yet. It tells whether that is all.
 func (m *Medium) Tally(senders int) (all bool) {
 	for range min(senders, len(m.untallied)) {
 		last := len(m.untallied) - 1
@@ -95,10 +115,12 @@ func (m *Medium) tally(s *member) {
 	if a.uncounted == 0 {
 		return
 	}
-	for i := range a.hopeless {
-		h := &a.hopeless[i]
-		s.links[h.port.Slot].add(a.last, &h.reception, a.uncounted)
-		m.config.Missed(h.port, h.reception.Reason, uint64(a.uncounted))
+	for i := range a.settled {
+		to := &a.settled[i]
+		s.hears(to.slot, a.last, &to.reception, a.uncounted)
+		if !to.reception.Received {
+			m.config.Missed(to.port, to.reception.Reason, uint64(a.uncounted))
+		}
 	}
 	a.uncounted = 0
 	i := slices.Index(m.untallied, s)

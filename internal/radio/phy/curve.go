@@ -38,13 +38,22 @@ func (c *Curve) Completion(sinrDB float64, sizeBytes int, rateBitsPerSecond floa
 	return math.Pow(completion, float64(sizeBytes)/c.sizeBytes)
 }
 
-// never tells that no frame of any size, sent at that rate, arrives at that SINR.
+// never tells that no frame of any size, sent at that rate, arrives at that SINR, always that every one does.
 func (c *Curve) never(sinrDB, rateBitsPerSecond float64) bool {
+	return c.unsized(sinrDB, rateBitsPerSecond) <= 0
+}
+
+func (c *Curve) always(sinrDB, rateBitsPerSecond float64) bool {
+	return c.unsized(sinrDB, rateBitsPerSecond) >= 1
+}
+
+// unsized completion is that of the curve itself: of frames of its size, or of any where it has none.
+func (c *Curve) unsized(sinrDB, rateBitsPerSecond float64) float64 {
 	if c == nil {
-		return !(sinrDB >= 0)
+		return c.Completion(sinrDB, 0, rateBitsPerSecond)
 	}
 	completion, _ := c.of(rateBitsPerSecond).at(sinrDB)
-	return completion <= 0
+	return completion
 }
 
 func (c *Curve) of(bitsPerSecond float64) *rateCurve {

@@ -55,6 +55,7 @@ type Neighbour struct {
 
 	ratio  float64 // GainDB as a ratio of powers, where others' transmissions matter
 	member *member // that Port is
+	slot   int     // likewise
 }
 
 // Radio of the receiver, as Config gave it last.
@@ -72,11 +73,19 @@ type member struct {
 	version    uint64
 	reachDBm   float64
 	links      []link // what others heard of it, by the receiver's slot: what one transmission changes lies together
+	heard      int    // those of links on which something was sent
 	audience   audience
 }
 
-// ear is what says how far a member hears; together, those of all take few lines of a cache.
-type ear struct{ antennaGainDBi, weakestDBm float64 }
+// ear is what a member hears with. Together, those of all take few lines of a cache, as members do not.
+type ear struct {
+	thermalDBm, frequencyHertz, bandwidthHertz float64
+	subID                                      int
+	here                                       bool
+}
+
+// hearing says how far a member hears, likewise.
+type hearing struct{ antennaGainDBi, weakestDBm float64 }
 
 // Medium is what the radios of one network share. It belongs to the thread of the network's loop; nothing it does per
 // transmission allocates.
@@ -85,8 +94,9 @@ type Medium struct {
 	versioned Versioned // the environment, where it is one
 	batched   Batched   // likewise
 	members   []*member
-	ears      []ear     // of members
-	nems      []int     // of members
+	ears      []ear // of members, as are hearing and nems
+	hearing   []hearing
+	nems      []int
 	losses    []float64 // scratch, by member
 	draws     draws
 	air       air
@@ -132,7 +142,7 @@ func (m *Medium) Members(ports []*radio.Port) {
 		r.moveLinks(from)
 	}
 	m.members = members
-	m.ears, m.nems, m.losses = make([]ear, len(ports)), make([]int, len(ports)), make([]float64, len(ports))
+	m.ears, m.hearing, m.nems, m.losses = make([]ear, len(ports)), make([]hearing, len(ports)), make([]int, len(ports)), make([]float64, len(ports))
 	for slot, p := range ports {
 		m.nems[slot] = p.NEM
 	}
@@ -147,7 +157,8 @@ func (m *Medium) readRadios() {
 		r.thermalDBm = r.radio.SensitivityDBm()
 		r.thermal, r.antenna = Milliwatts(r.thermalDBm), Milliwatts(r.radio.AntennaGainDBi)
 		r.surveyed = false
-		m.ears[slot] = ear{r.radio.AntennaGainDBi, r.thermalDBm - MarginDB}
+		m.ears[slot] = ear{r.thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()}
+		m.hearing[slot] = hearing{r.radio.AntennaGainDBi, r.thermalDBm - MarginDB}
 	}
 }
 
@@ -211,16 +222,16 @@ func (m *Medium) survey(now int64, s *member) {
 	s.neighbours, s.audience.known = s.neighbours[:0], false
 	m.reckonLosses(now, s)
 	for slot, loss := range m.losses {
-		e := &m.ears[slot]
-		gain := s.radio.AntennaGainDBi + e.antennaGainDBi - loss
-		if !(s.reachDBm+gain >= e.weakestDBm) { // NaN as well
+		h := &m.hearing[slot]
+		gain := s.radio.AntennaGainDBi + h.antennaGainDBi - loss
+		if !(s.reachDBm+gain >= h.weakestDBm) { // NaN as well
 			continue
 		}
 		r := m.members[slot]
 		if r == s {
 			continue
 		}
-		n := Neighbour{Port: r.port, GainDB: gain, member: r}
+		n := Neighbour{Port: r.port, GainDB: gain, member: r, slot: slot}
 		if !m.quiet() {
 			n.ratio = Milliwatts(gain)
 		}

@@ -24,7 +24,7 @@ type Reception struct {
 func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
 	c := m.judge(now, t, to, listenHertz)
 	if s := m.member(t.Source); s != nil {
-		s.links[to.Port.Slot].add(now, &c, 1)
+		s.hears(to.slot, now, &c, 1)
 	}
 	return c
 }
@@ -48,16 +48,16 @@ func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, listenHertz fl
 
 // signal of a transmission at a neighbour, and whether it is heard there, whatever else is sent.
 func (m *Medium) signal(t *Transmission, to *Neighbour, listenHertz float64) (c Reception, heard bool) {
-	r := to.member
-	c = Reception{PowerDBm: t.PowerDBm + to.GainDB, NoiseDBm: r.thermalDBm}
-	if t.bandwidthHertz > r.radio.BandwidthHertz {
-		c.PowerDBm += DBm(r.radio.BandwidthHertz / t.bandwidthHertz)
+	e := &m.ears[to.slot]
+	c = Reception{PowerDBm: t.PowerDBm + to.GainDB, NoiseDBm: e.thermalDBm}
+	if t.bandwidthHertz > e.bandwidthHertz {
+		c.PowerDBm += DBm(e.bandwidthHertz / t.bandwidthHertz)
 	}
 	c.SINRDB = c.PowerDBm - c.NoiseDBm
 	switch {
-	case t.FrequencyHertz != listenHertz || t.subID != r.radio.SubID:
+	case t.FrequencyHertz != listenHertz || t.subID != e.subID:
 		c.Reason = radio.NotListening
-	case c.PowerDBm < r.thermalDBm:
+	case c.PowerDBm < e.thermalDBm:
 		c.Reason = radio.BelowSensitivity
 	default:
 		heard = true

@@ -47,6 +47,15 @@ func (l *link) add(now int64, c *Reception, transmissions uint32) {
 	}
 }
 
+// hears tells that the receiver in a slot has heard or missed transmissions of the member.
+func (r *member) hears(slot int, now int64, c *Reception, transmissions uint32) {
+	l := &r.links[slot]
+	if l.last == 0 {
+		r.heard++
+	}
+	l.add(now, c, transmissions)
+}
+
 // moveLinks puts what was heard into the slots that receivers have from now on; from has their slots until now, -1 for new ones.
 func (r *member) moveLinks(from []int) {
 	if len(from) == len(r.links)+1 && from[len(r.links)] == -1 && inOrder(from[:len(r.links)]) {
@@ -54,9 +63,13 @@ func (r *member) moveLinks(from []int) {
 		return
 	}
 	moved := make([]link, len(from))
+	r.heard = 0
 	for slot, before := range from {
-		if before >= 0 && before < len(r.links) {
-			moved[slot] = r.links[before]
+		if before < 0 || before >= len(r.links) {
+			continue
+		}
+		if moved[slot] = r.links[before]; moved[slot].last != 0 {
+			r.heard++
 		}
 	}
 	r.links = moved
@@ -69,6 +82,15 @@ func inOrder(from []int) bool {
 		}
 	}
 	return true
+}
+
+// LinksHeard is on how many links, of all ports, something was sent.
+func (m *Medium) LinksHeard() (links int) {
+	m.Tally(len(m.untallied))
+	for _, r := range m.members {
+		links += r.heard
+	}
+	return links
 }
 
 // Links of a port to those of which it has heard anything.

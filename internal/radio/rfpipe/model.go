@@ -189,9 +189,10 @@ func timeOnAir(lengthBytes int, bitsPerSecond float64) int64 {
 func (m *Model) arrive(n *radio.Network, now int64, b *burst, f *radio.Frame) {
 	m.reached = m.reached[:0]
 	if f.Destination.IsMulticast() {
-		all := m.medium.Audience(now, &b.Transmission)
-		for i := range all {
-			m.receive(n, now, b, &all[i])
+		certain, open := m.medium.Audience(now, &b.Transmission)
+		m.reached = append(m.reached, certain...)
+		for i := range open {
+			m.receive(n, now, b, &open[i])
 		}
 	} else if to := n.Find(f.Destination); to == nil {
 		n.Drop(f, radio.NoReceiver)
@@ -230,21 +231,13 @@ func (m *Model) drop(n *radio.Network, b *burst, reason radio.Reason) {
 func (m *Model) Statistics() []phy.PortStatistics {
 	all := make([]phy.PortStatistics, 0, len(m.senders))
 	for _, s := range m.senders {
-		one, _ := m.StatisticsOf(s.port, nil)
-		all = append(all, one)
+		all = append(all, phy.PortStatistics{Port: s.port, QueueDepth: s.depth(), Transmissions: s.transmissions, Links: m.medium.Links(s.port)})
 	}
 	return all
 }
 
+// Medium that the radios share. To be asked by Network.Do.
+func (m *Model) Medium() *phy.Medium { return m.medium }
+
 // Tally implements radio.Tallier.
 func (m *Model) Tally(senders int) (all bool) { return m.medium.Tally(senders) }
-
-// StatisticsOf one attached port, whose Links are appended to links: a large network's are better asked for port by port, so
-// that no frame waits for them. To be called by Network.Do.
-func (m *Model) StatisticsOf(p *radio.Port, links []phy.LinkStatistics) (statistics phy.PortStatistics, attached bool) {
-	if p.Slot >= len(m.senders) || m.senders[p.Slot].port != p {
-		return phy.PortStatistics{Links: links}, false
-	}
-	s := m.senders[p.Slot]
-	return phy.PortStatistics{Port: p, QueueDepth: s.depth(), Transmissions: s.transmissions, Links: m.medium.AppendLinks(links, p)}, true
-}

@@ -332,19 +332,23 @@ func (m *Model) release(e *entry) {
 func (m *Model) Statistics(reset bool) []PortStatistics {
 	all := make([]PortStatistics, len(m.stations))
 	for i, s := range m.stations {
-		all[i], _ = m.StatisticsOf(s.port, nil, reset)
+		all[i], _ = m.StatisticsOf(s.port, reset)
+		all[i].Links = m.medium.Links(s.port)
 	}
 	return all
 }
 
-// StatisticsOf one attached node, whose Links are appended to links: a large network's are better asked for node by node, so
+// Medium that the radios share. To be asked by radio.Network.Do.
+func (m *Model) Medium() *phy.Medium { return m.medium }
+
+// StatisticsOf one attached node, without its Links: a large network's are better asked for node by node, from Medium, so
 // that no slot waits for them. To be called by radio.Network.Do.
-func (m *Model) StatisticsOf(p *radio.Port, links []phy.LinkStatistics, reset bool) (statistics PortStatistics, attached bool) {
+func (m *Model) StatisticsOf(p *radio.Port, reset bool) (statistics PortStatistics, attached bool) {
 	if p.Slot >= len(m.stations) || m.stations[p.Slot].port != p {
-		return PortStatistics{Links: links}, false
+		return PortStatistics{}, false
 	}
 	s := m.stations[p.Slot]
-	statistics = PortStatistics{Port: p, Slots: s.slots, Links: m.medium.AppendLinks(links, p)}
+	statistics = PortStatistics{Port: p, Slots: s.slots}
 	for class := range s.lines {
 		statistics.QueueDepth[class] = s.lines[class].count
 	}

@@ -19,43 +19,57 @@ func (n *network) countRadios(counted *NetworkCounters, ports []*radio.Port, res
 	if counted.Physical = n.object.Spec.Waveform.PHY() != nil; !counted.Physical || len(ports) == 0 {
 		return
 	}
-	room, turn := maxLinkSeries, 0
+	now := clock.Monotonic()
+	n.countNodes(counted, ports, reset)
 	if reset {
-		room, turn = runapi.MaxRadioLinks, n.turn%len(ports)
-		n.turn = 0
-	}
-	now, full := clock.Monotonic(), false
-	n.eachReceiver(counted, ports, turn, reset, func(receiver int, links []phy.LinkStatistics) {
-		counted.LinksHeard += len(links)
-		if full = full || len(counted.Links) > 0 && len(counted.Links)+len(links) > room; !full {
-			n.countLinks(counted, ports[receiver], links, now)
-		} else if reset && n.turn == 0 {
-			n.turn = receiver
-		}
-	})
-	if full && !reset {
-		counted.Links = nil
+		n.turn = n.countHeard(counted, ports, n.turn%len(ports), runapi.MaxRadioLinks, now)
+	} else if counted.LinksHeard <= maxLinkSeries {
+		_ = n.countHeard(counted, ports, 0, math.MaxInt, now)
 	}
 	n.countSurroundings(counted, now, reset)
 }
 
-// eachReceiver asks the loop for all ports' statistics, a few at a time, beginning with a turn, and gives their links.
-func (n *network) eachReceiver(counted *NetworkCounters, ports []*radio.Port, turn int, reset bool, give func(receiver int, links []phy.LinkStatistics)) {
+// countHeard adds the links of receivers, from the one whose turn it is on, for which there is room, and says whose turn is next.
+func (n *network) countHeard(counted *NetworkCounters, ports []*radio.Port, turn, room int, now int64) (next int) {
+	n.eachReceiver(ports, turn, func(receiver int, links []phy.LinkStatistics) (more bool) {
+		if len(counted.Links) > 0 && len(counted.Links)+len(links) > room {
+			next = receiver
+			return false
+		}
+		n.countLinks(counted, ports[receiver], links, now)
+		return true
+	})
+	return next
+}
+
+func (n *network) countNodes(counted *NetworkCounters, ports []*radio.Port, reset bool) {
+	n.running.Do(func(_ *radio.Network, model radio.Model) {
+		for i, p := range ports {
+			s := n.began.statistics(model, p, reset)
+			counted.Nodes[i].Slots, counted.Nodes[i].Classes = s.slots, s.classes
+		}
+		counted.LinksHeard = n.began.medium(model).LinksHeard()
+	})
+}
+
+// eachReceiver asks the loop for all ports' links, a few ports at a time, beginning with a turn, and gives them while more are wanted.
+func (n *network) eachReceiver(ports []*radio.Port, turn int, give func(receiver int, links []phy.LinkStatistics) (more bool)) {
 	size := max(linksAtOnce/len(ports), 1)
 	links, ends := make([]phy.LinkStatistics, 0, size*len(ports)), make([]int, 0, size)
 	for first := 0; first < len(ports); first += size {
 		links, ends = links[:0], ends[:0]
 		n.running.Do(func(_ *radio.Network, model radio.Model) {
+			medium := n.began.medium(model)
 			for i := first; i < min(first+size, len(ports)); i++ {
-				receiver := (turn + i) % len(ports)
-				s, node := n.began.statistics(model, ports[receiver], links, reset), &counted.Nodes[receiver]
-				node.Slots, node.Classes, links = s.slots, s.classes, s.links
+				links = medium.AppendLinks(links, ports[(turn+i)%len(ports)])
 				ends = append(ends, len(links))
 			}
 		})
 		begin := 0
 		for i, end := range ends {
-			give((turn+first+i)%len(ports), links[begin:end])
+			if !give((turn+first+i)%len(ports), links[begin:end]) {
+				return
+			}
 			begin = end
 		}
 	}

@@ -44,7 +44,7 @@ func (n *network) readSlots(a *attachment) {
 		return
 	}
 	n.running.Do(func(_ *radio.Network, model radio.Model) {
-		a.slots = n.began.statistics(model, a.port, nil, true).slots
+		a.slots = n.began.statistics(model, a.port, true).slots
 	})
 }
 

@@ -96,13 +96,19 @@ type heard struct {
 	ports []*radio.Port
 }
 
-func (h heard) statistics(_ radio.Model, p *radio.Port, links []phy.LinkStatistics, _ bool) nodeStatistics {
+func (h heard) statistics(radio.Model, *radio.Port, bool) (none nodeStatistics) { return none }
+
+func (h heard) medium(radio.Model) heardLinks { return h }
+
+func (h heard) LinksHeard() int { return len(h.ports) * (len(h.ports) - 1) }
+
+func (h heard) AppendLinks(all []phy.LinkStatistics, p *radio.Port) []phy.LinkStatistics {
 	for _, from := range h.ports {
 		if from != p {
-			links = append(links, phy.LinkStatistics{From: from, Received: 1})
+			all = append(all, phy.LinkStatistics{From: from, Received: 1})
 		}
 	}
-	return nodeStatistics{links: links}
+	return all
 }
 
 func TestReceiversTakeTurnsWithTheirLinksAndNoneIsForgotten(t *testing.T) {

@@ -20,9 +20,18 @@ type settings interface {
 	model() radio.Model
 	// configure changes a model of the same waveform, on the thread of its loop, without disturbing frames in flight.
 	configure(model radio.Model)
-	// statistics of a port in a model of the same waveform, on the thread of its loop, with its links appended to links. With
-	// reset, what is the worst since the last reset starts anew.
-	statistics(model radio.Model, p *radio.Port, links []phy.LinkStatistics, reset bool) nodeStatistics
+	// statistics of a port in a model of the same waveform, on the thread of its loop. With reset, what is the worst since the last reset starts anew.
+	statistics(model radio.Model, p *radio.Port, reset bool) nodeStatistics
+	// medium of such a model, on the thread of its loop; nil where it has no physical layer.
+	medium(model radio.Model) heardLinks
+}
+
+// heardLinks are what a medium knows of what ports have heard and missed; it implements them.
+type heardLinks interface {
+	// LinksHeard is on how many of them something was sent.
+	LinksHeard() int
+	// AppendLinks appends those to a port.
+	AppendLinks(all []phy.LinkStatistics, to *radio.Port) []phy.LinkStatistics
 }
 
 // nodeStatistics are what a model knows of one port besides what the engine counts.
@@ -30,8 +39,6 @@ type nodeStatistics struct {
 	slots SlotCounters
 	// classes are the frames that wait by class of service; nil for models without.
 	classes []int
-	// links on which the port has heard or missed something.
-	links []phy.LinkStatistics
 }
 
 // newWaveform makes a network's waveform as it is before its changes, which are given so that all that takes long can be done

@@ -6,7 +6,6 @@ import (
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/link"
-	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -56,10 +55,10 @@ type linkSettings struct{ link.Config }
 func (s linkSettings) model() radio.Model          { return link.New(s.Config) }
 func (s linkSettings) configure(model radio.Model) { model.(*link.Model).Configure(s.Config) }
 
-// statistics: the engine counts all that there is of links.
-func (s linkSettings) statistics(radio.Model, *radio.Port, []phy.LinkStatistics, bool) (none nodeStatistics) {
-	return none
-}
+// statistics: the engine counts all that there is of nodes and links.
+func (s linkSettings) statistics(radio.Model, *radio.Port, bool) (none nodeStatistics) { return none }
+
+func (s linkSettings) medium(radio.Model) heardLinks { return nil }
 
 // linkParameters of a link as the API has it.
 func linkParameters(l *v1alpha1.LinkModel) link.Parameters {

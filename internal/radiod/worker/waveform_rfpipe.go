@@ -102,7 +102,7 @@ type pipeSettings struct{ rfpipe.Config }
 func (s pipeSettings) model() radio.Model          { return rfpipe.New(s.Config) }
 func (s pipeSettings) configure(model radio.Model) { model.(*rfpipe.Model).Configure(s.Config) }
 
-func (s pipeSettings) statistics(model radio.Model, p *radio.Port, links []phy.LinkStatistics, _ bool) nodeStatistics {
-	statistics, _ := model.(*rfpipe.Model).StatisticsOf(p, links)
-	return nodeStatistics{links: statistics.Links}
-}
+func (s pipeSettings) medium(model radio.Model) heardLinks { return model.(*rfpipe.Model).Medium() }
+
+// statistics: the engine counts all that there is of nodes.
+func (s pipeSettings) statistics(radio.Model, *radio.Port, bool) (none nodeStatistics) { return none }

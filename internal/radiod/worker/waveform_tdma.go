@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/radio"
-	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -151,9 +150,11 @@ type slotSettings struct{ tdma.Config }
 func (s slotSettings) model() radio.Model          { return tdma.New(s.Config) }
 func (s slotSettings) configure(model radio.Model) { model.(*tdma.Model).Configure(s.Config) }
 
-func (s slotSettings) statistics(model radio.Model, p *radio.Port, links []phy.LinkStatistics, reset bool) nodeStatistics {
-	statistics, _ := model.(*tdma.Model).StatisticsOf(p, links, reset)
+func (s slotSettings) medium(model radio.Model) heardLinks { return model.(*tdma.Model).Medium() }
+
+func (s slotSettings) statistics(model radio.Model, p *radio.Port, reset bool) nodeStatistics {
+	statistics, _ := model.(*tdma.Model).StatisticsOf(p, reset)
 	slots := &statistics.Slots
-	return nodeStatistics{links: statistics.Links, classes: statistics.QueueDepth[:], slots: SlotCounters{Used: slots.Used,
+	return nodeStatistics{classes: statistics.QueueDepth[:], slots: SlotCounters{Used: slots.Used,
 		Missed: slots.Missed, Lateness: slots.Lateness, WorstLateness: slots.WorstLateness}}
 }
