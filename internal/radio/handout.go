@@ -1,5 +1,7 @@
 package radio
 
+import "sync/atomic"
+
 // handouts are the frames of a loop on their way to their receivers' interfaces. Models release frames; the loop writes them when the model has
 // returned. So what a write leaves, if its processor stands still meanwhile, is a loop between two calls of models, with which another thread can
 // go on: with the next receiver.
@@ -64,8 +66,8 @@ func (l *loop) give(p *Port, f *Frame) (mine bool) {
 		return true
 	}
 	data := f.Data
-	p.counters.writing = 1
 	call := l.calls.begin(p)
+	atomic.StoreUint64(&p.counters.writing, 1) // not before, as it often waits for memory
 	reason := writeFrame(p.Descriptor, data)
 	if !l.calls.end(call) {
 		l.post(func() { p.given(data, reason) })
@@ -83,14 +85,14 @@ func (l *loop) give(p *Port, f *Frame) (mine bool) {
 func (p *Port) given(data []byte, reason Reason) {
 	c := p.counters
 	if reason != written {
-		c.writing = 0
+		atomic.StoreUint64(&c.writing, 0)
 		c.Drops[reason]++
 		return
 	}
 	c.FramesReceived++
 	c.BytesReceived += uint64(len(data))
-	c.writing = 0
-	if t := p.tap; t != nil {
+	atomic.StoreUint64(&c.writing, 0)
+	if t := p.Tap; t != nil {
 		t.Frame(In, data)
 	}
 }

@@ -23,8 +23,8 @@ type Waker interface {
 	Wake(n *Network, now int64)
 }
 
-// Tallier is a Model that counts what receivers without a chance have missed some time later, many frames at once. Who asks for counters tallies
-// them first. A process that is killed has not counted what it did not tally.
+// Tallier is a Model that counts what receivers have missed some time later, many frames at once. Who asks for counters has it tally first. A process
+// that is killed has not counted what it did not tally.
 type Tallier interface {
 	Model
 	// Tally counts what was missed of so many senders, and tells whether that is all.

@@ -98,7 +98,7 @@ func (n *Network) accept(now int64, f *Frame) {
 	c.FramesSent++
 	c.BytesSent += uint64(len(f.Data))
 	c.reading = 0
-	if t := f.Source.tap; t != nil {
+	if t := f.Source.Tap; t != nil {
 		t.Frame(Out, f.Data)
 	}
 	to, ok := destination(f.Data)

@@ -6,110 +6,139 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// audience is who is within reach of a sender's transmissions to everybody, or nearly, for those that are alike. In a large network most receivers
-// have no chance, and many of the others are certain to receive. To find that anew for each transmission would be most of what it costs: they are
-// counted together, some time later.
+// audience is what becomes of a sender's transmissions to everybody where nothing interferes, as long as they are alike and nothing changes. In a large
+// network most receivers have no chance, and many of the others are certain to receive. To find that anew for each transmission would be most of
+// what it costs, and so would be to count it at each receiver: both is done for many together.
 type audience struct {
-	of terms
-	// known tells that the rest holds for the sender's neighbours as they are.
-	known   bool
-	certain []*radio.Port
-	open    []Neighbour
-	settled []settled
-	// uncounted transmissions to the settled ones, the last of them at a time.
+	known    bool
+	of       terms
+	version  uint64
+	reachDBm float64
+	certain  []*radio.Port
+	open     []open
+	settled  []settled
+	// uncounted transmissions, the last of them at a time.
 	uncounted uint32
 	last      int64
 }
 
-// terms of a transmission decide whose fate is settled, its size does not.
+// terms of a transmission decide what becomes of it at a receiver, but for its size and the draw.
 type terms struct {
 	frequencyHertz, bandwidthHertz, powerDBm, rateBitsPerSecond float64
 	subID                                                       int
 }
 
-// settled is a receiver that is certain to receive, or to miss, every such transmission.
+// settled is a receiver that every such transmission reaches, or none does.
 type settled struct {
-	port      *radio.Port
-	slot      int
-	reception Reception
+	at     sounding
+	slot   int
+	arrive bool
+	reason radio.Reason
+}
+
+// open is a receiver for which a draw decides.
+type open struct {
+	at               sounding
+	slot             int
+	nem              int
+	port             *radio.Port
+	completion       float64 // of frames of the curve's size
+	received, missed uint32  // uncounted
 }
 
 func (t *Transmission) terms() terms {
 	return terms{t.FrequencyHertz, t.bandwidthHertz, t.PowerDBm, t.RateBitsPerSecond, t.subID}
 }
 
-// Audience of a transmission to everybody is those of its Neighbours that this host serves and that may receive it, if each listens on its radio's
-// frequency: those that are certain to, and those of which Receive decides. What becomes of the others, and of the certain ones, is counted by Tally.
-// The slices must not be changed, and are valid until the next call for the same source, or of Neighbours, Members or Configure.
-func (m *Medium) Audience(now int64, t *Transmission) (certain []*radio.Port, open []Neighbour) {
+// Broadcast ends a transmission to everybody, if each listens on its radio's frequency: it appends those to reached that this host serves and that receive it.
+// All its Neighbours here are counted as Receive does, and those that miss it by Config.Missed, some of them by Tally only.
+func (m *Medium) Broadcast(now int64, t *Transmission, reached []*radio.Port) []*radio.Port {
 	s := m.member(t.Source)
-	if s == nil {
-		return nil, nil
+	switch {
+	case s == nil:
+		return reached
+	case m.quiet():
+		return m.reach(now, t, s, reached)
 	}
-	all, a := m.neighbours(now, s, t.PowerDBm), &s.audience
-	if of := t.terms(); !a.known || a.of != of {
-		m.tally(s)
-		a.of, a.known = of, true
-		m.divide(all, t, a)
-	}
-	if len(a.settled) > 0 {
-		if a.uncounted == 0 {
-			m.untallied = append(m.untallied, s)
-		}
-		a.uncounted++
-		a.last = now
-	}
-	return a.certain, a.open
-}
-
-// divide neighbours into those whose fate is settled and those whose is not.
-func (m *Medium) divide(all []Neighbour, t *Transmission, a *audience) {
-	a.certain, a.open, a.settled = a.certain[:0], a.open[:0], a.settled[:0]
+	all := m.neighbours(now, s, t.PowerDBm)
 	for i := range all {
 		to := &all[i]
 		e := &m.ears[to.slot]
 		if !e.here {
 			continue
 		}
-		c, open := m.signal(t, to, e.frequencyHertz)
-		if open && m.quiet() {
-			open = c.settle(m.config.PCR, t.RateBitsPerSecond)
+		if c := m.Receive(now, t, to, e.frequencyHertz); c.Received {
+			reached = append(reached, to.Port)
+		} else {
+			m.config.Missed(to.Port, c.Reason, 1)
 		}
-		if open {
-			a.open = append(a.open, *to)
+	}
+	return reached
+}
+
+// reach is Broadcast where nothing interferes.
+func (m *Medium) reach(now int64, t *Transmission, s *member, reached []*radio.Port) []*radio.Port {
+	a, of, version, reachDBm := &s.audience, t.terms(), m.version(now), s.reach(t.PowerDBm)
+	if !a.known || a.of != of || a.version != version || a.reachDBm != reachDBm {
+		m.tally(s)
+		a.known, a.of, a.version, a.reachDBm = true, of, version, reachDBm
+		m.divide(now, t, s)
+	}
+	if a.uncounted == 0 {
+		m.untallied = append(m.untallied, s)
+	}
+	a.uncounted++
+	a.last = now
+	reached = append(reached, a.certain...)
+	for i := range a.open {
+		to := &a.open[i]
+		if m.draws.uniform(t.Source.NEM, to.nem, t.Index) < m.config.PCR.sized(to.completion, t.Bytes) {
+			to.received++
+			reached = append(reached, to.port)
+		} else {
+			to.missed++
+		}
+	}
+	return reached
+}
+
+// divide those within reach, or nearly, by whether their fate is settled.
+func (m *Medium) divide(now int64, t *Transmission, s *member) {
+	a, self := &s.audience, s.port.Slot
+	a.certain, a.open, a.settled = a.certain[:0], a.open[:0], a.settled[:0]
+	m.reckonLosses(now, s)
+	for slot, loss := range m.losses {
+		e := &m.ears[slot]
+		gain := s.radio.AntennaGainDBi + e.antennaGainDBi - loss
+		if !e.within(s.reachDBm+gain) || slot == self || !e.here {
 			continue
 		}
-		a.settled = append(a.settled, settled{to.Port, to.slot, c})
-		if c.Received {
-			a.certain = append(a.certain, to.Port)
+		c, heard := m.signal(t, gain, e, e.frequencyHertz)
+		completion := 0.0
+		if heard {
+			c.Reason = radio.LowSINR
+			completion = m.config.PCR.unsized(c.SINRDB, t.RateBitsPerSecond)
+		}
+		switch arrive := completion >= 1; {
+		case arrive:
+			a.certain = append(a.certain, m.members[slot].port)
+			fallthrough
+		case completion <= 0:
+			a.settled = append(a.settled, settled{c.sounding(), slot, arrive, c.Reason})
+		default:
+			a.open = append(a.open, open{at: c.sounding(), slot: slot, nem: m.nems[slot], port: m.members[slot].port, completion: completion})
 		}
 	}
 }
 
-// settle what becomes of a signal that nothing interferes with, unless a draw decides.
-func (c *Reception) settle(curve *Curve, rateBitsPerSecond float64) (open bool) {
-	switch {
-	case curve.always(c.SINRDB, rateBitsPerSecond):
-		c.Received = true
-	case curve.never(c.SINRDB, rateBitsPerSecond):
-		c.Reason = radio.LowSINR
-	default:
-		return true
-	}
-	return false
-}
-
-// Tally counts what became of transmissions of so many senders where that was settled, for Links and by Config.Missed, as far as it was not counted
-// yet. It tells whether that is all.
+// Tally counts what became of broadcasts of so many senders as far as that has not been done yet, and tells whether that is all.
 func (m *Medium) Tally(senders int) (all bool) {
 	for range min(senders, len(m.untallied)) {
-		last := len(m.untallied) - 1
-		m.tally(m.untallied[last])
+		m.tally(m.untallied[len(m.untallied)-1])
 	}
 	return len(m.untallied) == 0
 }
 
-// tally counts for one sender.
 func (m *Medium) tally(s *member) {
 	a := &s.audience
 	if a.uncounted == 0 {
@@ -117,12 +146,27 @@ func (m *Medium) tally(s *member) {
 	}
 	for i := range a.settled {
 		to := &a.settled[i]
-		s.hears(to.slot, a.last, &to.reception, a.uncounted)
-		if !to.reception.Received {
-			m.config.Missed(to.port, to.reception.Reason, uint64(a.uncounted))
+		l := s.hears(to.slot, a.last, to.at)
+		if to.arrive {
+			l.received += uint64(a.uncounted)
+		} else {
+			m.missed(l, to.slot, to.reason, a.uncounted)
 		}
+	}
+	for i := range a.open {
+		to := &a.open[i]
+		l := s.hears(to.slot, a.last, to.at)
+		l.received += uint64(to.received)
+		m.missed(l, to.slot, radio.LowSINR, to.missed)
+		to.received, to.missed = 0, 0
 	}
 	a.uncounted = 0
 	i := slices.Index(m.untallied, s)
 	m.untallied = slices.Delete(m.untallied, i, i+1)
+}
+
+// missed counts transmissions on a link that its receiver, in a slot, has missed.
+func (m *Medium) missed(l *link, slot int, reason radio.Reason, transmissions uint32) {
+	l.missed[reason-radio.BelowSensitivity] += transmissions
+	m.config.Missed(m.members[slot].port, reason, uint64(transmissions))
 }

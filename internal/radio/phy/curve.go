@@ -25,35 +25,26 @@ type point struct{ sinrDB, completion float64 }
 // between two points of the curve, and completion^(size/curve's size) where the curve has a size. Left of the curve it is
 // 0 and right of it 1, whatever its last point says, as in EMANE.
 func (c *Curve) Completion(sinrDB float64, sizeBytes int, rateBitsPerSecond float64) float64 {
-	if c == nil {
-		if sinrDB >= 0 {
-			return 1
-		}
-		return 0
-	}
-	completion, inside := c.of(rateBitsPerSecond).at(sinrDB)
-	if !inside || c.sizeBytes == 0 || completion == 0 || completion == 1 {
-		return completion
-	}
-	return math.Pow(completion, float64(sizeBytes)/c.sizeBytes)
+	return c.sized(c.unsized(sinrDB, rateBitsPerSecond), sizeBytes)
 }
 
-// never tells that no frame of any size, sent at that rate, arrives at that SINR, always that every one does.
-func (c *Curve) never(sinrDB, rateBitsPerSecond float64) bool {
-	return c.unsized(sinrDB, rateBitsPerSecond) <= 0
-}
-
-func (c *Curve) always(sinrDB, rateBitsPerSecond float64) bool {
-	return c.unsized(sinrDB, rateBitsPerSecond) >= 1
-}
-
-// unsized completion is that of the curve itself: of frames of its size, or of any where it has none.
+// unsized completion is that of the curve itself: of frames of its size, or of any where it has none. What it is 0 or 1 for, it is so for every size.
 func (c *Curve) unsized(sinrDB, rateBitsPerSecond float64) float64 {
-	if c == nil {
-		return c.Completion(sinrDB, 0, rateBitsPerSecond)
+	switch {
+	case c != nil:
+		return c.of(rateBitsPerSecond).at(sinrDB)
+	case sinrDB >= 0:
+		return 1
 	}
-	completion, _ := c.of(rateBitsPerSecond).at(sinrDB)
-	return completion
+	return 0
+}
+
+// sized completion is that of frames of a size.
+func (c *Curve) sized(unsized float64, sizeBytes int) float64 {
+	if c == nil || c.sizeBytes == 0 || unsized <= 0 || unsized >= 1 {
+		return unsized
+	}
+	return math.Pow(unsized, float64(sizeBytes)/c.sizeBytes)
 }
 
 func (c *Curve) of(bitsPerSecond float64) *rateCurve {
@@ -65,13 +56,13 @@ func (c *Curve) of(bitsPerSecond float64) *rateCurve {
 	return &c.rates[0]
 }
 
-func (r *rateCurve) at(sinrDB float64) (completion float64, inside bool) {
+func (r *rateCurve) at(sinrDB float64) (completion float64) {
 	last := len(r.points) - 1
 	switch {
 	case !(sinrDB >= r.points[0].sinrDB): // NaN as well
-		return 0, false
+		return 0
 	case sinrDB > r.points[last].sinrDB:
-		return 1, false
+		return 1
 	}
 	above, exact := slices.BinarySearchFunc(r.points, sinrDB, func(p point, sinrDB float64) int {
 		switch {
@@ -83,10 +74,10 @@ func (r *rateCurve) at(sinrDB float64) (completion float64, inside bool) {
 		return 0
 	})
 	if exact {
-		return r.points[above].completion, true
+		return r.points[above].completion
 	}
 	low, high := r.points[above-1], r.points[above]
-	return low.completion + (high.completion-low.completion)*(sinrDB-low.sinrDB)/(high.sinrDB-low.sinrDB), true
+	return low.completion + (high.completion-low.completion)*(sinrDB-low.sinrDB)/(high.sinrDB-low.sinrDB)
 }
 
 // RatesBitsPerSecond that the curve has points for; none where they hold for every rate.

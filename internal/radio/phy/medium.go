@@ -24,7 +24,7 @@ type Config struct {
 	HalfDuplex bool
 	// PCR curve; nil for a step: what is not below the noise is received.
 	PCR *Curve
-	// Missed counts transmissions that a port has missed, for those who ask for an Audience.
+	// Missed counts broadcasts that a port has missed.
 	Missed func(p *radio.Port, reason radio.Reason, transmissions uint64)
 }
 
@@ -67,25 +67,27 @@ type member struct {
 	radio Radio
 	// thermalDBm is the noise of the receiver and its sensitivity.
 	thermalDBm, thermal, antenna float64 // the last two as a power in milliwatts and a ratio
-	// neighbours as of a version of the environment, for powers up to reachDBm.
-	neighbours []Neighbour
-	surveyed   bool
-	version    uint64
-	reachDBm   float64
-	links      []link // what others heard of it, by the receiver's slot: what one transmission changes lies together
-	heard      int    // those of links on which something was sent
-	audience   audience
+	// reachDBm is the highest power that has been asked about, or that the radio has.
+	reachDBm float64
+	// neighbours as of a version of the environment, for powers up to surveyedDBm.
+	neighbours  []Neighbour
+	surveyed    bool
+	version     uint64
+	surveyedDBm float64
+	links       []link // what others heard of it, by the receiver's slot: what one transmission changes lies together
+	heard       int    // those of links on which something was sent
+	audience    audience
 }
 
 // ear is what a member hears with. Together, those of all take few lines of a cache, as members do not.
 type ear struct {
-	thermalDBm, frequencyHertz, bandwidthHertz float64
-	subID                                      int
-	here                                       bool
+	antennaGainDBi, thermalDBm, frequencyHertz, bandwidthHertz float64
+	subID                                                      int
+	here                                                       bool
 }
 
-// hearing says how far a member hears, likewise.
-type hearing struct{ antennaGainDBi, weakestDBm float64 }
+// within tells whether a power reaches the receiver, or nearly; NaN does not.
+func (e *ear) within(powerDBm float64) bool { return powerDBm >= e.thermalDBm-MarginDB }
 
 // Medium is what the radios of one network share. It belongs to the thread of the network's loop; nothing it does per
 // transmission allocates.
@@ -94,13 +96,14 @@ type Medium struct {
 	versioned Versioned // the environment, where it is one
 	batched   Batched   // likewise
 	members   []*member
-	ears      []ear // of members, as are hearing and nems
-	hearing   []hearing
+	ears      []ear // of members, as are nems
 	nems      []int
-	losses    []float64 // scratch, by member
 	draws     draws
 	air       air
 	untallied []*member // those with uncounted transmissions
+	// Scratch.
+	losses []float64 // by member
+	one    Neighbour
 }
 
 // NewMedium makes a medium without members.
@@ -112,7 +115,6 @@ func NewMedium(config Config) *Medium {
 
 // Configure changes the medium: receptions that end from now on meet what holds now.
 func (m *Medium) Configure(config Config) {
-	m.Tally(len(m.untallied))
 	m.config = config
 	m.versioned, _ = config.Environment.(Versioned)
 	m.batched, _ = config.Environment.(Batched)
@@ -142,7 +144,7 @@ func (m *Medium) Members(ports []*radio.Port) {
 		r.moveLinks(from)
 	}
 	m.members = members
-	m.ears, m.hearing, m.nems, m.losses = make([]ear, len(ports)), make([]hearing, len(ports)), make([]int, len(ports)), make([]float64, len(ports))
+	m.ears, m.nems, m.losses = make([]ear, len(ports)), make([]int, len(ports)), make([]float64, len(ports))
 	for slot, p := range ports {
 		m.nems[slot] = p.NEM
 	}
@@ -156,9 +158,8 @@ func (m *Medium) readRadios() {
 		r.radio = m.config.Radio(r.port)
 		r.thermalDBm = r.radio.SensitivityDBm()
 		r.thermal, r.antenna = Milliwatts(r.thermalDBm), Milliwatts(r.radio.AntennaGainDBi)
-		r.surveyed = false
-		m.ears[slot] = ear{r.thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()}
-		m.hearing[slot] = hearing{r.radio.AntennaGainDBi, r.thermalDBm - MarginDB}
+		r.surveyed, r.audience.known, r.reachDBm = false, false, r.radio.TransmitPowerDBm
+		m.ears[slot] = ear{r.radio.AntennaGainDBi, r.thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()}
 	}
 }
 
@@ -202,16 +203,24 @@ func (m *Medium) Neighbours(now int64, source *radio.Port, powerDBm float64) []N
 	return m.neighbours(now, s, powerDBm)
 }
 
-func (m *Medium) neighbours(now int64, s *member, powerDBm float64) []Neighbour {
-	version := uint64(now) //nolint:gosec // any mapping does that tells times apart
+// version of the environment, which is another one at every moment where it does not tell.
+func (m *Medium) version(now int64) uint64 {
 	if m.versioned != nil {
-		version = m.versioned.Version(now)
+		return m.versioned.Version(now)
 	}
-	if !s.surveyed {
-		s.reachDBm = s.radio.TransmitPowerDBm
-	}
-	if !s.surveyed || s.version != version || powerDBm > s.reachDBm {
-		s.surveyed, s.version, s.reachDBm = true, version, max(s.reachDBm, powerDBm)
+	return uint64(now) //nolint:gosec // any mapping does that tells times apart
+}
+
+// reach of a sender that has been asked about with a power, too.
+func (r *member) reach(powerDBm float64) (reachDBm float64) {
+	r.reachDBm = max(r.reachDBm, powerDBm)
+	return r.reachDBm
+}
+
+func (m *Medium) neighbours(now int64, s *member, powerDBm float64) []Neighbour {
+	version, reachDBm := m.version(now), s.reach(powerDBm)
+	if !s.surveyed || s.version != version || s.surveyedDBm != reachDBm {
+		s.surveyed, s.version, s.surveyedDBm = true, version, reachDBm
 		m.survey(now, s)
 	}
 	return s.neighbours
@@ -219,24 +228,25 @@ func (m *Medium) neighbours(now int64, s *member, powerDBm float64) []Neighbour 
 
 // survey finds who is within reach of a sender.
 func (m *Medium) survey(now int64, s *member) {
-	s.neighbours, s.audience.known = s.neighbours[:0], false
+	s.neighbours = s.neighbours[:0]
 	m.reckonLosses(now, s)
 	for slot, loss := range m.losses {
-		h := &m.hearing[slot]
-		gain := s.radio.AntennaGainDBi + h.antennaGainDBi - loss
-		if !(s.reachDBm+gain >= h.weakestDBm) { // NaN as well
-			continue
+		if r := m.members[slot]; r != s {
+			if n, within := m.neighbour(s, r, slot, loss); within {
+				s.neighbours = append(s.neighbours, n)
+			}
 		}
-		r := m.members[slot]
-		if r == s {
-			continue
-		}
-		n := Neighbour{Port: r.port, GainDB: gain, member: r, slot: slot}
-		if !m.quiet() {
-			n.ratio = Milliwatts(gain)
-		}
-		s.neighbours = append(s.neighbours, n)
 	}
+}
+
+// neighbour that a member in a slot is of a sender, if the sender is within its reach.
+func (m *Medium) neighbour(s, r *member, slot int, lossDB float64) (n Neighbour, within bool) {
+	e := &m.ears[slot]
+	n = Neighbour{Port: r.port, GainDB: s.radio.AntennaGainDBi + e.antennaGainDBi - lossDB, member: r, slot: slot}
+	if within = e.within(s.reachDBm + n.GainDB); within && !m.quiet() {
+		n.ratio = Milliwatts(n.GainDB)
+	}
+	return n, within
 }
 
 // reckonLosses from a sender to all members but itself; NaN is unknown.
@@ -256,14 +266,22 @@ func (m *Medium) reckonLosses(now int64, s *member) {
 	}
 }
 
-// Neighbour that a port is of a source, for a frame to that port alone; nil where the source is far out of its reach.
+// Neighbour that a port is of a source, for a frame to that port alone; nil where the source is far out of its reach. It must not be changed, and is
+// valid until the next call of any method.
 func (m *Medium) Neighbour(now int64, source, to *radio.Port, powerDBm float64) *Neighbour {
-	all := m.Neighbours(now, source, powerDBm)
-	i, found := find(all, to)
-	if !found {
+	s, r := m.member(source), m.member(to)
+	if s == nil || r == nil || s == r {
 		return nil
 	}
-	return &all[i]
+	s.reach(powerDBm)
+	loss, within := m.config.Environment.Pathloss(source, to, now)
+	if within {
+		m.one, within = m.neighbour(s, r, to.Slot, loss)
+	}
+	if !within {
+		return nil
+	}
+	return &m.one
 }
 
 func find(all []Neighbour, to *radio.Port) (i int, found bool) {

@@ -24,13 +24,18 @@ type Reception struct {
 func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
 	c := m.judge(now, t, to, listenHertz)
 	if s := m.member(t.Source); s != nil {
-		s.hears(to.slot, now, &c, 1)
+		l := s.hears(to.slot, now, c.sounding())
+		if c.Received {
+			l.received++
+		} else {
+			l.missed[c.Reason-radio.BelowSensitivity]++
+		}
 	}
 	return c
 }
 
 func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
-	c, heard := m.signal(t, to, listenHertz)
+	c, heard := m.signal(t, to.GainDB, &m.ears[to.slot], listenHertz)
 	if !heard {
 		return c
 	}
@@ -46,10 +51,9 @@ func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, listenHertz fl
 	return c
 }
 
-// signal of a transmission at a neighbour, and whether it is heard there, whatever else is sent.
-func (m *Medium) signal(t *Transmission, to *Neighbour, listenHertz float64) (c Reception, heard bool) {
-	e := &m.ears[to.slot]
-	c = Reception{PowerDBm: t.PowerDBm + to.GainDB, NoiseDBm: e.thermalDBm}
+// signal of a transmission at a receiver, and whether it is heard there, whatever else is sent.
+func (m *Medium) signal(t *Transmission, gainDB float64, e *ear, listenHertz float64) (c Reception, heard bool) {
+	c = Reception{PowerDBm: t.PowerDBm + gainDB, NoiseDBm: e.thermalDBm}
 	if t.bandwidthHertz > e.bandwidthHertz {
 		c.PowerDBm += DBm(e.bandwidthHertz / t.bandwidthHertz)
 	}

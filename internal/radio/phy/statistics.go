@@ -31,29 +31,27 @@ type LinkStatistics struct {
 
 // link is the bounded form of LinkStatistics: a network has one for every ordered pair of members.
 type link struct {
-	last                int64
-	power, noise, ratio float32
-	missed              [radio.NotListening - radio.BelowSensitivity + 1]uint32
-	received            uint64
+	last int64
+	sounding
+	missed   [radio.NotListening - radio.BelowSensitivity + 1]uint32
+	received uint64
 }
 
-// add transmissions that all met the same fate, the last of them at a time.
-func (l *link) add(now int64, c *Reception, transmissions uint32) {
-	l.last, l.power, l.noise, l.ratio = now, float32(c.PowerDBm), float32(c.NoiseDBm), float32(c.SINRDB)
-	if c.Received {
-		l.received += uint64(transmissions)
-	} else {
-		l.missed[c.Reason-radio.BelowSensitivity] += transmissions
-	}
+// sounding is how well a receiver has heard a transmission, in dBm and dB.
+type sounding struct{ power, noise, ratio float32 }
+
+func (c *Reception) sounding() sounding {
+	return sounding{float32(c.PowerDBm), float32(c.NoiseDBm), float32(c.SINRDB)}
 }
 
-// hears tells that the receiver in a slot has heard or missed transmissions of the member.
-func (r *member) hears(slot int, now int64, c *Reception, transmissions uint32) {
+// hears tells that the receiver in a slot has heard or missed transmissions of the member, the last of them at a time; the caller counts them.
+func (r *member) hears(slot int, last int64, at sounding) *link {
 	l := &r.links[slot]
 	if l.last == 0 {
 		r.heard++
 	}
-	l.add(now, c, transmissions)
+	l.last, l.sounding = last, at
+	return l
 }
 
 // moveLinks puts what was heard into the slots that receivers have from now on; from has their slots until now, -1 for new ones.

@@ -189,11 +189,7 @@ func timeOnAir(lengthBytes int, bitsPerSecond float64) int64 {
 func (m *Model) arrive(n *radio.Network, now int64, b *burst, f *radio.Frame) {
 	m.reached = m.reached[:0]
 	if f.Destination.IsMulticast() {
-		certain, open := m.medium.Audience(now, &b.Transmission)
-		m.reached = append(m.reached, certain...)
-		for i := range open {
-			m.receive(n, now, b, &open[i])
-		}
+		m.reached = m.medium.Broadcast(now, &b.Transmission, m.reached)
 	} else if to := n.Find(f.Destination); to == nil {
 		n.Drop(f, radio.NoReceiver)
 		return
