@@ -378,14 +378,15 @@ func (a *Agent) reportOnce(ctx context.Context) error {
 func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 	done := goDone(func() { a.shipper.run(ctx) })
 	defer func() { <-done }()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	pulse := newPulse()
+	defer pulse.Stop()
 	disk := diskWatch{state: a.state, free: func() int64 { return freeBytes(a.logDir) }, roomy: a.clock.Realtime()}
 	for told := false; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-pulse.C:
+			pulse.next()
 		}
 		disk.look(a.clock.Realtime())
 		_ = a.events.file.Flush() // what waits on goes with the next event

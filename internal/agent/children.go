@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // children knows which processes are waited for by their instance. All others that end are orphans
@@ -44,14 +43,15 @@ func (c *children) reapOrphans(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
-	tick := time.NewTicker(time.Second) // signals of children that end together merge into one
-	defer tick.Stop()
+	pulse := newPulse() // signals of children that end together merge into one
+	defer pulse.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ended:
-		case <-tick.C:
+		case <-pulse.C:
+			pulse.next()
 		}
 		c.reap()
 	}

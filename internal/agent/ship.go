@@ -21,7 +21,6 @@ import (
 )
 
 const (
-	shipPeriod = time.Second
 	// chunkBytes of logs bound one request, and so the memory that shipping takes.
 	chunkBytes = 512 << 10
 	// bytesPerRound bounds the rate: 4 MiB/s, so that a backlog does not crowd out the experiment.
@@ -86,21 +85,25 @@ func newShipper(dir, app string, s server, events *eventLog) *shipper {
 		confirmed: map[string]confirmation{}, released: map[string]int64{}, budget: &spoolBudget{}}
 }
 
-// run ships every second until ctx ends. While the server does not answer it tries less often.
+// run ships at every pulse until ctx ends. While the server does not answer it tries less often.
 func (s *shipper) run(ctx context.Context) {
-	pause := shipPeriod
-	for {
-		timer := time.NewTimer(pause)
+	pulse := newPulse()
+	defer pulse.Stop()
+	for skipped, every := 0, 1; ; {
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-pulse.C:
+			pulse.next()
 		}
+		if skipped++; skipped < every {
+			continue
+		}
+		skipped = 0
 		if _, err := s.round(ctx, bytesPerRound, false); err == nil {
-			pause = shipPeriod
+			every = 1
 		} else {
-			pause = min(2*pause, maxShipPause)
+			every = min(2*every, int(maxShipPause/pulsePeriod))
 		}
 	}
 }

@@ -56,8 +56,8 @@ func (w *clockWatch) measure() int64 {
 
 // watchClock reports every step of the clock until ctx ends.
 func (a *Agent) watchClock(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	pulse := newPulse()
+	defer pulse.Stop()
 	watch := clockWatch{realtime: a.clock.Realtime, monotonic: a.clock.Monotonic}
 	for {
 		if jump := watch.look(); jump != 0 {
@@ -67,7 +67,8 @@ func (a *Agent) watchClock(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-pulse.C:
+			pulse.next()
 		}
 	}
 }
