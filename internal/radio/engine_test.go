@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -496,5 +497,21 @@ func TestTheMonitorIsTheThreadThatTheRuntimeStartsFirst(t *testing.T) {
 				t.Errorf("got %d; want %d", got, test.want)
 			}
 		})
+	}
+}
+
+func TestPortsAreDetachedByManyAsTheEngineEnds(t *testing.T) {
+	n := newNetwork(t, &wait{})
+	stations := newStations(t, n, 8)
+	var all sync.WaitGroup
+	for range 2 { // as an owner and whoever found the interface gone do
+		for _, s := range stations {
+			all.Go(func() { s.port.Detach() })
+		}
+	}
+	_ = n.engine.Close()
+	all.Wait()
+	if ports := n.Snapshot(false); len(ports) != 0 {
+		t.Errorf("%d ports are left", len(ports))
 	}
 }

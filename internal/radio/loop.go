@@ -59,6 +59,8 @@ type loop struct {
 
 	mu   sync.Mutex
 	work []func()
+	// last is held by who does work as the loop ends, and after it has.
+	last sync.Mutex
 }
 
 func newLoop() (*loop, error) {
@@ -95,6 +97,8 @@ func (l *loop) do(f func()) {
 	l.mu.Lock()
 	if l.epoll < 0 {
 		l.mu.Unlock()
+		l.last.Lock()
+		defer l.last.Unlock()
 		f()
 		_ = l.handOut() // nobody takes over from here
 		return
@@ -343,6 +347,8 @@ func (l *loop) close() (mine bool) {
 		_ = unix.Close(fd)
 	}
 	l.epoll = -1
+	l.last.Lock()
+	defer l.last.Unlock()
 	l.mu.Unlock()
 	return l.runWork() // what was handed in meanwhile
 }
