@@ -53,7 +53,7 @@ type Neighbour struct {
 	// GainDB from the sender's to the receiver's connector: both antennas' gains - pathloss.
 	GainDB float64
 
-	ratio  float64 // GainDB as a ratio of powers, where others' transmissions matter
+	ratio  float64 // GainDB as a ratio of powers, of those that a survey found where others' transmissions matter
 	member *member // that Port is
 	slot   int     // likewise
 }
@@ -65,8 +65,8 @@ func (n *Neighbour) Radio() *Radio { return &n.member.radio }
 type member struct {
 	port  *radio.Port
 	radio Radio
-	// thermalDBm is the noise of the receiver and its sensitivity.
-	thermalDBm, thermal, antenna float64 // the last two as a power in milliwatts and a ratio
+	// thermal is the noise of the receiver and its sensitivity as a power in milliwatts, antenna its gain as a ratio.
+	thermal, antenna float64
 	// reachDBm is the highest power that has been asked about, or that the radio has.
 	reachDBm float64
 	// neighbours as of a version of the environment, for powers up to surveyedDBm.
@@ -81,6 +81,7 @@ type member struct {
 
 // ear is what a member hears with. Together, those of all take few lines of a cache, as members do not.
 type ear struct {
+	// thermalDBm is the noise of the receiver and its sensitivity.
 	antennaGainDBi, thermalDBm, frequencyHertz, bandwidthHertz float64
 	subID                                                      int
 	here                                                       bool
@@ -156,10 +157,10 @@ func (m *Medium) readRadios() {
 	m.air.prepared = nil
 	for slot, r := range m.members {
 		r.radio = m.config.Radio(r.port)
-		r.thermalDBm = r.radio.SensitivityDBm()
-		r.thermal, r.antenna = Milliwatts(r.thermalDBm), Milliwatts(r.radio.AntennaGainDBi)
+		thermalDBm := r.radio.SensitivityDBm()
+		r.thermal, r.antenna = Milliwatts(thermalDBm), Milliwatts(r.radio.AntennaGainDBi)
 		r.surveyed, r.audience.known, r.reachDBm = false, false, r.radio.TransmitPowerDBm
-		m.ears[slot] = ear{r.radio.AntennaGainDBi, r.thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()}
+		m.ears[slot] = ear{r.radio.AntennaGainDBi, thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()}
 	}
 }
 
@@ -231,11 +232,15 @@ func (m *Medium) survey(now int64, s *member) {
 	s.neighbours = s.neighbours[:0]
 	m.reckonLosses(now, s)
 	for slot, loss := range m.losses {
-		if r := m.members[slot]; r != s {
-			if n, within := m.neighbour(s, r, slot, loss); within {
-				s.neighbours = append(s.neighbours, n)
-			}
+		r := m.members[slot]
+		n, within := m.neighbour(s, r, slot, loss)
+		if r == s || !within {
+			continue
 		}
+		if !m.quiet() {
+			n.ratio = Milliwatts(n.GainDB)
+		}
+		s.neighbours = append(s.neighbours, n)
 	}
 }
 
@@ -243,10 +248,7 @@ func (m *Medium) survey(now int64, s *member) {
 func (m *Medium) neighbour(s, r *member, slot int, lossDB float64) (n Neighbour, within bool) {
 	e := &m.ears[slot]
 	n = Neighbour{Port: r.port, GainDB: s.radio.AntennaGainDBi + e.antennaGainDBi - lossDB, member: r, slot: slot}
-	if within = e.within(s.reachDBm + n.GainDB); within && !m.quiet() {
-		n.ratio = Milliwatts(n.GainDB)
-	}
-	return n, within
+	return n, e.within(s.reachDBm + n.GainDB)
 }
 
 // reckonLosses from a sender to all members but itself; NaN is unknown.
