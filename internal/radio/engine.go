@@ -39,6 +39,8 @@ type Engine struct {
 	wait    sync.WaitGroup
 	closing atomic.Bool
 	closed  chan struct{}
+	// lowerSession takes back what Raise gave the process's session, if that has been called.
+	lowerSession func()
 }
 
 // New starts the event loops.
@@ -77,7 +79,7 @@ func (e *Engine) open() (err error) {
 // gcPercent is the garbage, by what is in use, at which it is collected. With 243 nodes and their routers 150 MB are in use.
 const gcPercent = 200
 
-// Raise makes the process one whose loops are punctual: it has the priority that the options ask for, and so many Ps that a loop's thread finds
+// Raise makes the process one whose loops are punctual: it, and its session until the engine is closed, has the priority that the options ask for, and so many Ps that a loop's thread finds
 // a free one the moment it wakes up, whatever the rest is doing. The kernel's scheduler then does what the priorities say. Raise tells what
 // the kernel has refused to the process or to the loops. Until the engine is closed it looks after threads that the runtime starts later. The
 // garbage collector, which stops the loops for a moment each time, comes half as often as Go's default, unless the environment has a GOGC of
@@ -91,7 +93,9 @@ func (e *Engine) Raise() (err error) {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
 	e.wait.Go(func() { KeepRaised(e.options, e.closed) })
-	return errors.Join(err, RaiseProcess(e.options))
+	lower, sessionErr := raiseSession(e.options)
+	e.lowerSession = lower
+	return errors.Join(err, sessionErr, RaiseProcess(e.options))
 }
 
 // raiseInterval is for how long a thread may be without what RaiseProcess gives it.
@@ -115,6 +119,9 @@ func KeepRaised(options Options, ended <-chan struct{}) {
 func (e *Engine) Close() error {
 	if !e.closing.Swap(true) {
 		close(e.closed)
+		if e.lowerSession != nil {
+			e.lowerSession()
+		}
 	}
 	for _, l := range e.loops {
 		l.do(func() { l.ended = true })
@@ -153,6 +160,7 @@ type Network struct {
 	loop   *loop
 	// The rest belongs to the loop's thread.
 	model    Model
+	reckoner Reckoner // the model, where it is one
 	maxFrame int
 	silent   bool
 	closed   bool
@@ -172,6 +180,7 @@ type Network struct {
 // NewNetwork adds an empty network.
 func (e *Engine) NewNetwork(options NetworkOptions) (*Network, error) {
 	n := &Network{engine: e, model: options.Model, byMAC: map[MAC]*Port{}}
+	n.reckoner, _ = options.Model.(Reckoner)
 	if err := n.setMTU(options.MTU); err != nil {
 		return nil, err
 	}
@@ -334,7 +343,7 @@ type PortOptions struct {
 type Port struct {
 	PortOptions
 
-	detached bool
+	detached atomic.Bool // read by threads that were left behind, too
 	watched  bool
 	gone     bool // told
 	bursts   bool // hands in several frames at a time
@@ -393,7 +402,7 @@ func (n *Network) Attach(options PortOptions) (*Port, error) {
 		}
 		rest := append([]*Port(nil), n.ports...)
 		if other != nil {
-			other.detached = true
+			other.detached.Store(true)
 			rest = n.without(other)
 		}
 		n.byMAC[p.MAC] = p
@@ -412,10 +421,11 @@ func (p *Port) Detach() (last Counters) {
 	n.loop.do(func() {
 		n.tally(len(n.ports))
 		last = p.counters.Counters
-		if p.detached {
+		if p.detached.Load() {
 			return
 		}
-		p.detached, removed = true, p.Here()
+		p.detached.Store(true)
+		removed = p.Here()
 		if p.watched {
 			n.loop.unwatch(p)
 		}

@@ -429,6 +429,30 @@ func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
 	}
 }
 
+func TestTheSessionGoesBeforeOthersUntilTheEngineIsClosed(t *testing.T) {
+	nice := func() (nice int) {
+		text, err := os.ReadFile(sessionFile)
+		if err != nil || len(text) == 0 {
+			t.Skipf("this kernel schedules no sessions: %v", err)
+		}
+		if _, err := fmt.Sscanf(string(text), "/autogroup-%d nice %d", new(int), &nice); err != nil {
+			t.Fatalf("%s has %q: %v", sessionFile, text, err)
+		}
+		return nice
+	}
+	before := nice()
+	e := raised(t)
+	if is := nice(); is != -3-loopLead {
+		t.Errorf("the session has niceness %d; want the loops', %d", is, -3-loopLead)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if is := nice(); is != before {
+		t.Errorf("the session has niceness %d after the end; want %d as before", is, before)
+	}
+}
+
 func TestThreadsThatInheritedTheMonitorsSlackLoseItSoon(t *testing.T) {
 	raised(t)
 	runtime.LockOSThread() // not unlocked, as above

@@ -58,17 +58,9 @@ func (l *loop) handOut() (mine bool) {
 
 // give a frame to a port's node. False tells that another thread has the turn.
 func (l *loop) give(p *Port, f *Frame) (mine bool) {
-	switch {
-	case p.Host != nil: // which has got it by Ship
-		return true
-	case p.detached:
-		p.counters.Drops[Detached]++
-		return true
-	}
 	data := f.Data
 	call := l.calls.begin(p)
-	atomic.StoreUint64(&p.counters.writing, 1) // not before, as it often waits for memory
-	reason := writeFrame(p.Descriptor, data)
+	reason := p.take(data) // which touches the port first, as that often waits for memory
 	if !l.calls.end(call) {
 		l.post(func() { p.given(data, reason) })
 		p.strays.returned()
@@ -81,19 +73,33 @@ func (l *loop) give(p *Port, f *Frame) (mine bool) {
 	return true
 }
 
-// given counts what has come of a write.
+// take a frame to the port's node, by who is in a call.
+func (p *Port) take(data []byte) Reason {
+	switch {
+	case p.Host != nil:
+		return notHere
+	case p.detached.Load():
+		return Detached
+	}
+	atomic.StoreUint64(&p.counters.writing, 1)
+	return writeFrame(p.Descriptor, data)
+}
+
+// given counts what has come of take.
 func (p *Port) given(data []byte, reason Reason) {
 	c := p.counters
-	if reason != written {
+	switch reason {
+	case notHere:
+	case written:
+		c.FramesReceived++
+		c.BytesReceived += uint64(len(data))
+		atomic.StoreUint64(&c.writing, 0)
+		if t := p.Tap; t != nil {
+			t.Frame(In, data)
+		}
+	default:
 		atomic.StoreUint64(&c.writing, 0)
 		c.Drops[reason]++
-		return
-	}
-	c.FramesReceived++
-	c.BytesReceived += uint64(len(data))
-	atomic.StoreUint64(&c.writing, 0)
-	if t := p.Tap; t != nil {
-		t.Frame(In, data)
 	}
 }
 

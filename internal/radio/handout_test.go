@@ -89,10 +89,46 @@ func TestALoopGoesOnWhileOneOfItsWritesStandsStill(t *testing.T) {
 	}
 }
 
-// TestEveryFrameIsCountedOnceWhoeverGoesOn has threads take a loop over whenever they can, in the middle of its reads, its writes and what it does about its events.
+// reckoner is a model that reckons for a while before a frame leaves.
+type reckoner struct {
+	wait
+	prepared  *reckoned
+	abandoned int
+}
+
+type reckoned struct {
+	frame  *Frame
+	result int
+}
+
+func (r *reckoned) Reckon() {
+	for i := range 5000 {
+		r.result += i
+	}
+}
+
+func (m *reckoner) Prepare(_ int64, f *Frame) Reckoning {
+	if m.prepared != nil {
+		m.abandoned++
+	}
+	m.prepared = &reckoned{frame: f}
+	return m.prepared
+}
+
+func (m *reckoner) Due(n *Network, now int64, f *Frame) {
+	if m.prepared.frame != f || m.prepared.result != 5000*4999/2 {
+		panic(fmt.Sprintf("reckoned %d for %p; want %d for %p", m.prepared.result, m.prepared.frame, 5000*4999/2, f))
+	}
+	m.prepared = nil
+	m.wait.Due(n, now, f)
+}
+
+// TestEveryFrameIsCountedOnceWhoeverGoesOn has threads take a loop over whenever they can, in the middle of its reads, its writes, of what it does about its
+// events and of what its model reckons.
 func TestEveryFrameIsCountedOnceWhoeverGoesOn(t *testing.T) {
 	const frames, receivers = 1000, 5
-	n := newNetwork(t, &wait{time: 50e3})
+	model := &reckoner{wait: wait{time: 50e3}}
+	n := newNetwork(t, model)
 	all := newStations(t, n, 1+receivers)
 	var over atomic.Bool
 	var took, reads atomic.Int64
@@ -140,8 +176,8 @@ func TestEveryFrameIsCountedOnceWhoeverGoesOn(t *testing.T) {
 			t.Errorf("%s got %d frames, and %d are counted; want %d", s.port.Name, got[k], last.FramesReceived, frames)
 		}
 	}
-	if took.Load() == 0 || reads.Load() == 0 {
-		t.Errorf("%d calls were taken over, %d of them reads: nothing was tested", took.Load(), reads.Load())
+	if took.Load() == 0 || reads.Load() == 0 || model.abandoned == 0 {
+		t.Errorf("%d calls were taken over, %d of them reads, %d reckonings: nothing was tested", took.Load(), reads.Load(), model.abandoned)
 	}
-	t.Logf("%d calls were taken over, %d of them reads", took.Load(), reads.Load())
+	t.Logf("%d calls were taken over, %d of them reads, %d reckonings", took.Load(), reads.Load(), model.abandoned)
 }

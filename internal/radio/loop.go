@@ -262,6 +262,9 @@ func (l *loop) gone(p *Port) {
 
 func (l *loop) releaseDue(now int64) (mine bool) {
 	for len(l.heap.items) > 0 && l.heap.items[0].due <= now {
+		if !l.reckon(now, l.heap.items[0].frame) {
+			return false
+		}
 		if f := l.heap.pop(); f.Source != nil {
 			f.Source.network.due(now, f)
 		} else if alarm, ok := f.Context.(func(int64)); ok {
@@ -275,6 +278,24 @@ func (l *loop) releaseDue(now int64) (mine bool) {
 	if now >= l.trimAt {
 		l.pool.trim()
 		l.trimAt = now + trimInterval
+	}
+	return true
+}
+
+// reckon what is to be reckoned before a frame is released.
+func (l *loop) reckon(now int64, f *Frame) (mine bool) {
+	if f.Source == nil || f.Source.network.reckoner == nil || f.Source.network.closed {
+		return true
+	}
+	reckoning := f.Source.network.reckoner.Prepare(now, f)
+	if reckoning == nil {
+		return true
+	}
+	call := l.calls.begin(nil)
+	reckoning.Reckon()
+	if !l.calls.end(call) {
+		l.calls.strays.returned()
+		return false
 	}
 	return true
 }
@@ -372,7 +393,7 @@ func (l *loop) watch(p *Port) error {
 
 // listen to a watched port, or not while a stray thread reads it.
 func (l *loop) listen(p *Port) {
-	if l.epoll < 0 || p.detached || p.gone {
+	if l.epoll < 0 || p.detached.Load() || p.gone {
 		return
 	}
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.index)} //nolint:gosec // few ports
@@ -398,7 +419,11 @@ func rawRead(fd int, b []byte) (int, unix.Errno) {
 	return int(n), errno
 }
 
-const written Reason = -1
+// What becomes of a frame at a port without being dropped: its node has it, or is on another host, which has got it by Ship.
+const (
+	written Reason = -1 - iota
+	notHere
+)
 
 func writeFrame(fd int, data []byte) Reason {
 	_, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&data[0])), uintptr(len(data)))
@@ -524,15 +549,19 @@ func raiseThread(id int, options Options) error {
 // them after a burst of frames, where they are busy themselves.
 const loopLead = 10
 
+// loopNice is the niceness of loops.
+func loopNice(options Options) int {
+	if options.Nice == 0 {
+		return 0
+	}
+	return max(options.Nice-loopLead, -20)
+}
+
 // Prioritise gives the calling thread what the options ask for loops. What the kernel refuses costs
 // lateness, which is measured, and is no reason not to run.
 func Prioritise(options Options) error {
 	clock.SetTimerSlack(1)
-	nice := options.Nice
-	if nice != 0 {
-		nice = max(nice-loopLead, -20)
-	}
-	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(nice), Runtime: clock.LeastSlice}
+	attributes := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: int32(loopNice(options)), Runtime: clock.LeastSlice}
 	err := os.NewSyscallError("sched_setattr", unix.SchedSetAttr(0, attributes, 0))
 	if options.Realtime > 0 {
 		attributes = &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: uint32(options.Realtime), Flags: unix.SCHED_FLAG_RESET_ON_FORK}

@@ -107,7 +107,7 @@ func (n *Network) accept(now int64, f *Frame) {
 		n.Drop(f, Malformed)
 	case len(f.Data) > n.maxFrame:
 		n.Drop(f, Oversize)
-	case f.Source.detached: // meanwhile
+	case f.Source.detached.Load(): // meanwhile
 		n.Drop(f, InFlightAtEnd)
 	case n.silent:
 		n.Drop(f, Silent)

@@ -10,16 +10,23 @@ import (
 // network most receivers have no chance, and many of the others are certain to receive. To find that anew for each transmission would be most of
 // what it costs, and so would be to count it at each receiver: both is done for many together.
 type audience struct {
-	known    bool
-	of       terms
-	version  uint64
-	reachDBm float64
-	certain  []*radio.Port
-	open     []open
-	settled  []settled
+	condition
+	certain []*radio.Port
+	open    []open
+	settled []settled
 	// uncounted transmissions, the last of them at a time.
 	uncounted uint32
 	last      int64
+	// lent: a thread that was left behind may still read it.
+	lent bool
+}
+
+// condition under which an audience holds.
+type condition struct {
+	view     *view
+	of       terms
+	version  uint64 // of the environment
+	reachDBm float64
 }
 
 // terms of a transmission decide what becomes of it at a receiver, but for its size and the draw.
@@ -58,12 +65,12 @@ func (m *Medium) Broadcast(now int64, t *Transmission, reached []*radio.Port) []
 	case s == nil:
 		return reached
 	case m.quiet():
-		return m.reach(now, t, s, reached)
+		return append(reached, m.book(s, m.forecastOf(now, t))...)
 	}
 	all := m.neighbours(now, s, t.PowerDBm)
 	for i := range all {
 		to := &all[i]
-		e := &m.ears[to.slot]
+		e := &m.view.ears[to.slot]
 		if !e.here {
 			continue
 		}
@@ -76,72 +83,26 @@ func (m *Medium) Broadcast(now int64, t *Transmission, reached []*radio.Port) []
 	return reached
 }
 
-// reach is Broadcast where nothing interferes.
-func (m *Medium) reach(now int64, t *Transmission, s *member, reached []*radio.Port) []*radio.Port {
-	a, of, version, reachDBm := &s.audience, t.terms(), m.version(now), s.reach(t.PowerDBm)
-	if !a.known || a.of != of || a.version != version || a.reachDBm != reachDBm {
-		m.tally(s)
-		a.known, a.of, a.version, a.reachDBm = true, of, version, reachDBm
-		m.divide(now, t, s)
-	}
-	if a.uncounted == 0 {
-		m.untallied = append(m.untallied, s)
-	}
-	a.uncounted++
-	a.last = now
-	reached = append(reached, a.certain...)
-	for i := range a.open {
-		to := &a.open[i]
-		if m.draws.uniform(t.Source.NEM, to.nem, t.Index) < m.config.PCR.sized(to.completion, t.Bytes) {
-			to.received++
-			reached = append(reached, to.port)
-		} else {
-			to.missed++
-		}
-	}
-	return reached
-}
-
-// divide those within reach, or nearly, by whether their fate is settled.
-func (m *Medium) divide(now int64, t *Transmission, s *member) {
-	a, self := &s.audience, s.port.Slot
-	a.certain, a.open, a.settled = a.certain[:0], a.open[:0], a.settled[:0]
-	m.reckonLosses(now, s)
-	for slot, loss := range m.losses {
-		e := &m.ears[slot]
-		gain := s.radio.AntennaGainDBi + e.antennaGainDBi - loss
-		if !e.within(s.reachDBm+gain) || slot == self || !e.here {
-			continue
-		}
-		c, heard := m.signal(t, gain, e, e.frequencyHertz)
-		completion := 0.0
-		if heard {
-			c.Reason = radio.LowSINR
-			completion = m.config.PCR.unsized(c.SINRDB, t.RateBitsPerSecond)
-		}
-		switch arrive := completion >= 1; {
-		case arrive:
-			a.certain = append(a.certain, m.members[slot].port)
-			fallthrough
-		case completion <= 0:
-			a.settled = append(a.settled, settled{c.sounding(), slot, arrive, c.Reason})
-		default:
-			a.open = append(a.open, open{at: c.sounding(), slot: slot, nem: m.nems[slot], port: m.members[slot].port, completion: completion})
-		}
-	}
-}
-
 // Tally counts what became of broadcasts of so many senders as far as that has not been done yet, and tells whether that is all.
 func (m *Medium) Tally(senders int) (all bool) {
 	for range min(senders, len(m.untallied)) {
 		m.tally(m.untallied[len(m.untallied)-1])
 	}
+	for slot := range m.missed {
+		for i, transmissions := range m.missed[slot] {
+			if transmissions > 0 {
+				m.config.Missed(m.members[slot].port, radio.BelowSensitivity+radio.Reason(i), transmissions)
+			}
+		}
+	}
+	clear(m.missed)
 	return len(m.untallied) == 0
 }
 
+// tally a sender, but for Config.Missed.
 func (m *Medium) tally(s *member) {
-	a := &s.audience
-	if a.uncounted == 0 {
+	a := s.audience
+	if a == nil || a.uncounted == 0 {
 		return
 	}
 	for i := range a.settled {
@@ -150,14 +111,14 @@ func (m *Medium) tally(s *member) {
 		if to.arrive {
 			l.received += uint64(a.uncounted)
 		} else {
-			m.missed(l, to.slot, to.reason, a.uncounted)
+			m.miss(l, to.slot, to.reason, a.uncounted)
 		}
 	}
 	for i := range a.open {
 		to := &a.open[i]
 		l := s.hears(to.slot, a.last, to.at)
 		l.received += uint64(to.received)
-		m.missed(l, to.slot, radio.LowSINR, to.missed)
+		m.miss(l, to.slot, radio.LowSINR, to.missed)
 		to.received, to.missed = 0, 0
 	}
 	a.uncounted = 0
@@ -165,8 +126,8 @@ func (m *Medium) tally(s *member) {
 	m.untallied = slices.Delete(m.untallied, i, i+1)
 }
 
-// missed counts transmissions on a link that its receiver, in a slot, has missed.
-func (m *Medium) missed(l *link, slot int, reason radio.Reason, transmissions uint32) {
+// miss counts transmissions on a link that its receiver, in a slot, has missed.
+func (m *Medium) miss(l *link, slot int, reason radio.Reason, transmissions uint32) {
 	l.missed[reason-radio.BelowSensitivity] += transmissions
-	m.config.Missed(m.members[slot].port, reason, uint64(transmissions))
+	m.missed[slot][reason-radio.BelowSensitivity] += uint64(transmissions)
 }

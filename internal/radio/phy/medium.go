@@ -74,9 +74,9 @@ type member struct {
 	surveyed    bool
 	version     uint64
 	surveyedDBm float64
-	links       []link // what others heard of it, by the receiver's slot: what one transmission changes lies together
-	heard       int    // those of links on which something was sent
-	audience    audience
+	links       []link    // what others heard of it, by the receiver's slot: what one transmission changes lies together
+	heard       int       // those of links on which something was sent
+	audience    *audience // of its broadcasts, nil before the first
 }
 
 // ear is what a member hears with. Together, those of all take few lines of a cache, as members do not.
@@ -90,26 +90,38 @@ type ear struct {
 // within tells whether a power reaches the receiver, or nearly; NaN does not.
 func (e *ear) within(powerDBm float64) bool { return powerDBm >= e.thermalDBm-MarginDB }
 
-// Medium is what the radios of one network share. It belongs to the thread of the network's loop; nothing it does per
-// transmission allocates.
+// Medium is what the radios of one network share. It belongs to the thread of the network's loop, but for what forecasts read;
+// nothing it does per transmission allocates.
 type Medium struct {
 	config    Config
 	versioned Versioned // the environment, where it is one
-	batched   Batched   // likewise
 	members   []*member
-	ears      []ear // of members, as are nems
-	nems      []int
-	draws     draws
+	view      *view
 	air       air
-	untallied []*member // those with uncounted transmissions
+	untallied []*member         // those with uncounted transmissions
+	missed    [][reasons]uint64 // by slot, of what is tallied, while Config.Missed has not been told
+	forecast  *Forecast
 	// Scratch.
 	losses []float64 // by member
 	one    Neighbour
 }
 
+// view is what decides about receptions, as long as nothing interferes. It is replaced where something changes, as a thread that was left behind may
+// still read it.
+type view struct {
+	environment Environment
+	batched     Batched // the environment, where it is one
+	pcr         *Curve
+	draws       draws
+	// Of the members, by their slot.
+	ears  []ear
+	nems  []int
+	ports []*radio.Port
+}
+
 // NewMedium makes a medium without members.
 func NewMedium(config Config) *Medium {
-	m := &Medium{}
+	m := &Medium{forecast: &Forecast{}}
 	m.Configure(config)
 	return m
 }
@@ -118,8 +130,6 @@ func NewMedium(config Config) *Medium {
 func (m *Medium) Configure(config Config) {
 	m.config = config
 	m.versioned, _ = config.Environment.(Versioned)
-	m.batched, _ = config.Environment.(Batched)
-	m.draws = newDraws(config.Seed)
 	m.readRadios()
 }
 
@@ -144,24 +154,24 @@ func (m *Medium) Members(ports []*radio.Port) {
 	for _, r := range members {
 		r.moveLinks(from)
 	}
-	m.members = members
-	m.ears, m.nems, m.losses = make([]ear, len(ports)), make([]int, len(ports)), make([]float64, len(ports))
-	for slot, p := range ports {
-		m.nems[slot] = p.NEM
-	}
+	m.members, m.losses, m.missed = members, make([]float64, len(ports)), make([][reasons]uint64, len(ports))
 	m.readRadios()
 }
 
 // readRadios takes every radio as it is now; who reaches whom is reckoned anew when it is asked for.
 func (m *Medium) readRadios() {
 	m.air.prepared = nil
-	for slot, r := range m.members {
+	v := &view{environment: m.config.Environment, pcr: m.config.PCR, draws: newDraws(m.config.Seed)}
+	v.batched, _ = m.config.Environment.(Batched)
+	for _, r := range m.members {
 		r.radio = m.config.Radio(r.port)
 		thermalDBm := r.radio.SensitivityDBm()
 		r.thermal, r.antenna = Milliwatts(thermalDBm), Milliwatts(r.radio.AntennaGainDBi)
-		r.surveyed, r.audience.known, r.reachDBm = false, false, r.radio.TransmitPowerDBm
-		m.ears[slot] = ear{r.radio.AntennaGainDBi, thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()}
+		r.surveyed, r.reachDBm = false, r.radio.TransmitPowerDBm
+		v.ears = append(v.ears, ear{r.radio.AntennaGainDBi, thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()})
+		v.nems, v.ports = append(v.nems, r.port.NEM), append(v.ports, r.port)
 	}
+	m.view = v
 }
 
 // member that a port is, or nil where it is not attached any more.
@@ -230,7 +240,7 @@ func (m *Medium) neighbours(now int64, s *member, powerDBm float64) []Neighbour 
 // survey finds who is within reach of a sender.
 func (m *Medium) survey(now int64, s *member) {
 	s.neighbours = s.neighbours[:0]
-	m.reckonLosses(now, s)
+	m.view.lossesFrom(s.port.Slot, now, m.losses)
 	for slot, loss := range m.losses {
 		r := m.members[slot]
 		n, within := m.neighbour(s, r, slot, loss)
@@ -246,24 +256,24 @@ func (m *Medium) survey(now int64, s *member) {
 
 // neighbour that a member in a slot is of a sender, if the sender is within its reach.
 func (m *Medium) neighbour(s, r *member, slot int, lossDB float64) (n Neighbour, within bool) {
-	e := &m.ears[slot]
+	e := &m.view.ears[slot]
 	n = Neighbour{Port: r.port, GainDB: s.radio.AntennaGainDBi + e.antennaGainDBi - lossDB, member: r, slot: slot}
 	return n, e.within(s.reachDBm + n.GainDB)
 }
 
-// reckonLosses from a sender to all members but itself; NaN is unknown.
-func (m *Medium) reckonLosses(now int64, s *member) {
-	if m.batched != nil {
-		m.batched.PathlossToAll(s.port.NEM, m.nems, now, m.losses)
+// lossesFrom the member in a slot to all but itself, by their slots; NaN is unknown.
+func (v *view) lossesFrom(slot int, now int64, dB []float64) {
+	if v.batched != nil {
+		v.batched.PathlossToAll(v.nems[slot], v.nems, now, dB)
 		return
 	}
-	for slot, r := range m.members {
-		m.losses[slot] = math.NaN()
-		if r == s {
+	for to, p := range v.ports {
+		dB[to] = math.NaN()
+		if to == slot {
 			continue
 		}
-		if loss, known := m.config.Environment.Pathloss(s.port, r.port, now); known {
-			m.losses[slot] = loss
+		if loss, known := v.environment.Pathloss(v.ports[slot], p, now); known {
+			dB[to] = loss
 		}
 	}
 }

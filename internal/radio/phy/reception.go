@@ -35,7 +35,7 @@ func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz 
 }
 
 func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
-	c, heard := m.signal(t, to.GainDB, &m.ears[to.slot], listenHertz)
+	c, heard := arrival(t, to.GainDB, &m.view.ears[to.slot], listenHertz)
 	if !heard {
 		return c
 	}
@@ -51,8 +51,8 @@ func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, listenHertz fl
 	return c
 }
 
-// signal of a transmission at a receiver, and whether it is heard there, whatever else is sent.
-func (m *Medium) signal(t *Transmission, gainDB float64, e *ear, listenHertz float64) (c Reception, heard bool) {
+// arrival of a transmission at a receiver, and whether it is heard there, whatever else is sent.
+func arrival(t *Transmission, gainDB float64, e *ear, listenHertz float64) (c Reception, heard bool) {
 	c = Reception{PowerDBm: t.PowerDBm + gainDB, NoiseDBm: e.thermalDBm}
 	if t.bandwidthHertz > e.bandwidthHertz {
 		c.PowerDBm += DBm(e.bandwidthHertz / t.bandwidthHertz)
@@ -93,7 +93,7 @@ func (m *Medium) draw(now int64, t *Transmission, r *member, c *Reception, liste
 	if c.Completion <= 0 && c.SINRDB >= thermalSINR {
 		return
 	}
-	drawn := m.draws.uniform(t.Source.NEM, r.port.NEM, t.Index)
+	drawn := m.view.draws.uniform(t.Source.NEM, r.port.NEM, t.Index)
 	c.Received = drawn < c.Completion
 	if !c.Received && c.SINRDB < thermalSINR && drawn < m.config.PCR.Completion(thermalSINR, t.Bytes, t.RateBitsPerSecond) {
 		c.Reason = radio.Interfered

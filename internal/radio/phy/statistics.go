@@ -26,14 +26,17 @@ type LinkStatistics struct {
 	PowerDBm, NoiseDBm, SINRDB float64
 	// Received counts those that arrived, Missed those that did not by radio.Reason - radio.BelowSensitivity.
 	Received uint64
-	Missed   [radio.NotListening - radio.BelowSensitivity + 1]uint64
+	Missed   [reasons]uint64
 }
+
+// reasons why a receiver misses a transmission, from radio.BelowSensitivity on.
+const reasons = radio.NotListening - radio.BelowSensitivity + 1
 
 // link is the bounded form of LinkStatistics: a network has one for every ordered pair of members.
 type link struct {
 	last int64
 	sounding
-	missed   [radio.NotListening - radio.BelowSensitivity + 1]uint32
+	missed   [reasons]uint32
 	received uint64
 }
 

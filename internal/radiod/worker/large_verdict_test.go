@@ -147,10 +147,19 @@ func (s *stillness) print(t *testing.T, from time.Time) {
 	t.Logf("stops of processors by whole milliseconds: %v", longer)
 }
 
-// during the second before a sample.
+// mayDelay tells whether a stop that ended at a time may have made a frame of a sample late. As in the analysis (hypervisor.py), the frame was due in the second before
+// the sample at most by as much earlier as it was late, and the sample's time is from shortly before its counters.
+func mayDelay(sample *runapi.RadioSample, ended int64, seconds float64) bool {
+	const after = int64(10 * time.Millisecond)
+	began := ended - int64(seconds*1e9)
+	due := sample.TimeNanoseconds - int64(sampleInterval) - int64(sample.WorstLatenessSeconds*1e9)
+	return ended > due && began < sample.TimeNanoseconds+after
+}
+
+// during the second of a sample.
 func (s *stillness) during(sample *runapi.RadioSample) (said string) {
 	for _, stop := range s.processors {
-		if before := sample.TimeNanoseconds - stop.TimeNanoseconds; before >= 0 && before < int64(sampleInterval) {
+		if mayDelay(sample, stop.TimeNanoseconds, stop.StillSeconds) {
 			said += fmt.Sprintf(", as processor %d stood still for %.1f ms", stop.Processor, 1000*stop.StillSeconds)
 		}
 	}
@@ -182,8 +191,7 @@ func (j *judged) lateReleases(t *testing.T, node string, stops stillness, from t
 		what := fmt.Sprintf("%s: a frame was released %.1f ms late, %v after the load began", node, 1000*s.WorstLatenessSeconds,
 			time.Unix(0, s.TimeNanoseconds).Sub(from).Round(time.Second))
 		explained := slices.ContainsFunc(stops.host, func(stop runapi.RadioStill) bool {
-			before := s.TimeNanoseconds - stop.TimeNanoseconds
-			return before >= 0 && before < int64(sampleInterval) && s.WorstLatenessSeconds-stop.StillSeconds <= worstRelease.Seconds()
+			return mayDelay(s, stop.TimeNanoseconds, stop.StillSeconds) && s.WorstLatenessSeconds-stop.StillSeconds <= worstRelease.Seconds()
 		})
 		if explained {
 			t.Logf("as the host stood still: %s", what)

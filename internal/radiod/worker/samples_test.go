@@ -227,7 +227,7 @@ func TestASealedRunTakesNothing(t *testing.T) {
 }
 
 func newSampler(directory string) *Sampler {
-	return &Sampler{Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*run{}}
+	return &Sampler{Manager: &Manager{Options: Options{Engine: &radio.Engine{}}}, Host: "host", Directory: directory, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), runs: map[string]*run{}}
 }
 
 func countersOf(sent uint64, inFlight int) []NetworkCounters {

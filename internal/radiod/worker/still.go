@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -34,8 +35,8 @@ type stillWatch struct {
 	refused bool
 }
 
-// start watches, unless it does so already or was refused.
-func (w *stillWatch) start() (err error) {
+// start watches, unless it does so already or was refused. Its threads have what the engine's loops have.
+func (w *stillWatch) start(loops radio.Options) (err error) {
 	if len(w.processors) > 0 || w.refused {
 		return nil
 	}
@@ -47,7 +48,7 @@ func (w *stillWatch) start() (err error) {
 	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + len(w.processors))
 	w.ended = &atomic.Bool{}
 	for _, p := range w.processors {
-		w.threads.Go(func() { p.stay(w.ended) })
+		w.threads.Go(func() { p.stay(loops, w.ended) })
 	}
 	return nil
 }
@@ -136,7 +137,7 @@ func (s *Sampler) sampleStill(now int64) error {
 		s.still.stop()
 		return nil
 	}
-	if err := s.still.start(); err != nil {
+	if err := s.still.start(s.Manager.Engine.Options()); err != nil {
 		s.Log.Info("whether the host stands still now and then is not known", "error", err)
 	}
 	toRealtime := now - clock.Monotonic()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/teststall"
 )
@@ -156,11 +158,37 @@ func TestWakesThatWereNotReadInTimeAreMissing(t *testing.T) {
 func watchThisMachine(t *testing.T) *stillWatch {
 	t.Helper()
 	w := &stillWatch{}
-	if err := w.start(); err != nil {
+	if err := w.start(radio.Options{}); err != nil {
 		t.Skipf("this kernel does not tell: %v", err)
 	}
 	t.Cleanup(w.stop)
 	return w
+}
+
+func TestTheWatchHasThePriorityOfLoops(t *testing.T) {
+	w := &stillWatch{}
+	if err := w.start(radio.Options{Nice: -3}); err != nil {
+		t.Skipf("this kernel does not tell: %v", err)
+	}
+	t.Cleanup(w.stop)
+	const want = -13
+	found := 0
+	for end := time.Now().Add(10 * time.Second); found < len(w.processors); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d threads have niceness %d; want one for each of %d processors", found, want, len(w.processors))
+		}
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = 0
+		for _, thread := range threads {
+			id, _ := strconv.Atoi(thread.Name())
+			if a, err := unix.SchedGetAttr(id, 0); err == nil && a.Nice == want && a.Policy == unix.SCHED_NORMAL {
+				found++
+			}
+		}
+	}
 }
 
 func TestTheWatchGoesOnUntilItsEnd(t *testing.T) {
@@ -179,7 +207,7 @@ func TestTheWatchGoesOnUntilItsEnd(t *testing.T) {
 	if len(w.processors) != 0 {
 		t.Errorf("%d processors are watched after the end", len(w.processors))
 	}
-	if err := w.start(); err != nil {
+	if err := w.start(radio.Options{}); err != nil {
 		t.Errorf("a second start: %v", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 // stillProcessor finds when one processor stood still: where neither of two has left a sign of life. One is a timer of the kernel
 // (perf_event_open(2), PERF_COUNT_SW_CPU_CLOCK), which writes down in the interrupt when it fires, and so whatever the processor has to do. The other is
 // a thread that wakes up and does the same, which it does not while other threads go before it: some sandboxes' kernels do not write down what
-// falls into the time of some tasks, idle ones among them. What else keeps a processor from its interrupts is short, or as bad: firmware, or a
+// falls into the time of some tasks, idle ones and the sandbox's own among them, so that few threads may go before it. What else keeps a processor from its interrupts is short, or as bad: firmware, or a
 // kernel that has disabled them for long.
 type stillProcessor struct {
 	number int
@@ -80,12 +81,13 @@ func newStillProcessor(number int) (*stillProcessor, error) {
 // close it after its thread has ended.
 func (p *stillProcessor) close() error { return errors.Join(unix.Munmap(p.ring), unix.Close(p.event)) }
 
-// stay on the processor until ended, waking up now and then. Where the thread may not, or cannot sleep, there is the timer.
-func (p *stillProcessor) stay(ended *atomic.Bool) {
+// stay on the processor until ended, waking up now and then, with the priority of the engine's loops. Where the thread may not, or cannot sleep, there is the timer.
+func (p *stillProcessor) stay(loops radio.Options, ended *atomic.Bool) {
 	runtime.LockOSThread() // never unlocked: the thread stays on its processor, and ends with the goroutine
 	if clock.Bind(0, p.number) != nil {
 		return
 	}
+	_ = radio.Prioritise(loops) // what is refused, the loops tell of
 	for !ended.Load() {
 		due := unix.NsecToTimespec((clock.Monotonic()/stillTick + 1) * stillTick)
 		if err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &due, nil); err != nil && err != unix.EINTR {
