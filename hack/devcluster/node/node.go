@@ -44,13 +44,15 @@ func (c Config) group() string { return filepath.Join(c.Cgroup, c.Name()) }
 func (c Config) systemGroup() string  { return filepath.Join(c.group(), "system") }
 func (c Config) controlGroup() string { return filepath.Join(c.group(), "control") }
 func (c Config) radioGroup() string   { return filepath.Join(c.Cgroup, c.Name()+"-radio") }
+func (c Config) routersGroup() string { return filepath.Join(c.Cgroup, c.Name()+"-routers") }
 
 // Weights of a busy processor's time. The pods of a machine with two processors together have about 175. A cluster has as
-// many processes as dozens of those that share the machine with it, each of which weighs 100. The control plane has to
+// many processes as dozens of those that share the machine with it, each of which weighs 100 and up to ten times as much by its
+// niceness: a sandbox's own program at -10 kept a processor for 45 ms once a second. The control plane has to
 // answer while dozens of containers start in system; and system must not crowd out the pods, whose delays are measured.
 const (
 	defaultWeight = 100
-	clusterWeight = 1000
+	clusterWeight = 5000
 	systemWeight  = 25
 	controlWeight = 100
 )
@@ -117,7 +119,7 @@ func (c Config) setUp() error {
 	for _, g := range []struct {
 		path   string
 		weight int
-	}{{c.Cgroup, clusterWeight}, {c.group(), defaultWeight}, {c.systemGroup(), systemWeight}, {c.controlGroup(), controlWeight}, {c.radioGroup(), radioWeight}} {
+	}{{c.Cgroup, clusterWeight}, {c.group(), defaultWeight}, {c.systemGroup(), systemWeight}, {c.controlGroup(), controlWeight}, {c.radioGroup(), radioWeight}, {c.routersGroup(), routersWeight}} {
 		if err := hierarchies.Create(g.path); err != nil {
 			return err
 		}

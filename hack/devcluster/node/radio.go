@@ -21,43 +21,47 @@ const (
 	// the pods a release of a frame was seen to wait up to 130 ms for a burst of the API server's, whatever radiod's
 	// niceness: the kernel first lets control groups that had less than their share catch up.
 	radioWeight = 10000
+	// routersWeight leaves most of a processor to radiod's routers, which are to come to their packets in time, and not all of it: with
+	// hundreds of them agents waited up to 80 ms for their turn at a start.
+	routersWeight = 200
 )
 
-// keepRadioApart moves radiod into a control group of its own, for processor time only, whenever it has been started. Clusters
-// on machines of their own have less company, and real-time scheduling. Version 2 control groups cannot be split by
+// keepRadioApart moves radiod's processes into control groups of their own, for processor time only, whenever they have been started.
+// Clusters on machines of their own have less company, and real-time scheduling. Version 2 control groups cannot be split by
 // controller: there it returns at once.
 func (c Config) keepRadioApart(h cgroup.Hierarchies) {
 	if h.Unified {
 		return
 	}
-	seen := map[string]seenContainer{}
+	seen := map[string]*seenContainer{}
 	repeat("control group of the radio", radioInterval, func() error { return c.moveRadio(h, seen) })
 }
 
-// seenContainer is one that was there before: since when, and whether it need not be looked at again.
+// seenContainer is one that was there before: since when, and whether it has been found to be radiod's.
 type seenContainer struct {
-	since   time.Time
-	settled bool
+	since time.Time
+	radio bool
 }
 
-// moveRadio looks at the containers that are not settled yet.
-func (c Config) moveRadio(h cgroup.Hierarchies, seen map[string]seenContainer) error {
+// moveRadio looks at radiod's containers, and at those that may become it: radiod starts processes at any time.
+func (c Config) moveRadio(h cgroup.Hierarchies, seen map[string]*seenContainer) error {
 	containers, err := c.containers(h)
-	problems := []error{err}
+	_, routersErr := c.movePrograms(h, c.radioGroup()) // which a worker in it has started
+	problems := []error{err, routersErr}
 	existing := map[string]bool{}
 	for _, container := range containers {
 		existing[container] = true
-		s, before := seen[container]
-		if s.settled {
+		s := seen[container]
+		if s == nil {
+			s = &seenContainer{since: time.Now()}
+			seen[container] = s
+		}
+		if !s.radio && time.Since(s.since) > radioPatience {
 			continue
 		}
-		if !before {
-			s.since = time.Now()
-		}
-		moved, err := moveProgram(h, container, c.radioGroup())
+		found, err := c.movePrograms(h, container)
 		problems = append(problems, err)
-		s.settled = moved || time.Since(s.since) > radioPatience
-		seen[container] = s
+		s.radio = s.radio || found
 	}
 	for container := range seen {
 		if !existing[container] {
@@ -82,21 +86,33 @@ func (c Config) containers(h cgroup.Hierarchies) (containers []string, err error
 	return containers, err
 }
 
-// moveProgram moves those of a container's processes that run the radio's program, if there are any.
-func moveProgram(h cgroup.Hierarchies, container, to string) (moved bool, err error) {
-	processes, err := h.Processes(container)
-	if err != nil {
-		return false, err
-	}
+// movePrograms moves those of a group's processes that are radiod's to where they belong, and tells whether there are any.
+func (c Config) movePrograms(h cgroup.Hierarchies, group string) (found bool, err error) {
+	processes, err := h.Processes(group)
 	for _, process := range processes {
-		name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(process), "comm"))
-		if err != nil || strings.TrimSpace(string(name)) != radioProgram {
+		commandLine, readErr := os.ReadFile(filepath.Join("/proc", strconv.Itoa(process), "cmdline"))
+		to, ok := c.groupOf(strings.Split(string(commandLine), "\x00"))
+		if readErr != nil || !ok {
 			continue // it has ended, or is another
 		}
-		if err := h.EnterCPU(to, process); err != nil {
-			return moved, err
+		found = true
+		if to != group {
+			err = errors.Join(err, h.EnterCPU(to, process))
 		}
-		moved = true
 	}
-	return moved, nil
+	return found, err
+}
+
+// groupOf a process of radiod's, by its command line: its first one starts the worker, which carries the frames and starts the routers.
+func (c Config) groupOf(arguments []string) (group string, ok bool) {
+	if program := filepath.Base(arguments[0]); len(arguments) < 2 || program != radioProgram && program != "exe" {
+		return "", false
+	}
+	switch arguments[1] {
+	case "hold", "worker":
+		return c.radioGroup(), true
+	case "routers":
+		return c.routersGroup(), true
+	}
+	return "", false
 }
