@@ -22,8 +22,9 @@ const (
 	holdLead = 2 * time.Second
 	// holdMinimum is the least lead that is worth the attempt on a busy processor.
 	holdMinimum = prepareLead + 50*time.Millisecond
-	// sleepStep is how often the executor looks for a withdrawal in the last prepareLead.
-	sleepStep = 20 * time.Millisecond
+	// sleepStep is how often the executor looks for a withdrawal in the last prepareLead. After each look Go's monitor is awake for some
+	// milliseconds (undisturbed), and an agent of few shares that has just had the processor waits for it longer.
+	sleepStep = 100 * time.Millisecond
 	// undisturbed before an action's time Go's scheduler no longer knows of the executor's sleep: it could
 	// give its place away and keep the thread waiting for another. Its monitor looks every 20 µs for some 5 ms then, which with the
 	// agents of many nodes takes the processors; it would wake up a thread that is out of sight for 10 ms.
@@ -226,10 +227,15 @@ func sleepOnThread(ctx context.Context, due time.Time) error {
 		case left <= undisturbed:
 			rawSleepUntil(due)
 		default:
-			deadline := unix.NsecToTimespec(due.UnixNano() - int64(max(left-sleepStep, undisturbed)))
-			_ = unix.ClockNanosleep(unix.CLOCK_REALTIME, unix.TIMER_ABSTIME, &deadline, nil) // the loop looks again
+			nap(due.Add(-max(left-sleepStep, undisturbed))) // the loop looks again
 		}
 	}
+}
+
+// nap on the calling thread until a time of CLOCK_REALTIME, or a signal.
+func nap(until time.Time) {
+	deadline := unix.NsecToTimespec(until.UnixNano())
+	_ = unix.ClockNanosleep(unix.CLOCK_REALTIME, unix.TIMER_ABSTIME, &deadline, nil)
 }
 
 // rawSleepUntil keeps the thread's place in Go's scheduler, which short sleeps may.

@@ -28,7 +28,10 @@ func actAt(ctx context.Context, due time.Time, act func()) error {
 				return
 			}
 			clock.RunInShortSlices()
-			if clock.SleepUntil(ctx, due.Add(secondTry)) == nil {
+			for until := due.Add(secondTry); clock.Realtime() < until.UnixNano(); {
+				nap(until)
+			}
+			if ctx.Err() == nil {
 				once.Do(actOnce)
 			}
 		}()
