@@ -21,7 +21,8 @@ func actAt(ctx context.Context, due time.Time, act func()) error {
 	var once sync.Once
 	acted := false
 	actOnce := func() { act(); acted = true }
-	if others, ok := anotherProcessor(); ok {
+	if here, others, ok := anotherProcessor(); ok {
+		defer stayOn(here)() // else the kernel may wake up both threads on the same one
 		go func() {
 			runtime.LockOSThread() // not unlocked: the thread ends with its processor
 			if unix.SchedSetaffinity(0, others) != nil {
@@ -54,13 +55,22 @@ var processors = func() (all unix.CPUSet) {
 	return all
 }()
 
-// anotherProcessor are those but for the one that this thread is on at the moment.
-func anotherProcessor() (others *unix.CPUSet, ok bool) {
-	here := clock.Processor()
+// anotherProcessor are those but for the one that this thread is on at the moment, here.
+func anotherProcessor() (here int, others *unix.CPUSet, ok bool) {
+	here = clock.Processor()
 	if here < 0 {
-		return nil, false
+		return here, nil, false
 	}
 	rest := processors
 	rest.Clear(here)
-	return &rest, rest.Count() > 0
+	return here, &rest, rest.Count() > 0
+}
+
+// stayOn a processor with this thread, until the caller takes leave of it.
+func stayOn(here int) (leave func()) {
+	var before unix.CPUSet
+	if unix.SchedGetaffinity(0, &before) != nil || clock.Bind(0, here) != nil {
+		return func() {}
+	}
+	return func() { _ = unix.SchedSetaffinity(0, &before) }
 }

@@ -90,6 +90,23 @@ func TestAnActionIsCarriedOutOnceAndNeverEarly(t *testing.T) {
 	}
 }
 
+func TestTheExecutorStaysOnItsProcessorForAnActionOnly(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, during, after unix.CPUSet
+	executor := unix.Gettid()
+	if err := unix.SchedGetaffinity(0, &before); err != nil || before.Count() < 2 {
+		t.Skipf("%d processors, error %v: both threads are on the same one", before.Count(), err)
+	}
+	err := actAt(t.Context(), time.Now().Add(15*time.Millisecond).Round(0), func() { _ = unix.SchedGetaffinity(executor, &during) })
+	if err := errors.Join(err, unix.SchedGetaffinity(0, &after)); err != nil {
+		t.Fatal(err)
+	}
+	if during.Count() != 1 || after != before {
+		t.Errorf("%d processors during the action and %d after it; want 1, and the %d from before", during.Count(), after.Count(), before.Count())
+	}
+}
+
 func TestAWithdrawnActionIsNotCarriedOut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var acted atomic.Bool
