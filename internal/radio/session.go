@@ -30,4 +30,6 @@ func raiseSession(options Options) (lower func(), err error) {
 	return func() { _ = setSessionNice(before) }, nil
 }
 
-func setSessionNice(nice int) error { return os.WriteFile(sessionFile, strconv.AppendInt(nil, int64(nice), 10), 0) }
+func setSessionNice(nice int) error {
+	return os.WriteFile(sessionFile, strconv.AppendInt(nil, int64(nice), 10), 0)
+}
