@@ -284,10 +284,14 @@ func (l *loop) releaseDue(now int64) (mine bool) {
 
 // reckon what is to be reckoned before a frame is released.
 func (l *loop) reckon(now int64, f *Frame) (mine bool) {
-	if f.Source == nil || f.Source.network.reckoner == nil || f.Source.network.closed {
+	if f.Source == nil {
 		return true
 	}
-	reckoning := f.Source.network.reckoner.Prepare(now, f)
+	n := f.Source.network
+	if n.reckoner == nil || n.closed {
+		return true
+	}
+	reckoning := n.reckoner.Prepare(now, f)
 	if reckoning == nil {
 		return true
 	}
