@@ -85,9 +85,7 @@ func (m *Medium) Broadcast(now int64, t *Transmission, reached []*radio.Port) []
 
 // Tally counts what became of broadcasts of so many senders as far as that has not been done yet, and tells whether that is all.
 func (m *Medium) Tally(senders int) (all bool) {
-	for range min(senders, len(m.untallied)) {
-		m.tally(m.untallied[len(m.untallied)-1])
-	}
+	m.tallySome(senders)
 	for slot := range m.missed {
 		for i, transmissions := range m.missed[slot] {
 			if transmissions > 0 {
@@ -99,7 +97,14 @@ func (m *Medium) Tally(senders int) (all bool) {
 	return len(m.untallied) == 0
 }
 
-// tally a sender, but for Config.Missed.
+// tallySome senders, but for Config.Missed, of which links know nothing.
+func (m *Medium) tallySome(senders int) {
+	for range min(senders, len(m.untallied)) {
+		m.tally(m.untallied[len(m.untallied)-1])
+	}
+}
+
+// tally a sender, likewise.
 func (m *Medium) tally(s *member) {
 	a := s.audience
 	if a == nil || a.uncounted == 0 {

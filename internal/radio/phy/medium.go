@@ -94,7 +94,6 @@ func (e *ear) within(powerDBm float64) bool { return powerDBm >= e.thermalDBm-Ma
 // nothing it does per transmission allocates.
 type Medium struct {
 	config    Config
-	versioned Versioned // the environment, where it is one
 	members   []*member
 	view      *view
 	air       air
@@ -110,7 +109,8 @@ type Medium struct {
 // still read it.
 type view struct {
 	environment Environment
-	batched     Batched // the environment, where it is one
+	versioned   Versioned // the environment, where it is one
+	batched     Batched   // likewise
 	pcr         *Curve
 	draws       draws
 	// Of the members, by their slot.
@@ -129,7 +129,6 @@ func NewMedium(config Config) *Medium {
 // Configure changes the medium: receptions that end from now on meet what holds now.
 func (m *Medium) Configure(config Config) {
 	m.config = config
-	m.versioned, _ = config.Environment.(Versioned)
 	m.readRadios()
 }
 
@@ -162,6 +161,7 @@ func (m *Medium) Members(ports []*radio.Port) {
 func (m *Medium) readRadios() {
 	m.air.prepared = nil
 	v := &view{environment: m.config.Environment, pcr: m.config.PCR, draws: newDraws(m.config.Seed)}
+	v.versioned, _ = m.config.Environment.(Versioned)
 	v.batched, _ = m.config.Environment.(Batched)
 	for _, r := range m.members {
 		r.radio = m.config.Radio(r.port)
@@ -216,8 +216,8 @@ func (m *Medium) Neighbours(now int64, source *radio.Port, powerDBm float64) []N
 
 // version of the environment, which is another one at every moment where it does not tell.
 func (m *Medium) version(now int64) uint64 {
-	if m.versioned != nil {
-		return m.versioned.Version(now)
+	if m.view.versioned != nil {
+		return m.view.versioned.Version(now)
 	}
 	return uint64(now) //nolint:gosec // any mapping does that tells times apart
 }

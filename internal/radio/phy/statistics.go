@@ -87,7 +87,7 @@ func inOrder(from []int) bool {
 
 // LinksHeard is on how many links, of all ports, something was sent.
 func (m *Medium) LinksHeard() (links int) {
-	m.Tally(len(m.untallied))
+	m.tallySome(len(m.untallied))
 	for _, r := range m.members {
 		links += r.heard
 	}
@@ -102,7 +102,7 @@ func (m *Medium) AppendLinks(all []LinkStatistics, to *radio.Port) []LinkStatist
 	if m.member(to) == nil {
 		return all
 	}
-	m.Tally(len(m.untallied))
+	m.tallySome(len(m.untallied))
 	for _, sender := range m.members {
 		l := &sender.links[to.Slot]
 		if l.last == 0 {
