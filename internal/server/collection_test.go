@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // t0 of withT0.
@@ -104,6 +106,39 @@ func TestMoreEventsThanAreKeptAreAGapFromTheirTime(t *testing.T) {
 			t.Errorf("gap %+v; want it from the last event that is kept, 2 s", gap)
 		}
 	}
+}
+
+func collecting(p *runapi.Plan) { p.Phase = v1alpha1.PhaseCollecting }
+
+func TestTheSealWaitsUntilTheOperatorHasToldWhatItKnew(t *testing.T) {
+	l := newLab(t)
+	l.wholeRun()
+	l.plan(withT0, collecting)
+	l.report("nor", "bft", runapi.AgentDone)
+	l.report("prt", "picture", runapi.AgentDone)
+	var operator sync.WaitGroup
+	operator.Go(func() {
+		time.Sleep(300 * time.Millisecond)
+		l.events() // of a round that had begun before the seal
+		time.Sleep(300 * time.Millisecond)
+		l.events(aPodEvent("last", "Started", 1, time.Second))
+		l.events()
+	})
+	manifest, err := l.as("workflow").Seal(context.Background(), runUID, runapi.SealRequest{WaitSeconds: 30})
+	operator.Wait()
+	if err != nil || len(manifest.Gaps) != 0 || !strings.Contains(l.file("events.jsonl"), `"last"`) {
+		t.Errorf("sealed with %+v, %v, events %s; want no gap and the last event", manifest.Gaps, err, l.file("events.jsonl"))
+	}
+}
+
+func TestAnOperatorThatDoesNotSayThatTheseAreAllTheEventsIsAGap(t *testing.T) {
+	l := newLab(t)
+	l.wholeRun()
+	l.plan(withT0, collecting)
+	l.report("nor", "bft", runapi.AgentDone)
+	l.report("prt", "picture", runapi.AgentDone)
+	l.events()
+	l.wantGap(l.seal(), "Kubernetes events", "", "did not say")
 }
 
 func TestEventsThatAreNoneAreRefused(t *testing.T) {

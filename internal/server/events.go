@@ -12,6 +12,7 @@ import (
 
 	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 const (
@@ -42,11 +43,29 @@ func (s *Server) postEvents(w http.ResponseWriter, r *http.Request, who Identity
 				i, event.UID, event.Reason, event.Count, event.TimeNanoseconds)
 		}
 	}
+	if len(events) == 0 {
+		run.toldAllEvents()
+	}
 	if err := s.addEvents(run, events); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+func (r *run) toldAllEvents() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.eventRounds++
+	r.reportNews.tell()
+}
+
+// eventsToldSince tells that the archive has what the operator knew of when there had been so many rounds: the next may have begun before.
+// Of a run that nobody collects, as it failed, nothing is waited for.
+func (r *run) eventsToldSince(rounds int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.record.Plan.Phase != v1alpha1.PhaseCollecting || r.eventRounds >= rounds+2
 }
 
 // addEvents archives those events that are new, in order of their times. What a killed server had archived of a request counts as
@@ -165,9 +184,13 @@ func (t *tally) warnings() (found []warning) {
 
 // events names what Kubernetes warned of at nodes' pods while the run was measured, and that there are no events. What went wrong before
 // T0 has healed, or there was no T0; and afterwards pods are deleted.
-func (g *gapFinder) events(warnings []warning) {
-	if _, archived := g.logs[archive.EventsFile]; !archived && g.plan.T0 != nil {
+func (g *gapFinder) events(warnings []warning, toldAll bool) {
+	switch _, archived := g.logs[archive.EventsFile]; {
+	case g.plan.T0 == nil:
+	case !archived:
 		g.add(runapi.Gap{What: "Kubernetes events", Reason: "the operator shipped none"})
+	case !toldAll:
+		g.add(runapi.Gap{What: "Kubernetes events", Reason: "the operator did not say before the seal that it had shipped all: the last ones may be missing"})
 	}
 	if g.plan.T0 == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// maxRadioWait bounds the wait for radio samples after the last agent: radiod ships every second.
+// maxRadioWait bounds the wait for radio samples and Kubernetes events after the last agent: both are shipped every second.
 const maxRadioWait = 5 * time.Second
 
 // nodeIsGone are the incidents after which a node's agents report nothing more.
@@ -32,6 +32,9 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	if err := r.finish(); err != nil {
 		return manifest, err
 	}
+	r.mu.Lock()
+	rounds := r.eventRounds
+	r.mu.Unlock()
 	began := time.Now()
 	if err := r.await(ctx, wait, r.settled); err != nil {
 		return manifest, err
@@ -39,14 +42,15 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	if err := r.await(ctx, capturesWait(wait, time.Since(began)), r.capturesSettled); err != nil {
 		return manifest, err
 	}
-	if err := r.await(ctx, min(wait, maxRadioWait), r.radioSettled); err != nil {
+	eventsTold := func() bool { return r.eventsToldSince(rounds) }
+	if err := r.await(ctx, min(wait, maxRadioWait), func() bool { return r.radioSettled() && eventsTold() }); err != nil {
 		return manifest, err
 	}
 	logs, err := r.files.Seal()
 	if err != nil {
 		return manifest, err
 	}
-	manifest = runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID, Gaps: r.gaps(logs)}
+	manifest = runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID, Gaps: r.gaps(logs, eventsTold())}
 	for _, log := range logs {
 		manifest.Files = append(manifest.Files, runapi.ManifestFile{Path: log.Path, Bytes: log.Size, SHA256: log.SHA256})
 	}
@@ -140,7 +144,7 @@ func measureEnd(plan runapi.Plan) (int64, bool) {
 }
 
 // gaps lists the logs that are missing or not whole.
-func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
+func (r *run) gaps(logs []archive.Sealed, eventsTold bool) []runapi.Gap {
 	radio := r.tally.radio()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +161,7 @@ func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
 	g.refused(r.refused, r.refusedAt)
 	g.radio(radio)
 	g.captures(r.tally.capture)
-	g.events(r.tally.warnings())
+	g.events(r.tally.warnings(), eventsTold)
 	return g.gaps
 }
 

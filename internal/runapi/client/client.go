@@ -119,6 +119,7 @@ func (c *Client) Incident(ctx context.Context, uid string, incident runapi.Incid
 }
 
 // Events adds up to runapi.MaxEvents Kubernetes events to a run; what it has already changes nothing.
+// None tell that the archive has all that the caller knows of: of a run that is collected, the seal waits for that.
 func (c *Client) Events(ctx context.Context, uid string, events []runapi.KubernetesEvent) error {
 	return c.json(ctx, http.MethodPost, runPath(uid)+"/events", nil, events, nil)
 }

@@ -192,13 +192,15 @@ func (c *Collector) findRuns(ctx context.Context) (unrecalled []*v1alpha1.Experi
 	return unrecalled, nil
 }
 
-// send hands a run's events to the archive, and says at the end if some could not be had.
+// send hands a run's events to the archive, and says of a run that ends that these are all, or why some could not be had.
 func (c *Collector) send(ctx context.Context, uid types.UID) error {
 	c.mu.Lock()
 	r := c.runs[uid]
 	batch := c.batch(r)
 	c.mu.Unlock()
-	for len(batch) > 0 {
+	ends := r.experiment.Status.Phase == v1alpha1.PhaseCollecting && !r.closed
+	for toldAll := false; len(batch) > 0 || ends && !toldAll; {
+		toldAll = toldAll || len(batch) == 0
 		err := c.Archive.Events(ctx, string(uid), batch)
 		switch {
 		case closed(err):

@@ -42,6 +42,8 @@ type archive struct {
 	plan      runapi.Plan
 	got       []runapi.KubernetesEvent
 	incidents []runapi.Incident
+	// toldAll are how often it was told that there is no more.
+	toldAll int
 	// takes events of this run only; of "run" where it is empty.
 	takes string
 }
@@ -62,6 +64,9 @@ func (a *archive) Events(_ context.Context, uid string, events []runapi.Kubernet
 		return fmt.Errorf("events of run %q", uid)
 	}
 	a.got = append(a.got, events...)
+	if len(events) == 0 {
+		a.toldAll++
+	}
 	return nil
 }
 
@@ -213,6 +218,43 @@ func TestEventsOfAVirtualMachineAndItsLauncherAreThoseOfItsNode(t *testing.T) {
 	b.happens(team, "e2", "Pod", "virt-launcher-quick-veh-x", "launcher-uid", "Pulled")
 	b.happens(team, "e3", "Pod", "virt-launcher-impostor-x", "false-uid", "Pulled")
 	b.want(`VirtualMachineInstance quick-veh Started node "veh", 1 times`, `Pod virt-launcher-quick-veh-x Pulled node "veh", 1 times`)
+}
+
+func TestWhatIsToldOfAPodThatNoCacheHasGoesInTheSameRound(t *testing.T) {
+	b := newBed(t)
+	b.happens(team, "e1", "Pod", "quick-collect", "step-uid", "Created")
+	c := b.collector
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		known := len(c.unresolved)
+		c.mu.Unlock()
+		if known > 0 {
+			break
+		}
+	}
+	if err := c.round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`Pod quick-collect Created node "", 1 times`}, b.archive.told()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnlyOfARunThatIsCollectedTheArchiveIsToldThatTheseAreAll(t *testing.T) {
+	b := newBed(t)
+	b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "Pulled")
+	b.want(`Pod quick-hq Pulled node "hq", 1 times`)
+	if b.archive.toldAll != 0 {
+		t.Errorf("of a running run it was told %d times that these are all", b.archive.toldAll)
+	}
+	b.cached[0].(*v1alpha1.Experiment).Status.Phase = v1alpha1.PhaseCollecting
+	b.restart()
+	b.archive.toldAll = 0
+	for round := 1; round <= 3; round++ {
+		if err := b.collector.round(t.Context()); err != nil || b.archive.toldAll != round {
+			t.Errorf("after %d rounds it was told %d times that these are all (%v); want once in each", round, b.archive.toldAll, err)
+		}
+	}
 }
 
 func TestAnEventThatComesAgainIsSentWithItsNewCountAndNothingTwice(t *testing.T) {

@@ -170,10 +170,21 @@ func (c *Collector) put(of subject, event *corev1.Event) {
 	r.outbox[event.UID] = told
 }
 
-// resolve looks again at events about unknown objects. A pod's metadata tell whose it is: workflows' pods are in no cache.
+// resolve looks again at events about unknown objects. A pod's metadata tell whose it is: workflows' pods are in no cache. What is told of
+// them goes in the same round, as the archive is closed soon after the last of them has begun.
 func (c *Collector) resolve(ctx context.Context) {
+	for _, w := range c.sortOut() {
+		c.askWhose(ctx, w.event.InvolvedObject, time.Since(w.since) > lag)
+	}
+	c.sortOut()
+}
+
+// sortOut takes the events about objects that are known by now, drops those that are nobody's, and gives one about each pod that somebody
+// must be asked about.
+func (c *Collector) sortOut() (unknown map[types.UID]waiting) {
 	c.mu.Lock()
-	unknown := map[types.UID]waiting{}
+	defer c.mu.Unlock()
+	unknown = map[types.UID]waiting{}
 	for uid, w := range c.unresolved {
 		about := w.event.InvolvedObject
 		of, known := c.objects[about.UID]
@@ -187,13 +198,10 @@ func (c *Collector) resolve(ctx context.Context) {
 			unknown[about.UID] = w
 		}
 	}
-	c.mu.Unlock()
-	for _, w := range unknown {
-		c.askWhose(ctx, w.event.InvolvedObject, time.Since(w.since) > lag)
-	}
+	return unknown
 }
 
-// askWhose pod that is: of a run, whose events are taken in the next round, or nobody's. Before late its owner may only not be known yet.
+// askWhose pod that is: of a run, or nobody's. Before late its owner may only not be known yet.
 func (c *Collector) askWhose(ctx context.Context, about corev1.ObjectReference, late bool) {
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
