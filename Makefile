@@ -86,7 +86,7 @@ test-long: ## The full-length scenarios and the developer cluster's destructive 
 		'developer cluster, destructive' 'cd hack/devcluster && go test -tags e2e -count=1 -timeout 60m ./e2e'
 
 .PHONY: test-hosts
-test-hosts: ## Networks over several hosts held against one, in a developer cluster of three (takes the place of one that is up)
+test-hosts: ## Networks over several hosts held against one, in a developer cluster of three (which stays; one of one host: hack/cluster down --purge)
 	@hack/pipeline test-hosts 'build programs' '$(MAKE) -s build' 'developer cluster of three' 'hack/cluster down && hack/cluster up --nodes 3' 'images' 'hack/images --load' 'image of EMANE, where it is installed' 'hack/emane-image --load' \
 		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(WITH_EMANE) $(INSTALL_ARGS)' 'several hosts' '$(WITH_CLUSTER) go test -tags e2e -run "SeveralHosts|CutOff" -count=1 -timeout 30m -v ./test/e2e'
 

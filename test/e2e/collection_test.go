@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -326,11 +326,11 @@ func TestAnEmptyDirOverItsLimitIsANamedGap(t *testing.T) {
 // ownLogger logs messages 1, 2, 3 … itself, and loses those that the disk does not take.
 const ownLogger = `i=0; while :; do i=$((i+1)); printf '{"ts":%s,"instance":"%s","status":"sent","id":"own_%s"}\n' "$(date +%s%N)" "$VIGNETTE_INSTANCE" $i >> "$VIGNETTE_MESSAGE_LOG"; sleep 0.1; done`
 
-// smallDisk is a volume of 1 MiB that a test puts in the place of an app's log volume, on the only host.
-type smallDisk string
+// smallDisk is a volume of 1 MiB that a test puts in the place of an app's log volume.
+type smallDisk struct{ host, folder string }
 
-// smallDisks for apps of a node whose pod is waiting to be scheduled: the kubelet finds them where it would make a folder.
-func smallDisks(t *testing.T, e *v1alpha1.Experiment, node string, apps ...string) (disks []smallDisk) {
+// smallDisks for apps of a node that is going to a host: where they are before its containers begin, the kubelet gives them those.
+func smallDisks(t *testing.T, e *v1alpha1.Experiment, node, host string, apps ...string) (disks []smallDisk) {
 	t.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name + "-" + node}}
 	for deadline := time.Now().Add(time.Minute); kube.Get(t.Context(), client.ObjectKeyFromObject(pod), pod) != nil; time.Sleep(20 * time.Millisecond) {
@@ -340,33 +340,32 @@ func smallDisks(t *testing.T, e *v1alpha1.Experiment, node string, apps ...strin
 	}
 	script := "set -e"
 	for _, app := range apps {
-		disk := smallDisk(fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~empty-dir/log-%s", pod.UID, app))
+		disk := smallDisk{host, fmt.Sprintf("/var/lib/kubelet/pods/%s/volumes/kubernetes.io~empty-dir/log-%s", pod.UID, app)}
 		disks = append(disks, disk)
-		script += fmt.Sprintf("\nmkdir -p %[1]s\nmount -t tmpfs -o size=1m,mode=0777 tmpfs %[1]s", disk)
+		script += fmt.Sprintf("\nmkdir -p %[1]s\nmount -t tmpfs -o size=1m,mode=0777 tmpfs %[1]s", disk.folder)
 	}
-	if text, err := onHost(script); err != nil {
-		t.Fatalf("%v: %s", err, text)
+	if err := inHost(t.Context(), host, "sh", "-c", script); err != nil {
+		t.Fatal(err)
 	}
 	return disks
 }
 
-func onHost(script string) (string, error) {
-	text, err := exec.Command("../../hack/cluster", "enter", "n1", "sh", "-c", script).CombinedOutput()
-	return string(text), err
-}
-
-// fill takes all the room that there is.
+// fill takes all the room that there is on a disk, which must be the one that the app logs to.
 func (d smallDisk) fill(t *testing.T) {
 	t.Helper()
-	if text, err := onHost(fmt.Sprintf("dd if=/dev/zero of=%s/.filler bs=4k count=1000", d)); err == nil || !strings.Contains(text, "No space left") {
-		t.Fatalf("the disk does not fill: %v: %s", err, text)
+	if err := inHost(t.Context(), d.host, "test", "-s", d.folder+"/messages-1.jsonl"); err != nil {
+		t.Fatalf("the app does not log to the small disk: %v", err)
+	}
+	err := inHost(t.Context(), d.host, "dd", "if=/dev/zero", "of="+d.folder+"/.filler", "bs=4k", "count=1000")
+	if err == nil || !strings.Contains(err.Error(), "No space left") {
+		t.Fatalf("the disk does not fill: %v", err)
 	}
 }
 
 func (d smallDisk) empty(t *testing.T) {
 	t.Helper()
-	if text, err := onHost(fmt.Sprintf("rm %s/.filler", d)); err != nil {
-		t.Fatalf("%v: %s", err, text)
+	if err := inHost(t.Context(), d.host, "rm", d.folder+"/.filler"); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -378,9 +377,12 @@ func TestWhatAFullDiskOfANodeTakesIsNamed(t *testing.T) {
 	b := collected(newNamespace(t), "full", "30s")
 	b.Image("own", mosquittoImage(t), "/bin/sh", "-c", ownLogger)
 	b.Spec.Nodes[2].Apps = append(b.Spec.Nodes[2].Apps, "own")
+	host := schedulable(t)[0]
+	seat := corev1.ResourceList{seats(t, "full", map[string]int{host: 1}): resource.MustParse("1")}
+	b.Spec.Apps[len(b.Spec.Apps)-1].Resources = &corev1.ResourceRequirements{Requests: seat, Limits: seat}
 	e := b.Obj()
 	mustCreate(t, e)
-	disks := smallDisks(t, e, "lost", "bft", "own")
+	disks := smallDisks(t, e, "lost", host, "bft", "own")
 	waitForT0(t, e, 10*time.Second)
 	for _, disk := range disks {
 		disk.fill(t)

@@ -197,11 +197,17 @@ func sameResults(t *testing.T, pinned, spread *v1alpha1.Experiment) {
 
 // inHost runs a command in a host of the developer cluster.
 func inHost(ctx context.Context, host string, command ...string) error {
+	_, err := outputOf(ctx, host, command...)
+	return err
+}
+
+// outputOf a command that runs in a host of the developer cluster; an error has it too.
+func outputOf(ctx context.Context, host string, command ...string) (string, error) {
 	text, err := exec.CommandContext(ctx, "../../hack/cluster", append([]string{"enter", host}, command...)...).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%v in host %s: %w: %s", command, host, err, text)
+		return "", fmt.Errorf("%v in host %s: %w: %s", command, host, err, text)
 	}
-	return nil
+	return string(text), nil
 }
 
 // cut drops what comes from and goes to other hosts' radiods at one host, and gives what ends that.

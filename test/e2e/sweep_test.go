@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -103,20 +102,19 @@ func expectCleanHosts(t *testing.T, uids []types.UID) {
 		t.Log("the hosts of CLUSTER=existing cannot be looked into: only the API server was checked")
 		return
 	}
-	arguments := []string{"enter", "n1", "sh", "-c", hostScript, "sh"}
+	look := []string{"sh", "-c", hostScript, "sh"}
 	for _, uid := range uids {
-		arguments = append(arguments, string(uid))
+		look = append(look, string(uid))
 	}
-	eventually(t, goneTimeout, "the host to be clean", func() error {
-		text, err := exec.Command("../../hack/cluster", arguments...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("look into host n1: %w: %s", err, text)
-		}
-		if left := strings.TrimSpace(string(text)); left != "" {
-			return fmt.Errorf("left on the host:\n%s", left)
-		}
-		return nil
-	})
+	for _, host := range schedulable(t) {
+		eventually(t, goneTimeout, "host "+host+" to be clean", func() error {
+			text, err := outputOf(t.Context(), host, look...)
+			if left := strings.TrimSpace(text); err == nil && left != "" {
+				return fmt.Errorf("left on host %s:\n%s", host, left)
+			}
+			return err
+		})
+	}
 }
 
 // killPod ends a pod of the platform at once, as a crash of its host would.
