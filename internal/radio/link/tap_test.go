@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"math"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -142,6 +143,22 @@ func (b *bed) burst(t *testing.T, frames, length int) {
 	}
 }
 
+// flood sends short frames as fast as the radio takes them from the TAP, whose ring would drop what has no room.
+func (b *bed) flood(t *testing.T, frames int, to net.HardwareAddr) {
+	t.Helper()
+	const ring = 500
+	for i := range frames {
+		if err := b.Nodes[0].Send(b.Nodes[0].Frame(to, uint64(i), 60)); err != nil {
+			t.Fatal(err)
+		}
+		for begun := time.Now(); (i+1)%ring == 0 && b.Network.Snapshot(false)[0].FramesSent <= uint64(i); time.Sleep(time.Millisecond) {
+			if time.Since(begun) > 10*time.Second {
+				t.Fatalf("the radio took %d of %d frames", b.Network.Snapshot(false)[0].FramesSent, i+1)
+			}
+		}
+	}
+}
+
 // receive takes exactly so many frames, in the order in which they were sent.
 func (b *bed) receive(t *testing.T, frames int, quiet time.Duration) (all []radiotest.Received) {
 	t.Helper()
@@ -163,10 +180,7 @@ func TestLossLiesInTheBinomialInterval(t *testing.T) {
 	for name, loss := range map[string]float64{"1 %": 0.01, "10 %": 0.1, "50 %": 0.5} {
 		t.Run(name, func(t *testing.T) {
 			b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Loss: loss, Delay: time.Millisecond, Limit: frames}})
-			for first := 0; first < frames; first += 500 { // no faster than the TAP's ring is emptied
-				b.burst(t, 500, 60)
-				time.Sleep(5 * time.Millisecond)
-			}
+			b.flood(t, frames, b.Nodes[1].MAC)
 			arrived, err := b.Nodes[1].ReceiveAll(300 * time.Millisecond)
 			if err != nil {
 				t.Fatal(err)
@@ -424,14 +438,7 @@ func TestJitterThroughTAPsKeepsTheOrder(t *testing.T) {
 func TestDuplicatesArriveTwiceRightAfterTheirFrames(t *testing.T) {
 	const frames, share = 4000, 0.1
 	b := newBed(t, 3, link.Config{Seed: 1, Default: link.Parameters{Delay: time.Millisecond, Duplicate: share, Limit: 2 * frames}})
-	for first := 0; first < frames; first += 500 { // no faster than the TAP's ring is emptied
-		for i := range 500 {
-			if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, uint64(first+i), 60)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	b.flood(t, frames, radiotest.Broadcast)
 	var duplicates []uint64
 	for _, n := range b.Nodes[1:] {
 		arrived, err := n.ReceiveAll(300 * time.Millisecond)
