@@ -156,11 +156,12 @@ func mayDelay(sample *runapi.RadioSample, ended int64, seconds float64) bool {
 	return ended > due && began < sample.TimeNanoseconds+after
 }
 
-// during the second of a sample.
-func (s *stillness) during(sample *runapi.RadioSample) (said string) {
+// during the second of a sample; the times are seconds after the load began.
+func (s *stillness) during(sample *runapi.RadioSample, from time.Time) (said string) {
 	for _, stop := range s.processors {
 		if mayDelay(sample, stop.TimeNanoseconds, stop.StillSeconds) {
-			said += fmt.Sprintf(", as processor %d stood still for %.1f ms", stop.Processor, 1000*stop.StillSeconds)
+			until := time.Unix(0, stop.TimeNanoseconds).Sub(from).Seconds()
+			said += fmt.Sprintf(", as processor %d stood still from %.4f to %.4f", stop.Processor, until-stop.StillSeconds, until)
 		}
 	}
 	return said
@@ -196,7 +197,7 @@ func (j *judged) lateReleases(t *testing.T, node string, stops stillness, from t
 		if explained {
 			t.Logf("as the host stood still: %s", what)
 		} else {
-			late = append(late, what+stops.during(s))
+			late = append(late, what+stops.during(s, from))
 		}
 	}
 	return late
