@@ -121,7 +121,7 @@ func position(r *http.Request) (offset int64, follow bool, err error) {
 
 // capturesWait is how long a seal waits for captures when agents took so much of its time.
 func capturesWait(wait, taken time.Duration) time.Duration {
-	return min(max(wait-taken, min(wait, maxRadioWait)), maxCaptureWait)
+	return min(max(wait-taken, min(wait, maxTailWait)), maxCaptureWait)
 }
 
 // capturesSettled tells that nothing more is to be expected of any capture.

@@ -108,14 +108,18 @@ func TestMoreEventsThanAreKeptAreAGapFromTheirTime(t *testing.T) {
 	}
 }
 
-func collecting(p *runapi.Plan) { p.Phase = v1alpha1.PhaseCollecting }
-
-func TestTheSealWaitsUntilTheOperatorHasToldWhatItKnew(t *testing.T) {
+// runThatIsCollected has every log, and agents that are done.
+func runThatIsCollected(t *testing.T) *lab {
 	l := newLab(t)
 	l.wholeRun()
-	l.plan(withT0, collecting)
+	l.plan(withT0, func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseCollecting })
 	l.report("nor", "bft", runapi.AgentDone)
 	l.report("prt", "picture", runapi.AgentDone)
+	return l
+}
+
+func TestTheSealWaitsUntilTheOperatorHasToldWhatItKnew(t *testing.T) {
+	l := runThatIsCollected(t)
 	var operator sync.WaitGroup
 	operator.Go(func() {
 		time.Sleep(300 * time.Millisecond)
@@ -132,11 +136,7 @@ func TestTheSealWaitsUntilTheOperatorHasToldWhatItKnew(t *testing.T) {
 }
 
 func TestAnOperatorThatDoesNotSayThatTheseAreAllTheEventsIsAGap(t *testing.T) {
-	l := newLab(t)
-	l.wholeRun()
-	l.plan(withT0, collecting)
-	l.report("nor", "bft", runapi.AgentDone)
-	l.report("prt", "picture", runapi.AgentDone)
+	l := runThatIsCollected(t)
 	l.events()
 	l.wantGap(l.seal(), "Kubernetes events", "", "did not say")
 }

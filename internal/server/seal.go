@@ -14,8 +14,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// maxRadioWait bounds the wait for radio samples and Kubernetes events after the last agent: both are shipped every second.
-const maxRadioWait = 5 * time.Second
+// maxTailWait bounds the wait for the last radio samples and Kubernetes events after the last agent: both are shipped every second.
+const maxTailWait = 5 * time.Second
 
 // nodeIsGone are the incidents after which a node's agents report nothing more.
 var nodeIsGone = map[string]bool{"NodeFailed": true, "Evicted": true, "HostLost": true}
@@ -43,7 +43,7 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 		return manifest, err
 	}
 	eventsTold := func() bool { return r.eventsToldSince(rounds) }
-	if err := r.await(ctx, min(wait, maxRadioWait), func() bool { return r.radioSettled() && eventsTold() }); err != nil {
+	if err := r.await(ctx, min(wait, maxTailWait), func() bool { return r.radioSettled() && eventsTold() }); err != nil {
 		return manifest, err
 	}
 	logs, err := r.files.Seal()
