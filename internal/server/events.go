@@ -53,6 +53,7 @@ func (s *Server) postEvents(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
+// toldAllEvents: the operator has sent every event that it knew of.
 func (r *run) toldAllEvents() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,12 +61,19 @@ func (r *run) toldAllEvents() {
 	r.reportNews.tell()
 }
 
-// eventsToldSince tells that the archive has what the operator knew of when there had been so many rounds: the next may have begun before.
-// Of a run that nobody collects, as it failed, nothing is waited for.
-func (r *run) eventsToldSince(rounds int) bool {
+// awaitEvents of Kubernetes that the operator knows of from now on.
+func (r *run) awaitEvents() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.record.Plan.Phase != v1alpha1.PhaseCollecting || r.eventRounds >= rounds+2
+	r.eventRounds = 0
+}
+
+// eventsSettled tells that the archive has what the operator knew of when the seal began: the first round that is told may have begun before.
+// Of a run that nobody collects, as it failed, nothing is waited for.
+func (r *run) eventsSettled() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.record.Plan.Phase != v1alpha1.PhaseCollecting || r.eventRounds >= 2
 }
 
 // addEvents archives those events that are new, in order of their times. What a killed server had archived of a request counts as
@@ -184,16 +192,14 @@ func (t *tally) warnings() (found []warning) {
 
 // events names what Kubernetes warned of at nodes' pods while the run was measured, and that there are no events. What went wrong before
 // T0 has healed, or there was no T0; and afterwards pods are deleted.
-func (g *gapFinder) events(warnings []warning, toldAll bool) {
-	switch _, archived := g.logs[archive.EventsFile]; {
-	case g.plan.T0 == nil:
-	case !archived:
-		g.add(runapi.Gap{What: "Kubernetes events", Reason: "the operator shipped none"})
-	case !toldAll:
-		g.add(runapi.Gap{What: "Kubernetes events", Reason: "the operator did not say before the seal that it had shipped all: the last ones may be missing"})
-	}
+func (g *gapFinder) events(warnings []warning, settled bool) {
 	if g.plan.T0 == nil {
 		return
+	}
+	if _, archived := g.logs[archive.EventsFile]; !archived {
+		g.add(runapi.Gap{What: "Kubernetes events", Reason: "the operator shipped none"})
+	} else if !settled {
+		g.add(runapi.Gap{What: "Kubernetes events", Reason: "the operator did not say before the seal that it had shipped all: the last ones may be missing"})
 	}
 	end, ended := measureEnd(g.plan)
 	// Most reporters give whole seconds, cut off: what came in the second of T0 counts.

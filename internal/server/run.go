@@ -64,7 +64,7 @@ type run struct {
 	damaged []string
 	// planNews wakes agents, reportNews wakes the seal.
 	planNews, reportNews broadcast
-	// eventRounds is how often the operator has told that it sent every event that it knew of, since this server has had the run.
+	// eventRounds is how often the operator has told, since the seal began, that it sent every event that it knew of.
 	eventRounds int
 	// growth wakes those who follow files.
 	growth growth

@@ -32,9 +32,7 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	if err := r.finish(); err != nil {
 		return manifest, err
 	}
-	r.mu.Lock()
-	rounds := r.eventRounds
-	r.mu.Unlock()
+	r.awaitEvents()
 	began := time.Now()
 	if err := r.await(ctx, wait, r.settled); err != nil {
 		return manifest, err
@@ -42,15 +40,14 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	if err := r.await(ctx, capturesWait(wait, time.Since(began)), r.capturesSettled); err != nil {
 		return manifest, err
 	}
-	eventsTold := func() bool { return r.eventsToldSince(rounds) }
-	if err := r.await(ctx, min(wait, maxTailWait), func() bool { return r.radioSettled() && eventsTold() }); err != nil {
+	if err := r.await(ctx, min(wait, maxTailWait), func() bool { return r.radioSettled() && r.eventsSettled() }); err != nil {
 		return manifest, err
 	}
 	logs, err := r.files.Seal()
 	if err != nil {
 		return manifest, err
 	}
-	manifest = runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID, Gaps: r.gaps(logs, eventsTold())}
+	manifest = runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID, Gaps: r.gaps(logs)}
 	for _, log := range logs {
 		manifest.Files = append(manifest.Files, runapi.ManifestFile{Path: log.Path, Bytes: log.Size, SHA256: log.SHA256})
 	}
@@ -144,8 +141,8 @@ func measureEnd(plan runapi.Plan) (int64, bool) {
 }
 
 // gaps lists the logs that are missing or not whole.
-func (r *run) gaps(logs []archive.Sealed, eventsTold bool) []runapi.Gap {
-	radio := r.tally.radio()
+func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
+	radio, eventsSettled := r.tally.radio(), r.eventsSettled()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := gapFinder{plan: r.record.Plan, agents: r.agents, gone: goneNodes(r.incidents), logs: map[string]archive.Sealed{}, last: r.lastRecord}
@@ -161,7 +158,7 @@ func (r *run) gaps(logs []archive.Sealed, eventsTold bool) []runapi.Gap {
 	g.refused(r.refused, r.refusedAt)
 	g.radio(radio)
 	g.captures(r.tally.capture)
-	g.events(r.tally.warnings(), eventsTold)
+	g.events(r.tally.warnings(), eventsSettled)
 	return g.gaps
 }
 

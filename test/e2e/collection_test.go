@@ -19,7 +19,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -378,8 +377,7 @@ func TestWhatAFullDiskOfANodeTakesIsNamed(t *testing.T) {
 	b.Image("own", mosquittoImage(t), "/bin/sh", "-c", ownLogger)
 	b.Spec.Nodes[2].Apps = append(b.Spec.Nodes[2].Apps, "own")
 	host := schedulable(t)[0]
-	seat := corev1.ResourceList{seats(t, "full", map[string]int{host: 1}): resource.MustParse("1")}
-	b.Spec.Apps[len(b.Spec.Apps)-1].Resources = &corev1.ResourceRequirements{Requests: seat, Limits: seat}
+	b.Spec.Apps[len(b.Spec.Apps)-1].Resources = oneSeat(seats(t, "full", map[string]int{host: 1}))
 	e := b.Obj()
 	mustCreate(t, e)
 	disks := smallDisks(t, e, "lost", host, "bft", "own")

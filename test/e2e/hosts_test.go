@@ -112,9 +112,14 @@ func meshed(namespace, name string, seat corev1.ResourceName, model func(*v1alph
 
 // seated has each node of an experiment take a seat.
 func seated(e *v1alpha1.Experiment, seat corev1.ResourceName) *v1alpha1.Experiment {
-	one := corev1.ResourceList{seat: resource.MustParse("1")}
-	e.Spec.Apps[0].Resources = &corev1.ResourceRequirements{Requests: one, Limits: one}
+	e.Spec.Apps[0].Resources = oneSeat(seat)
 	return e
+}
+
+// oneSeat is what an app takes on whose node's host there is to be a seat.
+func oneSeat(seat corev1.ResourceName) *corev1.ResourceRequirements {
+	one := corev1.ResourceList{seat: resource.MustParse("1")}
+	return &corev1.ResourceRequirements{Requests: one, Limits: one}
 }
 
 // hostsOf a run are those that have written a radio log.

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +34,7 @@ func TestAVMOutlivesItsRadiod(t *testing.T) {
 	mustCreate(t, e)
 	e = waitForBoot(t, e)
 	waitForT0(t, e, 20*time.Second)
-	if out, err := exec.Command("../../hack/cluster", "enter", "n1", "sh", "-c", killWorker).CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != "killed" {
+	if out, err := outputOf(t.Context(), "n1", "sh", "-c", killWorker); err != nil || strings.TrimSpace(out) != "killed" {
 		t.Fatalf("kill radiod's worker: %v: %s; want one killed", err, out)
 	}
 	workerKilled := time.Since(e.Status.T0.Time)

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"vignette.dev/vignette/internal/radio"
 )
@@ -56,6 +57,16 @@ func NewBed(t testing.TB, nodes int, model radio.Model) *Bed {
 		b.Network.Close()
 	})
 	return b
+}
+
+// AwaitRead waits until the network has read so many frames of a node.
+func (b *Bed) AwaitRead(t testing.TB, node int, frames uint64) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); b.Network.Snapshot(false)[node].FramesSent < frames; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d frames of node %d were read; want %d", b.Network.Snapshot(false)[node].FramesSent, node, frames)
+		}
+	}
 }
 
 // Conserved fails the test unless every frame is accounted for.

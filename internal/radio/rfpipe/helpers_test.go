@@ -91,16 +91,6 @@ func (b *bed) send(t testing.TB, from, to, first, frames, length int) {
 	}
 }
 
-// await waits until the network has read so many frames of a node.
-func (b *bed) await(t *testing.T, node int, frames uint64) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); b.Network.Snapshot(false)[node].FramesSent < frames; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d frames of node %d were read; want %d", b.Network.Snapshot(false)[node].FramesSent, node, frames)
-		}
-	}
-}
-
 // settled waits until nothing is under way, and gives the numbers of the frames that a node has received.
 func (b *bed) settled(t *testing.T, node int) (numbers []int) {
 	t.Helper()

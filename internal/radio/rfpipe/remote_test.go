@@ -106,7 +106,7 @@ func TestTheSameFramesArriveOnSeveralHostsAsOnOne(t *testing.T) {
 	config.PCR, config.Seed, config.QueueDepth = curve(t, linearPCR), 4711, 10000
 	one := newBed(t, 2, config)
 	one.send(t, 0, -1, 0, frames, 200)
-	one.await(t, 0, frames)
+	one.AwaitRead(t, 0, frames)
 	want := one.settled(t, 1)
 	several := newApart(t, 2, config)
 	several.send(t, 0, -1, 0, frames, 200)

@@ -102,7 +102,7 @@ func TestAFullQueueDropsTheOldestBehindTheNextFrame(t *testing.T) {
 	config.RateBitsPerSecond = rate(16e3) // 0.5 s for 1000 bytes
 	b := newBed(t, 2, config)
 	b.send(t, 0, 1, 0, 10, 1000)
-	b.await(t, 0, 10)
+	b.AwaitRead(t, 0, 10)
 	if depth := statistics(b)[0].QueueDepth; depth != 4 {
 		t.Errorf("%d frames wait; want the next one and 3 behind it", depth)
 	}
@@ -120,7 +120,7 @@ func TestTheDefaultQueueIsThatOfEMANE(t *testing.T) {
 	const frames = 300
 	for first := 0; first < frames; first += 100 { // no faster than the TAP's ring is emptied
 		b.send(t, 0, 1, first, 100, 60)
-		b.await(t, 0, uint64(first+100))
+		b.AwaitRead(t, 0, uint64(first+100))
 	}
 	got := len(b.settled(t, 1))
 	if dropped := int(b.drops(0, radio.QueueFull)); got+dropped != frames || dropped == 0 {
@@ -161,7 +161,7 @@ func TestFramesReachWhoIsInRangeAndUnicastOnlyItsAddressee(t *testing.T) {
 	if err := b.Nodes[0].Send(b.Nodes[0].Frame(stranger, 0, 100)); err != nil {
 		t.Fatal(err)
 	}
-	b.await(t, 0, 41)
+	b.AwaitRead(t, 0, 41)
 	b.settled(t, 1)
 	if got := b.drops(0, radio.NoReceiver); got != 1 {
 		t.Errorf("%d frames without a receiver; want 1", got)
@@ -179,7 +179,7 @@ func TestSharesThroughTAPsFollowTheCurve(t *testing.T) {
 				b := newBed(t, 2, config)
 				for first := 0; first < frames; first += 200 {
 					b.send(t, 0, 1, first, 200, 100)
-					b.await(t, 0, uint64(first+200))
+					b.AwaitRead(t, 0, uint64(first+200))
 				}
 				got := len(b.settled(t, 1))
 				b.Conserved(t)
@@ -201,7 +201,7 @@ func TestTheSameFramesAreLostInEveryRunWithTheSameSeed(t *testing.T) {
 		config.Seed, config.PCR = seed, curve(t, linearPCR)
 		b := newBed(t, 3, config)
 		b.send(t, 0, -1, 0, 200, 100)
-		b.await(t, 0, 200)
+		b.AwaitRead(t, 0, 200)
 		return fmt.Sprint(b.settled(t, 1), b.settled(t, 2))
 	}
 	if a, b := run(5), run(5); a != b {
@@ -216,7 +216,7 @@ func TestASilentRadioSendsNothingAndGoesOnReceiving(t *testing.T) {
 	config := pipe(everywhere(2, 70), 4e3)
 	b := newBed(t, 2, config)
 	b.send(t, 0, 1, 0, 3, 500) // one on the air, two wait
-	b.await(t, 0, 3)
+	b.AwaitRead(t, 0, 3)
 	config.Radio = func(p *radio.Port) phy.Radio {
 		r := emaneRadio(p)
 		r.Transmit = p.NEM != 1
@@ -224,7 +224,7 @@ func TestASilentRadioSendsNothingAndGoesOnReceiving(t *testing.T) {
 	}
 	b.configure(t, config)
 	b.send(t, 0, 1, 3, 2, 500)
-	b.await(t, 0, 5)
+	b.AwaitRead(t, 0, 5)
 	b.send(t, 1, 0, 100, 2, 60)
 	if got := fmt.Sprint(b.settled(t, 1)); got != "[0]" {
 		t.Errorf("frames %s arrived; want only that which was on the air", got)
@@ -232,7 +232,7 @@ func TestASilentRadioSendsNothingAndGoesOnReceiving(t *testing.T) {
 	if got := b.drops(0, radio.EmissionControl); got != 4 {
 		t.Errorf("%d frames dropped for emission control; want 4", got)
 	}
-	b.await(t, 1, 2)
+	b.AwaitRead(t, 1, 2)
 	if got := fmt.Sprint(b.settled(t, 0)); got != "[100 101]" {
 		t.Errorf("the silent radio received %s; want both frames", got)
 	}
@@ -243,7 +243,7 @@ func TestChangesLeaveWhatIsOnTheAirAsItIs(t *testing.T) {
 	config := pipe(everywhere(2, 70), 16e3) // 500 bytes take 250 ms
 	b := newBed(t, 2, config)
 	b.send(t, 0, 1, 0, 1, 500)
-	b.await(t, 0, 1)
+	b.AwaitRead(t, 0, 1)
 	config.RateBitsPerSecond, config.Delay = rate(1e6), 100*time.Millisecond
 	b.configure(t, config)
 	first, ok, err := b.Nodes[1].Receive(5 * time.Second)
@@ -278,8 +278,8 @@ func TestAHiddenTerminalAndHalfDuplexThroughTAPs(t *testing.T) {
 			b := newBed(t, 3, config)
 			b.send(t, 1, 0, 0, 1, 400) // 533 ms
 			b.send(t, 2, 0, 1, 1, 400)
-			b.await(t, 1, 1)
-			b.await(t, 2, 1)
+			b.AwaitRead(t, 1, 1)
+			b.AwaitRead(t, 2, 1)
 			if got := len(b.settled(t, 0)); got != c.middle {
 				t.Errorf("the node in the middle received %d frames; want %d", got, c.middle)
 			}
@@ -296,8 +296,8 @@ func TestAHiddenTerminalAndHalfDuplexThroughTAPs(t *testing.T) {
 			b := newBed(t, 2, config)
 			b.send(t, 0, 1, 0, 1, 400)
 			b.send(t, 1, 0, 1, 1, 400)
-			b.await(t, 0, 1)
-			b.await(t, 1, 1)
+			b.AwaitRead(t, 0, 1)
+			b.AwaitRead(t, 1, 1)
 			got := len(b.settled(t, 0)) + len(b.settled(t, 1))
 			lost := b.drops(0, radio.HalfDuplex) + b.drops(1, radio.HalfDuplex)
 			if half && (got != 0 || lost != 2) || !half && got != 2 {
@@ -310,7 +310,7 @@ func TestAHiddenTerminalAndHalfDuplexThroughTAPs(t *testing.T) {
 func TestStatisticsTellTheLinksAndTheTransmissions(t *testing.T) {
 	b := newBed(t, 3, pipe(world{{1, 2}: 80, {1, 3}: 112}, 10e6))
 	b.send(t, 0, -1, 0, 7, 100)
-	b.await(t, 0, 7)
+	b.AwaitRead(t, 0, 7)
 	b.settled(t, 1)
 	all := statistics(b)
 	if all[0].Transmissions != 7 || len(all[0].Links) != 0 {
@@ -329,8 +329,8 @@ func TestMembersMayComeAndGoWhileFramesAreUnderWay(t *testing.T) {
 	b := newBed(t, 3, pipe(everywhere(3, 70), 16e3))
 	b.send(t, 0, -1, 0, 2, 200)
 	b.send(t, 1, -1, 10, 2, 200)
-	b.await(t, 0, 2)
-	b.await(t, 1, 2)
+	b.AwaitRead(t, 0, 2)
+	b.AwaitRead(t, 1, 2)
 	b.Ports[0].Detach()
 	if got := fmt.Sprint(b.settled(t, 2)); got != "[10 11]" {
 		t.Errorf("frames %v arrived; want those of the node that stayed", got)
