@@ -34,6 +34,27 @@ type RadioStolen struct {
 	StolenSeconds float64 `json:"stolenSeconds"`
 }
 
+// RadioLate is a line of a host's radio log, told apart by its field lateSeconds: a time in which frames on this host were not handled when they
+// were due. Frames that nodes sent meanwhile were read late, and those that were due were released late, by at most LateSeconds.
+type RadioLate struct {
+	// TimeNanoseconds is when the radio had caught up; FromNanoseconds is when it was last on time.
+	TimeNanoseconds int64 `json:"ts"`
+	FromNanoseconds int64 `json:"fromTs"`
+	// LateSeconds is the worst lateness that was seen in this time.
+	LateSeconds float64 `json:"lateSeconds"`
+}
+
+// RadioMissed is a line of a host's radio log, told apart by its field slotsMissedFrom: TDMA slots of a node that its radio was too late for.
+// What was to go in them waited for the node's next slot.
+type RadioMissed struct {
+	// TimeNanoseconds is when the node's next slot began after the last missed one; FromNanoseconds when the first missed one began.
+	TimeNanoseconds int64  `json:"ts"`
+	FromNanoseconds int64  `json:"slotsMissedFrom"`
+	Network         string `json:"network"`
+	Node            string `json:"node"`
+	Slots           int64  `json:"slots"`
+}
+
 // RadioStill is a line of a host's radio log, told apart by its field stillSeconds: a time in which the whole host stood still, as no timer fired and no thread woke up on any
 // processor that its radiod may use: a hypervisor stopped the machine. Nothing on the host can have been punctual then.
 // A host whose kernel has no timers that write down when they fire (perf_event_open) has no such lines.

@@ -14,19 +14,27 @@ type Results struct {
 	StartTime       *time.Time `json:"startTime,omitempty"`
 	DurationSeconds float64    `json:"durationSeconds"`
 	Verdict         *Verdict   `json:"verdict,omitempty"`
-	Messages        Messages   `json:"messages"`
+	// Headline is the group that headlines speak of: radio, or all where no delivery crosses a radio. Absent in older results.
+	Headline string `json:"headline,omitempty"`
+	// Warnings are findings that a headline must name, such as a client that never connected. Absent where there are none.
+	Warnings []Gap    `json:"warnings,omitempty"`
+	Messages Messages `json:"messages"`
 	// DelaySeconds from sent to received; null where nothing was received.
 	DelaySeconds *Quantiles        `json:"delaySeconds"`
 	Groups       []GroupResult     `json:"groups"`
 	Publishers   []PublisherResult `json:"publishers"`
 	Networks     []NetworkResult   `json:"networks"`
 	Gaps         []Gap             `json:"gaps"`
+	// Notes say what was not asked for, or what this machine cannot measure; nothing is missing for them. Absent where there are none.
+	Notes []Gap `json:"notes,omitempty"`
 	// Hosts that carried nodes, and how busy they were; absent where no radiod told.
 	Hosts []HostResult `json:"hosts,omitempty"`
 	// Clocks of the nodes that have one of their own, as virtual machines do; absent where there are none.
 	Clocks []ClockResult `json:"clocks,omitempty"`
-	// RerunOf is the UID of the run that this one repeats, if it repeats one.
+	// RerunOf is the UID of the run that this one repeats, if it repeats one with the same spec.
 	RerunOf string `json:"rerunOf,omitempty"`
+	// BasedOn is the UID of the run whose spec was changed to make this one.
+	BasedOn string `json:"basedOn,omitempty"`
 }
 
 // ClockResult is how well a node kept its own clock to the server's, from before its apps ran on.
@@ -52,11 +60,9 @@ type HostResult struct {
 	MaxLoadAverage float64 `json:"maxLoadAverage"`
 	// StolenSeconds that a hypervisor took, added over all processors.
 	StolenSeconds float64 `json:"stolenSeconds"`
-	// StoodStillSeconds in which the whole host stood still, in so many Stops (RadioStill); absent where it never did, or its kernel does not tell.
-	StoodStillSeconds float64 `json:"stoodStillSeconds,omitempty"`
-	Stops             int     `json:"stops,omitempty"`
-	// ProcessorStoodStillSeconds in which single processors stood still, alone or with the others, added over all of them, in so many ProcessorStops
-	// (RadioProcessorStill); absent as above.
+	// StoodStillSeconds, Stops, ProcessorStoodStillSeconds and ProcessorStops go with the watch over processors.
+	StoodStillSeconds          float64 `json:"stoodStillSeconds,omitempty"`
+	Stops                      int     `json:"stops,omitempty"`
 	ProcessorStoodStillSeconds float64 `json:"processorStoodStillSeconds,omitempty"`
 	ProcessorStops             int     `json:"processorStops,omitempty"`
 	// CPUPressurePercent and MemoryPressurePercent of the time some task waited for a processor, or for memory; absent where the
@@ -65,37 +71,107 @@ type HostResult struct {
 	MemoryPressurePercent *float64 `json:"memoryPressurePercent,omitempty"`
 }
 
-// Verdict says whether the emulation kept up, so that overload is never mistaken for radio loss.
+// Verdict says how far the figures may be off because the emulation was late, and whether that is within the spec's tolerances.
 type Verdict struct {
-	KeptUp bool   `json:"keptUp"`
-	Late   []Late `json:"late"`
+	// KeptUp reports whether every bound of the headline group is within its tolerance.
+	KeptUp bool `json:"keptUp"`
+	// Exceeded has a sentence for each tolerance that was exceeded.
+	Exceeded []string `json:"exceeded,omitempty"`
+	// Tolerances that were applied, and Bounds of the headline group. Bounds are absent where no message was logged, and in older results.
+	Tolerances *Tolerances `json:"tolerances,omitempty"`
+	Bounds     *Bounds     `json:"bounds,omitempty"`
+	// Networks have counts of late frames and missed TDMA slots.
+	Networks []NetworkTiming `json:"networks,omitempty"`
+	// Actions are the starts and stops of apps.
+	Actions *ActionTiming `json:"actions,omitempty"`
+	// Late has the worst moments, at most MostLate of them, in order of time.
+	Late []Late `json:"late"`
+	// Context has sentences on steal time, CPU pressure and throttling. They decide nothing.
+	Context []string `json:"context,omitempty"`
 }
 
-// Late names when and where the emulation did not keep up.
+// MostLate is the most entries of Verdict.Late.
+const MostLate = 50
+
+// Tolerances of a verdict.
+type Tolerances struct {
+	// MedianPercent and P95Percent of the delay, or LeastSeconds where that is more.
+	MedianPercent float64 `json:"medianPercent"`
+	P95Percent    float64 `json:"p95Percent"`
+	LeastSeconds  float64 `json:"leastSeconds"`
+	// DeliveredPoints of the delivered share, percentage points.
+	DeliveredPoints float64 `json:"deliveredPoints"`
+}
+
+// Bounds are the values that a group's figures may have had without lateness. Each interval contains the measured value.
+type Bounds struct {
+	// DelaySeconds by the name of the quantile (min, p25, median, mean, p75, p95, max); null where nothing was received.
+	DelaySeconds map[string]Interval `json:"delaySeconds"`
+	// DeliveredPercent is null where nothing was offered.
+	DeliveredPercent *Interval `json:"deliveredPercent"`
+	// Marked deliveries were in flight while the emulation was late; MarkedLost of them were lost.
+	Marked     int64 `json:"marked"`
+	MarkedLost int64 `json:"markedLost"`
+}
+
+// NetworkTiming says how punctual a network's emulation was from T0 to the end of the drain.
+type NetworkTiming struct {
+	Name string `json:"name"`
+	// Frames that were released, and Late ones of them, by more than 2 ms.
+	Frames       int64   `json:"frames"`
+	Late         int64   `json:"late"`
+	WorstSeconds float64 `json:"worstSeconds"`
+	// Lost frames were dropped by the emulation itself, not by the radio model.
+	Lost int64 `json:"lost"`
+	// Slots of TDMA that were used, and Missed ones, with how late the worst was.
+	Slots            int64   `json:"slots,omitempty"`
+	Missed           int64   `json:"missed,omitempty"`
+	WorstSlotSeconds float64 `json:"worstSlotSeconds,omitempty"`
+	// Lateness is a histogram of how late frames were released.
+	Lateness []LatenessBucket `json:"lateness,omitempty"`
+}
+
+// LatenessBucket counts frames that were late by more than the bucket before, and at most UpToSeconds; null is without a limit.
+type LatenessBucket struct {
+	UpToSeconds *float64 `json:"upToSeconds"`
+	Frames      int64    `json:"frames"`
+}
+
+// ActionTiming says how punctual the starts and stops of apps were.
+type ActionTiming struct {
+	Actions int64 `json:"actions"`
+	// Late by more than 10 ms.
+	Late         int64   `json:"late"`
+	WorstSeconds float64 `json:"worstSeconds"`
+}
+
+// Late names a moment at which the emulation was late.
 type Late struct {
 	Node         string  `json:"node"`
 	FromSeconds  float64 `json:"fromSeconds"`
 	ToSeconds    float64 `json:"toSeconds"`
 	What         string  `json:"what"`
 	WorstSeconds float64 `json:"worstSeconds"`
-	// StoodStillSeconds in which the node's whole host stood still meanwhile (RadioStill), or that of all hosts which did so the longest, of an entry
-	// without a node: the longest stop, or several that began within WorstSeconds. It is up to 5 ms short of each, and explains so much of
-	// WorstSeconds, which is late all the same. Absent where the host did not stand still, or its kernel does not tell.
-	StoodStillSeconds float64 `json:"stoodStillSeconds,omitempty"`
-	// ProcessorStoodStillSeconds is the same of the processor that stood still the longest meanwhile (RadioProcessorStill). It explains what waited for
-	// that processor, which may be all of WorstSeconds or nothing. Absent where no processor stood still for longer than the whole host.
+	// StoodStillSeconds and ProcessorStoodStillSeconds go with the watch over processors.
+	StoodStillSeconds          float64 `json:"stoodStillSeconds,omitempty"`
 	ProcessorStoodStillSeconds float64 `json:"processorStoodStillSeconds,omitempty"`
 }
 
 // Messages counts messages and deliveries. Expected counts each message once per other instance
 // that subscribes to it; Received, Lost and Duplicates are of those deliveries.
 type Messages struct {
-	Sent        int64   `json:"sent"`
-	Expected    int64   `json:"expected"`
-	Received    int64   `json:"received"`
-	Lost        int64   `json:"lost"`
-	LostPercent float64 `json:"lostPercent"`
-	Duplicates  int64   `json:"duplicates"`
+	// Triggered messages are those that apps wanted to send. Absent in older results.
+	Triggered *int64 `json:"triggered,omitempty"`
+	Sent      int64  `json:"sent"`
+	// Offered counts the deliveries that would be expected if every triggered message had been sent, and DeliveredPercent of them
+	// arrived. Headlines have these. Absent in older results; DeliveredPercent also where nothing was offered.
+	Offered          *int64   `json:"offered,omitempty"`
+	DeliveredPercent *float64 `json:"deliveredPercent,omitempty"`
+	Expected         int64    `json:"expected"`
+	Received         int64    `json:"received"`
+	Lost             int64    `json:"lost"`
+	LostPercent      float64  `json:"lostPercent"`
+	Duplicates       int64    `json:"duplicates"`
 	// NeverSent counts messages that were triggered and never sent; they are in no other count. Absent in older results.
 	NeverSent *int64 `json:"neverSent,omitempty"`
 }
@@ -120,11 +196,14 @@ type Quantiles struct {
 	Min    float64 `json:"min"`
 	P25    float64 `json:"p25"`
 	Median float64 `json:"median"`
-	P75    float64 `json:"p75"`
-	Max    float64 `json:"max"`
+	// Mean and P95 are absent in older results.
+	Mean *float64 `json:"mean,omitempty"`
+	P75  float64  `json:"p75"`
+	P95  *float64 `json:"p95,omitempty"`
+	Max  float64  `json:"max"`
 }
 
-// GroupResult is the result of a group of deliveries: all; local, which never left a node's
+// GroupResult is the result of a group of deliveries: all; radio, between different nodes; local, which never left a node's
 // namespace; cross, between nodes of different groups; or a node group's name, by the publisher's node.
 type GroupResult struct {
 	Name         string     `json:"name"`
@@ -132,6 +211,8 @@ type GroupResult struct {
 	DelaySeconds *Quantiles `json:"delaySeconds"`
 	// Confidence is absent in older results.
 	Confidence *Confidence `json:"confidence,omitempty"`
+	// Bounds are absent in older results, and where the emulation was not judged.
+	Bounds *Bounds `json:"bounds,omitempty"`
 }
 
 // PublisherResult is the result of one publishing instance.
