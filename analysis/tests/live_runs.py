@@ -50,9 +50,19 @@ def bridged(directory: Path) -> Lab:
     return lab
 
 
+def dead(directory: Path) -> Lab:
+    """Two nodes of one group whose radio carries nothing: one client never connects, and what the other one sends is lost."""
+    lab = Lab(directory).node("veh-1", BFT, PICTURE, group="veh").node("veh-2", BFT, PICTURE, group="veh")
+    for m in range(31):
+        lab.event("veh-1/bft", "triggered", m + 0.5, f"m{m}", "/veh-1/bft")
+        lab.event("veh-2/bft", "triggered", m + 0.5, f"n{m}").event("veh-2/bft", "sent", m + 0.6, f"n{m}")
+        lab.event("veh-2/picture", "received", m + 0.7, f"n{m}", "/veh-2/bft")
+    return lab
+
+
 def main(directory: Path) -> None:
     """Write every run, and beside its records what the analysis makes of it."""
-    for lab in [*troubled(directory), bridged(directory / "bridged"), company(directory / "company", seconds=300)]:
+    for lab in [*troubled(directory), bridged(directory / "bridged"), dead(directory / "dead"), company(directory / "company", seconds=300)]:
         folder = lab.write()
         (folder / "results.json").write_text(json.dumps(analyse(folder).results))
 

@@ -4,10 +4,13 @@ from lab import BFT, PICTURE, UNIT, Lab, gap, gap_names, torn
 from vignette_analysis import analyse
 
 
-def counts(sent, expected, received, duplicates=0, never_sent=0):
-    lost = expected - received
+def counts(sent, expected, received, duplicates=0, never_sent=0, unsent=0):
+    lost, offered = expected - received, expected + unsent
     return {
+        "triggered": sent + never_sent,
         "sent": sent,
+        "offered": offered,
+        **({"deliveredPercent": 100 * received / offered} if offered else {}),
         "expected": expected,
         "received": received,
         "lost": lost,
@@ -71,6 +74,40 @@ def test_units_that_publish_and_subscribe_expect_all_but_their_own(lab):
     assert group(results, "local")["messages"] == counts(4, 4, 4)
     assert group(results, "cross")["messages"] == counts(4, 8, 8)
     assert group(results, "prt")["messages"] == counts(2, 6, 6)
+
+
+def test_two_nodes_of_one_group_hear_each_other_by_radio(lab):
+    lab.node("veh-1", UNIT, group="veh").node("veh-2", UNIT, group="veh")
+    lab.event("veh-1/unit", "sent", 1.0, "a", "/veh-1/unit").event("veh-2/unit", "received", 1.1, "a", "/veh-1/unit")
+    results = analyse(lab.write()).results
+    assert results["headline"] == "radio"
+    assert group(results, "radio")["messages"] == counts(1, 1, 1)
+    assert group(results, "radio")["delaySeconds"]["median"] == pytest.approx(0.1)
+    assert group(results, "cross")["messages"] == counts(0, 0, 0)
+
+
+def test_where_every_delivery_stays_within_a_node_the_headline_is_of_all(lab):
+    lab.node("nor", BFT, PICTURE).node("prt", BFT | {"topic": "/none"})
+    lab.nodes[0]["apps"][1]["subscriptions"] = ["/nor/bft"]
+    lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("nor/picture", "received", 1.1, "a", "/nor/bft")
+    results = analyse(lab.write()).results
+    assert results["headline"] == "all"
+    assert group(results, "radio")["messages"] == counts(0, 0, 0)
+
+
+def test_messages_that_were_never_sent_were_offered_and_not_delivered(lab):
+    """A radio over which no client ever connects has delivered nothing of what was asked of it."""
+    lab.node("nor", BFT, PICTURE).node("prt", PICTURE)
+    for m in range(31):
+        lab.event("nor/bft", "triggered", float(m), f"m{m}", "/nor/bft")
+    lab.event("nor/bft", "sent", 7.0, "m7", "/nor/bft").event("nor/picture", "received", 7.1, "m7", "/nor/bft")
+    results = analyse(lab.write()).results
+    assert results["headline"] == "radio"
+    assert results["messages"] == counts(1, 2, 1, never_sent=30, unsent=60)
+    assert group(results, "radio")["messages"] == counts(1, 1, 0, never_sent=30, unsent=30)
+    assert group(results, "radio")["messages"]["deliveredPercent"] == 0
+    assert group(results, "radio")["confidence"]["deliveredPercent"]["low"] == 0
+    assert group(results, "nor")["messages"] == results["publishers"][0]["messages"] == results["messages"]
 
 
 def test_cross_is_between_groups_and_local_within_a_node(lab):
@@ -139,7 +176,7 @@ def test_keys_that_two_instances_sent_are_named_and_in_no_other_figure(lab):
 def test_what_was_triggered_but_never_sent_is_a_gap(pair):
     pair.event("nor/bft", "triggered", 1.0, "a", "/nor/bft").event("nor/bft", "triggered", 3.0, "b", "/nor/bft")
     results = analyse(pair.write()).results
-    assert results["messages"] == group(results, "cross")["messages"] == results["publishers"][0]["messages"] == counts(0, 0, 0, never_sent=2)
+    assert results["messages"] == group(results, "cross")["messages"] == results["publishers"][0]["messages"] == counts(0, 0, 0, never_sent=2, unsent=2)
     assert group(results, "local")["messages"] == counts(0, 0, 0)
     found = gap(results, "messages of nor/bft")
     assert (found["node"], found["fromSeconds"], found["toSeconds"]) == ("nor", 1.0, 3.0) and "2 messages" in found["reason"]

@@ -9,7 +9,9 @@ from . import agents, captures, clocks, display, figures, flows, hostload, hyper
 from .gaps import Gaps
 from .run import Run
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+# Versions of results that programs read. Version 1 has no offered deliveries, headline group, warnings and notes.
+READ_VERSIONS = range(1, SCHEMA_VERSION + 1)
 
 
 @dataclass
@@ -87,6 +89,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         **({"startTime": run.plan["t0"]} if run.plan.get("t0") else {}),
         "durationSeconds": run.duration_seconds,
         **verdict,
+        "headline": computed.headline,
         "messages": everything["messages"],
         "delaySeconds": everything["delaySeconds"],
         "groups": computed.groups or None,

@@ -37,6 +37,7 @@ def match(run: Run, events: pl.DataFrame, messages: pl.DataFrame, planned: Expec
         _where(copies > 0, received).alias("received"),
         _where((copies > 0) & (times_done > 0), done).alias("processed"),
         pl.Series("duplicates", np.maximum(copies - 1, 0)),
+        "radio",
         "local",
         "cross",
     )

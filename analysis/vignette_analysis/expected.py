@@ -19,7 +19,7 @@ class Streams:
 
     # One row per stream: stream, publisher, topic.
     streams: pl.DataFrame
-    # One row per stream and subscriber: stream, publisher, topic, subscriber, heard (the topic that it has there), local, cross.
+    # One row per stream and subscriber: stream, publisher, topic, subscriber, heard (the topic that it has there), radio, local, cross.
     pairs: pl.DataFrame
     # By stream: its first row of pairs, and how many it has.
     first: np.ndarray
@@ -45,7 +45,7 @@ def streams(run: Run, keys: pl.DataFrame) -> Streams:
     for stream, number, topic in found.rows():
         publisher = run.instances[number]
         heard_by = list(subscribed.to(publisher, topic))
-        rows += [(stream, number, topic, s.number, heard, _stays(publisher, s), publisher.group != s.group) for s, heard in heard_by]
+        rows += [(stream, number, topic, s.number, heard, *_kinds(publisher, s)) for s, heard in heard_by]
         count[stream] = len(heard_by)
         kind[stream] = kinds.setdefault(tuple(s.number for s, _ in heard_by), len(kinds))
     pairs = pl.DataFrame(
@@ -57,6 +57,7 @@ def streams(run: Run, keys: pl.DataFrame) -> Streams:
             "topic": pl.Categorical,
             "subscriber": pl.UInt32,
             "heard": pl.Categorical,
+            "radio": pl.Boolean,
             "local": pl.Boolean,
             "cross": pl.Boolean,
         },
@@ -103,16 +104,17 @@ def _speak_the_same(publisher: Instance, subscriber: Instance) -> bool:
     return either_unknown or publisher.publish_protocol == subscriber.subscribe_protocol
 
 
-def _stays(publisher: Instance, subscriber: Instance) -> bool:
-    """Tell whether deliveries never leave the node: what goes by a broker on another node meets the radio twice."""
-    return publisher.node == subscriber.node == publisher.publish_broker == subscriber.subscribe_broker
+def _kinds(publisher: Instance, subscriber: Instance) -> tuple[bool, bool, bool]:
+    """Tell whether deliveries are radio, local and cross. What goes by a broker on another node and comes back is neither radio nor local."""
+    stays = publisher.node == subscriber.node == publisher.publish_broker == subscriber.subscribe_broker
+    return publisher.node != subscriber.node, stays, publisher.group != subscriber.group
 
 
 @dataclass
 class Expected:
     """Expected deliveries in order of message and subscriber, and where each is."""
 
-    # message, publisher, subscriber, sent, local, cross.
+    # message, publisher, subscriber, sent, radio, local, cross.
     deliveries: pl.DataFrame
     _offset: np.ndarray
     _kind: np.ndarray
@@ -137,8 +139,7 @@ def deliveries(messages: pl.DataFrame, known: Streams) -> Expected:
     message = np.repeat(np.arange(messages.height, dtype=np.uint32), count)
     pair = np.repeat(first - offset, count)
     pair += np.arange(len(pair))
-    columns = known.pairs.select("publisher", "subscriber", "local", "cross")[pair]
-    expanded = columns.select(
-        pl.Series("message", message), "publisher", "subscriber", messages["sent"].gather(message).alias("sent"), "local", "cross"
-    )
+    columns = known.pairs.select("publisher", "subscriber", "radio", "local", "cross")[pair]
+    sent = messages["sent"].gather(message)
+    expanded = columns.select(pl.Series("message", message), "publisher", "subscriber", sent.alias("sent"), "radio", "local", "cross")
     return Expected(expanded, offset, kind, known.slots)

@@ -11,8 +11,10 @@ from .run import Run
 
 QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
 # Names that a node group's result may not take, as they mean something else.
-RESERVED = ("all", "local", "cross")
-_COUNTS = ("sent", "expected", "received", "duplicates", "neverSent")
+RESERVED = ("all", "radio", "local", "cross")
+# Kinds of deliveries, each a column of Matching.deliveries and of streams' pairs.
+KINDS = ("radio", "local", "cross")
+_COUNTS = ("sent", "expected", "received", "duplicates", "neverSent", "unsent")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Figures:
 
     groups: list[dict]
     publishers: list[dict]
+    # The group that headlines speak of.
+    headline: str
 
 
 def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], Delay]) -> Figures:
@@ -36,7 +40,7 @@ def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], D
     by_publisher = {row["publisher"]: row for row in _by_publisher(matching).rows(named=True)}
     none = dict.fromkeys(_COUNTS, 0)
     groups = [_entry("all", _sum(by_publisher.values()), delays["all", None])]
-    groups += [_entry(kind, _of_kind(matching, kind), delays[kind, None]) for kind in ("local", "cross")]
+    groups += [_entry(kind, _of_kind(matching, kind), delays[kind, None]) for kind in KINDS]
     for name, numbers in publishers_by_group(run, set(matching.messages["publisher"].unique())).items():
         groups.append(_entry(name, _sum(by_publisher.get(n, none) for n in numbers), delays["group", name]))
     publishers = []
@@ -44,7 +48,7 @@ def compute(run: Run, matching: Matching, delays: dict[tuple[str, str | None], D
         if ("publisher", i.name) in delays:
             entry = _entry(i.name, by_publisher.get(i.number, none), delays["publisher", i.name])
             publishers.append({"name": i.name, "node": i.node, **entry})
-    return Figures(groups, publishers)
+    return Figures(groups, publishers, "radio" if matching.streams.pairs["radio"].any() else "all")
 
 
 def publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
@@ -76,6 +80,7 @@ def _by_publisher(matching: Matching) -> pl.DataFrame:
         matching.messages.group_by("publisher").agg(sent=pl.len()),
         matching.deliveries.group_by("publisher").agg(_deliveries()),
         matching.never_sent.group_by("publisher").agg(neverSent=pl.len()),
+        _unsent(matching).group_by("publisher").agg(unsent=pl.col("messages").sum()),
     )
     joined = pl.concat([part.select("publisher") for part in parts]).unique()
     for part in parts:
@@ -87,13 +92,19 @@ def _deliveries() -> list[pl.Expr]:
     return [pl.len().alias("expected"), pl.col("received").count(), pl.col("duplicates").sum()]
 
 
+def _unsent(matching: Matching) -> pl.DataFrame:
+    """Streams' pairs with how many messages of each were triggered and never sent."""
+    messages = matching.never_sent.group_by("publisher", "topic").agg(messages=pl.len())
+    return matching.streams.pairs.join(messages, on=["publisher", "topic"])
+
+
 def _of_kind(matching: Matching, kind: str) -> dict:
-    """Counts of local or cross deliveries, and of the messages that have such."""
+    """Counts of a kind of deliveries, and of the messages that have such."""
     some = matching.deliveries.lazy().filter(kind)
     counts = some.select(*_deliveries(), sent=pl.col("message").n_unique()).collect().row(0, named=True)
-    streams = matching.streams.pairs.filter(kind)
-    never_sent = matching.never_sent.join(streams, on=["publisher", "topic"], how="semi").height
-    return counts | {"neverSent": never_sent}
+    unsent = _unsent(matching).filter(kind)
+    never_sent = unsent.unique(["publisher", "topic"])["messages"].sum()
+    return counts | {"neverSent": never_sent, "unsent": unsent["messages"].sum()}
 
 
 def _sum(rows) -> dict:
@@ -105,8 +116,12 @@ def _sum(rows) -> dict:
 
 def _entry(name: str, counts: dict, delay: Delay) -> dict:
     expected, lost = counts["expected"], counts["expected"] - counts["received"]
+    offered = expected + counts["unsent"]
     messages = {
+        "triggered": counts["sent"] + counts["neverSent"],
         "sent": counts["sent"],
+        "offered": offered,
+        **({"deliveredPercent": 100.0 * counts["received"] / offered} if offered else {}),
         "expected": expected,
         "received": counts["received"],
         "lost": lost,
@@ -114,15 +129,16 @@ def _entry(name: str, counts: dict, delay: Delay) -> dict:
         "duplicates": int(counts["duplicates"]),
         "neverSent": counts["neverSent"],
     }
-    return {"name": name, "messages": messages, "delaySeconds": delay.quantiles, "confidence": _confidence(lost, expected, delay)}
+    return {"name": name, "messages": messages, "delaySeconds": delay.quantiles, "confidence": _confidence(messages, delay)}
 
 
-def _confidence(lost: int, expected: int, delay: Delay) -> dict:
-    share = statistics.wilson_interval(lost, expected)
+def _confidence(messages: dict, delay: Delay) -> dict:
+    delivered = statistics.wilson_interval(messages["received"], messages["offered"])
     return {
         "level": statistics.LEVEL,
         "medianSeconds": _interval(delay.median_interval, 1),
-        "lostPercent": _interval(share, 100),
+        "lostPercent": _interval(statistics.wilson_interval(messages["lost"], messages["expected"]), 100),
+        **({"deliveredPercent": _interval(delivered, 100)} if delivered else {}),
     }
 
 

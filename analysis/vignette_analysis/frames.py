@@ -32,6 +32,7 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
             "received": "when it came first, Unix ns; null: lost",
             "processed": "when it was processed first, Unix ns; null where it was lost or the log does not say",
             "duplicates": "how often it came again",
+            "radio": "publisher and subscriber are on different nodes",
             "local": "it never left a node, and so met no radio",
             "cross": "publisher and subscriber are on nodes of different groups",
         },
@@ -39,8 +40,8 @@ TABLES: dict[str, tuple[str, dict[str, str]]] = {
     "stages": (
         "a stage of the way from triggered to processed, in a scope",
         {
-            "scope": "all, local, cross, group, publisher or subscriber",
-            "name": "of the group or instance; null for all, local and cross",
+            "scope": "all, radio, local, cross, group, publisher or subscriber",
+            "name": "of the group or instance; null for all, radio, local and cross",
             "stage": "triggeredToSent, sentToReceived, receivedToProcessed or triggeredToProcessed",
             "count": "messages or deliveries that have both times",
             **_QUANTILES,

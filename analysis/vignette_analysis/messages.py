@@ -63,7 +63,7 @@ class Matching:
 
     # One row per sent message: message (the row), publisher (instance number), id, topic, triggered, sent, bytes, ambiguous.
     messages: pl.DataFrame
-    # One row per expected delivery: message, publisher, subscriber, sent, received (null: lost), processed, duplicates, local, cross.
+    # One row per expected delivery: message, publisher, subscriber, sent, received (null: lost), processed, duplicates, radio, local, cross.
     deliveries: pl.DataFrame
     # One row per message that was triggered and never sent: publisher, topic.
     never_sent: pl.DataFrame
@@ -74,10 +74,16 @@ def match(run: Run, events: pl.DataFrame, gaps: Gaps) -> Matching:
     """Match received and processed events to sent messages, and name all that does not match."""
     messages, never_sent = _messages(run, events, gaps)
     keys = ["publisher", "topic"]
-    streams = expected.streams(run, pl.concat([messages.select(keys), never_sent.select(keys)]))
+    streams = expected.streams(run, pl.concat([messages.select(keys), never_sent.select(keys), _planned(run)]))
     planned = expected.deliveries(messages, streams)
     deliveries = arrivals.match(run, events, messages, planned, streams.renamed(), gaps)
     return Matching(messages.with_columns(pl.col("id").cast(pl.String)), deliveries, never_sent, streams)
+
+
+def _planned(run: Run) -> pl.DataFrame:
+    """Publisher and topic of each instance that is planned to publish, as nothing that it sends may be in a log."""
+    rows = [(i.number, i.topic) for i in run.instances if i.topic]
+    return pl.DataFrame(rows, schema={"publisher": pl.UInt32, "topic": pl.Categorical}, orient="row")
 
 
 def _first(events: pl.DataFrame, status: str) -> pl.DataFrame:

@@ -7,7 +7,7 @@ import polars as pl
 
 from . import latex, plots, report, summary
 from .analysis import Analysis
-from .figures import QUANTILES
+from .figures import KINDS, QUANTILES
 from .gaps import OUTAGES
 from .report import words
 
@@ -121,8 +121,7 @@ def delivery_table(analysis: Analysis) -> pl.DataFrame:
         "sent",
         "received",
         ((pl.col("received") - pl.col("sent")) / 1e9).alias("delaySeconds"),
-        "local",
-        "cross",
+        *KINDS,
         pl.col("received").is_null().alias("lost"),
         "duplicates",
         ((pl.col("received") - pl.col("triggered")) / 1e9).alias("delayFromTriggeredSeconds"),

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from . import statistics
-from .figures import QUANTILES, Delay, publishers_by_group, quantiles
+from .figures import KINDS, QUANTILES, Delay, publishers_by_group, quantiles
 from .gaps import Gaps
 from .messages import Matching
 from .run import Run
@@ -27,7 +27,7 @@ _SCHEMA = dict.fromkeys(("scope", "name", "stage"), pl.Categorical) | {"count": 
 class Stages:
     """Durations between measuring points."""
 
-    # One row per scope (all, local, cross, group, publisher, subscriber), name in it (null for the first three) and stage.
+    # One row per scope (all, radio, local, cross, group, publisher, subscriber), name in it (null for the first four) and stage.
     frame: pl.DataFrame
     # By scope and name, of the delay from sent to received alone.
     delays: dict[tuple[str, str | None], Delay]
@@ -56,11 +56,11 @@ def _of_messages(matching: Matching) -> pl.DataFrame:
 
 
 def _of_deliveries(matching: Matching, start: str, end: str) -> pl.DataFrame:
-    """Publisher, subscriber, local, cross, value in nanoseconds and time of its end, of each delivery that has both."""
+    """Publisher, subscriber, radio, local, cross, value in nanoseconds and time of its end, of each delivery that has both."""
     deliveries = matching.deliveries.lazy()
     if start == "triggered":
         deliveries = deliveries.with_columns(pl.Series("triggered", matching.messages["triggered"].gather(matching.deliveries["message"])))
-    values = deliveries.select("publisher", "subscriber", "local", "cross", end=end, value=pl.col(end) - pl.col(start))
+    values = deliveries.select("publisher", "subscriber", *KINDS, end=end, value=pl.col(end) - pl.col(start))
     return values.filter(pl.col("value").is_not_null()).collect()
 
 
@@ -68,7 +68,7 @@ def _scoped(run: Run, matching: Matching, values: pl.DataFrame, *, of_messages: 
     """Values of every scope in ascending order."""
     value, publisher = values["value"].to_numpy(), values["publisher"].to_numpy()
     yield "all", None, np.sort(value)
-    for kind in ("local", "cross"):
+    for kind in KINDS:
         chosen = _some_delivery(matching, kind)[values["message"].to_numpy()] if of_messages else values[kind].to_numpy()
         yield kind, None, np.sort(value[chosen])
     groups = publishers_by_group(run, set(matching.messages["publisher"].unique()))

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import polars as pl
 
-from .analysis import SCHEMA_VERSION, Analysis
+from .analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis
+from .figures import KINDS
 from .run import Run, RunError
 
 FOLDER = "results"
 RESULTS_FILE = "results.json"
 _MESSAGES = ("message", "id", "topic", "triggered", "bytes", "ambiguous", "publisher", "sent")
-_DELIVERIES = ("message", "publisher", "subscriber", "sent", "received", "processed", "duplicates", "local", "cross")
+_DELIVERIES = ("message", "publisher", "subscriber", "sent", "received", "processed", "duplicates", *KINDS)
 
 
 def load(directory: str | Path) -> Analysis:
@@ -30,10 +31,20 @@ def load(directory: str | Path) -> Analysis:
     )
     # Rows are in the order of the numbers that messages had.
     messages = _numbered(frames["messages"], "publisher", numbers).with_row_index("message")
-    deliveries = _numbered(_numbered(frames["deliveries"], "publisher", numbers), "subscriber", numbers)
+    deliveries = with_radio(frames["deliveries"].lazy(), run).collect()
+    deliveries = _numbered(_numbered(deliveries, "publisher", numbers), "subscriber", numbers)
     deliveries = deliveries.join(messages.select("publisher", "id", "message"), on=["publisher", "id"], how="left", maintain_order="left")
     frames |= {"messages": messages.select(_MESSAGES), "deliveries": deliveries.select(_DELIVERIES)}
     return Analysis(run=run, results=results, **frames)
+
+
+def with_radio(deliveries: pl.LazyFrame, run: Run) -> pl.LazyFrame:
+    """Add the column `radio` to deliveries by names of instances: those of version 1 have none."""
+    if "radio" in deliveries.collect_schema().names():
+        return deliveries
+    nodes = {i.name: i.node for i in run.instances}
+    publisher, subscriber = (pl.col(c).cast(pl.String).replace_strict(nodes, default=None, return_dtype=pl.String) for c in ("publisher", "subscriber"))
+    return deliveries.with_columns(radio=publisher != subscriber)
 
 
 def _results(path: Path) -> dict:
@@ -42,8 +53,8 @@ def _results(path: Path) -> dict:
     except (OSError, ValueError) as error:
         raise RunError(f"{path}: {error}: analyse() computes results from a run's logs") from error
     version = results.get("schemaVersion")
-    if version != SCHEMA_VERSION:
-        raise RunError(f"{path}: schemaVersion {version}: this program reads {SCHEMA_VERSION}; analyse() computes results anew")
+    if version not in READ_VERSIONS:
+        raise RunError(f"{path}: schemaVersion {version}: this program reads up to {SCHEMA_VERSION}; analyse() computes results anew")
     return results
 
 

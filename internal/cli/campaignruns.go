@@ -293,7 +293,7 @@ func (c *cluster) resultsOf(ctx context.Context, uid string) (results runapi.Res
 	if err := json.NewDecoder(content).Decode(&results); err != nil {
 		return results, fmt.Errorf("results/results.json of run %s: %w", uid, err)
 	}
-	return results, runapi.CheckVersion("results/results.json of run "+uid, results.SchemaVersion)
+	return results, runapi.CheckVersion("results/results.json of run "+uid, results.SchemaVersion, runapi.ResultsVersion)
 }
 
 // selection of points by the levels of axes, as --where names them.

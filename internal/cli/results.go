@@ -151,7 +151,7 @@ func (c *cluster) results(ctx context.Context, name string, o resultsOptions, ou
 	if err := json.NewDecoder(content).Decode(&results); err != nil {
 		return fmt.Errorf("%s of run %s: %w", file, uid, err)
 	}
-	if err := runapi.CheckVersion(file+" of run "+uid, results.SchemaVersion); err != nil {
+	if err := runapi.CheckVersion(file+" of run "+uid, results.SchemaVersion, runapi.ResultsVersion); err != nil {
 		return err
 	}
 	_, err = io.WriteString(out, resultsText(results))

@@ -51,16 +51,17 @@ func (d *delays) remove(seconds float64) {
 	d.sum -= seconds
 }
 
-// Counts of deliveries.
-type Counts struct{ Expected, Received, Duplicates int64 }
+// Counts of deliveries. Offered ones are expected, or would be if their messages had been sent.
+type Counts struct{ Offered, Expected, Received, Duplicates int64 }
 
-func (c *Counts) add(expected, received, duplicates int64) {
-	c.Expected += expected
-	c.Received += received
-	c.Duplicates += duplicates
+func (c *Counts) add(more Counts) {
+	c.Offered += more.Offered
+	c.Expected += more.Expected
+	c.Received += more.Received
+	c.Duplicates += more.Duplicates
 }
 
-// Group of deliveries: all, local, cross, or those of a node group's publishers, as in the results.
+// Group of deliveries: all, radio, local, cross, or those of a node group's publishers, as in the results.
 type Group struct {
 	Name string
 	Counts
@@ -85,13 +86,15 @@ type Receiver struct {
 
 // Figures of a run so far.
 type Figures struct {
-	// Sent messages of all instances.
-	Sent int64
+	// Messages of all instances that were triggered, and sent.
+	Triggered, Sent int64
 	// Groups, all first.
-	Groups    []Group
+	Groups []Group
+	// Headline is the group that headlines speak of: radio, or all where no delivery goes to another node.
+	Headline  Group
 	Senders   []Sender
 	Receivers []Receiver
-	// Buckets of all delays: how many are up to each of Bounds; Count of all, and SumSeconds of them. What arrived after the end of the drain,
+	// Buckets of the headline's delays: how many are up to each of Bounds; Count of all, and SumSeconds of them. What arrived after the end of the drain,
 	// before that was known, is in them.
 	Buckets    map[float64]uint64
 	Count      uint64
@@ -104,6 +107,9 @@ type Figures struct {
 func (t *Tally) Figures() Figures {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.plan.T0 != nil {
+		t.prepare()
+	}
 	groups, senders, receivers := map[string]*Counts{"all": {}}, map[[2]string]*Sender{}, map[string]*Counts{}
 	f := Figures{LeftOut: t.leftOut}
 	for i, n := range t.sent {
@@ -115,16 +121,18 @@ func (t *Tally) Figures() Figures {
 		s.Sent += n
 		s.Bytes += t.bytes[i]
 	}
+	f.Triggered = f.Sent
 	for i := range t.streams {
 		s := &t.streams[i]
+		f.Triggered += s.unsent
 		from := entry(senders, [2]string{t.instances[s.publisher].node, t.instances[s.publisher].app})
 		for slot, to := range s.subscribers {
-			received, duplicates := s.received[slot], s.duplicates[slot]
-			from.add(s.expecting, received, duplicates)
-			entry(receivers, t.instances[to.instance].node).add(s.expecting, received, duplicates)
-			groups["all"].add(s.expecting, received, duplicates)
+			counts := Counts{Offered: s.expecting + s.unsent, Expected: s.expecting, Received: s.received[slot], Duplicates: s.duplicates[slot]}
+			from.add(counts)
+			entry(receivers, t.instances[to.instance].node).add(counts)
+			groups["all"].add(counts)
 			for _, name := range t.groupsOf(s, slot) {
-				entry(groups, name).add(s.expecting, received, duplicates)
+				entry(groups, name).add(counts)
 			}
 		}
 	}
@@ -134,6 +142,9 @@ func (t *Tally) Figures() Figures {
 			g.DelaySeconds, g.SumSeconds = d.quantiles(), d.sum
 		}
 		f.Groups = append(f.Groups, g)
+		if name == "all" || name == "radio" {
+			f.Headline = g
+		}
 	}
 	for key, s := range senders {
 		s.Node, s.App = key[0], key[1]
@@ -180,16 +191,15 @@ func (d *delays) quantiles() []float64 {
 }
 
 func (t *Tally) histogram(f *Figures) {
-	f.Buckets, f.SumSeconds = make(map[float64]uint64, len(Bounds)), t.all.sum
-	var below uint64
+	d := t.delaysOf(f.Headline.Name)
+	f.Buckets = make(map[float64]uint64, len(Bounds))
+	if d == nil || d.buckets == nil {
+		d = &delays{buckets: make([]uint64, len(Bounds)+1)}
+	}
 	for i, bound := range Bounds {
-		if t.all.buckets != nil {
-			below += t.all.buckets[i]
-		}
-		f.Buckets[bound] = below
+		f.Count += d.buckets[i]
+		f.Buckets[bound] = f.Count
 	}
-	f.Count = below
-	if t.all.buckets != nil {
-		f.Count += t.all.buckets[len(Bounds)]
-	}
+	f.Count += d.buckets[len(Bounds)]
+	f.SumSeconds = d.sum
 }

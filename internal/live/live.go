@@ -4,6 +4,7 @@
 package live
 
 import (
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -18,7 +19,7 @@ const (
 	// maxMessages of one generation: with the one before it, at least so many of the newest messages are remembered. What arrives of
 	// older ones is not counted.
 	maxMessages = 250_000
-	// maxWaiting received events whose messages are not known yet, in each generation.
+	// maxWaiting received events whose messages are not known yet, and triggered messages that are not sent yet, in each generation.
 	maxWaiting = 100_000
 	// maxRecent deliveries that can be taken back once the end of the drain is known.
 	maxRecent = 1 << 16
@@ -33,8 +34,8 @@ type stream struct {
 	subscribers []subscriber
 	// slot of an instance among the subscribers.
 	slot map[int]int
-	// expecting messages, of which each subscriber should get one; received and duplicates by subscriber.
-	expecting            int64
+	// expecting messages, of which each subscriber should get one; unsent ones were triggered only. Received and duplicates by subscriber.
+	expecting, unsent    int64
 	received, duplicates []int64
 }
 
@@ -63,10 +64,18 @@ type generation struct {
 	seen     []uint64
 	waiting  map[uint64][]arrival
 	waits    int
+	// unsent messages: the streams of those that were triggered only.
+	unsent map[unsentKey]int32
+}
+
+// unsentKey is an instance, and the hash of an id of its own.
+type unsentKey struct {
+	publisher int
+	id        uint64
 }
 
 func newGeneration() *generation {
-	return &generation{byID: map[uint64]int32{}, waiting: map[uint64][]arrival{}}
+	return &generation{byID: map[uint64]int32{}, waiting: map[uint64][]arrival{}, unsent: map[unsentKey]int32{}}
 }
 
 // delivery that was counted lately.
@@ -112,7 +121,8 @@ func New() *Tally {
 		all: &delays{}, groups: map[string]*delays{}, maxMessages: maxMessages, maxWaiting: maxWaiting, seed: maphash.MakeSeed()}
 }
 
-// Plan takes the newest plan. Who is to receive what is decided by the one that is there when the first message is.
+// Plan takes the newest plan. Who is to receive what is decided by the one that is there when the first message is, or when figures are
+// asked for after T0.
 func (t *Tally) Plan(plan runapi.Plan) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +143,7 @@ func (t *Tally) Plan(plan runapi.Plan) {
 
 // Add takes a record of a message log: log is its path below the run.
 func (t *Tally) Add(log string, r *messagelog.Record) {
-	if r.Status != messagelog.Sent && r.Status != messagelog.Received {
+	if r.Status != messagelog.Triggered && r.Status != messagelog.Sent && r.Status != messagelog.Received {
 		return
 	}
 	t.mu.Lock()
@@ -144,9 +154,12 @@ func (t *Tally) Add(log string, r *messagelog.Record) {
 		return // the analysis names what is not of this app
 	}
 	id := maphash.String(t.seed, r.ID)
-	if r.Status == messagelog.Sent {
+	switch {
+	case r.Status == messagelog.Triggered:
+		t.addTriggered(who, id, r)
+	case r.Status == messagelog.Sent:
 		t.addSent(who, id, r)
-	} else if t.end == 0 || r.TimeNanoseconds <= t.end {
+	case t.end == 0 || r.TimeNanoseconds <= t.end:
 		t.addReceived(id, arrival{ts: r.TimeNanoseconds, instance: who, topic: r.Topic})
 	}
 }
@@ -169,6 +182,12 @@ func (t *Tally) prepare() {
 		t.byName[t.instances[i].name] = i
 	}
 	t.sent, t.bytes = make([]int64, len(t.instances)), make([]int64, len(t.instances))
+	// What is planned has a stream from the beginning: it may never be sent.
+	for i := range t.instances {
+		if topic := t.instances[i].topic; topic != "" {
+			t.streamOf(i, topic)
+		}
+	}
 }
 
 // streamOf gives the number of a stream, made if need be; -1 where there are too many.
@@ -190,15 +209,41 @@ func (t *Tally) streamOf(publisher int, topic string) int32 {
 	return t.byStream[key]
 }
 
-func (t *Tally) addSent(who int, id uint64, r *messagelog.Record) {
-	topic := r.Topic
-	if topic == "" {
-		topic = t.instances[who].topic
+// addTriggered counts a message as one that is not sent, until it is.
+func (t *Tally) addTriggered(who int, id uint64, r *messagelog.Record) {
+	number := t.streamOf(who, cmp.Or(r.Topic, t.instances[who].topic))
+	if number < 0 {
+		return // if it is sent, it is counted there
 	}
+	known := false
+	for _, g := range []*generation{t.current, t.before} {
+		_, unsent := g.unsent[unsentKey{who, id}]
+		known = known || unsent
+	}
+	t.each(id, func(_ *generation, m *message) bool {
+		known = known || t.streams[m.stream].publisher == who
+		return known
+	})
+	if known {
+		return
+	}
+	t.rotate()
+	t.current.unsent[unsentKey{who, id}] = number
+	t.streams[number].unsent++
+}
+
+func (t *Tally) addSent(who int, id uint64, r *messagelog.Record) {
+	topic := cmp.Or(r.Topic, t.instances[who].topic)
 	number := t.streamOf(who, topic)
 	if number < 0 {
 		t.leftOut++
 		return
+	}
+	for _, g := range []*generation{t.current, t.before} {
+		if triggered, unsent := g.unsent[unsentKey{who, id}]; unsent {
+			t.streams[triggered].unsent--
+			delete(g.unsent, unsentKey{who, id})
+		}
 	}
 	ambiguous, repeated := t.others(id, who, topic)
 	if repeated {
@@ -264,7 +309,7 @@ func (t *Tally) each(id uint64, do func(g *generation, m *message) (done bool)) 
 
 // rotate forgets the older half of what is remembered when there is too much of it.
 func (t *Tally) rotate() {
-	if len(t.current.messages) >= t.maxMessages || t.current.waits >= t.maxWaiting {
+	if len(t.current.messages) >= t.maxMessages || t.current.waits >= t.maxWaiting || len(t.current.unsent) >= t.maxWaiting {
 		t.before, t.current = t.current, newGeneration()
 	}
 }
@@ -333,16 +378,19 @@ func (t *Tally) remember(d delivery) {
 	t.oldest = (t.oldest + 1) % maxRecent
 }
 
+// kinds of deliveries, which are groups too.
+var kinds = []string{"radio", "local", "cross"}
+
 // groupsOf a delivery, besides all.
 func (t *Tally) groupsOf(s *stream, slot int) []string {
-	names := make([]string, 0, 3)
-	if s.subscribers[slot].local {
-		names = append(names, "local")
+	names := make([]string, 0, 4)
+	to := &s.subscribers[slot]
+	for i, is := range []bool{to.radio, to.local, to.cross} {
+		if is {
+			names = append(names, kinds[i])
+		}
 	}
-	if s.subscribers[slot].cross {
-		names = append(names, "cross")
-	}
-	if group := t.instances[s.publisher].group; !slices.Contains([]string{"all", "local", "cross"}, group) {
+	if group := t.instances[s.publisher].group; group != "all" && !slices.Contains(kinds, group) {
 		names = append(names, group)
 	}
 	return names

@@ -101,8 +101,11 @@ func TestTheTallyIsThatOfTheAnalysisInWhateverOrderLogsCome(t *testing.T) {
 
 func checkGroups(t *testing.T, f Figures, results runapi.Results, seed uint64) {
 	t.Helper()
-	if f.Sent != results.Messages.Sent {
-		t.Errorf("order %d: %d messages sent; want %d", seed, f.Sent, results.Messages.Sent)
+	if m := results.Messages; f.Sent != m.Sent || f.Triggered != *m.Triggered {
+		t.Errorf("order %d: %d messages triggered, %d sent; want %d and %d", seed, f.Triggered, f.Sent, *m.Triggered, m.Sent)
+	}
+	if f.Headline.Name != results.Headline {
+		t.Errorf("order %d: the headline is of group %s; want %s", seed, f.Headline.Name, results.Headline)
 	}
 	have := map[string]Group{}
 	for _, g := range f.Groups {
@@ -112,8 +115,8 @@ func checkGroups(t *testing.T, f Figures, results runapi.Results, seed uint64) {
 	ambiguous := slices.ContainsFunc(results.Gaps, func(g runapi.Gap) bool { return g.What == "ambiguous messages" })
 	for _, want := range results.Groups {
 		got := have[want.Name]
-		if got.Expected != want.Messages.Expected || got.Received != want.Messages.Received {
-			t.Errorf("order %d, group %s: %d of %d received; want %d of %d", seed, want.Name, got.Received, got.Expected, want.Messages.Received, want.Messages.Expected)
+		if m := want.Messages; got.Offered != *m.Offered || got.Expected != m.Expected || got.Received != m.Received {
+			t.Errorf("order %d, group %s: %+v; want %d received of %d expected and %d offered", seed, want.Name, got.Counts, m.Received, m.Expected, *m.Offered)
 		}
 		if q := want.DelaySeconds; q != nil && q.Min > 0 && !ambiguous && got.DelaySeconds != nil {
 			for i, value := range []float64{q.Min, q.P25, q.Median, q.P75} {
@@ -129,10 +132,10 @@ func TestSendersAndReceiversAddUpToAllDeliveries(t *testing.T) {
 	f := busyTally(1000).Figures()
 	var from, to Counts
 	for _, s := range f.Senders {
-		from.add(s.Expected, s.Received, s.Duplicates)
+		from.add(s.Counts)
 	}
 	for _, r := range f.Receivers {
-		to.add(r.Expected, r.Received, r.Duplicates)
+		to.add(r.Counts)
 	}
 	if all := f.Groups[0]; all.Name != "all" || from != all.Counts || to != all.Counts || all.Expected != 1000 {
 		t.Errorf("group %s has %+v, senders %+v, receivers %+v; want the same of 1000 deliveries", all.Name, all.Counts, from, to)

@@ -171,8 +171,8 @@ func reach(passages []runapi.PlannedPassage, brokers []string, topic string) map
 type subscriber struct {
 	instance int
 	heard    string
-	// local deliveries never leave the node; cross ones go to another group.
-	local, cross bool
+	// radio deliveries go to another node, local ones never leave the node, cross ones go to another group.
+	radio, local, cross bool
 }
 
 // subscribersOf a publisher's topic, by the rule of the analysis (expected.py).
@@ -190,7 +190,7 @@ func subscribersOf(all []instance, passages []runapi.PlannedPassage, publisher i
 			continue
 		}
 		local := p.node == s.node && p.publishBroker == p.node && s.subscribeBroker == s.node
-		found = append(found, subscriber{instance: i, heard: heard, local: local, cross: p.group != s.group})
+		found = append(found, subscriber{instance: i, heard: heard, radio: p.node != s.node, local: local, cross: p.group != s.group})
 	}
 	return found
 }

@@ -140,13 +140,13 @@ type Difference struct {
 	Now    string `json:"now"`
 }
 
-// CheckVersion refuses what a later version of this program wrote, as it may mean something else.
-func CheckVersion(name string, version int) error {
+// CheckVersion refuses what a later version of this program wrote, as it may mean something else. Latest is the version that this one writes.
+func CheckVersion(name string, version, latest int) error {
 	switch {
-	case version > SchemaVersion:
-		return fmt.Errorf("%s has schemaVersion %d, and this program reads versions up to %d: take a newer one", name, version, SchemaVersion)
+	case version > latest:
+		return fmt.Errorf("%s has schemaVersion %d, and this program reads versions up to %d: take a newer one", name, version, latest)
 	case version < 1:
-		return fmt.Errorf("%s has no schemaVersion, or %d: want 1 to %d", name, version, SchemaVersion)
+		return fmt.Errorf("%s has no schemaVersion, or %d: want 1 to %d", name, version, latest)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func ReadRunRecord(name string, text []byte) (RunRecord, error) {
 	if err := json.Unmarshal(text, &version); err != nil {
 		return record, fmt.Errorf("%s is no run record: %w", name, err)
 	}
-	if err := CheckVersion(name, version.SchemaVersion); err != nil {
+	if err := CheckVersion(name, version.SchemaVersion, SchemaVersion); err != nil {
 		return record, err
 	}
 	if err := json.Unmarshal(text, &record); err != nil {

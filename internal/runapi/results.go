@@ -177,12 +177,14 @@ type Messages struct {
 }
 
 // Confidence holds intervals that cover the true value with the probability Level, if deliveries were
-// independent of each other: the median's by the bootstrap, that of the lost share by Wilson's score.
-// MedianSeconds is null for fewer deliveries than can tell, LostPercent where nothing was expected.
+// independent of each other: the median's by the bootstrap, those of shares by Wilson's score.
+// MedianSeconds is null for fewer deliveries than can tell, LostPercent where nothing was expected. DeliveredPercent is of offered
+// deliveries; absent where nothing was offered, and in older results.
 type Confidence struct {
-	Level         float64   `json:"level"`
-	MedianSeconds *Interval `json:"medianSeconds"`
-	LostPercent   *Interval `json:"lostPercent"`
+	Level            float64   `json:"level"`
+	MedianSeconds    *Interval `json:"medianSeconds"`
+	LostPercent      *Interval `json:"lostPercent"`
+	DeliveredPercent *Interval `json:"deliveredPercent,omitempty"`
 }
 
 // Interval from Low to High, in the unit of what it is of.

@@ -29,7 +29,7 @@ func TestWhatTheAnalysisWritesIsWhatProgramsRead(t *testing.T) {
 	if got, want := generic(t, again), generic(t, text); !reflect.DeepEqual(got, want) {
 		t.Fatalf("a field is lost on the way through Go:\n got %v\nwant %v", got, want)
 	}
-	if results.SchemaVersion != SchemaVersion || results.Messages.Sent != 5 || results.Verdict == nil || len(results.Gaps) == 0 {
+	if results.SchemaVersion != ResultsVersion || results.Messages.Sent != 5 || results.Verdict == nil || len(results.Gaps) == 0 {
 		t.Fatalf("results %+v: want 5 sent messages, a verdict and gaps", results)
 	}
 }

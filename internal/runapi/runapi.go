@@ -58,9 +58,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// SchemaVersion of the archived records and of results.json. It grows where a program that knows the version before would misread
-// what is written; a new field is no such thing.
-const SchemaVersion = 1
+// Versions of the archived records, and of results.json. One grows where a program that knows the version before would misread
+// what is written; a new field is no such thing. Version 1 of results has no offered deliveries, and lists notes among gaps.
+const (
+	SchemaVersion  = 1
+	ResultsVersion = 2
+)
 
 // Verb of an Action.
 type Verb string
@@ -447,11 +450,15 @@ type News struct {
 
 // LiveFigures of a run are what its logs and radios tell so far; its results are what counts in the end.
 type LiveFigures struct {
-	// Sent messages; deliveries expected of them, and received without duplicates, as in the results.
-	Sent     int64 `json:"sent"`
-	Expected int64 `json:"expected"`
-	Received int64 `json:"received"`
-	// DelaySeconds of all deliveries so far, within 0.25 %; null where nothing was received.
+	// Triggered and Sent messages of the whole run.
+	Triggered int64 `json:"triggered"`
+	Sent      int64 `json:"sent"`
+	// Headline is the group of the deliveries below: radio, or all. They are counted as in the results.
+	Headline string `json:"headline"`
+	Offered  int64  `json:"offered"`
+	Expected int64  `json:"expected"`
+	Received int64  `json:"received"`
+	// DelaySeconds of these deliveries so far, within 0.25 %; null where nothing was received.
 	DelaySeconds *LiveDelays `json:"delaySeconds"`
 	// QueueFrames wait or are under way at the nodes' egress, of which DeepestFrames at DeepestQueue (a node), where there are any.
 	QueueFrames   int64  `json:"queueFrames"`

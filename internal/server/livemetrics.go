@@ -30,17 +30,22 @@ func runMetric(name, help string, more ...string) *prometheus.Desc {
 
 var (
 	liveInfo       = runMetric("info", "1 for each run to which something happened in the last 5 minutes.", "phase")
+	liveHeadline   = runMetric("headline", "1 for the group that headlines speak of: radio, or all where no delivery goes to another node.", "group")
+	liveTriggered  = runMetric("messages_triggered_total", "Messages that apps wanted to send, each once.")
 	liveSent       = runMetric("messages_sent_total", "Messages sent, each once.")
+	liveOffered    = runMetric("deliveries_offered", "Deliveries expected if every message triggered so far had been sent.", "group")
 	liveExpected   = runMetric("deliveries_expected", "Deliveries expected of the messages sent so far: each message once per other instance that subscribes to it.", "group")
 	liveReceived   = runMetric("deliveries_received", "Deliveries of those that were expected that have arrived, duplicates left out.", "group")
 	liveDuplicates = runMetric("deliveries_duplicate", "Further copies of deliveries that had arrived.", "group")
 	liveDelay      = runMetric("delay_seconds", "Delays from sent to received of the whole run so far; quantiles within 0.25 %.", "group")
-	liveDelays     = runMetric("delivery_delay_seconds", "Delays from sent to received, for quantiles over a part of a run.")
+	liveDelays     = runMetric("delivery_delay_seconds", "Delays from sent to received of the headline's group, for quantiles over a part of a run.")
 	liveLeftOut    = runMetric("messages_left_out_total", "Messages on more topics than are counted live: they are in no other figure here.")
 	senderSent     = runMetric("sender_messages_total", "Messages that an app on a node sent.", "node", "app")
 	senderBytes    = runMetric("sender_content_bytes_total", "Bytes of the content of the messages that an app on a node sent.", "node", "app")
+	senderOffered  = runMetric("sender_deliveries_offered", "Deliveries expected if all that an app on a node triggered had been sent.", "node", "app")
 	senderExpected = runMetric("sender_deliveries_expected", "Deliveries expected of what an app on a node sent.", "node", "app")
 	senderReceived = runMetric("sender_deliveries_received", "Deliveries that arrived of what an app on a node sent.", "node", "app")
+	nodeOffered    = runMetric("receiver_deliveries_offered", "Deliveries that a node should have got if all that was triggered had been sent.", "node")
 	nodeExpected   = runMetric("receiver_deliveries_expected", "Deliveries that a node should have got.", "node")
 	nodeReceived   = runMetric("receiver_deliveries_received", "Deliveries that a node has got.", "node")
 	nodeLatitude   = runMetric("node_latitude_degrees", "Latitude of a node, WGS 84.", "node")
@@ -57,8 +62,8 @@ type liveMetrics struct {
 
 // Describe implements prometheus.Collector.
 func (m *liveMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{liveInfo, liveSent, liveExpected, liveReceived, liveDuplicates, liveDelay, liveDelays, liveLeftOut, senderSent,
-		senderBytes, senderExpected, senderReceived, nodeExpected, nodeReceived, nodeLatitude, nodeLongitude, nodeAltitude, liveEvent} {
+	for _, d := range []*prometheus.Desc{liveInfo, liveHeadline, liveTriggered, liveSent, liveOffered, liveExpected, liveReceived, liveDuplicates, liveDelay, liveDelays, liveLeftOut, senderSent,
+		senderBytes, senderOffered, senderExpected, senderReceived, nodeOffered, nodeExpected, nodeReceived, nodeLatitude, nodeLongitude, nodeAltitude, liveEvent} {
 		to <- d
 	}
 }
@@ -103,10 +108,13 @@ func (s runSeries) counter(d *prometheus.Desc, value int64, more ...string) {
 
 // figures of deliveries are gauges: what arrived after the end of the drain, or cannot be told apart, is taken back.
 func (s runSeries) figures(f live.Figures) {
+	s.gauge(liveHeadline, 1, f.Headline.Name)
+	s.counter(liveTriggered, f.Triggered)
 	s.counter(liveSent, f.Sent)
 	s.counter(liveLeftOut, f.LeftOut)
 	s.to <- prometheus.MustNewConstHistogram(liveDelays, f.Count, f.SumSeconds, f.Buckets, s.labels...)
 	for _, g := range f.Groups {
+		s.gauge(liveOffered, float64(g.Offered), g.Name)
 		s.gauge(liveExpected, float64(g.Expected), g.Name)
 		s.gauge(liveReceived, float64(g.Received), g.Name)
 		s.gauge(liveDuplicates, float64(g.Duplicates), g.Name)
@@ -123,12 +131,14 @@ func (s runSeries) figures(f live.Figures) {
 		for _, one := range f.Senders {
 			s.counter(senderSent, one.Sent, one.Node, one.App)
 			s.counter(senderBytes, one.Bytes, one.Node, one.App)
+			s.gauge(senderOffered, float64(one.Offered), one.Node, one.App)
 			s.gauge(senderExpected, float64(one.Expected), one.Node, one.App)
 			s.gauge(senderReceived, float64(one.Received), one.Node, one.App)
 		}
 	}
 	if len(f.Receivers) <= maxLiveSeries {
 		for _, one := range f.Receivers {
+			s.gauge(nodeOffered, float64(one.Offered), one.Node)
 			s.gauge(nodeExpected, float64(one.Expected), one.Node)
 			s.gauge(nodeReceived, float64(one.Received), one.Node)
 		}

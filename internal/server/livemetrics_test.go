@@ -12,7 +12,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// liveRun is a run with a publisher and a subscriber, whose logs have three messages, of which two arrived.
+// liveRun is a run with a publisher and a subscriber, whose logs have four messages, of which three were sent and two arrived.
 func liveRun(t *testing.T, now func() time.Time) *run {
 	t.Helper()
 	store, err := archive.Open(t.TempDir())
@@ -41,7 +41,8 @@ func liveRun(t *testing.T, now func() time.Time) *run {
 	}
 	r.touch()
 	archiveLines(t, r, "logs/veh/bft/messages-1.jsonl", `{"ts":1001000000000,"instance":"veh/bft","status":"sent","id":"m1","bytes":100}`,
-		`{"ts":1002000000000,"instance":"veh/bft","status":"sent","id":"m2","bytes":100}`, `{"ts":1003000000000,"instance":"veh/bft","status":"sent","id":"m3","bytes":100}`)
+		`{"ts":1002000000000,"instance":"veh/bft","status":"sent","id":"m2","bytes":100}`, `{"ts":1003000000000,"instance":"veh/bft","status":"sent","id":"m3","bytes":100}`,
+		`{"ts":1004000000000,"instance":"veh/bft","status":"triggered","id":"m4","bytes":100}`)
 	archiveLines(t, r, "logs/hq/picture/messages-1.jsonl", `{"ts":1001100000000,"instance":"hq/picture","status":"received","id":"m1","topic":"/bft"}`,
 		`{"ts":1002100000000,"instance":"hq/picture","status":"received","id":"m2","topic":"/bft"}`)
 	archiveLines(t, r, "radio/host-a.jsonl", `{"ts":1001000000000,"network":"vhf","positions":{"veh":[59.5,10.25,120]}}`)
@@ -67,14 +68,27 @@ const liveText = `
 # TYPE vignette_experiment_deliveries_expected gauge
 vignette_experiment_deliveries_expected{experiment="bft",group="all",namespace="team-nor",uid="u-1"} 3
 vignette_experiment_deliveries_expected{experiment="bft",group="cross",namespace="team-nor",uid="u-1"} 3
+vignette_experiment_deliveries_expected{experiment="bft",group="radio",namespace="team-nor",uid="u-1"} 3
 vignette_experiment_deliveries_expected{experiment="bft",group="veh",namespace="team-nor",uid="u-1"} 3
+# HELP vignette_experiment_deliveries_offered Deliveries expected if every message triggered so far had been sent.
+# TYPE vignette_experiment_deliveries_offered gauge
+vignette_experiment_deliveries_offered{experiment="bft",group="all",namespace="team-nor",uid="u-1"} 4
+vignette_experiment_deliveries_offered{experiment="bft",group="cross",namespace="team-nor",uid="u-1"} 4
+vignette_experiment_deliveries_offered{experiment="bft",group="radio",namespace="team-nor",uid="u-1"} 4
+vignette_experiment_deliveries_offered{experiment="bft",group="veh",namespace="team-nor",uid="u-1"} 4
 # HELP vignette_experiment_event_time_seconds When something happens to a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.
 # TYPE vignette_experiment_event_time_seconds gauge
 vignette_experiment_event_time_seconds{event="T0",experiment="bft",namespace="team-nor",uid="u-1"} 1000
 vignette_experiment_event_time_seconds{event="start bft",experiment="bft",namespace="team-nor",uid="u-1"} 1005
+# HELP vignette_experiment_headline 1 for the group that headlines speak of: radio, or all where no delivery goes to another node.
+# TYPE vignette_experiment_headline gauge
+vignette_experiment_headline{experiment="bft",group="radio",namespace="team-nor",uid="u-1"} 1
 # HELP vignette_experiment_messages_sent_total Messages sent, each once.
 # TYPE vignette_experiment_messages_sent_total counter
 vignette_experiment_messages_sent_total{experiment="bft",namespace="team-nor",uid="u-1"} 3
+# HELP vignette_experiment_messages_triggered_total Messages that apps wanted to send, each once.
+# TYPE vignette_experiment_messages_triggered_total counter
+vignette_experiment_messages_triggered_total{experiment="bft",namespace="team-nor",uid="u-1"} 4
 # HELP vignette_experiment_node_latitude_degrees Latitude of a node, WGS 84.
 # TYPE vignette_experiment_node_latitude_degrees gauge
 vignette_experiment_node_latitude_degrees{experiment="bft",namespace="team-nor",node="veh",uid="u-1"} 59.5
@@ -90,8 +104,8 @@ func TestARunHasMetricsOfItsDeliveriesWhileItGoesOn(t *testing.T) {
 	now := time.Unix(2000, 0)
 	clock := func() time.Time { return now }
 	registry := gathered(t, liveRun(t, clock), clock)
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(liveText), "vignette_experiment_deliveries_expected", "vignette_experiment_event_time_seconds",
-		"vignette_experiment_messages_sent_total", "vignette_experiment_node_latitude_degrees", "vignette_experiment_receiver_deliveries_received",
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(liveText), "vignette_experiment_deliveries_expected", "vignette_experiment_deliveries_offered", "vignette_experiment_event_time_seconds",
+		"vignette_experiment_headline", "vignette_experiment_messages_sent_total", "vignette_experiment_messages_triggered_total", "vignette_experiment_node_latitude_degrees", "vignette_experiment_receiver_deliveries_received",
 		"vignette_experiment_sender_content_bytes_total"); err != nil {
 		t.Error(err)
 	}

@@ -14,10 +14,10 @@ func (t *tally) liveState() *runapi.LiveFigures {
 		return nil
 	}
 	now := figures.Figures()
-	all := now.Groups[0]
-	f := &runapi.LiveFigures{Sent: now.Sent, Expected: all.Expected, Received: all.Received}
-	if all.DelaySeconds != nil {
-		at := func(quantile float64) float64 { return all.DelaySeconds[slices.Index(live.Quantiles, quantile)] }
+	head := now.Headline
+	f := &runapi.LiveFigures{Triggered: now.Triggered, Sent: now.Sent, Headline: head.Name, Offered: head.Offered, Expected: head.Expected, Received: head.Received}
+	if head.DelaySeconds != nil {
+		at := func(quantile float64) float64 { return head.DelaySeconds[slices.Index(live.Quantiles, quantile)] }
 		f.DelaySeconds = &runapi.LiveDelays{Min: at(0), Median: at(0.5), P95: at(0.95), Max: at(1)}
 	}
 	t.mu.Lock()

@@ -20,7 +20,7 @@ func TestTheStateOfARunHasItsFiguresSoFar(t *testing.T) {
 		t.Fatalf("%+v; want delays of 0.1 s", got)
 	}
 	got.DelaySeconds = nil
-	want := &runapi.LiveFigures{Sent: 3, Expected: 3, Received: 2, QueueFrames: 5, DeepestQueue: "veh", DeepestFrames: 4, LateReleases: 3, SlotsMissed: 3, WorstLatenessSeconds: 0.013}
+	want := &runapi.LiveFigures{Triggered: 4, Sent: 3, Headline: "radio", Offered: 4, Expected: 3, Received: 2, QueueFrames: 5, DeepestQueue: "veh", DeepestFrames: 4, LateReleases: 3, SlotsMissed: 3, WorstLatenessSeconds: 0.013}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -121,7 +121,7 @@ func readRecord[T any](r *run, p string, value *T) error {
 		SchemaVersion int `json:"schemaVersion"`
 	}
 	if r.files.ReadJSON(p, &version) == nil && version.SchemaVersion > runapi.SchemaVersion {
-		return runapi.CheckVersion(p, version.SchemaVersion) // it is not damaged, and stays as it is
+		return runapi.CheckVersion(p, version.SchemaVersion, runapi.SchemaVersion) // it is not damaged, and stays as it is
 	}
 	err := r.files.ReadJSON(p, &read)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,7 +13,7 @@ from .loading import Loaded
 from .rendering import doubtful, marked
 
 # Groups that are drawn, one below another, where they have deliveries.
-GROUPS = ("all", "cross", "local")
+GROUPS = ("all", "radio", "cross", "local")
 # Boxes of one group; each takes 8 mm.
 MAX_BOXES = 100
 # An axis of delays that span more than this factor is logarithmic.

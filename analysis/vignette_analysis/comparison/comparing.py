@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from ..analysis import Analysis
-from ..figures import quantiles
+from ..figures import KINDS, quantiles
 from ..gaps import Gaps
 from ..run import RunError
 from ..statistics import LEVEL
@@ -231,7 +231,7 @@ def select(deliveries: pl.DataFrame, name: str) -> np.ndarray:
     """Which deliveries belong to a group of results.json."""
     if name == "all":
         return np.ones(deliveries.height, dtype=bool)
-    if name in ("local", "cross"):
+    if name in KINDS:
         return deliveries[name].to_numpy()
     if name not in deliveries["group"].dtype.categories:
         return np.zeros(deliveries.height, dtype=bool)

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ..analysis import SCHEMA_VERSION, Analysis, analyse
-from ..figures import publishers_by_group
+from ..analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
+from ..figures import KINDS, publishers_by_group
 from ..run import Run, RunError
+from ..stored import with_radio
 
 # Deliveries of one run: about 100 bytes each in memory, so that this many take 2 GB.
 MAX_DELIVERIES = 20_000_000
@@ -22,7 +23,7 @@ LACKING = ("log ", "logs of ", "ambiguous messages", "radiodRestarted", "attachm
 # Logs of what apps printed, which have no messages.
 PRINTED = ("/stdout-", "/stderr-")
 
-_COLUMNS = ("publisher", "sent", "received", "local", "cross")
+_COLUMNS = ("publisher", "sent", "received", *KINDS)
 # What of a run's results a comparison looks at, and of each entry of their lists: results are many times as large.
 _RESULTS = ("startTime", "durationSeconds", "verdict", "gaps")
 _ENTRIES = {
@@ -39,7 +40,7 @@ class Loaded:
     plan: dict
     # Those of its results that a comparison looks at.
     results: dict
-    # One row per expected delivery: group (of the publisher's node), local, cross, delay in ns (null: lost), and its block: stretches
+    # One row per expected delivery: group (of the publisher's node), radio, local, cross, delay in ns (null: lost), and its block: stretches
     # of the run with equally many messages, in as many as do not correlate.
     deliveries: pl.DataFrame
     # Messages that have deliveries in each group of the results.
@@ -112,10 +113,10 @@ def load(source: str | Path | Analysis) -> Loaded:
         figures = json.loads(results.read_text())
     except (OSError, ValueError) as error:
         raise RunError(f"{results}: {error}: run `vignette_analysis analyse --directory {folder}` again") from error
-    if not isinstance(figures, dict) or figures.get("schemaVersion") != SCHEMA_VERSION:
-        version = figures.get("schemaVersion") if isinstance(figures, dict) else None
-        raise RunError(f"{results}: schemaVersion is {version!r}; this program reads {SCHEMA_VERSION}")
-    return _loaded(run, figures, _read(folder / "results" / "deliveries.parquet"))
+    version = figures.get("schemaVersion") if isinstance(figures, dict) else None
+    if version not in READ_VERSIONS:
+        raise RunError(f"{results}: schemaVersion is {version!r}; this program reads up to {SCHEMA_VERSION}")
+    return _loaded(run, figures, _read(folder / "results" / "deliveries.parquet", run))
 
 
 def _of_analysis(analysis: Analysis) -> Loaded:
@@ -130,29 +131,26 @@ def _loaded(run: Run, figures: dict, deliveries: pl.DataFrame) -> Loaded:
         results[key] = [{name: entry.get(name) for name in kept} for entry in figures.get(key) or []]
     grouped = _grouped(run, deliveries)
     cut, correlation = blocks(grouped)
-    compact = grouped.select("group", "local", "cross", "delay", block=pl.Series(cut, dtype=pl.UInt8))
+    compact = grouped.select("group", *KINDS, "delay", block=pl.Series(cut, dtype=pl.UInt8))
     return Loaded(run.plan, results, compact, _messages(grouped), correlation)
 
 
 def _messages(deliveries: pl.DataFrame) -> dict[str, int]:
     """Number of messages that have deliveries in each group of the results."""
-    each = deliveries.group_by("publisher", "sent").agg(pl.col("local", "cross").any(), pl.col("group").first())
+    each = deliveries.group_by("publisher", "sent").agg(pl.col(KINDS).any(), pl.col("group").first())
     groups = dict(each.drop_nulls("group").group_by("group").len().iter_rows())
-    return {str(name): count for name, count in groups.items()} | {
-        "all": each.height,
-        "local": int(each["local"].sum()),
-        "cross": int(each["cross"].sum()),
-    }
+    return {str(name): count for name, count in groups.items()} | {"all": each.height} | {kind: int(each[kind].sum()) for kind in KINDS}
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _read(path: Path, run: Run) -> pl.DataFrame:
     # A team's own pods write this file: it is taken for nothing until it is seen to be a table of deliveries.
     try:
         table = pl.scan_parquet(path)
         rows = table.select(pl.len()).collect().item()
         if rows > MAX_DELIVERIES:
             raise RunError(f"{path}: {rows} deliveries; a comparison takes {MAX_DELIVERIES} at most")
-        return table.select(_COLUMNS).cast({"publisher": pl.String, "sent": pl.Int64, "received": pl.Int64, "local": bool, "cross": bool}).collect()
+        types = {"publisher": pl.String, "sent": pl.Int64, "received": pl.Int64} | dict.fromkeys(KINDS, bool)
+        return with_radio(table, run).select(_COLUMNS).cast(types).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise RunError(f"{path}: {error}: without it nothing can be compared; analyse the run again") from error
 
@@ -167,8 +165,7 @@ def _grouped(run: Run, deliveries: pl.DataFrame) -> pl.DataFrame:
     return deliveries.select(
         "publisher",
         "sent",
-        "local",
-        "cross",
+        *KINDS,
         group=pl.col("publisher").replace_strict(group, default=None, return_dtype=kind),
         delay=pl.col("received") - pl.col("sent"),
     )

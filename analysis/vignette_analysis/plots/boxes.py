@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ..analysis import Analysis
+from ..figures import KINDS
 from . import style
 
 if TYPE_CHECKING:
@@ -20,10 +21,10 @@ CAPTION = (
 
 
 def delays(analysis: Analysis) -> pl.LazyFrame:
-    """Each delivery that arrived: publisher (number), subscriber (number), local, cross, delay in seconds."""
+    """Each delivery that arrived: publisher (number), subscriber (number), radio, local, cross, delay in seconds."""
     delay = (pl.col("received") - pl.col("sent")) / 1e9
     arrived = analysis.deliveries.lazy().filter(pl.col("received").is_not_null())
-    return arrived.select("publisher", "subscriber", "local", "cross", delay=delay)
+    return arrived.select("publisher", "subscriber", *KINDS, delay=delay)
 
 
 def quantiles() -> list[pl.Expr]:

@@ -1,4 +1,4 @@
-"""A box of delays for each group of the results: all, local, cross, and the publishers' node groups."""
+"""A box of delays for each group of the results: all, radio, local, cross, and the publishers' node groups."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ def draw(analysis: Analysis) -> "Figure":
 def quantiles(analysis: Analysis, names: list[str]) -> pl.DataFrame:
     """Quantiles in seconds of each group that was heard, with its row."""
     senders = figures.publishers_by_group(analysis.run, set(analysis.messages["publisher"].unique()))
-    chosen = {"all": pl.lit(True), "local": pl.col("local"), "cross": pl.col("cross")}
+    chosen = {"all": pl.lit(True)} | {kind: pl.col(kind) for kind in figures.KINDS}
     chosen |= {name: pl.col("publisher").is_in(numbers) for name, numbers in senders.items()}
     # One group after another: each sorts its own delays, and all of them at once would take memory for each.
     heard = [

@@ -5,28 +5,29 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from ..analysis import Analysis
+from ..figures import RESERVED
 from ..stages import STAGES
 from . import boxes, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Groups that are drawn beside all, local and cross; more are in stages.csv.
+# Groups that are drawn beside all, radio, local and cross; more are in stages.csv.
 MAX_GROUPS = 8
 # Where an axis from below zero to above becomes linear.
 _LINEAR_BELOW_SECONDS = 1e-6
 
 
 def draw(analysis: Analysis) -> "Figure | None":
-    """Draw a box for every stage of every group: all, local and cross, and a few of the node groups."""
+    """Draw a box for every stage of every group: all, radio, local and cross, and a few of the node groups."""
     frame = analysis.stages.with_columns(pl.col(c).cast(pl.String) for c in ("scope", "name", "stage"))
-    measured = frame.filter(pl.col("scope").is_in(["all", "local", "cross", "group"]) & (pl.col("count") > 0))
+    measured = frame.filter(pl.col("scope").is_in([*RESERVED, "group"]) & (pl.col("count") > 0))
     if measured.is_empty():
         return None
     measured = measured.with_columns(group=pl.coalesce("name", "scope"))
     groups = measured["group"].unique(maintain_order=True).to_list()
     common = measured.filter(pl.col("scope") != "group")["group"].unique().len()
-    shown = groups if len(groups) - common <= MAX_GROUPS else [g for g in groups if g in ("all", "local", "cross")]
+    shown = groups if len(groups) - common <= MAX_GROUPS else [g for g in groups if g in RESERVED]
     stages = [stage for stage in STAGES if stage in set(measured["stage"])]
     rows = [(group, stage) for group in shown for stage in stages]
     at = pl.DataFrame([(*row, i) for i, row in enumerate(rows)], {"group": pl.String, "stage": pl.String, "row": pl.Int64}, orient="row")

@@ -3,7 +3,7 @@
 import polars as pl
 
 from ..analysis import Analysis
-from ..figures import publishers_by_group
+from ..figures import KINDS, publishers_by_group
 from . import charts, times
 from .charts import decimals, fixed, number
 from .parts import Chart, Section, Table, Text, table
@@ -21,7 +21,7 @@ def section(analysis: Analysis) -> Section:
     """Delays by group, by publisher and over time."""
     arrived = analysis.deliveries.lazy().filter(pl.col("received").is_not_null())
     delay = ((pl.col("received") - pl.col("sent")) / 1e9).alias("delay")
-    found = arrived.select("publisher", "subscriber", "sent", "local", "cross", delay).collect()
+    found = arrived.select("publisher", "subscriber", "sent", *KINDS, delay).collect()
     if found.is_empty():
         return Section("delays", "Delays", [Text("Nothing was received: there are no delays to show.")])
     parts = [_boxes("group", _by_group(analysis, found)), _boxes("publisher", _by_publisher(analysis, found)), _scatter(analysis, found)]
@@ -33,7 +33,7 @@ def _quantiles() -> list[pl.Expr]:
 
 
 def _by_group(analysis: Analysis, arrived: pl.DataFrame) -> list[dict]:
-    groups = {"all": arrived, "local": arrived.filter("local"), "cross": arrived.filter("cross")}
+    groups = {"all": arrived} | {kind: arrived.filter(kind) for kind in KINDS}
     for name, numbers in publishers_by_group(analysis.run, set(arrived["publisher"].unique())).items():
         groups[name] = arrived.filter(pl.col("publisher").is_in(numbers))
     return [{"name": name} | part.select(_quantiles()).row(0, named=True) for name, part in groups.items() if part.height]
