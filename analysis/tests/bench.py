@@ -104,7 +104,8 @@ def pandas(run: Path, out: Path) -> dict:
     count = sent["instance"].value_counts()
     inside = INSTANCES // 4 - 1
     local = arrived["from"].astype(str) == arrived["to"].astype(str)
-    whole = {"all": (arrived, INSTANCES - 1), "local": (arrived[local], inside), "cross": (arrived[~local], INSTANCES - 1 - inside)}
+    outside = (arrived[~local], INSTANCES - 1 - inside)
+    whole = {"all": (arrived, INSTANCES - 1), "radio": outside, "local": (arrived[local], inside), "cross": outside}
     found = {name: _pandas_entry(part, len(sent), len(sent) * receivers) for name, (part, receivers) in whole.items()}
     for key, names_of in (("from", sorted(set(node.values()))), ("publisher", names)):
         parts = dict(iter(arrived.groupby(key, observed=True)))

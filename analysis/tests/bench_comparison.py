@@ -64,13 +64,13 @@ def _deliveries(random: np.random.Generator, levels: tuple[int, ...], count: int
     table = table.with_columns(received=pl.when(~lost).then("received"))
     local = pl.Series(random.random(count) < 0.2)
     return table.with_columns(
-        pl.col("sent", "received").cast(pl.Datetime("ns", "UTC")), local=local, cross=~local, group=pl.col("publisher").str.slice(0, 3)
+        pl.col("sent", "received").cast(pl.Datetime("ns", "UTC")), radio=~local, local=local, cross=~local, group=pl.col("publisher").str.slice(0, 3)
     )
 
 
 def _results(table: pl.DataFrame) -> dict:
     table = table.with_columns(delay=pl.col("received").cast(pl.Int64) - pl.col("sent").cast(pl.Int64), group=pl.col("group").cast(pl.Enum(NODES)))
-    groups = [{"name": name} | _figures(table.filter(pl.Series(select(table, name)))) for name in ("all", "local", "cross", *NODES)]
+    groups = [{"name": name} | _figures(table.filter(pl.Series(select(table, name)))) for name in ("all", "radio", "local", "cross", *NODES)]
     publishers = [{"name": p, "node": p[:3]} | _figures(some) for (p,), some in table.group_by("publisher", maintain_order=True)]
     networks = [{"name": "wan", "bytesPerSecond": 1234.5}]
     return {

@@ -154,7 +154,7 @@ class Reference:
             orphans = {(d.message.id, d.message.topic) for d in self.deliveries if d.subscriber == name and d.processed and not d.received}
             self.only_processed[name] = orphans | (other_processed - other_received)
 
-    # What follows is of a scope: (scope, name) with name None for all, local and cross.
+    # What follows is of a scope: (scope, name) with name None for all, radio, local and cross.
 
     def scopes(self) -> dict[tuple, tuple]:
         """By scope: tests for messages' publishers and for deliveries."""
@@ -163,10 +163,10 @@ class Reference:
 
         def related(kind: str, publisher: str, subscriber: str) -> bool:
             a, b = self.instances[publisher], self.instances[subscriber]
-            return a.node == b.node if kind == "local" else a.group != b.group
+            return {"radio": a.node != b.node, "local": a.node == b.node, "cross": a.group != b.group}[kind]
 
         found = {("all", None): (lambda p: True, lambda p, s: True)}
-        for kind in ("local", "cross"):
+        for kind in ("radio", "local", "cross"):
             found[kind, None] = (None, lambda p, s, kind=kind: related(kind, p, s))
         for group in dict.fromkeys(i.group for i in publishing):
             found["group", group] = (lambda p, g=group: self.instances[p].group == g, lambda p, s, g=group: self.instances[p].group == g)
@@ -188,8 +188,13 @@ class Reference:
         else:
             sent = len({id(d.message) for d in some})
             unsent = sum(any(of_pair(p, s) for s in self.subscribers(p, topic)) for p, ids in self.never_sent.items() for topic in ids.values())
+        offered = len(some)
+        offered += sum(of_pair(p, s) for p, ids in self.never_sent.items() for topic in ids.values() for s in self.subscribers(p, topic))
         return {
+            "triggered": sent + unsent,
             "sent": sent,
+            "offered": offered,
+            **({"deliveredPercent": 100 * received / offered} if offered else {}),
             "expected": len(some),
             "received": received,
             "lost": lost,

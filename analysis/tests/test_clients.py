@@ -37,6 +37,6 @@ def test_losses_of_one_instance_are_one_gap_that_may_have_no_end(lab):
 
 def test_an_adapted_period_is_named(lab):
     lab.event("nor/bft", "period", 4.0, "4s", text="12 frames wait").event("nor/bft", "period", 8.0, "2s", text="1 frame waits")
-    found = gap(analyse(lab.write()).results, "period of nor/bft")
+    (found,) = [note for note in analyse(lab.write()).results["notes"] if note["what"] == "period of nor/bft"]
     assert (found["fromSeconds"], found["toSeconds"]) == (4.0, 8.0)
     assert found["reason"] == "adapted to the queue of the node's radio: 2 times, first to 4s (12 frames wait), in the end 2s"

@@ -278,7 +278,7 @@ def test_runs_without_a_delivery_are_compared_by_what_there_is(tmp_path):
 def test_messages_that_drift_are_cut_into_fewer_blocks(tmp_path):
     def blocks(delays) -> int:
         sent = np.arange(len(delays))
-        frame = pl.DataFrame({"publisher": "p", "group": "g", "sent": sent, "delay": delays, "local": False, "cross": True})
+        frame = pl.DataFrame({"publisher": "p", "group": "g", "sent": sent, "delay": delays, "radio": True, "local": False, "cross": True})
         return int(loading.blocks(frame)[0].max()) + 1
 
     random = np.random.default_rng(5)
@@ -304,7 +304,7 @@ def test_what_cannot_be_compared_is_refused(two, prepare, says):
     ("name", "content", "says"),
     [
         ("results.json", b"[]", "schemaVersion is None"),
-        ("results.json", b'{"schemaVersion": 99}', "schemaVersion is 99; this program reads 1"),
+        ("results.json", b'{"schemaVersion": 99}', "schemaVersion is 99; this program reads up to 2"),
         ("results.json", b"{", "analyse --directory"),
         ("deliveries.parquet", b"PAR1 no table PAR1", "without it nothing can be compared"),
         ("deliveries.parquet", None, "without it nothing can be compared"),
@@ -378,9 +378,10 @@ def many(monkeypatch):
             run.plan |= {"namespace": "team-nor", "name": f"run-{i}"}
             delays = (random.lognormal(0, 1, each - 1) * 10**7 * (1 + (some.get("link") == "link1"))).astype(int)
             delay = pl.Series([*delays.tolist(), None])
-            run.deliveries = pl.DataFrame({"delay": delay, "local": False, "cross": True, "block": np.arange(each, dtype=np.uint8) // 3})
+            block = np.arange(each, dtype=np.uint8) // 3
+            run.deliveries = pl.DataFrame({"delay": delay, "radio": True, "local": False, "cross": True, "block": block})
             run.deliveries = run.deliveries.with_columns(group=pl.lit("nor", pl.Enum(["nor"])))
-            run.messages = {"all": each, "cross": each, "nor": each}
+            run.messages = {"all": each, "radio": each, "cross": each, "nor": each}
             counts = {"sent": each, "expected": each, "received": each - 1, "lost": 1, "lostPercent": 100 / each}
             known = quantiles(np.sort(delay.drop_nulls().to_numpy()))
             group = {"name": "all", "messages": counts, "delaySeconds": known}
@@ -489,7 +490,7 @@ def test_a_million_deliveries_in_ten_runs_take_seconds():
     for i in range(10):
         sent = np.arange(each) * 10**6
         frame = pl.DataFrame({"publisher": "p", "group": "g", "sent": sent, "delay": (random.lognormal(0, 1, each) * (i + 1) * 1e6).astype(int)})
-        runs.append(frame.with_columns(local=pl.lit(False), cross=pl.lit(True)))
+        runs.append(frame.with_columns(radio=pl.lit(True), local=pl.lit(False), cross=pl.lit(True)))
     from vignette_analysis.comparison import effects
 
     begin = time.process_time()

@@ -140,7 +140,7 @@ def test_loss_is_drawn_of_whom_something_was_expected(pair):
     pair.event("nor/bft", "sent", 9.0, "lost", "/nor/bft").node("usa", {"name": "silent", "topic": "/{}"})
     groups, publishers = plots.loss.draw(analyse(delivered(pair).write())).axes
     assert [bar.get_width() for bar in publishers.patches] == [25.0]
-    assert [label.get_text() for label in groups.get_yticklabels()] == ["all", "cross", "nor"]
+    assert [label.get_text() for label in groups.get_yticklabels()] == ["all", "radio", "cross", "nor"]
     # Wilson's interval of 1 in 4, by hand.
     assert publishers.collections[0].get_segments()[0][:, 0] == pytest.approx([4.559, 69.936], abs=0.001)
 

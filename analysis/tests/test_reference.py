@@ -176,7 +176,7 @@ def check_rows(found: list[tuple], expected: list[tuple]) -> None:
 
 
 def check_figures(results: dict, truth: Reference) -> None:
-    scopes = [("all", None), ("local", None), ("cross", None), *(s for s in truth.scopes() if s[0] in ("group", "publisher"))]
+    scopes = [("all", None), ("radio", None), ("local", None), ("cross", None), *(s for s in truth.scopes() if s[0] in ("group", "publisher"))]
     entries = results["groups"] + (results["publishers"] or [])
     assert [e["name"] for e in entries] == [name or kind for kind, name in scopes]
     assert results["messages"] == entries[0]["messages"] and results["delaySeconds"] == entries[0]["delaySeconds"]

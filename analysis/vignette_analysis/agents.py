@@ -4,7 +4,7 @@ import itertools
 
 import polars as pl
 
-from . import jsonlines
+from . import findings, jsonlines
 from .gaps import Gaps
 from .run import Run
 
@@ -51,11 +51,12 @@ def examine(run: Run, gaps: Gaps) -> tuple[list[dict], bool]:
             late += _late(run, node["name"], rows)
             late += _starved(run, node["name"], app["name"], rows, unmeasured)
             _down(run, node["name"], app, rows, gaps)
+            findings.ended(run, node["name"], app, rows, gaps)
             _said(run, node["name"], app["name"], rows, gaps)
     for event, apps in unmeasured.items():
         if apps:
             names = ", ".join(apps[:10]) + (" and others" if len(apps) > 10 else "")
-            gaps.add(f"verdict: {_CPU[event]}", f"not measured for {len(apps)} apps: {names}")
+            gaps.note(_CPU[event], f"not measured for {len(apps)} apps: {names}")
     return late, any_log
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, captures, clocks, display, figures, flows, hostload, hypervisor, messages, radio, radiolog, stages, surroundings
-from .gaps import Gaps
+from . import agents, captures, clocks, display, figures, findings, flows, hostload, hypervisor, messages, radio, radiolog, stages, surroundings
+from .gaps import Gaps, merged
 from .run import Run
 
 SCHEMA_VERSION = 2
@@ -63,8 +63,9 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     run = Run.load(Path(directory))
     gaps = Gaps()
     _records(run, gaps)
-    events = messages.read_events(run, gaps)
+    events, connected = messages.read_events(run, gaps)
     matching = messages.match(run, events, gaps)
+    findings.silent(run, matching, connected, gaps)
     del events
     staged = stages.compute(run, matching, gaps)
     flowing = flows.compute(run, matching, gaps)
@@ -90,12 +91,14 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         "durationSeconds": run.duration_seconds,
         **verdict,
         "headline": computed.headline,
+        **({"warnings": merged(gaps.warnings)} if gaps.warnings else {}),
         "messages": everything["messages"],
         "delaySeconds": everything["delaySeconds"],
         "groups": computed.groups or None,
         "publishers": computed.publishers or None,
         "networks": networks or None,
-        "gaps": gaps.found or None,
+        "gaps": merged(gaps.found),
+        **({"notes": merged(gaps.notes)} if gaps.notes else {}),
         **({"hosts": hosts} if (hosts := hostload.summarise(run, log)) else {}),
         **({"clocks": own_clocks} if own_clocks else {}),
         **({"rerunOf": run.plan["rerunOf"]["uid"]} if run.plan.get("rerunOf") else {}),
@@ -143,7 +146,7 @@ def _verdict(run: Run, late: list[dict], agents_logged: bool, sampled: bool, gap
     untold = [network["name"] for network in planned if network.get("engine") == "emane"]
     for name in untold:
         reason = "EMANE tells which time slots it missed, and not how late it released frames: the emulation is not said to have kept up"
-        gaps.add(f"verdict: EMANE on {name}", reason)
+        gaps.note(f"verdict: EMANE on {name}", reason)
     if not late and untold:
         return {}
     if not late and (not agents_logged or (has_networks and not sampled) or run.t0 is None):

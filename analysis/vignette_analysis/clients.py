@@ -10,10 +10,10 @@ from .run import Instance, Run
 STATUSES = ("connected", "disconnected", "period")
 
 
-def examine(run: Run, events: pl.DataFrame, gaps: Gaps) -> None:
+def examine(run: Run, events: pl.DataFrame, gaps: Gaps) -> set[str]:
     """Name every instance that was without a connection after its first one, or that sent at another period than planned.
 
-    The events have columns ts, instance, status, id (a broker, or a period) and text (why).
+    Returns the instances that connected. The events have columns ts, instance, status, id (a broker, or a period) and text (why).
     """
     instances = {i.name: i for i in run.instances}
     # When a run ends all processes do, brokers before some of their clients.
@@ -22,6 +22,7 @@ def examine(run: Run, events: pl.DataFrame, gaps: Gaps) -> None:
         rows = own.to_dicts()
         _connections(run, instances[name], rows, gaps)
         _periods(run, instances[name], rows, gaps)
+    return set(events.filter(pl.col("status") == "connected")["instance"].unique())
 
 
 def _connections(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> None:
@@ -46,4 +47,4 @@ def _periods(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> None
         return
     lengths = [row["id"] for row in changes]
     reason = f"adapted to the queue of the node's radio: {len(changes)} times, first to {lengths[0]} ({changes[0]['text']}), in the end {lengths[-1]}"
-    gaps.add(f"period of {instance.name}", reason, instance.node, run.since_t0(changes[0]["ts"]), run.since_t0(changes[-1]["ts"]))
+    gaps.note(f"period of {instance.name}", reason, instance.node, run.since_t0(changes[0]["ts"]), run.since_t0(changes[-1]["ts"]))

@@ -7,7 +7,15 @@ from .figures import QUANTILES
 
 # Groups that are shown; a notebook scrolls, but not for ever.
 MAX_GROUPS = 30
-_COUNTS = {"sent": "sent", "expected": "expected", "received": "received", "lost": "lost", "lostPercent": "lost (%)", "duplicates": "duplicates"}
+_COUNTS = {
+    "triggered": "triggered",
+    "sent": "sent",
+    "offered": "offered",
+    "received": "received",
+    "deliveredPercent": "received (%)",
+    "lost": "lost",
+    "duplicates": "duplicates",
+}
 
 
 def html(results: dict) -> str:
@@ -20,7 +28,7 @@ def html(results: dict) -> str:
 
 def _group(entry: dict) -> tuple[str, ...]:
     counts, delay = entry["messages"], entry["delaySeconds"] or {}
-    cells = (summary.number(counts[c], 2) if c == "lostPercent" else str(counts[c]) for c in _COUNTS)
+    cells = (summary.number(counts.get(c), 2) if c == "deliveredPercent" else str(counts[c]) for c in _COUNTS)
     return (entry["name"], *cells, *(summary.number(delay.get(q), 4) for q in QUANTILES))
 
 

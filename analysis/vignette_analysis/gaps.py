@@ -1,29 +1,70 @@
-"""Gaps: what is missing from the results, and why. Nothing is lost silently."""
+"""Gaps: what is missing from the results, and why. Nothing is lost silently. Beside them warnings and notes, in the same form."""
 
+import re
 from dataclasses import dataclass, field
 
 # Gaps of runapi.RadioGap: there was no emulation, which is another thing than a late one.
 OUTAGES = ("radiodRestarted", "attachmentLost")
+# Nodes that an entry names at most.
+MAX_NAMED = 10
 
 
 @dataclass
 class Gaps:
-    """Collects gaps in the order in which they are found; times are seconds after T0."""
+    """Collects gaps, warnings and notes, each in the order in which they are found; times are seconds after T0."""
 
     found: list[dict] = field(default_factory=list)
+    # What a headline must name, such as a client that never connected.
+    warnings: list[dict] = field(default_factory=list)
+    # What was not asked for, or cannot be measured here: nothing is missing for it.
+    notes: list[dict] = field(default_factory=list)
 
     def add(self, what: str, reason: str, node: str = "", start: float | None = None, end: float | None = None) -> None:
         """Add one gap, in the form of runapi.Gap."""
-        gap: dict = {"what": what}
-        if node:
-            gap["node"] = node
-        if start is not None:
-            gap["fromSeconds"] = start
-        if end is not None:
-            gap["toSeconds"] = end
-        gap["reason"] = reason
-        self.found.append(gap)
+        self.found.append(_entry(what, reason, node, start, end))
+
+    def warn(self, what: str, reason: str, node: str = "", start: float | None = None) -> None:
+        """Add one warning."""
+        self.warnings.append(_entry(what, reason, node, start))
+
+    def note(self, what: str, reason: str, node: str = "", start: float | None = None, end: float | None = None) -> None:
+        """Add one note."""
+        self.notes.append(_entry(what, reason, node, start, end))
 
     def names(self, what: str) -> bool:
         """Tell whether a gap with this name is there already."""
         return any(gap["what"] == what for gap in self.found)
+
+
+def _entry(what: str, reason: str, node: str, start: float | None = None, end: float | None = None) -> dict:
+    entry: dict = {"what": what}
+    if node:
+        entry["node"] = node
+    if start is not None:
+        entry["fromSeconds"] = start
+    if end is not None:
+        entry["toSeconds"] = end
+    return entry | {"reason": reason}
+
+
+def merged(entries: list[dict]) -> list[dict] | None:
+    """Make one entry of those that say the same of several nodes at the same time; None of none."""
+    alike: dict[tuple, list[dict]] = {}
+    for entry in entries:
+        times = entry.get("fromSeconds"), entry.get("toSeconds")
+        own = "" if entry.get("node") else object()  # what is of no node stays alone
+        alike.setdefault((own, *times, _anywhere(entry, "what"), _anywhere(entry, "reason")), []).append(entry)
+    return [some[0] if len(some) == 1 else _together(some) for some in alike.values()] or None
+
+
+def _anywhere(entry: dict, key: str) -> str:
+    """A text with an asterisk in the place of the entry's node."""
+    node = entry.get("node")
+    return re.sub(rf"(?<![\w-]){re.escape(node)}(?![\w-])", "*", entry[key]) if node else entry[key]
+
+
+def _together(some: list[dict]) -> dict:
+    nodes = list(dict.fromkeys(entry["node"] for entry in some))
+    named = ", ".join(nodes[:MAX_NAMED]) + (f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else "")
+    reason = f"{_anywhere(some[0], 'reason')} ({len(nodes)} nodes: {named})"
+    return _entry(_anywhere(some[0], "what"), reason, "", some[0].get("fromSeconds"), some[0].get("toSeconds"))

@@ -66,14 +66,14 @@ def publishers(results: dict) -> str:
     return _tabular(columns, ("Publisher", *_FIGURE_HEADER), _figure_rows(results["publishers"]), results, long=True)
 
 
-_FIGURES = {"sent": "Sent", "expected": "Exp.", "received": "Recv.", "lost": "Lost", "lostPercent": r"Lost (\%)", "duplicates": "Dupl."}
+_FIGURES = {"sent": "Sent", "offered": "Offered", "received": "Recv.", "deliveredPercent": r"Recv. (\%)", "lost": "Lost", "duplicates": "Dupl."}
 _FIGURE_HEADER = (*_FIGURES.values(), "Min (s)", "Q1 (s)", "Median (s)", "Q3 (s)", "Max (s)")
 
 
 def _figure_rows(entries: list[dict] | None) -> Iterable[Sequence[str]]:
     for entry in entries or []:
         counts, delay = entry["messages"], entry["delaySeconds"] or {}
-        cells = [summary.number(counts[c] if counts["expected"] else None, 2) if c == "lostPercent" else str(counts[c]) for c in _FIGURES]
+        cells = [summary.number(counts.get(c), 2) if c == "deliveredPercent" else str(counts[c]) for c in _FIGURES]
         yield [entry["name"], *cells, *(summary.number(delay.get(q), 4) for q in QUANTILES)]
 
 

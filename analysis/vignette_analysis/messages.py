@@ -17,15 +17,18 @@ STATUSES = ("triggered", "sent", "received", "processed")
 _EVENT = {"ts": pl.Int64, "number": pl.UInt32, "status": pl.Enum(STATUSES), "id": pl.Categorical, "topic": pl.Categorical, "bytes": pl.Int64}
 
 
-def read_events(run: Run, gaps: Gaps) -> pl.DataFrame:
-    """Read every message log: columns ts, number (of the instance), status, id, topic, bytes. What happened to clients themselves becomes gaps."""
-    frames, own = [pl.DataFrame(schema=_EVENT)], []
+def read_events(run: Run, gaps: Gaps) -> tuple[pl.DataFrame, set[str]]:
+    """Read every message log: columns ts, number (of the instance), status, id, topic, bytes; and the names of clients that connected.
+
+    What else happened to clients themselves becomes gaps and notes.
+    """
+    frames, own, connected = [pl.DataFrame(schema=_EVENT)], [], set()
     for path in run.files("logs/*/*/messages-*.jsonl"):
         of_messages, of_client = _read_log(run, path, gaps)
         frames.append(of_messages)
         own.append(of_client)
     if own:
-        clients.examine(run, pl.concat(own), gaps)
+        connected = clients.examine(run, pl.concat(own), gaps)
     for instance in run.instances:
         missing = not (run.directory / instance.message_log).exists()
         covered = gaps.names(f"log {instance.message_log}") or gaps.names(f"logs of {instance.node}/{instance.app}")
@@ -33,7 +36,7 @@ def read_events(run: Run, gaps: Gaps) -> pl.DataFrame:
         logs = instance.kind in ("traffic", "mgen") or (instance.kind == "image" and instance.subscriptions)
         if missing and logs and not covered:
             gaps.add(f"log {instance.message_log}", "the archive has no such file", instance.node)
-    return pl.concat(frames)
+    return pl.concat(frames), connected
 
 
 def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -11,7 +11,8 @@ from .figures import KINDS, QUANTILES
 from .gaps import OUTAGES
 from .report import words
 
-COUNTS = ("sent", "expected", "received", "lost", "lostPercent", "duplicates")
+COUNTS = ("triggered", "sent", "offered", "expected", "received", "lost", "duplicates")
+SHARES = ("deliveredPercent", "lostPercent")
 
 
 # Rows that are encoded at a time: more take more memory, fewer make larger files.
@@ -130,15 +131,19 @@ def delivery_table(analysis: Analysis) -> pl.DataFrame:
     )
 
 
+# Columns of intervals of confidence: the beginning and the end of their names.
+_INTERVALS = {"medianSeconds": ("median", "Seconds"), "lostPercent": ("lost", "Percent"), "deliveredPercent": ("delivered", "Percent")}
+
+
 def _flat(entries: list[dict] | None, keys: tuple[str, ...]) -> pl.DataFrame:
-    schema = {k: pl.String for k in keys} | {c: pl.Float64 if c == "lostPercent" else pl.Int64 for c in COUNTS}
+    schema = dict.fromkeys(keys, pl.String) | dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
     schema |= {f"delay{q.capitalize()}Seconds": pl.Float64 for q in QUANTILES} | {"neverSent": pl.Int64}
-    schema |= dict.fromkeys(("medianLowSeconds", "medianHighSeconds", "lostLowPercent", "lostHighPercent"), pl.Float64)
+    schema |= dict.fromkeys([f"{name}{end}{unit}" for name, unit in _INTERVALS.values() for end in ("Low", "High")], pl.Float64)
     rows = []
     for entry in entries or []:
-        delay, confidence = entry["delaySeconds"] or {}, entry["confidence"]
-        row = [entry[k] for k in keys] + [entry["messages"][c] for c in COUNTS] + [delay.get(q) for q in QUANTILES] + [entry["messages"]["neverSent"]]
-        rows.append(row + [(confidence[what] or {}).get(end) for what in ("medianSeconds", "lostPercent") for end in ("low", "high")])
+        delay, confidence, counts = entry["delaySeconds"] or {}, entry["confidence"], entry["messages"]
+        row = [entry[k] for k in keys] + [counts.get(c) for c in COUNTS + SHARES] + [delay.get(q) for q in QUANTILES] + [counts["neverSent"]]
+        rows.append(row + [(confidence.get(what) or {}).get(end) for what in _INTERVALS for end in ("low", "high")])
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
@@ -155,8 +160,11 @@ def tables(results: dict, plan: dict | None = None) -> str:
     """A compact table as in the published studies; with the run record, also what people did while the experiment ran."""
     # Without the phase, which goes on after the analysis.
     lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
+    entry = summary.group(results)
+    lines += [f"Group {entry['name']}: {summary.sentence(entry)}"]
+    lines += [f"WARNING: {text}" for text in summary.warned(results)]
     lines += [_verdict_line(results.get("verdict")), *_outage_lines(results["gaps"] or []), ""]
-    header = ["", "sent", "expected", "received", "lost", "lost %", "dupl.", "min", "p25", "median", "p75", "max"]
+    header = ["", *_SHOWN.values(), "min", "p25", "median", "p75", "max"]
     groups = [[entry["name"], *_cells(entry)] for entry in results["groups"] or []]
     publishers = [[entry["name"], *_cells(entry)] for entry in results["publishers"] or []]
     widths = [max(len(row[i]) for row in [header, *groups, *publishers]) for i in range(len(header))]
@@ -169,6 +177,8 @@ def tables(results: dict, plan: dict | None = None) -> str:
     gaps = results["gaps"] or []
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
     lines += [f"  {gap['what']}{_where(gap)}: {gap['reason']}" for gap in gaps]
+    notes = results.get("notes") or []
+    lines += ["", "Notes", *(f"  {note['what']}{_where(note)}: {note['reason']}" for note in notes)] if notes else []
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -205,10 +215,25 @@ def _verdict_line(verdict: dict | None) -> str:
     return f"Emulation: LATE {len(verdict['late'])} times; worst {worst['worstSeconds']:.4f} s {where}: {worst['what']}"
 
 
+# Counts of the tables for terminals, with their headers.
+_SHOWN = {
+    "triggered": "triggered",
+    "sent": "sent",
+    "offered": "offered",
+    "received": "received",
+    "deliveredPercent": "deliv. %",
+    "lost": "lost",
+    "unsent": "never sent",
+    "duplicates": "dupl.",
+}
+
+
 def _cells(entry: dict) -> list[str]:
     counts = entry["messages"]
     delay = entry["delaySeconds"]
-    cells = [f"{counts[c]:.2f}" if c == "lostPercent" else str(counts[c]) for c in COUNTS]
+    delivered = summary.share(counts["received"], counts["offered"]) if counts["offered"] else "-"
+    shown = counts | {"deliveredPercent": delivered, "unsent": counts["offered"] - counts["expected"]}
+    cells = [str(shown[c]) for c in _SHOWN]
     return cells + [f"{delay[q]:.4f}" if delay else "-" for q in QUANTILES]
 
 

@@ -43,7 +43,9 @@ def with_radio(deliveries: pl.LazyFrame, run: Run) -> pl.LazyFrame:
     if "radio" in deliveries.collect_schema().names():
         return deliveries
     nodes = {i.name: i.node for i in run.instances}
-    publisher, subscriber = (pl.col(c).cast(pl.String).replace_strict(nodes, default=None, return_dtype=pl.String) for c in ("publisher", "subscriber"))
+    publisher, subscriber = (
+        pl.col(column).cast(pl.String).replace_strict(nodes, default=None, return_dtype=pl.String) for column in ("publisher", "subscriber")
+    )
     return deliveries.with_columns(radio=publisher != subscriber)
 
 
@@ -55,7 +57,21 @@ def _results(path: Path) -> dict:
     version = results.get("schemaVersion")
     if version not in READ_VERSIONS:
         raise RunError(f"{path}: schemaVersion {version}: this program reads up to {SCHEMA_VERSION}; analyse() computes results anew")
-    return results
+    return upgraded(results)
+
+
+def upgraded(results: dict) -> dict:
+    """Add to results of version 1 what later ones have: only deliveries of messages that were sent are known to be offered."""
+    if results["schemaVersion"] > 1:
+        return results
+    for entry in [results, *(results.get("groups") or []), *(results.get("publishers") or [])]:
+        counts, lost = entry["messages"], (entry.get("confidence") or {}).get("lostPercent")
+        counts |= {"triggered": counts["sent"] + counts.get("neverSent", 0), "offered": counts["expected"]}
+        counts |= {"deliveredPercent": 100 - counts["lostPercent"]} if counts["expected"] else {}
+        if lost:
+            entry["confidence"]["deliveredPercent"] = {"low": 100 - lost["high"], "high": 100 - lost["low"]}
+    reason = "deliveries of messages that were never sent are not among the offered ones"
+    return {"headline": "all", "notes": [{"what": "results of version 1", "reason": reason}]} | results
 
 
 def _read(folder: Path, name: str) -> pl.DataFrame:

@@ -1,28 +1,63 @@
 """The figures of a run in the rows that people read, for every form of table: LaTeX, CSV, HTML."""
 
 
+def group(results: dict) -> dict:
+    """The group that headlines speak of."""
+    name = results.get("headline", "all")
+    everything = {"name": "all", "messages": results["messages"], "delaySeconds": results["delaySeconds"]}
+    return next((entry for entry in results["groups"] or [] if entry["name"] == name), everything)
+
+
+def sentence(entry: dict) -> str:
+    """What became of a group's deliveries."""
+    counts = entry["messages"]
+    if not counts["offered"]:
+        return "no delivery was offered"
+    of = "offered deliveries between nodes" if entry["name"] == "radio" else "offered deliveries"
+    delivered = share(counts["received"], counts["offered"])
+    return (
+        f"{counts['received']} of {counts['offered']} {of} arrived ({delivered} %): "
+        f"{counts['lost']} lost on the way, {counts['offered'] - counts['expected']} never sent"
+    )
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent that is rounded neither to nothing nor to all."""
+    percent = f"{min(max(100 * part / whole, 0.01 if part else 0), 99.99 if part < whole else 100):.2f}"
+    return percent.rstrip("0").rstrip(".")
+
+
+def warned(results: dict) -> list[str]:
+    """Every warning in a line."""
+    return [f"{entry['what']}: {entry['reason']}" for entry in results.get("warnings") or []]
+
+
 def headline(results: dict) -> list[tuple[str, str]]:
-    """The figures of the whole run as text, one a row: what, value (empty: there is none); units are in the names."""
-    counts, delay = results["messages"], results["delaySeconds"] or {}
+    """The figures of a run's headline as text, one a row: what, value (empty: there is none); units are in the names."""
+    entry = group(results)
+    counts, delay = entry["messages"], entry["delaySeconds"] or {}
     verdict = results.get("verdict")
     kept_up = "not judged" if verdict is None else "kept up" if verdict["keptUp"] else f"late {len(verdict['late'])} times"
-    every = next((entry for entry in results["groups"] or [] if entry["name"] == "all"), {})
-    confidence = every.get("confidence") or {}
+    confidence = entry.get("confidence") or {}
     rows = [
         ("Experiment", results["experiment"]),
         ("Duration (s)", f"{results['durationSeconds']:.1f}"),
         ("Emulation", kept_up),
+        ("Group", entry["name"]),
+        ("Messages triggered", str(counts["triggered"])),
         ("Messages sent", str(counts["sent"])),
-        ("Deliveries expected", str(counts["expected"])),
+        ("Deliveries offered", str(counts["offered"])),
         ("Deliveries received", str(counts["received"])),
-        ("Deliveries lost", str(counts["lost"])),
-        ("Deliveries lost (%)", number(counts["lostPercent"] if counts["expected"] else None, 2) + _interval(confidence.get("lostPercent"), 2)),
+        ("Deliveries received of offered (%)", number(counts.get("deliveredPercent"), 2) + _interval(confidence.get("deliveredPercent"), 2)),
+        ("Deliveries lost on the way", str(counts["lost"])),
+        ("Deliveries never sent", str(counts["offered"] - counts["expected"])),
         ("Duplicates", str(counts["duplicates"])),
     ]
     names = {"min": "least", "p25": "lower quartile", "median": "median", "p75": "upper quartile", "max": "greatest"}
     for quantile, name in names.items():
         interval = _interval(confidence.get("medianSeconds"), 4) if quantile == "median" else ""
         rows.append((f"Delay, {name} (s)", number(delay.get(quantile), 4) + interval))
+    rows += [("Warning", text) for text in warned(results)]
     rows.append(("Gaps in the results", str(len(results["gaps"] or []))))
     if confidence.get("level"):
         rows.append(("Level of the intervals (%)", f"{confidence['level'] * 100:g}"))

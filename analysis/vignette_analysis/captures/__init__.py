@@ -162,7 +162,7 @@ def _not_asked_for(networks: list[_Network], figures: list[dict], gaps: Gaps) ->
         known = all("routingBytesPerSecond" in figure for figure in figures if figure["name"] in names)
         what = f"networks: byLayer, {'' if known else 'routingBytesPerSecond, '}tcp of {', '.join(names)}"
         asked = f"collect: {{captures: [{', '.join(names)}], captureSnapLengthBytes: 96}}"
-        gaps.add(what, f"no frames were captured: ask for them in the experiment's spec, {asked}")
+        gaps.note(what, f"no frames were captured: ask for them in the experiment's spec, {asked}")
 
 
 def _frames(networks: list[_Network]) -> Captured:

@@ -19,7 +19,7 @@ from . import effects, labels
 from .effects import Sample, Share
 from .loading import BLOCKS, Loaded, load
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # Runs of one comparison: as many as a round of a campaign has at most.
 MAX_RUNS = 1000
 # Pairs of conditions that are tested in each group: those of 50 conditions. With more pairs those count that differ in one axis only.
@@ -112,6 +112,8 @@ def compare(runs: Sequence[str | Path | Analysis], by: str | None = None) -> Com
     if naming.pooled:
         gaps.add("pooled", f"runs of one condition differ in {', '.join(naming.pooled)}")
     names = list(dict.fromkeys(group["name"] for run in loaded for group in run.results["groups"]))
+    heads = {run.results.get("headline") for run in loaded}
+    names.sort(key=lambda name: name not in heads)
     pairs = _pairs(naming, gaps)
     results = {
         "schemaVersion": SCHEMA_VERSION,
@@ -125,7 +127,7 @@ def compare(runs: Sequence[str | Path | Analysis], by: str | None = None) -> Com
         "publishers": _publishers(loaded, run_labels) or None,
         "networks": _networks(loaded, run_labels, gaps) or None,
     }
-    return Comparison(results | {"gaps": gaps.found or None}, loaded)
+    return Comparison(results | {"warnings": gaps.warnings or None, "gaps": gaps.found or None}, loaded)
 
 
 def _conditions(loaded: list[Loaded], naming: labels.Naming) -> list[_Condition]:
@@ -206,6 +208,7 @@ def _described(run: Loaded, label: str, condition: str) -> dict:
         "seed": run.plan.get("spec", {}).get("seed"),
         "keptUp": run.kept_up,
         "complete": not run.lacking,
+        "warnings": len(run.results.get("warnings") or []),
     }
 
 
@@ -220,6 +223,8 @@ def _remarks(condition: _Condition, gaps: Gaps) -> None:
             gaps.add(f"verdict of {where}", f"the emulation was late {len(late)} times: what differs may be the emulator's doing")
         for reason in run.lacking:
             gaps.add(f"incomplete {where}", reason)
+        for warning in run.results.get("warnings") or []:
+            gaps.warn(f"{warning['what']} in {where}", warning["reason"])
     if len(condition.runs) == 1:
         run = condition.runs[0]
         if run.deliveries.height and run.correlation > 2 / np.sqrt(BLOCKS[-1]):
@@ -283,8 +288,9 @@ def _summed(name: str, runs: list[Loaded]) -> dict | None:
         return None
     if len(found) == 1:
         return {"messages": found[0]["messages"], "delaySeconds": found[0]["delaySeconds"]}
-    counts = {key: sum(g["messages"].get(key, 0) for g in found) for key in found[0]["messages"] if key != "lostPercent"}
+    counts = {key: sum(g["messages"].get(key, 0) for g in found) for key in found[0]["messages"] if not key.endswith("Percent")}
     counts["lostPercent"] = 100.0 * counts["lost"] / counts["expected"] if counts["expected"] else 0.0
+    counts["deliveredPercent"] = 100.0 * counts["received"] / counts["offered"] if counts["offered"] else None
     return {"messages": counts}
 
 
@@ -293,27 +299,36 @@ def _measured(name: str, condition: _Condition, figures: dict | None) -> _Group:
     empty = {"messages": None, "delaySeconds": None, "confidence": None}
     if figures is None:
         return _Group(_NOTHING, None, empty)
-    # Delays that are known, whether each delivery was lost, and the unit of each.
+    # Delays that are known, whether each offered delivery did not arrive, and the unit of each.
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for run, unit in zip(condition.runs, condition.units(), strict=True):
         which = select(run.deliveries, name)
         delay = run.deliveries["delay"].filter(pl.Series(which))
-        parts.append((delay.drop_nulls().to_numpy(), delay.is_null().to_numpy(), unit[which]))
-    lost, unit = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-    delays = Sample.of(np.concatenate([part[0] for part in parts]), unit[~lost]) if not lost.all() else _NOTHING
+        unsent = _unsent(name, run, unit)
+        missing = np.concatenate([delay.is_null().to_numpy(), np.ones(len(unsent), bool)])
+        parts.append((delay.drop_nulls().to_numpy(), missing, np.concatenate([unit[which], unsent])))
+    missing, unit = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+    delays = Sample.of(np.concatenate([part[0] for part in parts]), unit[~missing]) if not missing.all() else _NOTHING
     row = empty | {"delaySeconds": quantiles(delays.values)} | figures
-    if not len(lost):
+    if not len(missing):
         return _Group(_NOTHING, None, row)
-    losses = Share.of(lost, unit, sum(run.messages.get(name, 0) for run in condition.runs))
+    losses = Share.of(missing, unit, sum(run.messages.get(name, 0) for run in condition.runs) + figures["messages"].get("neverSent", 0))
     return _Group(delays, losses, row | {"confidence": _confidence(delays, losses)})
 
 
+def _unsent(name: str, run: Loaded, units: np.ndarray) -> np.ndarray:
+    """The units of deliveries that were never sent. Tables do not tell when these were triggered: they are spread evenly over the run's units."""
+    counts = next(group["messages"] for group in run.results["groups"] if group["name"] == name)
+    those = np.unique(units) if len(units) else np.zeros(1, units.dtype)
+    return np.resize(those, counts["offered"] - counts["expected"])
+
+
 def _confidence(delays: Sample, losses: Share) -> dict:
-    lost = losses.interval().times(100)
+    missing = losses.interval().times(100)
     middle = effects.median(delays).times(1e-9) if delays.count else None
     limits = ("low", "high")
     return {
-        "lostPercent": {key: lost[key] for key in limits},
+        "deliveredPercent": {"low": 100 - missing["high"], "high": 100 - missing["low"]},
         "medianSeconds": {key: middle[key] for key in limits} if middle and middle["low"] is not None else None,
     }
 

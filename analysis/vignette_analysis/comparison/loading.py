@@ -11,7 +11,7 @@ import polars as pl
 from ..analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
 from ..figures import KINDS, publishers_by_group
 from ..run import Run, RunError
-from ..stored import with_radio
+from ..stored import upgraded, with_radio
 
 # Deliveries of one run: about 100 bytes each in memory, so that this many take 2 GB.
 MAX_DELIVERIES = 20_000_000
@@ -25,7 +25,7 @@ PRINTED = ("/stdout-", "/stderr-")
 
 _COLUMNS = ("publisher", "sent", "received", *KINDS)
 # What of a run's results a comparison looks at, and of each entry of their lists: results are many times as large.
-_RESULTS = ("startTime", "durationSeconds", "verdict", "gaps")
+_RESULTS = ("startTime", "durationSeconds", "verdict", "headline", "warnings", "gaps")
 _ENTRIES = {
     "groups": ("name", "messages", "delaySeconds"),
     "publishers": ("name", "node", "messages", "delaySeconds"),
@@ -116,7 +116,7 @@ def load(source: str | Path | Analysis) -> Loaded:
     version = figures.get("schemaVersion") if isinstance(figures, dict) else None
     if version not in READ_VERSIONS:
         raise RunError(f"{results}: schemaVersion is {version!r}; this program reads up to {SCHEMA_VERSION}")
-    return _loaded(run, figures, _read(folder / "results" / "deliveries.parquet", run))
+    return _loaded(run, upgraded(figures), _read(folder / "results" / "deliveries.parquet", run))
 
 
 def _of_analysis(analysis: Analysis) -> Loaded:

@@ -10,16 +10,17 @@ from pathlib import Path
 from ..latex import escape
 from .comparing import Comparison
 
-COUNTS = ("sent", "expected", "received", "lost")
+COUNTS = ("triggered", "sent", "offered", "received", "lost", "unsent")
 QUANTILES = ("min", "p25", "median", "p75", "max")
 NOTHING = "-"
 # Beside the label of every run, in every table, that is not known to have been emulated on time and to be whole.
 MARK = "*"
 DEFINITIONS = (
-    "Delays in seconds, received - sent. [ ]: 95 % confidence intervals, of loss by Wilson, of medians by Woodruff, from the variance of units: "
+    "Delivered: of the offered deliveries, those that arrived; lost on the way and never sent (unsent) are apart.",
+    "Delays in seconds, received - sent. [ ]: 95 % confidence intervals, of shares by Wilson, of medians by Woodruff, from the variance of units: "
     "blocks of a run, or whole runs where there are repeats.",
     "Shift: Hodges-Lehmann, median of all differences of delays. Delta: Cliff's, P(longer) - P(shorter), 0 where neither tends to be longer.",
-    "p: Brunner-Munzel for delays, Mann-Whitney (MW) of the units' medians beside it, Welch for loss; adjusted by Holm for the number of pairs.",
+    "p: Brunner-Munzel for delays, Mann-Whitney (MW) of the units' medians beside it, Welch for shares; adjusted by Holm for the number of pairs.",
 )
 
 
@@ -62,6 +63,8 @@ def text(comparison: Comparison) -> str:
         lines += [table.title, *_aligned(table.header, table.rows[:MAX_LINES]), *_more(len(table.rows), "rows")]
         lines += [*([f"({table.left_out})"] if table.left_out else []), ""]
     lines += _notes(comparison.results)
+    warnings = comparison.results["warnings"] or []
+    lines += ["", *(f"WARNING: {warning['what']}: {warning['reason']}" for warning in warnings[:MAX_LINES])] if warnings else []
     gaps = comparison.results["gaps"] or []
     lines += ["", f"Gaps: {len(gaps) or 'none'}", *(f"  {gap['what']}: {gap['reason']}" for gap in gaps[:MAX_LINES]), *_more(len(gaps), "gaps")]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -72,7 +75,7 @@ def _more(count: int, what: str) -> list[str]:
 
 
 def _notes(results: dict) -> list[str]:
-    return [*DEFINITIONS, *([f"{MARK} emulation late or not judged, or results incomplete"] if doubtful(results) else [])]
+    return [*DEFINITIONS, *([f"{MARK} emulation late or not judged, results incomplete, or warnings"] if doubtful(results) else [])]
 
 
 def tables(results: dict) -> list[Table]:
@@ -85,10 +88,10 @@ def tables(results: dict) -> list[Table]:
         made.append(_fields_table(results, marks))
     for axis in results["axes"] or []:
         for group in axis["groups"]:
-            if any(row["messages"] and row["messages"]["expected"] for row in group["conditions"]):
+            if any(row["messages"] and row["messages"]["offered"] for row in group["conditions"]):
                 made += _axis_tables(axis["axis"], group, marks)
     for group in results["groups"] or []:
-        if any(row["messages"] and row["messages"]["expected"] for row in group["runs"]):
+        if any(row["messages"] and row["messages"]["offered"] for row in group["runs"]):
             made += _group_tables(group, results, marks)
     if results["publishers"]:
         made.append(_publishers_table(results, marks))
@@ -115,7 +118,7 @@ def _named(labels: list[str]) -> str:
     return "; ".join(labels[:MAX_NAMED]) + (" …" if len(labels) > MAX_NAMED else "")
 
 
-_FIGURES = [*COUNTS, "lost % [95 %]", "min", "p25", "median [95 %]", "p75", "max"]
+_FIGURES = [*COUNTS, "delivered % [95 %]", "min", "p25", "median [95 %]", "p75", "max"]
 
 
 def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
@@ -148,18 +151,22 @@ def _group_tables(group: dict, results: dict, marks: set[str]) -> list[Table]:
 
 
 def _differences_table(title: str, group: dict, marks: set[str]) -> Table:
-    header = ["from", "to", "shift (s) [95 %]", "delta [95 %]", "p", "MW p", "loss, points [95 %]", "p", "units"]
+    header = ["from", "to", "shift (s) [95 %]", "delta [95 %]", "p", "MW p", "not delivered, points [95 %]", "p", "units"]
     return Table("differences", title, header, [_difference(pair, marks) for pair in group["differences"]])
 
 
 def _figures(row: dict) -> list[str]:
     counts, delay, confidence = row["messages"], row["delaySeconds"], row["confidence"] or {}
-    cells = [str(counts[c]) if counts else NOTHING for c in COUNTS]
-    cells.append(_estimate(counts and counts["lostPercent"], confidence.get("lostPercent"), ".2f"))
+    cells = [str(_count(counts, c)) if counts else NOTHING for c in COUNTS]
+    cells.append(_estimate(counts and counts.get("deliveredPercent"), confidence.get("deliveredPercent"), ".2f"))
     for q in QUANTILES:
         interval = confidence.get("medianSeconds") if q == "median" else None
         cells.append(_estimate(delay and delay[q], interval, ".4f"))
     return cells
+
+
+def _count(counts: dict, name: str) -> int:
+    return counts["offered"] - counts["expected"] if name == "unsent" else counts[name]
 
 
 def _estimate(value: float | None, interval: dict | None, form: str) -> str:
@@ -208,7 +215,7 @@ def _verdict(run: dict) -> str:
 
 def doubtful(results: dict) -> set[str]:
     """Labels of runs, conditions and levels that a reader must not trust without looking."""
-    runs = [run for run in results["runs"] if run["keptUp"] is not True or not run["complete"]]
+    runs = [run for run in results["runs"] if run["keptUp"] is not True or not run["complete"] or run["warnings"]]
     uids = {run["uid"] for run in runs}
     levels = {level["label"] for axis in results["axes"] or [] for level in axis["levels"] if not uids.isdisjoint(level["runs"])}
     return {run["label"] for run in runs} | {run["condition"] for run in runs} | levels
@@ -221,7 +228,7 @@ def marked(label: str, marks: set[str]) -> str:
 
 def _publishers_table(results: dict, marks: set[str]) -> Table:
     count = len(results["publishers"]) * len(results["runs"])
-    header = ["publisher", "label", *COUNTS, "lost %", *QUANTILES]
+    header = ["publisher", "label", *COUNTS, "delivered %", *QUANTILES]
     if count > MAX_PUBLISHER_ROWS:
         return Table(
             "publishers",
@@ -256,10 +263,10 @@ def as_csv(comparison: Comparison) -> str:
     """One row for each group of each run, and of each condition with several runs; differences are in the JSON."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    intervals = ("lostPercentLow", "lostPercentHigh", "medianSecondsLow", "medianSecondsHigh")
+    intervals = ("deliveredPercentLow", "deliveredPercentHigh", "medianSecondsLow", "medianSecondsHigh")
     delays = [f"{q}Seconds" for q in QUANTILES]
     writer.writerow(
-        ["group", "label", "experiment", "uid", "runs", *COUNTS, "lostPercent", *intervals[:2], *delays, *intervals[2:], "emulation", "complete"]
+        ["group", "label", "experiment", "uid", "runs", *COUNTS, "deliveredPercent", *intervals[:2], *delays, *intervals[2:], "emulation", "complete"]
     )
     runs = {run["uid"]: run for run in comparison.results["runs"]}
     for group in comparison.results["groups"] or []:
@@ -274,9 +281,9 @@ def as_csv(comparison: Comparison) -> str:
 
 
 def _plain(row: dict) -> list:
-    counts, delay, confidence = row["messages"] or {}, row["delaySeconds"] or {}, row["confidence"] or {}
-    lost, middle = confidence.get("lostPercent") or {}, confidence.get("medianSeconds") or {}
-    cells = [counts.get(c) for c in (*COUNTS, "lostPercent")] + [lost.get("low"), lost.get("high")]
+    counts, delay, confidence = row["messages"], row["delaySeconds"] or {}, row["confidence"] or {}
+    share, middle = confidence.get("deliveredPercent") or {}, confidence.get("medianSeconds") or {}
+    cells = [counts and _count(counts, c) for c in COUNTS] + [counts and counts.get("deliveredPercent"), share.get("low"), share.get("high")]
     return cells + [delay.get(q) for q in QUANTILES] + [middle.get("low"), middle.get("high")]
 
 

@@ -35,7 +35,7 @@ def quantiles() -> list[pl.Expr]:
 def figure(analysis: Analysis, title: str, label: str, rows: list[str], boxes: pl.DataFrame) -> "Figure":
     """Draw a box for each of the rows that `boxes` (row, and QUANTILES in seconds) has, one below another."""
     pitch, every = style.pitch(len(rows)), style.name_every(rows)
-    caption = [CAPTION, style.counted(analysis.results["messages"])]
+    caption = [CAPTION, style.counted(analysis.results)]
     if every > 1:
         caption.append(f"One of {every} {label}s is named; there are {len(rows)}.")
     made, (axes,) = style.figure(analysis, title, 1.6 + pitch * max(len(rows), 1), " ".join(caption))

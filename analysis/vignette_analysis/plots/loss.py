@@ -1,4 +1,4 @@
-"""The share of deliveries lost, by group and by publisher, with intervals of confidence."""
+"""The share of offered deliveries that did not arrive, by group and by publisher, with intervals of confidence."""
 
 from typing import TYPE_CHECKING
 
@@ -11,50 +11,57 @@ if TYPE_CHECKING:
 
 
 def draw(analysis: Analysis) -> "Figure | None":
-    """Draw a bar for each group, and below them for each publisher, to which or from which something was expected."""
-    parts = [(kind, _expected(analysis.results[f"{kind}s"])) for kind in ("group", "publisher")]
+    """Draw a bar for each group, and below them for each publisher, to which or from which something was offered."""
+    parts = [(kind, _offered(analysis.results[f"{kind}s"])) for kind in ("group", "publisher")]
     parts = [(kind, entries) for kind, entries in parts if entries]
     if not parts:
         return None
-    caption = ["Share of the expected deliveries that did not arrive by the end of the drain.", style.counted(analysis.results["messages"])]
+    caption = ["Share of the offered deliveries that did not arrive by the end of the drain; the light part of a bar was never sent."]
+    caption.append(style.counted(analysis.results))
     caption += _about_intervals(parts)
     pitch = style.pitch(sum(len(entries) for _, entries in parts))
     heights = [0.35 + pitch * len(entries) for _, entries in parts]
     for kind, entries in parts:
         every = style.name_every(entries)
         caption += [f"One of {every} {kind}s is named; there are {len(entries)}."] if every > 1 else []
-    made, panels = style.figure(analysis, "deliveries lost", 1.1 + sum(heights), " ".join(caption), panels=len(parts))
+    made, panels = style.figure(analysis, "deliveries that did not arrive", 1.1 + sum(heights), " ".join(caption), panels=len(parts))
     panels[0].get_gridspec().set_height_ratios(heights)
     for axes, (kind, entries) in zip(panels, parts, strict=True):
         _bars(axes, entries)
         style.names(axes, [entry["name"] for entry in entries], pitch)
         axes.set_ylabel(kind)
         axes.grid(axis="x")
-    greatest = max(max(entry["messages"]["lostPercent"], _interval(entry)[1]) for _, entries in parts for entry in entries)
+    greatest = max(max(_missing(entry), _interval(entry)[1]) for _, entries in parts for entry in entries)
     panels[-1].set_xlim(0, min(greatest * 1.05, 100) or 1)
-    panels[-1].set_xlabel("deliveries lost (%)")
+    panels[-1].set_xlabel("deliveries that did not arrive (%)")
     return made
 
 
-def _expected(entries: list[dict] | None) -> list[dict]:
-    return [entry for entry in entries or [] if entry["messages"]["expected"]]
+def _offered(entries: list[dict] | None) -> list[dict]:
+    return [entry for entry in entries or [] if entry["messages"]["offered"]]
+
+
+def _missing(entry: dict) -> float:
+    return 100 - entry["messages"]["deliveredPercent"]
 
 
 def _interval(entry: dict) -> tuple[float, float]:
     """The interval of confidence in percent; the share itself where none was computed."""
-    found = (entry.get("confidence") or {}).get("lostPercent")
-    share = entry["messages"]["lostPercent"]
-    return (found["low"], found["high"]) if found else (share, share)
+    found = (entry.get("confidence") or {}).get("deliveredPercent")
+    return (100 - found["high"], 100 - found["low"]) if found else (_missing(entry),) * 2
 
 
 def _about_intervals(parts: list[tuple[str, list[dict]]]) -> list[str]:
-    levels = {entry["confidence"]["level"] for _, entries in parts for entry in entries if (entry.get("confidence") or {}).get("lostPercent")}
+    levels = {entry["confidence"]["level"] for _, entries in parts for entry in entries if (entry.get("confidence") or {}).get("deliveredPercent")}
     return [f"Lines: intervals of {level * 100:g}\u00a0% confidence (Wilson), as if deliveries were lost independently." for level in sorted(levels)]
 
 
 def _bars(axes: "Axes", entries: list[dict]) -> None:
     rows = range(len(entries))
-    axes.barh(rows, [entry["messages"]["lostPercent"] for entry in entries], height=0.64, color=style.ORANGE, edgecolor="#7f5200", linewidth=0.5)
+    lost = [100 * entry["messages"]["lost"] / entry["messages"]["offered"] for entry in entries]
+    unsent = [_missing(entry) - share for entry, share in zip(entries, lost, strict=True)]
+    axes.barh(rows, lost, height=0.64, color=style.ORANGE, edgecolor="#7f5200", linewidth=0.5)
+    axes.barh(rows, unsent, left=lost, height=0.64, color="#fbe3b5", edgecolor="#7f5200", linewidth=0.5)
     lows, highs = zip(*(_interval(entry) for entry in entries), strict=True)
     axes.hlines(rows, lows, highs, color=style.DARK, linewidth=0.9)
     for ends in (lows, highs):

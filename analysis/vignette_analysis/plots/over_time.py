@@ -27,7 +27,7 @@ _KINDS = (
 def draw(analysis: Analysis) -> "Figure":
     """Draw every delivery's delay by the time at which its message was sent."""
     points, arrived = points_of(analysis)
-    caption = ["Each point is a delivery that arrived. Delay: received minus sent.", style.counted(analysis.results["messages"])]
+    caption = ["Each point is a delivery that arrived. Delay: received minus sent.", style.counted(analysis.results)]
     if points.height < arrived:
         caption.append(f"{points.height} of {arrived} points are drawn: a random sample, and the {SLOWEST} slowest deliveries.")
     figure, (axes,) = style.figure(analysis, "delay of every delivery over time", 4.4, " ".join(caption), legend=1)

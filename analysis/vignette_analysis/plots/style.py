@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from .. import summary
 from ..analysis import Analysis
 
 if TYPE_CHECKING:
@@ -77,10 +78,10 @@ def legend_above(axes: "Axes", columns: int, **more) -> None:
         handle.set_alpha(1)
 
 
-def counted(messages: dict) -> str:
-    """What became of the deliveries, for a caption."""
-    lost = f"{messages['lost']} ({messages['lostPercent']:.3g}\u00a0%) were lost"
-    return f"{messages['received']} of {messages['expected']} expected deliveries arrived; {lost}."
+def counted(results: dict) -> str:
+    """What became of the headline's deliveries, for a caption."""
+    entry = summary.group(results)
+    return f"Group {entry['name']}: {summary.sentence(entry)}."
 
 
 def scale(axis: "Axis", least: float, greatest: float, quantity: str = "delay (s)") -> None:

@@ -97,19 +97,19 @@ def _by_time(analysis: Analysis, arrived: pl.DataFrame, begin: int) -> Table:
 
 
 def losses(analysis: Analysis) -> Section:
-    """The share of deliveries that were lost, by group and by publisher."""
+    """The share of offered deliveries that did not arrive, by group and by publisher."""
     parts = []
     for what in ("group", "publisher"):
-        entries = [e for e in analysis.results[f"{what}s"] or [] if e["messages"]["expected"]]
+        entries = [e for e in analysis.results[f"{what}s"] or [] if e["messages"]["offered"]]
         if entries:
             parts.append(_bars(what, entries))
-    return Section("loss", "Losses", parts or [Text("No delivery was expected: nothing could be lost.")])
+    return Section("loss", "Losses", parts or [Text("No delivery was offered: nothing could be lost.")])
 
 
 def _bars(what: str, entries: list[dict]) -> Chart:
-    shown = sorted(entries, key=lambda e: -e["messages"]["lostPercent"])[:MAX_BOXES] if len(entries) > MAX_BOXES else entries
+    shown = sorted(entries, key=lambda e: e["messages"]["deliveredPercent"])[:MAX_BOXES] if len(entries) > MAX_BOXES else entries
     rows = [_bar(entry) for entry in shown]
-    caption = "Share of the expected deliveries that did not arrive by the end of the drain, and their number."
+    caption = "Share of the offered deliveries that did not arrive by the end of the drain, and their number: lost on the way, or never sent."
     if any(row["high"] is not None for row in rows):
         caption += " Lines: intervals of confidence (Wilson)."
     if len(entries) > len(shown):
@@ -117,13 +117,17 @@ def _bars(what: str, entries: list[dict]) -> Chart:
     cells = []
     for entry in entries:
         counts = entry["messages"]
-        cells.append((entry["name"], *(number(counts[c]) for c in ("expected", "received", "lost")), fixed(counts["lostPercent"], 2)))
-    figures = table("Figures", (what.capitalize(), "Expected", "Received", "Lost", "Lost (%)"), cells, folded=True)
-    alt = f"Bars of lost deliveries in percent of {len(shown)} {what}s; the greatest is {fixed(max(r['value'] for r in rows), 2)} %."
-    return Chart(f"Lost deliveries by {what}", charts.bars(rows, "lost (%)", alt), caption, table=figures)
+        unsent, missing = counts["offered"] - counts["expected"], fixed(100 - counts["deliveredPercent"], 2)
+        cells.append((entry["name"], *(number(n) for n in (counts["offered"], counts["received"], counts["lost"], unsent)), missing))
+    header = (what.capitalize(), "Offered", "Received", "Lost on the way", "Never sent", "Not delivered (%)")
+    figures = table("Figures", header, cells, folded=True)
+    alt = f"Bars of deliveries that did not arrive, in percent, of {len(shown)} {what}s; the greatest is {fixed(max(r['value'] for r in rows), 2)} %."
+    return Chart(f"Deliveries that did not arrive, by {what}", charts.bars(rows, "not delivered (%)", alt), caption, table=figures)
 
 
 def _bar(entry: dict) -> dict:
-    counts, bounds = entry["messages"], (entry.get("confidence") or {}).get("lostPercent") or {}
-    text = f"{fixed(counts['lostPercent'], 2)}\u00a0% ({number(counts['lost'])})"
-    return {"name": entry["name"], "value": counts["lostPercent"], "text": text, "low": bounds.get("low"), "high": bounds.get("high")}
+    counts, bounds = entry["messages"], (entry.get("confidence") or {}).get("deliveredPercent")
+    value, unsent = 100 - counts["deliveredPercent"], counts["offered"] - counts["expected"]
+    text = f"{fixed(value, 2)}\u00a0% ({number(counts['lost'])} lost{f', {number(unsent)} never sent' if unsent else ''})"
+    limits = {"low": 100 - bounds["high"], "high": 100 - bounds["low"]} if bounds else {"low": None, "high": None}
+    return {"name": entry["name"], "value": value, "text": text} | limits

@@ -6,17 +6,19 @@ from .charts import decimals, fixed, number
 from .parts import Section, Table, Text, table
 
 _COUNTS = {
+    "triggered": "Trig\u00adgered",
     "sent": "Sent",
-    "expected": "Expected",
+    "offered": "Offered",
     "received": "Received",
-    "lost": "Lost",
-    "lostPercent": "Lost (%)",
+    "deliveredPercent": "Received (%)",
+    "lost": "Lost on the way",
+    "unsent": "Never sent",
     "duplicates": "Dupli\u00adcates",
 }
 _DELAYS = ("Min (s)", "Lower quartile", "Median (s)", "Upper quartile", "Max (s)")
 _NOTE = (
-    "Delay: received minus sent. A delivery is expected by each other instance that subscribes. "
-    "local: within a node; cross: between groups of nodes; others: by the publisher's group."
+    "Delay: received minus sent. A delivery is offered to each other instance that subscribes, once for every message that was triggered. "
+    "radio: between nodes; local: within a node; cross: between groups of nodes; others: by the publisher's group."
 )
 
 
@@ -37,17 +39,18 @@ def section(analysis: Analysis) -> Section:
 
 def _row(entry: dict, places: int) -> tuple[str, ...]:
     counts, delay = entry["messages"], entry["delaySeconds"] or {}
-    share = fixed(counts["lostPercent"] if counts["expected"] else None, 2)
-    return entry["name"], *(share if c == "lostPercent" else number(counts[c]) for c in _COUNTS), *(fixed(delay.get(q), places) for q in QUANTILES)
+    told = {name: number(count) for name, count in counts.items()}
+    told |= {"deliveredPercent": fixed(counts.get("deliveredPercent"), 2), "unsent": number(counts["offered"] - counts["expected"])}
+    return entry["name"], *(told[c] for c in _COUNTS), *(fixed(delay.get(q), places) for q in QUANTILES)
 
 
 def _confidence(results: dict, level: float, places: int) -> Table:
     rows = []
     for entry in [*results["groups"], *(results["publishers"] or [])]:
         known = entry.get("confidence") or {}
-        median, lost = known.get("medianSeconds") or {}, known.get("lostPercent") or {}
+        median, share = known.get("medianSeconds") or {}, known.get("deliveredPercent") or {}
         rows.append(
-            (entry["name"], *(fixed(median.get(end), places) for end in ("low", "high")), *(fixed(lost.get(end), 2) for end in ("low", "high")))
+            (entry["name"], *(fixed(median.get(end), places) for end in ("low", "high")), *(fixed(share.get(end), 2) for end in ("low", "high")))
         )
-    header = ("Group or publisher", "Median from (s)", "to (s)", "Lost from (%)", "to (%)")
+    header = ("Group or publisher", "Median from (s)", "to (s)", "Received from (%)", "to (%)")
     return table(f"Intervals of {number(100 * level)} % confidence", header, rows, folded=True)

@@ -136,9 +136,12 @@ def by_hand(analysis: Analysis) -> Section:
 
 
 def missing(analysis: Analysis, more: list[dict]) -> Section:
-    """Every gap, also those of the report itself."""
-    rows = []
-    for gap in [*(analysis.results["gaps"] or []), *more]:
-        rows.append((gap["what"], gap.get("node", ""), number(gap.get("fromSeconds")), number(gap.get("toSeconds")), gap["reason"]))
-    header = ("What", "Node", "From (s)", "To (s)", "Why")
-    return Section("missing", "What is missing", [table("Gaps", header, rows, text=(0, 1, 4)) if rows else Text("Nothing: no gap was found.")])
+    """Every warning and gap, also those of the report itself, and notes."""
+    results, header = analysis.results, ("What", "Node", "From (s)", "To (s)", "Why")
+    found = {"Warnings": results.get("warnings"), "Gaps": [*(results["gaps"] or []), *more], "Notes": results.get("notes")}
+    parts: list = [] if found["Gaps"] else [Text("Nothing: no gap was found.")]
+    for name, entries in found.items():
+        rows = [(e["what"], e.get("node", ""), number(e.get("fromSeconds")), number(e.get("toSeconds")), e["reason"]) for e in entries or []]
+        if rows:
+            parts.append(table(name, header, rows, folded=name == "Notes", text=(0, 1, 4)))
+    return Section("missing", "What is missing", parts)

@@ -5,8 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from .. import summary
 from ..gaps import OUTAGES
 from .charts import number
+
+# Warnings that the banner names.
+MAX_WARNINGS = 5
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,24 @@ _KEPT_UP = (
 
 
 def banner(results: dict) -> Banner:
-    """Say in plain words whether the emulation kept up."""
+    """Say in plain words whether everything worked, and whether the emulation kept up."""
+    found = _emulation(results)
+    entry, warnings = summary.group(results), summary.warned(results)
+    counts = entry["messages"]
+    if counts["offered"] and not counts["received"]:
+        title = "Nothing arrived"
+    elif warnings:
+        title = "Something did not work"
+    else:
+        return found
+    said = ". ".join([*warnings[:MAX_WARNINGS], *([f"{len(warnings) - MAX_WARNINGS} more warnings"] if len(warnings) > MAX_WARNINGS else [])])
+    sentence = summary.sentence(entry)
+    text = f"{sentence[0].upper()}{sentence[1:]}. {said}{'. ' if said else ''}{found.title}."
+    return Banner("bad", "!", title, text)
+
+
+def _emulation(results: dict) -> Banner:
+    """Whether the emulation kept up."""
     verdict = results.get("verdict")
     interrupted = sum(gap["what"] in OUTAGES for gap in results["gaps"] or [])
     outage = ""
@@ -53,14 +74,17 @@ def times(count: int) -> str:
 
 def headline(results: dict) -> list[tuple[str, str, str]]:
     """The run's main figures: name, value, what it means."""
-    messages, delay = results["messages"], results["delaySeconds"] or {}
-    confidence = results["groups"][0].get("confidence") or {}
-    lost = percent(messages["lostPercent"]) if messages["expected"] else "\u2013"
-    missed = f"{number(messages['lost'])} of {number(messages['expected'])}"
+    entry = summary.group(results)
+    messages, delay, confidence = entry["messages"], entry["delaySeconds"] or {}, entry.get("confidence") or {}
+    offered, unsent = messages["offered"], messages["offered"] - messages["expected"]
+    delivered = f"{summary.share(messages['received'], offered)}\u00a0%" if offered else "\u2013"
+    missed = f"{number(messages['received'])} of {number(offered)} offered"
+    missed += f", {number(messages['lost'])} lost on the way, {number(unsent)} never sent"
+    where = " between nodes" if entry["name"] == "radio" else ""
     quartiles = f"quartiles {seconds(delay.get('p25'))} and {seconds(delay.get('p75'))}"
     return [
-        ("Messages sent", number(messages["sent"]), f"{number(messages['expected'])} deliveries expected"),
-        ("Deliveries lost", lost, missed + interval(confidence, "lostPercent", percent)),
+        ("Messages triggered", number(messages["triggered"]), f"{number(messages['sent'])} sent"),
+        (f"Delivered{where}", delivered, missed + interval(confidence, "deliveredPercent", percent)),
         ("Median delay", seconds(delay.get("median")), quartiles + interval(confidence, "medianSeconds", seconds)),
         ("Greatest delay", seconds(delay.get("max")), f"least {seconds(delay.get('min'))}"),
     ]

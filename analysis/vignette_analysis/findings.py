@@ -1,0 +1,81 @@
+"""Warnings: what a headline must name, as the counts alone would not tell that an app or a radio did nothing at all."""
+
+import polars as pl
+
+from .gaps import Gaps
+from .messages import Matching
+from .run import Instance, Run
+
+# An app that ends so soon after its start did not do its work.
+AT_ONCE_SECONDS = 10.0
+
+
+def silent(run: Run, matching: Matching, connected: set[str], gaps: Gaps) -> None:
+    """Name clients that never connected, publishers that never published, and subscribers that never heard anybody."""
+    heard = _heard(matching)
+    sent = dict(matching.messages.group_by("publisher").len().iter_rows())
+    never_sent = dict(matching.never_sent.group_by("publisher").len().iter_rows())
+    unconnected = set()
+    for instance in run.instances:
+        number, has_log = instance.number, (run.directory / instance.message_log).exists()
+        quiet = not sent.get(number) and not any(received for _, received in heard.get(number, {}).values())
+        if not has_log or not quiet:
+            continue
+        triggered = never_sent.get(number, 0)
+        if _of_broker(instance) and instance.name not in connected:
+            unconnected.add(number)
+            nothing = f"none of its {triggered} triggered messages was sent" if triggered else "nothing was sent or received"
+            gaps.warn(f"client {instance.name} never connected", f"{nothing}; broker: {', '.join(instance.brokers)}", instance.node)
+        elif instance.publishes:
+            reason = f"none of its {triggered} triggered messages was sent" if triggered else "no message was triggered"
+            gaps.warn(f"publisher {instance.name} never published", reason, instance.node)
+    for number, kinds in sorted(heard.items()):
+        if number not in unconnected and (run.directory / run.instances[number].message_log).exists():
+            _deaf(run.instances[number], kinds, gaps)
+
+
+def _of_broker(instance: Instance) -> bool:
+    """Tell whether the instance is a client of a broker; for protocols without one the plan has a network's name."""
+    return instance.kind == "traffic" and any("/" in broker for broker in instance.brokers)
+
+
+def _heard(matching: Matching) -> dict[int, dict[bool, tuple[int, int]]]:
+    """By subscriber, and whether the sender is on another node: how many deliveries were offered, and received."""
+    unsent = matching.never_sent.group_by("publisher", "topic").agg(offered=pl.len())
+    parts = [
+        matching.deliveries.group_by("subscriber", "radio").agg(offered=pl.len(), received=pl.col("received").count()),
+        matching.streams.pairs.join(unsent, on=["publisher", "topic"]).select("subscriber", "radio", "offered", received=pl.lit(0, pl.UInt32)),
+    ]
+    found: dict[int, dict[bool, tuple[int, int]]] = {}
+    for subscriber, radio, offered, received in pl.concat(parts).group_by("subscriber", "radio").sum().rows():
+        found.setdefault(subscriber, {})[radio] = (offered, received)
+    return found
+
+
+def _deaf(instance: Instance, kinds: dict[bool, tuple[int, int]], gaps: Gaps) -> None:
+    offered, received = (sum(counts) for counts in zip(*kinds.values(), strict=True))
+    by_radio = kinds.get(True, (0, 0))
+    if by_radio[0] and not by_radio[1]:
+        reason = "none of the deliveries that other nodes offered it arrived"
+        gaps.warn(f"subscriber {instance.name} never heard another node", reason, instance.node)
+    elif offered and not received:
+        gaps.warn(f"subscriber {instance.name} never heard anything", "none of the deliveries offered to it arrived", instance.node)
+
+
+def ended(run: Run, node: str, app: dict, rows: list[dict], gaps: Gaps) -> None:
+    """Name instances that ended without an error at once, or at any time while clients name them as their broker."""
+    clients = sum(f"{node}/{app['name']}" in instance.brokers for instance in run.instances)
+    started: dict[str, int] = {}
+    for row in rows:
+        instance, event = row["instance"] or "", row["event"]
+        if event in ("started", "restarted"):
+            started[instance] = row["ts"]
+        elif event == "stopped":
+            started.pop(instance, None)
+        elif event == "exited" and row["exitCode"] == 0 and instance in started:
+            lived = (row["ts"] - started.pop(instance)) / 1e9
+            waiting = f"{clients} clients name it as their broker" if clients else "it was not to stop yet"
+            awaited = clients or any(i.name == instance and (i.subscriptions or i.publishes) for i in run.instances)
+            if clients or (awaited and lived <= AT_ONCE_SECONDS):
+                reason = f"it exited by itself with code 0 after {lived:.1f} s, while {waiting}"
+                gaps.warn(f"app {instance} ended", reason, node, run.since_t0(row["ts"]))
