@@ -9,9 +9,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // DefaultNice is radiod's Options.Nice, unless it is told otherwise.
@@ -26,119 +26,70 @@ type Options struct {
 	Nice int
 	// Realtime is the loops' priority 1 to 99 under SCHED_FIFO; 0 leaves them under the normal scheduler.
 	Realtime int
-	// Guards says whether the loops have guards, for when their processor stands still.
-	Guards Guards
 }
 
 // Engine owns the event loops.
 type Engine struct {
 	options Options
-	watch
+	loops   []*loop // never changed
 	mu      sync.Mutex
 	load    []int // ports per loop
 	wait    sync.WaitGroup
-	closing atomic.Bool
-	closed  chan struct{}
-	// lowerSession takes back what Raise gave the process's session, if that has been called.
-	lowerSession func()
 }
 
 // New starts the event loops.
 func New(options Options) (*Engine, error) {
-	e := &Engine{options: options, load: make([]int, max(options.Loops, 1)), closed: make(chan struct{})}
-	if err := e.open(); err != nil {
-		for _, l := range e.loops {
-			l.close()
+	e := &Engine{options: options, load: make([]int, max(options.Loops, 1))}
+	for range e.load {
+		l, err := newLoop()
+		if err != nil {
+			for _, l := range e.loops {
+				l.close()
+			}
+			return nil, err
 		}
-		e.closeGuards()
-		return nil, err
+		e.loops = append(e.loops, l)
 	}
 	for _, l := range e.loops {
 		e.wait.Go(func() { l.run(options) })
 	}
-	for _, g := range e.guards {
-		e.wait.Go(func() { e.stand(g) })
-	}
 	return e, nil
-}
-
-// open makes loops and guards, which know of each other before any of them runs.
-func (e *Engine) open() (err error) {
-	for range e.load {
-		l, err := newLoop()
-		if err != nil {
-			return err
-		}
-		l.watched = &e.watch
-		e.loops = append(e.loops, l)
-	}
-	e.guards, err = newGuards(e.options.Guards)
-	return err
 }
 
 // gcPercent is the garbage, by what is in use, at which it is collected. With 243 nodes and their routers 150 MB are in use.
 const gcPercent = 200
 
-// Raise makes the process one whose loops are punctual: it, and its session until the engine is closed, has the priority that the options ask for, and so many Ps that a loop's thread finds
-// a free one the moment it wakes up, whatever the rest is doing. The kernel's scheduler then does what the priorities say. Raise tells what
-// the kernel has refused to the process or to the loops. Until the engine is closed it looks after threads that the runtime starts later. The
-// garbage collector, which stops the loops for a moment each time, comes half as often as Go's default, unless the environment has a GOGC of
-// its own.
+// Raise gives this process the priority that the options ask for, and so many Ps that a loop's thread finds a free one when it wakes up. It
+// gives what the kernel has refused to the process or to the loops. The garbage collector, which stops the loops for a moment each time, comes
+// half as often as by Go's default, unless the environment has a GOGC of its own.
 func (e *Engine) Raise() (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+len(e.loops)+mostGuards+1))
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), runtime.NumCPU()+len(e.loops)+1))
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
-	e.wait.Go(func() { KeepRaised(e.options, e.closed) })
-	lower, sessionErr := raiseSession(e.options)
-	e.lowerSession = lower
-	return errors.Join(err, sessionErr, RaiseProcess(e.options))
-}
-
-// raiseInterval is for how long a thread may be without what RaiseProcess gives it.
-const raiseInterval = time.Second
-
-// KeepRaised does what RaiseProcess does for threads that the runtime starts later, until ended is closed.
-func KeepRaised(options Options, ended <-chan struct{}) {
-	ticker := time.NewTicker(raiseInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ended:
-			return
-		case <-ticker.C:
-			_ = RaiseProcess(options) // what is refused was refused the first time, too
-		}
-	}
+	return errors.Join(err, RaiseProcess(e.options))
 }
 
 // Close ends the event loops. Descriptors of ports stay open: they are the callers'.
 func (e *Engine) Close() error {
-	if !e.closing.Swap(true) {
-		close(e.closed)
-		if e.lowerSession != nil {
-			e.lowerSession()
-		}
-	}
 	for _, l := range e.loops {
 		l.do(func() { l.ended = true })
 	}
-	for _, g := range e.guards {
-		g.ring()
-	}
 	e.wait.Wait()
-	e.closeGuards()
 	return nil
 }
 
-func (e *Engine) closeGuards() {
-	for _, g := range e.guards {
-		g.close()
+// LateIntervals hands over the times in which each loop did not handle frames when they were due, as far as they have not been handed over.
+// Frames that nodes sent meanwhile were read late, and those that were due were released late.
+func (e *Engine) LateIntervals() (byLoop [][]Interval) {
+	byLoop = make([][]Interval, len(e.loops))
+	for i, l := range e.loops {
+		l.do(func() { byLoop[i] = l.late.Take() })
 	}
-	e.guards = nil
+	return byLoop
 }
 
 // Options that the engine was made with.
@@ -160,7 +111,6 @@ type Network struct {
 	loop   *loop
 	// The rest belongs to the loop's thread.
 	model    Model
-	reckoner Reckoner // the model, where it is one
 	maxFrame int
 	silent   bool
 	closed   bool
@@ -180,7 +130,6 @@ type Network struct {
 // NewNetwork adds an empty network.
 func (e *Engine) NewNetwork(options NetworkOptions) (*Network, error) {
 	n := &Network{engine: e, model: options.Model, byMAC: map[MAC]*Port{}}
-	n.reckoner, _ = options.Model.(Reckoner)
 	if err := n.setMTU(options.MTU); err != nil {
 		return nil, err
 	}
@@ -190,6 +139,9 @@ func (e *Engine) NewNetwork(options NetworkOptions) (*Network, error) {
 	n.loop = e.loops[e.leastLoaded()]
 	return n, nil
 }
+
+// Loop is the place of the network's loop in LateIntervals.
+func (n *Network) Loop() int { return slices.Index(n.engine.loops, n.loop) }
 
 func (n *Network) setMTU(mtu int) error {
 	if most := maxFrameLength - HeaderLength; mtu < 68 || mtu > most {
@@ -343,9 +295,8 @@ type PortOptions struct {
 type Port struct {
 	PortOptions
 
-	detached atomic.Bool // read by threads that were left behind, too
+	detached bool
 	watched  bool
-	gone     bool // told
 	bursts   bool // hands in several frames at a time
 	counters *Ledger
 
@@ -355,11 +306,9 @@ type Port struct {
 	network *Network
 	index   int   // in the loop's table
 	latest  int64 // time of its newest frame
-	strays  strays
-	// strayReads: one of the strays reads, so that nobody else does.
-	strayReads bool
-
-	_ [24]byte // three whole lines, to which the allocator aligns it then
+	// waiting is when no frame of the port waited yet. turn is the loop's in which it last had any.
+	waiting int64
+	turn    uint64
 }
 
 // Direction of a frame at a port, as its node sees it.
@@ -402,7 +351,7 @@ func (n *Network) Attach(options PortOptions) (*Port, error) {
 		}
 		rest := append([]*Port(nil), n.ports...)
 		if other != nil {
-			other.detached.Store(true)
+			other.detached = true
 			rest = n.without(other)
 		}
 		n.byMAC[p.MAC] = p
@@ -421,10 +370,10 @@ func (p *Port) Detach() (last Counters) {
 	n.loop.do(func() {
 		n.tally(len(n.ports))
 		last = p.counters.Counters
-		if p.detached.Load() {
+		if p.detached {
 			return
 		}
-		p.detached.Store(true)
+		p.detached = true
 		removed = p.Here()
 		if p.watched {
 			n.loop.unwatch(p)
@@ -435,7 +384,6 @@ func (p *Port) Detach() (last Counters) {
 	if removed {
 		n.engine.addLoad(n.loop, -1)
 	}
-	p.strays.wait() // the descriptor may be closed, and its number be another file's, from now on
 	return last
 }
 

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -256,9 +254,10 @@ func TestAFrameCostsNoAllocation(t *testing.T) {
 			frame, buffer := slices.Repeat([]byte{0xff}, 900), make([]byte, 2000)
 			allocations := testing.AllocsPerRun(500, func() {
 				_, _ = unix.Write(stations[0].node, frame)
+				l.turn++
 				l.read(stations[0].port)
 				l.releaseDue(clock.Monotonic() + 10)
-				l.arm()
+				l.arm(clock.Monotonic())
 				for _, s := range stations[1:] {
 					_, _ = unix.Read(s.node, buffer)
 				}
@@ -385,142 +384,22 @@ func TestThreadsOfTheProcessAreRaised(t *testing.T) {
 	}
 }
 
-// raised is an engine of niceness -3 in a process that has it, too; without the right to that the test is skipped.
-func raised(t *testing.T) *Engine {
-	t.Helper()
+func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
+	runtime.LockOSThread() // not unlocked, as above; the process's first thread may have been a loop's of an earlier test
 	e, err := New(Options{Nice: -3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Close() })
+	defer e.Close()
 	if err := e.Raise(); err != nil {
 		t.Skipf("not allowed here: %v", err)
 	}
-	return e
-}
-
-func TestLoopsGoBeforeTheOtherThreadsOfTheirProcess(t *testing.T) {
-	runtime.LockOSThread() // not unlocked, as above; the process's first thread may have been a loop's of an earlier test
-	e := raised(t)
 	var loop int
-	e.loops[0].do(func() { loop = e.loops[0].thread })
-	if is, err := unix.Getpriority(unix.PRIO_PROCESS, loop); err != nil || 20-is != -3-loopLead {
-		t.Errorf("the loop has priority %d, error %v; want %d, better than the process's -3", 20-is, err, -3-loopLead)
-	}
-	rest, err := unix.SchedGetAttr(unix.Gettid(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rest.Policy != restPolicy {
-		t.Errorf("the process has policy %d; want %d, which breaks off no loop", rest.Policy, restPolicy)
-	}
-	has, err := unix.SchedGetAttr(loop, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if has.Policy != unix.SCHED_NORMAL {
-		t.Errorf("the loop has policy %d; want %d", has.Policy, unix.SCHED_NORMAL)
-	}
-	if rest.Runtime != restSlice {
-		return // a kernel that gives threads no slices of their own
-	}
-	if has.Runtime >= rest.Runtime {
-		t.Errorf("the loop has slices of %d ns; want shorter ones than the process's %d, or it waits for a tick", has.Runtime, rest.Runtime)
-	}
-}
-
-func TestTheSessionGoesBeforeOthersUntilTheEngineIsClosed(t *testing.T) {
-	nice := func() (nice int) {
-		text, err := os.ReadFile(sessionFile)
-		if err != nil || len(text) == 0 {
-			t.Skipf("this kernel schedules no sessions: %v", err)
+	e.loops[0].do(func() { loop = unix.Gettid() })
+	for thread, want := range map[int]int{loop: -3 - loopLead, unix.Gettid(): -3} {
+		if is, err := unix.Getpriority(unix.PRIO_PROCESS, thread); err != nil || 20-is != want {
+			t.Errorf("a thread has priority %d, error %v; want %d: -3 for the process, and the loop before it", 20-is, err, want)
 		}
-		if _, err := fmt.Sscanf(string(text), "/autogroup-%d nice %d", new(int), &nice); err != nil {
-			t.Fatalf("%s has %q: %v", sessionFile, text, err)
-		}
-		return nice
-	}
-	before := nice()
-	e := raised(t)
-	if is := nice(); is != -3-loopLead {
-		t.Errorf("the session has niceness %d; want the loops', %d", is, -3-loopLead)
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if is := nice(); is != before {
-		t.Errorf("the session has niceness %d after the end; want %d as before", is, before)
-	}
-}
-
-func TestThreadsThatInheritedTheMonitorsSlackLoseItSoon(t *testing.T) {
-	raised(t)
-	runtime.LockOSThread() // not unlocked, as above
-	clock.SetTimerSlack(monitorSlack)
-	for deadline := time.Now().Add(10 * raiseInterval); ; time.Sleep(raiseInterval / 10) {
-		slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("slack of %d ns, error %v; want at most %d", slack, err, int(mostSlack))
-		}
-		if slack <= mostSlack {
-			return
-		}
-	}
-}
-
-func TestTheRuntimesMonitorRestsWhileALoopWakesUpForSingleFrames(t *testing.T) {
-	if err := RaiseProcess(Options{Nice: -3}); err != nil {
-		t.Skipf("not allowed here: %v", err)
-	}
-	const wakes, interval = 40, int64(12 * time.Millisecond)
-	n, done := newNetwork(t, &wait{}), make(chan struct{})
-	before, left := monitorSwitches(t), wakes
-	n.Schedule(clock.Monotonic(), func(now int64, _ Model) (bool, int64) {
-		if left--; left == 0 {
-			close(done)
-			return false, 0
-		}
-		return false, now + interval
-	})
-	<-done
-	if got := monitorSwitches(t) - before; got > 2*wakes { // hundreds where it looks every 20 µs
-		t.Errorf("the monitor has slept %d times while the loop woke up %d times", got, wakes)
-	}
-}
-
-func monitorSwitches(t *testing.T) (switches int) {
-	t.Helper()
-	ids, err := threads()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", monitorOf(os.Getpid(), ids)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
-	if _, err := fmt.Sscan(after, &switches); err != nil {
-		t.Fatalf("switches of the monitor: %v in %q", err, text)
-	}
-	return switches
-}
-
-func TestTheMonitorIsTheThreadThatTheRuntimeStartsFirst(t *testing.T) {
-	for name, test := range map[string]struct {
-		process int
-		threads []int
-		want    int
-	}{
-		"at once":                   {7, []int{7, 8, 9, 10}, 8},
-		"after another process":     {7, []int{12, 9, 7}, 9},
-		"ids have begun anew":       {32767, []int{32767, 301, 300}, 300},
-		"ids have begun anew later": {32766, []int{300, 32766, 32767}, 32767},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := monitorOf(test.process, test.threads); got != test.want {
-				t.Errorf("got %d; want %d", got, test.want)
-			}
-		})
 	}
 }
 

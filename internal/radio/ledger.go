@@ -10,8 +10,7 @@ import (
 // process, the next one goes on with the exact counters of one that was killed; see Settle.
 type Ledger struct {
 	// What the loop is about, so that a kill between a system call and its being counted shows:
-	// reading is set from before a frame is read until it is counted, writing likewise. They lie beside what the
-	// call adds to, in one line of the processor's cache.
+	// reading is set from before a frame is read until it is counted, writing likewise.
 	reading, writing uint64
 	// releasing is twice the value that Released has once the frame being handed out has left, plus 1
 	// once a receiver has it.
@@ -42,7 +41,7 @@ func (l *Ledger) Begin(before Traffic) { *l = Ledger{base: before} }
 // ledger's place, for the one or two interfaces that the process was reading or writing at that very moment.
 //
 // Without the kernel's counts, and of frames to several receivers, one frame for each loop may be
-// counted as lost that has reached a receiver. So may one be whose write another thread had taken the loop from.
+// counted as lost that has reached a receiver.
 // What a Tallier had not tallied is not counted.
 func Settle(ledgers []*Ledger, kernel func(i int) (Traffic, error)) (lost []uint64) {
 	wrote := false

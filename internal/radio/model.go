@@ -23,21 +23,6 @@ type Waker interface {
 	Wake(n *Network, now int64)
 }
 
-// Reckoner is a Model that reckons what becomes of some frames apart from all else: before the loop has it go on with a frame that was held, it may
-// reckon, and another thread can go on with the loop where the processor of the one that does stands still.
-type Reckoner interface {
-	Model
-	// Prepare what is to be reckoned before Due is called for the frame at the same time now, or give nil. The one that it gave last was not reckoned to
-	// the end, if Due has not been called since: its thread may be at it still, and what it reads and writes must not be written by others.
-	Prepare(now int64, f *Frame) Reckoning
-}
-
-// Reckoning is a part of what a Reckoner does.
-type Reckoning interface {
-	// Reckon writes to memory of the Reckoning's own alone.
-	Reckon()
-}
-
 // Tallier is a Model that counts what receivers have missed some time later, many frames at once. Who asks for counters has it tally first. A process
 // that is killed has not counted what it did not tally.
 type Tallier interface {

@@ -60,8 +60,54 @@ func (n *Network) release(now int64, f *Frame, radiated bool) {
 	case !radiated && !f.reachesOthers():
 		n.Drop(f, NoReceiver)
 	default:
-		n.loop.handouts.add(n, f, now)
+		n.handOut(now, f)
 	}
+}
+
+// handOut writes a frame to its receivers' interfaces.
+func (n *Network) handOut(now int64, f *Frame) {
+	c := f.Source.counters
+	c.releasing = (c.Released + 1) << 1
+	for _, p := range f.Receivers {
+		if p != f.Source && p.give(f.Data) {
+			c.releasing |= 1
+		}
+	}
+	due := f.Due
+	if !f.held {
+		due = now
+	}
+	c.released(f.Sent, due, now)
+	if f.Source.Host != nil {
+		lateHere(f.Receivers, due, now)
+	}
+	if now-due >= LateRelease {
+		n.loop.late.Add(Interval{From: due, To: now, Worst: now - due})
+	}
+	n.forget(f)
+}
+
+// give a frame to the port's node, and report whether that has it.
+func (p *Port) give(data []byte) bool {
+	if p.Host != nil { // which has got it by Ship
+		return false
+	}
+	c, reason := p.counters, Detached
+	if !p.detached {
+		c.writing = 1
+		reason = writeFrame(p.Descriptor, data)
+	}
+	if reason == written {
+		c.FramesReceived++
+		c.BytesReceived += uint64(len(data))
+	} else {
+		c.Drops[reason]++
+	}
+	c.writing = 0
+	if reason == written && p.Tap != nil {
+		p.Tap.Frame(In, data)
+	}
+	return reason == written
 }
 
 func (f *Frame) reachesOthers() bool {
@@ -76,18 +122,13 @@ func (f *Frame) reachesOthers() bool {
 // Drop ends f and counts why, at its sender.
 func (n *Network) Drop(f *Frame, reason Reason) {
 	f.Source.counters.Drops[reason]++
-	n.forget(f, false)
+	n.forget(f)
 }
 
-// forget a frame, which may be lent: then its memory is not used again.
-func (n *Network) forget(f *Frame, lent bool) {
-	if !f.held {
-		return
-	}
-	f.Source.counters.InFlight--
-	if lent {
-		n.loop.pool.lose(f)
-	} else {
+// forget a frame: its memory is used again.
+func (n *Network) forget(f *Frame) {
+	if f.held {
+		f.Source.counters.InFlight--
 		n.loop.pool.put(f)
 	}
 }
@@ -107,8 +148,6 @@ func (n *Network) accept(now int64, f *Frame) {
 		n.Drop(f, Malformed)
 	case len(f.Data) > n.maxFrame:
 		n.Drop(f, Oversize)
-	case f.Source.detached.Load(): // meanwhile
-		n.Drop(f, InFlightAtEnd)
 	case n.silent:
 		n.Drop(f, Silent)
 	default:

@@ -40,9 +40,6 @@ func (p *pool) put(f *Frame) {
 	p.inUse[f.class]--
 }
 
-// lose a frame, which then does not come back.
-func (p *pool) lose(f *Frame) { p.inUse[f.class]-- }
-
 // trim gives back what a past burst needed and the time since the last trim did not.
 func (p *pool) trim() {
 	for class := range p.free {

@@ -41,7 +41,6 @@ type Options struct {
 	Host, Namespace, DNSNamespace, ServerService, ServerURL, TokenFile string
 	StateDirectory, Socket, MetricsAddress, Kubeconfig, ResolvConf     string
 	Loops, Nice, Realtime                                              int
-	Guards                                                             radio.Guards
 	// CaptureSpoolBytes that captures may have waiting for the archive.
 	CaptureSpoolBytes int64
 	// HostIP is the address at which other hosts reach this one, at PeerPort.
@@ -69,7 +68,6 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
 	flags.IntVar(&o.Nice, "nice", radio.DefaultNice, "scheduling priority of the process, -20 to 19")
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
-	flags.TextVar(&o.Guards, "guards", radio.GuardsAuto, "whether event loops have guards that go on where a hypervisor stops their processor: always, never, or auto: on a hypervisor's processors only")
 	spool := flags.String("capture-spool", "512Mi", "bytes that captures may take in the state folder while the archive has not got them; what has no room is dropped and counted")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
@@ -125,7 +123,7 @@ func RunWorker(ctx context.Context, log *slog.Logger, arguments []string) error 
 	if err != nil {
 		return err
 	}
-	engine, err := radio.New(radio.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime, Guards: o.Guards})
+	engine, err := radio.New(radio.Options{Loops: o.Loops, Nice: o.Nice, Realtime: o.Realtime})
 	if err != nil {
 		return err
 	}

@@ -55,28 +55,6 @@ type RadioMissed struct {
 	Slots           int64  `json:"slots"`
 }
 
-// RadioStill is a line of a host's radio log, told apart by its field stillSeconds: a time in which the whole host stood still, as no timer fired and no thread woke up on any
-// processor that its radiod may use: a hypervisor stopped the machine. Nothing on the host can have been punctual then.
-// A host whose kernel has no timers that write down when they fire (perf_event_open) has no such lines.
-type RadioStill struct {
-	// TimeNanoseconds is when it went on.
-	TimeNanoseconds int64 `json:"ts"`
-	// StillSeconds before that. Each is 3 ms or longer, and up to 4 ms shorter than the stop really was.
-	StillSeconds float64 `json:"stillSeconds"`
-}
-
-// RadioProcessorStill is a line of a host's radio log, told apart by its field processorStillSeconds: a time in which one processor of the host stood
-// still, as no timer fired and no thread woke up on it: a hypervisor stopped it, alone or with the others. What ran on it waited, and so did what
-// its timers were to wake up. There are none where there are no RadioStill lines.
-type RadioProcessorStill struct {
-	// TimeNanoseconds is when it went on.
-	TimeNanoseconds int64 `json:"ts"`
-	// Processor by the kernel's number.
-	Processor int `json:"processor"`
-	// StillSeconds before that. Each is 3 ms or longer, and up to 4 ms shorter than the stop really was.
-	StillSeconds float64 `json:"processorStillSeconds"`
-}
-
 // RadioLoad is a line of a host's radio log, told apart by its field busySeconds: how busy the host was since the last sample, about
 // once a second. Of a kernel without pressure stall information (PSI) the pressures are absent.
 type RadioLoad struct {

@@ -466,9 +466,12 @@ type LiveFigures struct {
 	DeepestFrames int64  `json:"deepestFrames,omitempty"`
 	// LateReleases are frames that radios released more than 2 ms late, SlotsMissed TDMA slots that the emulation was too late for.
 	// WorstLatenessSeconds of either.
-	LateReleases         uint64  `json:"lateReleases"`
-	SlotsMissed          uint64  `json:"slotsMissed"`
-	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
+	LateReleases uint64 `json:"lateReleases"`
+	// LatenessCounts are the frames released since the node was attached, by how late they were, in the buckets of
+	// radio.LatenessBounds, without empty ones at the end.
+	LatenessCounts       []uint64 `json:"latenessCounts,omitempty"`
+	SlotsMissed          uint64   `json:"slotsMissed"`
+	WorstLatenessSeconds float64  `json:"worstLatenessSeconds"`
 }
 
 // LiveDelays are quantiles of delays in seconds.
@@ -551,6 +554,9 @@ type RadioSample struct {
 	// WorstLatenessSeconds of a frame's release since the last sample, and LateReleases over 2 ms in that time.
 	WorstLatenessSeconds float64 `json:"worstLatenessSeconds"`
 	LateReleases         uint64  `json:"lateReleases"`
+	// LatenessCounts are the frames released since the node was attached, by how late they were, in the buckets of
+	// radio.LatenessBounds, without empty ones at the end.
+	LatenessCounts []uint64 `json:"latenessCounts,omitempty"`
 	// SlotsUsed are the time slots of a TDMA radio in which it sent, SlotsMissed those that the emulation was too late for
 	// while something waited: overload, not radio. WorstSlotLatenessSeconds of a slot's start since the last sample.
 	SlotsUsed                uint64  `json:"slotsUsed,omitempty"`
@@ -566,8 +572,8 @@ type RadioSample struct {
 
 // The lines of a host's radio log, radio/HOST.jsonl, are RadioSamples and, told apart by their one
 // distinguishing field, RadioHeaders (host), RadioGaps (gap), CaptureSamples (capture), RadioPositions (positions),
-// RadioLinks (receiver), RadioSteps (steps), RadioRoutes (routing), RadioHosts (peer), RadioStolen (stolenSeconds),
-// RadioStill (stillSeconds), RadioProcessorStill (processorStillSeconds) and RadioLoads (busySeconds).
+// RadioLinks (receiver), RadioSteps (steps), RadioRoutes (routing), RadioHosts (peer), RadioLates (lateSeconds),
+// RadioMisseds (slotsMissedFrom), RadioStolen (stolenSeconds) and RadioLoads (busySeconds).
 
 // RadioPositions are where a network's nodes on the host are, by its own reckoning at that time: about once a second those
 // that have moved since they were last written.

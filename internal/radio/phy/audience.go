@@ -17,13 +17,11 @@ type audience struct {
 	// uncounted transmissions, the last of them at a time.
 	uncounted uint32
 	last      int64
-	// lent: a thread that was left behind may still read it.
-	lent bool
 }
 
 // condition under which an audience holds.
 type condition struct {
-	view     *view
+	radios   uint64 // Medium.radios
 	of       terms
 	version  uint64 // of the environment
 	reachDBm float64
@@ -47,7 +45,6 @@ type settled struct {
 type open struct {
 	at               sounding
 	slot             int
-	nem              int
 	port             *radio.Port
 	completion       float64 // of frames of the curve's size
 	received, missed uint32  // uncounted
@@ -65,12 +62,12 @@ func (m *Medium) Broadcast(now int64, t *Transmission, reached []*radio.Port) []
 	case s == nil:
 		return reached
 	case m.quiet():
-		return append(reached, m.book(s, m.forecastOf(now, t))...)
+		return m.broadcast(now, t, s, reached)
 	}
 	all := m.neighbours(now, s, t.PowerDBm)
 	for i := range all {
 		to := &all[i]
-		e := &m.view.ears[to.slot]
+		e := &m.ears[to.slot]
 		if !e.here {
 			continue
 		}
@@ -81,6 +78,60 @@ func (m *Medium) Broadcast(now int64, t *Transmission, reached []*radio.Port) []
 		}
 	}
 	return reached
+}
+
+// broadcast of a member, where nothing interferes.
+func (m *Medium) broadcast(now int64, t *Transmission, s *member, reached []*radio.Port) []*radio.Port {
+	a, holds := &s.audience, condition{m.radios, t.terms(), m.version(now), s.reach(t.PowerDBm)}
+	if a.condition != holds {
+		m.tally(s)
+		a.condition = holds
+		m.divide(now, t, s)
+	}
+	if a.uncounted == 0 {
+		m.untallied = append(m.untallied, s)
+	}
+	a.uncounted++
+	a.last = now
+	reached = append(reached, a.certain...)
+	for i := range a.open {
+		to := &a.open[i]
+		if m.draws.uniform(t.Source.NEM, to.port.NEM, t.Index) < m.config.PCR.sized(to.completion, t.Bytes) {
+			to.received++
+			reached = append(reached, to.port)
+		} else {
+			to.missed++
+		}
+	}
+	return reached
+}
+
+// divide those within a sender's reach, or nearly, by whether their fate is settled.
+func (m *Medium) divide(now int64, t *Transmission, s *member) {
+	a := &s.audience
+	a.certain, a.open, a.settled = a.certain[:0], a.open[:0], a.settled[:0]
+	m.lossesFrom(s.port.Slot, now, m.losses)
+	for slot, loss := range m.losses {
+		e := &m.ears[slot]
+		gain := s.radio.AntennaGainDBi + e.antennaGainDBi - loss
+		if !e.within(a.reachDBm+gain) || slot == s.port.Slot || !e.here {
+			continue
+		}
+		c, heard := arrival(t, gain, e, e.frequencyHertz)
+		completion := 0.0
+		if heard {
+			c.Reason = radio.LowSINR
+			completion = m.config.PCR.unsized(c.SINRDB, t.RateBitsPerSecond)
+		}
+		if completion > 0 && completion < 1 {
+			a.open = append(a.open, open{at: c.sounding(), slot: slot, port: m.ports[slot], completion: completion})
+			continue
+		}
+		if completion >= 1 {
+			a.certain = append(a.certain, m.ports[slot])
+		}
+		a.settled = append(a.settled, settled{c.sounding(), slot, completion >= 1, c.Reason})
+	}
 }
 
 // Tally counts what became of broadcasts of so many senders as far as that has not been done yet, and tells whether that is all.
@@ -106,8 +157,8 @@ func (m *Medium) tallySome(senders int) {
 
 // tally a sender, likewise.
 func (m *Medium) tally(s *member) {
-	a := s.audience
-	if a == nil || a.uncounted == 0 {
+	a := &s.audience
+	if a.uncounted == 0 {
 		return
 	}
 	for i := range a.settled {

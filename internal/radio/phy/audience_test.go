@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 
 	"vignette.dev/vignette/internal/radio"
@@ -39,18 +38,7 @@ func (c *changing) each(t *Transmission) {
 	}
 }
 
-// together, as some were forecast, and others were while a thread that was left behind goes on with the same.
 func (c *changing) together(t *Transmission) {
-	if t.Index%4 < 2 {
-		f := c.medium.Prepare(t.End, t)
-		if t.Index%4 == 0 && f != nil {
-			c.leftBehind.Go(f.Reckon)
-			f = c.medium.Prepare(t.End, t)
-		}
-		if f != nil {
-			f.Reckon()
-		}
-	}
 	for _, p := range c.medium.Broadcast(t.End, t, nil) {
 		c.fates.receive(t, p)
 	}
@@ -65,8 +53,6 @@ type changing struct {
 	config Config
 	all    []*radio.Port
 	fates  fates
-	// leftBehind are threads that forecast in vain.
-	leftBehind sync.WaitGroup
 }
 
 const changingNodes = 12
@@ -116,7 +102,6 @@ func (c *changing) retune(nem int) {
 }
 
 func (c *changing) move() {
-	c.leftBehind.Wait() // others than this world are not changed in place
 	c.world.version++
 	c.world.loss = map[[2]int]float64{}
 	for i := range changingNodes {
@@ -169,7 +154,6 @@ func (c *changing) carry(transmissions int, end func(*Transmission)) {
 		}
 		before = t
 	}
-	c.leftBehind.Wait()
 	c.medium.Tally(changingNodes)
 	slices.Sort(c.fates.received) // who is certain to receive comes first
 }

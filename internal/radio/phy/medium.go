@@ -74,9 +74,9 @@ type member struct {
 	surveyed    bool
 	version     uint64
 	surveyedDBm float64
-	links       []link    // what others heard of it, by the receiver's slot: what one transmission changes lies together
-	heard       int       // those of links on which something was sent
-	audience    *audience // of its broadcasts, nil before the first
+	links       []link   // what others heard of it, by the receiver's slot: what one transmission changes lies together
+	heard       int      // those of links on which something was sent
+	audience    audience // of its broadcasts
 }
 
 // ear is what a member hears with. Together, those of all take few lines of a cache, as members do not.
@@ -90,38 +90,31 @@ type ear struct {
 // within tells whether a power reaches the receiver, or nearly; NaN does not.
 func (e *ear) within(powerDBm float64) bool { return powerDBm >= e.thermalDBm-MarginDB }
 
-// Medium is what the radios of one network share. It belongs to the thread of the network's loop, but for what forecasts read;
-// nothing it does per transmission allocates.
+// Medium is what the radios of one network share. It belongs to the thread of the network's loop; nothing it does per
+// transmission allocates.
 type Medium struct {
 	config    Config
+	versioned Versioned // the environment, where it is one
+	batched   Batched   // likewise
+	draws     draws
 	members   []*member
-	view      *view
+	// Of the members, by their slot.
+	ears  []ear
+	nems  []int
+	ports []*radio.Port
+	// radios counts how often they were read.
+	radios    uint64
 	air       air
 	untallied []*member         // those with uncounted transmissions
 	missed    [][reasons]uint64 // by slot, of what is tallied, while Config.Missed has not been told
-	forecast  *Forecast
 	// Scratch.
 	losses []float64 // by member
 	one    Neighbour
 }
 
-// view is what decides about receptions, as long as nothing interferes. It is replaced where something changes, as a thread that was left behind may
-// still read it.
-type view struct {
-	environment Environment
-	versioned   Versioned // the environment, where it is one
-	batched     Batched   // likewise
-	pcr         *Curve
-	draws       draws
-	// Of the members, by their slot.
-	ears  []ear
-	nems  []int
-	ports []*radio.Port
-}
-
 // NewMedium makes a medium without members.
 func NewMedium(config Config) *Medium {
-	m := &Medium{forecast: &Forecast{}}
+	m := &Medium{}
 	m.Configure(config)
 	return m
 }
@@ -160,18 +153,19 @@ func (m *Medium) Members(ports []*radio.Port) {
 // readRadios takes every radio as it is now; who reaches whom is reckoned anew when it is asked for.
 func (m *Medium) readRadios() {
 	m.air.prepared = nil
-	v := &view{environment: m.config.Environment, pcr: m.config.PCR, draws: newDraws(m.config.Seed)}
-	v.versioned, _ = m.config.Environment.(Versioned)
-	v.batched, _ = m.config.Environment.(Batched)
+	m.radios++
+	m.versioned, _ = m.config.Environment.(Versioned)
+	m.batched, _ = m.config.Environment.(Batched)
+	m.draws = newDraws(m.config.Seed)
+	m.ears, m.nems, m.ports = m.ears[:0], m.nems[:0], m.ports[:0]
 	for _, r := range m.members {
 		r.radio = m.config.Radio(r.port)
 		thermalDBm := r.radio.SensitivityDBm()
 		r.thermal, r.antenna = Milliwatts(thermalDBm), Milliwatts(r.radio.AntennaGainDBi)
 		r.surveyed, r.reachDBm = false, r.radio.TransmitPowerDBm
-		v.ears = append(v.ears, ear{r.radio.AntennaGainDBi, thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()})
-		v.nems, v.ports = append(v.nems, r.port.NEM), append(v.ports, r.port)
+		m.ears = append(m.ears, ear{r.radio.AntennaGainDBi, thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.Here()})
+		m.nems, m.ports = append(m.nems, r.port.NEM), append(m.ports, r.port)
 	}
-	m.view = v
 }
 
 // member that a port is, or nil where it is not attached any more.
@@ -216,8 +210,8 @@ func (m *Medium) Neighbours(now int64, source *radio.Port, powerDBm float64) []N
 
 // version of the environment, which is another one at every moment where it does not tell.
 func (m *Medium) version(now int64) uint64 {
-	if m.view.versioned != nil {
-		return m.view.versioned.Version(now)
+	if m.versioned != nil {
+		return m.versioned.Version(now)
 	}
 	return uint64(now) //nolint:gosec // any mapping does that tells times apart
 }
@@ -240,7 +234,7 @@ func (m *Medium) neighbours(now int64, s *member, powerDBm float64) []Neighbour 
 // survey finds who is within reach of a sender.
 func (m *Medium) survey(now int64, s *member) {
 	s.neighbours = s.neighbours[:0]
-	m.view.lossesFrom(s.port.Slot, now, m.losses)
+	m.lossesFrom(s.port.Slot, now, m.losses)
 	for slot, loss := range m.losses {
 		r := m.members[slot]
 		n, within := m.neighbour(s, r, slot, loss)
@@ -256,23 +250,23 @@ func (m *Medium) survey(now int64, s *member) {
 
 // neighbour that a member in a slot is of a sender, if the sender is within its reach.
 func (m *Medium) neighbour(s, r *member, slot int, lossDB float64) (n Neighbour, within bool) {
-	e := &m.view.ears[slot]
+	e := &m.ears[slot]
 	n = Neighbour{Port: r.port, GainDB: s.radio.AntennaGainDBi + e.antennaGainDBi - lossDB, member: r, slot: slot}
 	return n, e.within(s.reachDBm + n.GainDB)
 }
 
 // lossesFrom the member in a slot to all but itself, by their slots; NaN is unknown.
-func (v *view) lossesFrom(slot int, now int64, dB []float64) {
-	if v.batched != nil {
-		v.batched.PathlossToAll(v.nems[slot], v.nems, now, dB)
+func (m *Medium) lossesFrom(slot int, now int64, dB []float64) {
+	if m.batched != nil {
+		m.batched.PathlossToAll(m.nems[slot], m.nems, now, dB)
 		return
 	}
-	for to, p := range v.ports {
+	for to, p := range m.ports {
 		dB[to] = math.NaN()
 		if to == slot {
 			continue
 		}
-		if loss, known := v.environment.Pathloss(v.ports[slot], p, now); known {
+		if loss, known := m.config.Environment.Pathloss(m.ports[slot], p, now); known {
 			dB[to] = loss
 		}
 	}

@@ -35,7 +35,7 @@ func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz 
 }
 
 func (m *Medium) judge(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
-	c, heard := arrival(t, to.GainDB, &m.view.ears[to.slot], listenHertz)
+	c, heard := arrival(t, to.GainDB, &m.ears[to.slot], listenHertz)
 	if !heard {
 		return c
 	}
@@ -93,7 +93,7 @@ func (m *Medium) draw(now int64, t *Transmission, r *member, c *Reception, liste
 	if c.Completion <= 0 && c.SINRDB >= thermalSINR {
 		return
 	}
-	drawn := m.view.draws.uniform(t.Source.NEM, r.port.NEM, t.Index)
+	drawn := m.draws.uniform(t.Source.NEM, r.port.NEM, t.Index)
 	c.Received = drawn < c.Completion
 	if !c.Received && c.SINRDB < thermalSINR && drawn < m.config.PCR.Completion(thermalSINR, t.Bytes, t.RateBitsPerSecond) {
 		c.Reason = radio.Interfered

@@ -108,18 +108,6 @@ func (m *Model) delay(b *burst) int64 {
 	return delay
 }
 
-// Prepare implements radio.Reckoner: who receives a frame to everybody is reckoned before it leaves.
-func (m *Model) Prepare(now int64, f *radio.Frame) radio.Reckoning {
-	b := f.Context.(*burst)
-	if !b.sending || !f.Destination.IsMulticast() {
-		return nil
-	}
-	if forecast := m.medium.Prepare(now, &b.Transmission); forecast != nil {
-		return forecast
-	}
-	return nil // and not an interface of a nil pointer
-}
-
 // Due implements radio.Model: a frame has waited for its delay, or is at the end of its time on air.
 func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) {
 	b := f.Context.(*burst)

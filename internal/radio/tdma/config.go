@@ -82,6 +82,8 @@ func CheckRates(rates []Rate, structure Structure) error {
 type PortStatistics struct {
 	Port  *radio.Port
 	Slots SlotStatistics
+	// MissedIn is, from each first slot that was missed to the next one that was not, when slots were missed. With reset only.
+	MissedIn []radio.Interval
 	// QueueDepth is how many frames wait, by class.
 	QueueDepth [Classes]int
 	// Links to those who were heard by the node, or nearly.

@@ -98,6 +98,8 @@ type station struct {
 	coming map[stream]*entry
 	index  uint64
 	slots  SlotStatistics
+	// missedIn is when slots were missed.
+	missedIn radio.Intervals
 }
 
 // New makes a model without members.
@@ -328,7 +330,7 @@ func (m *Model) release(e *entry) {
 	m.free = append(m.free, e)
 }
 
-// Statistics of all attached nodes, to be called by radio.Network.Do. With reset, WorstLateness starts anew.
+// Statistics of all attached nodes, to be called by radio.Network.Do. With reset, WorstLateness starts anew, and MissedIn is handed over.
 func (m *Model) Statistics(reset bool) []PortStatistics {
 	all := make([]PortStatistics, len(m.stations))
 	for i, s := range m.stations {
@@ -354,6 +356,7 @@ func (m *Model) StatisticsOf(p *radio.Port, reset bool) (statistics PortStatisti
 	}
 	if reset {
 		s.slots.WorstLateness = 0
+		statistics.MissedIn = s.missedIn.Take()
 	}
 	return statistics, true
 }

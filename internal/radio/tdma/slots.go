@@ -117,9 +117,8 @@ func (m *Model) begin(now, slot int64) {
 	m.current = m.use(slot)
 	m.nextSlot = never
 	for _, s := range m.stations {
-		for s.next < slot {
-			s.missed(now - m.time.start(s.next))
-			s.next = m.useful(s, s.next+1)
+		if s.next < slot {
+			m.skip(s, now, slot)
 		}
 		if s.next == slot {
 			if m.send(s, slot, now) {
@@ -135,9 +134,20 @@ func (m *Model) begin(now, slot int64) {
 	}
 }
 
-func (s *station) missed(lateness int64) {
-	s.slots.Missed++
-	s.slots.late(lateness)
+// skip the slots of a station that the loop was too late for: what was to go in them waits for the next one.
+func (m *Model) skip(s *station, now, slot int64) {
+	missed := radio.Interval{From: m.time.start(s.next), To: now}
+	for ; s.next < slot; s.next = m.useful(s, s.next+1) {
+		late := now - m.time.start(s.next)
+		s.slots.late(late)
+		s.slots.Missed++
+		missed.Count++
+		missed.Worst = max(missed.Worst, late)
+	}
+	if s.next != never {
+		missed.To = m.time.start(s.next)
+	}
+	s.missedIn.Add(missed)
 }
 
 // late counts how late the loop came to a slot.

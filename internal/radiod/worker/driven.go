@@ -170,7 +170,7 @@ func (n *network) readEMANE(a *attachment) {
 // no room for all.
 func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*RoutingCounters, reset bool) NetworkCounters {
 	spec := &n.object.Spec
-	counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network, Physical: true}
+	counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network, Loop: noLoop, Physical: true}
 	var here []*attachment
 	for _, a := range m.attachments {
 		if a.NetworkUID == uid {

@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -42,7 +44,6 @@ type Sampler struct {
 	Captures *capture.Recorder
 
 	stolen stolenTime
-	still  stillWatch
 	// waiting bytes in the spools of all runs.
 	waiting atomic.Int64
 	load    hostLoad
@@ -60,6 +61,7 @@ type run struct {
 	routes    routeLog
 	lines     bytes.Buffer // of what is sampled at the moment
 	finished  time.Time    // zero while there are attachments
+	loops     []int        // that served it when it was sampled last
 	// capturesOver: all captures have ended, and the log says so.
 	capturesOver bool
 }
@@ -83,7 +85,6 @@ func (s *Sampler) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
 	wait.Go(func() { s.shipAll(ctx) })
 	defer wait.Wait()
-	defer s.still.stop()
 	every(ctx, sampleInterval, s.sampleAll)
 	return nil
 }
@@ -91,8 +92,12 @@ func (s *Sampler) Run(ctx context.Context) error {
 // sampleAll writes down everything that is written once a second.
 func (s *Sampler) sampleAll() {
 	s.Manager.ReadRings()
-	if err := s.sample(clock.Realtime(), s.Manager.Counters(true)); err != nil {
+	counted := s.Manager.Counters(true)
+	if err := s.sample(clock.Realtime(), counted); err != nil {
 		s.Log.Error("write radio samples", "error", err)
+	}
+	if err := s.sampleLate(clock.Realtime(), counted, s.Manager.Engine.LateIntervals()); err != nil {
+		s.Log.Error("write when the radio was late", "error", err)
 	}
 	if err := s.sampleCaptures(clock.Realtime()); err != nil {
 		s.Log.Error("write samples of captures", "error", err)
@@ -102,9 +107,6 @@ func (s *Sampler) sampleAll() {
 	}
 	if err := s.sampleStolen(clock.Realtime()); err != nil {
 		s.Log.Error("write what the hypervisor took", "error", err)
-	}
-	if err := s.sampleStill(clock.Realtime()); err != nil {
-		s.Log.Error("write when the host stood still", "error", err)
 	}
 	if err := s.sampleLoad(clock.Realtime()); err != nil {
 		s.Log.Error("write the host's load", "error", err)
@@ -225,9 +227,48 @@ func (s *Sampler) sampleRun(now int64, r *run, networks []NetworkCounters) error
 }
 
 func encodeSamples(encoder *json.Encoder, now int64, networks []NetworkCounters) (failed error) {
+	toRealtime := tdma.EpochOffset()
 	for _, n := range networks {
 		for i := range n.Nodes {
-			failed = errors.Join(failed, encoder.Encode(sampleOf(now, n.Network, &n.Nodes[i])))
+			node := &n.Nodes[i]
+			failed = errors.Join(failed, encoder.Encode(sampleOf(now, n.Network, node)))
+			for _, missed := range node.Slots.MissedIn {
+				failed = errors.Join(failed, encoder.Encode(runapi.RadioMissed{TimeNanoseconds: toRealtime + missed.To,
+					FromNanoseconds: toRealtime + missed.From, Network: n.Network, Node: node.Node, Slots: missed.Count}))
+			}
+		}
+	}
+	return failed
+}
+
+// sampleLate writes when the engine's loops were late into the logs of the runs that they serve, or have served until the sample before.
+func (s *Sampler) sampleLate(now int64, networks []NetworkCounters, byLoop [][]radio.Interval) (failed error) {
+	serve := map[string][]int{}
+	for i := range networks {
+		if uid, loop := string(networks[i].Experiment.UID), networks[i].Loop; loop != noLoop {
+			serve[uid] = append(serve[uid], loop)
+		}
+	}
+	s.mu.Lock()
+	runs := maps.Clone(s.runs)
+	s.mu.Unlock()
+	toRealtime := tdma.EpochOffset()
+	for uid, r := range runs {
+		loops := append(r.loops, serve[uid]...)
+		r.loops = serve[uid]
+		r.lines.Reset()
+		encoder := json.NewEncoder(&r.lines)
+		for loop, intervals := range byLoop {
+			if !slices.Contains(loops, loop) {
+				continue
+			}
+			for _, late := range intervals {
+				failed = errors.Join(failed, encoder.Encode(runapi.RadioLate{TimeNanoseconds: toRealtime + late.To,
+					FromNanoseconds: toRealtime + late.From, LateSeconds: time.Duration(late.Worst).Seconds()}))
+			}
+		}
+		if r.lines.Len() > 0 {
+			failed = errors.Join(failed, r.spool.append(now, r.lines.Bytes()))
 		}
 	}
 	return failed
@@ -271,6 +312,11 @@ func sampleOf(now int64, network string, n *NodeCounters) runapi.RadioSample {
 		FramesSent: n.FramesSent, BytesSent: n.BytesSent, FramesReceived: n.FramesReceived, BytesReceived: n.BytesReceived,
 		QueueDepth: n.InFlight, WorstLatenessSeconds: time.Duration(n.WorstLateness).Seconds(), LateReleases: n.LateReleases,
 		SlotsUsed: n.Slots.Used, SlotsMissed: n.Slots.Missed, WorstSlotLatenessSeconds: time.Duration(n.Slots.WorstLateness).Seconds()}
+	used := len(n.Lateness.Buckets)
+	for used > 0 && n.Lateness.Buckets[used-1] == 0 {
+		used--
+	}
+	sample.LatenessCounts = slices.Clone(n.Lateness.Buckets[:used])
 	n.eachDrop(func(reason string, frames uint64) {
 		if sample.Drops == nil {
 			sample.Drops = map[string]uint64{}

@@ -37,6 +37,8 @@ type SlotCounters struct {
 	// Lateness of the starts of slots, by radio.LatenessBounds, and the worst in nanoseconds since the last reset.
 	Lateness      radio.Histogram
 	WorstLateness int64
+	// MissedIn is when slots were missed since the last reset; with reset only.
+	MissedIn []radio.Interval
 }
 
 // LinkCounters are what one node's radio has heard of another's.
@@ -54,6 +56,8 @@ type NetworkCounters struct {
 	Experiment v1alpha1.ExperimentReference
 	Network    string
 	Nodes      []NodeCounters
+	// Loop of the engine that serves it, or noLoop.
+	Loop int
 	// Physical networks have a physical layer; the rest is theirs. LinksHeard is on how many links something was sent. Links has them
 	// all, or none where they are more than 2500; with reset, those of as many receivers in turn as a sample has room for.
 	Physical   bool
@@ -65,6 +69,9 @@ type NetworkCounters struct {
 	Steps, LateSteps  uint64
 	WorstStepLateness time.Duration
 }
+
+// noLoop serves EMANE's networks.
+const noLoop = -1
 
 // Counters of all networks with attachments here, sorted. With reset, what is counted since the last
 // reset starts anew.
@@ -86,7 +93,7 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 			continue
 		}
 		spec := &n.object.Spec
-		counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network}
+		counted := NetworkCounters{UID: uid, Experiment: spec.Experiment, Network: spec.Network, Loop: n.running.Loop()}
 		var ports []*radio.Port
 		for _, s := range n.running.Snapshot(reset) {
 			ports = append(ports, s.Port)

@@ -156,5 +156,5 @@ func (s slotSettings) statistics(model radio.Model, p *radio.Port, reset bool) n
 	statistics, _ := model.(*tdma.Model).StatisticsOf(p, reset)
 	slots := &statistics.Slots
 	return nodeStatistics{classes: statistics.QueueDepth[:], slots: SlotCounters{Used: slots.Used,
-		Missed: slots.Missed, Lateness: slots.Lateness, WorstLateness: slots.WorstLateness}}
+		Missed: slots.Missed, Lateness: slots.Lateness, WorstLateness: slots.WorstLateness, MissedIn: statistics.MissedIn}}
 }

@@ -47,7 +47,6 @@ func Serve(log *slog.Logger, arguments []string) error {
 	_ = os.WriteFile("/proc/self/comm", []byte(Command), 0) // for ps and top only
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), leastPs))
 	_ = radio.RaiseProcess(priority) // what is refused, radiod has told of
-	go radio.KeepRaised(priority, nil)
 	host, err := routing.NewHost(log)
 	if err != nil {
 		return err

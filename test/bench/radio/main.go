@@ -1,7 +1,6 @@
 // radio measures what the radio models cost, rfpipe and tdma beside a bare hub on the same TAPs: 24 nodes broadcast 900-byte
 // frames, 0.5, 5 and 50 a second each. It prints CPU time per delivered frame, how late frames were released, and resident
-// memory, with the hub and the models measured in turns of one run; the models as the engine is on this machine, and without
-// the guards that it has on a hypervisor's processors. It needs root and a quiet machine: other programs show in the tails.
+// memory, with the hub and the models measured in turns of one run. It needs root and a quiet machine: other programs show in the tails.
 //
 //	go run ./test/bench/radio [-quick] [-json FILE]
 package main
@@ -28,18 +27,14 @@ const nodeCount = 24
 // framesPerSecond of each node.
 var framesPerSecond = []float64{0.5, 5, 50}
 
-const (
-	// hub is the kind of carrier without a model.
-	hub = "hub"
-	// unguarded after a model's name is a carrier as on a machine of its own, whose loops have no guards.
-	unguarded = "-unguarded"
-)
+// hub is the kind of carrier without a model.
+const hub = "hub"
 
 var (
 	engineOptions = radio.Options{Nice: radio.DefaultNice}
 	quick         = flag.Bool("quick", false, "measure for about a minute only")
 	jsonFile      = flag.String("json", "", "write the figures to this file as well")
-	kindList      = flag.String("kinds", "hub,rfpipe,tdma,rfpipe"+unguarded+",tdma"+unguarded, "what carries the frames, with a comma between each")
+	kindList      = flag.String("kinds", "hub,rfpipe,tdma", "what carries the frames, with a comma between each")
 	kind          = flag.String("carrier", "", "internal: carry frames between inherited TAPs, as hub or a model")
 	nodes         = flag.Int("nodes", 0, "internal: number of inherited TAPs")
 )
@@ -66,11 +61,7 @@ func carry() error {
 		}
 		return carrier.Serve(measure)
 	}
-	name, without := strings.CutSuffix(*kind, unguarded)
-	if without {
-		engineOptions.Guards = radio.GuardsNever
-	}
-	model, err := newModel(name, *nodes)
+	model, err := newModel(*kind, *nodes)
 	if err != nil {
 		return err
 	}
