@@ -46,9 +46,10 @@ func plotFreeSpace() (*chart.Chart, error) {
 func plotTwoRay() (*chart.Chart, error) {
 	free := chart.Sampled("free space", 1, 4.5, 70, over(propagation.FreeSpace{}, 3, frequency))
 	free.Dashed = true
+	emane := func(x float64) float64 { return max(0, 40*x-20*math.Log10(3*3)) }
 	return lossChart("Two rays over flat ground, both antennas 3 m high, 300 MHz",
-		chart.Sampled("EMANE's 2ray", 1, 4.5, 140, over(propagation.TwoRay{}, 3, frequency)),
-		chart.Sampled("in compiled scenarios", 1, 4.5, 140, over(propagation.TwoRay{FreeSpaceWhenNear: true}, 3, frequency)), free)
+		chart.Sampled("EMANE's 2ray", 1, 4.5, 140, emane),
+		chart.Sampled("two rays", 1, 4.5, 140, over(propagation.TwoRay{}, 3, frequency)), free)
 }
 
 func plotLogDistance() (*chart.Chart, error) {

@@ -33,34 +33,29 @@ func FreeSpaceLoss(metres, frequencyHertz float64) float64 {
 	return max(0, 20*math.Log10(4*math.Pi*metres*frequencyHertz/SpeedOfLight))
 }
 
-// TwoRay is the loss of a direct ray and one that flat ground reflects, far from the antennas: 40 log d - 20 log(h1 h2).
-// The zero value is EMANE's "2ray": at every distance, with altitudes for heights.
+// TwoRay is the loss of a direct ray and one that flat ground reflects: 40 log d - 20 log(h1 h2), and never less than free space.
+// A position's altitude is that of its antenna. DefaultAntennaMetres is for those that have none.
 type TwoRay struct {
-	// FreeSpaceWhenNear takes free space where its loss is larger, which is below the crossover distance 4π h1 h2 f/c: there
-	// the far field's formula promises less loss than free space has.
-	FreeSpaceWhenNear bool
-	// Ground that the antennas' heights are reckoned above; nil is sea level.
+	// Ground that the antennas' heights are reckoned above; nil is flat and at altitude 0.
 	Ground terrain.Surface
 }
+
+// DefaultAntennaMetres is the height above the ground of a vehicle's antenna.
+const DefaultAntennaMetres = 3.0
 
 // Pathloss in dB; +Inf for an antenna that is not above the ground.
 func (m TwoRay) Pathloss(from, to geo.Position, frequencyHertz float64) float64 {
 	metres := geo.Distance(from, to)
-	if metres == 0 {
-		return 0
-	}
 	h1, h2 := m.height(from), m.height(to)
-	if math.IsNaN(h1) || math.IsNaN(h2) {
+	switch {
+	case math.IsNaN(h1) || math.IsNaN(h2):
 		return math.NaN()
-	}
-	if h1 <= 0 || h2 <= 0 {
+	case metres == 0:
+		return 0
+	case h1 <= 0 || h2 <= 0:
 		return math.Inf(1)
 	}
-	loss := max(0, 40*math.Log10(metres)-20*math.Log10(h1*h2))
-	if m.FreeSpaceWhenNear {
-		loss = max(loss, FreeSpaceLoss(metres, frequencyHertz))
-	}
-	return loss
+	return max(40*math.Log10(metres)-20*math.Log10(h1*h2), FreeSpaceLoss(metres, frequencyHertz))
 }
 
 func (m TwoRay) height(p geo.Position) float64 {
@@ -77,6 +72,11 @@ func (m TwoRay) height(p geo.Position) float64 {
 // CrossoverMetres is the distance from which the two-ray loss is larger than free space.
 func CrossoverMetres(height1, height2, frequencyHertz float64) float64 {
 	return 4 * math.Pi * height1 * height2 * frequencyHertz / SpeedOfLight
+}
+
+// HorizonMetres is the distance at which the Earth begins to hide two antennas from each other, in the median atmosphere.
+func HorizonMetres(height1, height2 float64) float64 {
+	return math.Sqrt(2*DefaultEffectiveRadiusMetres*height1) + math.Sqrt(2*DefaultEffectiveRadiusMetres*height2)
 }
 
 // LogDistance is free space up to 1 m, then 10 n log d (T. S. Rappaport, Wireless Communications, 2nd ed., 4.9), with an

@@ -2,6 +2,7 @@ package propagation
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"vignette.dev/vignette/internal/geo"
@@ -35,30 +36,38 @@ func TestFreeSpaceLossIsITURP525s(t *testing.T) {
 	near(t, "one place", FreeSpaceLoss(0, 3e8), 0, 0)
 }
 
-func TestTwoRayIsItsClosedForm(t *testing.T) {
+func TestTwoRayIsItsClosedFormFarAway(t *testing.T) {
 	a, b := eastOf(0, 3), eastOf(2000, 5)
-	far := 40*math.Log10(geo.Distance(a, b)) - 20*math.Log10(15)
-	near(t, "2 km", TwoRay{}.Pathloss(a, b, 300e6), far, 1e-9)
-	near(t, "2 km, beyond the crossover", TwoRay{FreeSpaceWhenNear: true}.Pathloss(a, b, 300e6), far, 1e-9)
+	near(t, "2 km", TwoRay{}.Pathloss(a, b, 300e6), 40*math.Log10(geo.Distance(a, b))-20*math.Log10(15), 1e-9)
+	near(t, "twice as far", TwoRay{}.Pathloss(a, eastOf(4000, 5), 300e6)-TwoRay{}.Pathloss(a, b, 300e6), 40*math.Log10(2), 0.001)
 	near(t, "one place", TwoRay{}.Pathloss(a, a, 300e6), 0, 0)
 	if loss := (TwoRay{}).Pathloss(a, eastOf(2000, 0), 300e6); !math.IsInf(loss, 1) {
 		t.Errorf("an antenna on the ground: %v", loss)
-	}
-	if loss := (TwoRay{}).Pathloss(a, eastOf(1, 3), 300e6); loss != 0 {
-		t.Errorf("closer than its heights, EMANE's formula ends at zero: %v", loss)
 	}
 }
 
 func TestTwoRayAndFreeSpaceMeetAtTheCrossoverDistance(t *testing.T) {
 	crossover := CrossoverMetres(3, 5, 300e6)
 	near(t, "4π·3·5/λ", crossover, 188.62, 0.01)
-	a, b := eastOf(0, 3), eastOf(crossover, 5)
-	near(t, "at it", TwoRay{}.Pathloss(a, b, 300e6), FreeSpace{}.Pathloss(a, b, 300e6), 0.001)
-	b = eastOf(crossover/2, 5)
-	near(t, "below it", TwoRay{FreeSpaceWhenNear: true}.Pathloss(a, b, 300e6), FreeSpace{}.Pathloss(a, b, 300e6), 0)
-	if (TwoRay{}).Pathloss(a, b, 300e6) >= (FreeSpace{}).Pathloss(a, b, 300e6) {
-		t.Error("below the crossover EMANE's formula promises less loss than free space has")
+	for distance, excess := range map[float64]float64{crossover / 2: 0, crossover: 0, 2 * crossover: 20 * math.Log10(2)} {
+		a, b := eastOf(0, 3), eastOf(distance, 5)
+		near(t, "loss beside free space", TwoRay{}.Pathloss(a, b, 300e6)-FreeSpace{}.Pathloss(a, b, 300e6), excess, 0.001)
 	}
+}
+
+func TestTwoRayIsNeverBelowFreeSpace(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 10000 {
+		a, b := eastOf(0, math.Exp(7*random.Float64())), eastOf(math.Exp(12*random.Float64()), math.Exp(7*random.Float64()))
+		hertz := 30e6 * math.Exp(5*random.Float64())
+		if two, free := (TwoRay{}).Pathloss(a, b, hertz), (FreeSpace{}).Pathloss(a, b, hertz); two < free {
+			t.Fatalf("from %v to %v at %v Hz: %v dB; free space has %v", a, b, hertz, two, free)
+		}
+	}
+}
+
+func TestTheHorizonOfTwoAntennasOf10MetresIs26Kilometres(t *testing.T) {
+	near(t, "4.12 (√10 + √10) km", HorizonMetres(10, 10), 26077, 1)
 }
 
 func TestTwoRayReckonsHeightsAboveItsGround(t *testing.T) {

@@ -22,7 +22,11 @@ func (d *document) unaccepted(known surroundings) (findings []Finding) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e); err != nil {
 			return []Finding{d.finding("", err.Error())}
 		}
-		return d.warn(problems(&e, known), "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
+		found := problems(&e, known)
+		if len(found) == 0 {
+			return d.doubts(&e, known)
+		}
+		return d.warn(found, "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
 	case "Capture":
 		var c v1alpha1.Capture
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &c); err != nil {
@@ -31,6 +35,17 @@ func (d *document) unaccepted(known surroundings) (findings []Finding) {
 		return d.warn(render.CheckCaptureAlone(&c.Spec), "nothing would be captured")
 	}
 	return nil
+}
+
+// doubts are about what the operator accepts and the author hardly wants.
+func (d *document) doubts(e *v1alpha1.Experiment, known surroundings) (findings []Finding) {
+	t, _ := topology.Expand(&e.Spec) // it has no errors
+	for _, doubt := range render.Doubts(t, &e.Spec, waveformsOf(&e.Spec, known.waveforms)) {
+		f := d.finding(doubt.Field, doubt.Detail)
+		f.Warning = true
+		findings = append(findings, f)
+	}
+	return findings
 }
 
 func (d *document) warn(problems field.ErrorList, consequence string) (findings []Finding) {

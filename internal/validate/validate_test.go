@@ -65,6 +65,34 @@ func TestWhatIsSoundPasses(t *testing.T) {
 	}
 }
 
+func TestTwoRaysOutsideOfTheirRangeAreAWarning(t *testing.T) {
+	const text = `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: plain}
+spec:
+  duration: 10s
+  networks:
+  - name: vhf
+    ENGINErfpipe: {phy: {pathloss: TwoRay, frequency: 300MHz}}
+    subnet: 198.18.0.0/24
+    radios: [{nodes: [b], antennaHeight: HEIGHT}]
+  apps: [{name: hub, mosquitto: {}}]
+  nodes:
+  - {name: a, position: {latitude: "58", longitude: "8"}, networks: [vhf], apps: [hub]}
+  - {name: b, position: {latitude: "58.01", longitude: "8", altitude: 200m}, networks: [vhf]}
+`
+	const crossover = `standard input:7: warning: spec.networks[0]: TwoRay: 100 % of the pairs are closer than the crossover distance, and have the loss of free space`
+	for replaced, want := range map[[2]string]string{
+		{"3m", ""}: "", {"100m", ""}: crossover, {"0.5m", ""}: "lower than a wavelength",
+		{"3m", "engine: emane\n    "}: "EMANE takes altitudes above the sea for the antennas' heights",
+	} {
+		findings := join(judgeText(t, strings.NewReplacer("HEIGHT", replaced[0], "ENGINE", replaced[1]).Replace(text)))
+		if (want == "") != (findings == "") || !strings.Contains(findings, want) || want != "" && !strings.Contains(findings, "warning") {
+			t.Errorf("%q: findings %q; want %q", replaced, findings, want)
+		}
+	}
+}
+
 func join(findings []Finding) string {
 	lines := make([]string, len(findings))
 	for i, f := range findings {

@@ -170,6 +170,15 @@ func (s *scope) checkGuests() {
 	}
 }
 
+// accepted is the message about an experiment whose references are good, with what its author hardly wants.
+func (s *scope) accepted() string {
+	message := "every reference is good"
+	for _, doubt := range render.Doubts(s.topology, &s.experiment.Spec, s.waveforms) {
+		message += "; " + doubt.Error()
+	}
+	return message
+}
+
 // checkRadios finds what does not fit the waveforms, the scenario and the engines that the cluster has.
 func (s *scope) checkRadios() {
 	spec := &s.experiment.Spec
@@ -299,7 +308,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.setNodes(0, len(s.topology.Nodes))
 	if len(s.findings) == 0 {
-		s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, "every reference is good")
+		s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, s.accepted())
 		return false, nil
 	}
 	status.Message = describe(s.findings)

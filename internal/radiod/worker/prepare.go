@@ -33,10 +33,13 @@ const (
 // surroundings are what the air of a network depends on.
 type surroundings struct {
 	// zero is T0 by CLOCK_REALTIME; 0 where it is not set.
-	zero     int64
-	members  []v1alpha1.Member
-	source   v1alpha1.PathlossSource
-	scenario *scenario.Scenario // nil for none
+	zero    int64
+	members []v1alpha1.Member
+	// heights of the members' antennas above the ground, in metres; jammers have commonHeight.
+	heights      []float64
+	commonHeight float64
+	source       v1alpha1.PathlossSource
+	scenario     *scenario.Scenario // nil for none
 	// frequencyHertz and bandwidthHertz as the network begins.
 	frequencyHertz float64
 	// changes with jammers and frequencies, in order.
@@ -47,7 +50,10 @@ type surroundings struct {
 func surroundingsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) *surroundings {
 	physical := spec.Waveform.PHY()
 	s := &surroundings{members: spec.Members, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
-		frequencyHertz: physical.Frequency.Hertz()}
+		frequencyHertz: physical.Frequency.Hertz(), commonHeight: physical.AntennaMetres(nil, "", "")}
+	for i := range spec.Members {
+		s.heights = append(s.heights, physical.AntennaMetres(spec.Radios, spec.Members[i].Node, spec.Members[i].Group))
+	}
 	if spec.T0 == nil {
 		return s
 	}
@@ -60,6 +66,14 @@ func surroundingsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario
 	}
 	slices.SortStableFunc(s.changes, func(a, b v1alpha1.TimedRadioChange) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
 	return s
+}
+
+// antenna at a position. For two rays only its height above flat ground counts, of which an altitude above the sea says nothing.
+func (s *surroundings) antenna(at geo.Position, height float64) geo.Position {
+	if s.source == v1alpha1.PathlossTwoRay {
+		at.Altitude = height
+	}
+	return at
 }
 
 // model of the pathloss that positions have.
@@ -197,7 +211,7 @@ func (p *preparer) reckon(m *moment) {
 			case j < i && p.frequencies[i] == p.frequencies[j]:
 				m.pathloss[k] = m.pathloss[j*n+i] // there is as far as back
 			default:
-				m.pathloss[k] = lossOf(model.Pathloss(m.positions[i], m.positions[j], p.frequencies[i]))
+				m.pathloss[k] = lossOf(model.Pathloss(p.antenna(m.positions[i], p.heights[i]), p.antenna(m.positions[j], p.heights[j]), p.frequencies[i]))
 			}
 		}
 	}
@@ -251,7 +265,7 @@ func (p *preparer) jamming(j *v1alpha1.Jammer, m *moment) jamming {
 			result.milliwatts[i] = phy.Milliwatts(power - j.Pathloss.DB())
 		case j.Position != nil && m.placed[i]:
 			frequency := cmp.Or(result.frequencyHertz, p.frequencies[i])
-			result.milliwatts[i] = phy.Milliwatts(power - model.Pathloss(positionOf(j.Position), m.positions[i], frequency))
+			result.milliwatts[i] = phy.Milliwatts(power - model.Pathloss(p.antenna(positionOf(j.Position), p.commonHeight), p.antenna(m.positions[i], p.heights[i]), frequency))
 		}
 	}
 	return result

@@ -116,6 +116,29 @@ func TestPathlossIsReckonedFromPositionsOfPlatformsAndOfNodesThatStandStill(t *t
 	}
 }
 
+// flat is the pathloss of a network of two rays whose first two members are 2 km apart, at altitudes.
+func flat(t *testing.T, altitudes [2]v1alpha1.Metres, radios ...v1alpha1.Radio) float64 {
+	t.Helper()
+	spec := physical(v1alpha1.PathlossTwoRay)
+	spec.Radios = radios
+	for i, latitude := range []v1alpha1.Degrees{"58", "58.018"} {
+		spec.Members[i].Platform, spec.Members[i].Position = nil, &v1alpha1.Position{Latitude: latitude, Longitude: "8", Altitude: altitudes[i]}
+	}
+	return prepared(t, spec, nil, 0, false).between(0, 1)
+}
+
+func TestTwoRaysHaveTheHeightsOfAntennasAndNotTheirAltitudes(t *testing.T) {
+	sea, hill := flat(t, [2]v1alpha1.Metres{"0m", "0m"}), flat(t, [2]v1alpha1.Metres{"200m", "250m"})
+	metres := geo.Distance(geo.Position{Latitude: 58, Longitude: 8, Altitude: 3}, geo.Position{Latitude: 58.018, Longitude: 8, Altitude: 3})
+	if want := 40*math.Log10(metres) - 20*math.Log10(3*3); math.Abs(sea-want) > 0.001 || sea != hill {
+		t.Errorf("%.3f dB at the sea and %.3f on hills; want %.3f for antennas of 3 m", sea, hill, want)
+	}
+	mast := v1alpha1.Radio{Nodes: []string{"node-2"}, AntennaHeight: ptr.To(v1alpha1.Metres("30m"))}
+	if gain := sea - flat(t, [2]v1alpha1.Metres{"0m", "0m"}, mast); math.Abs(gain-20) > 0.01 {
+		t.Errorf("an antenna ten times as high gains %.3f dB; want 20", gain)
+	}
+}
+
 func jam(at time.Duration, j v1alpha1.Jammer) v1alpha1.TimedRadioChange {
 	return v1alpha1.TimedRadioChange{AtNanoseconds: int64(at), RadioChange: v1alpha1.RadioChange{Jammer: &j}}
 }

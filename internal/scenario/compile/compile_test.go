@@ -114,6 +114,49 @@ func TestDiffractionStandsAntennasOnTheTerrain(t *testing.T) {
 	}
 }
 
+// twoRays compiles two platforms 2 km apart at altitudes in metres.
+func twoRays(t *testing.T, p v1alpha1.Propagation, altitudes ...float64) (dB float64, warnings string) {
+	t.Helper()
+	p.Frequency = "300MHz"
+	text := fmt.Sprintf("0,1,58.15,7.92,%g\n0,2,58.168,7.92,%g\n", altitudes[0], altitudes[1])
+	s, result := compiled(t, v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &p}, files{"p": text, "g": grid})
+	dB, _ = loss(t, s, 0, 0, 1)
+	return dB, strings.Join(result.Warnings, "; ")
+}
+
+func TestAnAltitudeAboveTheSeaIsNoAntennasHeight(t *testing.T) {
+	for _, model := range []v1alpha1.PropagationModel{"TwoRay", "Diffraction"} {
+		p := v1alpha1.Propagation{Model: model, AntennaHeight: "3m"}
+		low, _ := twoRays(t, p, 0, 0)
+		high, warnings := twoRays(t, p, 200, 200)
+		if math.Abs(high-low) > ResolutionDB || !strings.Contains(warnings, "platform 1 has an altitude at 0s, one of 2 such positions: without terrain every antenna counts as 3 m") {
+			t.Errorf("%s at 200 m: %v dB; want the %v dB of 0 m; warnings %q", model, high, low, warnings)
+		}
+		p.Terrain = from("g") // of 100 m
+		onTerrain, _ := twoRays(t, p, 103, 103)
+		for _, altitudes := range [][]float64{{0, 0}, {101, 100}} {
+			if dB, _ := twoRays(t, p, altitudes...); math.Abs(dB-onTerrain) > ResolutionDB {
+				t.Errorf("%s at %v m over a terrain of 100 m: %v dB; want %v", model, altitudes, dB, onTerrain)
+			}
+		}
+		if above, _ := twoRays(t, p, 200, 200); above > onTerrain-10 {
+			t.Errorf("%s 100 m above the terrain: %v dB; want much less than %v, at 3 m", model, above, onTerrain)
+		}
+		if _, warnings := twoRays(t, p, 90, 0); !strings.Contains(warnings, "platform 1 is below the terrain at 0s, one of 1 such positions: their antennas count as 3 m above it") {
+			t.Errorf("%s below the terrain: warnings %q", model, warnings)
+		}
+	}
+}
+
+func TestTwoRaysOutsideOfTheirRangeAreSaid(t *testing.T) {
+	for height, want := range map[v1alpha1.Metres]string{"3m": "", "20m": "closer than the crossover distance", "0.5m": "lower than a wavelength"} {
+		_, warnings := twoRays(t, v1alpha1.Propagation{Model: "TwoRay", AntennaHeight: height}, 0, 0)
+		if (want == "") != (warnings == "") || !strings.Contains(warnings, want) {
+			t.Errorf("antennas of %s: warnings %q; want %q", height, warnings, want)
+		}
+	}
+}
+
 func TestFilesMayBePacked(t *testing.T) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -142,6 +185,7 @@ func TestMistakesNameTheirFileAndField(t *testing.T) {
 		"compiled":            {v1alpha1.ScenarioSpec{Format: "eel", Compiled: "sha256:0"}, "nothing to compile"},
 		"two terrains":        {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "3MHz", Terrain: from("g"), SyntheticTerrain: &seed}}, "exclude each other"},
 		"terrain":             {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "3MHz", Terrain: from("p")}}, "files/p:2: "},
+		"antennas too low":    {v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "TwoRay", Frequency: "3MHz", AntennaHeight: "0m"}}, `antennaHeight is "0m": must be above zero`},
 		"no source":           {v1alpha1.ScenarioSpec{Format: "gpx"}, "needs source"},
 		"synthetic, no field": {v1alpha1.ScenarioSpec{Format: "synthetic"}, "needs the field synthetic"},
 	} {

@@ -62,10 +62,7 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 	if err := p.run(c, out); err != nil {
 		return Result{}, err
 	}
-	if p.outside > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf("platform %d is where the terrain is not known at %s, one of %d such positions: they are out of reach",
-			p.outsidePlatform, p.outsideAt, p.outside))
-	}
+	c.warnings = append(c.warnings, p.warnings()...)
 	return c.finish(out, w)
 }
 
@@ -82,20 +79,53 @@ type propagator struct {
 	// written is the pathloss in dB that was last noted, and fresh the one reckoned now, of each pair i > j at i(i-1)/2+j.
 	written, fresh []float32
 
-	outside, outsidePlatform int
-	outsideAt                time.Duration
+	// flat ground is all that is known: altitudes above the sea then tell nothing of the antennas' heights.
+	flat, twoRay bool
+	span         propagation.TwoRayRange
+	// outside are positions where the terrain is not known, below those under it, and ignored those with an altitude over flat ground.
+	outside, below, ignored tally
+}
+
+// tally of positions, with the first of them.
+type tally struct {
+	count, platform int
+	at              time.Duration
+}
+
+func (t *tally) add(platform int, at time.Duration) {
+	if t.count == 0 {
+		t.platform, t.at = platform, at
+	}
+	t.count++
+}
+
+func (t *tally) warn(warnings []string, what, consequence string) []string {
+	if t.count == 0 {
+		return warnings
+	}
+	return append(warnings, fmt.Sprintf("platform %d %s at %s, one of %d such positions: %s", t.platform, what, t.at, t.count, consequence))
+}
+
+func (p *propagator) warnings() []string {
+	warnings := p.outside.warn(nil, "is where the terrain is not known", "they are out of reach")
+	warnings = p.below.warn(warnings, "is below the terrain", fmt.Sprintf("their antennas count as %g m above it", p.antennaMetres))
+	warnings = p.ignored.warn(warnings, "has an altitude", fmt.Sprintf("without terrain every antenna counts as %g m above the ground", p.antennaMetres))
+	return append(warnings, p.span.Warnings()...)
 }
 
 // place of a platform now.
 type place struct {
-	position       geo.Position
+	position geo.Position
+	// antenna is where the model has it, and height how far above the ground.
+	antenna        geo.Position
+	height         float64
 	known, reached bool
 	moved          bool
 }
 
 func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, error) {
 	spec := c.spec.Propagation
-	p := &propagator{movement: movement, platforms: movement.Platforms(), hertz: spec.Frequency.Hertz(), antennaMetres: 3}
+	p := &propagator{movement: movement, platforms: movement.Platforms(), hertz: spec.Frequency.Hertz(), antennaMetres: propagation.DefaultAntennaMetres}
 	if !(p.hertz > 0) {
 		return nil, fmt.Errorf("propagation: frequency is %q: must be above zero, such as 300MHz", spec.Frequency)
 	}
@@ -108,6 +138,11 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 	}
 	if p.model, err = c.model(p.ground); err != nil {
 		return nil, err
+	}
+	p.twoRay = spec.Model == v1alpha1.PropagationTwoRay
+	p.flat = p.ground == nil && (p.twoRay || spec.Model == v1alpha1.PropagationDiffraction)
+	if p.twoRay && !(p.antennaMetres > 0) {
+		return nil, fmt.Errorf("propagation: antennaHeight is %q: must be above zero for TwoRay, such as 3m", spec.AntennaHeight)
 	}
 	n := len(p.platforms)
 	p.places = make([]place, n)
@@ -125,7 +160,7 @@ func (c *compilation) model(ground terrain.Surface) (propagation.Model, error) {
 	case v1alpha1.PropagationFreeSpace:
 		return propagation.FreeSpace{}, nil
 	case v1alpha1.PropagationTwoRay:
-		return propagation.TwoRay{FreeSpaceWhenNear: true, Ground: ground}, nil
+		return propagation.TwoRay{Ground: ground}, nil
 	case v1alpha1.PropagationDiffraction:
 		if ground == nil {
 			c.warnings = append(c.warnings, "Diffraction without terrain or syntheticTerrain is that over a smooth Earth")
@@ -254,17 +289,24 @@ func (p *propagator) move(t time.Duration, cursor *scenario.Cursor, out *scenari
 	for i, platform := range p.platforms {
 		now, known := cursor.Position(i)
 		at := &p.places[i]
-		now, reached := p.stand(now, known)
+		ground, reached := p.elevation(now, known)
+		given := now.Altitude != 0
+		if known && reached && !given {
+			now.Altitude = ground + p.antennaMetres
+		}
 		at.moved = known && (!at.known || at.position != now)
 		at.position, at.known, at.reached = now, known, reached
 		if !at.moved {
 			continue
 		}
-		if !reached {
-			if p.outside == 0 {
-				p.outsidePlatform, p.outsideAt = platform, t
-			}
-			p.outside++
+		p.raise(at, ground)
+		switch {
+		case !reached:
+			p.outside.add(platform, t)
+		case p.flat && given:
+			p.ignored.add(platform, t)
+		case p.ground != nil && now.Altitude < ground:
+			p.below.add(platform, t)
 		}
 		if err := out.Position(t, platform, now); err != nil {
 			return err
@@ -283,19 +325,24 @@ func (p *propagator) move(t time.Duration, cursor *scenario.Cursor, out *scenari
 	return nil
 }
 
-// stand an antenna on the ground where a position has no altitude, which is one of 0. It is not reached where the ground is not known.
-func (p *propagator) stand(at geo.Position, known bool) (geo.Position, bool) {
-	if !known {
-		return at, false
+// elevation of the ground at a position; ok is false where it is not known.
+func (p *propagator) elevation(at geo.Position, known bool) (ground float64, ok bool) {
+	if !known || p.ground == nil {
+		return 0, known
 	}
-	ground, ok := 0.0, true
-	if p.ground != nil {
-		ground, ok = p.ground.Elevation(at.Latitude, at.Longitude)
+	return p.ground.Elevation(at.Latitude, at.Longitude)
+}
+
+// raise the antenna of a place to at least its height above the ground: what measures altitudes is often some metres off.
+func (p *propagator) raise(at *place, ground float64) {
+	at.antenna = at.position
+	switch {
+	case p.flat:
+		at.antenna.Altitude = p.antennaMetres
+	case p.ground != nil:
+		at.antenna.Altitude = max(at.antenna.Altitude, ground+p.antennaMetres)
 	}
-	if ok && at.Altitude == 0 {
-		at.Altitude = ground + p.antennaMetres
-	}
-	return at, ok
+	at.height = at.antenna.Altitude - ground
 }
 
 // reckon the pathloss of all pairs of which one has moved, on all processors.
@@ -320,7 +367,7 @@ func (p *propagator) reckonRow(i int) {
 		}
 		loss := math.NaN()
 		if a.reached && b.reached {
-			loss = p.model.Pathloss(a.position, b.position, p.hertz)
+			loss = p.model.Pathloss(a.antenna, b.antenna, p.hertz)
 		}
 		if !(loss < UnreachableDB) {
 			loss = UnreachableDB
@@ -335,7 +382,13 @@ func (p *propagator) note(t time.Duration, out *scenario.Builder) error {
 		for j := range i {
 			a, b := &p.places[i], &p.places[j]
 			k := i*(i-1)/2 + j
-			if !a.known || !b.known || (!a.moved && !b.moved) || math.Abs(float64(p.fresh[k]-p.written[k])) < ResolutionDB {
+			if !a.known || !b.known || (!a.moved && !b.moved) {
+				continue
+			}
+			if p.twoRay && a.reached && b.reached {
+				p.span.Add(geo.Distance(a.antenna, b.antenna), a.height, b.height, p.hertz)
+			}
+			if math.Abs(float64(p.fresh[k]-p.written[k])) < ResolutionDB {
 				continue
 			}
 			p.written[k] = p.fresh[k]

@@ -1,5 +1,10 @@
 package v1alpha1
 
+import (
+	"cmp"
+	"slices"
+)
+
 // EveryNode means all nodes of a network, in place of a node's or group's name.
 const EveryNode = "*"
 
@@ -11,3 +16,14 @@ func IsCalled(name, node, group string) bool {
 
 // IsCalled tells that a name means the member.
 func (m *Member) IsCalled(name string) bool { return IsCalled(name, m.Node, m.Group) }
+
+// AntennaMetres above the ground of a node's radio: that of the last of the network's radios that names it, else of all.
+func (p *PHY) AntennaMetres(radios []Radio, node, group string) float64 {
+	height := cmp.Or(p.AntennaHeight, "3m")
+	for _, radio := range radios {
+		if radio.AntennaHeight != nil && slices.ContainsFunc(radio.Nodes, func(name string) bool { return IsCalled(name, node, group) }) {
+			height = *radio.AntennaHeight
+		}
+	}
+	return height.Float()
+}

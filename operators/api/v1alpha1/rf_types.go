@@ -65,6 +65,10 @@ type PHY struct {
 	// +kubebuilder:default=Scenario
 	// +optional
 	Pathloss PathlossSource `json:"pathloss,omitempty"`
+	// antennaHeight above the ground of every radio, for TwoRay: a position's altitude, above the sea, does not tell it.
+	// +kubebuilder:default="3m"
+	// +optional
+	AntennaHeight Metres `json:"antennaHeight,omitempty"`
 	// subid tells waveforms apart that share a frequency: a radio receives only its own waveform.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -228,6 +232,9 @@ type Radio struct {
 	// noiseFigure of these receivers.
 	// +optional
 	NoiseFigure *Decibel `json:"noiseFigure,omitempty"`
+	// antennaHeight above the ground of these radios, for TwoRay.
+	// +optional
+	AntennaHeight *Metres `json:"antennaHeight,omitempty"`
 }
 
 // RadioPatch changes the radios of some or all nodes of a network: what is given replaces what holds.

@@ -69,7 +69,8 @@ type Propagation struct {
 	// +kubebuilder:default="50m"
 	// +optional
 	ShadowingDistance Metres `json:"shadowingDistance,omitempty"`
-	// antennaHeight above the ground that positions without altitude have.
+	// antennaHeight above the ground of antennas whose positions have no altitude, and the least height above the terrain of the
+	// others. Without terrain all antennas of TwoRay and Diffraction have it.
 	// +kubebuilder:default="3m"
 	// +optional
 	AntennaHeight Metres `json:"antennaHeight,omitempty"`

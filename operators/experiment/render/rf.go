@@ -62,6 +62,9 @@ func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavef
 		path := field.NewPath("spec", "networks").Index(i)
 		errs = append(errs, checkRoutes(t, network, path)...)
 		for j, radio := range network.Radios {
+			if h := radio.AntennaHeight; h != nil && h.Float() <= 0 {
+				errs = append(errs, field.Invalid(path.Child("radios").Index(j).Child("antennaHeight"), *h, "want more than 0 m, such as 3m"))
+			}
 			for k, name := range radio.Nodes {
 				if err := onNetwork(t, network.Name, name); err != nil {
 					errs = append(errs, field.Invalid(path.Child("radios").Index(j).Child("nodes").Index(k), name, err.Error()))
@@ -172,6 +175,9 @@ func checkPHY(p *v1alpha1.PHY) error {
 	}
 	if p.Bandwidth != "" && p.Bandwidth.Hertz() <= 0 {
 		return fmt.Errorf("bandwidth is %s: want more than 0 Hz", p.Bandwidth)
+	}
+	if p.AntennaHeight != "" && p.AntennaHeight.Float() <= 0 {
+		return fmt.Errorf("antennaHeight is %s: want more than 0 m, such as 3m", p.AntennaHeight)
 	}
 	return nil
 }

@@ -137,6 +137,9 @@ func TestWhatDoesNotFitTheRadiosIsNamed(t *testing.T) {
 			message: "rfpipe.queueDepth: Invalid value: 10: EMANE's RF Pipe has a queue of 255 frames"},
 		"rates that EMANE does not choose": {edits: []string{"5ms}, rate: 1Mbit}", "5ms}, rate: 1Mbit, adaptiveRates: [{rate: 1Mbit, sinr: 10dB}]}\n    engine: emane"}, path: "spec.networks[2].engine",
 			message: "tdma.adaptiveRates: Forbidden"},
+		"an antenna on the ground": {edits: []string{"bandwidth: 250kHz", "antennaHeight: 0m"}, path: "spec.networks[0].rfpipe.phy", message: "want more than 0 m"},
+		"an antenna of its own on the ground": {edits: []string{"transmitPower: 50W", "antennaHeight: 0m"}, path: "spec.networks[0].radios[0].antennaHeight",
+			message: "want more than 0 m"},
 		"links on a named radio": {edits: []string{"    engine: native\n", "    links: [{from: hq, to: veh}]\n"}, path: "spec.networks[1].links", message: "links are for the link model"},
 	} {
 		t.Run(name, func(t *testing.T) {

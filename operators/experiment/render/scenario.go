@@ -123,5 +123,9 @@ func (c *radioChecker) misplaced(network v1alpha1.Network, entry string, fromSce
 }
 
 func checkPosition(p v1alpha1.Position) error {
-	return geo.Position{Latitude: p.Latitude.Float(), Longitude: p.Longitude.Float(), Altitude: p.Altitude.Float()}.Validate()
+	return positionOf(p).Validate()
+}
+
+func positionOf(p v1alpha1.Position) geo.Position {
+	return geo.Position{Latitude: p.Latitude.Float(), Longitude: p.Longitude.Float(), Altitude: p.Altitude.Float()}
 }

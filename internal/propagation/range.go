@@ -1,0 +1,39 @@
+package propagation
+
+import "fmt"
+
+// TwoRayRange counts pairs of antennas for which TwoRay is a poor model.
+type TwoRayRange struct {
+	pairs, near, far, low int
+}
+
+// Add a pair of antennas at heights above the ground.
+func (r *TwoRayRange) Add(metres, height1, height2, frequencyHertz float64) {
+	r.pairs++
+	switch {
+	case metres < CrossoverMetres(height1, height2, frequencyHertz):
+		r.near++
+	case metres > HorizonMetres(height1, height2):
+		r.far++
+	}
+	if min(height1, height2) < SpeedOfLight/frequencyHertz {
+		r.low++
+	}
+}
+
+// Warnings for people; none where TwoRay fits every pair.
+func (r *TwoRayRange) Warnings() (warnings []string) {
+	for _, w := range []struct {
+		count int
+		text  string
+	}{
+		{r.near, "are closer than the crossover distance, and have the loss of free space"},
+		{r.far, "are beyond the radio horizon, where two rays give too little loss: Diffraction of a Scenario knows the Earth's curvature"},
+		{r.low, "have an antenna lower than a wavelength, whose ground wave two rays leave out"},
+	} {
+		if w.count > 0 {
+			warnings = append(warnings, fmt.Sprintf("TwoRay: %.3g %% of the pairs %s", 100*float64(w.count)/float64(r.pairs), w.text))
+		}
+	}
+	return warnings
+}

@@ -1,0 +1,52 @@
+package render
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/propagation"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// Doubts are about what an experiment may have, and its author hardly wants: networks of two rays outside of what the formula is for.
+func Doubts(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (doubts field.ErrorList) {
+	for i, network := range spec.Networks {
+		waveform := waveforms[network.Name]
+		p := waveform.PHY()
+		if p == nil || p.Pathloss != v1alpha1.PathlossTwoRay {
+			continue
+		}
+		warnings := twoRayRange(t, network, p).Warnings()
+		if network.Engine == v1alpha1.EngineEMANE {
+			warnings = []string{"EMANE takes altitudes above the sea for the antennas' heights, not antennaHeight, and a node at altitude 0 receives nothing"}
+		}
+		for _, warning := range warnings {
+			doubts = append(doubts, field.Invalid(field.NewPath("spec", "networks").Index(i), network.Name, warning))
+		}
+	}
+	return doubts
+}
+
+// twoRayRange of the nodes that stand still; where others will be is not known here.
+func twoRayRange(t *topology.Topology, network v1alpha1.Network, p *v1alpha1.PHY) *propagation.TwoRayRange {
+	var antennas []geo.Position
+	last := ""
+	for _, node := range attached(t, network.Name, everyNode) {
+		if node.Position != nil && node.Template != last { // nodes of one entry stand at one place
+			antenna := positionOf(*node.Position)
+			antenna.Altitude = p.AntennaMetres(network.Radios, node.Name, node.Group)
+			antennas = append(antennas, antenna)
+		}
+		last = node.Template
+	}
+	var span propagation.TwoRayRange
+	for i, a := range antennas {
+		for _, b := range antennas[:i] {
+			span.Add(geo.Distance(a, b), a.Altitude, b.Altitude, cmp.Or(p.Frequency, "2347MHz").Hertz())
+		}
+	}
+	return &span
+}
