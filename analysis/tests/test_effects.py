@@ -225,6 +225,61 @@ def test_nothing_lost_still_has_an_upper_limit_by_messages():
     assert share.design_effect == 7 and 0.03 < share.interval().high < 0.06 and share.interval().low == 0
 
 
+def repeats(counts: list[int], each: int, blocks: int = 8) -> Share:
+    """Runs that lost so many of the same number of deliveries, evenly over their blocks."""
+    lost = np.concatenate([np.arange(each) * count // each != (np.arange(each) + 1) * count // each for count in counts])
+    block = np.tile(np.arange(each) * blocks // each, len(counts))
+    return Share.of(lost, np.repeat(np.arange(len(counts)), each), len(lost), block if len(counts) > 1 else None)
+
+
+@pytest.mark.parametrize("count", [0, 58])
+def test_repeats_that_lost_nothing_or_all_are_not_known_less_well_than_one_of_them(count):
+    widths = [(i := repeats([count] * k, 58).interval()).high - i.low for k in (1, 2, 3, 5, 10)]
+    assert widths == sorted(widths, reverse=True) and widths[0] < 0.07
+
+
+def test_one_loss_in_two_repeats_tells_nearly_as_much_as_none():
+    assert repeats([0, 1], 58).interval().high < 0.06
+
+
+def test_two_repeats_that_differ_much_are_known_badly():
+    alike, apart = repeats([100, 100], 1000).interval(), repeats([20, 180], 1000).interval()
+    assert alike.high - alike.low < 0.05 and apart.high - apart.low > 0.3
+
+
+def coverage(runs: int, share: float, correlation: float, each: int = 320, blocks: int = 16, trials: int = 500) -> float:
+    """How many intervals of the share lost contain it, where runs' shares are of a beta distribution of this intra-cluster correlation."""
+    random = np.random.default_rng([runs, int(1000 * share), int(1000 * correlation)])
+    spread = (1 - correlation) / correlation if correlation else None
+    unit, block = np.repeat(np.arange(runs), each), np.tile(np.arange(each) * blocks // each, runs)
+    covered = 0
+    for _ in range(trials):
+        shares = random.beta(share * spread, (1 - share) * spread, runs) if spread and share else np.full(runs, share)
+        found = Share.of(random.random(runs * each) < np.repeat(shares, each), unit, runs * each, block).interval()
+        covered += found.low <= share <= found.high
+    return covered / trials
+
+
+CORRELATIONS = (0, 0.01, 0.05, 0.2)
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.1, 0.5])
+@pytest.mark.parametrize("runs", [5, 10])
+def test_the_interval_of_a_share_covers_it_where_the_correlation_can_be_estimated(runs, share):
+    """That is: the losses are worth more than five independent ones (docs/compare.md)."""
+    known = [c for c in CORRELATIONS if not share or runs * 320 * share / (1 + 319 * c) > 5]
+    assert known
+    for correlation in known:
+        assert coverage(runs, share, correlation) >= 0.93, correlation
+
+
+@pytest.mark.parametrize("runs", [2, 3])
+def test_with_two_or_three_repeats_the_interval_covers_what_the_repeats_show(runs):
+    """It holds where runs do not differ. Where they do, it covers less often than it says: the results note that."""
+    assert min(coverage(runs, share, 0, trials=200) for share in (0, 0.01, 0.1, 0.5)) >= 0.93
+    assert 0.75 < min(coverage(runs, share, c, trials=200) for share in (0.1, 0.5) for c in CORRELATIONS) < 0.93
+
+
 @given(st.lists(st.integers(0, 100), min_size=2, max_size=200))
 def test_the_median_of_independent_values_is_numpys(some):
     found = effects.median(alone(some))

@@ -154,7 +154,7 @@ def test_what_people_changed_is_in_the_tables(pair):
     lines = [
         "12.500 s  jam-1: wan from nor to *: loss 50%, limit 10",
         "20.000 s  jam-2: wan: silent",
-        "21.000 s  jam-3: wan: jammer name noise, jammer power 20dBm",
+        "21.000 s  jam-3: wan: jammer noise power 20dBm",
     ]
     assert "".join(f"  {line}\n" for line in lines) in text
 

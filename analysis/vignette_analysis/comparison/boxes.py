@@ -1,51 +1,39 @@
-"""Box plots of runs side by side, as SVG within a page. matplotlib is imported where it is used only."""
-
-import io
-import os
-import tempfile
-from pathlib import Path
+"""Box plots of runs side by side, in the style of a run's report."""
 
 import numpy as np
 import polars as pl
 
+from ..report import charts
+from ..report.charts import number
+from ..report.parts import Chart, Table
 from .comparing import Comparison, select
 from .loading import Loaded
 from .rendering import doubtful, marked
 
-# Groups that are drawn, one below another, where they have deliveries.
-GROUPS = ("all", "radio", "cross", "local")
-# Boxes of one group; each takes 8 mm.
+# Boxes of one group, and groups that are drawn.
 MAX_BOXES = 100
-# An axis of delays that span more than this factor is logarithmic.
-LOGARITHMIC_FROM = 50.0
+MAX_GROUPS = 6
 # Whiskers go from the 5th to the 95th percentile, as in the plots of a run.
-LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+_LEVELS = {"min": 0.0, "low": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "high": 0.95, "max": 1.0}
+_CAPTION = "Box: lower to upper quartile, with the median. Whiskers: 5th to 95th percentile. Dots: least and greatest delay."
 
 
-def boxes(comparison: Comparison) -> tuple[str, str]:
-    """Draw a box of delays for every run in each group; empty where nothing was received. And what is not drawn, if there is anything.
+class Boxes:
+    """Draws boxes of delays: of every run, of repeats together where runs are too many, or of the levels of axes."""
 
-    Where these are too many, repeats are drawn together; where conditions are too many, the levels of axes are drawn.
-    """
-    samples, left_out = _samples(comparison)
-    panels = [(name, rows) for name in GROUPS if (rows := _quantiles(samples, name)).size]
-    if not panels:
-        return "", left_out
-    os.environ.setdefault("MPLCONFIGDIR", str(Path(tempfile.gettempdir()) / "vignette-matplotlib"))
-    import matplotlib
-    from matplotlib.figure import Figure
+    def __init__(self, comparison: Comparison):
+        self._samples, self.left_out = _samples(comparison)
+        self._marks, self._drawn = doubtful(comparison.results), 0
 
-    marks = doubtful(comparison.results)
-    labels = [marked(label, marks) for label, _ in samples]
-    style = {"svg.fonttype": "none", "svg.hashsalt": "vignette", "font.family": "sans-serif", "font.size": 9, "text.parse_math": False}
-    with matplotlib.rc_context(style):
-        figure = Figure(figsize=(7.2, (0.7 + 0.3 * len(labels)) * len(panels)), layout="constrained")
-        for axes, (name, rows) in zip(figure.subplots(len(panels), squeeze=False)[:, 0], panels, strict=True):
-            _panel(axes, name, rows, labels)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    drawn = out.getvalue()
-    return drawn[drawn.index("<svg") :], left_out
+    def chart(self, title: str, group: str, table: Table) -> Chart | Table:
+        """The boxes of a group above its table; the table alone where nothing was received or enough is drawn."""
+        rows = [row for label, runs in self._samples if (row := _box(marked(label, self._marks), runs, group))]
+        if not rows or self._drawn == MAX_GROUPS:
+            return table
+        self._drawn += 1
+        medians = [row["median"] for row in rows]
+        alt = f"Box plots of delays of group {group} in {len(rows)} rows; medians from {number(min(medians))} to {number(max(medians))} s."
+        return Chart(title, charts.boxes(rows, "delay (s)", alt), _CAPTION, table=table)
 
 
 def _samples(comparison: Comparison) -> tuple[list[tuple[str, list[Loaded]]], str]:
@@ -62,30 +50,9 @@ def _samples(comparison: Comparison) -> tuple[list[tuple[str, list[Loaded]]], st
     return [], f"{len(runs)} runs are more than {MAX_BOXES} boxes: none is drawn. Their quartiles are in the tables."
 
 
-def _quantiles(samples: list[tuple[str, list[Loaded]]], group: str) -> np.ndarray:
-    """Rows of quantiles in seconds with the sample's number first."""
-    rows = []
-    for i, (_, runs) in enumerate(samples):
-        delays = np.concatenate([run.deliveries["delay"].filter(pl.Series(select(run.deliveries, group))).drop_nulls().to_numpy() for run in runs])
-        if len(delays):
-            rows.append([i, *np.quantile(delays, LEVELS) / 1e9])
-    return np.array(rows)
-
-
-def _panel(axes, name: str, rows: np.ndarray, labels: list[str]) -> None:
-    run, least, low, p25, median, p75, high, greatest = rows.T
-    axes.hlines(run, low, high, color="#444444", linewidth=0.9)
-    axes.barh(run, p75 - p25, left=p25, height=0.55, facecolor="#9ecae1", edgecolor="#08519c", linewidth=0.8)
-    axes.vlines(median, run - 0.275, run + 0.275, color="#d55e00", linewidth=1.6)
-    for end in (least, greatest):
-        axes.plot(end, run, linestyle="none", marker=".", markersize=4, color="#444444")
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    wide = least.min() > 0 and greatest.max() / least.min() > LOGARITHMIC_FROM
-    if wide:
-        axes.set_xscale("log")
-    axes.set_xlabel("delay (s), logarithmic" if wide else "delay (s)")
-    axes.set_title(f"Group {name}", loc="left", fontweight="bold", fontsize=10)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="x", color="#d9d9d9", linewidth=0.5)
-    axes.set_axisbelow(True)
+def _box(label: str, runs: list[Loaded], group: str) -> dict | None:
+    """A box in seconds; None where nothing was received."""
+    delays = np.concatenate([run.deliveries["delay"].filter(pl.Series(select(run.deliveries, group))).drop_nulls().to_numpy() for run in runs])
+    if not len(delays):
+        return None
+    return {"name": label} | dict(zip(_LEVELS, (np.quantile(delays, list(_LEVELS.values())) / 1e9).tolist(), strict=True))

@@ -127,7 +127,9 @@ def compare(runs: Sequence[str | Path | Analysis], by: str | None = None) -> Com
         "publishers": _publishers(loaded, run_labels) or None,
         "networks": _networks(loaded, run_labels, gaps) or None,
     }
-    return Comparison(results | {"warnings": gaps.warnings or None, "gaps": gaps.found or None}, loaded)
+    compared = [group for part in [results, *(results["axes"] or [])] for group in part["groups"] or []]
+    _too_few(conditions, compared, gaps)
+    return Comparison(results | {"warnings": gaps.warnings or None, "notes": gaps.notes or None, "gaps": gaps.found or None}, loaded)
 
 
 def _conditions(loaded: list[Loaded], naming: labels.Naming) -> list[_Condition]:
@@ -299,20 +301,22 @@ def _measured(name: str, condition: _Condition, figures: dict | None) -> _Group:
     empty = {"messages": None, "delaySeconds": None, "confidence": None}
     if figures is None:
         return _Group(_NOTHING, None, empty)
-    # Delays that are known, whether each offered delivery did not arrive, and the unit of each.
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    # Delays that are known, whether each offered delivery did not arrive, and the unit and the block of each.
+    parts: list[tuple[np.ndarray, ...]] = []
     for run, unit in zip(condition.runs, condition.units(), strict=True):
         which = select(run.deliveries, name)
         delay = run.deliveries["delay"].filter(pl.Series(which))
-        unsent = _unsent(name, run, unit)
-        missing = np.concatenate([delay.is_null().to_numpy(), np.ones(len(unsent), bool)])
-        parts.append((delay.drop_nulls().to_numpy(), missing, np.concatenate([unit[which], unsent])))
-    missing, unit = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
+        block = run.deliveries["block"].to_numpy()
+        unsent = [_unsent(name, run, of) for of in (unit, block)]
+        missing = np.concatenate([delay.is_null().to_numpy(), np.ones(len(unsent[0]), bool)])
+        parts.append((delay.drop_nulls().to_numpy(), missing, *(np.concatenate([of[which], more]) for of, more in zip((unit, block), unsent, strict=True))))
+    missing, unit, block = (np.concatenate([part[i] for part in parts]) for i in (1, 2, 3))
     delays = Sample.of(np.concatenate([part[0] for part in parts]), unit[~missing]) if not missing.all() else _NOTHING
     row = empty | {"delaySeconds": quantiles(delays.values)} | figures
     if not len(missing):
         return _Group(_NOTHING, None, row)
-    losses = Share.of(missing, unit, sum(run.messages.get(name, 0) for run in condition.runs) + figures["messages"].get("neverSent", 0))
+    messages = sum(run.messages.get(name, 0) for run in condition.runs) + figures["messages"].get("neverSent", 0)
+    losses = Share.of(missing, unit, messages, block if len(condition.runs) > 1 else None)
     return _Group(delays, losses, row | {"confidence": _confidence(delays, losses)})
 
 
@@ -342,7 +346,7 @@ def _difference(a: int, b: int, first: _Group, second: _Group, conditions: list[
             "shiftSeconds": effects.shift(first.delays, second.delays).times(1e-9),
             "cliffsDelta": vars(delta),
             "brunnerMunzel": _test(test),
-            "mannWhitney": {"u": (other := effects.mann_whitney(first.delays, second.delays)).statistic, "p": other.p},
+            "mannWhitney": {"u": (other := effects.mann_whitney(first.delays, second.delays)).statistic} | _p(other),
             "units": [_units(conditions[i], g.delays.count) for i, g in ((a, first), (b, second))],
         }
     if first.losses and second.losses:
@@ -360,17 +364,41 @@ def _units(condition: _Condition, count: int) -> dict:
 
 
 def _test(test: effects.Test) -> dict:
-    return {"statistic": test.statistic, "degreesOfFreedom": test.degrees_of_freedom, "p": test.p}
+    return {"statistic": test.statistic, "degreesOfFreedom": test.degrees_of_freedom} | _p(test)
+
+
+def _p(test: effects.Test) -> dict:
+    return {"p": test.p, "tooFew": test.least_p}
 
 
 def _adjust(pairs: list[dict]) -> None:
-    """Add Holm's p: one family is one test of one group, for all pairs."""
+    """Add Holm's p: one family is one test of one group, for all pairs. A test that no data could make significant has none."""
     for measure, name in (("delay", "brunnerMunzel"), ("delay", "mannWhitney"), ("loss", "welch")):
-        tests = [(pair[measure] or {}).get(name) for pair in pairs]
-        adjusted = effects.holm([test["p"] if test else None for test in tests])
-        for test, p in zip(tests, adjusted, strict=True):
-            if test:
-                test["pHolm"] = p
+        tests = [pair[measure][name] for pair in pairs if pair[measure]]
+        adjusted, least = (effects.holm([test[key] for test in tests]) for key in ("p", "tooFew"))
+        for test, p, possible in zip(tests, adjusted, least, strict=True):
+            test["pHolm"] = p
+            test["tooFew"] = possible > 1 - LEVEL
+            if test["tooFew"]:
+                test["p"] = test["pHolm"] = None
+
+
+def _too_few(conditions: list[_Condition], compared: list[dict], gaps: Gaps) -> None:
+    """Note what so few repeats cannot tell."""
+    few = [f"{c.label} ({len(c.runs)})" for c in conditions if 1 < len(c.runs) < effects.FEWEST_REPEATS]
+    if few:
+        reason = f"too few repeats to tell how far runs lie apart, make {effects.FEWEST_REPEATS} or more: "
+        gaps.note("intervals of shares", reason + ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else ""))
+    pairs = [pair for group in compared for pair in group["differences"] or []]
+    without = sum(any(test["tooFew"] for test in tests) for pair in pairs if (tests := _tests(pair)))
+    if without:
+        reason = f"too few repeats to tell in {without} of {len(pairs)} differences: no test of so few can give a p below {1 - LEVEL:.2g}"
+        gaps.note("tests", f"{reason}; that is no sign that conditions are equal")
+
+
+def _tests(pair: dict) -> list[dict]:
+    delay, loss = pair["delay"] or {}, pair["loss"] or {}
+    return [test for test in (delay.get("brunnerMunzel"), delay.get("mannWhitney"), loss.get("welch")) if test]
 
 
 def _publishers(runs: list[Loaded], run_labels: list[str]) -> list[dict]:

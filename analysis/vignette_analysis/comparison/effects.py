@@ -22,6 +22,8 @@ MAX_ORDER_STATISTICS = 5_000
 MAX_PLACED = 50_000
 # Differences that are few enough to be made and sorted.
 _FEW = 20_000
+# Of fewer repeats nobody can tell how far runs lie apart: no permutation test of three against three gives p below 0.1.
+FEWEST_REPEATS = 4
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ class Test:
     statistic: float | None
     degrees_of_freedom: float | None
     p: float | None
+    # The least p that a permutation test of so many units can give.
+    least_p: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -137,8 +141,7 @@ class _Difference:
 
     @property
     def least_p(self) -> float:
-        """The least p of any permutation test of so many units: no few units can bear a smaller one."""
-        return 2 / comb(self.first.units + self.second.units, self.first.units)
+        return least_p(self.first.units, self.second.units)
 
     def quantile(self, level: float) -> float:
         return _t_quantile(self.degrees_of_freedom, level)
@@ -146,14 +149,19 @@ class _Difference:
     def test(self, difference: float) -> Test:
         """Test that a difference is 0."""
         if isnan(self.error):
-            return Test(None, None, None)
+            return Test(None, None, None, self.least_p)
         if self.error == 0:
             # All units agree: no difference at all, or one without exception.
-            return Test(None, None, 1.0 if difference == 0 else min(1.0, self.least_p))
+            return Test(None, None, 1.0 if difference == 0 else self.least_p, self.least_p)
         from scipy.special import stdtr
 
         statistic, freedom = difference / self.error, self.degrees_of_freedom
-        return Test(statistic, freedom, min(1.0, max(2 * float(stdtr(freedom, -abs(statistic))), self.least_p)))
+        return Test(statistic, freedom, min(1.0, max(2 * float(stdtr(freedom, -abs(statistic))), self.least_p)), self.least_p)
+
+
+def least_p(m: int, n: int) -> float:
+    """The least p of any permutation test of m units against n: no few units can bear a smaller one."""
+    return min(1.0, 2 / comb(m + n, m))
 
 
 def _t_quantile(freedom: float, level: float) -> float:
@@ -312,10 +320,11 @@ def mann_whitney(a: Sample, b: Sample) -> Test:
     """Mann and Whitney's test of the units' medians, of which each is one value; exact for few units without ties."""
     if min(a.count, b.count) < 1:
         return Test(None, None, None)
+    least = least_p(a.count, b.count)
     from scipy.stats import mannwhitneyu
 
     answer = mannwhitneyu(b.medians, a.medians)
-    return Test(float(answer.statistic), None, float(answer.pvalue))
+    return Test(float(answer.statistic), None, float(answer.pvalue), least)
 
 
 @dataclass(frozen=True)
@@ -326,18 +335,23 @@ class Share:
     expected: int
     # Deliveries that are worth one independent delivery; at least 1.
     design_effect: float
+    # Degrees of freedom of the design effect; None where it is not estimated.
+    freedom: float | None
     variance: _Variance
 
     @classmethod
-    def of(cls, lost: np.ndarray, units: np.ndarray, messages: int) -> "Share":
-        """Of whether each delivery was lost, its unit, and the number of messages, which is the most that all can be worth."""
+    def of(cls, lost: np.ndarray, units: np.ndarray, messages: int, blocks: np.ndarray | None = None) -> "Share":
+        """Of whether each delivery was lost, its unit, the number of messages, and the block within the unit where units are whole runs.
+
+        Where nothing or everything was lost there is no variance: all deliveries of a message are taken to share its fate.
+        """
         expected, count = len(lost), int(np.count_nonzero(lost))
-        share = count / expected
-        variance = _variance(np.asarray(lost, dtype=float), _numbered(units), share)
-        binomial = share * (1 - share) / expected
-        # Nothing or everything lost has no variance: then all deliveries of a message are taken to share its fate.
-        effect = expected / max(messages, 1) if binomial == 0 or isnan(variance.value) else variance.value / binomial
-        return cls(count, expected, max(effect, 1.0), variance)
+        share, values, units = count / expected, np.asarray(lost, dtype=float), _numbered(units)
+        variance = _variance(values, units, share)
+        within = None if blocks is None or variance.units >= FEWEST_REPEATS else _within(values, units, _numbered(blocks))
+        if count in (0, expected) or isnan(variance.value):
+            return cls(count, expected, max(expected / max(messages, 1), 1.0), None, variance)
+        return cls(count, expected, *design_effect(share, expected, variance, within), variance)
 
     @property
     def value(self) -> float:
@@ -350,16 +364,35 @@ class Share:
         Rao and Scott, "A Simple Method for the Analysis of Clustered Binary Data", Biometrics 48 (1992); as the variance
         is estimated from few units, the number is reduced by (z/t)^2: Korn and Graubard, Survey Methodology 24 (1998).
         """
-        effective = self._effective(level)
-        low, high = wilson_interval(self.value * effective, effective, level)
-        return Interval(self.value, low, high)
-
-    def _effective(self, level: float) -> float:
         from statistics import NormalDist
 
-        freedom = self.variance.units - 1
-        few = (NormalDist().inv_cdf((1 + level) / 2) / _t_quantile(freedom, level)) ** 2 if freedom > 0 else 1.0
-        return self.expected / self.design_effect * few
+        few = 1.0 if self.freedom is None else (NormalDist().inv_cdf((1 + level) / 2) / _t_quantile(self.freedom, level)) ** 2
+        effective = self.expected / self.design_effect * few
+        return Interval(self.value, *wilson_interval(self.value * effective, effective, level))
+
+
+def design_effect(share: float, expected: int, variance: _Variance, within: tuple[float, float] | None) -> tuple[float, float]:
+    """The design effect of a share that is neither 0 nor 1, and its degrees of freedom.
+
+    Fewer repeats than FEWEST_REPEATS cannot tell how far runs lie apart. There the variance within runs is taken as known (with its degrees
+    of freedom), and only what the runs differ by beyond it counts as estimated from the runs: Satterthwaite's approximation.
+    The same rule is in internal/confidence.
+    """
+    binomial = share * (1 - share) / expected
+    if within is None:
+        return max(variance.value / binomial, 1.0), variance.units - 1
+    known = max(within[0], binomial)
+    beyond = max(variance.value - known, 0.0)
+    freedom = (known + beyond) ** 2 / (known**2 / within[1] + beyond**2 / (variance.units - 1))
+    return (known + beyond) / binomial, freedom
+
+
+def _within(values: np.ndarray, runs: np.ndarray, blocks: np.ndarray) -> tuple[float, float]:
+    """The variance of a mean by the blocks of runs, each about the mean of its own run, and its degrees of freedom."""
+    parts = [_variance(values[runs == run], _numbered(blocks[runs == run]), values[runs == run].mean()) for run in range(int(runs.max()) + 1)]
+    weights = np.bincount(runs) / len(runs)
+    total = sum(part.value * weight**2 for part, weight in zip(parts, weights, strict=True) if part.units > 1)
+    return total, max(sum(part.units - 1 for part in parts), 1)
 
 
 def loss_difference(a: Share, b: Share, level: float = LEVEL) -> tuple[Interval, Test]:

@@ -1,9 +1,9 @@
 """What differs between the specs of runs, which of them are repeats, and what to call them."""
 
-import json
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ..report.words import plain
 from ..run import RunError
 from .loading import Loaded
 
@@ -103,15 +103,16 @@ def _fields(run: Loaded) -> dict[str, str]:
     for file in run.plan.get("configMaps") or []:
         fields[f"configMaps.{file['name']}.{file['key']}"] = file.get("sha256", "")
     if run.plan.get("liveChanges"):
-        fields["liveChanges"] = json.dumps(run.plan["liveChanges"], sort_keys=True)
+        fields["liveChanges"] = plain(run.plan["liveChanges"])
     return fields
 
 
 def _flatten(path: str, value: object, fields: dict[str, str]) -> None:
-    if isinstance(value, list) and value and all(isinstance(v, dict) and "name" in v for v in value):
-        value = {v["name"]: {k: w for k, w in v.items() if k != "name"} for v in value}
+    for key in ("name", "at"):
+        if isinstance(value, list) and value and all(isinstance(v, dict) and key in v for v in value) and len({v[key] for v in value}) == len(value):
+            value = {v[key]: {k: w for k, w in v.items() if k != key} for v in value}
     if not isinstance(value, dict):
-        fields[path] = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        fields[path] = plain(value)
         return
     if path.count(".") == 1 and path.startswith("apps."):
         # What an app is, is the name of a field: publisher, mosquitto, image and others.

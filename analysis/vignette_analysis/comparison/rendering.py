@@ -49,6 +49,8 @@ class Table:
     rows: list[list[str]]
     # What it does not have, and where that is; empty for nothing.
     left_out: str = ""
+    # The group whose runs have a row each, of which boxes can be drawn.
+    group: str = ""
 
     @property
     def long(self) -> bool:
@@ -62,7 +64,7 @@ def text(comparison: Comparison) -> str:
     for table in tables(comparison.results):
         lines += [table.title, *_aligned(table.header, table.rows[:MAX_LINES]), *_more(len(table.rows), "rows")]
         lines += [*([f"({table.left_out})"] if table.left_out else []), ""]
-    lines += _notes(comparison.results)
+    lines += _notes(comparison.results) + _remarks(comparison.results)
     warnings = comparison.results["warnings"] or []
     lines += ["", *(f"WARNING: {warning['what']}: {warning['reason']}" for warning in warnings[:MAX_LINES])] if warnings else []
     gaps = comparison.results["gaps"] or []
@@ -78,6 +80,11 @@ def _notes(results: dict) -> list[str]:
     return [*DEFINITIONS, *([f"{MARK} emulation late or not judged, results incomplete, or warnings"] if doubtful(results) else [])]
 
 
+def _remarks(results: dict) -> list[str]:
+    """The notes as sentences."""
+    return [f"{note['what'][0].upper()}{note['what'][1:]}: {note['reason']}." for note in results["notes"] or []]
+
+
 def tables(results: dict) -> list[Table]:
     """Every table."""
     marks = doubtful(results)
@@ -90,9 +97,13 @@ def tables(results: dict) -> list[Table]:
         for group in axis["groups"]:
             if any(row["messages"] and row["messages"]["offered"] for row in group["conditions"]):
                 made += _axis_tables(axis["axis"], group, marks)
+    alike: dict[str, list[dict]] = {}
     for group in results["groups"] or []:
         if any(row["messages"] and row["messages"]["offered"] for row in group["runs"]):
-            made += _group_tables(group, results, marks)
+            # Where all deliveries go one way, several groups are the same ones.
+            alike.setdefault(json.dumps(group | {"name": ""}), []).append(group)
+    for groups in alike.values():
+        made += _group_tables(groups[0], _groups([group["name"] for group in groups]), results, marks)
     if results["publishers"]:
         made.append(_publishers_table(results, marks))
     return made
@@ -129,24 +140,28 @@ def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
     return made
 
 
-def _group_tables(group: dict, results: dict, marks: set[str]) -> list[Table]:
+def _groups(names: list[str]) -> str:
+    """What tables call groups that have the same deliveries."""
+    return f"group {names[0]}" if len(names) == 1 else f"groups {', '.join(names[:-1])} and {names[-1]} (the same deliveries)"
+
+
+def _group_tables(group: dict, title: str, results: dict, marks: set[str]) -> list[Table]:
     networks = (results["networks"] or []) if group["name"] == "all" else []
-    header = ["label", *_FIGURES, *(f"{n['name']} B/s" for n in networks), "emulation"]
+    header = ["label", *_FIGURES, *(f"{n['name']} B/s" for n in networks)]
     several = any(row["runs"] > 1 for row in group["conditions"])
     short = several and len(group["runs"]) > MAX_RUN_ROWS
     rows = []
     for i, row in enumerate([] if short else group["runs"]):
         volume = [_number(n["runs"][i]["bytesPerSecond"], ".1f") for n in networks]
-        run = results["runs"][i]
-        rows.append([marked(run["label"], marks), *_figures(row), *volume, _verdict(run)])
+        rows.append([marked(results["runs"][i]["label"], marks), *_figures(row), *volume])
     for row in group["conditions"]:
         if row["runs"] > 1 or short:
             runs = f" ({row['runs']} runs)" if row["runs"] > 1 else ""
-            rows.append([marked(row["label"], marks) + runs, *_figures(row), *([NOTHING] * len(networks)), ""])
+            rows.append([marked(row["label"], marks) + runs, *_figures(row), *([NOTHING] * len(networks))])
     left_out = f"conditions only: the {len(group['runs'])} runs are in the forms csv and json, bytes per second in json" if short else ""
-    made = [Table("figures", f"Group {group['name']}", header, rows, left_out)]
+    made = [Table("figures", title[0].upper() + title[1:], header, rows, left_out, group["name"])]
     if group["differences"]:
-        made.append(_differences_table(f"Differences in group {group['name']}", group, marks))
+        made.append(_differences_table(f"Differences in {title}", group, marks))
     return made
 
 
@@ -185,20 +200,22 @@ def _difference(pair: dict, marks: set[str]) -> list[str]:
     if delay := pair["delay"]:
         shift, delta = delay["shiftSeconds"], delay["cliffsDelta"]
         cells += [_estimate(shift["estimate"], shift, "+.4f"), _estimate(delta["estimate"], delta, "+.3f")]
-        cells += [_probability(delay["brunnerMunzel"]["pHolm"]), _probability(delay["mannWhitney"]["pHolm"])]
+        cells += [_probability(delay["brunnerMunzel"]), _probability(delay["mannWhitney"])]
     else:
         cells += [NOTHING] * 4
     if loss := pair["loss"]:
         points = loss["percentagePoints"]
-        cells += [_estimate(points["estimate"], points, "+.2f"), _probability(loss["welch"]["pHolm"])]
+        cells += [_estimate(points["estimate"], points, "+.2f"), _probability(loss["welch"])]
     else:
         cells += [NOTHING] * 2
     units = [f"{u['count']} {u['unit']}s" for u in delay["units"]] if delay else []
     return [*cells, ", ".join(units) or NOTHING]
 
 
-def _probability(p: float | None) -> str:
-    if p is None:
+def _probability(test: dict) -> str:
+    if test["tooFew"]:
+        return "too few"
+    if (p := test["pHolm"]) is None:
         return NOTHING
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
@@ -248,10 +265,13 @@ def _cut(value: str) -> str:
     return value if len(value) <= 40 else value[:39] + "…"
 
 
+# Columns that begin at the left.
+_TEXTS = {"label", "experiment", "run", "from", "to", "field", "emulation", "results", "units", "publisher", "value", "which"}
+
+
 def _aligned(header: list[str], rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    left = {"label", "experiment", "run", "from", "to", "field", "emulation", "results", "units", "publisher", "value", "which"}
-    return ["  ".join(c.ljust(w) if h in left else c.rjust(w) for c, w, h in zip(row, widths, header, strict=True)) for row in [header, *rows]]
+    return ["  ".join(c.ljust(w) if h in _TEXTS else c.rjust(w) for c, w, h in zip(row, widths, header, strict=True)) for row in [header, *rows]]
 
 
 def as_json(comparison: Comparison) -> str:
@@ -292,7 +312,7 @@ def latex(comparison: Comparison) -> str:
     shown = [table for table in tables(comparison.results) if table.kind in ("figures", "differences")]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
     parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
-    return "\n\n".join([*parts, "\n".join(f"% {note}" for note in _notes(comparison.results))]) + "\n"
+    return "\n\n".join([*parts, "\n".join(f"% {note}" for note in _notes(comparison.results) + _remarks(comparison.results))]) + "\n"
 
 
 def _latex_table(table: Table) -> str:
@@ -307,23 +327,42 @@ def _latex_table(table: Table) -> str:
     return "\n".join([*lines, *body, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
 
 
+# Headings of sections of the page, and what their tables are called, by the kind of table; other headings are the tables' own titles.
+_HEADINGS = {"runs": "What was compared", "publishers": "Publishers"}
+_CAPTIONS = {"runs": "Runs", "fields": "What differs", "figures": "Figures", "differences": "Differences", "publishers": "Figures"}
+
+
 def html(comparison: Comparison) -> str:
     """One file that needs nothing else."""
-    from jinja2 import Environment, PackageLoader
+    from ..report import page, parts
+    from .boxes import Boxes
 
-    from .boxes import boxes
+    boxes, sections = Boxes(comparison), []
+    for i, table in enumerate(tables(comparison.results)):
+        if table.kind not in ("fields", "differences"):
+            sections.append(parts.Section(f"part-{i}", _HEADINGS.get(table.kind, table.title)))
+        header, *rows = ([_kept_together(cell) for cell in row] for row in (table.header, *table.rows))
+        texts = frozenset(i for i, name in enumerate(header) if name in _TEXTS or table.kind == "fields")
+        grid = parts.Table(_CAPTIONS[table.kind], header, rows, table.long, texts)
+        if rows:
+            sections[-1].parts.append(boxes.chart("Delays", table.group, grid) if table.group else grid)
+        sections[-1].parts += [parts.Text(text, "note") for text in (table.left_out, boxes.left_out if table.kind == "runs" else "") if text]
+    sections.append(parts.Section("missing", "What is missing or in doubt", _missing(comparison.results)))
+    title = f"Comparison of {len(comparison.results['runs'])} runs"
+    return page("comparison.html", title=title, warnings=comparison.results["warnings"] or [], sections=sections, notes=_notes(comparison.results)).decode()
 
-    environment = Environment(loader=PackageLoader(__package__), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    drawn, left_out = boxes(comparison)
-    return environment.get_template("comparison.html").render(
-        results=comparison.results,
-        tables=tables(comparison.results),
-        boxes=drawn,
-        not_drawn=left_out,
-        definitions=DEFINITIONS,
-        marked=bool(doubtful(comparison.results)),
-        mark=MARK,
-    )
+
+def _kept_together(cell: str) -> str:
+    """A cell that breaks between an estimate and its interval, and not before a mark."""
+    return cell.replace(", ", ",\u00a0").replace("95 %", "95\u00a0%") if "[" in cell else cell.replace(f" {MARK}", f"\u00a0{MARK}")
+
+
+def _missing(results: dict) -> list:
+    from ..report import parts
+
+    rows = [(gap["what"], gap["reason"]) for gap in results["gaps"] or []]
+    gaps = parts.Table("Gaps", ("What", "Why"), rows, len(rows) > MAX_PAGE_ROWS, frozenset({0, 1}))
+    return [*map(parts.Text, _remarks(results)), gaps if rows else parts.Text("Nothing is missing: no gap was found.")]
 
 
 # What each form is called.

@@ -72,8 +72,8 @@ def render(analysis: Analysis, gaps: Gaps) -> bytes:
         if section is not None:
             made.append(section)
     made.append(record.missing(analysis, gaps.found))
-    style, script = _template("report.css"), _template("report.js")
-    page = _page(
+    script = _template("report.js")
+    return page(
         "report.html",
         results=analysis.results,
         start=words.clock(analysis.run.t0),
@@ -81,13 +81,16 @@ def render(analysis: Analysis, gaps: Gaps) -> bytes:
         banner=words.banner(analysis.results),
         headline=words.headline(analysis.results),
         sections=made,
-        style=Markup(style),
         script=Markup(script),
-        style_hash=_digest(style),
         script_hash=_digest(script),
     )
+
+
+def page(name: str, **values: object) -> bytes:
+    """A page of its own in the report's style, by its template."""
+    style = _template("report.css")
     # Half of a surrogate pair, which JSON can have, is no character.
-    return page.encode("utf-8", "replace")
+    return _page(name, style=Markup(style), style_hash=_digest(style), **values).encode("utf-8", "replace")
 
 
 def _template(name: str) -> str:

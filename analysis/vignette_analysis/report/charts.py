@@ -197,8 +197,8 @@ def shorten(name: str, length: int) -> str:
 def _rows(width: int, names: Sequence[str], pitch: float, right: float) -> tuple[Canvas, list[float]]:
     """A canvas with a row for each name, and the middle of each."""
     longest = max((len(name) for name in names), default=4)
-    most = 13 if width == NARROW else 30
-    canvas = Canvas(width, 50 + pitch * len(names), left=14 + 7.2 * min(longest, most), right=right)
+    most = 13 if width == NARROW else 36
+    canvas = Canvas(width, 50 + pitch * len(names), left=14 + 8.2 * min(longest, most), right=right)
     middles = [canvas.top + pitch * (i + 0.5) for i in range(len(names))]
     for name, middle in zip(names, middles, strict=True):
         short = shorten(name, most)

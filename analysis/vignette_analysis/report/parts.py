@@ -31,6 +31,11 @@ class Table:
     left_out: int = 0
     kind: str = "table"
 
+    @property
+    def cards(self) -> bool:
+        """Tell whether a phone shows each row as a block of lines: most columns are text, which no phone has room for side by side."""
+        return len(self.header) > 2 and 2 * len(self.text_columns) >= len(self.header)
+
 
 @dataclass(frozen=True)
 class Chart:

@@ -1,7 +1,5 @@
 """What was run, what people did meanwhile, what was late and what is missing."""
 
-import json
-
 import yaml
 
 from ..analysis import Analysis
@@ -84,22 +82,23 @@ def _yaml(value: object) -> str:
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _network(network: dict) -> tuple[str, ...]:
     radio = network.get("waveform") or next((name for name in ("link", "rfpipe", "tdma") if network.get(name)), "\u2013")
     engine = f" ({network['engine']})" if network.get("engine") else ""
     routing = {name: value for name, value in (network.get("routing") or {}).items() if name != "routes"}
     protocol = routing.pop("protocol", "none")
-    return network["name"], f"{radio}{engine}", network.get("subnet", ""), ", ".join([protocol, *(f"{k} {_text(v)}" for k, v in routing.items())])
+    return (
+        network["name"],
+        f"{radio}{engine}",
+        network.get("subnet", ""),
+        ", ".join([protocol, *(f"{k} {words.plain(v)}" for k, v in routing.items())]),
+    )
 
 
 def _app(app: dict, nodes: list[dict]) -> tuple[str, ...]:
     kind = next((name for name in app if name not in _APP_KEYS), "app")
     inner = app.get(kind)
-    said = ", ".join(f"{k} {_text(v)}" for k, v in inner.items()) if isinstance(inner, dict) else str(inner or "")
+    said = ", ".join(f"{k} {words.plain(v)}" for k, v in inner.items()) if isinstance(inner, dict) else str(inner or "")
     instances = [a.get("instances") or [] for node in nodes for a in node.get("apps") or [] if a["name"] == app["name"]]
     return app["name"], f"{kind}: {said}" if said else kind, number(sum(map(len, instances)))
 

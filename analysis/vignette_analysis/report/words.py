@@ -127,12 +127,22 @@ def changes(live: dict) -> str:
 def change(entry: dict) -> str:
     """One change of a network (v1alpha1.RadioChange)."""
     between = f" from {entry.get('from', '*')} to {entry.get('to', '*')}" if entry.get("from") or entry.get("to") else ""
-    said = []
-    for kind, prefix in (("link", ""), ("radio", "radio "), ("jammer", "jammer ")):
-        for name, value in (entry.get(kind) or {}).items():
-            said.append(f"{prefix}{name} {value if isinstance(value, str) else json.dumps(value)}")
+    said = [f"{name} {plain(value)}" for name, value in (entry.get("link") or {}).items()]
+    said += [f"radio {name} {plain(value)}" for name, value in (entry.get("radio") or {}).items()]
+    if jammer := dict(entry.get("jammer") or {}):
+        name = f"jammer {jammer.pop('name', '?')}"
+        said.append(f"{name} off" if jammer.get("off") else f"{name} {plain(jammer)}")
     if entry.get("silent") is not None:
         said.append("silent" if entry["silent"] else "no longer silent")
     if entry.get("schedule"):
         said.append("another TDMA schedule")
     return f"{entry.get('network', '?')}{between}: {', '.join(said)}"
+
+
+def plain(value: object) -> str:
+    """A value of a spec without the brackets and quotes of JSON."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {f'({plain(part)})' if isinstance(part, dict) else plain(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ("; " if any(isinstance(part, dict) for part in value) else ", ").join(map(plain, value)) or "none"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
