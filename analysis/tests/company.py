@@ -64,7 +64,7 @@ def _plan(lab: Lab, seconds: int) -> dict:
             {
                 "name": "jam-1",
                 "atNanoseconds": int(seconds * 0.5) * SECOND,
-                "changes": [{"network": "vhf", "jammer": {"name": "j1", "power": "20dBm"}}],
+                "changes": [{"network": "vhf", "jammer": {"name": "j1", "power": "20dBm", "position": {"latitude": "58.2", "longitude": "7.93"}}}],
             },
             {"name": "quiet", "atNanoseconds": int(seconds * 0.7) * SECOND, "changes": [{"network": "vhf", "from": "alpha", "silent": True}]},
         ],

@@ -7,9 +7,10 @@ import warnings
 from dataclasses import dataclass, field
 
 import pytest
+from test_comparison import run
 from test_report import hostile
 
-from vignette_analysis import analyse, report
+from vignette_analysis import analyse, compare, report
 from vignette_analysis.gaps import Gaps
 from vignette_analysis.report import scene
 
@@ -77,7 +78,7 @@ def show(browser):
         heard.page.on("dialog", lambda dialog: heard.complaints.append(f"dialog {dialog.message}"))
         context.on("request", lambda request: heard.requests.append(request.url))
         heard.page.goto(url)
-        if options.get("java_script_enabled", True):
+        if options.get("java_script_enabled", True) and heard.page.locator(".map").count():
             heard.page.wait_for_selector(".map.live")
         return heard
 
@@ -184,6 +185,58 @@ def test_no_page_is_wider_than_its_screen(show, written, width):
     assert page.is_visible("#delays .chart.narrow") == (width < 600) and page.is_visible("#delays .chart.wide") == (width > 600)
     # Text of charts is not scaled down below what can be read.
     assert min(text_heights(page)) > 9
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory, written) -> dict[str, str]:
+    """A report and comparisons, of one run each with long names and of repeats."""
+    folder = tmp_path_factory.mktemp("comparisons")
+    long = [run(folder, f"long{d}", d, name=f"an-experiment-with-a-long-name-{d}", spec={"duration": "9" * 30 + f"{d}s"}) for d in (5, 45)]
+    repeats = [run(folder, f"u{d}-{seed}", d, seed=seed, lose=d // 4) for d in (5, 45) for seed in (1, 2)]
+    found = {"report": written.url}
+    for name, runs in (("long names", long), ("repeats", repeats)):
+        path = folder / f"{name}.html"
+        path.write_text(compare([made.write() for made in runs]).render("html"))
+        found[name] = path.as_uri()
+    return found
+
+
+CUT = """
+(all) => all.filter((one) => one.getClientRects().length).filter((one) => {
+  const text = one.getBoundingClientRect(), picture = one.ownerSVGElement.getBoundingClientRect();
+  return text.left < picture.left - 0.5 || text.right > picture.right + 0.5 || text.top < picture.top - 0.5 || text.bottom > picture.bottom + 0.5;
+}).map((one) => one.textContent)
+"""
+TOO_WIDE = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.getAttribute('aria-label'))"
+
+
+@pytest.mark.parametrize("name", ["report", "long names", "repeats"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_cut_off(show, pages, name, width):
+    page = show(pages[name], viewport={"width": width, "height": 844}, is_mobile=width < 600, has_touch=width < 600).page
+    page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.eval_on_selector_all("svg.chart text", CUT) == []
+    assert not any("\\" in text or "$" in text for text in page.eval_on_selector_all("svg text", "all => all.map(one => one.textContent)"))
+    if width == 1280:
+        assert page.eval_on_selector_all(".scroll", TOO_WIDE) == []
+
+
+def test_each_figure_of_a_comparison_has_one_table(show, pages):
+    page = show(pages["repeats"], viewport={"width": 1280, "height": 844}).page
+    assert page.locator("figure").count() == 1 == page.locator("figure table").count()
+    tables = page.eval_on_selector_all("table tbody", "all => all.map(one => one.textContent)")
+    assert len(tables) == len(set(tables))
+
+
+def test_the_map_has_degrees_and_its_jammer(show, written):
+    page = show(written.url, viewport={"width": 1280, "height": 844}).page
+    labels = page.eval_on_selector_all("#map-drawing .degrees", "all => all.map(one => one.textContent)")
+    assert {label[-1] for label in labels} == {"N", "E"} and any(label.startswith("58.") for label in labels)
+    assert not page.is_visible("#map-drawing .jammer"), "it begins at half the time"
+    go_to(page, 40)
+    assert page.is_visible("#map-drawing .jammer")
+    assert "jammer j1 power 20dBm" in page.inner_text("#hand")
 
 
 def text_heights(page) -> list[float]:

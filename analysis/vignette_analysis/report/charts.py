@@ -41,12 +41,13 @@ class Scale:
             factors = (1, 2, 5) if self.high / self.low < 10 ** (count / 3) else (1,)
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             return [f * 10.0**d for d in decades for f in factors if self.low <= f * 10.0**d * (1 + 1e-9) and f * 10.0**d <= self.high * (1 + 1e-9)]
-        step = _round_step((self.high - self.low) / max(count, 1))
+        step = round_step((self.high - self.low) / max(count, 1))
         first = math.ceil(self.low / step - 1e-9)
         return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-def _round_step(step: float) -> float:
+def round_step(step: float) -> float:
+    """The least round number that is not less."""
     magnitude = 10.0 ** math.floor(math.log10(step))
     return next(f * magnitude for f in (1, 2, 5, 10) if f * magnitude >= step * (1 - 1e-9))
 

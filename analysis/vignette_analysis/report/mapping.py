@@ -46,10 +46,12 @@ def names(layer: Layer) -> list[str]:
 def about(scene: Scene) -> str:
     """What the map shows and how."""
     where = "Positions as radiod reckoned them; north is up."
-    if scene.schematic:
+    if scene.ground is None:
         where = "Positions are not known: nodes are on a circle, a schematic layout without distances."
     hidden = int((scene.places[:, :, 0] == scenes.UNKNOWN).all(axis=1).sum())
     where += f" {hidden} nodes without a position are not drawn." if hidden else ""
+    if undrawn := dict.fromkeys(j.name for j in scene.jammers if scene.ground is None or j.latitude is None):
+        where += f" Not drawn, as it has no place here: jammer {', '.join(undrawn)}."
     kinds = {layer.kind for layer in scene.layers}
     lines = ""
     if "sinr" in kinds:

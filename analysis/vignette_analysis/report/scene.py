@@ -7,13 +7,14 @@ both directions.
 import base64
 import math
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from ..analysis import Analysis
-from . import charts
+from ..run import Run, duration
+from . import charts, words
 
 # Times on the grid at most, and positions, and values of lines in all: each is one or two bytes before compression.
 MAX_FRAMES = 1500
@@ -63,6 +64,47 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Ground:
+    """The piece of the earth that the map shows: degrees at its north-western corner, and degrees of a unit to the east and to the south."""
+
+    longitude: float
+    latitude: float
+    east: float
+    south: float
+
+    @classmethod
+    def around(cls, latitude: np.ndarray, longitude: np.ndarray) -> "Ground":
+        """The square around places."""
+        # Around the first longitude, so that nobody is torn apart where longitudes begin anew.
+        longitude = longitude[0] + (longitude - longitude[0] + 180) % 360 - 180
+        cosine = math.cos(math.radians(float(latitude.mean())))
+        # A place that nobody leaves is in the middle of a square kilometre.
+        extent = max(float(np.ptp(longitude)) * cosine, float(np.ptp(latitude)), math.degrees(1000 / EARTH_METRES))
+        south, east = extent / _SPAN, extent / _SPAN / cosine
+        middle = [(float(values.max()) + float(values.min())) / 2 for values in (longitude, latitude)]
+        return cls(middle[0] - east * _SPAN / 2, middle[1] + south * _SPAN / 2, east, south)
+
+    def units(self, latitude: np.ndarray, longitude: np.ndarray) -> np.ndarray:
+        """Places on the map, east and south."""
+        middle = self.longitude + self.east * _SPAN / 2
+        across = ((longitude - middle + 180) % 360 - 180) / self.east + _SPAN / 2
+        return np.stack([across, (self.latitude - latitude) / self.south], axis=-1).clip(0, _SPAN)
+
+
+@dataclass(frozen=True)
+class Jammer:
+    """A source of noise from a start to an end in seconds after T0; latitude and longitude are None where it has a pathloss instead."""
+
+    name: str
+    network: str
+    start: float
+    end: float
+    latitude: float | None
+    longitude: float | None
+    about: str
+
+
+@dataclass(frozen=True)
 class Scene:
     """Nodes on a grid of times."""
 
@@ -72,14 +114,20 @@ class Scene:
     frames: int
     # Of each node, time and axis (east, south): 0 to _SPAN, or UNKNOWN.
     places: np.ndarray
-    # Metres of a unit; 0 for a layout that says nothing of distances.
-    metres: float
+    # None for a layout that says nothing of distances.
+    ground: Ground | None
     layers: list[Layer]
+    jammers: list[Jammer]
 
     @property
-    def schematic(self) -> bool:
-        """Tell whether the places say nothing."""
-        return not self.metres
+    def metres(self) -> float:
+        """Metres of a unit; 0 where the places say nothing."""
+        return math.radians(self.ground.south) * EARTH_METRES if self.ground else 0.0
+
+    def placed(self) -> list[tuple[Jammer, float, float]]:
+        """The jammers that have a place on the map, with it."""
+        known = [jammer for jammer in self.jammers if self.ground and jammer.latitude is not None]
+        return [(jammer, *map(float, self.ground.units(np.array(jammer.latitude), np.array(jammer.longitude)))) for jammer in known]
 
     def data(self) -> dict:
         """What the page's script draws from."""
@@ -90,6 +138,8 @@ class Scene:
             "step": self.step,
             "frames": self.frames,
             "metres": self.metres,
+            "ground": vars(self.ground) if self.ground else None,
+            "jammers": [{"name": j.name, "about": j.about, "from": j.start, "to": j.end, "x": x, "y": y} for j, x, y in self.placed()],
             "places": _packed(deltas.transpose(0, 2, 1)),
             "layers": [
                 {
@@ -119,10 +169,29 @@ def build(analysis: Analysis) -> Scene | None:
     room = min(MAX_FRAMES, MAX_POSITIONS // len(nodes), max(MIN_FRAMES, MAX_VALUES // max(pairs, 1)))
     step = max(math.ceil(run.duration_seconds / (room - 1)), 1)
     frames = math.ceil(run.duration_seconds / step) + 1
-    places, metres = _places(analysis, nodes, frames, step)
+    jammers = _jammers(run)
+    places, ground = _places(analysis, nodes, frames, step, jammers)
     layers = [_sinr(network, part.with_columns(frame=_frame(analysis, step, frames)), frames, step) for network, part in heard.items()]
     delivered = _delivered(analysis, nodes, frames, step)
-    return Scene(nodes, [node["group"] for node in run.nodes], step, frames, places, metres, layers + ([delivered] if delivered else []))
+    layers += [delivered] if delivered else []
+    return Scene(nodes, [node["group"] for node in run.nodes], step, frames, places, ground, layers, jammers)
+
+
+def _jammers(run: Run) -> list[Jammer]:
+    """Jammers of the timeline and of changes by hand; a later change of the same name ends one."""
+    timeline = run.plan.get("spec", {}).get("timeline") or []
+    changes = [(duration(entry["at"]), change) for entry in timeline for change in entry.get("set") or []]
+    changes += [(live["atNanoseconds"] / 1e9, change) for live in run.plan.get("liveChanges") or [] for change in live["changes"]]
+    made: list[Jammer] = []
+    for at, change in sorted((entry for entry in changes if entry[1].get("jammer")), key=lambda entry: entry[0]):
+        jammer, network = change["jammer"], change["network"]
+        last = next((i for i in reversed(range(len(made))) if (made[i].network, made[i].name) == (network, jammer["name"])), None)
+        if last is not None and made[last].end > at:
+            made[last] = replace(made[last], end=at)
+        if not jammer.get("off"):
+            place = [float(jammer["position"][axis]) for axis in ("latitude", "longitude")] if jammer.get("position") else [None, None]
+            made.append(Jammer(jammer["name"], network, at, run.duration_seconds, *place, words.change(change)))
+    return made
 
 
 def _frame(analysis: Analysis, step: float, frames: int, column: str = "ts") -> pl.Expr:
@@ -134,25 +203,19 @@ def _number(column: str, nodes: list[str]) -> pl.Expr:
     return pl.col(column).cast(pl.String).replace_strict(nodes, range(len(nodes)), default=None, return_dtype=pl.Int64)
 
 
-def _places(analysis: Analysis, nodes: list[str], frames: int, step: float) -> tuple[np.ndarray, float]:
+def _places(analysis: Analysis, nodes: list[str], frames: int, step: float, jammers: list[Jammer]) -> tuple[np.ndarray, Ground | None]:
     known = analysis.positions.with_columns(number=_number("node", nodes), frame=_frame(analysis, step, frames))
     known = known.filter(pl.col("number").is_not_null())
     if known.is_empty():
-        return _circle(len(nodes), frames), 0.0
-    latitude = known["latitudeDegrees"].to_numpy()
-    # Around the first longitude, so that nobody is torn apart where longitudes begin anew.
-    longitude = (known["longitudeDegrees"].to_numpy() - known["longitudeDegrees"][0] + 180) % 360 - 180
-    south = -np.radians(latitude) * EARTH_METRES
-    east = np.radians(longitude) * EARTH_METRES * math.cos(math.radians(float(latitude.mean())))
-    # A place that nobody leaves is in the middle of a square kilometre.
-    extent = max(float(np.ptp(east)), float(np.ptp(south)), 1000.0)
-    metres = extent / _SPAN
+        return _circle(len(nodes), frames), None
+    places = [known[f"{axis}Degrees"].to_numpy() for axis in ("latitude", "longitude")]
+    there = [jammer for jammer in jammers if jammer.latitude is not None]
+    also = [[jammer.latitude for jammer in there], [jammer.longitude for jammer in there]]
+    ground = Ground.around(*(np.concatenate(pair) for pair in zip(places, also, strict=True)))
     grid = np.full((len(nodes), frames, 2), UNKNOWN, dtype=np.uint16)
-    for axis, values in enumerate((east, south)):
-        middle = (float(values.max()) + float(values.min())) / 2
-        units = np.rint((values - middle) / metres + _SPAN / 2).clip(0, _SPAN).astype(np.uint16)
-        grid[known["number"].to_numpy(), known["frame"].to_numpy(), axis] = units
-    return _held(grid), metres
+    # Rows are in order of time: the last one of a moment stays.
+    grid[known["number"].to_numpy(), known["frame"].to_numpy()] = np.rint(ground.units(*places)).astype(np.uint16)
+    return _held(grid), ground
 
 
 def _held(grid: np.ndarray) -> np.ndarray:
@@ -254,7 +317,7 @@ _SIDES = {"square": (4, 45), "diamond": (4, 0), "triangle": (3, -90), "pentagon"
 def snapshot(scene: Scene, layer: Layer | None, frame: int, title: str) -> str:
     """The map at one time, as the script draws it, for print and for browsers without script."""
     canvas = charts.Canvas(charts.NARROW, 300, left=16, right=16, top=16, bottom=16)
-    places = _fitted(scene, canvas)
+    places, jammers = _fitted(scene, canvas)
     if layer is not None:
         _lines(canvas, layer, frame, places)
     shapes = {group: i for i, group in enumerate(dict.fromkeys(scene.groups))}
@@ -264,17 +327,49 @@ def snapshot(scene: Scene, layer: Layer | None, frame: int, title: str) -> str:
             canvas.add("path", title=name, class_=f"node s{shapes[group] % charts.SERIES}", d=shape(SHAPES[shapes[group] % len(SHAPES)], x, y, 5))
             if len(scene.nodes) <= 30:
                 canvas.add("text", charts.shorten(name, 10), x=x + 7, y=y + 4, class_="name")
+    for jammer, x, y in jammers:
+        if jammer.start <= frame * scene.step < jammer.end:
+            canvas.add("path", title=jammer.about, class_="jammer", d=f"M{x - 6:.1f} {y - 6:.1f}l12 12m0-12l-12 12")
+            canvas.add("text", charts.shorten(jammer.name, 10), x=x + 9, y=y + 4, class_="name")
     return canvas.svg(title)
 
 
-def _fitted(scene: Scene, canvas: charts.Canvas) -> np.ndarray:
-    """Places in px, with equal scales on both axes, in the middle of the canvas."""
+def _fitted(scene: Scene, canvas: charts.Canvas) -> tuple[np.ndarray, list[tuple[Jammer, float, float]]]:
+    """Places of nodes and jammers in px, with equal scales on both axes, in the middle of the canvas, with the graticule drawn below."""
     known = scene.places[scene.places[:, :, 0] != UNKNOWN].astype(float)
+    jammers = scene.placed()
+    known = np.concatenate([known, [[x, y] for _, x, y in jammers]]) if jammers else known
     low, high = known.min(axis=0), known.max(axis=0)
     room = np.array([canvas.width - canvas.left - canvas.right - 40, canvas.height - canvas.top - canvas.bottom])
-    scale = float((room / np.maximum(high - low, 1.0)).min()) if (high > low).any() else 0.0
+    scale = float((room / np.maximum(high - low, 1.0)).min()) if (high > low).any() else 1000 / _SPAN
     begin = np.array([canvas.left, canvas.top]) + (room - (high - low) * scale) / 2
-    return begin + (scene.places.astype(float) - low) * scale
+    if scene.ground:
+        _graticule(canvas, scene.ground, low - begin / scale, scale)
+    return begin + (scene.places.astype(float) - low) * scale, [(jammer, *(begin + (np.array([x, y]) - low) * scale)) for jammer, x, y in jammers]
+
+
+def _graticule(canvas: charts.Canvas, ground: Ground, corner: np.ndarray, scale: float) -> None:
+    """Lines of longitude and latitude, with their degrees; corner is the place at the canvas's upper left."""
+    west, north = ground.longitude + corner[0] * ground.east, ground.latitude - corner[1] * ground.south
+    across, down = ground.east / scale, ground.south / scale
+    step = charts.round_step(across * canvas.width / 5)
+    digits = max(-math.floor(math.log10(step) + 1e-9), 0)
+    for i in range(math.ceil(west / step), math.floor((west + across * canvas.width) / step) + 1):
+        x = (i * step - west) / across
+        canvas.add("path", class_="graticule", d=f"M{x:.1f} 0V{canvas.height}")
+        if 50 < x < canvas.width - 50:
+            canvas.add("text", degrees(i * step, digits, "E", "W"), x=x + 2, y=canvas.height - 4, class_="degrees")
+    for i in range(math.ceil((north - down * canvas.height) / step), math.floor(north / step) + 1):
+        y = (north - i * step) / down
+        canvas.add("path", class_="graticule", d=f"M0 {y:.1f}H{canvas.width}")
+        if 12 < y < canvas.height - 14:
+            canvas.add("text", degrees(i * step, digits, "N", "S"), x=2, y=y - 2, class_="degrees")
+
+
+def degrees(value: float, digits: int, positive: str, negative: str) -> str:
+    """A longitude or latitude as maps have it."""
+    value = (value + 180) % 360 - 180
+    return f"{abs(value):.{digits}f}\u00b0\u00a0{positive if value >= 0 else negative}"
 
 
 def _lines(canvas: charts.Canvas, layer: Layer, frame: int, places: np.ndarray) -> None:

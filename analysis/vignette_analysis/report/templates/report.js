@@ -48,6 +48,11 @@
     }
   }
 
+  for (const { x, y } of scene.jammers) {
+    extent.left = Math.min(extent.left, x); extent.right = Math.max(extent.right, x);
+    extent.top = Math.min(extent.top, y); extent.bottom = Math.max(extent.bottom, y);
+  }
+
   // The class of each code of a layer, as in scene.py; -1 for no line.
   function classes(layer) {
     const found = new Int8Array(256);
@@ -64,6 +69,7 @@
     'M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0Z', 'M-4.5-4.5h9v9h-9Z', 'M0-6.5L6.5 0L0 6.5L-6.5 0Z', 'M0-6.5L5.8 4.5H-5.8Z',
     'M0-6L5.7-1.9L3.5 4.9H-3.5L-5.7-1.9Z', 'M-6-2h4v-4h4v4h4v4h-4v4h-4v-4h-4Z',
   ];
+  const graticule = element(drawing, 'g', {});
   const linesLayer = element(drawing, 'g', {});
   const trails = element(drawing, 'path', { class: 'trail' });
   const nodesLayer = element(drawing, 'g', {});
@@ -78,6 +84,13 @@
     element(dot, 'text', { class: 'name', x: 9, y: 4 }, name.length > 16 ? name.slice(0, 8) + '\u2026' + name.slice(-7) : name);
     return dot;
   });
+  const jammers = scene.jammers.map(({ name, about }) => {
+    const jammer = element(nodesLayer, 'g', {});
+    element(jammer, 'title', {}, about);
+    element(jammer, 'path', { class: 'jammer', d: 'M-6-6L6 6M6-6L-6 6' });
+    element(jammer, 'text', { class: 'name', x: 9, y: 4 }, name);
+    return jammer;
+  });
   let paths = [];
   let frame = 0;
   let playing = 0;
@@ -90,10 +103,11 @@
     const height = Math.round(Math.min(Math.max((width - 2 * margin - label) * down / across + 2 * margin + 14, 220), Math.min(640, width * 1.1)));
     const scale = Math.min((width - 2 * margin - label) / across, (height - 2 * margin - 14) / down);
     const left = margin + (width - 2 * margin - label - across * scale) / 2, top = margin + (height - 2 * margin - 14 - down * scale) / 2;
-    size = { width, height, scale, x: (x) => left + (x - extent.left) * scale, y: (y) => top + (y - extent.top) * scale };
+    size = { width, height, scale, left, top, x: (x) => left + (x - extent.left) * scale, y: (y) => top + (y - extent.top) * scale };
     drawing.setAttribute('viewBox', `0 0 ${width} ${height}`);
     drawing.setAttribute('height', height);
     drawScale();
+    drawGraticule();
     draw();
   }
 
@@ -110,6 +124,35 @@
     scaleText.textContent = (round >= 1000 ? round / 1000 + ' km' : round + ' m') + ', north is up';
   }
 
+  const degrees = (value, digits, positive, negative) => {
+    const turned = (((value + 180) % 360) + 360) % 360 - 180;
+    return `${Math.abs(turned).toFixed(digits)}\u00b0\u00a0${turned >= 0 ? positive : negative}`;
+  };
+
+  // Lines of longitude and latitude, as in scene.py.
+  function drawGraticule() {
+    graticule.replaceChildren();
+    if (!scene.ground) return;
+    const { width, height, scale, left, top } = size;
+    const { longitude, latitude, east, south } = scene.ground;
+    const west = longitude + (extent.left - left / scale) * east, north = latitude - (extent.top - top / scale) * south;
+    const across = east / scale, down = south / scale;
+    const least = across * width / Math.max(5, width / 160);
+    const ten = 10 ** Math.floor(Math.log10(least));
+    const step = [1, 2, 5, 10].map((f) => f * ten).find((s) => s >= least * 0.999);
+    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+    for (let i = Math.ceil(west / step); i * step <= west + across * width; i++) {
+      const x = (i * step - west) / across;
+      element(graticule, 'path', { class: 'graticule', d: `M${x.toFixed(1)} 0V${height}` });
+      if (x > 60 && x < width - 60) element(graticule, 'text', { class: 'degrees', x: x + 3, y: 11 }, degrees(i * step, digits, 'E', 'W'));
+    }
+    for (let i = Math.ceil((north - down * height) / step); i * step <= north; i++) {
+      const y = (north - i * step) / down;
+      element(graticule, 'path', { class: 'graticule', d: `M0 ${y.toFixed(1)}H${width}` });
+      if (y > 24 && y < height - 30) element(graticule, 'text', { class: 'degrees', x: 3, y: y - 3 }, degrees(i * step, digits, 'N', 'S'));
+    }
+  }
+
   const place = (node, at) => {
     const x = places[2 * node * frames + at];
     return x === unknown ? null : [size.x(x), size.y(places[(2 * node + 1) * frames + at])];
@@ -120,6 +163,11 @@
     now.forEach((at, node) => {
       dots[node].setAttribute('visibility', at ? 'visible' : 'hidden');
       if (at) dots[node].setAttribute('transform', `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)})`);
+    });
+    scene.jammers.forEach((jammer, i) => {
+      const on = frame * step >= jammer.from && frame * step < jammer.to;
+      jammers[i].setAttribute('visibility', on ? 'visible' : 'hidden');
+      jammers[i].setAttribute('transform', `translate(${size.x(jammer.x).toFixed(1)} ${size.y(jammer.y).toFixed(1)})`);
     });
     drawTrails();
     const counts = drawLines(now);
