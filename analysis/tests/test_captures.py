@@ -1,5 +1,6 @@
 """Data volume from captures: frames of known layers, read as radiod writes them."""
 
+import re
 from pathlib import Path
 
 import capturelab
@@ -14,9 +15,10 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.sctp import SCTP
 from scapy.packet import Raw
 
-from vignette_analysis import analyse
+from vignette_analysis import analyse, plots
 from vignette_analysis.captures import pcapng, protocols, volume
 from vignette_analysis.captures.headers import LAYERS
+from vignette_analysis.report import traffic
 
 ETHER = Ether(dst="02:02:00:00:00:02", src="02:02:00:00:00:01")
 V4, V6 = IP(src="198.18.9.1", dst="198.18.9.2"), IPv6(src="fe80::1", dst="fe80::2")
@@ -216,7 +218,8 @@ def incomplete(lab: Lab) -> str:
     """The reason for which a network has no figures, though there are captures."""
     results = analyse(lab.write()).results
     assert not {"byLayer", "tcp", "routingBytesPerSecond"} & set(results["networks"][0])
-    return gap(results, WHOLE)["reason"]
+    (found,) = [g for g in [*results["gaps"], *results.get("notes", [])] if g["what"] == WHOLE]
+    return found["reason"]
 
 
 def test_a_node_that_was_not_captured_is_named(captured):
@@ -244,6 +247,41 @@ def test_a_capture_for_a_while_is_named(captured):
             f'{{"ts":{T0 + 9 * SECOND},"capture":"later","network":"wan","node":"{node}","frames":9,"bytes":900}}'
         )
     assert "prt.pcapng began at 9.000 s, and the measurement at 0.000 s" in incomplete(captured)
+
+
+@pytest.fixture
+def partly(captured) -> Lab:
+    """A capture of one of the nodes from 9 s to 19 s, in which it sent 2 frames of OLSRv2 and 1 at its end, of 102 bytes each."""
+    captured.plan["captures"] = [{"name": "later", "network": "wan", "nodes": ["nor"], "ended": True}]
+    times = (9.5, 12.0, 18.9)
+    packets = [capturelab.packet(T0 + int(at * SECOND), capturelab.udp("198.18.9.1", 269, bytes(60))) for at in times]
+    capturelab.write(captured.directory / "captures/later/wan/nor.pcapng", *packets)
+    row = '{{"ts":{},"capture":"later","network":"wan","node":"nor","frames":3,"bytes":306{}}}'
+    captured.logs["radio/host-a.jsonl"] += [row.format(T0 + 9 * SECOND, ""), row.format(T0 + 19 * SECOND, ',"ended":"stopped"')]
+    return captured
+
+
+def test_figures_of_a_part_are_of_its_nodes_and_seconds(partly):
+    analysis = analyse(partly.write())
+    assert analysis.results["networks"][0]["captured"] == {"nodes": ["nor"], "fromSeconds": 9.0, "toSeconds": 19.0}
+    assert any(note["what"] == WHOLE for note in analysis.results["notes"]) and not any(g["what"] == WHOLE for g in analysis.results["gaps"])
+    section = traffic.volume_section(analysis)
+    chart, by_protocol = section.parts[1:3]
+    assert chart.title == "Data volume by layer: wan, nor, 9 to 19 s" and "Bytes that nor sent" in chart.caption
+    assert by_protocol.title.endswith("wan, nor, 9 to 19 s") and by_protocol.rows == [("olsrv2", "routing", "3", "306", "30.6")]
+    wide = chart.svg[: chart.svg.index("</svg>")]
+    places = [float(x) for d in re.findall(r'class="area[^>]* d="M([^"]+)Z"', wide) for x in re.findall(r"([\d.]+) [\d.]+", d)]
+    assert 56 + 704 * 9 / 60 < min(places) and max(places) < 56 + 704 * 19 / 60
+
+
+def test_what_was_not_captured_is_blank_in_plots(partly):
+    from matplotlib.patches import StepPatch
+
+    figure = plots.volume.by_layer(analyse(partly.write()))
+    (stack,) = [patch for patch in figure.axes[0].patches if isinstance(patch, StepPatch) and patch.get_fill()]
+    values = dict(zip(stack.get_data().edges, stack.get_data().values, strict=False))
+    assert values[9] == 102 and values[10] == 0 and figure.axes[0].get_xlim()[0] <= 0
+    assert "wan: only nor, 9 to 19 s" in "".join(text.get_text() for text in figure.texts).replace("\n", " ")
 
 
 def test_a_capture_that_is_not_there_is_named(captured):

@@ -97,6 +97,8 @@ def _measure(run: Run, networks: list[_Network], pool: ThreadPoolExecutor) -> No
         lacks = network.coverage.lacks
         if measured.problem:
             lacks.append(f"{name} could be read in part only: {measured.problem}")
+            last = float(measured.seconds["second"].max() or 0) + 1
+            network.coverage.end = min(last, last if network.coverage.end is None else network.coverage.end)
         if measured.undirected:
             lacks.append(f"{name} does not tell who sent {measured.undirected} frames")
         if measured.cut:
@@ -123,10 +125,13 @@ def _judge(run: Run, network: _Network, pool: ThreadPoolExecutor) -> None:
 
 def _complete(run: Run, network: _Network, figure: dict, gaps: Gaps) -> None:
     """Add what is known of a whole network to its figures, and name what is not."""
-    lacks = network.coverage.lacks + ([] if run.window else ["the measuring window is not known"])
+    coverage = network.coverage
+    lacks = coverage.lacks + coverage.chosen + ([] if run.window else ["the measuring window is not known"])
     missing = []
     if lacks:
         missing = ["byLayer", "tcp"] + ["routingBytesPerSecond"] * ("routingBytesPerSecond" not in figure)
+        end = run.duration_seconds if coverage.end is None else coverage.end
+        figure["captured"] = {"nodes": sorted(coverage.files), "fromSeconds": coverage.start or 0.0, "toSeconds": end}
     else:
         figure["byLayer"] = _by_layer(run, network)
         figure.setdefault("routingBytesPerSecond", figure["byLayer"]["routing"])
@@ -134,11 +139,13 @@ def _complete(run: Run, network: _Network, figure: dict, gaps: Gaps) -> None:
             missing, lacks = ["tcp"], network.no_tcp
         else:
             figure["tcp"] = {name: int(network.flows[name].sum()) for name in tcp.VERDICTS}
-    name = network.coverage.network
+    name = coverage.network
     if missing:
-        gaps.add(f"networks: {', '.join(missing)} of {name}", f"not computed: {'; '.join(lacks)}; tables volume and tcp have what was captured")
-    elif network.coverage.dropped:
-        gaps.add(f"networks: byLayer, tcp of {name}", f"computed without {network.coverage.dropped} frames that captures dropped")
+        # What nobody asked for is no gap.
+        tell = gaps.note if lacks == coverage.chosen else gaps.add
+        tell(f"networks: {', '.join(missing)} of {name}", f"not computed: {'; '.join(lacks)}; tables volume and tcp have what was captured")
+    elif coverage.dropped:
+        gaps.add(f"networks: byLayer, tcp of {name}", f"computed without {coverage.dropped} frames that captures dropped")
 
 
 def _by_layer(run: Run, network: _Network) -> dict[str, float]:

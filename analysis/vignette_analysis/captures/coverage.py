@@ -3,11 +3,15 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from ..radiolog import RadioLog
 from ..run import Run
 
 # The capture of an experiment's spec, which begins when its nodes' radios are attached (docs/captures.md).
 WHOLE_RUN = "run"
+# Why a capture ended that somebody deleted, or whose duration was over.
+STOPPED = "stopped"
 
 
 @dataclass
@@ -17,8 +21,12 @@ class Coverage:
     network: str
     # Each node's capture: its name and file.
     files: dict[str, tuple[str, Path]] = field(default_factory=dict)
-    # What keeps figures of the network from being whole.
+    # What keeps figures of the network from being whole: by fault, and because no more was asked for.
     lacks: list[str] = field(default_factory=list)
+    chosen: list[str] = field(default_factory=list)
+    # The time in which all these nodes were captured, in seconds after T0; None is from or to the end of the run.
+    start: float | None = None
+    end: float | None = None
     # Frames that captures dropped, within what they cover.
     dropped: int = 0
     planned: bool = False
@@ -39,15 +47,45 @@ def find(run: Run, log: RadioLog, network: str, left_out: dict[str, str]) -> Cov
         else:
             uncaptured.append(node)
     if uncaptured:
-        found.lacks.insert(0, f"no capture of {_names(uncaptured)}")
+        found.chosen.insert(0, f"no capture of {names(uncaptured)}")
     return found
+
+
+@dataclass(frozen=True)
+class Covered:
+    """What the tables of a network's captures speak of: its nodes, in words, and seconds after T0."""
+
+    nodes: str
+    start: float
+    end: float
+    # Not all nodes for the whole run.
+    partial: bool
+
+    def __str__(self) -> str:
+        return f"{self.nodes}, {self.start:.0f} to {self.end:.0f} s"
+
+    def share(self, first: int, width: int, count: int) -> np.ndarray:
+        """How many seconds of each of so many intervals are covered; less than half a second counts as nothing."""
+        edges = first + width * np.arange(count + 1)
+        seconds = np.minimum(edges[1:], self.end) - np.maximum(edges[:-1], self.start)
+        return np.where(seconds < 0.5, np.nan, seconds)
+
+
+def covered(results: dict, network: str, end: float) -> Covered:
+    """What captures of a network cover, by the results; end is that of the run."""
+    entry = next((entry for entry in results.get("networks") or [] if entry["name"] == network), {})
+    part = entry.get("captured")
+    if part is None:
+        return Covered("all nodes", 0.0, end, partial=False)
+    return Covered(names(part["nodes"]), max(part["fromSeconds"], 0.0), min(part["toSeconds"], end), partial=True)
 
 
 def _preference(capture: dict) -> tuple:
     return bool(capture.get("filter")), capture["name"] != WHOLE_RUN, capture["name"]
 
 
-def _names(nodes: list[str]) -> str:
+def names(nodes: list[str]) -> str:
+    """Nodes in words, of many the first ones."""
     return ", ".join(nodes[:5]) + (f" and {len(nodes) - 5} others" if len(nodes) > 5 else "")
 
 
@@ -60,7 +98,7 @@ def _choose(run: Run, log: RadioLog, node: str, captures: list[dict], left_out: 
     capture, path = there[0]
     found.files[node] = capture["name"], path
     if capture.get("filter"):
-        found.lacks.append(f"{run.relative(path)} has only what matches {capture['filter']!r}")
+        found.chosen.append(f"{run.relative(path)} has only what matches {capture['filter']!r}")
     rows = [row for row in log.captures if (row["capture"], row.get("network"), row.get("node")) == (capture["name"], found.network, node)]
     _times(run, capture["name"], path, rows, found)
     found.dropped += _dropped(rows)
@@ -75,14 +113,19 @@ def _times(run: Run, name: str, path: Path, rows: list[dict], found: Coverage) -
     if run.window is None:
         return
     start, end = run.window
-    if name != WHOLE_RUN and (not rows or rows[0]["ts"] > start):
-        when = f"at {run.since_t0(rows[0]['ts']):.3f} s" if rows else "nobody knows when"
-        found.lacks.append(f"{run.relative(path)} began {when}, and the measurement at {run.since_t0(start):.3f} s")
-    ended = next((row for row in rows if row.get("ended")), None)
-    if ended and ended["ts"] < end:
-        found.lacks.append(
-            f"{run.relative(path)} ended ({ended['ended']}) at {run.since_t0(ended['ts']):.3f} s, and the measurement at {run.since_t0(end):.3f} s"
-        )
+    whole = name == WHOLE_RUN
+    if not whole and not rows:
+        found.lacks.append(f"nobody knows when {run.relative(path)} began")
+    elif not whole and rows[0]["ts"] > start:
+        began = run.since_t0(rows[0]["ts"])
+        found.start = max(began, found.start or began)
+        found.chosen.append(f"{run.relative(path)} began at {began:.3f} s, and the measurement at {run.since_t0(start):.3f} s")
+    last = next((row for row in rows if row.get("ended")), None)
+    if last and last["ts"] < end:
+        ended = run.since_t0(last["ts"])
+        found.end = min(ended, ended if found.end is None else found.end)
+        said = f"{run.relative(path)} ended ({last['ended']}) at {ended:.3f} s, and the measurement at {run.since_t0(end):.3f} s"
+        (found.lacks if whole or last["ended"] != STOPPED else found.chosen).append(said)
 
 
 def _dropped(rows: list[dict]) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from ..analysis import Analysis
+from ..captures.coverage import covered
 from . import style
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
     caption = f"Bytes of Ethernet frames (without FCS) at their sender, each transmission once; means over {width} s. {more}".rstrip()
     if len(networks) > len(shown):
         caption += f" Not drawn, as they sent less: {', '.join(style.short(n, 20) for n in networks[len(shown) :][:6])}."
+    known = {network: covered(analysis.results, network, last + 1.0) for network in shown}
+    caption += "".join(f" {style.short(network, 20)}: only {part}; blank where nothing was captured." for network, part in known.items() if part.partial)
     there = {name: series[name] for name in series if name in set(seconds["part"])}
     lines = -(-len(there) // _LEGEND_COLUMNS)
     height = 0.7 + 0.2 * lines + max(1.9, 3.0 / len(shown)) * len(shown)
@@ -65,21 +68,24 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
     bins = (last - first) // width + 1
     edges = first + width * np.arange(bins + 1)
     for panel, network in zip(panels, shown, strict=True):
-        _stack(panel, _rates(seconds.filter(pl.col("network") == network), there, first, width, bins), edges, there)
+        share = known[network].share(first, width, bins) if known[network].partial else np.full(bins, float(width))
+        _stack(panel, _rates(seconds.filter(pl.col("network") == network), there, first, width, share), edges, there)
         panel.set_ylabel(f"{style.short(network, 20)}\ndata volume")
+        if known[network].partial:
+            panel.set_xlim(left=min(first, 0))
     panels[-1].set_xlabel(style.time_label(analysis))
     handles, labels = panels[0].get_legend_handles_labels()
     style.legend_above(panels[0], _LEGEND_COLUMNS, handles=handles, labels=[style.short(label, 30) for label in labels])
     return made
 
 
-def _rates(seconds: pl.DataFrame, parts: dict[str, tuple[str, str]], first: int, width: int, bins: int) -> dict[str, np.ndarray]:
-    """Bytes per second of each part in each interval; the last one may be shorter and counts as a whole one."""
+def _rates(seconds: pl.DataFrame, parts: dict[str, tuple[str, str]], first: int, width: int, share: np.ndarray) -> dict[str, np.ndarray]:
+    """Bytes per second of each part in each interval, of which a share in seconds is covered; NaN where none is."""
     rates = {}
     for name in parts:
         some = seconds.filter(pl.col("part") == name)
         at = (some["second"].to_numpy() - first) // width
-        rates[name] = np.bincount(at, weights=some["bytes"].to_numpy(), minlength=bins) / width
+        rates[name] = np.bincount(at, weights=some["bytes"].to_numpy(), minlength=len(share)) / share
     return rates
 
 
@@ -93,6 +99,6 @@ def _stack(panel: "Axes", rates: dict[str, np.ndarray], edges: np.ndarray, serie
         panel.stairs(below + values, edges, baseline=below, fill=True, facecolor=color, label=label, **hatch)
         below = below + values
     panel.stairs(below, edges, color=style.DARK, linewidth=0.5)
-    panel.set_ylim(0, max(below.max() * 1.05, 1))
+    panel.set_ylim(0, max(np.nanmax(below, initial=0) * 1.05, 1))
     panel.yaxis.set_major_formatter(EngFormatter(unit="B/s"))
     panel.grid()

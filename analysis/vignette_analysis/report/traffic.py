@@ -1,8 +1,12 @@
 """Data volume and TCP: what captures tell of the networks."""
 
+import math
+
+import numpy as np
 import polars as pl
 
 from ..analysis import Analysis
+from ..captures.coverage import Covered, covered
 from . import charts, times
 from .charts import number
 from .parts import Chart, Section, Table, Text, table
@@ -22,7 +26,13 @@ def volume_section(analysis: Analysis) -> Section:
         parts.append(Text("By layer and protocol: not known, as no capture was analysed; an experiment asks for captures with collect.captures."))
         return Section("volume", "Data volume", parts)
     for key, part in analysis.volume.partition_by("network", as_dict=True, maintain_order=True).items():
-        parts += [_by_layer(analysis, str(key[0]), part), _by_protocol(str(key[0]), part, analysis.run.duration_seconds)]
+        network = str(key[0])
+        known = covered(analysis.results, network, analysis.run.duration_seconds)
+        part = part.filter(pl.col("second").is_between(int(known.start), known.end, closed="left"))
+        if part.is_empty():
+            parts.append(Text(f"By layer and protocol on {network}: nothing was captured at {known}."))
+        else:
+            parts += [_by_layer(analysis, f"{network}, {known}", part, known), _by_protocol(f"{network}, {known}", part, known.end - known.start)]
     return Section("volume", "Data volume", parts)
 
 
@@ -32,29 +42,32 @@ def _rates(networks: list[dict]) -> Table:
         layers = entry.get("byLayer") or {}
         cells = [number(entry.get(name)) for name in ("bytesPerSecond", "routingBytesPerSecond")]
         rows.append((entry["name"], *cells, *(number(layers.get(layer)) for layer in LAYERS)))
-    return table("Bytes per second, from the first start of a publisher to the end of the drain", ("Network", "All", "Routing", *_LAYERS), rows)
+    return table("Bytes per second of all nodes", ("Network", "All", "Routing", *LAYERS), rows)
 
 
-def _by_layer(analysis: Analysis, network: str, part: pl.DataFrame) -> Chart:
-    last = max(int(part["second"].max()), 0)
-    width = times.width(last + 1)
-    at, layer = pl.col("second") // width, pl.col("layer").cast(pl.String)
-    sums = part.filter(pl.col("second") >= 0).group_by(at=at, layer=layer).agg(bytes=pl.col("bytes").sum())
-    rates = {(row["at"], row["layer"]): row["bytes"] / width for row in sums.to_dicts()}
-    intervals = range(last // width + 1)
-    series = [(name, [rates.get((t, name), 0.0) for t in intervals]) for name in LAYERS]
+def _by_layer(analysis: Analysis, of: str, part: pl.DataFrame, known: Covered) -> Chart:
+    first = int(known.start)
+    width = times.width(known.end - first)
+    at, layer = (pl.col("second") - first) // width, pl.col("layer").cast(pl.String)
+    sums = part.group_by(at=at, layer=layer).agg(bytes=pl.col("bytes").sum())
+    sizes = {(row["at"], row["layer"]): row["bytes"] for row in sums.to_dicts()}
+    seconds = known.share(first, width, max(math.ceil((known.end - first) / width), 1))
+    intervals = np.flatnonzero(~np.isnan(seconds)).tolist()
+    series = [(name, [sizes.get((t, name), 0) / seconds[t] for t in intervals]) for name in LAYERS]
     bands, marks = times.happenings(analysis)
-    axes = charts.Axes([(t + 0.5) * width for t in intervals], analysis.run.duration_seconds, times.AFTER_T0, "bytes/s")
-    alt = f"Bytes per second on {network} by layer over time; totals by layer are in the table below."
-    caption = f"Bytes sent by all nodes, each frame once: headers of each layer, and what applications sent. Averages over {width} s."
-    rows = [(name, number(int(sums.filter(pl.col("layer") == name)["bytes"].sum())), number(max(values))) for name, values in series]
+    axes = charts.Axes([first + (t + 0.5) * width for t in intervals], analysis.run.duration_seconds, times.AFTER_T0, "bytes/s")
+    alt = f"Bytes per second by layer over time on {of}; totals by layer are in the table below."
+    caption = f"Bytes that {known.nodes} sent, each frame once: headers of each layer, and what applications sent. Averages over {width} s."
+    if known.partial:
+        caption += f" Nothing was captured before {number(known.start)} s and after {number(known.end)} s."
+    rows = [(name, number(int(sums.filter(pl.col("layer") == name)["bytes"].sum())), number(max(values, default=0))) for name, values in series]
     figures = table("Figures", ("Layer", "Bytes in all", "Most in one interval (bytes/s)"), rows, folded=True)
     legend = [(f"s{i}", name) for i, name in enumerate(_LAYERS)]
     svg = charts.stacked(series, axes, alt, bands, marks)
-    return Chart(f"Data volume by layer: {network}", svg, caption + times.about(bands, marks), legend, figures)
+    return Chart(f"Data volume by layer: {of}", svg, caption + times.about(bands, marks), legend, figures)
 
 
-def _by_protocol(network: str, part: pl.DataFrame, seconds: float) -> Table:
+def _by_protocol(of: str, part: pl.DataFrame, seconds: float) -> Table:
     # A frame has a row for each layer that it has bytes of: the layer that has them all counts it once.
     sums = part.group_by(protocol=pl.col("protocol").cast(pl.String), routing="routing").agg(
         frames=pl.col("frames").filter(pl.col("layer").cast(pl.String) == "ethernet").sum(), bytes=pl.col("bytes").sum()
@@ -63,15 +76,19 @@ def _by_protocol(network: str, part: pl.DataFrame, seconds: float) -> Table:
     for row in sums.sort("bytes", "protocol", descending=[True, False]).to_dicts():
         rate = number(row["bytes"] / seconds if seconds else None)
         rows.append((row["protocol"], "routing" if row["routing"] else "", number(row["frames"]), number(row["bytes"]), rate))
-    return table(f"Data volume by protocol: {network}", ("Protocol", "", "Frames", "Bytes", "Bytes/s"), rows, text=(0, 1))
+    return table(f"Data volume by protocol: {of}", ("Protocol", "", "Frames", "Bytes", "Bytes/s"), rows, text=(0, 1))
 
 
 def tcp_section(analysis: Analysis) -> Section:
     """Retransmissions and duplicate ACKs."""
     totals = [(e["name"], *(number(e["tcp"].get(c)) for c in _TCP)) for e in analysis.results["networks"] or [] if e.get("tcp")]
-    if not totals:
-        return Section("tcp", "TCP", [Text("Not known: no capture was analysed.")])
-    parts: list = [table("TCP by network", ("Network", *_TCP.values()), totals)]
+    if not totals and analysis.tcp.is_empty():
+        return Section("tcp", "TCP", [Text("Not known: no capture was analysed, or there was no TCP in it.")])
+    parts: list = [table("TCP by network", ("Network", *_TCP.values()), totals)] if totals else []
+    for entry in analysis.results["networks"] or []:
+        if entry.get("captured"):
+            known = covered(analysis.results, entry["name"], analysis.run.duration_seconds)
+            parts.append(Text(f"Of {entry['name']} the flows are those of {known} only."))
     if not analysis.tcp.is_empty():
         worst = analysis.tcp.sort("retransmissions", "bytes", "network", "flow", descending=[True, True, False, False]).head(MAX_FLOWS)
         rows = [(str(r["flow"]), str(r["node"]), str(r["network"]), *(number(r[c]) for c in (*_TCP, "frames", "bytes"))) for r in worst.to_dicts()]
