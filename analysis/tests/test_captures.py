@@ -266,9 +266,9 @@ def test_figures_of_a_part_are_of_its_nodes_and_seconds(partly):
     assert analysis.results["networks"][0]["captured"] == {"nodes": ["nor"], "fromSeconds": 9.0, "toSeconds": 19.0}
     assert any(note["what"] == WHOLE for note in analysis.results["notes"]) and not any(g["what"] == WHOLE for g in analysis.results["gaps"])
     section = traffic.volume_section(analysis)
-    chart, by_protocol = section.parts[1:3]
-    assert chart.title == "Data volume by layer: wan, nor, 9 to 19 s" and "Bytes that nor sent" in chart.caption
-    assert by_protocol.title.endswith("wan, nor, 9 to 19 s") and by_protocol.rows == [("olsrv2", "routing", "3", "306", "30.6")]
+    chart, by_protocol = section.parts[2:4]
+    assert chart.title == "Data volume by layer: wan, sent by nor from 9 to 19 s" and "Bytes that nor sent" in chart.caption
+    assert by_protocol.title.endswith("wan, sent by nor from 9 to 19 s") and by_protocol.rows == [("olsrv2", "routing", "3", "306", "30.6")]
     wide = chart.svg[: chart.svg.index("</svg>")]
     places = [float(x) for d in re.findall(r'class="area[^>]* d="M([^"]+)Z"', wide) for x in re.findall(r"([\d.]+) [\d.]+", d)]
     assert 56 + 704 * 9 / 60 < min(places) and max(places) < 56 + 704 * 19 / 60
@@ -280,8 +280,8 @@ def test_what_was_not_captured_is_blank_in_plots(partly):
     figure = plots.volume.by_layer(analyse(partly.write()))
     (stack,) = [patch for patch in figure.axes[0].patches if isinstance(patch, StepPatch) and patch.get_fill()]
     values = dict(zip(stack.get_data().edges, stack.get_data().values, strict=False))
-    assert values[9] == 102 and values[10] == 0 and figure.axes[0].get_xlim()[0] <= 0
-    assert "wan: only nor, 9 to 19 s" in "".join(text.get_text() for text in figure.texts).replace("\n", " ")
+    assert values[9] == 102 and values[10] == 0 and figure.axes[0].get_xlim() == (0, 60)
+    assert "wan: only what was sent by nor from 9 to 19 s" in "".join(text.get_text() for text in figure.texts).replace("\n", " ")
 
 
 def test_a_capture_that_is_not_there_is_named(captured):

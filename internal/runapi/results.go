@@ -235,6 +235,15 @@ type NetworkResult struct {
 	ByLayer               map[string]float64 `json:"byLayer,omitempty"`
 	RoutingBytesPerSecond *float64           `json:"routingBytesPerSecond,omitempty"`
 	TCP                   *TCPResult         `json:"tcp,omitempty"`
+	// Captured is what the captures of the network cover; absent where that is all of it, or nothing.
+	Captured *Captured `json:"captured,omitempty"`
+}
+
+// Captured is the part of a network's traffic that captures cover: what these nodes sent in this time after T0.
+type Captured struct {
+	Nodes       []string `json:"nodes"`
+	FromSeconds float64  `json:"fromSeconds"`
+	ToSeconds   float64  `json:"toSeconds"`
 }
 
 // TCPResult counts what Wireshark defines.

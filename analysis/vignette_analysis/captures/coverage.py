@@ -62,7 +62,7 @@ class Covered:
     partial: bool
 
     def __str__(self) -> str:
-        return f"{self.nodes}, {self.start:.0f} to {self.end:.0f} s"
+        return f"sent by {self.nodes} from {self.start:.0f} to {self.end:.0f} s"
 
     def share(self, first: int, width: int, count: int) -> np.ndarray:
         """How many seconds of each of so many intervals are covered; less than half a second counts as nothing."""

@@ -60,7 +60,7 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
     if len(networks) > len(shown):
         caption += f" Not drawn, as they sent less: {', '.join(style.short(n, 20) for n in networks[len(shown) :][:6])}."
     known = {network: covered(analysis.results, network, last + 1.0) for network in shown}
-    caption += "".join(f" {style.short(network, 20)}: only {part}; blank where nothing was captured." for network, part in known.items() if part.partial)
+    caption += "".join(f" {style.short(network, 20)}: only what was {part}; blank where nothing was captured." for network, part in known.items() if part.partial)
     there = {name: series[name] for name in series if name in set(seconds["part"])}
     lines = -(-len(there) // _LEGEND_COLUMNS)
     height = 0.7 + 0.2 * lines + max(1.9, 3.0 / len(shown)) * len(shown)
@@ -72,7 +72,7 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
         _stack(panel, _rates(seconds.filter(pl.col("network") == network), there, first, width, share), edges, there)
         panel.set_ylabel(f"{style.short(network, 20)}\ndata volume")
         if known[network].partial:
-            panel.set_xlim(left=min(first, 0))
+            panel.set_xlim(min(first, 0), max(last + 1, analysis.run.duration_seconds))
     panels[-1].set_xlabel(style.time_label(analysis))
     handles, labels = panels[0].get_legend_handles_labels()
     style.legend_above(panels[0], _LEGEND_COLUMNS, handles=handles, labels=[style.short(label, 30) for label in labels])

@@ -21,7 +21,8 @@ _TCP = {"retransmissions": "Retransmissions", "spurious": "Spurious", "duplicate
 def volume_section(analysis: Analysis) -> Section:
     """Bytes of each network by layer, over time and by protocol."""
     networks = analysis.results["networks"] or []
-    parts: list = [_rates(networks)] if networks else []
+    window = Text("From the first start of a publisher to the end of the drain.", "note")
+    parts: list = [_rates(networks), window] if networks else []
     if analysis.volume.is_empty():
         parts.append(Text("By layer and protocol: not known, as no capture was analysed; an experiment asks for captures with collect.captures."))
         return Section("volume", "Data volume", parts)
@@ -30,7 +31,7 @@ def volume_section(analysis: Analysis) -> Section:
         known = covered(analysis.results, network, analysis.run.duration_seconds)
         part = part.filter(pl.col("second").is_between(int(known.start), known.end, closed="left"))
         if part.is_empty():
-            parts.append(Text(f"By layer and protocol on {network}: nothing was captured at {known}."))
+            parts.append(Text(f"By layer and protocol on {network}: nothing was captured that was {known}."))
         else:
             parts += [_by_layer(analysis, f"{network}, {known}", part, known), _by_protocol(f"{network}, {known}", part, known.end - known.start)]
     return Section("volume", "Data volume", parts)
@@ -42,7 +43,7 @@ def _rates(networks: list[dict]) -> Table:
         layers = entry.get("byLayer") or {}
         cells = [number(entry.get(name)) for name in ("bytesPerSecond", "routingBytesPerSecond")]
         rows.append((entry["name"], *cells, *(number(layers.get(layer)) for layer in LAYERS)))
-    return table("Bytes per second of all nodes", ("Network", "All", "Routing", *LAYERS), rows)
+    return table("Bytes per second of all nodes", ("Network", "All", "Routing", *_LAYERS), rows)
 
 
 def _by_layer(analysis: Analysis, of: str, part: pl.DataFrame, known: Covered) -> Chart:
@@ -58,9 +59,10 @@ def _by_layer(analysis: Analysis, of: str, part: pl.DataFrame, known: Covered) -
     axes = charts.Axes([first + (t + 0.5) * width for t in intervals], analysis.run.duration_seconds, times.AFTER_T0, "bytes/s")
     alt = f"Bytes per second by layer over time on {of}; totals by layer are in the table below."
     caption = f"Bytes that {known.nodes} sent, each frame once: headers of each layer, and what applications sent. Averages over {width} s."
-    if known.partial:
+    if known.start > 0 or known.end < analysis.run.duration_seconds:
         caption += f" Nothing was captured before {number(known.start)} s and after {number(known.end)} s."
-    rows = [(name, number(int(sums.filter(pl.col("layer") == name)["bytes"].sum())), number(max(values, default=0))) for name, values in series]
+    totals = dict(sums.group_by("layer").agg(pl.col("bytes").sum()).iter_rows())
+    rows = [(said, number(totals.get(name, 0)), number(max(values, default=0))) for said, (name, values) in zip(_LAYERS, series, strict=True)]
     figures = table("Figures", ("Layer", "Bytes in all", "Most in one interval (bytes/s)"), rows, folded=True)
     legend = [(f"s{i}", name) for i, name in enumerate(_LAYERS)]
     svg = charts.stacked(series, axes, alt, bands, marks)
@@ -88,7 +90,7 @@ def tcp_section(analysis: Analysis) -> Section:
     for entry in analysis.results["networks"] or []:
         if entry.get("captured"):
             known = covered(analysis.results, entry["name"], analysis.run.duration_seconds)
-            parts.append(Text(f"Of {entry['name']} the flows are those of {known} only."))
+            parts.append(Text(f"Of {entry['name']} only flows in what was {known} are known."))
     if not analysis.tcp.is_empty():
         worst = analysis.tcp.sort("retransmissions", "bytes", "network", "flow", descending=[True, True, False, False]).head(MAX_FLOWS)
         rows = [(str(r["flow"]), str(r["node"]), str(r["network"]), *(number(r[c]) for c in (*_TCP, "frames", "bytes"))) for r in worst.to_dicts()]
