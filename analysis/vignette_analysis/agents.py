@@ -1,4 +1,4 @@
-"""Agents' own logs: how late actions were, and when apps were down."""
+"""Agents' own logs: starts and stops of apps, how long apps waited for processors, and when they were down."""
 
 import itertools
 
@@ -6,6 +6,7 @@ import polars as pl
 
 from . import findings, jsonlines
 from .gaps import Gaps
+from .lateness import CLOCK_STEP_SECONDS, Action, Interval, Lateness
 from .run import Run
 
 _SCHEMA = {
@@ -18,20 +19,15 @@ _SCHEMA = {
     "exitCode": pl.Int64,
     "message": pl.String,
 }
-# An action this late was not simultaneous with its peers: the bound that agents are built for (README).
-LATE_ACTION_SECONDS = 0.010
 # The least that the kernel's quota takes away when it does is some milliseconds of one period of 100 ms.
 THROTTLED_SECONDS = 0.010
-# The share of the run in which some task of an app may have waited for a processor.
+# The share of the run for which an app may wait for processors before it is said.
 PRESSURE_SHARE = 0.05
-# A clock that goes back by more than this was stepped; less is two threads that log at once.
-CLOCK_STEP_SECONDS = 0.001
 
 
-def examine(run: Run, gaps: Gaps) -> tuple[list[dict], bool]:
-    """Read every agent.jsonl. Returns what was late, in the form of runapi.Late, and whether any agent logged at all."""
-    late: list[dict] = []
-    any_log = False
+def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
+    """Read every agent.jsonl."""
+    starved: dict[str, list[tuple[float, str]]] = {event: [] for event in _CPU}
     unmeasured: dict[str, list[str]] = {event: [] for event in _CPU}
     for node in run.nodes:
         for app in node.get("apps") or []:
@@ -41,65 +37,65 @@ def examine(run: Run, gaps: Gaps) -> tuple[list[dict], bool]:
                 if not gaps.names(f"log {name}") and not gaps.names(f"logs of {node['name']}/{app['name']}"):
                     gaps.add(f"log {name}", "the archive has no such file", node["name"])
                 continue
-            any_log = True
+            found.logged = True
             events, bad, torn = jsonlines.read(path, _SCHEMA)
             good = events.filter((pl.col("ts") > 0) & pl.col("event").is_not_null())
             bad += events.height - good.height
             if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
                 gaps.add(f"log {name}", f"{bad} lines are no records{', the last one is torn' if torn else ''}", node["name"])
             rows = good.to_dicts()
-            late += _late(run, node["name"], rows)
-            late += _starved(run, node["name"], app["name"], rows, unmeasured)
+            found.actions += _actions(node["name"], rows)
+            found.intervals += _clock_steps(node["name"], rows)
+            _starved(run, f"{node['name']}/{app['name']}", rows, starved, unmeasured)
             _down(run, node["name"], app, rows, gaps)
             findings.ended(run, node["name"], app, rows, gaps)
             _said(run, node["name"], app["name"], rows, gaps)
-    for event, apps in unmeasured.items():
+    for event, apps in starved.items():
         if apps:
-            names = ", ".join(apps[:10]) + (" and others" if len(apps) > 10 else "")
-            gaps.note(_CPU[event], f"not measured for {len(apps)} apps: {names}")
-    return late, any_log
+            seconds, worst = max(apps)
+            found.context.append(f"{_CPU[event]}: {len(apps)} app{'s' if len(apps) > 1 else ''}, most of all {worst}, for {seconds:.2f} s.")
+        if unmeasured[event]:
+            names = ", ".join(unmeasured[event][:10]) + (" and others" if len(unmeasured[event]) > 10 else "")
+            gaps.note(_NAMES[event], f"not measured for {len(unmeasured[event])} apps: {names}")
 
 
-# What agents say once, at the end of a run, and what it is of.
-_CPU = {"cpuThrottled": "throttling", "cpuPressure": "CPU pressure"}
+_NAMES = {"cpuThrottled": "throttling", "cpuPressure": "CPU pressure"}
+# What agents say once, at the end of a run.
+_CPU = {"cpuThrottled": "Stopped by their CPU limit", "cpuPressure": f"Waited for a processor for over {100 * PRESSURE_SHARE:g} % of the time"}
 
 
-def _starved(run: Run, node: str, app: str, rows: list[dict], unmeasured: dict[str, list[str]]) -> list[dict]:
-    """Judge how long an app's cgroup was kept from processors, over the whole run."""
-    found = []
-    for event, name in _CPU.items():
+def _starved(run: Run, app: str, rows: list[dict], starved: dict[str, list[tuple[float, str]]], unmeasured: dict[str, list[str]]) -> None:
+    """Note an app whose cgroup was kept from processors, over the whole run."""
+    for event, apps in starved.items():
         said = [row for row in rows if row["event"] == event]
         if not said:
-            unmeasured[event].append(f"{node}/{app}")
+            unmeasured[event].append(app)
             continue
         # An agent that came back tells of each of its lives.
         waited = sum(row["latenessSeconds"] or 0.0 for row in said)
         end = run.since_t0(said[-1]["ts"]) or 0.0
-        if waited > (THROTTLED_SECONDS if event == "cpuThrottled" else PRESSURE_SHARE * end) and run.t0 is not None:
-            found.append(late_entry(node, 0.0, end, f"{name} of app {app}, in total", waited))
+        if waited > (THROTTLED_SECONDS if event == "cpuThrottled" else PRESSURE_SHARE * end):
+            apps.append((waited, app))
+
+
+def _actions(node: str, rows: list[dict]) -> list[Action]:
+    found = []
+    for row in rows:
+        if row["event"] in ("started", "stopped"):
+            found.append(Action(row["instance"] or "", node, row["event"], row["plannedTs"] or row["ts"], row["latenessSeconds"] or 0.0))
+        elif row["event"] == "armedTooLate":
+            what = f"armed too late: {row['actionID']}"
+            found.append(Action(row["instance"] or "", node, what, row["plannedTs"] or row["ts"], row["latenessSeconds"] or 0.0))
     return found
 
 
-def _late(run: Run, node: str, rows: list[dict]) -> list[dict]:
+def _clock_steps(node: str, rows: list[dict]) -> list[Interval]:
     found = []
-    for row in rows:
-        lateness = row["latenessSeconds"] or 0.0
-        if row["event"] in ("started", "stopped") and lateness > LATE_ACTION_SECONDS:
-            begin = run.since_t0(row["plannedTs"] or row["ts"])
-            found.append(late_entry(node, begin, (begin or 0.0) + lateness, f"{row['event']} {row['instance']}", lateness))
-        if row["event"] == "armedTooLate":
-            at = run.since_t0(row["ts"])
-            found.append(late_entry(node, at, at, f"armed too late: {row['actionID']}", lateness))
     for before, after in itertools.pairwise(rows):
         back = (before["ts"] - after["ts"]) / 1e9
         if back > CLOCK_STEP_SECONDS:
-            found.append(late_entry(node, run.since_t0(after["ts"]), run.since_t0(before["ts"]), "clock stepped back", back))
+            found.append(Interval(after["ts"], before["ts"], back, f"clock of {node} stepped back"))
     return found
-
-
-def late_entry(node: str, start: float | None, end: float | None, what: str, worst: float) -> dict:
-    """One runapi.Late; times are 0 where T0 is not known."""
-    return {"node": node, "fromSeconds": start or 0.0, "toSeconds": end or 0.0, "what": what, "worstSeconds": worst}
 
 
 def _down(run: Run, node: str, app: dict, rows: list[dict], gaps: Gaps) -> None:

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import polars as pl
 
-from . import agents, captures, clocks, display, figures, findings, flows, hostload, hypervisor, messages, radio, radiolog, stages, surroundings
+from . import agents, captures, clocks, display, figures, findings, flows, hostload, hosts, lateness, messages, radio, radiolog, stages, surroundings
+from . import verdict as verdicts
+from .bounds import Marking
 from .gaps import Gaps, merged
+from .messages import Matching
 from .run import Run
 
 SCHEMA_VERSION = 2
@@ -70,13 +73,14 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     staged = stages.compute(run, matching, gaps)
     flowing = flows.compute(run, matching, gaps)
     computed = figures.compute(run, matching, staged.delays)
-    late_actions, agents_logged = agents.examine(run, gaps)
+    late = lateness.Lateness()
+    agents.examine(run, gaps, late)
     log = radiolog.read(run, gaps)
-    networks, late_frames, sampled = radio.examine(run, log, gaps)
-    late = late_actions + late_frames
-    hypervisor.explain(run, log, late)
+    networks, sampled = radio.examine(run, log, gaps)
+    hosts.examine(run, log, gaps, late)
+    lateness.examine(run, log, late)
+    judged = _bounded(run, matching, late, computed, sampled, gaps)
     around = surroundings.read(run, gaps)
-    verdict = _verdict(run, late, agents_logged, sampled, gaps)
     own_clocks = clocks.summarise(run, gaps)
     captured = captures.examine(run, log, networks, gaps, left_out)
     _not_computed(run, gaps)
@@ -89,7 +93,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         "phase": run.plan.get("phase", ""),
         **({"startTime": run.plan["t0"]} if run.plan.get("t0") else {}),
         "durationSeconds": run.duration_seconds,
-        **verdict,
+        **judged,
         "headline": computed.headline,
         **({"warnings": merged(gaps.warnings)} if gaps.warnings else {}),
         "messages": everything["messages"],
@@ -99,7 +103,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         "networks": networks or None,
         "gaps": merged(gaps.found),
         **({"notes": merged(gaps.notes)} if gaps.notes else {}),
-        **({"hosts": hosts} if (hosts := hostload.summarise(run, log)) else {}),
+        **({"hosts": loads} if (loads := hostload.summarise(run, log)) else {}),
         **({"clocks": own_clocks} if own_clocks else {}),
         **({"rerunOf": run.plan["rerunOf"]["uid"]} if run.plan.get("rerunOf") else {}),
     }
@@ -139,21 +143,16 @@ def _records(run: Run, gaps: Gaps) -> None:
             gaps.add("isolation", "eth0 of this node is open: its traffic may have gone around the radio", node["name"])
 
 
-def _verdict(run: Run, late: list[dict], agents_logged: bool, sampled: bool, gaps: Gaps) -> dict:
-    """The verdict, or nothing where there is nothing to judge by."""
-    planned = run.plan.get("spec", {}).get("networks") or []
-    has_networks = bool(planned)
-    untold = [network["name"] for network in planned if network.get("engine") == "emane"]
-    for name in untold:
-        reason = "EMANE tells which time slots it missed, and not how late it released frames: the emulation is not said to have kept up"
-        gaps.note(f"verdict: EMANE on {name}", reason)
-    if not late and untold:
+def _bounded(run: Run, matching: Matching, late: lateness.Lateness, computed: figures.Figures, sampled: bool, gaps: Gaps) -> dict:
+    """Add the bounds of each group, and judge by those of the headline's."""
+    headline = next(group for group in computed.groups if group["name"] == computed.headline)
+    if not verdicts.possible(run, late, sampled, gaps):
         return {}
-    if not late and (not agents_logged or (has_networks and not sampled) or run.t0 is None):
-        gaps.add("verdict", "agents' logs, radio samples of some node or T0 are missing: whether the emulation kept up is not known")
-        return {}
-    late.sort(key=lambda entry: (entry["fromSeconds"], entry["node"], entry["what"]))
-    return {"verdict": {"keptUp": not late, "late": late or None}}
+    if headline["messages"].get("offered", headline["messages"]["expected"]):
+        marking = Marking(run, matching, late)
+        for group in computed.groups:
+            group["bounds"] = marking.bounds(group)
+    return verdicts.judge(run, late, headline)
 
 
 def _not_computed(run: Run, gaps: Gaps) -> None:

@@ -9,7 +9,8 @@ from . import statistics
 from .messages import Matching
 from .run import Run
 
-QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
+# In the order in which tables have them; the mean is none, and stands with them.
+QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "mean": None, "p75": 0.75, "p95": 0.95, "max": 1.0}
 # Names that a node group's result may not take, as they mean something else.
 RESERVED = ("all", "radio", "local", "cross")
 # Kinds of deliveries, each a column of Matching.deliveries and of streams' pairs.
@@ -62,11 +63,14 @@ def publishers_by_group(run: Run, senders: set[int]) -> dict[str, list[int]]:
 
 
 def quantiles(ordered: np.ndarray) -> dict[str, float] | None:
-    """Quantiles in seconds of nanoseconds in ascending order, by linear interpolation; None where there is none."""
+    """Quantiles and mean in seconds of nanoseconds in ascending order, by linear interpolation; None where there is none."""
     if not len(ordered):
         return None
     found = {}
     for name, q in QUANTILES.items():
+        if q is None:
+            found[name] = float(ordered.mean()) / 1e9
+            continue
         low, rest = divmod((len(ordered) - 1) * q, 1)
         low = int(low)
         between = (int(ordered[low + 1]) - int(ordered[low])) * rest if rest else 0

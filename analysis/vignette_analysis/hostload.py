@@ -8,30 +8,19 @@ from .run import Run
 
 def summarise(run: Run, log: RadioLog) -> list[dict]:
     """One entry for each host whose radiod told of its load, from T0 to the end of the drain, in order of their names."""
-    during = _while_running(run, log.loads).filter(pl.col("seconds") > 0)
-    stolen = dict(_while_running(run, log.stolen).group_by("host").agg(pl.col("stolenSeconds").sum()).rows())
-    whole = _stops(run, log.still, "stillSeconds", "stoodStillSeconds", "stops")
-    single = _stops(run, log.processors_still, "processorStillSeconds", "processorStoodStillSeconds", "processorStops")
-    return [
-        _host(str(name), samples, stolen.get(name, 0.0), whole.get(name, {}) | single.get(name, {}))
-        for (name,), samples in sorted(during.group_by("host"))
-    ]
+    during = while_running(run, log.loads).filter(pl.col("seconds") > 0)
+    stolen = dict(while_running(run, log.stolen).group_by("host").agg(pl.col("stolenSeconds").sum()).rows())
+    return [_host(str(name), samples, stolen.get(name, 0.0)) for (name,), samples in sorted(during.group_by("host"))]
 
 
-def _stops(run: Run, still: pl.DataFrame, column: str, seconds: str, count: str) -> dict[str, dict]:
-    """For how long in all and how often something stood still, by host."""
-    by_host = _while_running(run, still).partition_by("host", as_dict=True)
-    return {str(host): {seconds: round(stops[column].sum(), 3), count: stops.height} for (host,), stops in by_host.items()}
-
-
-def _while_running(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
+def while_running(run: Run, frame: pl.DataFrame) -> pl.DataFrame:
     if run.t0 is None:
         return frame.clear()
     frame = frame.filter(pl.col("ts") > run.t0)
     return frame if run.measure_end is None else frame.filter(pl.col("ts") <= run.measure_end)
 
 
-def _host(name: str, samples: pl.DataFrame, stolen: float, stops: dict) -> dict:
+def _host(name: str, samples: pl.DataFrame, stolen: float) -> dict:
     processors = samples["seconds"] * samples["cpus"]
     pressures = {}
     for field, column in (("cpuPressurePercent", "cpuPressureSeconds"), ("memoryPressurePercent", "memoryPressureSeconds")):
@@ -45,7 +34,6 @@ def _host(name: str, samples: pl.DataFrame, stolen: float, stops: dict) -> dict:
         "maxBusyPercent": _percent((samples["busySeconds"] / processors).max(), 1.0),
         "maxLoadAverage": samples["loadAverage"].max(),
         "stolenSeconds": round(stolen, 2),
-        **stops,
         **pressures,
     }
 

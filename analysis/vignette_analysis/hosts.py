@@ -2,32 +2,26 @@
 
 import itertools
 
-import polars as pl
-
-from .agents import late_entry
 from .gaps import Gaps
-from .radiolog import Outage
+from .lateness import Interval, Lateness, Loss
+from .radiolog import UNREACHABLE, RadioLog
 from .run import Run
 
-UNREACHABLE = "hostUnreachable"
 # A difference of clocks above this is named: delays between hosts are off by it.
 CLOCK_OFFSET_SECONDS = 0.001
 LOSSES = {"missingDatagrams": "datagrams lost on the way", "notSent": "transmissions not sent", "unusable": "transmissions of no use"}
 
 
-def examine(run: Run, lines: pl.DataFrame, outages: list[Outage], gaps: Gaps) -> list[dict]:
-    """Name what speaks against delays and deliveries between hosts; what was not emulated is returned as late."""
-    late = [_unreachable(run, outage) for outage in outages if outage.what == UNREACHABLE]
-    for (host, peer), series in lines.partition_by(["host", "peer"], as_dict=True, maintain_order=True).items():
+def examine(run: Run, log: RadioLog, gaps: Gaps, found: Lateness) -> None:
+    """Name what speaks against delays between hosts, and add what was not emulated."""
+    for outage in log.outages:
+        if outage.what == UNREACHABLE:
+            end = outage.end or (run.window[1] if run.window else outage.start)
+            found.intervals.append(Interval(outage.start, end, max(end - outage.start, 0) / 1e9, outage.reason))
+    for (host, peer), series in log.peers.partition_by(["host", "peer"], as_dict=True, maintain_order=True).items():
         rows = [row for row in series.to_dicts() if run.t0 is not None and row["ts"] >= run.t0 and (not run.window or row["ts"] <= run.window[1])]
         _clock(host, peer, rows, gaps)
-        late += _lost(run, host, peer, rows)
-    return late
-
-
-def _unreachable(run: Run, outage: Outage) -> dict:
-    end = outage.end or (run.window[1] if run.window else outage.start)
-    return late_entry("", run.since_t0(outage.start), run.since_t0(end), outage.reason, max(end - outage.start, 0) / 1e9)
+        found.losses += _lost(host, peer, rows)
 
 
 def _clock(host: str, peer: str, rows: list[dict], gaps: Gaps) -> None:
@@ -42,12 +36,12 @@ def _clock(host: str, peer: str, rows: list[dict], gaps: Gaps) -> None:
         )
 
 
-def _lost(run: Run, host: str, peer: str, rows: list[dict]) -> list[dict]:
+def _lost(host: str, peer: str, rows: list[dict]) -> list[Loss]:
     found = []
-    for field, what in LOSSES.items():
-        # A restarted radiod counts anew.
-        lost = sum(max((after[field] or 0) - (before[field] or 0), 0) for before, after in itertools.pairwise(rows))
-        if lost:
-            where = f"{lost} {what} between hosts {peer} and {host}: what they carried was not received, which no radio model decided"
-            found.append(late_entry("", run.since_t0(rows[0]["ts"]), run.since_t0(rows[-1]["ts"]), where, 0.0))
+    for before, after in itertools.pairwise(rows):
+        for field, what in LOSSES.items():
+            # A restarted radiod counts anew.
+            lost = max((after[field] or 0) - (before[field] or 0), 0)
+            if lost:
+                found.append(Loss(before["ts"], after["ts"], lost, f"{what} between hosts {peer} and {host}"))
     return found

@@ -1,7 +1,7 @@
 """radiod's logs, radio/HOST.jsonl: samples of radios, and told apart by one field of their own, headers (host),
 gaps (gap), captures (capture), positions (positions), what links heard (receiver), steps of scenarios (steps), nodes' routes (routing),
-other hosts (peer), what a hypervisor took (stolenSeconds), when the host or one of its processors stood
-still (stillSeconds, processorStillSeconds) and how busy it was (busySeconds)."""
+other hosts (peer), late times (lateSeconds), missed slots (slotsMissedFrom), what a hypervisor took (stolenSeconds) and how busy the host
+was (busySeconds)."""
 
 import json
 from dataclasses import dataclass
@@ -21,9 +21,11 @@ _SAMPLE = {
     "bytesSent": pl.Int64,
     "queueDepth": pl.Int64,
     "host": pl.String,
-    "drops": pl.Struct({"inFlightAtEnd": pl.Int64, "tapRing": pl.Int64, "routerSocket": pl.Int64}),
+    "drops": pl.Struct({"inFlightAtEnd": pl.Int64, "tapRing": pl.Int64, "routerSocket": pl.Int64, "missedSlot": pl.Int64}),
     "worstLatenessSeconds": pl.Float64,
     "lateReleases": pl.Int64,
+    "latenessCounts": pl.List(pl.Int64),
+    "slotsUsed": pl.Int64,
     "slotsMissed": pl.Int64,
     "worstSlotLatenessSeconds": pl.Float64,
     "routingBytesSent": pl.Int64,
@@ -40,8 +42,10 @@ _HOSTS = {
     "unusable": pl.Int64,
 }
 _STOLEN = {"ts": pl.Int64, "host": pl.String, "stolenSeconds": pl.Float64}
-_STILL = {"ts": pl.Int64, "host": pl.String, "stillSeconds": pl.Float64}
-_PROCESSOR_STILL = {"ts": pl.Int64, "host": pl.String, "processor": pl.Int64, "processorStillSeconds": pl.Float64}
+_LATE = {"ts": pl.Int64, "host": pl.String, "fromTs": pl.Int64, "lateSeconds": pl.Float64}
+_MISSED = {"ts": pl.Int64, "host": pl.String, "network": pl.String, "node": pl.String, "slotsMissedFrom": pl.Int64, "slots": pl.Int64}
+# Lines of older logs that nothing is read of.
+_OLD = {"stillSeconds": pl.Float64, "processorStillSeconds": pl.Float64}
 _LOAD = {
     "ts": pl.Int64,
     "host": pl.String,
@@ -58,11 +62,15 @@ _SCHEMA = (
     | _STEPS
     | _HOSTS
     | _STOLEN
-    | _STILL
-    | _PROCESSOR_STILL
+    | _LATE
+    | _MISSED
+    | _OLD
     | _LOAD
     | {"gap": pl.String, "capture": pl.String, "receiver": pl.String, "routing": pl.String, "positions": pl.Struct({"": pl.Null})}
 )
+
+
+UNREACHABLE = "hostUnreachable"
 
 
 @dataclass(frozen=True)
@@ -98,10 +106,9 @@ class RadioLog:
     peers: pl.DataFrame
     # What hypervisors took from hosts (runapi.RadioStolen).
     stolen: pl.DataFrame
-    # When hosts stood still (runapi.RadioStill).
-    still: pl.DataFrame
-    # When single processors stood still (runapi.RadioProcessorStill).
-    processors_still: pl.DataFrame
+    # When hosts handled frames late (runapi.RadioLate), and slots that were missed (runapi.RadioMissed).
+    late: pl.DataFrame
+    missed: pl.DataFrame
     # How busy hosts were (runapi.RadioLoad).
     loads: pl.DataFrame
 
@@ -109,7 +116,7 @@ class RadioLog:
 def read(run: Run, gaps: Gaps) -> RadioLog:
     """Read every host's log; lines that are nothing of all that are a gap."""
     frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
-    peers, stolen, still, processors, loads = ([pl.DataFrame(schema=schema)] for schema in (_HOSTS, _STOLEN, _STILL, _PROCESSOR_STILL, _LOAD))
+    peers, stolen, lates, misses, loads = ([pl.DataFrame(schema=schema)] for schema in (_HOSTS, _STOLEN, _LATE, _MISSED, _LOAD))
     for path in run.files("radio/*.jsonl"):
         raw, bad, torn = jsonlines.read(path, _SCHEMA)
         timed = raw.filter(pl.col("ts") > 0)
@@ -121,8 +128,9 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         routes = timed.filter(~special & pl.all_horizontal(pl.col("node", "routing").is_not_null()) & pl.col("network").is_null())
         known = timed.filter(~special & pl.col("peer").is_not_null())
         taken = timed.filter(~special & pl.col("stolenSeconds").is_not_null())
-        stood = timed.filter(~special & pl.col("stillSeconds").is_not_null())
-        apart = timed.filter(~special & pl.all_horizontal(pl.col("processorStillSeconds", "processor").is_not_null()))
+        late = timed.filter(~special & pl.all_horizontal(pl.col("lateSeconds", "fromTs").is_not_null()))
+        missed = timed.filter(~special & pl.all_horizontal(pl.col("slotsMissedFrom", "slots", "network", "node").is_not_null()))
+        old = timed.filter(~special & pl.any_horizontal(pl.col(_OLD.keys()).is_not_null()))
         busy = timed.filter(~special & pl.all_horizontal(pl.col("busySeconds", "seconds", "cpus").is_not_null()))
         if others:
             for record in _special(path):
@@ -135,7 +143,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - others - sum(frame.height for frame in (good, headers, scene, routes, known, taken, stood, apart, busy))
+        bad += raw.height - others - sum(frame.height for frame in (good, headers, scene, routes, known, taken, late, missed, old, busy))
         name = run.relative(path)
         if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
             gaps.add(f"log {name}", f"{bad} lines are no samples{', the last one is torn' if torn else ''}")
@@ -143,14 +151,14 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         steps.append(scene.filter(pl.col("steps").is_not_null()).select(_STEPS.keys()).with_columns(host=pl.lit(path.stem)))
         peers.append(known.select(_HOSTS.keys()).with_columns(host=pl.lit(path.stem)))
         stolen.append(taken.select(_STOLEN.keys()).with_columns(host=pl.lit(path.stem)))
-        still.append(stood.select(_STILL.keys()).with_columns(host=pl.lit(path.stem)))
-        processors.append(apart.select(_PROCESSOR_STILL.keys()).with_columns(host=pl.lit(path.stem)))
+        lates.append(late.select(_LATE.keys()).with_columns(host=pl.lit(path.stem)))
+        misses.append(missed.select(_MISSED.keys()).with_columns(host=pl.lit(path.stem)))
         loads.append(busy.select(_LOAD.keys()).with_columns(host=pl.lit(path.stem)))
     return RadioLog(
         pl.concat(frames),
         list(outages.values()),
         captures,
-        *(pl.concat(parts) for parts in (steps, peers, stolen, still, processors, loads)),
+        *(pl.concat(parts) for parts in (steps, peers, stolen, lates, misses, loads)),
     )
 
 

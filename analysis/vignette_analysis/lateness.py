@@ -1,0 +1,249 @@
+"""How late the emulation was: late times, missed slots, frames that it lost itself, and late starts and stops of apps."""
+
+import itertools
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from .hostload import while_running
+from .radiolog import UNREACHABLE, Outage, RadioLog
+from .run import Run
+
+# Bounds of radio.LatenessBounds; the last bucket is above all of them.
+BUCKETS = (20e-6, 50e-6, 100e-6, 200e-6, 500e-6, 1e-3, 2e-3, 5e-3, 10e-3, 20e-3, 50e-3, 100e-3, 1.0)
+# A frame that is later than this is late, and so is an action.
+LATE_FRAME_SECONDS = 0.002
+LATE_ACTION_SECONDS = 0.010
+SILENCE_SECONDS = 5.0
+LATE_STEP_SECONDS = 0.100
+# A clock that goes back by more than this was stepped; less is two threads that log at once.
+CLOCK_STEP_SECONDS = 0.001
+# Frames that the emulation lost, by the reason that samples have; missedSlot is of frames too old for their next slot.
+_LOSSES = {
+    "tapRing": "frames dropped in the TAP's own ring",
+    "routerSocket": "routing packets dropped in the router's socket",
+    "missedSlot": "frames dropped for a missed slot",
+}
+_BUCKET_COLUMNS = [f"bucket{i}" for i in range(len(BUCKETS) + 1)]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A time in Unix nanoseconds in which deliveries may have been late, by at most `seconds` each time."""
+
+    start: int
+    end: int
+    seconds: float
+    what: str
+    # Empty where it concerns all deliveries over the radio.
+    network: str = ""
+    node: str = ""
+    # TDMA slots that were missed, if it is of those.
+    slots: int = 0
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A time in which the emulation itself lost frames."""
+
+    start: int
+    end: int
+    frames: int
+    what: str
+    network: str = ""
+    node: str = ""
+
+
+@dataclass(frozen=True)
+class Action:
+    """A start or stop of an app's instance."""
+
+    instance: str
+    node: str
+    what: str
+    planned: int
+    seconds: float
+
+    @property
+    def late(self) -> bool:
+        """Tell whether it came too late to be simultaneous with its peers."""
+        return self.seconds > LATE_ACTION_SECONDS
+
+
+@dataclass
+class Lateness:
+    """All that was late in a run."""
+
+    intervals: list[Interval] = field(default_factory=list)
+    losses: list[Loss] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    # In the form of runapi.NetworkTiming.
+    networks: list[dict] = field(default_factory=list)
+    # Sentences on what may have made things late.
+    context: list[str] = field(default_factory=list)
+    # Whether any agent logged.
+    logged: bool = False
+
+    @property
+    def found(self) -> bool:
+        """Tell whether anything was late."""
+        return bool(self.intervals or self.losses or any(action.late for action in self.actions))
+
+
+def examine(run: Run, log: RadioLog, found: Lateness) -> None:
+    """Add what radiod's logs tell."""
+    if run.t0 is None:
+        return
+    samples = _between_samples(run, log.samples)
+    found.intervals += _late_lines(run, log) + _silence(run, log.samples, [o for o in log.outages if o.what != UNREACHABLE])
+    found.intervals += _clock_steps(log.samples)
+    found.intervals += _without_lines(samples, found.intervals)
+    found.losses += _losses(samples) + _late_steps(run, log.steps)
+    found.networks = [_network(*part) for part in samples.partition_by("network", as_dict=True).items()]
+    found.context += _stolen(run, log)
+
+
+def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
+    """What each radio did between two samples, of those between T0 and the end of the drain; `since` is the earlier one's time."""
+    counters = [*_BUCKET_COLUMNS, *_LOSSES, "slotsMissed", "slotsUsed", "framesSent"]
+    end = run.window[1] if run.window else samples["ts"].max()
+    flat = samples.sort("network", "node", "ts").with_columns(
+        *(pl.col("latenessCounts").list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(_BUCKET_COLUMNS)),
+        *(pl.col("drops").struct.field(name) for name in _LOSSES),
+        counted=pl.col("latenessCounts").is_not_null(),
+    )
+    grown = flat.with_columns(*map(_grown, counters), since=pl.col("ts").shift(1).over("network", "node"))
+    return grown.filter(pl.col("since").is_not_null() & (pl.col("ts") > run.t0) & (pl.col("since") < end))
+
+
+def _grown(counter: str) -> pl.Expr:
+    """By how much a counter has grown; it begins anew with radiod."""
+    now = pl.col(counter).fill_null(0)
+    before = now.shift(1).over("network", "node")
+    return pl.when(now >= before).then(now - before).otherwise(now).alias(counter)
+
+
+def _late_lines(run: Run, log: RadioLog) -> list[Interval]:
+    late, missed = _begun(run, log.late, "fromTs"), _begun(run, log.missed, "slotsMissedFrom")
+    found = [
+        Interval(start, end, seconds, f"frames handled late on host {host}")
+        for start, end, seconds, host in late.select("fromTs", "ts", "lateSeconds", "host").rows()
+    ]
+    for start, end, slots, network, node in missed.select("slotsMissedFrom", "ts", "slots", "network", "node").rows():
+        found.append(Interval(start, end, (end - start) / 1e9, f"{slots} tdma slots missed on {network}", network, node, slots))
+    return found
+
+
+def _begun(run: Run, lines: pl.DataFrame, start: str) -> pl.DataFrame:
+    """Lines of times that end after T0 and begin before the end of the drain."""
+    after = lines.filter(pl.col("ts") > run.t0)
+    return after if run.measure_end is None else after.filter(pl.col(start) < run.measure_end)
+
+
+def _without_lines(samples: pl.DataFrame, known: list[Interval]) -> list[Interval]:
+    """Seconds with late frames or missed slots of which no line tells when they were, as in logs of older versions."""
+    suspect = samples.filter((pl.col("slotsMissed") > 0) | (pl.col("lateReleases") > 0) | (pl.col("worstLatenessSeconds") > LATE_FRAME_SECONDS))
+    if suspect.is_empty():
+        return []
+    lines = pl.DataFrame([(i.start, i.end) for i in known], schema={"start": pl.Int64, "end": pl.Int64}, orient="row").sort("end")
+    # The first line that ends after a second began is in that second if it begins before its end.
+    suspect = suspect.sort("since").join_asof(lines, left_on="since", right_on="end", strategy="forward")
+    found = []
+    for row in suspect.filter(pl.col("start").is_null() | (pl.col("start") > pl.col("ts"))).iter_rows(named=True):
+        of, where = (row["since"], row["ts"]), (row["network"], row["node"])
+        if row["slotsMissed"]:
+            what = f"{row['slotsMissed']} tdma slots missed on {where[0]}"
+            found.append(Interval(*of, row["worstSlotLatenessSeconds"] or 0.0, what, *where, row["slotsMissed"]))
+        if (row["worstLatenessSeconds"] or 0.0) > LATE_FRAME_SECONDS:
+            found.append(Interval(*of, row["worstLatenessSeconds"], f"frames released late on {where[0]}", *where))
+    return found
+
+
+def _losses(samples: pl.DataFrame) -> list[Loss]:
+    found = []
+    for reason, what in _LOSSES.items():
+        rows = samples.filter(pl.col(reason) > 0).select("since", "ts", reason, "network", "node").rows()
+        found += [Loss(start, end, frames, f"{what} on {network}", network, node) for start, end, frames, network, node in rows]
+    return found
+
+
+def _late_steps(run: Run, steps: pl.DataFrame) -> list[Loss]:
+    """Times in which positions and pathloss came later than the scenario says: frames were lost or heard by those of before."""
+    late = while_running(run, steps.sort("host", "network", "ts").with_columns(since=pl.col("ts").shift(1).over("host", "network")))
+    rows = late.filter(pl.col("since").is_not_null() & (pl.col("worstStepLatenessSeconds") > LATE_STEP_SECONDS))
+    return [
+        Loss(start, end, 0, f"positions and pathloss of {network} came {seconds:.3f} s late on host {host}", network)
+        for start, end, seconds, network, host in rows.select("since", "ts", "worstStepLatenessSeconds", "network", "host").rows()
+    ]
+
+
+def _clock_steps(samples: pl.DataFrame) -> list[Interval]:
+    before = samples.with_columns(before=pl.col("ts").shift(1).over("network", "node"))
+    back = before.filter(pl.col("before") - pl.col("ts") > CLOCK_STEP_SECONDS * 1e9).select("ts", "before", "network", "node").unique(["ts", "before"])
+    return [
+        Interval(ts, before, (before - ts) / 1e9, f"clock stepped back in samples of {node} on {network}")
+        for ts, before, network, node in back.sort("ts").rows()
+    ]
+
+
+def _silence(run: Run, samples: pl.DataFrame, outages: list[Outage]) -> list[Interval]:
+    """Times without a sample: nobody knows that the emulation kept up then. Outages are left out: then there was no emulation at all."""
+    found = []
+    for (host,), of_host in samples.partition_by(["host"], as_dict=True, maintain_order=True).items():
+        whole_host = _pauses(run, of_host["ts"], [o for o in outages if o.concerns(host, "")])
+        found += [Interval(a, b, (b - a) / 1e9, f"no radio samples of host {host}") for a, b in whole_host]
+        for (network, node), series in of_host.partition_by(["network", "node"], as_dict=True, maintain_order=True).items():
+            for a, b in _pauses(run, series["ts"], [o for o in outages if o.concerns(host, node)]):
+                if not any(start < b and a < end for start, end in whole_host):
+                    found.append(Interval(a, b, (b - a) / 1e9, f"no radio samples of {node} on {network}", network, node))
+    return found
+
+
+def _pauses(run: Run, stamps: pl.Series, outages: list[Outage]) -> list[tuple[int, int]]:
+    """Times from T0 to the end of the drain without a sample, outages left out, that are too long."""
+    times = stamps.unique().sort().to_list()
+    end = run.window[1] if run.window else times[-1]
+    inside = [run.t0, *(ts for ts in times if run.t0 < ts < end), max(end, run.t0)]
+    pieces = [piece for pair in itertools.pairwise(inside) for piece in _without(pair, outages)]
+    return [(a, b) for a, b in pieces if b - a > SILENCE_SECONDS * 1e9]
+
+
+def _without(pause: tuple[int, int], outages: list[Outage]) -> list[tuple[int, int]]:
+    """What is left of a pause between outages."""
+    start, end = pause
+    left = []
+    for outage in sorted(outages, key=lambda o: o.start):
+        if outage.start >= end:
+            break
+        left.append((start, outage.start))
+        start = max(start, end if outage.end is None else outage.end)
+    return [(a, b) for a, b in [*left, (start, end)] if b > a]
+
+
+def _network(key: tuple, samples: pl.DataFrame) -> dict:
+    """One runapi.NetworkTiming. Frames of logs without a histogram are those that nodes sent."""
+    counts = [int(samples[name].sum()) for name in _BUCKET_COLUMNS]
+    uncounted = samples.filter(~pl.col("counted"))
+    lateness = [{"upToSeconds": bound, "frames": count} for bound, count in zip((*BUCKETS, None), counts, strict=True)]
+    slots = {"slots": int(samples["slotsUsed"].sum()), "missed": int(samples["slotsMissed"].sum())}
+    return {
+        "name": key[0],
+        "frames": sum(counts) + int(uncounted["framesSent"].sum()),
+        "late": sum(counts[BUCKETS.index(LATE_FRAME_SECONDS) + 1 :]) + int(uncounted["lateReleases"].sum()),
+        "worstSeconds": samples["worstLatenessSeconds"].max() or 0.0,
+        "lost": sum(int(samples[reason].sum()) for reason in _LOSSES),
+        **(slots | {"worstSlotSeconds": samples["worstSlotLatenessSeconds"].max() or 0.0} if any(slots.values()) else {}),
+        **({"lateness": lateness} if any(counts) else {}),
+    }
+
+
+def _stolen(run: Run, log: RadioLog) -> list[str]:
+    """What hypervisors took from hosts, and how long tasks waited for a processor there."""
+    found = []
+    for host, seconds in while_running(run, log.stolen).group_by("host").agg(pl.col("stolenSeconds").sum()).sort("host").rows():
+        found.append(f"The hypervisor took {seconds:.1f} s of processor time from host {host}.")
+    loads = while_running(run, log.loads).group_by("host").agg(pl.col("seconds", "cpuPressureSeconds").sum()).sort("host")
+    for host, seconds, waited in loads.rows():
+        if waited and waited > 0.05 * seconds:
+            found.append(f"Some task on host {host} waited for a processor for {100 * waited / seconds:.0f} % of the time.")
+    return found

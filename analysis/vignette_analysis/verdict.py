@@ -1,0 +1,159 @@
+"""Whether the emulation kept up: whether the bounds of the headline's figures are within the spec's tolerances."""
+
+from .bounds import GIVE_UP_SECONDS
+from .gaps import Gaps
+from .lateness import Lateness, Loss
+from .run import Run, duration
+
+# runapi.MostLate
+MOST_LATE = 50
+# What spec.tolerances has where it does not say.
+DEFAULTS = {"median": "1%", "p95": "5%", "delay": "1ms", "delivered": "0.1%"}
+# Without message logs: the most shares of late frames, of frames and slots that the emulation lost, and of time in which nothing moved.
+LATE_SHARE, LOST_SHARE, HALTED_SHARE = 0.01, 0.001, 0.01
+
+
+def possible(run: Run, lateness: Lateness, sampled: bool, gaps: Gaps) -> bool:
+    """Tell whether there is enough to judge by, and name what lacks."""
+    untold = _untold(run)
+    for name in untold:
+        reason = "EMANE tells which time slots it missed, and not how late it released frames: the emulation is not said to have kept up"
+        gaps.note(f"verdict: EMANE on {name}", reason)
+    if run.t0 is not None and lateness.logged and (sampled or not run.plan.get("spec", {}).get("networks")):
+        return True
+    if not untold:
+        gaps.add("verdict", "agents' logs, radio samples of some node or T0 are missing: whether the emulation kept up is not known")
+    return False
+
+
+def judge(run: Run, lateness: Lateness, headline: dict) -> dict:
+    """Give {"verdict": runapi.Verdict}; nothing for a network of EMANE, which never says that it kept up."""
+    bounds = headline.get("bounds")
+    allowed = tolerances(run)
+    exceeded = _exceeded(headline, allowed) if bounds else _shares_exceeded(run, lateness)
+    if _untold(run) and not exceeded:
+        return {}
+    return {
+        "verdict": {
+            "keptUp": not exceeded,
+            **({"exceeded": exceeded} if exceeded else {}),
+            "tolerances": allowed,
+            **({"bounds": bounds} if bounds else {}),
+            **({"networks": lateness.networks} if lateness.networks else {}),
+            "actions": _actions(lateness),
+            "late": _moments(run, lateness) or None,
+            **({"context": lateness.context} if lateness.context else {}),
+        }
+    }
+
+
+def _untold(run: Run) -> list[str]:
+    return [n["name"] for n in run.plan.get("spec", {}).get("networks") or [] if n.get("engine") == "emane"]
+
+
+def tolerances(run: Run) -> dict:
+    """runapi.Tolerances of the spec."""
+    given = DEFAULTS | (run.plan.get("spec", {}).get("tolerances") or {})
+    percent = {name: float(given[name].removesuffix("%")) for name in ("median", "p95", "delivered")}
+    return {
+        "medianPercent": percent["median"],
+        "p95Percent": percent["p95"],
+        "leastSeconds": duration(given["delay"]),
+        "deliveredPoints": percent["delivered"],
+    }
+
+
+def off_by(bounds: dict | None, delay: dict | None, delivered: float | None) -> dict[str, float]:
+    """By how much at most the median and p95 (seconds) and the delivered share (points) are off; without those that are not known."""
+    found = {}
+    for name in ("median", "p95"):
+        interval = ((bounds or {}).get("delaySeconds") or {}).get(name)
+        if interval and delay and delay.get(name) is not None:
+            found[name] = _furthest(interval, delay[name])
+    share = (bounds or {}).get("deliveredPercent")
+    if share and delivered is not None:
+        found["delivered"] = _furthest(share, delivered)
+    return found
+
+
+def _furthest(interval: dict, measured: float) -> float:
+    return max(interval["high"] - measured, measured - interval["low"], 0.0)
+
+
+def delivered_percent(counts: dict) -> float | None:
+    """The share of offered deliveries that arrived, of expected ones in older results."""
+    offered = counts.get("offered", counts["expected"])
+    return 100.0 * counts["received"] / offered if offered else None
+
+
+def _exceeded(headline: dict, allowed: dict) -> list[str]:
+    off = off_by(headline["bounds"], headline["delaySeconds"], delivered_percent(headline["messages"]))
+    found = []
+    for name in ("median", "p95"):
+        if name not in off:
+            continue
+        measured, percent = headline["delaySeconds"][name], allowed[f"{name}Percent"]
+        limit = max(percent / 100 * measured, allowed["leastSeconds"])
+        if off[name] > limit:
+            found.append(f"the {name} of the delay may be off by {milliseconds(off[name])}; {percent:g} % or {milliseconds(limit)} is tolerated")
+    if off.get("delivered", 0.0) > allowed["deliveredPoints"]:
+        limit = allowed["deliveredPoints"]
+        found.append(f"the delivered share may be off by {off['delivered']:.2f} points; {limit:g} points are tolerated")
+    return found
+
+
+def _shares_exceeded(run: Run, lateness: Lateness) -> list[str]:
+    """Judge by the emulation's own counts where no message was logged."""
+    found = []
+    for network in lateness.networks:
+        frames, slots = network["frames"], network.get("slots", 0)
+        parts = (
+            ("late", frames, LATE_SHARE, "frames were late"),
+            ("lost", frames + network["lost"], LOST_SHARE, "frames were lost by the emulation"),
+            ("missed", slots + network.get("missed", 0), LOST_SHARE, "time slots were missed"),
+        )
+        for name, total, limit, what in parts:
+            count = network.get(name, 0)
+            if count > limit * total:
+                found.append(f"{count} of {total} {what} on {network['name']}; {100 * limit:g} % is tolerated")
+    halted = sum(i.seconds for i in lateness.intervals if i.seconds >= GIVE_UP_SECONDS)
+    halted += max((a.seconds for a in lateness.actions if a.late), default=0.0)
+    if halted > HALTED_SHARE * run.duration_seconds:
+        found.append(f"the emulation or the start of an app was late by {halted:.1f} s; {100 * HALTED_SHARE:g} % of the run is tolerated")
+    lost = sum(loss.frames for loss in lateness.losses if not loss.network)
+    if lost:
+        found.append(f"{lost} transmissions between hosts were lost; none is tolerated without message logs")
+    return found
+
+
+def milliseconds(seconds: float) -> str:
+    """A duration as people read it."""
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
+def _actions(lateness: Lateness) -> dict:
+    return {
+        "actions": len(lateness.actions),
+        "late": sum(action.late for action in lateness.actions),
+        "worstSeconds": max((action.seconds for action in lateness.actions), default=0.0),
+    }
+
+
+def _moments(run: Run, lateness: Lateness) -> list[dict]:
+    """The worst moments in the form of runapi.Late, in order of time: frames that were lost first, then the longest lateness."""
+    found = [((0, -loss.frames), _late(run, loss.node, loss.start, loss.end, _lost_text(loss), 0.0)) for loss in lateness.losses]
+    found += [((1, -i.seconds), _late(run, i.node, i.start, i.end, i.what, i.seconds)) for i in lateness.intervals]
+    for a in lateness.actions:
+        if a.late:
+            end = a.planned + round(a.seconds * 1e9)
+            found.append(((1, -a.seconds), _late(run, a.node, a.planned, end, f"{a.what} {a.instance}".strip(), a.seconds)))
+    worst = [entry for _, entry in sorted(found, key=lambda pair: pair[0])[:MOST_LATE]]
+    return sorted(worst, key=lambda entry: (entry["fromSeconds"], entry["node"], entry["what"]))
+
+
+def _lost_text(loss: Loss) -> str:
+    return f"{loss.frames} {loss.what}" if loss.frames else loss.what
+
+
+def _late(run: Run, node: str, start: int, end: int, what: str, seconds: float) -> dict:
+    return {"node": node, "fromSeconds": run.since_t0(start), "toSeconds": run.since_t0(end), "what": what, "worstSeconds": round(seconds, 6)}
