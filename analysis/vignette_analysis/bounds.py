@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from .figures import QUANTILES, RESERVED, publishers_by_group, quantiles
 from .lateness import Interval, Lateness
 from .messages import Matching
 from .run import Run
 
-# A queue that a late interval filled delays messages up to so many times its length later.
-AFTER_EFFECT = 5
+# A queue that a late interval filled may delay messages up to so many times its length later: at 90 % of what the queue can carry.
+AFTER_EFFECT = 10
 # The least time-out of TCP in Linux: what is less late makes no protocol give up.
 GIVE_UP_SECONDS = 0.200
 # How long a lost delivery counts as in flight where nothing was received.
@@ -30,22 +31,31 @@ def union(intervals: Iterable[tuple[int, int]]) -> np.ndarray:
     return np.column_stack([given[first, 0], reached[last]])
 
 
-def late_time(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.ndarray:
-    """For how long each delivery may have been held up by disjoint intervals; messages are in order of `sent`."""
+def held_up(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.ndarray:
+    """For how long disjoint intervals held up each delivery. What ended less than a delivery's delay before it was sent filled a queue that it met."""
     starts, ends = intervals[:, 0], intervals[:, 1]
     length = ends - starts
     before = np.concatenate([[0], np.cumsum(length)])
     begun = np.searchsorted(starts, sent + delay, side="right")
     last = np.maximum(begun - 1, 0)
     until_received = np.where(begun > 0, before[last] + np.minimum(sent + delay - starts[last], length[last]), 0)
-    # What ended less than its own delay before a message was sent may have filled a queue that the message met.
     late = until_received - before[np.searchsorted(ends, sent - delay, side="left")]
-    first = np.searchsorted(sent, ends, side="right")
-    after = np.searchsorted(sent, ends + AFTER_EFFECT * length, side="right")
-    for i in np.flatnonzero(after > first):
-        some = slice(first[i], after[i])
-        late[some] += np.where(sent[some] - delay[some] > ends[i], length[i], 0)
     return np.clip(late, 0, np.maximum(delay, 0))
+
+
+def after_effect(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.ndarray:
+    """For how long intervals before those that `held_up` counts may still have kept a queue filled; messages are in order of `sent`.
+
+    What waits at the end of an interval is no more than its length, nor than the delays of what was sent soon after it.
+    """
+    ends, length = intervals[:, 1], intervals[:, 1] - intervals[:, 0]
+    first, soon, last = (np.searchsorted(sent, ends + times * length, side="right") for times in (0, 1, AFTER_EFFECT))
+    late = np.zeros(len(sent), np.int64)
+    for i in np.flatnonzero(last > first):
+        left = min(length[i], delay[first[i] : max(soon[i], first[i] + 1)].max())
+        some = slice(first[i], first[i] + np.searchsorted(sent[first[i] : last[i]], ends[i] + AFTER_EFFECT * left))
+        late[some] += np.where(sent[some] - delay[some] > ends[i], left, 0)
+    return late
 
 
 def in_flight(sent: np.ndarray, flight: int, intervals: np.ndarray) -> np.ndarray:
@@ -81,17 +91,23 @@ class Marking:
         self._seconds = max(run.duration_seconds, 1e-9)
         self._groups = publishers_by_group(run, set(matching.messages["publisher"].unique()))
         self._scopes = list(self._found_scopes())
-        self._late = np.zeros(len(self._sent), np.int64)
-        for scope in self._scopes:
-            self._hold_up(scope)
-        self._late = np.where(self._over_radio & self._arrived, np.minimum(self._late, np.maximum(self._delay, 0)), 0)
+        self._late = self._lateness_of_each()
         self._shift, self._unheard = self._actions()
 
-    def _hold_up(self, scope: _Scope) -> None:
-        if not len(scope.late):
-            return
-        rows = slice(None) if scope.chosen is None else scope.chosen
-        self._late[rows] += late_time(self._sent[rows], self._delay[rows], scope.late)
+    def _lateness_of_each(self) -> np.ndarray:
+        """By how much each delivery may have been late; an after-effect leaves no less than the least delay of its pair outside of all lateness."""
+        direct, after = np.zeros(len(self._sent), np.int64), np.zeros(len(self._sent), np.int64)
+        for scope in self._scopes:
+            if not len(scope.late):
+                continue
+            rows = slice(None) if scope.chosen is None else scope.chosen
+            direct[rows] += held_up(self._sent[rows], self._delay[rows], scope.late)
+            after[rows] += after_effect(self._sent[rows], self._delay[rows], scope.late)
+        concerned = self._over_radio & self._arrived
+        direct = np.where(concerned, np.minimum(direct, np.maximum(self._delay, 0)), 0)
+        punctual = pl.when(pl.Series(concerned & (direct + after == 0))).then(pl.Series(self._delay)).min().over("publisher", "subscriber")
+        least = self._deliveries.select(punctual.fill_null(0)).to_series().to_numpy()
+        return direct + np.where(concerned, np.clip(self._delay - direct - least, 0, after), 0)
 
     def _found_scopes(self) -> Iterable[_Scope]:
         """Late times by the node whose deliveries they concern; with routing any node may relay, and all deliveries count."""
@@ -142,13 +158,16 @@ class Marking:
         chosen = self._chosen(group["name"])
         arrived = chosen & self._arrived
         flight = round(((group["delaySeconds"] or {}).get("p95") or UNKNOWN_FLIGHT_SECONDS) * _SECOND)
-        lost = int(np.count_nonzero(self._marked_losses(chosen & ~self._arrived, flight)))
-        held_up = self._late[arrived]
+        marked = int(np.count_nonzero(self._marked_losses(chosen & ~self._arrived, flight)))
+        counts, late = group["messages"], self._late[arrived]
+        offered = counts.get("offered", counts["expected"])
+        lost = marked + (0.0 if group["name"] == "local" else offered * self._lost_share())
+        lost = min(lost, offered - counts["received"])
         return {
-            "delaySeconds": _delays(self._delay[arrived], held_up, lost, group["delaySeconds"]),
-            "deliveredPercent": self._delivered(group["messages"], chosen, lost, over_radio=group["name"] != "local"),
-            "marked": int(np.count_nonzero(held_up)) + lost,
-            "markedLost": lost,
+            "delaySeconds": _delays(self._delay[arrived], late, int(np.ceil(lost)), group["delaySeconds"]),
+            "deliveredPercent": self._delivered(offered, counts["received"], chosen, lost),
+            "marked": int(np.count_nonzero(late)) + marked,
+            "markedLost": marked,
         }
 
     def _chosen(self, name: str) -> np.ndarray:
@@ -167,15 +186,12 @@ class Marking:
             marked |= there & in_flight(self._sent[rows], flight, scope.fatal)
         return marked
 
-    def _delivered(self, counts: dict, chosen: np.ndarray, lost: int, *, over_radio: bool) -> dict | None:
-        offered = counts.get("offered", counts["expected"])
+    def _delivered(self, offered: int, received: int, chosen: np.ndarray, lost: float) -> dict | None:
         if not offered:
             return None
         shifted = sum(seconds[getattr(self, f"_{side}")[chosen]].sum() for side, seconds in self._shift.items()) / self._seconds
-        gained = lost + shifted + (offered * self._lost_share() if over_radio else 0.0)
-        percent = 100.0 / offered
-        measured = percent * counts["received"]
-        return {"low": max(measured - percent * shifted, 0.0), "high": min(measured + percent * gained, 100.0)}
+        low, high = max(received - shifted, 0.0), min(received + lost + shifted, offered)
+        return {"low": 100.0 * float(low) / offered, "high": 100.0 * float(high) / offered}
 
     def _lost_share(self) -> float:
         """The share of messages that long late times, in which nothing moved, and missed slots may have cost besides the marked ones."""
@@ -188,11 +204,11 @@ def _gives_up(interval: Interval) -> bool:
     return interval.seconds >= GIVE_UP_SECONDS
 
 
-def _delays(delay: np.ndarray, held_up: np.ndarray, lost: int, measured: dict | None) -> dict | None:
-    """Intervals of the quantiles: less what held deliveries up, and with marked losses as the fastest, or the slowest."""
+def _delays(delay: np.ndarray, late: np.ndarray, lost: int, measured: dict | None) -> dict | None:
+    """Intervals of the quantiles: less what made deliveries late, with losses as the fastest of these; as measured, with them as the slowest."""
     if measured is None:
         return None
-    less, more = np.sort(delay - held_up), np.sort(delay)
+    less = np.sort(delay - late)
     low = quantiles(np.concatenate([np.full(lost, less[0]), less]))
-    high = quantiles(np.concatenate([more, np.full(lost, more[-1])]))
+    high = quantiles(np.sort(np.concatenate([np.full(lost, less[-1]), delay])))
     return {name: {"low": min(low[name], measured[name]), "high": max(high[name], measured[name])} for name in QUANTILES}

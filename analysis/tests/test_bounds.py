@@ -1,0 +1,175 @@
+"""Bounds of figures: by hand where that is possible, and held against queues that are simulated with and without a stall."""
+
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+from lab import BFT, PICTURE, SECOND, T0, Lab
+
+from vignette_analysis.bounds import Marking, after_effect, held_up, union
+from vignette_analysis.expected import streams
+from vignette_analysis.figures import quantiles
+from vignette_analysis.lateness import Action, Interval, Lateness, Loss
+from vignette_analysis.messages import Matching
+from vignette_analysis.run import Run
+from vignette_analysis.verdict import off_by
+
+MS = SECOND // 1000
+MINUTE = 60.0
+
+
+class Deliveries:
+    """A run of one publisher and one subscriber, by when messages were sent and received (NaN: lost), in seconds."""
+
+    def __init__(self, directory, sent, received, seconds: float = MINUTE):
+        lab = Lab(directory / "run").node("nor", BFT).node("prt", PICTURE)
+        lab.plan = {"measureEndNanoseconds": round(seconds * SECOND)}
+        self.run = Run.load(lab.write())
+        order = np.argsort(sent, kind="stable")
+        sent, received = np.asarray(sent, float)[order], np.asarray(received, float)[order]
+        ts = [None if np.isnan(r) else T0 + round(r * SECOND) for r in received]
+        height = len(sent)
+        numbers = {"message": range(height), "publisher": [0] * height, "subscriber": [1] * height}
+        deliveries = pl.DataFrame(numbers, schema=dict.fromkeys(numbers, pl.UInt32)).with_columns(
+            sent=pl.Series([T0 + round(s * SECOND) for s in sent], dtype=pl.Int64),
+            received=pl.Series(ts, dtype=pl.Int64),
+            radio=True,
+            local=False,
+            cross=True,
+        )
+        keys = pl.DataFrame(schema={"publisher": pl.UInt32, "topic": pl.Categorical})
+        self.matching = Matching(deliveries.select("publisher"), deliveries, keys, streams(self.run, keys))
+        self.delays = deliveries.drop_nulls().select(pl.col("received") - pl.col("sent")).to_series().sort().to_numpy()
+        counts = {"expected": height, "received": len(self.delays)}
+        self.group = {"name": "all", "messages": counts, "delaySeconds": quantiles(self.delays)}
+        self.delivered = 100 * len(self.delays) / height
+
+    def bounds(self, *intervals: tuple[float, float], losses=(), actions=(), **more) -> dict:
+        """Bounds for late times of the radio's loop, in seconds."""
+        late = [Interval(T0 + round(a * SECOND), T0 + round(b * SECOND), b - a, "late") for a, b in intervals]
+        return Marking(self.run, self.matching, Lateness(late, list(losses), list(actions), **more)).bounds(self.group)
+
+
+def evenly(count: int, period: float, delay: float) -> tuple[np.ndarray, np.ndarray]:
+    sent = (np.arange(count) + 0.5) * period
+    return sent, sent + delay
+
+
+def test_without_lateness_the_bounds_are_the_figures(tmp_path):
+    one = Deliveries(tmp_path, *evenly(600, 0.1, 0.02))
+    bounds = one.bounds()
+    assert bounds["marked"] == bounds["markedLost"] == 0
+    assert all(bounds["delaySeconds"][q] == {"low": v, "high": v} for q, v in one.group["delaySeconds"].items())
+    assert bounds["deliveredPercent"] == {"low": 100.0, "high": 100.0}
+
+
+def test_an_interval_counts_for_what_overlaps_it_and_for_what_was_sent_a_while_after_it():
+    sent = np.array([0, 95, 120, 149, 209, 649, 651]) * MS
+    of = sent, np.full(len(sent), 60 * MS), union([(100 * MS, 150 * MS)])
+    # The first was there before the interval began; the second met 50 of its 60 ms; the last was sent over 10 * 50 ms after its end.
+    assert list(held_up(*of) // MS) == [0, 50, 50, 50, 50, 0, 0]
+    assert list(after_effect(*of) // MS) == [0, 0, 0, 0, 0, 50, 0]
+
+
+def test_no_delivery_was_late_by_more_than_its_delay():
+    late = held_up(np.array([0, 10 * MS]), np.array([0, 3 * MS]), union([(0, 5 * MS), (4 * MS, 20 * MS)]))
+    assert list(late) == [0, 3 * MS]
+
+
+def test_one_interval_among_evenly_spaced_messages_of_one_delay(tmp_path):
+    """One message each 100 ms takes 20 ms; the one sent at 10.05 s met an interval of 50 ms and took 70 ms."""
+    sent, received = evenly(600, 0.1, 0.02)
+    received[100] += 0.05
+    bounds = Deliveries(tmp_path, sent, received).bounds((10.05, 10.1))
+    assert bounds["marked"] == 1
+    assert bounds["delaySeconds"]["median"] == bounds["delaySeconds"]["p95"] == {"low": 0.02, "high": 0.02}
+    assert bounds["delaySeconds"]["max"] == {"low": 0.02, "high": 0.07}
+    assert bounds["delaySeconds"]["mean"] == {"low": pytest.approx(0.02), "high": pytest.approx(0.02 + 0.05 / 600)}
+    assert bounds["deliveredPercent"] == {"low": 100.0, "high": 100.0}
+
+
+def test_losses_count_as_those_of_the_emulation_only_where_it_can_have_lost_them(tmp_path):
+    sent, received = evenly(600, 0.1, 0.02)
+    received[[100, 300, 500]] = np.nan  # sent at 10.05, 30.05 and 50.05 s
+    one = Deliveries(tmp_path, sent, received)
+    assert one.bounds((10.0, 10.19), (30.0, 30.19))["deliveredPercent"]["high"] == one.delivered, "less than any time-out"
+    long = one.bounds((10.0, 10.3))
+    # One marked loss, and 0.3 s of messages that a stop may have kept back.
+    assert long["markedLost"] == 1
+    assert long["deliveredPercent"] == {"low": one.delivered, "high": pytest.approx(min(one.delivered + 100 / 600 + 100 * 0.3 / 60, 100))}
+    ring = one.bounds(losses=[Loss(T0 + 30 * SECOND, T0 + 31 * SECOND, 3, "ring")])
+    assert (ring["markedLost"], ring["deliveredPercent"]["high"]) == (1, pytest.approx(one.delivered + 100 / 600))
+    # With the marked loss as the slowest delivery or the fastest, the median is what it was.
+    assert ring["delaySeconds"]["median"] == {"low": 0.02, "high": 0.02}
+
+
+def test_late_starts_and_stops_shift_a_share_of_what_is_published(tmp_path):
+    sent, received = evenly(600, 0.1, 0.02)
+    received[:10] = np.nan
+    one = Deliveries(tmp_path, sent, received)
+    publisher = one.bounds(actions=[Action("nor/bft", "nor", "started", T0, 0.3), Action("nor/bft", "nor", "stopped", T0, 0.009)])
+    share = 100 * 0.3 / 60
+    assert publisher["deliveredPercent"] == {"low": pytest.approx(one.delivered - share), "high": pytest.approx(one.delivered + share)}
+    subscriber = one.bounds(actions=[Action("prt/picture", "prt", "started", T0, 0.3)])
+    assert (subscriber["markedLost"], subscriber["deliveredPercent"]["low"]) == (3, one.delivered)
+
+
+def test_missed_slots_may_have_cost_their_share(tmp_path):
+    one = Deliveries(tmp_path, *evenly(600, 0.1, 0.02))
+    one.group["messages"]["received"] = 590
+    bounds = one.bounds(networks=[{"name": "vhf", "slots": 999, "missed": 1}])
+    assert bounds["deliveredPercent"]["high"] == pytest.approx(100 * 590 / 600 + 0.1)
+
+
+def fifo(sent: np.ndarray, service: np.ndarray, stalls: list[tuple[float, float]], room: float = np.inf) -> np.ndarray:
+    """When a queue with one server delivers; what would wait for longer than `room` is dropped. The server does nothing in stalls."""
+    free, done = 0.0, np.full(len(sent), np.nan)
+    for i, (at, takes) in enumerate(zip(sent, service, strict=True)):
+        begin = max(at, free)
+        if begin - at > room:
+            continue
+        end = begin + takes
+        for start, stop in stalls:
+            if start < end and begin < stop:
+                end += stop - max(start, begin)
+        free = done[i] = end
+    return done
+
+
+RUNS = 30
+LENGTH, MESSAGES, ROOM = 240.0, 6000, 2.0
+
+
+# The load of the queue: nearly none, half, much, and more than it can carry.
+@pytest.mark.parametrize("load", [0.02, 0.5, 0.8, 1.2])
+@pytest.mark.parametrize("stall", [0.05, 0.5, 5.0])
+def test_bounds_cover_what_a_stall_did_to_a_queue(tmp_path, load, stall):
+    covered = fitting = 0
+    for seed in range(RUNS):
+        random = np.random.default_rng(seed)
+        sent = np.sort(random.uniform(0, LENGTH - 2, MESSAGES))
+        service = np.full(MESSAGES, load * (LENGTH - 2) / MESSAGES)
+        start = random.uniform(5, LENGTH - 10 - stall)
+        plain = Deliveries(tmp_path, sent, fifo(sent, service, [], ROOM), LENGTH)
+        stalled = Deliveries(tmp_path, sent, fifo(sent, service, [(start, start + stall)], ROOM), LENGTH)
+        off = off_by(stalled.bounds((start, start + stall)), stalled.group["delaySeconds"], stalled.delivered)
+        tolerated = {"delivered": 0.1}
+        difference = {"delivered": abs(plain.delivered - stalled.delivered)}
+        for name, share in (("median", 0.01), ("p95", 0.05)):
+            was, is_now = (one.group["delaySeconds"][name] for one in (plain, stalled))
+            tolerated[name], difference[name] = max(share * was, 0.001), abs(was - is_now)
+        covered += all(difference[name] <= max(off[name], tolerated[name]) for name in off)
+        fitting += all(off[name] <= 5 * max(difference[name], tolerated[name]) for name in off)
+    assert covered >= 0.95 * RUNS
+    assert fitting >= 0.9 * RUNS
+
+
+def test_a_million_deliveries_and_a_thousand_intervals_take_seconds(tmp_path):
+    sent = np.sort(np.random.default_rng(1).uniform(0, 1199, 1_000_000))
+    one = Deliveries(tmp_path, sent, sent + 0.5, 1200.0)
+    starts = np.arange(1000) * 1.2
+    began = time.process_time()
+    bounds = one.bounds(*zip(starts, starts + 0.01, strict=True))
+    assert time.process_time() - began < 10
+    assert bounds["marked"] > 300_000
