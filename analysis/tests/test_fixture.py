@@ -32,12 +32,12 @@ def eventful(directory: Path) -> Lab:
         "prt", "unit", "restarted", 5.5, instance="prt/unit"
     )
     for second in range(-1, 62):
-        lab.sample("nor", float(second), max(second, 0) * 700, worstLatenessSeconds=0.03 if second == 12 else 0.0002, queueDepth=2)
+        lab.sample("nor", float(second), max(second, 0) * 700, worstLatenessSeconds=0.03 if second == 3 else 0.0002, queueDepth=2, latenessCounts=histogram(second))
     for second in (1, 2):
         load = {"seconds": 1.0, "busySeconds": 0.75 * second, "cpus": 2, "loadAverage": 1.5, "cpuPressureSeconds": 0.1, "memoryPressureSeconds": 0.0}
         lab.logs["radio/host-a.jsonl"].append(json.dumps({"ts": T0 + second * SECOND} | load))
-    lab.around(11.5, stillSeconds=0.027)
-    lab.around(11.5, processorStillSeconds=0.027, processor=0).around(11.502, processorStillSeconds=0.031, processor=1)
+    lab.around(2.13, fromTs=T0 + round(2.09 * SECOND), lateSeconds=0.03)
+    lab.around(4.25, slotsMissedFrom=T0 + 4 * SECOND, network="wan", node="nor", slots=1).around(5.0, stolenSeconds=0.25)
     lab.plan["rerunOf"] = {"namespace": "team-nor", "name": "quickstart", "uid": "run-0"}
     lab.plan["captures"] = [{"name": "run", "network": "wan", "nodes": ["nor", "prt", "usa"]}]
     for i, node in enumerate(("nor", "prt", "usa")):
@@ -45,6 +45,11 @@ def eventful(directory: Path) -> Lab:
         capturelab.write(directory / f"captures/run/wan/{node}.pcapng", *of_node)
     lab.state["incidents"] = [{"what": "NodeFailed", "node": "usa", "fromSeconds": 40.5, "reason": "pod evicted"}]
     return lab
+
+
+def histogram(second: int) -> list[int]:
+    """Counts of frames by how late they were: seven a second, and one late."""
+    return [7 * max(second, 0), *([0] * 9), int(second >= 3)][: 11 if second >= 3 else 1]
 
 
 def test_the_fixture_is_what_the_analysis_computes(tmp_path, request):

@@ -1,10 +1,11 @@
 """What the columns of every table mean: the text of docs/analysis-api.md, which a test holds against the tables themselves."""
 
+from . import summary
+
 # Columns that several tables have.
 _PUBLISHER = {"publisher": "who publishes: the instance's name"}
 _PAIR = _PUBLISHER | {"subscriber": "who subscribes: the instance's name"}
-_QUANTILES = {f"{q}Seconds": f"{name}, s; null where count is 0" for q, name in {"min": "least", "p25": "lower quartile", "median": "median"}.items()}
-_QUANTILES |= {f"{q}Seconds": f"{name}, s; null where count is 0" for q, name in {"p75": "upper quartile", "max": "greatest"}.items()}
+_QUANTILES = {f"{q}Seconds": f"{name}, s; null where count is 0" for q, name in summary.NAMES.items()}
 _NODE = {"network": "name of the network", "node": "name of the node that sent"}
 
 # By table: what a row is, and the meaning, unit and null of each column.

@@ -67,7 +67,7 @@ def publishers(results: dict) -> str:
 
 
 _FIGURES = {"sent": "Sent", "offered": "Offered", "received": "Recv.", "deliveredPercent": r"Recv. (\%)", "lost": "Lost", "duplicates": "Dupl."}
-_FIGURE_HEADER = (*_FIGURES.values(), "Min (s)", "Q1 (s)", "Median (s)", "Q3 (s)", "Max (s)")
+_FIGURE_HEADER = (*_FIGURES.values(), "Min (s)", "Q1 (s)", "Median (s)", "Mean (s)", "Q3 (s)", "95 \\% (s)", "Max (s)")
 
 
 def _figure_rows(entries: list[dict] | None) -> Iterable[Sequence[str]]:

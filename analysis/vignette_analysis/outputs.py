@@ -10,6 +10,7 @@ from .analysis import Analysis
 from .figures import KINDS, QUANTILES
 from .gaps import OUTAGES
 from .report import words
+from .verdict import sentence
 
 COUNTS = ("triggered", "sent", "offered", "expected", "received", "lost", "duplicates")
 SHARES = ("deliveredPercent", "lostPercent")
@@ -163,8 +164,8 @@ def tables(results: dict, plan: dict | None = None) -> str:
     entry = summary.group(results)
     lines += [f"Group {entry['name']}: {summary.sentence(entry)}"]
     lines += [f"WARNING: {text}" for text in summary.warned(results)]
-    lines += [_verdict_line(results.get("verdict")), *_outage_lines(results["gaps"] or []), ""]
-    header = ["", *_SHOWN.values(), "min", "p25", "median", "p75", "max"]
+    lines += [f"Emulation: {sentence(results.get('verdict'), entry)}", *_outage_lines(results["gaps"] or []), ""]
+    header = ["", *_SHOWN.values(), *QUANTILES]
     groups = [[entry["name"], *_cells(entry)] for entry in results["groups"] or []]
     publishers = [[entry["name"], *_cells(entry)] for entry in results["publishers"] or []]
     widths = [max(len(row[i]) for row in [header, *groups, *publishers]) for i in range(len(header))]
@@ -203,16 +204,6 @@ def _by_hand(plan: dict) -> list[str]:
         kept = f", only {capture['filter']}" if capture.get("filter") else ""
         lines.append(f"  {capture['name']} on {capture['network']} at {', '.join(capture.get('nodes') or [])}{kept}{ended}")
     return lines
-
-
-def _verdict_line(verdict: dict | None) -> str:
-    if verdict is None:
-        return "Emulation: not judged"
-    if verdict["keptUp"]:
-        return "Emulation: kept up"
-    worst = max(verdict["late"], key=lambda entry: entry["worstSeconds"])
-    where = f"on {worst['node'] or 'a host'} from {worst['fromSeconds']:.3f} s"
-    return f"Emulation: LATE {len(verdict['late'])} times; worst {worst['worstSeconds']:.4f} s {where}: {worst['what']}"
 
 
 # Counts of the tables for terminals, with their headers.

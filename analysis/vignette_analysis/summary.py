@@ -1,5 +1,8 @@
 """The figures of a run in the rows that people read, for every form of table: LaTeX, CSV, HTML."""
 
+from .verdict import off_by
+from .verdict import sentence as verdict_sentence
+
 
 def group(results: dict) -> dict:
     """The group that headlines speak of."""
@@ -32,17 +35,28 @@ def warned(results: dict) -> list[str]:
     return [f"{entry['what']}: {entry['reason']}" for entry in results.get("warnings") or []]
 
 
+# Names of figures.QUANTILES in tables.
+NAMES = {
+    "min": "least",
+    "p25": "lower quartile",
+    "median": "median",
+    "mean": "mean",
+    "p75": "upper quartile",
+    "p95": "95th percentile",
+    "max": "greatest",
+}
+_OFF = (("median", "median (s)", 4), ("p95", "95th percentile (s)", 4), ("delivered", "received of offered (points)", 3))
+
+
 def headline(results: dict) -> list[tuple[str, str]]:
     """The figures of a run's headline as text, one a row: what, value (empty: there is none); units are in the names."""
     entry = group(results)
     counts, delay = entry["messages"], entry["delaySeconds"] or {}
-    verdict = results.get("verdict")
-    kept_up = "not judged" if verdict is None else "kept up" if verdict["keptUp"] else f"late {len(verdict['late'])} times"
     confidence = entry.get("confidence") or {}
     rows = [
         ("Experiment", results["experiment"]),
         ("Duration (s)", f"{results['durationSeconds']:.1f}"),
-        ("Emulation", kept_up),
+        ("Emulation", verdict_sentence(results.get("verdict"), entry)),
         ("Group", entry["name"]),
         ("Messages triggered", str(counts["triggered"])),
         ("Messages sent", str(counts["sent"])),
@@ -53,10 +67,11 @@ def headline(results: dict) -> list[tuple[str, str]]:
         ("Deliveries never sent", str(counts["offered"] - counts["expected"])),
         ("Duplicates", str(counts["duplicates"])),
     ]
-    names = {"min": "least", "p25": "lower quartile", "median": "median", "p75": "upper quartile", "max": "greatest"}
-    for quantile, name in names.items():
+    for quantile, name in NAMES.items():
         interval = _interval(confidence.get("medianSeconds"), 4) if quantile == "median" else ""
         rows.append((f"Delay, {name} (s)", number(delay.get(quantile), 4) + interval))
+    off = off_by(entry)
+    rows += [(f"Off by at most, {what}", number(off[key], decimals)) for key, what, decimals in _OFF if key in off]
     rows += [("Warning", text) for text in warned(results)]
     rows.append(("Gaps in the results", str(len(results["gaps"] or []))))
     if confidence.get("level"):

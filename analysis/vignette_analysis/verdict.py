@@ -63,31 +63,46 @@ def tolerances(run: Run) -> dict:
     }
 
 
-def off_by(bounds: dict | None, delay: dict | None, delivered: float | None) -> dict[str, float]:
-    """By how much at most the median and p95 (seconds) and the delivered share (points) are off; without those that are not known."""
-    found = {}
+def off_by(group: dict) -> dict[str, float]:
+    """By how much at most a group's median and p95 (seconds) and delivered share (points) are off; without those that are not known."""
+    bounds, delay, found = group.get("bounds") or {}, group["delaySeconds"] or {}, {}
     for name in ("median", "p95"):
-        interval = ((bounds or {}).get("delaySeconds") or {}).get(name)
-        if interval and delay and delay.get(name) is not None:
+        interval = (bounds.get("delaySeconds") or {}).get(name)
+        if interval and delay.get(name) is not None:
             found[name] = _furthest(interval, delay[name])
-    share = (bounds or {}).get("deliveredPercent")
+    share, delivered = bounds.get("deliveredPercent"), group["messages"].get("deliveredPercent")
     if share and delivered is not None:
         found["delivered"] = _furthest(share, delivered)
     return found
+
+
+def off_text(off: dict[str, float]) -> str:
+    """The same in words; empty where nothing is known."""
+    said = [f"{milliseconds(off[name])} of {'the median' if name == 'median' else name}" for name in ("median", "p95") if name in off]
+    return ", ".join(said + ([f"{off['delivered']:.2g} points of delivered"] if "delivered" in off else []))
+
+
+def sentence(verdict: dict | None, group: dict) -> str:
+    """Whether the emulation kept up, and by how much the figures of the headline's group are off."""
+    if verdict is None:
+        return "not judged"
+    if verdict["keptUp"]:
+        off = off_by(group)
+        return "kept up" + (f"; figures are off by at most {off_text(off)}" if any(off.values()) else "")
+    return f"DID NOT KEEP UP: {'; '.join(reasons(verdict))}"
+
+
+def reasons(verdict: dict) -> list[str]:
+    """Why the emulation did not keep up: sentences, of which older results have none."""
+    return verdict.get("exceeded") or [f"late {len(verdict['late'])} times"]
 
 
 def _furthest(interval: dict, measured: float) -> float:
     return max(interval["high"] - measured, measured - interval["low"], 0.0)
 
 
-def delivered_percent(counts: dict) -> float | None:
-    """The share of offered deliveries that arrived, of expected ones in older results."""
-    offered = counts.get("offered", counts["expected"])
-    return 100.0 * counts["received"] / offered if offered else None
-
-
 def _exceeded(headline: dict, allowed: dict) -> list[str]:
-    off = off_by(headline["bounds"], headline["delaySeconds"], delivered_percent(headline["messages"]))
+    off = off_by(headline)
     found = []
     for name in ("median", "p95"):
         if name not in off:

@@ -14,6 +14,7 @@ from ..analysis import Analysis
 from ..figures import KINDS, quantiles
 from ..gaps import Gaps
 from ..run import RunError
+from ..verdict import reasons
 from ..statistics import LEVEL
 from . import effects, labels
 from .effects import Sample, Share
@@ -209,6 +210,7 @@ def _described(run: Loaded, label: str, condition: str) -> dict:
         "durationSeconds": run.results.get("durationSeconds"),
         "seed": run.plan.get("spec", {}).get("seed"),
         "keptUp": run.kept_up,
+        "offBy": run.off_by.get(run.results.get("headline") or "all") or None,
         "complete": not run.lacking,
         "warnings": len(run.results.get("warnings") or []),
     }
@@ -221,8 +223,7 @@ def _remarks(condition: _Condition, gaps: Gaps) -> None:
         if run.kept_up is None:
             gaps.add(f"verdict of {where}", "not known: whether the emulation kept up was not judged")
         elif not run.kept_up:
-            late = run.results["verdict"].get("late") or []
-            gaps.add(f"verdict of {where}", f"the emulation was late {len(late)} times: what differs may be the emulator's doing")
+            gaps.add(f"verdict of {where}", f"the emulation did not keep up: {'; '.join(reasons(run.results['verdict']))}")
         for reason in run.lacking:
             gaps.add(f"incomplete {where}", reason)
         for warning in run.results.get("warnings") or []:
@@ -279,6 +280,8 @@ def _pooled(name: str, conditions: list[_Condition], pairs: list[tuple[int, int]
         groups.append(group.thinned() if i in tested else group.without_samples())
     rows = [g.row | {"label": c.label, "runs": len(c.runs)} for g, c in zip(groups, conditions, strict=True)]
     differences = [_difference(a, b, groups[a], groups[b], conditions) for a, b in pairs]
+    for pair, (a, b) in zip(differences, pairs, strict=True):
+        pair["withinLateness"] = _within_lateness(name, pair, conditions[a].runs + conditions[b].runs)
     _adjust(differences)
     return {"conditions": rows, "differences": differences or None}
 
@@ -357,6 +360,16 @@ def _difference(a: int, b: int, first: _Group, second: _Group, conditions: list[
             "designEffects": [first.losses.design_effect, second.losses.design_effect],
         }
     return pair
+
+
+def _within_lateness(name: str, pair: dict, runs: list[Loaded]) -> list[str]:
+    """Which differences are no larger than what lateness may have done to the two most affected runs together."""
+    found = []
+    for measure, figure, estimated in (("delay", "median", "shiftSeconds"), ("loss", "delivered", "percentagePoints")):
+        off = sorted(run.off_by.get(name, {}).get(figure, 0.0) for run in runs)[-2:]
+        if pair[measure] and 0 < abs(pair[measure][estimated]["estimate"]) <= sum(off):
+            found.append(measure)
+    return found
 
 
 def _units(condition: _Condition, count: int) -> dict:

@@ -12,6 +12,7 @@ from ..analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
 from ..figures import KINDS, publishers_by_group
 from ..run import Run, RunError
 from ..stored import upgraded, with_radio
+from ..verdict import off_by
 
 # Deliveries of one run: about 100 bytes each in memory, so that this many take 2 GB.
 MAX_DELIVERIES = 20_000_000
@@ -27,7 +28,7 @@ _COLUMNS = ("publisher", "sent", "received", *KINDS)
 # What of a run's results a comparison looks at, and of each entry of their lists: results are many times as large.
 _RESULTS = ("startTime", "durationSeconds", "verdict", "headline", "warnings", "gaps")
 _ENTRIES = {
-    "groups": ("name", "messages", "delaySeconds"),
+    "groups": ("name", "messages", "delaySeconds", "bounds"),
     "publishers": ("name", "node", "messages", "delaySeconds"),
     "networks": ("name", "bytesPerSecond"),
 }
@@ -62,6 +63,11 @@ class Loaded:
     def kept_up(self) -> bool | None:
         """The emulation's verdict; None where there is none."""
         return (self.results.get("verdict") or {}).get("keptUp")
+
+    @cached_property
+    def off_by(self) -> dict[str, dict[str, float]]:
+        """By group how far at most its figures are off because the emulation was late; nothing for older results."""
+        return {group["name"]: off_by(group) for group in self.results["groups"]}
 
     @cached_property
     def lacking(self) -> list[str]:

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..verdict import off_text
 from ..latex import escape
 from .comparing import Comparison
 
 COUNTS = ("triggered", "sent", "offered", "received", "lost", "unsent")
-QUANTILES = ("min", "p25", "median", "p75", "max")
+# After a difference that lateness of the emulation can have made.
+WITHIN = " (within lateness)"
+QUANTILES = ("min", "p25", "median", "mean", "p75", "p95", "max")
 NOTHING = "-"
 # Beside the label of every run, in every table, that is not known to have been emulated on time and to be whole.
 MARK = "*"
@@ -129,7 +132,7 @@ def _named(labels: list[str]) -> str:
     return "; ".join(labels[:MAX_NAMED]) + (" …" if len(labels) > MAX_NAMED else "")
 
 
-_FIGURES = [*COUNTS, "delivered % [95 %]", "min", "p25", "median [95 %]", "p75", "max"]
+_FIGURES = [*COUNTS, "delivered % [95 %]", "min", "p25", "median [95 %]", "mean", "p75", "p95", "max"]
 
 
 def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
@@ -176,7 +179,7 @@ def _figures(row: dict) -> list[str]:
     cells.append(_estimate(counts and counts.get("deliveredPercent"), confidence.get("deliveredPercent"), ".2f"))
     for q in QUANTILES:
         interval = confidence.get("medianSeconds") if q == "median" else None
-        cells.append(_estimate(delay and delay[q], interval, ".4f"))
+        cells.append(_estimate(delay and delay.get(q), interval, ".4f"))
     return cells
 
 
@@ -208,6 +211,9 @@ def _difference(pair: dict, marks: set[str]) -> list[str]:
         cells += [_estimate(points["estimate"], points, "+.2f"), _probability(loss["welch"])]
     else:
         cells += [NOTHING] * 2
+    for measure, cell in (("delay", 2), ("loss", 6)):
+        if measure in pair.get("withinLateness", ()):
+            cells[cell] += WITHIN
     units = [f"{u['count']} {u['unit']}s" for u in delay["units"]] if delay else []
     return [*cells, ", ".join(units) or NOTHING]
 
@@ -226,7 +232,9 @@ def _run_cells(run: dict, marks: set[str]) -> list[str]:
 
 
 def _verdict(run: dict) -> str:
-    words = {True: "kept up", False: "LATE", None: "not judged"}[run["keptUp"]]
+    words = {True: "kept up: yes", False: "kept up: NO", None: "not judged"}[run["keptUp"]]
+    if off := off_text(run.get("offBy") or {}):
+        words += f", off by at most {off}"
     return words if run["complete"] else f"{words}, INCOMPLETE"
 
 

@@ -15,7 +15,7 @@ _COUNTS = {
     "unsent": "Never sent",
     "duplicates": "Dupli\u00adcates",
 }
-_DELAYS = ("Min (s)", "Lower quartile", "Median (s)", "Upper quartile", "Max (s)")
+_DELAYS = ("Min (s)", "Lower quartile", "Median (s)", "Mean (s)", "Upper quartile", "95 % (s)", "Max (s)")
 _NOTE = (
     "Delay: received minus sent. A delivery is offered to each other instance that subscribes, once for every message that was triggered. "
     "radio: between nodes; local: within a node; cross: between groups of nodes; others: by the publisher's group."

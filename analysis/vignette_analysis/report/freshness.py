@@ -3,6 +3,7 @@
 import polars as pl
 
 from ..analysis import Analysis
+from ..figures import QUANTILES
 from . import charts
 from .charts import fixed, number
 from .parts import Section, Table, Text, table
@@ -16,7 +17,7 @@ _STAGES = {
     "receivedToProcessed": "received \u2192 processed",
     "triggeredToProcessed": "triggered \u2192 processed",
 }
-_QUANTILES = ("minSeconds", "p25Seconds", "medianSeconds", "p75Seconds", "maxSeconds")
+_QUANTILES = tuple(f"{q}Seconds" for q in QUANTILES)
 _PAIR = ("Publisher", "Subscriber")
 
 
@@ -36,7 +37,7 @@ def _stages(analysis: Analysis) -> Table | None:
         return None
     decimals = charts.decimals(row[q] for row in rows for q in _QUANTILES)
     cells = [(_STAGES[str(row["stage"])], number(row["count"]), *(fixed(row[q], decimals) for q in _QUANTILES)) for row in rows]
-    header = ("Stage", "Count", "Min (s)", "Lower quartile", "Median (s)", "Upper quartile", "Max (s)")
+    header = ("Stage", "Count", "Min (s)", "Lower quartile", "Median (s)", "Mean (s)", "Upper quartile", "95 % (s)", "Max (s)")
     return table("Stages of the delay, of all deliveries", header, cells)
 
 

@@ -5,7 +5,7 @@ import yaml
 from ..analysis import Analysis
 from ..environment import flat
 from . import words
-from .charts import number
+from .charts import fixed, number
 from .parts import Code, Section, Table, Text, table
 
 # Keys of an app's spec that do not tell what kind it is.
@@ -56,18 +56,14 @@ _LOAD = (
     "Busiest second %",
     "Load average, most",
     "Stolen s",
-    "Stood still s",
-    "Stops",
-    "Processors stood still s",
-    "Stops of processors",
     "CPU pressure %",
     "Memory pressure %",
 )
 
 
 def _load(host: dict) -> tuple[str, ...]:
-    fields = ("cpus", "busyPercent", "maxBusyPercent", "maxLoadAverage", "stolenSeconds", "stoodStillSeconds", "stops")
-    fields += ("processorStoodStillSeconds", "processorStops", "cpuPressurePercent", "memoryPressurePercent")
+    fields = ("cpus", "busyPercent", "maxBusyPercent", "maxLoadAverage", "stolenSeconds")
+    fields += ("cpuPressurePercent", "memoryPressurePercent")
     return host["name"], *(number(host[field]) if field in host else "\u2013" for field in fields)
 
 
@@ -111,11 +107,38 @@ def _node(node: dict, environment: dict[str, str]) -> tuple[str, ...]:
 
 def late(analysis: Analysis) -> Section | None:
     """When and where the emulation was late."""
-    found = (analysis.results.get("verdict") or {}).get("late")
-    if not found:
+    verdict = analysis.results.get("verdict")
+    if not verdict:
         return None
-    rows = [(e["node"] or "a host", number(e["fromSeconds"]), number(e["toSeconds"]), e["what"], number(e["worstSeconds"])) for e in found]
-    return Section("late", "Where the emulation was late", [table("Late", ("Node", "From (s)", "To (s)", "What", "Worst (s)"), rows, text=(0, 3))])
+    parts: list = [Text(sentence) for sentence in verdict.get("context") or []]
+    if bounds := [_bounds(group) for group in analysis.results["groups"] if group.get("bounds")]:
+        parts.append(table("How far figures may be off", ("Group", *_BOUNDS), bounds))
+    if networks := verdict.get("networks"):
+        parts.append(table("Frames and slots", _TIMING, [_timing(network) for network in networks]))
+    rows = [(e["node"] or "a host", number(e["fromSeconds"]), number(e["toSeconds"]), e["what"], number(e["worstSeconds"])) for e in verdict["late"] or []]
+    if rows:
+        header = ("Node", "From (s)", "To (s)", "What", "Worst (s)")
+        parts.append(table("Late", header, rows, text=(0, 3), folded=len(rows) > 12))
+    return Section("late", "How punctual the emulation was", parts) if parts else None
+
+
+_BOUNDS = ("Median from (s)", "to (s)", "95 % from (s)", "to (s)", "Delivered from (%)", "to (%)", "Deliveries in flight while late", "of them lost")
+
+
+def _bounds(group: dict) -> tuple[str, ...]:
+    bounds = group["bounds"]
+    delays = bounds["delaySeconds"] or {}
+    intervals = (delays.get("median"), delays.get("p95"), bounds["deliveredPercent"])
+    cells = (fixed((interval or {}).get(end), 2 if interval is intervals[2] else 4) for interval in intervals for end in ("low", "high"))
+    return group["name"], *cells, number(bounds["marked"]), number(bounds["markedLost"])
+
+
+_TIMING = ("Network", "Frames", "Late", "Worst (s)", "Lost by the emulation", "Slots", "Missed", "Worst slot (s)")
+
+
+def _timing(network: dict) -> tuple[str, ...]:
+    fields = ("frames", "late", "worstSeconds", "lost", "slots", "missed", "worstSlotSeconds")
+    return network["name"], *(number(network[field]) if field in network else "\u2013" for field in fields)
 
 
 def by_hand(analysis: Analysis) -> Section:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from .. import summary
 from ..gaps import OUTAGES
+from ..verdict import off_by, off_text, reasons
 from .charts import number
 
 # Warnings that the banner names.
@@ -23,9 +24,6 @@ class Banner:
     text: str
 
 
-_KEPT_UP = (
-    "No frame, no start or stop of an app and no position came later than the stated bounds: delays and losses are those of the emulated network."
-)
 
 
 def banner(results: dict) -> Banner:
@@ -56,14 +54,15 @@ def _emulation(results: dict) -> Banner:
         text = "What there is to judge by is missing: see \u201cWhat is missing\u201d."
         return Banner("unknown", "?", "Whether the emulation kept up is not known", text + outage)
     if verdict["keptUp"]:
-        return Banner("bad" if interrupted else "good", "!" if interrupted else "\u2713", "The emulation kept up", _KEPT_UP + outage)
-    worst = max(verdict["late"], key=lambda entry: entry["worstSeconds"])
-    where = f"{worst['node'] or 'a host'} from {number(worst['fromSeconds'])} to {number(worst['toSeconds'])} s: {worst['what']}"
-    size = f", by {seconds(worst['worstSeconds'])}" if worst["worstSeconds"] else ""
-    text = (
-        f"The emulation was late {times(len(verdict['late']))}. The worst was {where}{size}. "
-        "Delays and losses of that time may be those of the machine, not of the network."
-    )
+        off = off_by(summary.group(results))
+        text = f"Because of lateness the figures are off by at most {off_text(off)}." if any(off.values()) else "Lateness changed no figure."
+        return Banner("bad" if interrupted else "good", "!" if interrupted else "\u2713", "The emulation kept up", text + outage)
+    text = f"{'. '.join(reason[0].upper() + reason[1:] for reason in reasons(verdict))}."
+    if verdict["late"]:
+        worst = max(verdict["late"], key=lambda entry: entry["worstSeconds"])
+        where = f"{worst['node'] or 'a host'} from {number(worst['fromSeconds'])} to {number(worst['toSeconds'])} s: {worst['what']}"
+        size = f", by {seconds(worst['worstSeconds'])}" if worst["worstSeconds"] else ""
+        text += f" The worst was {where}{size}."
     return Banner("bad", "!", "The emulation did not keep up", text + outage)
 
 
