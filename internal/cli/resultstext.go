@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -36,7 +34,7 @@ func resultsText(r runapi.Results) string {
 	if len(r.Clocks) > 0 {
 		b.WriteString("\n" + clocksTable(r.Clocks).String())
 	}
-	b.WriteString("\n" + verdictText(r.Verdict) + gapsText(r.Gaps))
+	b.WriteString("\n" + verdictText(&r) + gapsText(r.Gaps))
 	return b.String()
 }
 
@@ -146,28 +144,6 @@ func size(bytes int64) string {
 		v /= 1000
 	}
 	return significant(v) + " GB"
-}
-
-// shownLate is how many of a verdict's entries the table shows; on an overloaded machine there are hundreds.
-const shownLate = 8
-
-func verdictText(v *runapi.Verdict) string {
-	switch {
-	case v == nil:
-		return "Emulation kept up: not known\n"
-	case v.KeptUp:
-		return "Emulation kept up: yes\n"
-	}
-	text := "Emulation kept up: NO, so losses and delays may be those of an overloaded machine\n"
-	worst := slices.SortedStableFunc(slices.Values(v.Late), func(a, b runapi.Late) int { return cmp.Compare(b.WorstSeconds, a.WorstSeconds) })
-	for i, late := range worst {
-		if i == shownLate {
-			text += fmt.Sprintf("  and %d more, less late; -o json has them all\n", len(worst)-i)
-			break
-		}
-		text += fmt.Sprintf("  %s at %s: %s, %s late at worst\n", late.Node, interval(&late.FromSeconds, &late.ToSeconds), late.What, seconds(late.WorstSeconds))
-	}
-	return text
 }
 
 func gapsText(gaps []runapi.Gap) string {

@@ -60,11 +60,6 @@ type HostResult struct {
 	MaxLoadAverage float64 `json:"maxLoadAverage"`
 	// StolenSeconds that a hypervisor took, added over all processors.
 	StolenSeconds float64 `json:"stolenSeconds"`
-	// StoodStillSeconds, Stops, ProcessorStoodStillSeconds and ProcessorStops go with the watch over processors.
-	StoodStillSeconds          float64 `json:"stoodStillSeconds,omitempty"`
-	Stops                      int     `json:"stops,omitempty"`
-	ProcessorStoodStillSeconds float64 `json:"processorStoodStillSeconds,omitempty"`
-	ProcessorStops             int     `json:"processorStops,omitempty"`
 	// CPUPressurePercent and MemoryPressurePercent of the time some task waited for a processor, or for memory; absent where the
 	// kernel does not tell.
 	CPUPressurePercent    *float64 `json:"cpuPressurePercent,omitempty"`
@@ -152,9 +147,6 @@ type Late struct {
 	ToSeconds    float64 `json:"toSeconds"`
 	What         string  `json:"what"`
 	WorstSeconds float64 `json:"worstSeconds"`
-	// StoodStillSeconds and ProcessorStoodStillSeconds go with the watch over processors.
-	StoodStillSeconds          float64 `json:"stoodStillSeconds,omitempty"`
-	ProcessorStoodStillSeconds float64 `json:"processorStoodStillSeconds,omitempty"`
 }
 
 // Messages counts messages and deliveries. Expected counts each message once per other instance

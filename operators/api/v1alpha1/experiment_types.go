@@ -981,9 +981,36 @@ type ExperimentSpec struct {
 	// +optional
 	Collect *Collect `json:"collect,omitempty"`
 
+	// tolerances say by how much figures may be off because the emulation was late, for the verdict that it kept up.
+	// +optional
+	Tolerances *Tolerances `json:"tolerances,omitempty"`
+
 	// ttlAfterFinished deletes the experiment this long after it has finished; its archived results stay.
 	// +optional
 	TTLAfterFinished *Duration `json:"ttlAfterFinished,omitempty"`
+}
+
+// Tolerances of the verdict on the emulation. They decide what is said, and change no figure.
+type Tolerances struct {
+	// median of the delay may be off by this share of it, or by delay where that is more.
+	// +kubebuilder:default="1%"
+	// +optional
+	Median Percent `json:"median,omitempty"`
+
+	// p95, the 95th percentile of the delay, may be off by this share of it, or by delay where that is more.
+	// +kubebuilder:default="5%"
+	// +optional
+	P95 Percent `json:"p95,omitempty"`
+
+	// delay by which the median and the 95th percentile may be off in any case.
+	// +kubebuilder:default="1ms"
+	// +optional
+	Delay Duration `json:"delay,omitempty"`
+
+	// delivered share of offered deliveries may be off by so many percentage points.
+	// +kubebuilder:default="0.1%"
+	// +optional
+	Delivered Percent `json:"delivered,omitempty"`
 }
 
 // ExperimentPhase is where an experiment is on its way.

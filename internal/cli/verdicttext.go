@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// shownLate is how many of a verdict's worst moments the table shows.
+const shownLate = 5
+
+// verdictText says whether the emulation kept up, and how far figures may be off.
+func verdictText(r *runapi.Results) string {
+	v := r.Verdict
+	if v == nil {
+		return "Emulation kept up: not known\n"
+	}
+	text := "Emulation kept up: yes"
+	if !v.KeptUp {
+		text = "Emulation kept up: NO, " + cmp.Or(strings.Join(v.Exceeded, "; "), "so losses and delays may be those of an overloaded machine")
+	} else if off := r.OffBy(); off != (runapi.OffBy{}) {
+		text += "; figures are off by at most " + off.String()
+	}
+	text += "\n"
+	for _, n := range v.Networks {
+		text += fmt.Sprintf("  network %s: %d of %d frames late, %d lost by the emulation", n.Name, n.Late, n.Frames, n.Lost)
+		if n.Slots+n.Missed > 0 {
+			text += fmt.Sprintf(", %d of %d time slots missed", n.Missed, n.Slots+n.Missed)
+		}
+		text += "\n"
+	}
+	return text + momentsText(v.Late) + contextText(v.Context)
+}
+
+func momentsText(moments []runapi.Late) (text string) {
+	worst := slices.SortedStableFunc(slices.Values(moments), func(a, b runapi.Late) int { return cmp.Compare(b.WorstSeconds, a.WorstSeconds) })
+	for i, late := range worst {
+		if i == shownLate {
+			return text + fmt.Sprintf("  and %d more, less late; -o json has the worst %d\n", len(worst)-i, runapi.MostLate)
+		}
+		at := interval(&late.FromSeconds, &late.ToSeconds)
+		text += fmt.Sprintf("  %s: %s, %s late at worst\n", strings.TrimSpace(late.Node+" at "+at), late.What, seconds(late.WorstSeconds))
+	}
+	return text
+}
+
+func contextText(sentences []string) (text string) {
+	for _, sentence := range sentences {
+		text += "  " + oneLine(sentence) + "\n"
+	}
+	return text
+}
