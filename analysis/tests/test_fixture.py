@@ -32,7 +32,14 @@ def eventful(directory: Path) -> Lab:
         "prt", "unit", "restarted", 5.5, instance="prt/unit"
     )
     for second in range(-1, 62):
-        lab.sample("nor", float(second), max(second, 0) * 700, worstLatenessSeconds=0.03 if second == 3 else 0.0002, queueDepth=2, latenessCounts=histogram(second))
+        lab.sample(
+            "nor",
+            float(second),
+            max(second, 0) * 700,
+            worstLatenessSeconds=0.03 if second == 3 else 0.0002,
+            queueDepth=2,
+            latenessCounts=histogram(second),
+        )
     for second in (1, 2):
         load = {"seconds": 1.0, "busySeconds": 0.75 * second, "cpus": 2, "loadAverage": 1.5, "cpuPressureSeconds": 0.1, "memoryPressureSeconds": 0.0}
         lab.logs["radio/host-a.jsonl"].append(json.dumps({"ts": T0 + second * SECOND} | load))

@@ -32,7 +32,10 @@ def union(intervals: Iterable[tuple[int, int]]) -> np.ndarray:
 
 
 def held_up(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.ndarray:
-    """For how long disjoint intervals held up each delivery. What ended less than a delivery's delay before it was sent filled a queue that it met."""
+    """For how long disjoint intervals held up each delivery.
+
+    What ended less than a delivery's delay before it was sent filled a queue that it met.
+    """
     starts, ends = intervals[:, 0], intervals[:, 1]
     length = ends - starts
     before = np.concatenate([[0], np.cumsum(length)])

@@ -179,10 +179,10 @@ def _late_steps(run: Run, steps: pl.DataFrame) -> list[Loss]:
 
 def _clock_steps(samples: pl.DataFrame) -> list[Interval]:
     before = samples.with_columns(before=pl.col("ts").shift(1).over("network", "node"))
-    back = before.filter(pl.col("before") - pl.col("ts") > CLOCK_STEP_SECONDS * 1e9).select("ts", "before", "network", "node").unique(["ts", "before"])
+    back = before.filter(pl.col("before") - pl.col("ts") > CLOCK_STEP_SECONDS * 1e9).select("ts", "before", "network", "node")
     return [
         Interval(ts, before, (before - ts) / 1e9, f"clock stepped back in samples of {node} on {network}")
-        for ts, before, network, node in back.sort("ts").rows()
+        for ts, before, network, node in back.unique(["ts", "before"], keep="first", maintain_order=True).sort("ts").rows()
     ]
 
 

@@ -14,8 +14,8 @@ from ..analysis import Analysis
 from ..figures import KINDS, quantiles
 from ..gaps import Gaps
 from ..run import RunError
-from ..verdict import reasons
 from ..statistics import LEVEL
+from ..verdict import reasons
 from . import effects, labels
 from .effects import Sample, Share
 from .loading import BLOCKS, Loaded, load

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..verdict import off_text
 from ..latex import escape
+from ..verdict import off_text
 from .comparing import Comparison
 
 COUNTS = ("triggered", "sent", "offered", "received", "lost", "unsent")

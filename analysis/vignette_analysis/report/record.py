@@ -115,7 +115,8 @@ def late(analysis: Analysis) -> Section | None:
         parts.append(table("How far figures may be off", ("Group", *_BOUNDS), bounds))
     if networks := verdict.get("networks"):
         parts.append(table("Frames and slots", _TIMING, [_timing(network) for network in networks]))
-    rows = [(e["node"] or "a host", number(e["fromSeconds"]), number(e["toSeconds"]), e["what"], number(e["worstSeconds"])) for e in verdict["late"] or []]
+    late = verdict["late"] or []
+    rows = [(e["node"] or "a host", number(e["fromSeconds"]), number(e["toSeconds"]), e["what"], number(e["worstSeconds"])) for e in late]
     if rows:
         header = ("Node", "From (s)", "To (s)", "What", "Worst (s)")
         parts.append(table("Late", header, rows, text=(0, 3), folded=len(rows) > 12))

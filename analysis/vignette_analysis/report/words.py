@@ -24,8 +24,6 @@ class Banner:
     text: str
 
 
-
-
 def banner(results: dict) -> Banner:
     """Say in plain words whether everything worked, and whether the emulation kept up."""
     found = _emulation(results)
