@@ -70,7 +70,27 @@ func (e *Engine) Raise() (err error) {
 	for _, l := range e.loops {
 		l.do(func() { err = errors.Join(err, l.priorityError) })
 	}
+	makeThreads(spareThreads)
 	return errors.Join(err, RaiseProcess(e.options))
+}
+
+// spareThreads are made before monitorSlack is set: those that the monitor starts would have it too.
+const spareThreads = 8
+
+func makeThreads(count int) {
+	release := make(chan struct{})
+	var made sync.WaitGroup
+	made.Add(count)
+	for range count {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			made.Done()
+			<-release
+		}()
+	}
+	made.Wait()
+	close(release)
 }
 
 // Close ends the event loops. Descriptors of ports stay open: they are the callers'.

@@ -1,0 +1,242 @@
+package radio
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
+)
+
+// wantCovered holds intervals against a stop, which they are to cover without being five times as long.
+func wantCovered(t *testing.T, all []Interval, from, to int64) {
+	t.Helper()
+	total, covered := int64(0), int64(0)
+	for _, i := range all {
+		total += i.To - i.From
+		covered += max(min(i.To, to)-max(i.From, from), 0)
+	}
+	if covered < (to-from)*98/100 {
+		t.Errorf("a stop of %v: %v of it is covered by %v", time.Duration(to-from), time.Duration(covered), all)
+	}
+	if total > 5*(to-from) {
+		t.Errorf("a stop of %v makes %v late; want at most five times as long", time.Duration(to-from), time.Duration(total))
+	}
+}
+
+func wantInOrder(t *testing.T, s station, frames int) {
+	t.Helper()
+	for i := range frames {
+		if got := s.receive(t, 10*time.Second); got != fmt.Sprint(i) {
+			t.Fatalf("got %q; want frame %d", got, i)
+		}
+	}
+}
+
+func TestALoopThatIsBlockedTellsSo(t *testing.T) {
+	const stop, frames = 100 * time.Millisecond, 8
+	n := newNetwork(t, &wait{})
+	all := newStations(t, n, 2)
+	began, ended := make(chan int64), make(chan int64, 1)
+	n.Schedule(clock.Monotonic(), func(now int64, _ Model) (bool, int64) {
+		began <- now
+		time.Sleep(stop)
+		ended <- clock.Monotonic()
+		return false, 0
+	})
+	from := <-began
+	for i := range frames {
+		all[0].send(t, everybody, fmt.Sprint(i))
+	}
+	to := <-ended
+	wantInOrder(t, all[1], frames)
+	wantCovered(t, n.engine.LateIntervals()[n.Loop()], from+int64(stop/50), to)
+	if again := n.engine.LateIntervals()[0]; len(again) > 1 { // the machine may have been late since
+		t.Errorf("%d intervals are handed over twice", len(again))
+	}
+}
+
+// stopped is the variable by which the test binary, run again, has the engine that is stopped.
+const stopped = "VIGNETTE_TEST_STOPPED_ENGINE"
+
+// TestMain may be the process whose engine a test stops: it has a port on each inherited descriptor, and writes its late intervals for each line that it reads.
+func TestMain(m *testing.M) {
+	ports, _ := strconv.Atoi(os.Getenv(stopped))
+	if ports == 0 {
+		os.Exit(m.Run())
+	}
+	e, err := New(Options{})
+	if err != nil {
+		panic(err)
+	}
+	n, err := e.NewNetwork(NetworkOptions{Model: &wait{time: 1e6}, MTU: 100})
+	for i := range ports {
+		if err == nil {
+			_, err = n.Attach(PortOptions{MAC: MAC(i + 1), Descriptor: 3 + i}) //nolint:gosec // positive
+		}
+	}
+	if err != nil {
+		panic(err)
+	}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		_ = json.NewEncoder(os.Stdout).Encode(e.LateIntervals()[0])
+	}
+}
+
+func TestAProcessThatWasStoppedTellsSo(t *testing.T) {
+	const frames = 8
+	var all []station
+	command := exec.Command(os.Args[0])
+	command.Env, command.Stderr = append(os.Environ(), stopped+"=2"), os.Stderr
+	for range 2 {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inherited := os.NewFile(uintptr(fds[1]), "radio")
+		t.Cleanup(func() { _, _ = unix.Close(fds[0]), inherited.Close() })
+		command.ExtraFiles = append(command.ExtraFiles, inherited)
+		all = append(all, station{node: fds[0]})
+	}
+	in, _ := command.StdinPipe()
+	out, _ := command.StdoutPipe()
+	answers := json.NewDecoder(out)
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = in.Close(), command.Wait() })
+	late := func() (intervals []Interval) {
+		if _, err := in.Write([]byte("\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := answers.Decode(&intervals); err != nil {
+			t.Fatal(err)
+		}
+		return intervals
+	}
+	late() // it has begun
+	for _, length := range []time.Duration{100 * time.Millisecond, 500 * time.Millisecond} {
+		from := clock.Monotonic()
+		_ = command.Process.Signal(unix.SIGSTOP)
+		for i := range frames {
+			all[0].send(t, everybody, fmt.Sprint(i))
+		}
+		time.Sleep(length)
+		to := clock.Monotonic()
+		_ = command.Process.Signal(unix.SIGCONT)
+		wantInOrder(t, all[1], frames)
+		wantCovered(t, late(), from+int64(length/20), to) // a signal takes its time
+	}
+}
+
+func TestALoopOnTimeIsSeldomLate(t *testing.T) {
+	n := newNetwork(t, &wait{})
+	newStations(t, n, 2)
+	late := int64(0)
+	for range 3 { // this machine may be late
+		n.engine.LateIntervals()
+		time.Sleep(time.Second)
+		late = 0
+		for _, i := range n.engine.LateIntervals()[0] {
+			late += i.To - i.From
+		}
+		if late < int64(time.Second)/5 {
+			return
+		}
+	}
+	t.Errorf("an idle loop was late for %v of a second", time.Duration(late))
+}
+
+func TestOnlyALoopWithPortsHasAPulse(t *testing.T) {
+	n := newNetwork(t, &wait{})
+	turns := func() (turn uint64) {
+		n.Do(func(n *Network, _ Model) { turn = n.loop.turn })
+		return turn
+	}
+	during := func() uint64 {
+		before := turns()
+		time.Sleep(20 * pulse)
+		return turns() - before
+	}
+	const asked = 4 // turns that asking takes
+	if got := during(); got > asked {
+		t.Errorf("%d turns without ports; want none but those that ask", got)
+	}
+	s := newStation(t, n, 1)
+	if got := during(); got < asked+5 {
+		t.Errorf("%d turns in 20 pulses", got)
+	}
+	s.port.Detach()
+	time.Sleep(3 * pulse)
+	if got := during(); got > asked {
+		t.Errorf("%d turns when the port has gone; want none but those that ask", got)
+	}
+}
+
+func TestABurstIsNotLateAndAPortThatStaysFullIs(t *testing.T) {
+	l, all := loopWith(t, &wait{})
+	buffer := make([]byte, 200)
+	turn := func(frames int) {
+		for range frames {
+			all[0].send(t, everybody, "frame")
+		}
+		l.turn++
+		l.read(all[0].port)
+		for _, s := range all[1:] {
+			for {
+				if _, err := unix.Read(s.node, buffer); err != nil {
+					break
+				}
+			}
+		}
+	}
+	l.drained = clock.Monotonic() + 1e9 // as if no time had passed since
+	turn(8)
+	if len(l.late.all) > 0 {
+		t.Errorf("a burst is late: %v", l.late.all)
+	}
+	l.turn, l.drained = l.turn+1, clock.Monotonic()
+	since := l.drained
+	for range 3 { // which leave frames of the eight
+		turn(0)
+		time.Sleep(3 * time.Millisecond)
+	}
+	if got := l.late.Take(); len(got) != 1 || got[0].From != since || got[0].Worst < LateRelease {
+		t.Errorf("late %v; want once, since %d", got, since)
+	}
+}
+
+func TestIntervalsBecomeOneWhereTheyOverlapOrAreTooMany(t *testing.T) {
+	var all Intervals
+	all.Add(Interval{From: 10, To: 20, Worst: 3, Count: 1})
+	all.Add(Interval{From: 30, To: 40, Worst: 9, Count: 1})
+	all.Add(Interval{From: 15, To: 50, Worst: 5, Count: 1})
+	if got := all.Take(); len(got) != 1 || got[0] != (Interval{10, 50, 9, 3}) {
+		t.Errorf("got %v; want one from 10 to 50", got)
+	}
+	const many = 1000
+	for i := range int64(many) {
+		all.Add(Interval{From: 100 * i, To: 100*i + 50 - i%7, Count: 1})
+	}
+	got, count, from := all.Take(), int64(0), int64(-1)
+	for _, i := range got {
+		count += i.Count
+		if i.From <= from || i.To < i.From {
+			t.Errorf("%v is not in order", i)
+		}
+		from = i.From
+	}
+	if len(got) != mostIntervals || count != many || got[0].From != 0 || got[len(got)-1].To != 100*many-100+50-(many-1)%7 {
+		t.Errorf("%d intervals of %d added; want %d of %d, from the first to the last", len(got), count, mostIntervals, many)
+	}
+	if again := all.Take(); len(again) != 0 {
+		t.Errorf("%v is handed over twice", again)
+	}
+}
