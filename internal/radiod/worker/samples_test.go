@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -25,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/routing"
@@ -285,6 +287,53 @@ func TestSamplesFollowAHeaderOfTheNodesSettings(t *testing.T) {
 	for line, want := range map[int][2]string{0: {`"nodes":["hq","nor"]`, `"1"`}, 1: {`"nodes":["pol"]`, `"0"`}, 8: {`"nodes":["late"]`, `"1"`}} {
 		if !strings.Contains(all[line], want[0]) || !strings.Contains(all[line], `"net.ipv4.ip_forward":`+want[1]) {
 			t.Errorf("line %d is %s; want a header with %s and ip_forward %s", line, all[line], want[0], want[1])
+		}
+	}
+}
+
+func TestLateTimesAreWrittenIntoTheLogsOfTheRunsThatTheirLoopServes(t *testing.T) {
+	s := newSampler(t.TempDir())
+	counters := countersOf(10, 4)
+	node := &counters[0].Nodes[0]
+	node.Lateness.Buckets = [18]uint64{4, 0, 2}
+	node.Slots.MissedIn = []radio.Interval{{From: 5e9, To: 6e9, Count: 3}}
+	if err := s.sample(100, counters); err != nil {
+		t.Fatal(err)
+	}
+	ofLoop := func(loop int) [][]radio.Interval {
+		all := make([][]radio.Interval, 2)
+		all[loop] = []radio.Interval{{From: 1e9, To: 3e9, Worst: 5e8}}
+		return all
+	}
+	// A loop of others, its own, its own when it has just ended, and later.
+	for _, late := range []struct {
+		networks []NetworkCounters
+		loop     int
+	}{{counters, 1}, {counters, 0}, {nil, 0}, {nil, 0}} {
+		if err := s.sampleLate(100, late.networks, ofLoop(late.loop)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, samples := lines(t, s.Directory)
+	if got := samples[0].LatenessCounts; !slices.Equal(got, []uint64{4, 0, 2}) {
+		t.Errorf("lateness %v; want the buckets up to the last that is used", got)
+	}
+	var missed runapi.RadioMissed
+	if err := json.Unmarshal([]byte(all[2]), &missed); err != nil || missed.TimeNanoseconds-missed.FromNanoseconds != 1e9 ||
+		missed.Network != "vhf" || missed.Node != "hq" || missed.Slots != 3 {
+		t.Errorf("%q: want three slots that were missed in a second", all[2])
+	}
+	if len(all) != 5 {
+		t.Fatalf("%d lines: %q; want two late times after header, sample and missed slots", len(all), all)
+	}
+	now := time.Now().UnixNano()
+	for _, line := range all[3:] {
+		var late runapi.RadioLate
+		if err := json.Unmarshal([]byte(line), &late); err != nil || late.TimeNanoseconds-late.FromNanoseconds != 2e9 || late.LateSeconds != 0.5 {
+			t.Errorf("%q: want 2 s in which the loop was 0.5 s late", line)
+		}
+		if since := now - late.TimeNanoseconds; since < clock.Monotonic()-4e9 || since > clock.Monotonic() {
+			t.Errorf("%q is %v ago; want 3 s after the kernel began", line, time.Duration(since))
 		}
 	}
 }
