@@ -2,7 +2,6 @@ package clock
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"unsafe"
 
@@ -39,18 +38,6 @@ func Bind(thread int, processors ...int) error {
 		only.Set(number)
 	}
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(thread, &only))
-}
-
-// Virtual tells whether the machine's processors are, as far as the kernel tells, a hypervisor's, which may stop each of them for a while. It is
-// false only where the kernel says what the processors have and that is not among it, as it does on x86 (/proc/cpuinfo, flag hypervisor).
-func Virtual() bool {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	return err != nil || virtual(string(text))
-}
-
-func virtual(cpuinfo string) bool {
-	flags, ok := ProcessorField(cpuinfo, "flags")
-	return !ok || slices.Contains(strings.Fields(flags), "hypervisor")
 }
 
 // ProcessorField gives what the text of /proc/cpuinfo has under a name for its first processor, as it has on x86; not ok without one.
