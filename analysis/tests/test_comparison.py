@@ -121,7 +121,8 @@ def test_the_figures_are_those_of_each_runs_results(two):
     for folder, row in zip(two, rows, strict=True):
         results = analyse(folder).results
         assert (row["messages"], row["delaySeconds"]) == (results["messages"], results["delaySeconds"])
-        assert row["confidence"]["lostPercent"]["low"] <= results["messages"]["lostPercent"] <= row["confidence"]["lostPercent"]["high"]
+        delivered = row["confidence"]["deliveredPercent"]
+        assert delivered["low"] <= results["messages"]["deliveredPercent"] <= delivered["high"]
         assert row["confidence"]["medianSeconds"]["low"] < results["delaySeconds"]["median"] < row["confidence"]["medianSeconds"]["high"]
 
 
@@ -156,7 +157,7 @@ def test_repeats_with_other_seeds_are_one_condition_with_the_run_as_the_unit(tmp
     assert list(pooled["delaySeconds"].values()) == pytest.approx(np.quantile(delays, (0, 0.25, 0.5, 0.75, 1)).tolist(), abs=1e-12)
     text = comparison.text()
     assert "(3 runs)" in text and "  too few  " in text
-    assert [note["what"] for note in comparison.results["notes"]] == ["intervals of loss", "tests"] and text.count("too few repeats to tell") == 2
+    assert [note["what"] for note in comparison.results["notes"]] == ["intervals of shares", "tests"] and text.count("too few repeats to tell") == 2
 
 
 def test_four_repeats_on_each_side_are_enough_for_one_difference(tmp_path):
@@ -167,13 +168,13 @@ def test_four_repeats_on_each_side_are_enough_for_one_difference(tmp_path):
 
 def test_repeats_that_lose_nothing_have_a_narrower_interval_than_one_of_them(tmp_path):
     comparison = compare([run(tmp_path, f"u{seed}", 5, seed=seed).write() for seed in (1, 2)])
-    one, both = (comparison.results["groups"][0][rows][0]["confidence"]["lostPercent"] for rows in ("runs", "conditions"))
-    assert one["low"] == both["low"] == 0 and both["high"] < one["high"] < 7
+    one, both = (comparison.results["groups"][0][rows][0]["confidence"]["deliveredPercent"] for rows in ("runs", "conditions"))
+    assert one["high"] == both["high"] == 100 and 93 < one["low"] < both["low"]
 
 
 def test_groups_with_the_same_deliveries_have_one_table(two):
     titles = [table.title for table in rendering.tables(compare(two).results)]
-    assert "Groups all, cross and nor (the same deliveries)" in titles and len([t for t in titles if t.startswith("Group")]) == 1
+    assert "Groups radio, all, cross and nor (the same deliveries)" in titles and len([t for t in titles if t.startswith("Group")]) == 1
 
 
 def test_what_differs_is_said_without_json(tmp_path):
@@ -353,11 +354,11 @@ def test_every_form_is_written_and_the_same_every_time(two, tmp_path):
     assert [p.name for p in first] == [f"comparison.{e}" for e in ("txt", "json", "csv", "tex", "html")]
     for a, b in zip(first, second, strict=True):
         assert a.read_bytes() == b.read_bytes(), a.name
-    assert json.loads(first[1].read_text())["schemaVersion"] == 1
+    assert json.loads(first[1].read_text())["schemaVersion"] == 2
     table = pl.read_csv(first[2])
     assert table.filter(pl.col("group") == "all")["sent"].to_list() == [60, 60] and "kept up" in table["emulation"]
     tex = first[3].read_text()
-    assert tex.count(r"\begin{table}") == tex.count(r"\end{table}") == 2 and "delay=45ms & 60 & 60 & 54 & 6 & 10.00 " in tex and r"\toprule" in tex
+    assert tex.count(r"\begin{table}") == tex.count(r"\end{table}") == 2 and "delay=45ms & 60 & 60 & 60 & 54 & 6 & 0 & 90.00 " in tex and r"\toprule" in tex
     columns = [len(found) for found in re.findall(r"begin\{tabular\}\{(\w+)\}", tex)]
     bodies = re.findall(r"\\toprule(.*?)\\bottomrule", tex, re.DOTALL)
     for count, body in zip(columns, bodies, strict=True):
@@ -410,7 +411,8 @@ def many(monkeypatch):
             run.deliveries = pl.DataFrame({"delay": delay, "radio": True, "local": False, "cross": True, "block": block})
             run.deliveries = run.deliveries.with_columns(group=pl.lit("nor", pl.Enum(["nor"])))
             run.messages = {"all": each, "radio": each, "cross": each, "nor": each}
-            counts = {"sent": each, "expected": each, "received": each - 1, "lost": 1, "lostPercent": 100 / each}
+            counts = {"triggered": each, "sent": each, "offered": each, "expected": each, "received": each - 1, "lost": 1}
+            counts |= {"lostPercent": 100 / each, "deliveredPercent": 100 - 100 / each}
             known = quantiles(np.sort(delay.drop_nulls().to_numpy()))
             group = {"name": "all", "messages": counts, "delaySeconds": known}
             publishers = [{"name": f"nor/bft/{n}", "node": "nor", "messages": counts, "delaySeconds": known} for n in range(3)]
@@ -496,7 +498,7 @@ def test_where_conditions_are_too_many_the_levels_are_drawn_and_without_axes_not
 def test_the_guide_names_every_field(many):
     """docs/compare.md has the form of the JSON."""
     guide = (Path(__file__).parents[2] / "docs" / "compare.md").read_text()
-    named = set(re.findall(r"\w+", guide.split("```\n")[-2])) - {"true", "false", "null", "run", "block", "COUNT", "of", "each", "or", "1", "0", "95"}
+    named = set(re.findall(r"\w+", guide.split("```\n")[-2])) - {"true", "false", "null", "run", "block", "COUNT", "of", "each", "or", "2", "0", "95"}
 
     def fields(value) -> set[str]:
         if isinstance(value, list):

@@ -312,7 +312,9 @@ def _measured(name: str, condition: _Condition, figures: dict | None) -> _Group:
         block = run.deliveries["block"].to_numpy()
         unsent = [_unsent(name, run, of) for of in (unit, block)]
         missing = np.concatenate([delay.is_null().to_numpy(), np.ones(len(unsent[0]), bool)])
-        parts.append((delay.drop_nulls().to_numpy(), missing, *(np.concatenate([of[which], more]) for of, more in zip((unit, block), unsent, strict=True))))
+        parts.append(
+            (delay.drop_nulls().to_numpy(), missing, *(np.concatenate([of[which], more]) for of, more in zip((unit, block), unsent, strict=True)))
+        )
     missing, unit, block = (np.concatenate([part[i] for part in parts]) for i in (1, 2, 3))
     delays = Sample.of(np.concatenate([part[0] for part in parts]), unit[~missing]) if not missing.all() else _NOTHING
     row = empty | {"delaySeconds": quantiles(delays.values)} | figures

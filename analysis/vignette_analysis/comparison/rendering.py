@@ -357,7 +357,9 @@ def html(comparison: Comparison) -> str:
         sections[-1].parts += [parts.Text(text, "note") for text in (table.left_out, boxes.left_out if table.kind == "runs" else "") if text]
     sections.append(parts.Section("missing", "What is missing or in doubt", _missing(comparison.results)))
     title = f"Comparison of {len(comparison.results['runs'])} runs"
-    return page("comparison.html", title=title, warnings=comparison.results["warnings"] or [], sections=sections, notes=_notes(comparison.results)).decode()
+    return page(
+        "comparison.html", title=title, warnings=comparison.results["warnings"] or [], sections=sections, notes=_notes(comparison.results)
+    ).decode()
 
 
 def _kept_together(cell: str) -> str:

@@ -60,7 +60,9 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
     if len(networks) > len(shown):
         caption += f" Not drawn, as they sent less: {', '.join(style.short(n, 20) for n in networks[len(shown) :][:6])}."
     known = {network: covered(analysis.results, network, last + 1.0) for network in shown}
-    caption += "".join(f" {style.short(network, 20)}: only what was {part}; blank where nothing was captured." for network, part in known.items() if part.partial)
+    caption += "".join(
+        f" {style.short(network, 20)}: only what was {part}; blank where nothing was captured." for network, part in known.items() if part.partial
+    )
     there = {name: series[name] for name in series if name in set(seconds["part"])}
     lines = -(-len(there) // _LEGEND_COLUMNS)
     height = 0.7 + 0.2 * lines + max(1.9, 3.0 / len(shown)) * len(shown)
