@@ -358,7 +358,11 @@ def test_every_form_is_written_and_the_same_every_time(two, tmp_path):
     table = pl.read_csv(first[2])
     assert table.filter(pl.col("group") == "all")["sent"].to_list() == [60, 60] and "kept up" in table["emulation"]
     tex = first[3].read_text()
-    assert tex.count(r"\begin{table}") == tex.count(r"\end{table}") == 2 and "delay=45ms & 60 & 60 & 60 & 54 & 6 & 0 & 90.00 " in tex and r"\toprule" in tex
+    assert (
+        tex.count(r"\begin{table}") == tex.count(r"\end{table}") == 2
+        and "delay=45ms & 60 & 60 & 60 & 54 & 6 & 0 & 90.00 " in tex
+        and r"\toprule" in tex
+    )
     columns = [len(found) for found in re.findall(r"begin\{tabular\}\{(\w+)\}", tex)]
     bodies = re.findall(r"\\toprule(.*?)\\bottomrule", tex, re.DOTALL)
     for count, body in zip(columns, bodies, strict=True):

@@ -40,6 +40,7 @@ class Scale:
         if self.logarithmic:
             factors = (1, 2, 5) if self.high / self.low < 10 ** (count / 3) else (1,)
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+            decades = decades[:: max(math.ceil(math.log10(self.high / self.low) / count), 1)]
             return [f * 10.0**d for d in decades for f in factors if self.low <= f * 10.0**d * (1 + 1e-9) and f * 10.0**d <= self.high * (1 + 1e-9)]
         step = round_step((self.high - self.low) / max(count, 1))
         first = math.ceil(self.low / step - 1e-9)
@@ -196,14 +197,16 @@ def shorten(name: str, length: int) -> str:
 
 
 def _rows(width: int, names: Sequence[str], pitch: float, right: float) -> tuple[Canvas, list[float]]:
-    """A canvas with a row for each name, and the middle of each."""
+    """A canvas with a row for each name, and the middle of each. On a phone long names stand above their rows."""
     longest = max((len(name) for name in names), default=4)
-    most = 13 if width == NARROW else 36
-    canvas = Canvas(width, 50 + pitch * len(names), left=14 + 8.2 * min(longest, most), right=right)
-    middles = [canvas.top + pitch * (i + 0.5) for i in range(len(names))]
+    above = 18 if width == NARROW and longest > 13 else 0
+    most = 38 if above else 36
+    canvas = Canvas(width, 50 + (pitch + above) * len(names), left=10 if above else 14 + 8.2 * min(longest, most), right=right)
+    middles = [canvas.top + (pitch + above) * (i + 1) - pitch / 2 for i in range(len(names))]
     for name, middle in zip(names, middles, strict=True):
         short = shorten(name, most)
-        canvas.add("text", short, title=name if short != name else None, x=canvas.left - 8, y=middle + 4, text_anchor="end")
+        place = {"x": 4, "y": middle - 11} if above else {"x": canvas.left - 8, "y": middle + 4, "text_anchor": "end"}
+        canvas.add("text", short, title=name if short != name else None, **place)
     return canvas, middles
 
 
