@@ -1,5 +1,7 @@
 """Effect sizes and tests of comparisons, held against published figures, scipy, and plain definitions."""
 
+import json
+from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -245,6 +247,33 @@ def test_one_loss_in_two_repeats_tells_nearly_as_much_as_none():
 def test_two_repeats_that_differ_much_are_known_badly():
     alike, apart = repeats([100, 100], 1000).interval(), repeats([20, 180], 1000).interval()
     assert alike.high - alike.low < 0.05 and apart.high - apart.low > 0.3
+
+
+SHARES = Path(__file__).parents[2] / "internal" / "confidence" / "testdata" / "shares.json"
+
+
+def of_counts(runs: list[dict]) -> Interval:
+    """The interval of a share by the counts of runs alone, as the command line has it."""
+    received, offered, messages = (np.array([run[key] for run in runs], dtype=float) for key in ("received", "offered", "messages"))
+    share = received.sum() / offered.sum()
+    variance = effects._variance_of_totals(received, offered, share)
+    within = (0.0, 1e15) if len(runs) < effects.FEWEST_REPEATS else None
+    if share in (0, 1):
+        effect = max(offered.sum() / messages.sum(), 1.0), None
+    else:
+        effect = effects.design_effect(share, int(offered.sum()), variance, within)
+    return Share(int(received.sum()), int(offered.sum()), *effect, variance).interval()
+
+
+def test_the_command_line_has_the_same_rule(request):
+    cases = json.loads(SHARES.read_text())
+    for case in cases:
+        found = of_counts(case["runs"])
+        want = {"low": round(found.low, 9), "high": round(found.high, 9)}
+        if request.config.getoption("--update"):
+            case |= want
+        assert {key: case[key] for key in want} == pytest.approx(want, abs=1e-8), case["name"]
+    SHARES.write_text(json.dumps(cases, indent=1) + "\n") if request.config.getoption("--update") else None
 
 
 def coverage(runs: int, share: float, correlation: float, each: int = 320, blocks: int = 16, trials: int = 500) -> float:
