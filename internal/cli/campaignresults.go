@@ -31,10 +31,10 @@ func newCampaignResults(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "results NAME",
 		Short: "Show what a campaign has measured: a row for each point, or for each run",
-		Long: "results shows a row for each point: its levels, how many of its runs have been measured, and the mean over these of the\n" +
-			"share delivered and of the median delay, with the half width of the 95 % confidence interval (Student's t) where there\n" +
-			"are two runs at least. With --runs it shows each run. Runs whose experiments are gone, of earlier rounds and of\n" +
-			"campaigns that were deleted, are read from the archive.",
+		Long: "results shows a row for each point: its levels, how many of its runs have been measured, and over these the share delivered and\n" +
+			"the mean of the median delay, with the half width of the 95 % confidence interval (by Wilson's score, and by Student's t) where\n" +
+			"there are two runs at least. With --runs it shows each run. Runs whose experiments are gone, of earlier rounds and of campaigns\n" +
+			"that were deleted, are read from the archive.",
 		Example: "  vignette campaign results e4-s1\n" +
 			"  vignette campaign results e4-s1 --runs -o wide\n" +
 			"  vignette campaign results nightly --round 3 --where link=tactical-1 --where period=2s\n" +
@@ -130,8 +130,15 @@ func (r *round) points() (points []point) {
 	return points
 }
 
+// shared estimates the share delivered in per cent. Its half width is the wider side of the interval.
+func shared(runs []confidence.Counts) estimate {
+	share, low, high := confidence.Share(runs)
+	return estimate{len(runs), 100 * share, 100 * max(share-low, high-share)}
+}
+
 func (p *point) sum() {
-	var delivered, delays []float64
+	var delivered []confidence.Counts
+	var delays []float64
 	for _, run := range p.runs {
 		switch v1alpha1.RunPhase(run.phase) {
 		case v1alpha1.RunFailed, v1alpha1.RunLost:
@@ -148,13 +155,13 @@ func (p *point) sum() {
 			p.late++
 		}
 		if f.deliveredPercent != nil {
-			delivered = append(delivered, *f.deliveredPercent)
+			delivered = append(delivered, confidence.Counts{Received: f.received, Offered: f.expected, Messages: f.sent})
 		}
 		if f.medianDelaySeconds != nil {
 			delays = append(delays, *f.medianDelaySeconds)
 		}
 	}
-	p.delivered, p.medianDelay = estimated(delivered), estimated(delays)
+	p.delivered, p.medianDelay = shared(delivered), estimated(delays)
 }
 
 // measured is how many runs have figures.
@@ -316,7 +323,10 @@ func (r *round) footnotes(means bool) string {
 	}
 	text := "\n"
 	if means && repeated > 1 {
-		text += "±: half of the 95 % confidence interval of the mean over repeats (Student's t)\n"
+		text += "±: half of the 95 % confidence interval over repeats (median delay: Student's t; share delivered: Wilson's score, the wider side)\n"
+		if repeated < confidence.FewestRepeats {
+			text += fmt.Sprintf("%s of a point are too few to tell how far runs lie apart: make %d or more\n", runsWord(repeated), confidence.FewestRepeats)
+		}
 	}
 	if failed > 0 {
 		text += fmt.Sprintf("%s failed or lost, without figures: vignette campaign status -n %s %s\n", runsWord(failed), r.namespace, r.campaign)

@@ -193,7 +193,7 @@ const (
 )
 
 // Confidence ends the repeats of a point once its mean is known well enough: when the half width of the 95 % confidence interval of the
-// figure's mean over the repeats (Student's t) is at most the given share of the mean.
+// figure over the repeats is at most the given share of it: by Student's t of the mean delay, by Wilson's score of the share delivered.
 type Confidence struct {
 	// figure that is to be known.
 	Figure Figure `json:"figure"`

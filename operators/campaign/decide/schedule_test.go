@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -168,7 +169,7 @@ func TestASuspendedScheduleGoesOnWithinTheDeadline(t *testing.T) {
 }
 
 func TestStopConditionsLeaveRunsOut(t *testing.T) {
-	good := &v1alpha1.ResultsSummary{DeliveredPercent: "90", MedianDelay: "100.0ms"}
+	good := &v1alpha1.ResultsSummary{Sent: 1000, Expected: 1000, Received: 900, MedianDelay: "100.0ms"}
 	for name, c := range map[string]struct {
 		stop v1alpha1.StopConditions
 		// outcomes of the runs in their order; the rest of them are skipped.
@@ -177,10 +178,11 @@ func TestStopConditionsLeaveRunsOut(t *testing.T) {
 		phase    v1alpha1.CampaignPhase
 	}{
 		"two failures":                {v1alpha1.StopConditions{Failures: ptr.To(int32(2))}, []string{"ok", "fail", "ok", "fail"}, "2 runs have failed: stopWhen.failures is 2", v1alpha1.CampaignFailed},
-		"equal results":               {confident("5%", 3), []string{"ok", "ok", "ok"}, "DeliveredPercent is known as 90 ± 0.005 after 3 repeats", v1alpha1.CampaignSucceeded},
-		"near enough":                 {confident("5%", 3), []string{"90", "91", "92"}, "is known as 91 ± 2.5 after 3 repeats", v1alpha1.CampaignSucceeded},
-		"after more repeats":          {confident("5%", 3), []string{"80", "90", "89", "90", "90", "91"}, "after 6 repeats", v1alpha1.CampaignSucceeded},
-		"never of two":                {confident("100%", 2), []string{"90", "90"}, "after 2 repeats", v1alpha1.CampaignSucceeded},
+		"equal results":               {confident("5%", 3), []string{"ok", "ok", "ok"}, "DeliveredPercent is known as 90 ± 1.1 after 3 repeats", v1alpha1.CampaignSucceeded},
+		"near enough":                 {confident("5%", 3), []string{"900", "910", "920"}, "is known as 91 ± 1.2 after 3 repeats", v1alpha1.CampaignSucceeded},
+		"after more repeats":          {confident("5%", 3), []string{"850", "900", "890", "900"}, "after 4 repeats", v1alpha1.CampaignSucceeded},
+		"never of one":                {confident("100%", 2), []string{"900", "900"}, "after 2 repeats", v1alpha1.CampaignSucceeded},
+		"nothing lost in so few":      {confident("0.1%", 2), []string{"1000", "1000", "1000", "1000"}, "is known as 100 ± 0.096 after 4 repeats", v1alpha1.CampaignSucceeded},
 		"failed repeats do not count": {confident("5%", 3), []string{"ok", "fail", "ok", "ok"}, "after 3 repeats", v1alpha1.CampaignFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +197,7 @@ func TestStopConditionsLeaveRunsOut(t *testing.T) {
 					if c.outcomes[i/10] == "fail" {
 						e.Phase = v1alpha1.PhaseFailed
 					} else if c.outcomes[i/10] != "ok" {
-						e.Results.DeliveredPercent = c.outcomes[i/10]
+						e.Results.Received = decimal(t, c.outcomes[i/10])
 					}
 				}
 			}
@@ -210,19 +212,25 @@ func TestStopConditionsLeaveRunsOut(t *testing.T) {
 	}
 }
 
+func decimal(t *testing.T, text string) int64 {
+	t.Helper()
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
 func confident(width v1alpha1.Percent, least int32) v1alpha1.StopConditions {
 	return v1alpha1.StopConditions{Confidence: &v1alpha1.Confidence{Figure: v1alpha1.FigureDeliveredPercent, HalfWidth: width, MinRepeats: least}}
 }
 
 func TestRoundedFiguresAreNotTakenForExact(t *testing.T) {
 	for text, want := range map[string][2]float64{"0.4ms": {0.0004, 0.00005}, "1.23s": {1.23, 0.005}, "12.5ms": {0.0125, 0.00005}} {
-		value, grain, ok := figure(&v1alpha1.ResultsSummary{MedianDelay: text}, v1alpha1.FigureMedianDelay)
-		if !ok || [2]float64{value, grain} != want {
-			t.Errorf("%s: %v ± %v; want %v", text, value, grain, want)
+		same := &v1alpha1.ResultsSummary{MedianDelay: text}
+		if n, value, grain := medianDelay([]*v1alpha1.ResultsSummary{same, same, {}}); n != 2 || [2]float64{value, grain} != want {
+			t.Errorf("%s: %v ± %v of %d; want %v of 2", text, value, grain, n, want)
 		}
-	}
-	if _, _, ok := figure(&v1alpha1.ResultsSummary{}, v1alpha1.FigureMedianDelay); ok {
-		t.Error("a run without deliveries has a median delay")
 	}
 }
 

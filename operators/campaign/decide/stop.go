@@ -3,7 +3,6 @@ package decide
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +44,7 @@ func (s *step) skip(why string, which func(*v1alpha1.CampaignRun) bool) {
 
 // known are the points whose figure is known well enough, with the words for it. Only repeats of one spec count, those of the last one.
 func (s *step) known(c *v1alpha1.Confidence) map[string]string {
-	digests, values, grains := map[string]string{}, map[string][]float64{}, map[string]float64{}
+	digests, repeats := map[string]string{}, map[string][]*v1alpha1.ResultsSummary{}
 	for i := range s.status.Runs {
 		if run := &s.status.Runs[i]; started(run) {
 			digests[key(run)] = run.SpecDigest
@@ -53,42 +52,52 @@ func (s *step) known(c *v1alpha1.Confidence) map[string]string {
 	}
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
-		if run.Phase != v1alpha1.RunSucceeded || run.SpecDigest != digests[key(run)] {
-			continue
-		}
-		if value, grain, ok := figure(run.Results, c.Figure); ok {
-			values[key(run)], grains[key(run)] = append(values[key(run)], value), max(grain, grains[key(run)])
+		if run.Phase == v1alpha1.RunSucceeded && run.SpecDigest == digests[key(run)] && run.Results != nil {
+			repeats[key(run)] = append(repeats[key(run)], run.Results)
 		}
 	}
 	known := map[string]string{}
-	for point, of := range values {
-		mean, halfWidth := confidence.Mean(of)
-		// The status has figures rounded: by so much the mean may be off beside.
-		halfWidth += grains[point]
-		if len(of) >= int(max(2, c.MinRepeats)) && halfWidth <= c.HalfWidth.Fraction()*math.Abs(mean) {
-			known[point] = fmt.Sprintf("%s is known as %.4g ± %.2g after %d repeats: stopWhen.confidence is %s", c.Figure, mean, halfWidth, len(of), c.HalfWidth)
+	for point, of := range repeats {
+		estimate := medianDelay
+		if c.Figure == v1alpha1.FigureDeliveredPercent {
+			estimate = deliveredPercent
+		}
+		n, mean, halfWidth := estimate(of)
+		if n >= int(max(2, c.MinRepeats)) && halfWidth <= c.HalfWidth.Fraction()*math.Abs(mean) {
+			known[point] = fmt.Sprintf("%s is known as %.4g ± %.2g after %d repeats: stopWhen.confidence is %s", c.Figure, mean, halfWidth, n, c.HalfWidth)
 		}
 	}
 	return known
 }
 
-// figure of a run's results, and by how much its text may be rounded.
-func figure(results *v1alpha1.ResultsSummary, which v1alpha1.Figure) (value, grain float64, ok bool) {
-	if results == nil {
-		return 0, 0, false
-	}
-	if which == v1alpha1.FigureDeliveredPercent {
-		const rounded = 0.005 // two places
-		value, err := strconv.ParseFloat(results.DeliveredPercent, 64)
-		if results.DeliveredPercent == "100" || results.DeliveredPercent == "0" {
-			return value, 0, err == nil
+// deliveredPercent of repeats, and the wider side of its confidence interval.
+func deliveredPercent(repeats []*v1alpha1.ResultsSummary) (n int, percent, halfWidth float64) {
+	var counts []confidence.Counts
+	for _, r := range repeats {
+		if r.Expected > 0 {
+			counts = append(counts, confidence.Counts{Received: r.Received, Offered: r.Expected, Messages: r.Sent})
 		}
-		return value, rounded, err == nil
 	}
-	delay, err := time.ParseDuration(results.MedianDelay)
-	grain = (50 * time.Microsecond).Seconds() // one place of milliseconds
-	if !strings.HasSuffix(results.MedianDelay, "ms") {
-		grain = (5 * time.Millisecond).Seconds() // two places of seconds
+	share, low, high := confidence.Share(counts)
+	return len(counts), 100 * share, 100 * max(share-low, high-share)
+}
+
+// medianDelay is the mean of the repeats' in seconds. The status has it rounded: by so much it may be off beside.
+func medianDelay(repeats []*v1alpha1.ResultsSummary) (n int, mean, halfWidth float64) {
+	var values []float64
+	grain := 0.0
+	for _, r := range repeats {
+		delay, err := time.ParseDuration(r.MedianDelay)
+		if err != nil {
+			continue
+		}
+		values = append(values, delay.Seconds())
+		rounded := (50 * time.Microsecond).Seconds() // one place of milliseconds
+		if !strings.HasSuffix(r.MedianDelay, "ms") {
+			rounded = (5 * time.Millisecond).Seconds() // two places of seconds
+		}
+		grain = max(grain, rounded)
 	}
-	return delay.Seconds(), grain, err == nil
+	mean, halfWidth = confidence.Mean(values)
+	return len(values), mean, halfWidth + grain
 }
