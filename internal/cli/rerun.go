@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +20,8 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign/fieldpath"
+	"vignette.dev/vignette/operators/experiment/origin"
 )
 
 // What of a record may be another one now, if the user says so.
@@ -38,7 +42,7 @@ var imageForms = []string{imagesByDigest, imagesByTag}
 
 type rerunOptions struct {
 	uid, name, images string
-	allow             []string
+	allow, set        []string
 	dryRun, watch     bool
 }
 
@@ -51,10 +55,13 @@ func newRerun(t *target) *cobra.Command {
 			"run, or its run.json. The new experiment has the record's spec with all defaults, the same seed, the waveforms in\n" +
 			"place, images by the digests that ran, and the scenario as it was compiled. ConfigMaps must have the recorded\n" +
 			"contents. Secrets are taken as they are now. What differs between the platform, the cluster and its hosts then and\n" +
-			"now is printed, and kept in the new run's record. The same seed gives the same random draws, not the same results.",
+			"now is printed, and kept in the new run's record. The same seed gives the same random draws, not the same results.\n" +
+			"--set changes a field of the spec, with a path such as networks[wan].link.rate, and null for none. The new run is then\n" +
+			"based on the recorded one, and is no rerun of it.",
 		Example: "  vignette rerun quickstart --watch\n" +
 			"  vignette rerun quickstart --uid 0b6fd5cc-5c1e-4f5e-9d43-6a0f3c5f6d11 --name again\n" +
 			"  vignette rerun quickstart-0b6fd5cc/run.json -n team-nor\n" +
+			"  vignette rerun quickstart --set networks[wan].link.rate=19.2kbit --set duration=5m --dry-run\n" +
 			"  vignette rerun quickstart --dry-run > again.yaml",
 		Args:              oneArgument("the RECORD of a run"),
 		ValidArgsFunction: t.completeRecord,
@@ -74,11 +81,13 @@ func newRerun(t *target) *cobra.Command {
 	flags.StringVar(&o.name, "name", "", "`name` of the new experiment (default: NAME-rerun-N)")
 	flags.StringVar(&o.images, "images", imagesByDigest, "`form` of the names of apps' own images: digests, or tags as the record's spec has them")
 	flags.StringSliceVar(&o.allow, "allow-different", nil, "`inputs` that may be others than recorded: "+strings.Join(inputs, ", "))
+	flags.StringArrayVar(&o.set, "set", nil, "`PATH=VALUE` of a field of the spec that is to be another; may be given several times")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "compare everything and print the new objects, and create nothing")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "follow the experiment to its end, or a live cluster until it is up")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
 	complete(cmd, "uid", cobra.NoFileCompletions)
 	complete(cmd, "name", cobra.NoFileCompletions)
+	complete(cmd, "set", cobra.NoFileCompletions)
 	complete(cmd, "images", cobra.FixedCompletions(imageForms, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "allow-different", cobra.FixedCompletions(inputs, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -113,6 +122,9 @@ func (c *cluster) rerun(ctx context.Context, record, platform string, o rerunOpt
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
+	if err := r.change(); err != nil {
+		return err
+	}
 	r.compare(ctx, platform)
 	text, err := r.yaml()
 	if err != nil {
@@ -120,6 +132,9 @@ func (c *cluster) rerun(ctx context.Context, record, platform string, o rerunOpt
 	}
 	objects, err := check("the rerun of "+r.record.Name, text, notes)
 	if err != nil {
+		if len(o.set) > 0 {
+			fmt.Fprintf(notes, "Nothing was created with --set %s\n", strings.Join(o.set, " --set "))
+		}
 		return err
 	}
 	fmt.Fprint(notes, r.explanation())
@@ -153,6 +168,10 @@ type rerun struct {
 	// source is where the record comes from, for people.
 	source     string
 	experiment *v1alpha1.Experiment
+	// spec without changes, and with those of --set.
+	spec, changed map[string]any
+	// run that the experiment repeats or is based on, with what was changed.
+	run runapi.Rerun
 	// scenario to be made of the compiled one that the archive keeps; nil where the recorded one is there, or none is needed.
 	scenario *v1alpha1.Scenario
 	// notes of what is not repeated, for people.
@@ -237,13 +256,24 @@ func (r *rerun) compare(ctx context.Context, platform string) {
 // explanation of what is repeated, and what is not, for people.
 func (r *rerun) explanation() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Rerun of %s, run %s of namespace %s, from %s\n", r.record.Name, r.record.UID, r.record.Namespace, r.source)
+	what := "Rerun of"
+	if len(r.run.Changes) > 0 {
+		what = "Based on"
+	}
+	fmt.Fprintf(&b, "%s %s, run %s of namespace %s, from %s\n", what, r.record.Name, r.record.UID, r.record.Namespace, r.source)
+	if len(r.run.Changes) > 0 {
+		b.WriteString("\n" + changesTable(r.run) + "\n")
+	} else if len(r.options.set) > 0 {
+		b.WriteString("--set changes nothing: the spec has these values.\n")
+	}
 	if len(r.differences) > 0 {
 		rows := table{left("DIFFERENCE", "RECORDED", "NOW")}
 		for _, d := range r.differences {
 			rows = append(rows, left(d.What, d.Before, d.Now))
 		}
 		b.WriteString("\n" + rows.String() + "\n")
+	} else if len(r.run.Changes) > 0 {
+		b.WriteString("Otherwise no difference was found between what was recorded and what is there now.\n")
 	} else {
 		b.WriteString("No difference was found between what was recorded and what is there now.\n")
 	}
@@ -256,28 +286,75 @@ func (r *rerun) explanation() string {
 	return b.String()
 }
 
+// changesTable names the fields of a spec that were changed.
+func changesTable(run runapi.Rerun) string {
+	rows := table{left("CHANGE", "FROM", "TO")}
+	for _, c := range run.Changes {
+		rows = append(rows, left(c.Path, cmp.Or(oneLine(c.From), "none"), cmp.Or(oneLine(c.To), "none")))
+	}
+	text := rows.String()
+	if run.MoreChanges > 0 {
+		text += fmt.Sprintf("and %d more\n", run.MoreChanges)
+	}
+	return text
+}
+
+// change the spec as --set says.
+func (r *rerun) change() (err error) {
+	if r.spec, err = origin.Fields(&r.experiment.Spec); err != nil {
+		return err
+	}
+	if r.changed, err = origin.Fields(&r.experiment.Spec); err != nil {
+		return err
+	}
+	for _, setting := range r.options.set {
+		typed, value, found := strings.Cut(setting, "=")
+		if !found {
+			return fmt.Errorf("--set %q: want PATH=VALUE, such as networks[wan].link.rate=19.2kbit", setting)
+		}
+		if err := set(r.changed, typed, value); err != nil {
+			return fmt.Errorf("--set %s: %w", setting, err)
+		}
+	}
+	if r.changed["stop"] != nil {
+		return errors.New("--set stop: a rerun that is stopped before it starts measures nothing: leave it out")
+	}
+	return nil
+}
+
+func set(spec map[string]any, typed, value string) error {
+	path, err := fieldpath.Parse(typed)
+	if err != nil {
+		return err
+	}
+	parsed, err := fieldpath.Value(fieldpath.Experiment(), path, value)
+	if err != nil {
+		return err
+	}
+	return fieldpath.Set(spec, fieldpath.Experiment(), path, parsed)
+}
+
 // yaml of the objects to be created, the scenario first.
 func (r *rerun) yaml() ([]byte, error) {
-	about, err := json.Marshal(runapi.Rerun{Namespace: r.record.Namespace, Name: r.record.Name, UID: r.record.UID, Differences: r.differences})
-	if err != nil {
+	about := runapi.Rerun{Namespace: r.record.Namespace, Name: r.record.Name, UID: r.record.UID, Differences: r.differences}
+	var err error
+	if r.run, err = origin.Mark(r.experiment, about, r.spec, r.changed); err != nil {
 		return nil, err
 	}
-	r.experiment.Labels = map[string]string{v1alpha1.LabelRerunOf: r.record.UID}
-	r.experiment.Annotations = map[string]string{v1alpha1.AnnotationRerun: string(about)}
 	var all []byte
 	if r.scenario != nil {
-		text, err := manifestOf("Scenario", r.scenario)
+		text, err := manifestOf("Scenario", r.scenario, nil)
 		if err != nil {
 			return nil, err
 		}
 		all = append(text, "---\n"...)
 	}
-	text, err := manifestOf("Experiment", r.experiment)
+	text, err := manifestOf("Experiment", r.experiment, r.changed)
 	return append(all, text...), err
 }
 
-// manifestOf an object as a user would write it.
-func manifestOf(kind string, object any) ([]byte, error) {
+// manifestOf an object as a user would write it, with a spec in the place of its own if there is one.
+func manifestOf(kind string, object any, spec map[string]any) ([]byte, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -288,11 +365,8 @@ func manifestOf(kind string, object any) ([]byte, error) {
 	}
 	fields["apiVersion"], fields["kind"] = v1alpha1.GroupVersion.String(), kind
 	delete(fields, "status")
-	if e, ok := object.(*v1alpha1.Experiment); ok && e.Spec.Seed == 0 {
-		// Left out as a zero is, it would become the default, another seed.
-		if err := unstructured.SetNestedField(fields, int64(0), "spec", "seed"); err != nil {
-			return nil, err
-		}
+	if spec != nil {
+		fields["spec"] = spec
 	}
 	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
 	return yaml.Marshal(fields)

@@ -23,6 +23,9 @@ func resultsText(r runapi.Results) string {
 	if r.RerunOf != "" {
 		fmt.Fprintf(&b, ", a rerun of %s", r.RerunOf)
 	}
+	if r.BasedOn != "" {
+		fmt.Fprintf(&b, ", based on %s, whose spec was changed", r.BasedOn)
+	}
 	b.WriteString("\n\n")
 	b.WriteString(groupsTable(r).String())
 	if len(r.Publishers) > 0 {

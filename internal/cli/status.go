@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +16,7 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/origin"
 )
 
 func newStatus(t *target) *cobra.Command {
@@ -148,7 +151,13 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 		}
 	}
 	add("Workflow", e.Status.Workflow)
-	add("Rerun of", e.Labels[v1alpha1.LabelRerunOf])
+	rerunOf, basedOn := origin.Of(e)
+	if rerunOf != nil {
+		add("Rerun of", rerunOf.UID)
+	}
+	if basedOn != nil {
+		add("Based on", basedOn.UID+", "+changesWords(*basedOn))
+	}
 	add("Campaign", campaignOf(e))
 	if counters != nil {
 		add("Messages", fmt.Sprintf("%d sent, %d received", counters.Sent, counters.Received))
@@ -157,6 +166,21 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 		add("Results", headline(e.Status.Results)[len(": "):])
 	}
 	return rows.String() + conditionsText(e.Status.Conditions)
+}
+
+// changesWords are the changes of a spec in one line.
+func changesWords(run runapi.Rerun) string {
+	if len(run.Changes) == 0 {
+		return "whose spec is not known"
+	}
+	var words []string
+	for _, c := range run.Changes[:min(len(run.Changes), 5)] {
+		words = append(words, fmt.Sprintf("%s %s instead of %s", c.Path, cmp.Or(c.To, "none"), cmp.Or(c.From, "none")))
+	}
+	if more := len(run.Changes) + run.MoreChanges - len(words); more > 0 {
+		words = append(words, fmt.Sprintf("%d more", more))
+	}
+	return "with " + strings.Join(words, ", ")
 }
 
 // campaignOf an experiment that is a run of one, with its place there.

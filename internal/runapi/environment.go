@@ -123,13 +123,26 @@ func (e *Environment) Sort() {
 	slices.SortFunc(e.Images, func(a, b Image) int { return strings.Compare(key(a), key(b)) })
 }
 
-// Rerun says which run another one repeats.
+// Rerun says which run another one repeats, or is based on.
 type Rerun struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UID       string `json:"uid"`
 	// Differences between the recorded run's environment and inputs and the cluster's when the rerun was made.
 	Differences []Difference `json:"differences,omitempty"`
+	// Changes of the recorded run's spec; absent where nothing was changed, or where that spec is not known.
+	Changes []SpecChange `json:"changes,omitempty"`
+	// MoreChanges that Changes has no room for.
+	MoreChanges int `json:"moreChanges,omitempty"`
+	// Spec of a rerun without changes, as packed JSON; in an experiment's annotation only.
+	Spec []byte `json:"spec,omitempty"`
+}
+
+// SpecChange of a field; a value that is not there is empty.
+type SpecChange struct {
+	Path string `json:"path"`
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
 // Difference between a recorded run and a cluster.

@@ -217,8 +217,9 @@ type Plan struct {
 	Finish bool `json:"finish,omitempty"`
 	// Environment is the rest of the run record: versions, hosts, image digests.
 	Environment *Environment `json:"environment,omitempty"`
-	// RerunOf says which run this one repeats, if it repeats one.
+	// RerunOf says which run this one repeats, if it repeats one with the same spec, and BasedOn whose spec was changed.
 	RerunOf *Rerun `json:"rerunOf,omitempty"`
+	BasedOn *Rerun `json:"basedOn,omitempty"`
 	// Campaign says which campaign this is a run of, if it is one.
 	Campaign *PlannedCampaign `json:"campaign,omitempty"`
 }

@@ -46,8 +46,8 @@ func TestTheRunRecordSaysWhatItRanOn(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 	plan := w.server.states[string(w.experiment().UID)].Plan
 	got := plan.Environment
-	if plan.RerunOf == nil || plan.RerunOf.UID != "u1" {
-		t.Errorf("rerun of %+v; want u1", plan.RerunOf)
+	if plan.RerunOf != nil || plan.BasedOn == nil || plan.BasedOn.UID != "u1" {
+		t.Errorf("rerun of %+v, based on %+v; want based on u1, as its spec is not known", plan.RerunOf, plan.BasedOn)
 	}
 	want := runapi.Host{Name: "n1", Nodes: []string{"nor", "observer", "prt", "veh-1", "veh-2"}, Kernel: "6.1.0", OS: "Debian 12", Architecture: "amd64",
 		CPUs: 2, CPUModel: "A Processor", MemoryBytes: 4 << 30, BootID: "b1", Kubelet: "v1.34.1", ContainerRuntime: "containerd://1.7"}

@@ -12,9 +12,10 @@ const (
 	// LabelExperimentNamespace is set on objects that live in the platform's namespace.
 	LabelExperimentNamespace = "vignette.dev/experiment-namespace"
 
-	// LabelRerunOf is the UID of the run that an experiment repeats, and AnnotationRerun what is known of it, a runapi.Rerun as
-	// JSON: `vignette rerun` sets both on the experiment that it makes.
+	// LabelRerunOf is the UID of the run that an experiment repeats, LabelBasedOn that of the run whose spec was changed to make it,
+	// and AnnotationRerun what is known of that run, a runapi.Rerun as JSON. `vignette rerun` sets them.
 	LabelRerunOf    = "vignette.dev/rerun-of"
+	LabelBasedOn    = "vignette.dev/based-on"
 	AnnotationRerun = "vignette.dev/rerun"
 )
 

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/crds"
@@ -23,3 +26,19 @@ var Experiment = sync.OnceValue(func() *Schema {
 	spec := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	return &spec
 })
+
+var structural = sync.OnceValue(func() *schema.Structural {
+	var internal apiextensions.JSONSchemaProps
+	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(Experiment(), &internal, nil)
+	var s *schema.Structural
+	if err == nil {
+		s, err = schema.NewStructural(&internal)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("the embedded definition of Experiment: %v", err)) // embedded: a test reads it
+	}
+	return s
+})
+
+// Default fills an experiment's spec as the API server does.
+func Default(spec map[string]any) { defaulting.Default(spec, structural()) }

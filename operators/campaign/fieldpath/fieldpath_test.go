@@ -121,3 +121,32 @@ func FuzzAPathIsReadAsItIsWritten(f *testing.F) {
 		}
 	})
 }
+
+func TestAValueIsReadAsItsFieldWantsIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, typed string
+		want        any
+		err         string
+	}{
+		"a string":                  {"duration", "12", "12", ""},
+		"a number":                  {"seed", "12", int64(12), ""},
+		"a number that is none":     {"seed", "twelve", nil, `seed: "twelve" is not good: want a whole number, such as 5`},
+		"yes or no":                 {"networks[wan].links[0].reorder", "true", true, ""},
+		"neither":                   {"networks[wan].links[0].reorder", "maybe", nil, `"maybe" is not good: want true or false`},
+		"an object":                 {"apps[hub]", "{mosquitto: {}}", map[string]any{"mosquitto": map[string]any{}}, ""},
+		"no YAML":                   {"apps[hub]", "{mosquitto", nil, `want YAML of an object, such as {name: value}`},
+		"a list":                    {"nodes[hq].apps", "[a, b]", []any{"a", "b"}, ""},
+		"nothing":                   {"duration", "null", nil, ""},
+		"a field that is not there": {"durations", "1m", nil, ""},
+		"nothing at all":            {"seed", "", nil, "want a whole number"},
+	} {
+		path, err := Parse(c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Value(Experiment(), path, c.typed)
+		if diff := cmp.Diff(c.want, got); diff != "" || (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v; want %q\n-want +got:\n%s", name, err, c.err, diff)
+		}
+	}
+}

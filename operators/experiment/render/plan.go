@@ -9,6 +9,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/experiment/origin"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
@@ -16,11 +17,12 @@ import (
 func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]types.UID) runapi.Plan {
 	e := in.Experiment
 	sites := MakeSites(in)
+	rerunOf, basedOn := origin.Of(e)
 	plan := runapi.Plan{
 		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: resolvedSpec(in),
 		Waveforms: namedWaveforms(e, waveforms), Phase: v1alpha1.PhaseProvisioning,
-		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)), RerunOf: rerunOf(e),
-		Campaign: campaign(e), Passages: passages(in, sites),
+		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)),
+		RerunOf: rerunOf, BasedOn: basedOn, Campaign: campaign(e), Passages: passages(in, sites),
 	}
 	for i, node := range in.Topology.Nodes {
 		plan.Nodes[i] = plannedNode(e, node, sites[node.Name], pods[node.Name])
@@ -44,21 +46,7 @@ func resolvedSpec(in Input) v1alpha1.ExperimentSpec {
 	return spec
 }
 
-// rerunOf is the run that an experiment says it repeats. Its label and annotation are the user's own words: what does not read as
-// what `vignette rerun` writes is left out.
-func rerunOf(e *v1alpha1.Experiment) *runapi.Rerun {
-	uid := e.Labels[v1alpha1.LabelRerunOf]
-	if uid == "" {
-		return nil
-	}
-	var rerun runapi.Rerun
-	if err := json.Unmarshal([]byte(e.Annotations[v1alpha1.AnnotationRerun]), &rerun); err != nil || rerun.UID != uid {
-		return &runapi.Rerun{UID: uid}
-	}
-	return &rerun
-}
-
-// campaign that an experiment says it is a run of. As above, what does not read as what the operator writes is left out.
+// campaign that an experiment says it is a run of. What does not read as what the operator writes is left out.
 func campaign(e *v1alpha1.Experiment) *runapi.PlannedCampaign {
 	round, err := strconv.ParseInt(e.Labels[v1alpha1.LabelCampaignRound], 10, 64)
 	name, uid := e.Labels[v1alpha1.LabelCampaign], e.Labels[v1alpha1.LabelCampaignUID]

@@ -1,0 +1,48 @@
+package fieldpath
+
+import (
+	"fmt"
+	"strconv"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Value of a field as it is typed on a command line: null for none, YAML for objects and lists.
+func Value(schema *Schema, path Path, typed string) (value any, err error) {
+	want, field := "", path.in(schema)
+	switch {
+	case typed == "null" || field == nil: // Set says what is wrong with the path
+		return nil, nil
+	case field.Type == "string":
+		return typed, nil
+	case field.Type == "integer":
+		want = "a whole number, such as 5"
+		value, err = strconv.ParseInt(typed, 10, 64)
+	case field.Type == "boolean":
+		want = "true or false"
+		value, err = strconv.ParseBool(typed)
+	default:
+		want = "YAML of " + map[string]string{"object": "an object, such as {name: value}", "array": "a list, such as [a, b]"}[field.Type]
+		err = yaml.Unmarshal([]byte(typed), &value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %q is not good: want %s", path, typed, want)
+	}
+	return value, nil
+}
+
+// in gives the schema of what a path leads to; nil where it leads nowhere.
+func (p Path) in(schema *Schema) *Schema {
+	for _, step := range p {
+		property, known := schema.Properties[step.Name]
+		switch {
+		case !step.Element && known:
+			schema = &property
+		case step.Element && schema.Items != nil && schema.Items.Schema != nil:
+			schema = schema.Items.Schema
+		default:
+			return nil
+		}
+	}
+	return schema
+}
