@@ -240,9 +240,10 @@ def _box(canvas: Canvas, scale: Scale, row: dict, y: float) -> None:
 def bars(rows: Sequence[dict], label: str, alt: str) -> Markup:
     """Bars one below another: each with name, value, text, and low and high where there is an interval."""
     greatest = max(max(r["value"], r.get("high") or 0.0) for r in rows)
+    beside = 14 + 7.6 * max(len(r["text"]) for r in rows)
 
     def draw(page: int) -> Markup:
-        canvas, middles = _rows(page, [r["name"] for r in rows], 22, right=96 if page == NARROW else 130)
+        canvas, middles = _rows(page, [r["name"] for r in rows], 22, right=beside)
         scale = canvas.x(0.0, greatest or 1.0)
         canvas.x_axis(scale, label)
         for row, y in zip(rows, middles, strict=True):
