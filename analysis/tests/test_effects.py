@@ -273,7 +273,7 @@ def test_the_command_line_has_the_same_rule(request):
         if request.config.getoption("--update"):
             case |= want
         assert {key: case[key] for key in want} == pytest.approx(want, abs=1e-8), case["name"]
-    SHARES.write_text(json.dumps(cases, indent=1) + "\n") if request.config.getoption("--update") else None
+    SHARES.write_text("[\n" + ",\n".join(map(json.dumps, cases)) + "\n]\n") if request.config.getoption("--update") else None
 
 
 def coverage(runs: int, share: float, correlation: float, each: int = 320, blocks: int = 16, trials: int = 500) -> float:
