@@ -14,7 +14,6 @@ import (
 
 	"vignette.dev/vignette/internal/agent"
 	"vignette.dev/vignette/internal/agentconfig"
-	"vignette.dev/vignette/internal/gcphase"
 	"vignette.dev/vignette/internal/guest"
 )
 
@@ -39,7 +38,6 @@ Examples:
 `
 
 func main() {
-	gcphase.Spread()
 	if len(os.Args) > 1 && (os.Args[1] == "--help" || os.Args[1] == "-h" || os.Args[1] == "help") {
 		fmt.Print(usage)
 		return

@@ -10,13 +10,11 @@ import (
 	"runtime"
 	"syscall"
 
-	"vignette.dev/vignette/internal/gcphase"
 	"vignette.dev/vignette/internal/mosquittostats"
 )
 
 func main() {
 	runtime.GOMAXPROCS(1) // it is idle
-	gcphase.Spread()
 	path := flag.String("config", "", "configuration file, as the traffic generator's for a subscriber")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

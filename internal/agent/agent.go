@@ -28,7 +28,9 @@ import (
 )
 
 const (
-	heartbeat     = 5 * time.Second
+	heartbeat = 5 * time.Second
+	// lookPeriod is how often an agent looks after what nobody tells it of.
+	lookPeriod    = time.Second
 	reportTimeout = 10 * time.Second
 	// pollTimeout is longer than the 30 s for which the server holds a poll.
 	pollTimeout = 45 * time.Second
@@ -49,32 +51,13 @@ type server interface {
 	AppendLogs(ctx context.Context, app string, parts []client.LogPart) ([]client.Appended, error)
 }
 
-// Clock is how the agent tells and waits for the time.
-type Clock interface {
-	Now() time.Time
-	After(d time.Duration) <-chan time.Time
-	// At calls act at the time and then returns nil, or returns ctx's error. It blocks the calling thread, which the caller has locked.
-	At(ctx context.Context, t time.Time, act func()) error
-	// Realtime and Monotonic read the two clocks in nanoseconds.
-	Realtime() int64
-	Monotonic() int64
-}
-
-type systemClock struct{}
-
-func (systemClock) Now() time.Time                         { return time.Unix(0, clock.Realtime()) }
-func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
-func (systemClock) Realtime() int64                        { return clock.Realtime() }
-func (systemClock) Monotonic() int64                       { return clock.Monotonic() }
-func (systemClock) At(ctx context.Context, t time.Time, act func()) error {
-	return actAt(ctx, t, act)
-}
+// wallClock is the time that all nodes share; Go's monotonic reading would hide that the clock was stepped.
+func wallClock() time.Time { return time.Now().Round(0) }
 
 // Options are what a test, or an unusual place, changes; the zero value is right in a node's container.
 type Options struct {
 	LogDir, TokenFile, CgroupDir, ClockFile string
 	Stdout, Stderr                          io.Writer
-	Clock                                   Clock
 	// NeverHold makes every process at its planned time instead of holding it ready before.
 	NeverHold bool
 }
@@ -95,9 +78,6 @@ func (o Options) withDefaults() Options {
 	if o.Stderr == nil {
 		o.Stderr = os.Stderr
 	}
-	if o.Clock == nil {
-		o.Clock = systemClock{}
-	}
 	return o
 }
 
@@ -107,7 +87,6 @@ type Agent struct {
 	logDir    string
 	cgroupDir string
 	clockFile string
-	clock     Clock
 	server    server
 	events    *eventLog
 	ledger    *ledger
@@ -128,7 +107,7 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 	if err := os.MkdirAll(o.LogDir, 0o755); err != nil {
 		return nil, fmt.Errorf("log folder: %w", err)
 	}
-	events, err := openEvents(o.LogDir, o.Stderr, o.Clock.Realtime)
+	events, err := openEvents(o.LogDir, o.Stderr, clock.Realtime)
 	if err != nil {
 		return nil, err
 	}
@@ -136,14 +115,14 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clockFile: o.ClockFile, clock: o.Clock, events: events, ledger: executed,
+	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clockFile: o.ClockFile, events: events, ledger: executed,
 		schedule: newSchedule(), state: newState(config.App), neverHold: o.NeverHold,
 		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
 	executed.notSynced = func(err error) {
 		a.fail(fmt.Sprintf("app %s on node %s: the disk did not take what has been carried out, which could be repeated after a restart: %v", a.config.App, a.config.Node, err), 0)
 	}
 	a.shipper = newShipper(o.LogDir, config.App, a.server, events)
-	a.shipper.now, a.shipper.wholeUntil, a.shipper.budget = o.Clock.Realtime, a.state.wholeUntil, &a.budget
+	a.shipper.now, a.shipper.wholeUntil, a.shipper.budget = clock.Realtime, a.state.wholeUntil, &a.budget
 	// Half of the spool is for what apps print; message logs, which results are made of, have the rest.
 	a.budget.left.Store(a.spoolLimit() / 2)
 	stdout, stderr := &lockedWriter{w: o.Stdout}, &lockedWriter{w: o.Stderr}
@@ -378,17 +357,16 @@ func (a *Agent) reportOnce(ctx context.Context) error {
 func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 	done := goDone(func() { a.shipper.run(ctx) })
 	defer func() { <-done }()
-	pulse := newPulse()
-	defer pulse.Stop()
-	disk := diskWatch{state: a.state, free: func() int64 { return freeBytes(a.logDir) }, roomy: a.clock.Realtime()}
+	tick := time.NewTicker(lookPeriod)
+	defer tick.Stop()
+	disk := diskWatch{state: a.state, free: func() int64 { return freeBytes(a.logDir) }, roomy: clock.Realtime()}
 	for told := false; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pulse.C:
-			pulse.next()
+		case <-tick.C:
 		}
-		disk.look(a.clock.Realtime())
+		disk.look(clock.Realtime())
 		_ = a.events.file.Flush() // what waits on goes with the next event
 		if size := spooled(a.logDir); size > a.spoolLimit() && !told {
 			told = true

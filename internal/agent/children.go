@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // children knows which processes are waited for by their instance. All others that end are orphans
@@ -43,15 +44,14 @@ func (c *children) reapOrphans(ctx context.Context) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
 	defer signal.Stop(ended)
-	pulse := newPulse() // signals of children that end together merge into one
-	defer pulse.Stop()
+	tick := time.NewTicker(lookPeriod) // signals of children that end together merge into one
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ended:
-		case <-pulse.C:
-			pulse.next()
+		case <-tick.C:
 		}
 		c.reap()
 	}

@@ -1,18 +1,15 @@
 package agent
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
-	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -22,20 +19,11 @@ const (
 	holdLead = 2 * time.Second
 	// holdMinimum is the least lead that is worth the attempt on a busy processor.
 	holdMinimum = prepareLead + 50*time.Millisecond
-	// sleepStep is how often the executor looks for a withdrawal in the last prepareLead. After each look Go's monitor is awake for some
-	// milliseconds (undisturbed), and an agent of few shares that has just had the processor waits for it longer.
-	sleepStep = 100 * time.Millisecond
-	// undisturbed before an action's time Go's scheduler no longer knows of the executor's sleep: it could
-	// give its place away and keep the thread waiting for another. Its monitor looks every 20 µs for some 5 ms then, which with the
-	// agents of many nodes takes the processors; it would wake up a thread that is out of sight for 10 ms.
-	undisturbed = 9 * time.Millisecond
 )
 
 // held is an instance's process that has executed its program and was stopped before the first instruction:
 // it asked to be traced, and the kernel stops such a process at the end of its exec (ptrace(2), PTRACE_TRACEME),
-// from where it goes over to being stopped by SIGSTOP. One system call lets all go that are held (volley). It dies with the
-// agent. A process of ours that slept and then executed the app would be slower on a busy processor: an exec waits until the
-// other threads of Go's runtime have had their turn to end.
+// from where it goes over to being stopped by SIGSTOP. SIGCONT lets it go. It dies with the agent.
 type held struct {
 	process *process
 	planned time.Time
@@ -136,38 +124,13 @@ func (in *instance) release() {
 
 // hold makes the processes of a start that is due soon, if there is the time for it.
 func (a *Agent) hold(action runapi.Action, due time.Time) {
-	left := due.Sub(a.clock.Now())
+	left := due.Sub(wallClock())
 	if a.neverHold || action.Verb != runapi.VerbStart || left > holdLead || left < holdMinimum {
 		return
 	}
 	for _, in := range a.instances {
 		in.hold(due)
 	}
-}
-
-// aim prepares the signal of an action: that lets go what is held for a start, or that asks what runs to end.
-func (a *Agent) aim(action runapi.Action, due time.Time) *volley {
-	var pids []int
-	if action.Verb == runapi.VerbStart {
-		for _, h := range a.heldFor(due) {
-			pids = append(pids, h.process.pid)
-		}
-		return newVolley(syscall.SIGCONT, pids)
-	}
-	for _, in := range a.instances {
-		if pid := in.running(); pid != 0 {
-			pids = append(pids, pid)
-		}
-	}
-	return newVolley(a.stopSignal(), pids)
-}
-
-// stopSignal is how a stop is told: what drains sends no more but goes on receiving.
-func (a *Agent) stopSignal() syscall.Signal {
-	if a.config.DrainOnStop {
-		return syscall.SIGUSR1
-	}
-	return syscall.SIGTERM
 }
 
 func (a *Agent) heldFor(due time.Time) (all []*held) {
@@ -179,15 +142,10 @@ func (a *Agent) heldFor(due time.Time) (all []*held) {
 	return all
 }
 
-// letGo lets all processes run that are held for a start at this time. They have started just before the one call that does: after it
-// they may have taken the processor. One that was killed meanwhile is found to have ended, like any other.
-func (a *Agent) letGo(due time.Time, v *volley) {
-	now := a.clock.Now()
-	v.fire(nil)
+// letGo lets all processes run that are held for a start at this time. One that was killed meanwhile is found to have ended, like any other.
+func (a *Agent) letGo(due time.Time) {
 	for _, h := range a.heldFor(due) {
-		h.started = now
-		// For those that the volley did not reach: a kernel in a sandbox may take what it asks for without doing it. To a process that
-		// runs it says nothing.
+		h.started = wallClock()
 		_ = syscall.Kill(h.process.pid, syscall.SIGCONT)
 	}
 }
@@ -197,51 +155,6 @@ func (a *Agent) releaseHeld() {
 	for _, in := range a.instances {
 		in.release()
 	}
-}
-
-// sleepAndSignal waits for an action's time on the executor's own thread, as nothing in this program must be needed to wake it, and then
-// lets go what is held for a start at that time, or tells what runs to end.
-func (a *Agent) sleepAndSignal(ctx context.Context, action runapi.Action, due time.Time, v *volley) error {
-	clock.SetTimerSlack(1)
-	defer clock.SetTimerSlack(0) // before a process is made that would inherit it
-	return a.clock.At(ctx, due, func() {
-		switch action.Verb {
-		case runapi.VerbStart:
-			a.letGo(due, v)
-		case runapi.VerbStop:
-			a.stopInstances(action.ID, due, v)
-		}
-	})
-}
-
-// sleepOnThread blocks the thread until the time, or until ctx has ended, within sleepStep of that.
-func sleepOnThread(ctx context.Context, due time.Time) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		left := time.Duration(due.UnixNano() - clock.Realtime())
-		switch {
-		case left <= 0:
-			return nil
-		case left <= undisturbed:
-			rawSleepUntil(due)
-		default:
-			nap(due.Add(-max(left-sleepStep, undisturbed))) // the loop looks again
-		}
-	}
-}
-
-// nap on the calling thread until a time of CLOCK_REALTIME, or a signal.
-func nap(until time.Time) {
-	deadline := unix.NsecToTimespec(until.UnixNano())
-	_ = unix.ClockNanosleep(unix.CLOCK_REALTIME, unix.TIMER_ABSTIME, &deadline, nil)
-}
-
-// rawSleepUntil keeps the thread's place in Go's scheduler, which short sleeps may.
-func rawSleepUntil(due time.Time) {
-	deadline := unix.NsecToTimespec(due.UnixNano())
-	_, _, _ = unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_REALTIME, unix.TIMER_ABSTIME, uintptr(unsafe.Pointer(&deadline)), 0, 0, 0)
 }
 
 // preread has the kernel read a program, or a script and its interpreter, into its page cache. Whatever

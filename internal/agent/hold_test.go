@@ -152,9 +152,7 @@ func wakeUpLateness(t *testing.T, due time.Time) time.Duration {
 	for i := range late {
 		all.Go(func() {
 			runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
-			clock.SetTimerSlack(1)
-			clock.RunInShortSlices()
-			if err := sleepOnThread(t.Context(), due); err != nil {
+			if err := clock.SleepUntil(t.Context(), due); err != nil {
 				t.Error(err)
 			}
 			late[i] = time.Duration(clock.Realtime() - due.UnixNano())
@@ -215,12 +213,10 @@ func TestAHeldProcessRunsNothingUntilItIsLetGoAndIsTheAppThen(t *testing.T) {
 	if got := output(t, a, "stdout"); got != "" {
 		t.Errorf("printed %q before its time", got)
 	}
-	start := runapi.Action{ID: "a1", Verb: runapi.VerbStart}
-	v := a.aim(start, due)
-	defer v.close()
-	if err := a.sleepAndSignal(t.Context(), start, due, v); err != nil {
+	if err := clock.SleepUntil(t.Context(), due); err != nil {
 		t.Fatal(err)
 	}
+	a.letGo(due)
 	event := in.begin("a1", due)
 	p := in.process
 	<-p.done
@@ -352,7 +348,7 @@ func TestAHeldProcessThatIsKilledCountsAsAnAppThatWasKilled(t *testing.T) {
 	if err := syscall.Kill(in.held.process.pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	a.letGo(due, newVolley(syscall.SIGCONT, nil))
+	a.letGo(due)
 	in.begin("a1", due)
 	p := in.process
 	<-p.done
@@ -435,44 +431,4 @@ func TestTheInterpreterOfAScript(t *testing.T) {
 			t.Errorf("%q: %q; want %q", head, got, want)
 		}
 	}
-}
-
-func TestAnAgentIsPunctualAtAStopAsAtAStart(t *testing.T) {
-	if !shortSlices(os.Getpid(), func() { clock.RunInShortSlices() }) {
-		t.Skip("this kernel gives threads no slices of their own")
-	}
-	s := newFakeServer(t)
-	n := newNode(t, s, `exec sleep 60`)
-	agent := n.runAsProcess()
-	n.waitPhase(runapi.AgentReady)
-	s.arm("a1", runapi.VerbStart, 500*time.Millisecond)
-	waitFor(t, "the start", func() bool { return slices.Equal(s.lastReport().Executed, []string{"a1"}) })
-	if !shortSlices(agent.Process.Pid, func() {}) {
-		t.Error("no thread has short slices once the app runs; want the one that will stop it to go before those that it stops")
-	}
-	s.arm("a2", runapi.VerbStop, 500*time.Millisecond)
-	n.waitPhase(runapi.AgentStopped)
-	s.finish()
-	if err := agent.Wait(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// shortSlices tells whether a thread of a process has the shortest slices, after something was done on a thread of this one.
-func shortSlices(pid int, first func()) (found bool) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
-		first()
-		threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-		for _, thread := range threads {
-			id, _ := strconv.Atoi(thread.Name())
-			if has, err := unix.SchedGetAttr(id, 0); err == nil && has.Runtime == clock.LeastSlice {
-				found = true
-			}
-		}
-	}()
-	<-done
-	return found
 }

@@ -129,7 +129,7 @@ func (in *instance) launch() (time.Time, error) {
 	command := in.command(in.planned)
 	err := in.agent.children.start(command)
 	p := newProcess(command)
-	p.started = in.agent.clock.Now()
+	p.started = wallClock()
 	in.process = p
 	if err != nil {
 		err = explainStart(command.Path, err)
@@ -212,7 +212,7 @@ func (in *instance) supervise(p *process) {
 			break
 		}
 		code := p.code
-		ran := in.agent.clock.Now().Sub(p.started)
+		ran := wallClock().Sub(p.started)
 		in.agent.events.add(runapi.AgentEvent{Event: eventExited, Instance: in.spec.Name, ExitCode: &code,
 			Message: fmt.Sprintf("by itself, %.1f s after its start", ran.Seconds())})
 		if code == 0 {
@@ -257,7 +257,7 @@ func (in *instance) restartAfter(wait time.Duration) *process {
 	select {
 	case <-stop:
 		return nil
-	case <-in.agent.clock.After(wait):
+	case <-time.After(wait):
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -352,7 +352,7 @@ func (in *instance) killAfterGrace(s syscall.Signal) {
 	go func() {
 		select {
 		case <-ended:
-		case <-in.agent.clock.After(grace):
+		case <-time.After(grace):
 			in.kill(p, fmt.Sprintf("still running %v after %v", grace, s))
 		}
 	}()

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// prepareLead before an action's time its id is written down and its signal prepared, so that neither is waited for at the time itself.
+// prepareLead before an action's time its id is written down, so that nobody waits for that at the time itself.
 const prepareLead = 200 * time.Millisecond
 
 // executorStep is how often the executor looks at the clock, which may be stepped, and holds what it could not
@@ -107,7 +107,7 @@ func (a *Agent) accept(plan runapi.AgentPlan) {
 // acceptAction judges one action; the schedule is locked.
 func (a *Agent) acceptAction(action runapi.Action) {
 	s := a.schedule
-	due, now := s.due(action), a.clock.Now()
+	due, now := s.due(action), wallClock()
 	judged, err := judge(action, due, now, func(id string) bool { return s.seen[id] || a.ledger.has(id) })
 	s.seen[action.ID] = true
 	switch judged {
@@ -124,14 +124,13 @@ func (a *Agent) acceptAction(action runapi.Action) {
 	}
 }
 
-// executor carries out actions on a thread of its own until ctx ends: no other goroutine of this program can be in its way at the moment of
-// an action. It gives a channel that is closed then. The thread stays its own until the instances have ended, as they die with it.
+// executor carries out actions on a thread of its own until ctx ends, and gives a channel that is closed then. The thread stays locked until
+// the instances have ended, as they die with it.
 func (a *Agent) executor(ctx context.Context, instancesEnded <-chan struct{}) (done <-chan struct{}) {
 	executed := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		clock.RunInShortSlices()
 		a.execute(ctx)
 		close(executed)
 		<-instancesEnded
@@ -152,11 +151,11 @@ func (a *Agent) execute(ctx context.Context) {
 			continue
 		}
 		a.hold(action, due)
-		if wait := due.Add(-prepareLead).Sub(a.clock.Now()); wait > 0 {
+		if wait := due.Add(-prepareLead).Sub(wallClock()); wait > 0 {
 			select {
 			case <-ctx.Done():
 			case <-a.schedule.news:
-			case <-a.clock.After(min(wait, executorStep)): // in steps, as the clock may be stepped
+			case <-time.After(min(wait, executorStep)): // in steps, as the clock may be stepped
 			}
 			continue
 		}
@@ -170,14 +169,15 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 		a.fail(fmt.Sprintf("action %s is not carried out, as it could be repeated: %v", action.ID, err), 0)
 		return
 	}
-	v := a.aim(action, due)
-	defer v.close()
-	if a.sleepAndSignal(ctx, action, due, v) != nil {
+	if clock.SleepUntil(ctx, due) != nil {
 		a.schedule.restore(action) // to be named among what was not carried out
 		return                     // execute releases what is held
 	}
 	if action.Verb == runapi.VerbStart {
+		a.letGo(due)
 		a.startInstances(action.ID, due)
+	} else {
+		a.stopInstances(action.ID, due)
 	}
 	a.updatePhase()
 	a.state.executed(action.ID)
@@ -194,12 +194,15 @@ func (a *Agent) startInstances(actionID string, due time.Time) {
 	}
 }
 
-// stopInstances tells all before it sees to anything else, as those that were told want the processors too. They are stopped just before
-// the one call that tells them.
-func (a *Agent) stopInstances(actionID string, due time.Time, v *volley) {
+// stopInstances signals all before it does anything else, as the signalled processes want the processors too.
+func (a *Agent) stopInstances(actionID string, due time.Time) {
 	var stopped []runapi.AgentEvent
 	var asked []*instance
 	var pids []int
+	signal := syscall.SIGTERM
+	if a.config.DrainOnStop {
+		signal = syscall.SIGUSR1 // what drains sends no more but goes on receiving
+	}
 	for _, in := range a.instances {
 		if !in.isActive() {
 			continue
@@ -212,8 +215,12 @@ func (a *Agent) stopInstances(actionID string, due time.Time, v *volley) {
 		}
 		stopped = append(stopped, runapi.AgentEvent{Event: eventStopped, Instance: in.spec.Name, ActionID: actionID, PlannedNanoseconds: due.UnixNano()})
 	}
-	now := a.clock.Now()
-	v.fire(pids)
+	now := wallClock()
+	for _, pid := range pids {
+		if pid != 0 {
+			_ = syscall.Kill(pid, signal) // it may have ended this moment
+		}
+	}
 	for k := range stopped {
 		stopped[k].TimeNanoseconds, stopped[k].LatenessSeconds = now.UnixNano(), now.Sub(due).Seconds()
 	}

@@ -85,16 +85,15 @@ func newShipper(dir, app string, s server, events *eventLog) *shipper {
 		confirmed: map[string]confirmation{}, released: map[string]int64{}, budget: &spoolBudget{}}
 }
 
-// run ships at every pulse until ctx ends. While the server does not answer it tries less often.
+// run ships every lookPeriod until ctx ends. While the server does not answer it tries less often.
 func (s *shipper) run(ctx context.Context) {
-	pulse := newPulse()
-	defer pulse.Stop()
+	tick := time.NewTicker(lookPeriod)
+	defer tick.Stop()
 	for skipped, every := 0, 1; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pulse.C:
-			pulse.next()
+		case <-tick.C:
 		}
 		if skipped++; skipped < every {
 			continue
@@ -103,7 +102,7 @@ func (s *shipper) run(ctx context.Context) {
 		if _, err := s.round(ctx, bytesPerRound, false); err == nil {
 			every = 1
 		} else {
-			every = min(2*every, int(maxShipPause/pulsePeriod))
+			every = min(2*every, int(maxShipPause/lookPeriod))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -36,7 +37,7 @@ type splitter struct {
 
 // newSplitter splits the standard output of an instance.
 func (a *Agent) newSplitter(instance string, messages, output io.Writer) *splitter {
-	return &splitter{instance: instance, messages: messages, output: output, now: a.clock.Realtime, tell: a.events.add}
+	return &splitter{instance: instance, messages: messages, output: output, now: clock.Realtime, tell: a.events.add}
 }
 
 // Write takes everything: neither a full spool nor a line of any length must stop the app.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -56,9 +57,9 @@ func (w *clockWatch) measure() int64 {
 
 // watchClock reports every step of the clock until ctx ends.
 func (a *Agent) watchClock(ctx context.Context) {
-	pulse := newPulse()
-	defer pulse.Stop()
-	watch := clockWatch{realtime: a.clock.Realtime, monotonic: a.clock.Monotonic}
+	tick := time.NewTicker(lookPeriod)
+	defer tick.Stop()
+	watch := clockWatch{realtime: clock.Realtime, monotonic: clock.Monotonic}
 	for {
 		if jump := watch.look(); jump != 0 {
 			a.events.add(runapi.AgentEvent{Event: eventClockStep, LatenessSeconds: jump.Seconds(),
@@ -67,8 +68,7 @@ func (a *Agent) watchClock(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-pulse.C:
-			pulse.next()
+		case <-tick.C:
 		}
 	}
 }

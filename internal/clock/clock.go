@@ -77,21 +77,8 @@ func SetTimerSlack(nanoseconds uint) {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(nanoseconds), 0, 0, 0)
 }
 
-// LeastSlice in nanoseconds is the least that kernels since 6.12 take as a thread's own time slice. The shorter it is the
-// sooner the thread runs after waking up among others; one that waits for instants seldom needs longer.
+// LeastSlice in nanoseconds is the least that kernels since 6.12 take as a thread's own time slice.
 const LeastSlice = 100e3
-
-// RunInShortSlices has the calling thread run in the shortest time slices that the kernel gives, which needs no privilege:
-// among threads that wake up at the same moment, such as those that it has just signalled, it then goes first. What it
-// starts has ordinary slices. Older kernels take no notice.
-func RunInShortSlices() {
-	has, err := unix.SchedGetAttr(0, 0)
-	if err != nil || has.Policy != unix.SCHED_NORMAL {
-		return
-	}
-	has.Size, has.Runtime, has.Flags = unix.SizeofSchedAttr, LeastSlice, unix.SCHED_FLAG_RESET_ON_FORK
-	_ = unix.SchedSetAttr(0, has, 0) // costs lateness, which is measured
-}
 
 // Realtime reads CLOCK_REALTIME, nanoseconds since the Unix epoch.
 func Realtime() int64 { return time.Now().UnixNano() }

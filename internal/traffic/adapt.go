@@ -83,7 +83,7 @@ func (a *adaptation) next() (period time.Duration, why string) {
 func (p *publisher) runAdapted(ctx context.Context, number int64) {
 	due, _ := p.due(number)
 	p.recorder.metrics.period.Set(p.adapt.period.Seconds())
-	for ; p.sleep(ctx, due) == nil && !p.stoppedMeanwhile(ctx, due); number++ {
+	for ; p.sleep(ctx, due) == nil; number++ {
 		period, why := p.adapt.next()
 		if why != "" {
 			p.recorder.period(period, why)

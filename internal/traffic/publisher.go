@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +24,6 @@ type publisher struct {
 	client   transport.Client
 	recorder *recorder
 	start    time.Time
-	// asked is when it was last looked whether there was a stop while the process waited.
-	asked time.Time
 	// next is the number of the first message to be sent.
 	next int64
 	// sizeHint is the size of the message before.
@@ -50,29 +47,11 @@ func (p *publisher) run(ctx context.Context, number int64) {
 	}
 	for ; ; number++ {
 		due, ok := p.due(number)
-		if !ok || p.sleep(ctx, due) != nil || p.stoppedMeanwhile(ctx, due) {
+		if !ok || p.sleep(ctx, due) != nil {
 			return
 		}
 		p.publish(number, due)
 	}
-}
-
-// late is from when on a message that is due has waited for a processor.
-const late = time.Millisecond
-
-// stoppedMeanwhile tells whether ctx ended while the process waited for a processor. A signal that came before the message was due
-// has to pass some goroutines until it ends ctx: each gets its turn first, or one more message would be sent after the stop. Of messages that
-// go out one right after the other this is asked once a millisecond, so that the protocol may write several at once.
-func (p *publisher) stoppedMeanwhile(ctx context.Context, due time.Time) bool {
-	now := p.now()
-	if now.Sub(due) < late || now.Sub(p.asked) < late {
-		return false
-	}
-	p.asked = now
-	for range 8 {
-		runtime.Gosched()
-	}
-	return ctx.Err() != nil
 }
 
 func (p *publisher) publish(number int64, due time.Time) {

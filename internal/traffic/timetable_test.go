@@ -1,10 +1,8 @@
 package traffic
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -127,17 +125,4 @@ func TestARestartedPublisherGoesOnInItsPattern(t *testing.T) {
 	if got := p.firstNumber(2); got != 11 {
 		t.Errorf("after the last it goes on with %d; want 11, which there is none of", got)
 	}
-}
-
-func TestAPublisherThatWaitedForAProcessorSendsNothingAfterItsStop(t *testing.T) {
-	before := runtime.GOMAXPROCS(1) // as the program runs
-	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
-	ctx, cancel := context.WithCancel(context.Background())
-	start := time.Now()
-	signal, relayed := make(chan struct{}), make(chan struct{})
-	go func() { <-signal; close(relayed) }()
-	go func() { <-relayed; cancel() }()
-	p := publisher{timetable: &periodic{periodSeconds: 1}, start: start, now: func() time.Time { return start.Add(50 * time.Millisecond) },
-		sleep: func(context.Context, time.Time) error { close(signal); return nil }}
-	p.run(ctx, 1) // without a client it would fail if it published
 }

@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"vignette.dev/vignette/internal/appinstance"
-	"vignette.dev/vignette/internal/gcphase"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -51,7 +50,6 @@ type Server func(ctx context.Context, path string) error
 
 // Main runs what the command line says; servers are what the program can be beside a client, by the word after `traffic`.
 func Main(servers map[string]Server) {
-	gcphase.Spread()
 	if len(os.Args) > 1 {
 		if serve, ok := servers[os.Args[1]]; ok {
 			os.Exit(runServer(os.Args[1], os.Args[2:], serve))
