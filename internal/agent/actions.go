@@ -86,7 +86,7 @@ type verdict int
 const (
 	known    verdict = iota // accepted or carried out before
 	accepted                // to be carried out
-	tooLate                 // its time had passed when it arrived
+	tooLate                 // a start whose time had passed when it arrived
 	refused                 // makes no sense
 )
 
@@ -101,10 +101,10 @@ func judge(a runapi.Action, due, now time.Time, seen func(id string) bool) (verd
 		return refused, fmt.Errorf("action %s has verb %q: want start or stop", a.ID, a.Verb)
 	case a.AtNanoseconds < 0:
 		return refused, fmt.Errorf("action %s is at %d ns: want 0 or more after T0", a.ID, a.AtNanoseconds)
-	case !due.After(now):
+	case a.Verb == runapi.VerbStart && !due.After(now):
 		return tooLate, nil
 	}
-	return accepted, nil
+	return accepted, nil // a late stop is carried out at once: without it the app would run on
 }
 
 // insert keeps actions in order of time, and those of the same time in order of arrival.

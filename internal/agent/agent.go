@@ -263,10 +263,6 @@ func (a *Agent) prepare() {
 		}
 	}
 	if len(a.ledger.ids) > 0 {
-		for id := range a.ledger.ids {
-			a.state.armed(id)
-			a.state.executed(id)
-		}
 		a.fail(fmt.Sprintf("app %s on node %s: its container was restarted in the middle of the run; what ran has ended and is not started again", a.config.App, a.config.Node), 0)
 	}
 	for _, in := range a.config.Instances {

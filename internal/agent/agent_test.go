@@ -33,14 +33,14 @@ func TestAnAppStartsAndStopsAtItsTimesAndEverythingIsArchived(t *testing.T) {
 	}
 	start := s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
 	stop := s.arm("a2", runapi.VerbStop, 2500*time.Millisecond)
-	waitFor(t, "both actions armed", func() bool { return slices.Equal(s.lastReport().Armed, []string{"a1", "a2"}) })
+	waitFor(t, "both actions armed", func() bool { return s.lastReport().ArmedVersion == 2 })
 	n.waitPhase(runapi.AgentStopped)
 	s.finish()
 	if code := n.waitExit(); code != 0 {
 		t.Errorf("exit code %d; want 0", code)
 	}
 	report := s.lastReport()
-	if report.Phase != runapi.AgentDone || !slices.Equal(report.Executed, []string{"a1", "a2"}) || report.Restarts != 0 || report.Message != "" {
+	if report.Phase != runapi.AgentDone || report.ExecutedActions != 2 || report.Restarts != 0 || report.Message != "" {
 		t.Errorf("last report %+v; want done, a1 and a2 executed, no restarts, no message", report)
 	}
 	for file, want := range map[string]string{"stdout-1.log": "hello\n", "stderr-1.log": "oops\n", "messages-1.jsonl": "{\"line\":1}\n"} {
@@ -182,9 +182,17 @@ func TestActionsAreCarriedOutInOrderOfTimeWhateverTheOrderOfArrival(t *testing.T
 	s.arm("start-1", runapi.VerbStart, 1500*time.Millisecond)
 	s.arm("stop-1", runapi.VerbStop, 2300*time.Millisecond)
 	want := []string{"start-1", "stop-1", "start-2", "stop-2"}
-	waitFor(t, "all four actions", func() bool { return len(s.lastReport().Executed) == 4 })
-	if got := s.lastReport().Executed; !slices.Equal(got, want) {
-		t.Errorf("executed %v; want %v", got, want)
+	waitFor(t, "all four actions", func() bool { return s.lastReport().ExecutedActions == 4 })
+	s.finish()
+	n.waitExit()
+	var got []string
+	for _, e := range s.events(t) {
+		if e.Event == eventStarted || e.Event == eventStopped {
+			got = append(got, e.ActionID)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("carried out %v; want %v", got, want)
 	}
 }
 
@@ -201,14 +209,43 @@ func TestAnActionThatArrivesTooLateIsNotCarriedOut(t *testing.T) {
 	waitFor(t, "armed too late", func() bool { return slices.Equal(s.lastReport().ArmedTooLate, []string{"a1"}) })
 	s.finish()
 	n.waitExit()
-	if report := s.lastReport(); len(report.Executed) != 0 || len(report.Armed) != 0 {
-		t.Errorf("report %+v; want nothing armed, nothing executed", report)
+	if report := s.lastReport(); report.ExecutedActions != 0 {
+		t.Errorf("report %+v; want nothing executed", report)
 	}
 	if got := s.log("stdout-1.log"); got != "" {
 		t.Errorf("the app ran and printed %q; want it never started", got)
 	}
 	if events := s.event(t, eventArmedTooLate); len(events) != 1 {
 		t.Errorf("events %v; want one of armedTooLate", s.events(t))
+	}
+}
+
+func TestANewerListSupersedesWhatWaitsAndALateStopIsCarriedOutAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s, `exec sleep 60`)
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	s.arm("start", runapi.VerbStart, time.Second)
+	s.arm("again", runapi.VerbStart, time.Minute)
+	n.waitPhase(runapi.AgentRunning)
+	s.set(func(s *fakeServer) {
+		start := s.plan.Actions[0]
+		s.plan.ArmedVersion++
+		s.plan.Actions = []runapi.Action{start, {ID: "early", Verb: runapi.VerbStop, AtNanoseconds: start.AtNanoseconds + 1}}
+	})
+	n.waitPhase(runapi.AgentStopped)
+	waitFor(t, "the report", func() bool { r := s.lastReport(); return r.ArmedVersion == 3 && r.ExecutedActions == 2 })
+	s.finish()
+	if code := n.waitExit(); code != 0 {
+		t.Errorf("exit code %d; want 0", code)
+	}
+	stopped := s.event(t, eventStopped)
+	if len(stopped) != 1 || stopped[0].ActionID != "early" || stopped[0].LatenessSeconds <= 0 || stopped[0].PlannedNanoseconds == 0 {
+		t.Errorf("stopped %+v; want the early stop, with its lateness", stopped)
+	}
+	if left := s.event(t, eventFinished); len(left) != 1 || left[0].Message != "" {
+		t.Errorf("at the end %+v; want that nothing was left to be carried out", left)
 	}
 }
 
@@ -355,7 +392,7 @@ func TestAnArmedAgentNeedsNoServer(t *testing.T) {
 	n := newNode(t, s, `echo ran; exec sleep 60`)
 	n.run()
 	s.arm("a1", runapi.VerbStart, time.Second)
-	waitFor(t, "armed", func() bool { return len(s.lastReport().Armed) == 1 })
+	waitFor(t, "armed", func() bool { return s.lastReport().ArmedVersion == 1 })
 	s.set(func(s *fakeServer) { s.refuse = true })
 	s.CloseClientConnections()
 	waitFor(t, "the app to run", func() bool {
@@ -415,7 +452,7 @@ func TestSIGTERMShortensTheGraceOfWhatIsEndingAlready(t *testing.T) {
 	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
 	waitFor(t, "the app", func() bool { return s.log("stdout-1.log") == "stubborn\n" })
 	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
-	waitFor(t, "the stop", func() bool { return slices.Equal(s.lastReport().Executed, []string{"a1", "a2"}) })
+	waitFor(t, "the stop", func() bool { return s.lastReport().ExecutedActions == 2 })
 	n.signals <- syscall.SIGTERM
 	endThreads(n) // an instance dies with the thread that made it
 	n.waitExit()

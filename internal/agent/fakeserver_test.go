@@ -272,6 +272,7 @@ func (s *fakeServer) arm(id string, verb runapi.Verb, in time.Duration) time.Tim
 			t0 := time.Now().Round(0)
 			s.plan.T0 = &t0
 		}
+		s.plan.ArmedVersion++
 		s.plan.Actions = append(s.plan.Actions, runapi.Action{ID: id, Verb: verb, AtNanoseconds: max(0, due.Sub(*s.plan.T0).Nanoseconds())})
 		due = s.plan.T0.Add(time.Duration(s.plan.Actions[len(s.plan.Actions)-1].AtNanoseconds))
 	})

@@ -233,6 +233,27 @@ func TestAHeldProcessRunsNothingUntilItIsLetGoAndIsTheAppThen(t *testing.T) {
 	}
 }
 
+func TestAStartThatANewerListLacksLetsItsProcessGo(t *testing.T) {
+	s := newFakeServer(t)
+	n := newNode(t, s, "touch "+filepath.Join(t.TempDir(), "marker"))
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	s.arm("a1", runapi.VerbStart, 2500*time.Millisecond)
+	held := func() int { return len(stoppedChildren(t, n.config.Instances[0].Command[2])) }
+	waitFor(t, "a held process, or its start", func() bool { return held() > 0 || s.lastReport().ExecutedActions > 0 })
+	s.set(func(s *fakeServer) { s.plan.ArmedVersion, s.plan.Actions = 2, nil })
+	waitFor(t, "the newer list", func() bool { return s.lastReport().ArmedVersion == 2 })
+	if len(s.event(t, eventStarted)) > 0 {
+		t.Skip("the machine is too busy to withdraw a start in 2 s")
+	}
+	waitFor(t, "its end", func() bool { return held() == 0 })
+	s.finish()
+	n.waitExit()
+	if started := s.event(t, eventStarted); len(started) > 0 {
+		t.Errorf("started %+v; want nothing", started)
+	}
+}
+
 func TestAWithdrawnStartLeavesNothing(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "marker")
 	s := newFakeServer(t)
@@ -261,7 +282,7 @@ func TestAWithdrawnStartLeavesNothing(t *testing.T) {
 	if _, err := os.Stat(marker); err == nil {
 		t.Error("the app ran, although its start was withdrawn")
 	}
-	if left := s.event(t, eventFinished); len(left) != 1 || !strings.Contains(left[0].Message, "a1") || len(s.lastReport().Executed) != 0 {
+	if left := s.event(t, eventFinished); len(left) != 1 || !strings.Contains(left[0].Message, "a1") || s.lastReport().ExecutedActions != 0 {
 		t.Errorf("events %+v, report %+v; want a1 named as not carried out", left, s.lastReport())
 	}
 }
@@ -303,7 +324,7 @@ func TestAnEarlierStartTakesTheHeldProcessesPlace(t *testing.T) {
 	s.arm("later", runapi.VerbStart, 1900*time.Millisecond)
 	time.Sleep(300 * time.Millisecond)
 	due := s.arm("earlier", runapi.VerbStart, 1000*time.Millisecond)
-	waitFor(t, "both", func() bool { return len(s.lastReport().Executed) == 2 })
+	waitFor(t, "both", func() bool { return s.lastReport().ExecutedActions == 2 })
 	s.finish()
 	n.waitExit()
 	if got, want := s.log("stdout-1.log"), fmt.Sprintln(due.UnixNano()); got != want {
@@ -365,7 +386,7 @@ func TestAHeldProcessDiesWithItsAgent(t *testing.T) {
 	agent := n.runAsProcess()
 	n.waitPhase(runapi.AgentReady)
 	due := s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
-	waitFor(t, "armed", func() bool { return len(s.lastReport().Armed) == 1 })
+	waitFor(t, "armed", func() bool { return s.lastReport().ArmedVersion == 1 })
 	time.Sleep(time.Until(due) - 700*time.Millisecond)
 	_ = agent.Process.Kill()
 	_ = agent.Wait()

@@ -126,14 +126,15 @@ func TestJudgingActions(t *testing.T) {
 		seen   bool
 		want   verdict
 	}{
-		"in time":         {good, now.Add(time.Millisecond), false, accepted},
-		"at this instant": {good, now, false, tooLate},
-		"in the past":     {good, now.Add(-time.Hour), false, tooLate},
-		"known":           {good, now.Add(-time.Hour), true, known},
-		"no id":           {with(func(a *runapi.Action) { a.ID = "" }), now.Add(1), false, refused},
-		"id of two lines": {with(func(a *runapi.Action) { a.ID = "a\nb" }), now.Add(1), false, refused},
-		"unknown verb":    {with(func(a *runapi.Action) { a.Verb = "jump" }), now.Add(1), false, refused},
-		"before T0":       {with(func(a *runapi.Action) { a.AtNanoseconds = -1 }), now.Add(1), false, refused},
+		"in time":             {good, now.Add(time.Millisecond), false, accepted},
+		"at this instant":     {good, now, false, tooLate},
+		"in the past":         {good, now.Add(-time.Hour), false, tooLate},
+		"a stop that is late": {with(func(a *runapi.Action) { a.Verb = runapi.VerbStop }), now.Add(-time.Hour), false, accepted},
+		"known":               {good, now.Add(-time.Hour), true, known},
+		"no id":               {with(func(a *runapi.Action) { a.ID = "" }), now.Add(1), false, refused},
+		"id of two lines":     {with(func(a *runapi.Action) { a.ID = "a\nb" }), now.Add(1), false, refused},
+		"unknown verb":        {with(func(a *runapi.Action) { a.Verb = "jump" }), now.Add(1), false, refused},
+		"before T0":           {with(func(a *runapi.Action) { a.AtNanoseconds = -1 }), now.Add(1), false, refused},
 	} {
 		got, err := judge(c.action, c.due, now, func(string) bool { return c.seen })
 		if got != c.want || (err != nil) != (c.want == refused) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,18 +21,19 @@ const prepareLead = 200 * time.Millisecond
 // hold before, such as an instance whose earlier process was still ending.
 const executorStep = 250 * time.Millisecond
 
-// schedule holds the actions that wait for their time.
+// schedule holds the actions of the run, and those of them that wait for their time.
 type schedule struct {
-	mu      sync.Mutex
-	t0      time.Time
-	pending []runapi.Action
-	seen    map[string]bool
+	mu            sync.Mutex
+	t0            time.Time
+	version       int64
+	all, pending  []runapi.Action
+	seen, carried map[string]bool
 	// news wakes the executor: an action has come that may be earlier than the one it waits for.
 	news chan struct{}
 }
 
 func newSchedule() *schedule {
-	return &schedule{seen: map[string]bool{}, news: make(chan struct{}, 1)}
+	return &schedule{seen: map[string]bool{}, carried: map[string]bool{}, news: make(chan struct{}, 1)}
 }
 
 // next is the earliest action and when it is due.
@@ -56,11 +58,20 @@ func (s *schedule) left() string {
 	if len(s.pending) == 0 {
 		return ""
 	}
+	return "not carried out, as the run ended before their time: " + listed(s.pending)
+}
+
+// listed are the ids of actions, the first few of many.
+func listed(actions []runapi.Action) string {
+	const most = 10
 	var ids []string
-	for _, a := range s.pending {
+	for _, a := range actions[:min(len(actions), most)] {
 		ids = append(ids, a.ID)
 	}
-	return "not carried out, as the run ended before their time: " + strings.Join(ids, ", ")
+	if len(actions) > most {
+		ids = append(ids, fmt.Sprintf("and %d more", len(actions)-most))
+	}
+	return strings.Join(ids, ", ")
 }
 
 func (s *schedule) remove(id string) {
@@ -81,7 +92,7 @@ func (s *schedule) restore(action runapi.Action) {
 	s.pending = insert(s.pending, action)
 }
 
-// accept takes the actions of a plan that are new and reports what became of each.
+// accept takes the actions of a plan in place of those that it had, and reports that it holds them.
 func (a *Agent) accept(plan runapi.AgentPlan) {
 	s := a.schedule
 	s.mu.Lock()
@@ -95,13 +106,62 @@ func (a *Agent) accept(plan runapi.AgentPlan) {
 		a.fail(fmt.Sprintf("T0 was moved from %s to %s: a run's T0 must not change", s.t0.UTC().Format(time.RFC3339Nano), plan.T0.UTC().Format(time.RFC3339Nano)), 0)
 		return
 	}
-	for _, action := range plan.Actions {
-		a.acceptAction(action)
+	if plan.ArmedVersion < s.version {
+		return
 	}
+	a.takeActions(plan)
+	a.state.armed(s.version, s.executed())
 	select {
 	case s.news <- struct{}{}:
 	default:
 	}
+}
+
+// takeActions withdraws what waits and is no longer in the plan, and accepts what is new in it; the schedule is locked.
+func (a *Agent) takeActions(plan runapi.AgentPlan) {
+	s := a.schedule
+	known := map[string]bool{}
+	for _, action := range plan.Actions {
+		known[action.ID] = true
+	}
+	var withdrawn []runapi.Action
+	s.pending = slices.DeleteFunc(s.pending, func(action runapi.Action) bool {
+		if !known[action.ID] {
+			withdrawn = append(withdrawn, action)
+		}
+		return !known[action.ID]
+	})
+	before := len(s.pending)
+	for _, action := range plan.Actions {
+		a.acceptAction(action)
+	}
+	if more := len(s.pending) - before; more > 0 || len(withdrawn) > 0 {
+		message := fmt.Sprintf("version %d: %d new actions", plan.ArmedVersion, more)
+		if len(withdrawn) > 0 {
+			message += ", withdrawn: " + listed(withdrawn)
+		}
+		a.events.add(runapi.AgentEvent{Event: eventArmed, Message: message})
+	}
+	s.version, s.all = plan.ArmedVersion, plan.Actions
+}
+
+// executed counts the actions that have been carried out; the schedule is locked.
+func (s *schedule) executed() (count int) {
+	for _, action := range s.all {
+		if s.carried[action.ID] {
+			count++
+		}
+	}
+	return count
+}
+
+// carriedOut notes an action and tells the server.
+func (a *Agent) carriedOut(id string) {
+	s := a.schedule
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.carried[id] = true
+	a.state.armed(s.version, s.executed())
 }
 
 // acceptAction judges one action; the schedule is locked.
@@ -113,8 +173,6 @@ func (a *Agent) acceptAction(action runapi.Action) {
 	switch judged {
 	case accepted:
 		s.pending = insert(s.pending, action)
-		a.events.add(runapi.AgentEvent{Event: eventArmed, ActionID: action.ID, Message: fmt.Sprintf("%s in %v", action.Verb, due.Sub(now).Round(time.Millisecond))})
-		a.state.armed(action.ID)
 	case tooLate:
 		a.events.add(runapi.AgentEvent{Event: eventArmedTooLate, ActionID: action.ID,
 			Message: fmt.Sprintf("%s arrived %v after its time and is not carried out", action.Verb, now.Sub(due).Round(time.Millisecond))})
@@ -143,6 +201,9 @@ func (a *Agent) execute(ctx context.Context) {
 	defer a.releaseHeld()
 	for ctx.Err() == nil {
 		action, due, ok := a.schedule.next()
+		if action.Verb != runapi.VerbStart {
+			a.releaseHeld() // its start was withdrawn
+		}
 		if !ok {
 			select {
 			case <-ctx.Done():
@@ -180,7 +241,7 @@ func (a *Agent) carryOut(ctx context.Context, action runapi.Action, due time.Tim
 		a.stopInstances(action.ID, due)
 	}
 	a.updatePhase()
-	a.state.executed(action.ID)
+	a.carriedOut(action.ID)
 }
 
 // startInstances logs nothing until all have begun, as nothing should come between them.

@@ -37,7 +37,7 @@ func (s *state) snapshot() runapi.AgentReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.report
-	r.Armed, r.Executed, r.ArmedTooLate, r.Gaps = slices.Clone(r.Armed), slices.Clone(r.Executed), slices.Clone(r.ArmedTooLate), slices.Clone(r.Gaps)
+	r.Gaps = slices.Clone(r.Gaps)
 	return r
 }
 
@@ -50,16 +50,17 @@ func (s *state) phase(p runapi.AgentPhase) {
 	})
 }
 
-func (s *state) armed(id string) {
-	s.change(func(r *runapi.AgentReport) { r.Armed = append(r.Armed, id) })
-}
-
-func (s *state) executed(id string) {
-	s.change(func(r *runapi.AgentReport) { r.Executed = append(r.Executed, id) })
+// armed tells which actions the agent holds, and how many of them have been carried out.
+func (s *state) armed(version int64, executed int) {
+	s.change(func(r *runapi.AgentReport) { r.ArmedVersion, r.ExecutedActions = version, executed })
 }
 
 func (s *state) armedTooLate(id string) {
-	s.change(func(r *runapi.AgentReport) { r.ArmedTooLate = append(r.ArmedTooLate, id) })
+	s.change(func(r *runapi.AgentReport) {
+		if len(r.ArmedTooLate) == 0 {
+			r.ArmedTooLate = []string{id}
+		}
+	})
 }
 
 func (s *state) restarted() { s.change(func(r *runapi.AgentReport) { r.Restarts++ }) }

@@ -51,7 +51,7 @@ func TestABrokerAndItsClientsUnderAgentsLoseNothing(t *testing.T) {
 	clients.set(func(s *fakeServer) {
 		s.plan.Actions = append(s.plan.Actions, runapi.Action{ID: "u2", Verb: runapi.VerbStop, AtNanoseconds: 3e9})
 	})
-	waitFor(t, "the stop", func() bool { return len(clients.lastReport().Executed) == 2 })
+	waitFor(t, "the stop", func() bool { return clients.lastReport().ExecutedActions == 2 })
 	time.Sleep(time.Second) // the drain
 	clients.finish()
 	brokers.finish()

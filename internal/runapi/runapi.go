@@ -181,7 +181,7 @@ type PlannedScenario struct {
 	Statistics v1alpha1.ScenarioStatistics `json:"statistics"`
 }
 
-// Plan is what the operator wants of a run. It grows: nodes first, then T0, then armed actions.
+// Plan is what the operator wants of a run. It grows: nodes first, then T0 and all actions.
 type Plan struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -199,8 +199,9 @@ type Plan struct {
 	ConfigMaps []PlannedConfigMap `json:"configMaps,omitempty"`
 	// T0 once it is set.
 	T0 *time.Time `json:"t0,omitempty"`
-	// Armed actions; only ever added to.
-	Armed []Action `json:"armed,omitempty"`
+	// Armed are all starts and stops of the run, which agents hold before T0. A newer version supersedes what has not been carried out.
+	Armed        []Action `json:"armed,omitempty"`
+	ArmedVersion int64    `json:"armedVersion,omitempty"`
 	// LiveChanges that people made while it ran, in order of time.
 	LiveChanges []PlannedLiveChange `json:"liveChanges,omitempty"`
 	// Captures that the run has or had.
@@ -286,11 +287,11 @@ const (
 type AgentReport struct {
 	App   string     `json:"app"`
 	Phase AgentPhase `json:"phase"`
-	// Armed are the ids of the actions that the agent has accepted and will carry out, or has carried out.
-	Armed []string `json:"armed,omitempty"`
-	// Executed are the ids of the actions carried out.
-	Executed []string `json:"executed,omitempty"`
-	// ArmedTooLate are the ids of actions that arrived after their time; they are not carried out.
+	// ArmedVersion of the actions that the agent holds and will carry out without a server.
+	ArmedVersion int64 `json:"armedVersion,omitempty"`
+	// ExecutedActions is how many of these it has carried out, in order of time.
+	ExecutedActions int `json:"executedActions,omitempty"`
+	// ArmedTooLate is the first start that arrived after its time; such starts are not carried out.
 	ArmedTooLate []string `json:"armedTooLate,omitempty"`
 	// Restarts of instances that ended by themselves.
 	Restarts int `json:"restarts"`
@@ -357,8 +358,9 @@ type AgentPlan struct {
 	// Revision grows with every change.
 	Revision int64      `json:"revision"`
 	T0       *time.Time `json:"t0,omitempty"`
-	// Actions for this app on this node, in order of time.
-	Actions []Action `json:"actions,omitempty"`
+	// Actions for this app on this node, all of them, in order of time.
+	Actions      []Action `json:"actions,omitempty"`
+	ArmedVersion int64    `json:"armedVersion,omitempty"`
 	// Finish tells the agent that the run is over: stop what runs, ship all, report done, exit.
 	Finish bool `json:"finish,omitempty"`
 }

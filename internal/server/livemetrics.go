@@ -84,7 +84,7 @@ func (m *liveMetrics) Collect(to chan<- prometheus.Metric) {
 		series.gauge(liveInfo, 1, string(record.Phase))
 		series.figures(figures.Figures())
 		series.positions(r.tally.places())
-		series.events(record.Plan, incidents)
+		series.events(record.Plan, incidents, m.now())
 	}
 }
 
@@ -157,7 +157,7 @@ func (s runSeries) positions(places map[string][3]float64) {
 }
 
 // events are named so that one name has one time: what happens again under a name has a number.
-func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident) {
+func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident, now time.Time) {
 	if plan.T0 == nil {
 		return
 	}
@@ -165,13 +165,14 @@ func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident) {
 	at := func(nanoseconds int64, event string) {
 		before, again := latest[event]
 		latest[event] = nanoseconds
-		if len(seen) >= maxLiveEvents || again && max(nanoseconds-before, before-nanoseconds) < sameEvent { // not in order: an early stop comes last
+		due := plan.T0.Add(time.Duration(nanoseconds))
+		if len(seen) >= maxLiveEvents || due.After(now) || again && nanoseconds-before < sameEvent { // what is to come may be superseded
 			return
 		}
 		if seen[event]++; seen[event] > 1 {
 			event = fmt.Sprintf("%s (%d)", event, seen[event])
 		}
-		s.gauge(liveEvent, float64(plan.T0.UnixNano()+nanoseconds)/1e9, event)
+		s.gauge(liveEvent, float64(due.UnixNano())/1e9, event)
 	}
 	at(0, "T0")
 	for _, action := range plan.Armed {

@@ -30,7 +30,7 @@ func liveRun(t *testing.T, now func() time.Time) *run {
 	}
 	t0 := time.Unix(1000, 0)
 	plan := runapi.Plan{Namespace: "team-nor", Name: "bft", UID: "u-1", T0: &t0, Phase: "Running",
-		Armed: []runapi.Action{{ID: "a", AtNanoseconds: 5e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "veh", App: "bft"}}},
+		ArmedVersion: 1, Armed: []runapi.Action{{ID: "a", AtNanoseconds: 5e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "veh", App: "bft"}}},
 			{ID: "b", AtNanoseconds: 5.9e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "hq", App: "bft"}}}},
 		Nodes: []runapi.PlannedNode{
 			{Name: "veh", Group: "veh", Apps: []runapi.PlannedApp{{Name: "bft", Instances: []string{"veh/bft"}, PublishTopics: []string{"/bft"}}}},
@@ -152,14 +152,16 @@ func TestASealedRunHasNoLiveMetricsAfterARestart(t *testing.T) {
 	}
 }
 
-func TestAnEarlyStopIsAnEventBesideALaterStopThatWasArmedBefore(t *testing.T) {
+func TestAnActionIsAnEventOnceItIsDue(t *testing.T) {
 	t0, bft := time.Unix(1000, 0), []runapi.Target{{Node: "veh", App: "bft"}}
 	plan := runapi.Plan{T0: &t0, Armed: []runapi.Action{
-		{ID: "a", AtNanoseconds: 50e9, Verb: runapi.VerbStop, Targets: bft},
-		{ID: "b", AtNanoseconds: 32e9, Verb: runapi.VerbStop, Targets: bft}}}
-	events := make(chan prometheus.Metric, 10)
-	runSeries{to: events, labels: []string{"team-nor", "bft", "u-1"}}.events(plan, nil)
-	if len(events) != 3 {
-		t.Errorf("%d events; want T0 and both stops", len(events))
+		{ID: "a", AtNanoseconds: 32e9, Verb: runapi.VerbStop, Targets: bft},
+		{ID: "b", AtNanoseconds: 50e9, Verb: runapi.VerbStop, Targets: bft}}}
+	for after, want := range map[time.Duration]int{0: 1, 40 * time.Second: 2, time.Minute: 3} {
+		events := make(chan prometheus.Metric, 10)
+		runSeries{to: events, labels: []string{"team-nor", "bft", "u-1"}}.events(plan, nil, t0.Add(after))
+		if len(events) != want {
+			t.Errorf("%d events %s after T0; want T0 and the stops that were due, %d", len(events), after, want)
+		}
 	}
 }

@@ -34,7 +34,7 @@ func TestTheOperatorHearsOfWhatIsNewAndNotOfHeartbeats(t *testing.T) {
 
 	for name, say := range map[string]func() error{
 		"a report that differs": func() error {
-			return l.as("nor").Report(ctx, runapi.AgentReport{App: "bft", Phase: runapi.AgentRunning, Armed: []string{"001-start"}})
+			return l.as("nor").Report(ctx, runapi.AgentReport{App: "bft", Phase: runapi.AgentRunning, ArmedVersion: 1})
 		},
 		"an incident": func() error {
 			return l.as("operator").Incident(ctx, runUID, runapi.Incident{What: "NodeFailed", Node: "nor", Reason: "its pod is gone"})

@@ -167,7 +167,7 @@ type conflict struct{ message string }
 
 func (c conflict) Error() string { return c.message }
 
-// putPlan takes a plan of the operator. T0 and armed actions, which agents may have acted on, are only ever added to.
+// putPlan takes a plan of the operator. T0 and actions by their ids, which agents may have acted on, cannot change.
 func (r *run) putPlan(plan runapi.Plan) error {
 	r.planMu.Lock()
 	defer r.planMu.Unlock()
@@ -222,17 +222,27 @@ func mergePlan(old, plan runapi.Plan) (runapi.Plan, error) {
 		plan.T0 = old.T0
 	}
 	plan.Finish = plan.Finish || old.Finish
-	armed := slices.Clone(old.Armed)
+	if plan.ArmedVersion == 0 {
+		plan.Armed, plan.ArmedVersion = old.Armed, old.ArmedVersion
+	}
+	return plan, checkArmed(old, plan)
+}
+
+// checkArmed refuses actions that agents could mistake for others: they know a list by its version and an action by its id.
+func checkArmed(old, plan runapi.Plan) error {
+	if plan.ArmedVersion < old.ArmedVersion || plan.ArmedVersion == old.ArmedVersion && !reflect.DeepEqual(plan.Armed, old.Armed) {
+		return conflict{fmt.Sprintf("agents were told version %d of the armed actions: version %d cannot take its place", old.ArmedVersion, plan.ArmedVersion)}
+	}
+	told := map[string]runapi.Action{}
+	for _, action := range old.Armed {
+		told[action.ID] = action
+	}
 	for _, action := range plan.Armed {
-		i := slices.IndexFunc(armed, func(a runapi.Action) bool { return a.ID == action.ID })
-		if i < 0 {
-			armed = append(armed, action)
-		} else if !reflect.DeepEqual(armed[i], action) {
-			return plan, conflict{fmt.Sprintf("armed action %q differs from the one that agents were told: it cannot change", action.ID)}
+		if before, known := told[action.ID]; known && !reflect.DeepEqual(before, action) {
+			return conflict{fmt.Sprintf("armed action %q differs from the one that agents were told: it cannot change", action.ID)}
 		}
 	}
-	plan.Armed = armed
-	return plan, nil
+	return nil
 }
 
 // over tells that a phase comes after the run proper, when agents finish.
@@ -248,7 +258,7 @@ func over(phase v1alpha1.ExperimentPhase) bool {
 func agentPlans(plan runapi.Plan, revision int64, before map[runapi.Target]runapi.AgentPlan) map[runapi.Target]runapi.AgentPlan {
 	plans := map[runapi.Target]runapi.AgentPlan{}
 	for _, target := range targets(plan, true) {
-		plans[target] = runapi.AgentPlan{Revision: revision, T0: plan.T0, Finish: plan.Finish || over(plan.Phase)}
+		plans[target] = runapi.AgentPlan{Revision: revision, T0: plan.T0, ArmedVersion: plan.ArmedVersion, Finish: plan.Finish || over(plan.Phase)}
 	}
 	armed := slices.Clone(plan.Armed)
 	slices.SortStableFunc(armed, func(a, b runapi.Action) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })

@@ -185,6 +185,7 @@ func withT0(p *runapi.Plan) {
 
 func armed(id string, node, app string, at time.Duration) func(*runapi.Plan) {
 	return func(p *runapi.Plan) {
+		p.ArmedVersion++
 		p.Armed = append(p.Armed, runapi.Action{ID: id, AtNanoseconds: int64(at), Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: node, App: app}}})
 	}
 }
@@ -330,7 +331,7 @@ func TestAgentsLearnOnlyTheirOwnActionsInOrder(t *testing.T) {
 	}
 }
 
-func TestALongPollEndsWithNewsForThatAgentOnly(t *testing.T) {
+func TestALongPollEndsWithNewsForAgentsOnly(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.LongPoll = 2 * time.Second })
 	l.plan(withT0)
 	first, err := l.as("nor").AgentPlan(context.Background(), "bft", 0)
@@ -341,7 +342,7 @@ func TestALongPollEndsWithNewsForThatAgentOnly(t *testing.T) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
 		time.Sleep(100 * time.Millisecond)
-		l.plan(withT0, armed("p", "prt", "picture", time.Second))
+		l.plan(withT0, func(p *runapi.Plan) { p.Message = "no news for an agent" })
 		time.Sleep(100 * time.Millisecond)
 		l.plan(withT0, armed("p", "prt", "picture", time.Second), armed("n", "nor", "bft", time.Second))
 	})
@@ -369,16 +370,28 @@ func TestALongPollWithoutNewsAnswersWithTheSameRevision(t *testing.T) {
 
 func TestRevisionsGrowAcrossRestarts(t *testing.T) {
 	l := newLab(t)
-	last := int64(0)
+	last, actions := int64(0), []func(*runapi.Plan){withT0}
 	for i := range 3 {
-		l.plan(withT0, armed(fmt.Sprint("a", i), "nor", "bft", time.Second))
+		actions = append(actions, armed(fmt.Sprint("a", i), "nor", "bft", time.Second))
+		l.plan(actions...)
 		plan, err := l.as("nor").AgentPlan(context.Background(), "bft", last)
 		if err != nil || plan.Revision <= last || len(plan.Actions) != i+1 {
-			t.Fatalf("plan %+v, %v; want a revision after %d with %d actions: armed actions are only added to", plan, err, last, i+1)
+			t.Fatalf("plan %+v, %v; want a revision after %d with %d actions", plan, err, last, i+1)
 		}
 		last = plan.Revision
 		l.stop()
 		l.start()
+	}
+}
+
+func TestANewerVersionOfTheActionsTakesThePlaceOfAnOlder(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0, armed("a", "nor", "bft", time.Second), armed("b", "nor", "bft", 2*time.Second))
+	l.plan(withT0, armed("a", "nor", "bft", time.Second), func(p *runapi.Plan) { p.ArmedVersion = 3 })
+	l.plan(withT0) // says nothing of actions
+	plan, err := l.as("nor").AgentPlan(context.Background(), "bft", 0)
+	if err != nil || len(plan.Actions) != 1 || plan.Actions[0].ID != "a" || plan.ArmedVersion != 3 {
+		t.Errorf("plan %+v, %v; want version 3 with action a alone", plan, err)
 	}
 }
 
@@ -387,7 +400,9 @@ func TestWhatAgentsActedOnCannotChange(t *testing.T) {
 	l.plan(withT0, armed("a", "nor", "bft", time.Second))
 	for name, change := range map[string]func(*runapi.Plan){
 		"another t0":                func(p *runapi.Plan) { withT0(p); t0 := p.T0.Add(time.Second); p.T0 = &t0 },
-		"another time of an action": armed("a", "nor", "bft", time.Minute),
+		"another time of an action": func(p *runapi.Plan) { armed("a", "nor", "bft", time.Minute)(p); p.ArmedVersion = 2 },
+		"another list of a version": armed("b", "nor", "bft", time.Second),
+		"an older list":             func(p *runapi.Plan) { armed("a", "nor", "bft", time.Second)(p); p.ArmedVersion = -1 },
 		"the run of another name":   func(p *runapi.Plan) { p.Name = "other" },
 	} {
 		plan := aPlan()
@@ -421,14 +436,14 @@ func TestAgentsFinishFromThePhaseCollectingOn(t *testing.T) {
 func TestReportsSurviveARestart(t *testing.T) {
 	l := newLab(t)
 	l.plan()
-	report := runapi.AgentReport{App: "bft", Phase: runapi.AgentRunning, Armed: []string{"a", "b"}, Executed: []string{"a"}}
+	report := runapi.AgentReport{App: "bft", Phase: runapi.AgentRunning, ArmedVersion: 2, ExecutedActions: 1}
 	if err := l.as("nor").Report(context.Background(), report); err != nil {
 		t.Fatal(err)
 	}
 	l.stop()
 	l.start()
 	state, err := l.as("admin").State(context.Background(), runUID)
-	if err != nil || len(state.Agents) != 1 || state.Agents[0].Node != "nor" || len(state.Agents[0].Armed) != 2 || state.Agents[0].Executed[0] != "a" {
+	if err != nil || len(state.Agents) != 1 || state.Agents[0].Node != "nor" || state.Agents[0].ArmedVersion != 2 || state.Agents[0].ExecutedActions != 1 {
 		t.Fatalf("agents %+v, %v", state.Agents, err)
 	}
 }

@@ -98,7 +98,7 @@ func startManager(t *testing.T, w *world, restConfig *rest.Config, counter *writ
 	})
 	w.must(err)
 	options := testOptions()
-	options.StartLead, options.LookAhead = 4*time.Second, 5*time.Second // all is in real time, on a machine that has other tests
+	options.StartLead = 4 * time.Second // all is in real time, on a machine that has other tests
 	r := &Reconciler{Client: manager.GetClient(), Live: manager.GetAPIReader(), Runs: lockedRuns{w.server}, Recorder: w.events, Clock: clock.RealClock{}, Options: options}
 	w.must(r.SetupWithManager(manager, 4))
 	ctx, cancel := context.WithCancel(context.Background())

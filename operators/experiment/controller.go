@@ -55,8 +55,6 @@ type Options struct {
 	Render render.Options
 	// StartLead from "every agent is ready" to T0, at least: longer where the nodes were slow to come up.
 	StartLead time.Duration
-	// LookAhead is how far ahead of their time actions are armed.
-	LookAhead time.Duration
 	// ChangeLead from a change made by hand to the moment from which it holds: every radio has to hear of it before.
 	ChangeLead time.Duration
 	// ProvisioningDeadline from an experiment's turn to come up to "every agent is ready", of up to 50 nodes; each further one has 3 s more.
@@ -72,7 +70,7 @@ type Options struct {
 // DefaultOptions as the manager's flags have them.
 func DefaultOptions() Options {
 	return Options{
-		StartLead: 5 * time.Second, LookAhead: 30 * time.Second, ChangeLead: time.Second,
+		StartLead: 5 * time.Second, ChangeLead: time.Second,
 		ProvisioningDeadline: 5 * time.Minute, CleanupDeadline: time.Minute,
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,16 +125,16 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 	if err != nil || s.doomed {
 		return err
 	}
-	v := r.view(s, state, plan.Armed, lost)
+	v := r.view(s, state, plan, lost)
 	verdict := decision{done: true}
 	if s.failure() == nil {
 		verdict = v.decide(step.Name)
 	}
 	if verdict.late != "" {
-		s.doom(ReasonArmedTooLate, "agents did not confirm in time: %s", verdict.late)
+		s.doom(ReasonArmedTooLate, "agents did not hear of their actions in time: %s", verdict.late)
 		return nil
 	}
-	if err := r.noteSilence(ctx, state, verdict.silent, v.elapsed); err != nil {
+	if err := r.noteSilence(ctx, s, plan, verdict.silent); err != nil {
 		return err
 	}
 	return r.conclude(ctx, s, workflow, step, state, plan, verdict)
@@ -227,8 +226,12 @@ func closePlan(s *scope, plan *runapi.Plan) {
 	}
 }
 
-// announcedWithin the workflow's creation, the server has heard of T0, or the run fails.
-const announcedWithin = 2 * time.Minute
+const (
+	// announcedWithin the workflow's creation, the server has heard of T0, or the run fails.
+	announcedWithin = 10 * time.Minute
+	// mostPostponed at a time.
+	mostPostponed = 2 * time.Minute
+)
 
 // lacksT0 tells that T0 is not set yet, or is too near for all to hear of it: where the cluster is slow, writing T0 and telling the server may take
 // as long as the lead. Agents hear of T0 by the server's plan, so until that has one T0 can be another.
@@ -259,7 +262,7 @@ func (r *Reconciler) lead(s *scope) time.Duration {
 func (r *Reconciler) setT0(s *scope, workflow *unstructured.Unstructured) {
 	lead, event, message := r.lead(s), "Started", "T0 is set"
 	if s.experiment.Status.T0 != nil {
-		lead, event, message = max(lead, s.sinceMade(workflow)), "Postponed", "T0 is set anew, as the first was too near for all to hear of it"
+		lead, event, message = max(lead, min(s.sinceMade(workflow), mostPostponed)), "Postponed", "T0 is set anew, as the first was too near for all to hear of it"
 	}
 	t0 := metav1.NewMicroTime(s.now.Add(lead).Truncate(time.Microsecond))
 	s.experiment.Status.T0 = &t0
@@ -268,7 +271,7 @@ func (r *Reconciler) setT0(s *scope, workflow *unstructured.Unstructured) {
 	s.after(0)
 }
 
-// nextPlan adds T0 and what has to be armed now to the plan that the server has.
+// nextPlan adds T0, with all actions, to the plan that the server has. An early stop supersedes them.
 func (r *Reconciler) nextPlan(ctx context.Context, s *scope, state runapi.State) (runapi.Plan, error) {
 	plan := state.Plan
 	environment, err := r.environment(ctx, s, plan.Environment)
@@ -288,36 +291,26 @@ func (r *Reconciler) nextPlan(ctx context.Context, s *scope, state runapi.State)
 	if s.failure() != nil {
 		return plan, nil
 	}
-	if s.experiment.Spec.Stop {
-		plan.Armed = s.timeline.StopEarly(plan.Armed, s.elapsed())
+	switch {
+	case s.experiment.Spec.Stop && plan.ArmedVersion < timeline.StoppedVersion:
+		plan.Armed, plan.ArmedVersion = s.timeline.StopEarly(s.elapsed()), timeline.StoppedVersion
+	case plan.ArmedVersion < timeline.WholeVersion:
+		plan.Armed, plan.ArmedVersion = s.timeline.Actions, timeline.WholeVersion
 	}
-	plan.Armed = r.arm(s, plan.Armed)
 	return plan, nil
 }
 
-// arm adds what is due soon. What is due already was missed, and nothing ever starts late.
-func (r *Reconciler) arm(s *scope, already []runapi.Action) []runapi.Action {
-	armed := s.timeline.Armed(already, s.elapsed(), r.Options.LookAhead)
-	for _, action := range armed[len(already):] {
-		if late := s.elapsed() - time.Duration(action.AtNanoseconds); late >= 0 {
-			s.doom(ReasonArmedTooLate, "action %s was due %s before the operator could arm it", action.ID, late.Round(time.Millisecond))
-			return already
-		}
-	}
-	return armed
-}
-
 // view for the decision about a step.
-func (r *Reconciler) view(s *scope, state runapi.State, armed []runapi.Action, lost map[runapi.Target]bool) view {
+func (r *Reconciler) view(s *scope, state runapi.State, plan runapi.Plan, lost map[runapi.Target]bool) view {
 	v := view{
-		timeline: s.timeline, armed: armed, lost: lost, agents: map[runapi.Target]runapi.AgentState{},
-		lookAhead: r.Options.LookAhead, drain: s.experiment.Spec.Drain,
+		timeline: s.timeline, armed: plan.Armed, lost: lost,
+		agents: map[runapi.Target]runapi.AgentState{}, drain: s.experiment.Spec.Drain,
 	}
 	for _, agent := range state.Agents {
 		v.agents[runapi.Target{Node: agent.Node, App: agent.App}] = agent
 	}
 	if t0 := s.experiment.Status.T0; t0 != nil {
-		v.elapsed = s.elapsed()
+		v.t0, v.elapsed = t0.Time, s.elapsed()
 		if last := state.Counters.LastReceivedNanoseconds; last > 0 {
 			v.lastReceived = time.Unix(0, last).Sub(t0.Time)
 		}
@@ -411,22 +404,13 @@ func (s *scope) secondsAfterT0(at time.Time) float64 {
 	return max(at.Sub(s.experiment.Status.T0.Time), 0).Seconds()
 }
 
-// notReported are incidents whose reasons list actions; the same action is listed once in a run.
-const notReported = "nobody reported action "
-
-// noteSilence records actions that no agent reported within the grace.
-func (r *Reconciler) noteSilence(ctx context.Context, state runapi.State, silent []string, elapsed time.Duration) error {
-	for _, incident := range state.Incidents {
-		if listed, found := strings.CutPrefix(incident.Reason, notReported); found {
-			known := strings.Split(listed, ", ")
-			silent = slices.DeleteFunc(silent, func(action string) bool { return slices.Contains(known, action) })
-		}
-	}
+// noteSilence records actions that no agent has reported at the end of the drain.
+func (r *Reconciler) noteSilence(ctx context.Context, s *scope, plan runapi.Plan, silent []string) error {
 	if len(silent) == 0 {
 		return nil
 	}
-	incident := runapi.Incident{What: "NotReported", FromSeconds: elapsed.Seconds(), Reason: notReported + strings.Join(silent, ", ")}
-	return r.Runs.Incident(ctx, state.Plan.UID, incident)
+	end := s.timeline.End(plan.Armed).Seconds()
+	return r.Runs.Incident(ctx, plan.UID, runapi.Incident{What: "NotReported", FromSeconds: end, Reason: "nobody reported action " + someOf(silent, "actions")})
 }
 
 // report puts the run's progress into words.
@@ -442,7 +426,7 @@ func (r *Reconciler) report(s *scope, step argo.Step, plan runapi.Plan) {
 	switch {
 	case step.Name == argo.StepDrain:
 		status.Message = "waiting for messages that are still under way"
-	case slices.ContainsFunc(plan.Armed, func(a runapi.Action) bool { return a.ID == timeline.EarlyStopID }):
+	case plan.ArmedVersion == timeline.StoppedVersion:
 		status.Message = "stopping, as spec.stop asks"
 	case s.timeline.Live():
 		status.Message = "live cluster: up until it is stopped"

@@ -156,7 +156,7 @@ func TestNothingStartsAfterAStop(t *testing.T) {
 		e.Spec.Timeline = append(e.Spec.Timeline, v1alpha1.TimelineEntry{At: "25s", Start: []string{"tracker"}})
 	})
 	w.untilAfterT0(5 * time.Second)
-	w.stop() // tracker, which is no publisher, is armed
+	w.stop() // tracker, which is no publisher, is armed for later
 	e := w.untilPhase(v1alpha1.PhaseSucceeded)
 	armed := w.server.states[string(e.UID)].Plan.Armed
 	last := armed[len(armed)-1]
@@ -165,8 +165,8 @@ func TestNothingStartsAfterAStop(t *testing.T) {
 			t.Errorf("%s comes after the stop at %s", action.ID, time.Duration(last.AtNanoseconds))
 		}
 	}
-	if last.ID != "early-stop" || last.AtNanoseconds != int64(25*time.Second) {
-		t.Errorf("the last action is %+v, want the stop at 25 s", last)
+	if last.ID != "early-stop" || last.AtNanoseconds > int64(10*time.Second) {
+		t.Errorf("the last action is %+v, want the stop before 10 s", last)
 	}
 }
 

@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -27,11 +26,11 @@ type view struct {
 	agents   map[runapi.Target]runapi.AgentState
 	// lost targets carry nothing out any more, and nobody waits for them.
 	lost map[runapi.Target]bool
-	// elapsed since T0, negative before.
+	t0   time.Time
+	// elapsed since t0, negative before.
 	elapsed time.Duration
 	// lastReceived is the offset from T0 of the newest received message.
 	lastReceived time.Duration
-	lookAhead    time.Duration
 	drain        v1alpha1.Drain
 }
 
@@ -39,7 +38,7 @@ type view struct {
 type decision struct {
 	done bool
 	wait time.Duration
-	// late names agents that did not confirm an action in time.
+	// late names agents that have not heard of their actions in time.
 	late string
 	// silent are actions that agents did not say to have carried out.
 	silent []string
@@ -51,7 +50,7 @@ func (v view) decide(step string) decision {
 	case argo.StepReplay:
 		return v.replay()
 	case argo.StepStart:
-		return v.carriedOut(v.timeline.StartsEnd(v.armed, v.lookAhead))
+		return v.carriedOut(v.timeline.StartsEnd(v.armed))
 	case argo.StepStop:
 		return v.carriedOut(v.timeline.End(v.armed))
 	default:
@@ -59,36 +58,57 @@ func (v view) decide(step string) decision {
 	}
 }
 
-// replay ends when every agent has confirmed what is armed: from there on none needs the server.
+// replay ends when every agent has confirmed what is armed: from there on none needs the server. Those that are silent hold it for their grace
+// only. Agents that report after the first action's time, but no confirmation, have started nothing.
 func (v view) replay() decision {
-	missing := v.pending(v.armed, func(a runapi.AgentState) []string { return a.Armed })
+	missing := v.unconfirmed(time.Time{})
 	if len(missing) == 0 {
 		return decision{done: true}
 	}
-	if first := time.Duration(v.armed[0].AtNanoseconds); v.elapsed > first {
-		return decision{late: someOf(missing, "confirmations")}
+	first := time.Duration(v.armed[0].AtNanoseconds)
+	if v.elapsed <= first+executionGrace {
+		return decision{wait: armingPoll}
 	}
-	return decision{wait: armingPoll}
+	if late := v.unconfirmed(v.t0.Add(first + executionGrace/2)); len(late) > 0 {
+		return decision{late: someOf(late, "agents")}
+	}
+	return decision{done: true}
 }
 
-// carriedOut ends once the moment has come and every agent has done what was due by then.
+// unconfirmed lists living agents that have reported since a time and hold no actions.
+func (v view) unconfirmed(since time.Time) (missing []string) {
+	seen := map[runapi.Target]bool{}
+	for _, action := range v.armed {
+		for _, target := range action.Targets {
+			agent := v.agents[target]
+			if !seen[target] && !v.lost[target] && agent.ArmedVersion == 0 && !agent.ReportedAt.Before(since) {
+				missing = append(missing, target.Node+"/"+target.App)
+			}
+			seen[target] = true
+		}
+	}
+	return missing
+}
+
+// carriedOut ends once the moment has come and every agent has done what was due by then, or its grace is over.
 func (v view) carriedOut(moment time.Duration) decision {
 	if v.elapsed < moment {
 		return decision{wait: moment - v.elapsed}
 	}
-	due := slices.DeleteFunc(slices.Clone(v.armed), func(a runapi.Action) bool { return time.Duration(a.AtNanoseconds) > moment })
-	missing := v.pending(due, func(a runapi.AgentState) []string { return a.Executed })
-	if len(missing) > 0 && v.elapsed < moment+executionGrace {
-		return decision{wait: armingPoll}
-	}
-	return decision{done: true, silent: missing}
+	done := v.elapsed >= moment+executionGrace || len(v.unreported(moment)) == 0
+	return decision{done: done, wait: armingPoll}
 }
 
-// pending lists the actions that living agents have not reported by the given list of ids.
-func (v view) pending(actions []runapi.Action, reported func(runapi.AgentState) []string) (missing []string) {
-	for _, action := range actions {
+// unreported lists actions due by a moment that living agents do not say to have carried out.
+func (v view) unreported(moment time.Duration) (missing []string) {
+	due := map[runapi.Target]int{}
+	for _, action := range v.armed { // in order of time
+		if time.Duration(action.AtNanoseconds) > moment {
+			break
+		}
 		for _, target := range action.Targets {
-			if !v.lost[target] && !slices.Contains(reported(v.agents[target]), action.ID) {
+			due[target]++
+			if !v.lost[target] && v.agents[target].ExecutedActions < due[target] {
 				missing = append(missing, fmt.Sprintf("%s of %s/%s", action.ID, target.Node, target.App))
 			}
 		}
@@ -103,7 +123,7 @@ func (v view) drained() decision {
 	quietAt := max(v.lastReceived, end) + quietFor
 	over := min(end+most, quietAt)
 	if v.elapsed >= over {
-		return decision{done: true}
+		return decision{done: true, silent: v.unreported(end)}
 	}
 	return decision{wait: min(over-v.elapsed, pollInterval)}
 }

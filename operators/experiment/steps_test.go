@@ -21,15 +21,15 @@ func runOf(t *testing.T, elapsed time.Duration, report runapi.AgentReport) view 
 		t.Fatal(errs.ToAggregate())
 	}
 	return view{
-		timeline: compiled, armed: compiled.Actions, elapsed: elapsed, lookAhead: 30 * time.Second,
+		timeline: compiled, armed: compiled.Actions, t0: time.Unix(1000, 0), elapsed: elapsed,
 		agents: map[runapi.Target]runapi.AgentState{{Node: "nor", App: "bft"}: {AgentReport: report}},
 		drain:  v1alpha1.Drain{Max: "30s", QuietFor: "5s"},
 	}
 }
 
 func TestWhenASuspendedStepIsDone(t *testing.T) {
-	const start, stop = "001-start", "002-stop"
-	both := []string{start, stop}
+	armed, started := runapi.AgentReport{ArmedVersion: 1}, runapi.AgentReport{ArmedVersion: 1, ExecutedActions: 1}
+	both := runapi.AgentReport{ArmedVersion: 1, ExecutedActions: 2}
 	cases := map[string]struct {
 		step         string
 		elapsed      time.Duration
@@ -39,13 +39,15 @@ func TestWhenASuspendedStepIsDone(t *testing.T) {
 		want         bool
 	}{
 		"replay waits for confirmations":             {step: argo.StepReplay, elapsed: -3 * time.Second},
-		"replay ends with them, before T0":           {step: argo.StepReplay, elapsed: -3 * time.Second, report: runapi.AgentReport{Armed: both}, want: true},
+		"replay ends with them, before T0":           {step: argo.StepReplay, elapsed: -3 * time.Second, report: armed, want: true},
 		"replay waits for no lost node":              {step: argo.StepReplay, elapsed: -3 * time.Second, lost: true, want: true},
-		"start lasts until shortly before the stop":  {step: argo.StepStart, elapsed: 29 * time.Second, report: runapi.AgentReport{Executed: []string{start}}},
-		"start ends then":                            {step: argo.StepStart, elapsed: 30 * time.Second, report: runapi.AgentReport{Executed: []string{start}}, want: true},
-		"stop waits for the stop to be carried out":  {step: argo.StepStop, elapsed: 61 * time.Second, report: runapi.AgentReport{Executed: []string{start}}},
-		"stop ends once it is":                       {step: argo.StepStop, elapsed: 61 * time.Second, report: runapi.AgentReport{Executed: both}, want: true},
-		"stop never ends early":                      {step: argo.StepStop, elapsed: 59 * time.Second, report: runapi.AgentReport{Executed: both}},
+		"replay waits for silent agents a while":     {step: argo.StepReplay, elapsed: executionGrace},
+		"replay goes on without silent agents then":  {step: argo.StepReplay, elapsed: executionGrace + 1, want: true},
+		"start lasts until the first stop":           {step: argo.StepStart, elapsed: 59 * time.Second, report: started},
+		"start ends once that is carried out":        {step: argo.StepStart, elapsed: 60 * time.Second, report: both, want: true},
+		"stop waits for the stop to be carried out":  {step: argo.StepStop, elapsed: 61 * time.Second, report: started},
+		"stop ends once it is":                       {step: argo.StepStop, elapsed: 61 * time.Second, report: both, want: true},
+		"stop never ends early":                      {step: argo.StepStop, elapsed: 59 * time.Second, report: both},
 		"drain waits while messages arrive":          {step: argo.StepDrain, elapsed: 70 * time.Second, lastReceived: 66 * time.Second},
 		"drain ends when it has been quiet":          {step: argo.StepDrain, elapsed: 71 * time.Second, lastReceived: 66 * time.Second, want: true},
 		"drain counts quiet from the end of the run": {step: argo.StepDrain, elapsed: 64 * time.Second, lastReceived: 10 * time.Second},
@@ -65,14 +67,26 @@ func TestWhenASuspendedStepIsDone(t *testing.T) {
 	}
 }
 
-func TestAConfirmationThatDoesNotComeBeforeItsActionIsLate(t *testing.T) {
-	if got := runOf(t, time.Second, runapi.AgentReport{}).decide(argo.StepReplay); got.late == "" {
-		t.Errorf("got %+v, want a late confirmation", got)
+func TestAnAgentThatReportsAfterItsStartButHoldsNoActionsIsLate(t *testing.T) {
+	for _, armed := range []int64{0, 1} {
+		v := runOf(t, executionGrace+time.Second, runapi.AgentReport{ArmedVersion: armed})
+		target := runapi.Target{Node: "nor", App: "bft"}
+		agent := v.agents[target]
+		agent.ReportedAt = v.t0.Add(executionGrace)
+		v.agents[target] = agent
+		if got := v.decide(argo.StepReplay); (got.late != "") != (armed == 0) || got.done != (armed == 1) {
+			t.Errorf("holds version %d: %+v", armed, got)
+		}
 	}
 }
 
-func TestAnAgentThatSaysNothingHoldsAStepForItsGraceOnly(t *testing.T) {
-	if got := runOf(t, 60*time.Second+executionGrace, runapi.AgentReport{}).decide(argo.StepStop); !got.done || len(got.silent) != 2 {
-		t.Errorf("got %+v, want done, with two silent actions", got)
+func TestAnAgentThatSaysNothingHoldsAStepForItsGraceOnlyAndIsNamedAtTheEnd(t *testing.T) {
+	if got := runOf(t, 60*time.Second+executionGrace, runapi.AgentReport{}).decide(argo.StepStop); !got.done {
+		t.Errorf("got %+v, want done", got)
+	}
+	for executed, silent := range []int{2, 1, 0} {
+		if got := runOf(t, 90*time.Second, runapi.AgentReport{ExecutedActions: executed}).decide(argo.StepDrain); !got.done || len(got.silent) != silent {
+			t.Errorf("got %+v, want done, with %d silent actions", got, silent)
+		}
 	}
 }

@@ -677,24 +677,24 @@ func (s *server) agent(state *runapi.State, node, app string, now time.Time) {
 		i = len(state.Agents) - 1
 	}
 	agent := &state.Agents[i]
+	agent.ReportedAt = now
 	if message := s.failing[name]; message != "" {
 		agent.Phase, agent.Message, agent.Reason = runapi.AgentFailed, message, s.reason
 	}
 	if s.deaf[name] {
 		return
 	}
+	held := agent.ArmedVersion
+	agent.ArmedVersion, agent.ExecutedActions = state.Plan.ArmedVersion, 0
 	for _, action := range state.Plan.Armed {
 		if !slices.Contains(action.Targets, runapi.Target{Node: node, App: app}) {
 			continue
 		}
-		at := state.Plan.T0.Add(time.Duration(action.AtNanoseconds))
-		switch known := slices.Contains(agent.Armed, action.ID); {
-		case !known && now.After(at):
-			agent.ArmedTooLate = append(agent.ArmedTooLate, action.ID)
-		case !known:
-			agent.Armed = append(agent.Armed, action.ID)
-		case !now.Before(at) && !slices.Contains(agent.Executed, action.ID):
-			agent.Executed = append(agent.Executed, action.ID)
+		if at := state.Plan.T0.Add(time.Duration(action.AtNanoseconds)); !now.Before(at) {
+			agent.ExecutedActions++
+			if held == 0 && action.Verb == runapi.VerbStart && now.After(at) {
+				agent.ArmedTooLate = []string{action.ID}
+			}
 		}
 	}
 }

@@ -173,8 +173,8 @@ func TestARunOutlivesItsOperatorAndADeletionItsRadiod(t *testing.T) {
 		t.Errorf("messages: %+v; want every one once", results.Messages)
 	}
 	for _, agent := range stateOf(t, run.UID).Agents {
-		if ids := slices.Sorted(slices.Values(agent.Executed)); len(slices.Compact(slices.Clone(ids))) != len(ids) || len(agent.ArmedTooLate) > 0 {
-			t.Errorf("agent %s/%s carried out %v, and got %v too late", agent.Node, agent.App, ids, agent.ArmedTooLate)
+		if agent.ArmedVersion != 1 || agent.ExecutedActions == 0 || len(agent.ArmedTooLate) > 0 {
+			t.Errorf("agent %s/%s: %+v; want that it carried out actions of the first list, and got none too late", agent.Node, agent.App, agent.AgentReport)
 		}
 	}
 

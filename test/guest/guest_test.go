@@ -141,7 +141,7 @@ func (b *bed) startApps() (due time.Time) {
 	t0 := time.Now().Add(3 * time.Second).Truncate(time.Millisecond)
 	due = t0.Add(4 * time.Second)
 	b.put(func(p *runapi.Plan) {
-		p.T0 = &t0
+		p.T0, p.ArmedVersion = &t0, 1
 		for _, app := range p.Nodes[0].Apps {
 			p.Armed = append(p.Armed, runapi.Action{ID: "start-" + app.Name, AtNanoseconds: due.Sub(t0).Nanoseconds(), Verb: runapi.VerbStart,
 				Targets: []runapi.Target{{Node: "veh-1", App: app.Name}}})

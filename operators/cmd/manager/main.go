@@ -34,9 +34,6 @@ import (
 	"vignette.dev/vignette/operators/scenario"
 )
 
-// minLookAhead is what polling and an agent's long poll need at least.
-const minLookAhead = 5 * time.Second
-
 type config struct {
 	options               experiment.Options
 	tokenFile             string
@@ -86,7 +83,6 @@ func parseFlags() *config {
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
-	flag.DurationVar(&o.LookAhead, "look-ahead", o.LookAhead, "how far ahead of their time actions are armed")
 	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from the turn of an experiment to come up to \"every agent is ready\"")
 	flag.DurationVar(&o.CleanupDeadline, "cleanup-deadline", o.CleanupDeadline, "time after which a deletion goes on without what it could not remove")
 	flag.StringVar(&c.clusterCIDRs, "cluster-cidrs", "", "comma-separated ranges of the cluster that experiments may not use, besides those that Kubernetes tells")
@@ -114,9 +110,6 @@ func (c *config) complete() error {
 			return fmt.Errorf("--%s-image is empty: give it, or --image-registry", name)
 		}
 		*image = c.registry + "/" + name + ":" + c.tag
-	}
-	if c.options.LookAhead < minLookAhead {
-		return fmt.Errorf("--look-ahead is %s: want %s or more", c.options.LookAhead, minLookAhead)
 	}
 	if c.options.StartLead < time.Second {
 		return fmt.Errorf("--start-lead is %s: want 1s or more, as every agent has to hear of T0 before it", c.options.StartLead)

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -10,58 +11,22 @@ import (
 // EarlyStopLead is how far ahead an early stop is armed: enough for every agent's long poll.
 const EarlyStopLead = 2 * time.Second
 
-// Armed are the actions that agents must have now (an offset from T0): those they have already,
-// and those due within the look-ahead. What was armed once stays as it was.
-func (t *Timeline) Armed(already []runapi.Action, now, lookAhead time.Duration) []runapi.Action {
-	armed := slices.Clone(already)
-	if stopped(already) {
-		return armed
-	}
-	for _, action := range t.Actions {
-		if at(action) <= now+lookAhead && !slices.ContainsFunc(armed, sameID(action.ID)) {
-			armed = append(armed, action)
-		}
-	}
-	return armed
-}
+// Versions of the armed actions: the compiled timeline, and what an early stop leaves of it.
+const (
+	WholeVersion   = 1
+	StoppedVersion = 2
+)
 
-// StopEarly adds one stop, EarlyStopLead from now, of every publisher that would run then or later; it
-// changes nothing where that was done before. An armed start cannot be taken back, so the stop comes
-// no sooner than the last of them, whatever it starts: nothing starts once the run has been stopped.
-// Stops that are armed for later meet an app that has stopped.
-func (t *Timeline) StopEarly(already []runapi.Action, now time.Duration) []runapi.Action {
-	if stopped(already) {
-		return already
-	}
+// StopEarly are the actions up to EarlyStopLead from now (an offset from T0), and then one stop of every publisher. Agents that hear of
+// it late may have started any of them meanwhile.
+func (t *Timeline) StopEarly(now time.Duration) []runapi.Action {
 	stop := max(now, 0) + EarlyStopLead
-	for _, action := range already {
-		if action.Verb == runapi.VerbStart {
-			stop = max(stop, at(action))
-		}
-	}
-	targets := []runapi.Target{}
-	for target := range t.publishers {
-		if runsAt(already, target, stop) {
-			targets = append(targets, target)
-		}
-	}
+	armed := slices.Clone(t.Actions)
+	armed = slices.DeleteFunc(armed, func(a runapi.Action) bool { return at(a) > stop })
+	targets := slices.AppendSeq([]runapi.Target{}, maps.Keys(t.publishers))
 	slices.SortFunc(targets, compareTargets)
-	return append(slices.Clone(already), runapi.Action{
-		ID: EarlyStopID, AtNanoseconds: int64(stop), Verb: runapi.VerbStop, Targets: targets,
-	})
+	return append(armed, runapi.Action{ID: EarlyStopID, AtNanoseconds: int64(stop), Verb: runapi.VerbStop, Targets: targets})
 }
-
-// runsAt tells whether a target runs at a moment by what is armed.
-func runsAt(armed []runapi.Action, target runapi.Target, moment time.Duration) (runs bool) {
-	for _, action := range armed { // in order of time
-		if slices.Contains(action.Targets, target) && at(action) <= moment {
-			runs = action.Verb == runapi.VerbStart
-		}
-	}
-	return runs
-}
-
-func stopped(armed []runapi.Action) bool { return slices.ContainsFunc(armed, sameID(EarlyStopID)) }
 
 func sameID(id string) func(runapi.Action) bool {
 	return func(a runapi.Action) bool { return a.ID == id }
@@ -82,25 +47,22 @@ func (t *Timeline) End(armed []runapi.Action) time.Duration {
 	return end
 }
 
-// StartsEnd is when the step `start` gives way to `stop`: once the last action before the first stop
-// is due, but not long before that stop. Where nothing will be stopped, it is over with the last action.
-func (t *Timeline) StartsEnd(armed []runapi.Action, lookAhead time.Duration) time.Duration {
+// StartsEnd is when the step `start` gives way to `stop`: with the first stop, or with the last start where nothing will be stopped.
+func (t *Timeline) StartsEnd(armed []runapi.Action) time.Duration {
 	firstStop := t.End(armed)
 	for _, action := range t.Actions {
 		if action.Verb == runapi.VerbStop {
 			firstStop = min(firstStop, at(action))
 		}
 	}
+	if firstStop < Never {
+		return firstStop
+	}
 	end := time.Duration(0)
-	if firstStop != Never {
-		end = max(firstStop-lookAhead, 0)
-	}
 	for _, action := range t.Actions {
-		if at(action) < firstStop {
-			end = max(end, at(action))
-		}
+		end = max(end, at(action))
 	}
-	return min(end, firstStop)
+	return end
 }
 
 // MeasureStart is the first start of a publisher, from which data volumes count.

@@ -139,45 +139,25 @@ func TestActionIDsAreUnique(t *testing.T) {
 	}
 }
 
-func TestWhatIsDueWithinTheLookAheadIsArmedAndStaysArmed(t *testing.T) {
-	compiled, _ := compile(t, entry("5s", "bft", ""), entry("50s", "", "bft"))
-	armed := compiled.Armed(nil, -5*time.Second, 30*time.Second)
-	if diff := cmp.Diff([]string{"0s start hq/broker hq/sub", "5s start veh-1/bft veh-2/bft"}, words(armed)); diff != "" {
-		t.Error(diff)
-	}
-	if again := compiled.Armed(armed, 10*time.Second, 30*time.Second); len(again) != 2 {
-		t.Errorf("armed %v at 10 s, 40 s before the stop", words(again))
-	}
-	later := compiled.Armed(armed, 20*time.Second, 30*time.Second)
-	if diff := cmp.Diff(armed, later[:2]); diff != "" || len(later) != 3 {
-		t.Errorf("what was armed changed, or the stop is missing: %v", words(later))
-	}
-}
-
 func TestAnEarlyStop(t *testing.T) {
 	compiled, _ := compile(t, entry("5s", "veh-1/bft", ""), entry("20s", "veh-2/bft", ""), entry("30s", "", "veh-1/bft"))
+	begun := []string{"0s start hq/broker hq/sub", "5s start veh-1/bft"}
 	cases := map[string]struct {
 		now  time.Duration
-		want string
+		want []string
 	}{
-		"stops all together, not before a start that is armed": {6 * time.Second, "20s stop veh-1/bft veh-2/bft"},
-		"leaves alone what has stopped":                        {40 * time.Second, "42s stop veh-2/bft"},
-		"before T0 counts from T0":                             {-3 * time.Second, "20s stop veh-1/bft veh-2/bft"},
+		"takes back what comes later":                {6 * time.Second, append(begun[:2:2], "8s stop veh-1/bft veh-2/bft")},
+		"leaves what comes before it":                {18 * time.Second, append(begun[:2:2], "20s start veh-2/bft", "20s stop veh-1/bft veh-2/bft")},
+		"stops all, as an agent may hear of it late": {40 * time.Second, append(begun[:2:2], "20s start veh-2/bft", "30s stop veh-1/bft", "42s stop veh-1/bft veh-2/bft")},
+		"before T0 counts from T0":                   {-3 * time.Second, append(begun[:1:1], "2s stop veh-1/bft veh-2/bft")},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			armed := compiled.Armed(nil, c.now, 30*time.Second)
-			stopped := compiled.StopEarly(armed, c.now)
-			if got := words(stopped[len(armed):])[0]; got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			stopped := compiled.StopEarly(c.now)
+			if diff := cmp.Diff(c.want, words(stopped)); diff != "" {
+				t.Errorf("armed (-want +got):\n%s", diff)
 			}
-			if again := compiled.StopEarly(stopped, c.now+time.Second); len(again) != len(stopped) {
-				t.Error("stopping twice adds a second stop")
-			}
-			if more := compiled.Armed(stopped, 50*time.Second, 30*time.Second); len(more) != len(stopped) {
-				t.Error("something is armed after the early stop")
-			}
-			if end := compiled.End(stopped); end != time.Duration(stopped[len(armed)].AtNanoseconds) {
+			if end := compiled.End(stopped); end != time.Duration(stopped[len(stopped)-1].AtNanoseconds) {
 				t.Errorf("the run ends at %s", end)
 			}
 		})
@@ -185,21 +165,20 @@ func TestAnEarlyStop(t *testing.T) {
 }
 
 func TestWhenStepsEnd(t *testing.T) {
-	const lookAhead = 30 * time.Second
 	cases := map[string]struct {
 		entries      []v1alpha1.TimelineEntry
 		starts, ends time.Duration
 		measured     time.Duration
 	}{
-		"a plain run":               {nil, 30 * time.Second, 60 * time.Second, 0},
-		"a late start":              {[]v1alpha1.TimelineEntry{entry("50s", "bft", "")}, 50 * time.Second, 60 * time.Second, 50 * time.Second},
-		"an early stop of one":      {[]v1alpha1.TimelineEntry{entry("10s", "", "veh-1/bft")}, 0, 60 * time.Second, 0},
-		"a stop after the duration": {[]v1alpha1.TimelineEntry{entry("90s", "", "bft")}, 60 * time.Second, 90 * time.Second, 0},
+		"a plain run":               {nil, 60 * time.Second, 60 * time.Second, 0},
+		"a late start":              {[]v1alpha1.TimelineEntry{entry("50s", "bft", "")}, 60 * time.Second, 60 * time.Second, 50 * time.Second},
+		"an early stop of one":      {[]v1alpha1.TimelineEntry{entry("10s", "", "veh-1/bft")}, 10 * time.Second, 60 * time.Second, 0},
+		"a stop after the duration": {[]v1alpha1.TimelineEntry{entry("90s", "", "bft")}, 90 * time.Second, 90 * time.Second, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			compiled, _ := compile(t, c.entries...)
-			if got := compiled.StartsEnd(nil, lookAhead); got != c.starts {
+			if got := compiled.StartsEnd(nil); got != c.starts {
 				t.Errorf("starts end at %s, want %s", got, c.starts)
 			}
 			if got := compiled.End(nil); got != c.ends {
@@ -213,7 +192,6 @@ func TestWhenStepsEnd(t *testing.T) {
 }
 
 func TestALiveClusterHasNoEndOfItsOwn(t *testing.T) {
-	const lookAhead = 30 * time.Second
 	cases := map[string]struct {
 		entries []v1alpha1.TimelineEntry
 		want    []string
@@ -221,7 +199,7 @@ func TestALiveClusterHasNoEndOfItsOwn(t *testing.T) {
 	}{
 		"without a timeline": {nil, []string{"0s start hq/broker hq/sub veh-1/bft veh-2/bft"}, 0},
 		"with entries": {[]v1alpha1.TimelineEntry{entry("5s", "bft", ""), entry("50s", "", "veh-1/bft")},
-			[]string{"0s start hq/broker hq/sub", "5s start veh-1/bft veh-2/bft", "50s stop veh-1/bft"}, 20 * time.Second},
+			[]string{"0s start hq/broker hq/sub", "5s start veh-1/bft veh-2/bft", "50s stop veh-1/bft"}, 50 * time.Second},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -229,22 +207,13 @@ func TestALiveClusterHasNoEndOfItsOwn(t *testing.T) {
 			if diff := cmp.Diff(c.want, words(compiled.Actions)); diff != "" {
 				t.Error(diff)
 			}
-			if !compiled.Live() || compiled.End(nil) != Never || compiled.StartsEnd(nil, lookAhead) != c.starts {
-				t.Errorf("live %v, ends at %s, starts end at %s", compiled.Live(), compiled.End(nil), compiled.StartsEnd(nil, lookAhead))
+			if !compiled.Live() || compiled.End(nil) != Never || compiled.StartsEnd(nil) != c.starts {
+				t.Errorf("live %v, ends at %s, starts end at %s", compiled.Live(), compiled.End(nil), compiled.StartsEnd(nil))
 			}
-			armed := compiled.StopEarly(compiled.Armed(nil, time.Hour, lookAhead), time.Hour)
+			armed := compiled.StopEarly(time.Hour)
 			if end := compiled.End(armed); end != time.Hour+EarlyStopLead {
 				t.Errorf("stopped after an hour it ends at %s", end)
 			}
 		})
-	}
-}
-
-func TestAStopComesAfterEveryStartThatIsArmed(t *testing.T) {
-	compiled, _ := compile(t, entry("1s", "bft", ""), entry("25s", "sub", "")) // sub is no publisher
-	armed := compiled.Armed(nil, 5*time.Second, 30*time.Second)
-	stopped := compiled.StopEarly(armed, 5*time.Second)
-	if got := words(stopped[len(armed):])[0]; got != "25s stop veh-1/bft veh-2/bft" {
-		t.Errorf("got %q, want the stop at 25 s, with the start of sub", got)
 	}
 }

@@ -109,8 +109,8 @@ func (a *archive) newsSince(since int64) runapi.News {
 		var said [4]int
 		for _, agent := range a.agents(r) {
 			said[0]++
-			said[1] += len(agent.Armed)
-			said[2] += len(agent.Executed)
+			said[1] += int(agent.ArmedVersion)
+			said[2] += agent.ExecutedActions
 			said[3] += len(agent.ArmedTooLate)
 		}
 		if said != r.said {
@@ -208,6 +208,7 @@ func (a *archive) agents(r *run) (agents []runapi.AgentState) {
 
 func (r *run) carryOut(report *runapi.AgentReport, target runapi.Target, now time.Time) {
 	plan := &r.state.Plan
+	report.ArmedVersion = plan.ArmedVersion
 	for _, action := range plan.Armed {
 		if !slices.Contains(action.Targets, target) {
 			continue
@@ -217,9 +218,8 @@ func (r *run) carryOut(report *runapi.AgentReport, target runapi.Target, now tim
 			report.ArmedTooLate = append(report.ArmedTooLate, action.ID)
 			continue
 		}
-		report.Armed = append(report.Armed, action.ID)
 		if !now.Before(at) {
-			report.Executed = append(report.Executed, action.ID)
+			report.ExecutedActions++
 			report.Phase = runapi.AgentRunning
 			if action.Verb == runapi.VerbStop {
 				report.Phase = runapi.AgentStopped
