@@ -85,8 +85,10 @@ def _results(table: pl.DataFrame) -> dict:
 
 def _figures(table: pl.DataFrame) -> dict:
     lost = table["delay"].null_count()
-    counts = {"sent": table["sent"].n_unique(), "expected": table.height, "received": table.height - lost, "lost": lost, "duplicates": 0}
-    messages = counts | {"lostPercent": 100 * lost / table.height if table.height else 0.0}
+    sent, received = table["sent"].n_unique(), table.height - lost
+    counts = {"triggered": sent, "sent": sent, "offered": table.height, "expected": table.height, "received": received, "lost": lost, "duplicates": 0}
+    percent = 100 * lost / table.height if table.height else 0.0
+    messages = counts | {"lostPercent": percent, "deliveredPercent": 100 - percent}
     return {"messages": messages, "delaySeconds": quantiles(np.sort(table["delay"].drop_nulls().to_numpy()))}
 
 

@@ -12,10 +12,10 @@ from vignette_analysis import analyse, latex, outputs
 HOSTILE = r"""a_b&c%d#e$f{g}h~i^j\k<l>m|n"o'p`q--r[s]*?`!`"""
 ENTRY = {
     "name": HOSTILE,
-    "messages": {"sent": 3, "expected": 6, "received": 5, "lost": 1, "lostPercent": 100 / 6, "duplicates": 0},
+    "messages": {"triggered": 4, "sent": 3, "offered": 8, "expected": 6, "received": 5, "deliveredPercent": 62.5, "lost": 1, "duplicates": 0},
     "delaySeconds": {"min": -0.1, "p25": 0.2, "median": 0.3, "p75": 0.4, "max": 12.5},
 }
-SILENT = {"name": "[silent]", "messages": dict.fromkeys(ENTRY["messages"], 0), "delaySeconds": None}
+SILENT = {"name": "[silent]", "messages": dict.fromkeys(ENTRY["messages"], 0) | {"deliveredPercent": None}, "delaySeconds": None}
 NETWORK = {
     "name": "wan",
     "bytesPerSecond": 10.0,
@@ -30,7 +30,8 @@ RESULTS = {
     "messages": ENTRY["messages"],
     "delaySeconds": ENTRY["delaySeconds"],
     "groups": [
-        ENTRY | {"name": "all", "confidence": {"level": 0.95, "medianSeconds": {"low": 0.1, "high": 0.5}, "lostPercent": {"low": 3.0, "high": 56.4}}},
+        ENTRY
+        | {"name": "all", "confidence": {"level": 0.95, "medianSeconds": {"low": 0.1, "high": 0.5}, "deliveredPercent": {"low": 30.6, "high": 86.3}}},
         SILENT,
     ],
     "publishers": [ENTRY, SILENT],
@@ -85,10 +86,12 @@ def test_characters_that_latex_cannot_print_are_written_as_code_points():
 
 def test_figures_are_those_of_the_results():
     table = rows(latex.groups(RESULTS))
-    assert table[0] == ["all", "3", "6", "5", "1", "16.67", "0", "$-$0.1000", "0.2000", "0.3000", "0.4000", "12.5000"]
-    assert table[1] == ["{[}silent{]}", "0", "0", "0", "0", "--", "0", *["--"] * 5]
+    assert table[0] == ["all", "3", "8", "5", "62.50", "1", "0", "$-$0.1000", "0.2000", "0.3000", "0.4000", "12.5000"]
+    assert table[1] == ["{[}silent{]}", "0", "0", "0", "--", "0", "0", *["--"] * 5]
     values = dict(rows(latex.headline(RESULTS)))
-    assert values["Deliveries lost (\\%)"] == "16.67 {[}3.00, 56.40{]}" and values["Delay, median (s)"] == "0.3000 {[}0.1000, 0.5000{]}"
+    assert (
+        values["Deliveries received of offered (\\%)"] == "62.50 {[}30.60, 86.30{]}" and values["Delay, median (s)"] == "0.3000 {[}0.1000, 0.5000{]}"
+    )
     assert rows(latex.networks(RESULTS))[0] == ["wan", "10.0", "--", "10.0", "8.0", "--", "--", "4", "0", "1"]
 
 

@@ -54,7 +54,7 @@ def test_every_part_is_there(eight_vehicles):
         "Deliveries by group",
         "Delay by publisher",
         "Delay of every delivery over time",
-        "Lost deliveries by group",
+        "Deliveries that did not arrive, by group",
         "Hops over time: vhf",
         "Radio links",
         "Changes by hand",

@@ -27,16 +27,18 @@ func experiment() dashboard {
 }
 
 func headline() []panel {
-	share := number("Delivered", "percentunit", "Deliveries that have arrived, of those expected so far; what is on its way counts as not arrived.", 6,
+	share := number("Delivered", "percentunit", "Deliveries between nodes that have arrived, of those offered so far; what is on its way, or was never sent, counts as not arrived.", 6,
 		`experiment:vignette_delivered:ratio{`+ofRun+`}`, "of the whole run")
 	share.steps = goodShares
 	phase := number("Phase", "none", "Where the run is on its way.", 6, `vignette_experiment_info{`+ofRun+`}`, "{{phase}}")
 	phase.options = object{"reduceOptions": object{"calcs": []any{"lastNotNull"}, "fields": "", "values": false}, "textMode": "name", "colorMode": "none",
 		"graphMode": "none", "justifyMode": "auto", "orientation": "auto"}
+	never := number("Messages never sent", "short", "Triggered by apps, and not sent so far.", 6,
+		`vignette_experiment_messages_triggered_total{`+ofRun+`} - vignette_experiment_messages_sent_total{`+ofRun+`}`, "messages")
 	return []panel{
 		share,
-		number("Median delay", "s", "From sent to received, of all deliveries so far.", 6, `experiment:vignette_delay_seconds:quantile{`+ofRun+`, quantile="0.5"}`, "median"),
-		number("Messages sent", "short", "Each once, whoever receives it.", 6, `vignette_experiment_messages_sent_total{`+ofRun+`}`, "messages"),
+		number("Median delay", "s", "From sent to received, of the deliveries between nodes so far.", 6, `experiment:vignette_delay_seconds:quantile{`+ofRun+`, quantile="0.5"}`, "median"),
+		never,
 		phase,
 	}
 }
@@ -47,10 +49,10 @@ func nodeMap() panel {
 	renamed := object{"Value #A": "latitude", "Value #B": "longitude", "Value #C": "delivered"}
 	return panel{
 		kind: "geomap", title: "Nodes", unit: "percentunit", width: 8, steps: goodShares,
-		about: "Where nodes are, and the share of what they should have received that arrived. Networks that know no positions have none here.",
+		about: "Where nodes are, and the share of what was offered to them that arrived. Networks that know no positions have none here.",
 		queries: []query{
 			table(`vignette_experiment_node_latitude_degrees{` + ofRun + `}`), table(`vignette_experiment_node_longitude_degrees{` + ofRun + `}`),
-			table(`vignette_experiment_receiver_deliveries_received{` + ofRun + `} / (vignette_experiment_receiver_deliveries_expected{` + ofRun + `} > 0)`),
+			table(`vignette_experiment_receiver_deliveries_received{` + ofRun + `} / (vignette_experiment_receiver_deliveries_offered{` + ofRun + `} > 0)`),
 		},
 		transformations: []any{
 			object{"id": "joinByField", "options": object{"byField": "node", "mode": "outer"}},
@@ -117,7 +119,7 @@ func volume() []panel {
 func perNode() []panel {
 	by := func(side, labels string) string {
 		return `sum by (` + labels + `) (vignette_experiment_` + side + `_deliveries_received{` + ofRun + `}) / (sum by (` + labels + `) (vignette_experiment_` + side +
-			`_deliveries_expected{` + ofRun + `}) > 0)`
+			`_deliveries_offered{` + ofRun + `}) > 0)`
 	}
 	to := bars("Delivered to", "percentunit", "By the node that should receive.", 8, query{expr: by("receiver", "node"), legend: "{{node}}"})
 	from := bars("Delivered from", "percentunit", "By the node and the app that sent.", 8, query{expr: by("sender", "node, app"), legend: "{{node}}/{{app}}"})

@@ -8,7 +8,7 @@ import (
 )
 
 // campaignSchema is the version of the JSON form. It grows where a program that knows the one before would misread it.
-const campaignSchema = 1
+const campaignSchema = 2
 
 // roundDocument is the results of a round as JSON.
 type roundDocument struct {
@@ -33,6 +33,7 @@ type pointDocument struct {
 	Skipped            int               `json:"skipped"`
 	DeliveredPercent   *estimateDocument `json:"deliveredPercent"`
 	MedianDelaySeconds *estimateDocument `json:"medianDelaySeconds"`
+	Warnings           int               `json:"warnings"`
 	Gaps               int               `json:"gaps"`
 	Late               int               `json:"late"`
 }
@@ -57,12 +58,14 @@ type runDocument struct {
 	Messages           *messagesDocument `json:"messages"`
 	DeliveredPercent   *float64          `json:"deliveredPercent"`
 	MedianDelaySeconds *float64          `json:"medianDelaySeconds"`
+	Warnings           *int              `json:"warnings"`
 	Gaps               *int              `json:"gaps"`
 	KeptUp             *bool             `json:"keptUp"`
 }
 
 type messagesDocument struct {
 	Sent     int64 `json:"sent"`
+	Offered  int64 `json:"offered"`
 	Expected int64 `json:"expected"`
 	Received int64 `json:"received"`
 	Lost     int64 `json:"lost"`
@@ -73,7 +76,7 @@ func (r *round) document() roundDocument {
 		ConfidenceLevel: confidence.Level, Axes: append([]string{}, r.axes...)}
 	for _, p := range r.points() {
 		d.Points = append(d.Points, pointDocument{Name: p.first.point, Levels: p.first.levels, Runs: len(p.runs), Measured: p.measured(), Failed: p.failed,
-			Skipped: p.skipped, DeliveredPercent: p.delivered.document(), MedianDelaySeconds: p.medianDelay.document(), Gaps: p.gaps, Late: p.late})
+			Skipped: p.skipped, DeliveredPercent: p.delivered.document(), MedianDelaySeconds: p.medianDelay.document(), Warnings: p.warnings, Gaps: p.gaps, Late: p.late})
 	}
 	for _, run := range r.runs {
 		d.Runs = append(d.Runs, run.document())
@@ -96,8 +99,8 @@ func (run campaignRun) document() runDocument {
 	d := runDocument{Experiment: run.name, UID: run.uid, Point: run.point, Levels: run.levels, Repeat: run.repeat, Seed: run.seed, Phase: run.phase,
 		Message: run.message, TookSeconds: run.took.Seconds()}
 	if f := run.figures; f != nil {
-		d.Messages = &messagesDocument{f.sent, f.expected, f.received, f.lost}
-		d.DeliveredPercent, d.MedianDelaySeconds, d.Gaps, d.KeptUp = f.deliveredPercent, f.medianDelaySeconds, &f.gaps, f.keptUp
+		d.Messages = &messagesDocument{f.sent, f.offered, f.expected, f.received, f.lost}
+		d.DeliveredPercent, d.MedianDelaySeconds, d.Warnings, d.Gaps, d.KeptUp = f.deliveredPercent, f.medianDelaySeconds, &f.warnings, &f.gaps, f.keptUp
 	}
 	return d
 }
@@ -106,20 +109,20 @@ func (run campaignRun) document() runDocument {
 func (r *round) pointRecords() [][]string {
 	head := append([]string{"point"}, r.axes...)
 	records := [][]string{append(head, "runs", "measured", "failed", "skipped", "delivered_percent_mean", "delivered_percent_half_width",
-		"median_delay_seconds_mean", "median_delay_seconds_half_width", "gaps", "late")}
+		"median_delay_seconds_mean", "median_delay_seconds_half_width", "warnings", "gaps", "late")}
 	for _, p := range r.points() {
 		record := append([]string{p.first.point}, r.levelsOf(p.first)...)
 		record = append(record, strconv.Itoa(len(p.runs)), strconv.Itoa(p.measured()), strconv.Itoa(p.failed), strconv.Itoa(p.skipped))
 		record = append(record, number(p.delivered.mean), number(p.delivered.halfWidth), number(p.medianDelay.mean), number(p.medianDelay.halfWidth))
-		records = append(records, append(record, strconv.Itoa(p.gaps), strconv.Itoa(p.late)))
+		records = append(records, append(record, strconv.Itoa(p.warnings), strconv.Itoa(p.gaps), strconv.Itoa(p.late)))
 	}
 	return records
 }
 
 func (r *round) runRecords() [][]string {
 	head := append([]string{"experiment", "uid", "point"}, r.axes...)
-	records := [][]string{append(head, "repeat", "seed", "phase", "sent", "expected", "received", "lost", "delivered_percent", "median_delay_seconds",
-		"gaps", "kept_up", "took_seconds", "message")}
+	records := [][]string{append(head, "repeat", "seed", "phase", "sent", "offered", "expected", "received", "lost", "delivered_percent", "median_delay_seconds",
+		"warnings", "gaps", "kept_up", "took_seconds", "message")}
 	for _, run := range r.runs {
 		record := append([]string{run.name, run.uid, run.point}, r.levelsOf(run)...)
 		record = append(record, strconv.Itoa(int(run.repeat)), strconv.FormatInt(run.seed, 10), run.phase)
@@ -131,17 +134,17 @@ func (r *round) runRecords() [][]string {
 
 func (f *runFigures) record() []string {
 	if f == nil {
-		return make([]string, 8)
+		return make([]string, 10)
 	}
-	record := []string{count(f.sent), count(f.expected), count(f.received), count(f.lost), "", "", strconv.Itoa(f.gaps), ""}
+	record := []string{count(f.sent), count(f.offered), count(f.expected), count(f.received), count(f.lost), "", "", strconv.Itoa(f.warnings), strconv.Itoa(f.gaps), ""}
 	if f.deliveredPercent != nil {
-		record[4] = number(*f.deliveredPercent)
+		record[5] = number(*f.deliveredPercent)
 	}
 	if f.medianDelaySeconds != nil {
-		record[5] = number(*f.medianDelaySeconds)
+		record[6] = number(*f.medianDelaySeconds)
 	}
 	if f.keptUp != nil {
-		record[7] = strconv.FormatBool(*f.keptUp)
+		record[9] = strconv.FormatBool(*f.keptUp)
 	}
 	return record
 }

@@ -93,12 +93,12 @@ func writeCSV(out io.Writer, records [][]string) error {
 // point of a round, with what its runs have measured together.
 type point struct {
 	// first of its runs, for its name and levels.
-	first           campaignRun
-	runs            []campaignRun
-	delivered       estimate
-	medianDelay     estimate
-	failed, skipped int
-	gaps, late      int
+	first                campaignRun
+	runs                 []campaignRun
+	delivered            estimate
+	medianDelay          estimate
+	failed, skipped      int
+	gaps, warnings, late int
 }
 
 // estimate of a figure by the mean of repeats. A half width of NaN is not known.
@@ -151,6 +151,7 @@ func (p *point) sum() {
 			continue
 		}
 		p.gaps += f.gaps
+		p.warnings += f.warnings
 		if f.keptUp != nil && !*f.keptUp {
 			p.late++
 		}
@@ -204,21 +205,22 @@ func row(names []string, figures ...string) []cell {
 }
 
 func (r *round) pointTable(wide bool) table {
-	heads := []string{"RUNS", "DELIVERED %", "MEDIAN DELAY", "GAPS"}
+	heads := []string{"RUNS", "DELIVERED %", "MEDIAN DELAY", "WARNINGS", "GAPS"}
 	if wide {
-		heads = append(heads, "FAILED", "SKIPPED", "LATE", "SENT", "EXPECTED", "RECEIVED")
+		heads = append(heads, "FAILED", "SKIPPED", "LATE", "SENT", "OFFERED", "RECEIVED")
 	}
 	rows := table{row(r.heads(), heads...)}
 	for _, p := range r.points() {
-		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), count(int64(p.gaps))}
+		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), count(int64(p.warnings)),
+			count(int64(p.gaps))}
 		if wide {
-			var sent, expected, received int64
+			var sent, offered, received int64
 			for _, run := range p.runs {
 				if f := run.figures; f != nil {
-					sent, expected, received = sent+f.sent, expected+f.expected, received+f.received
+					sent, offered, received = sent+f.sent, offered+f.offered, received+f.received
 				}
 			}
-			cells = append(cells, count(int64(p.failed)), count(int64(p.skipped)), count(int64(p.late)), count(sent), count(expected), count(received))
+			cells = append(cells, count(int64(p.failed)), count(int64(p.skipped)), count(int64(p.late)), count(sent), count(offered), count(received))
 		}
 		rows = append(rows, row(r.names(p.first), cells...))
 	}
@@ -239,17 +241,20 @@ func (e estimate) text(write func(float64) string) string {
 func percentText(percent float64) string {
 	text := strconv.FormatFloat(percent, 'f', 2, 64)
 	if text == "100.00" && percent < 100 {
-		return "99.99" // a loss is never rounded to none
+		return "99.99" // neither a loss nor an arrival is rounded to none
+	}
+	if text == "0.00" && percent > 0 {
+		return "0.01"
 	}
 	return text
 }
 
 func (r *round) runTable(wide bool) table {
 	heads := append(r.heads(), "REPEAT", "PHASE")
-	figureHeads := []string{"DELIVERED %", "MEDIAN DELAY", "GAPS"}
+	figureHeads := []string{"DELIVERED %", "MEDIAN DELAY", "WARNINGS", "GAPS"}
 	var tail []string
 	if wide {
-		figureHeads = append(figureHeads, "SEED", "SENT", "EXPECTED", "RECEIVED", "TOOK")
+		figureHeads = append(figureHeads, "SEED", "SENT", "OFFERED", "RECEIVED", "TOOK")
 		tail = []string{"EXPERIMENT", "UID", "MESSAGE"}
 	}
 	rows := table{append(row(heads, figureHeads...), left(tail...)...)}
@@ -268,7 +273,7 @@ func (r *round) runTable(wide bool) table {
 func runCells(run campaignRun) []string {
 	f := run.figures
 	if f == nil {
-		return []string{"-", "-", "-"}
+		return []string{"-", "-", "-", "-"}
 	}
 	delivered, delay := "-", "-"
 	if f.deliveredPercent != nil {
@@ -277,13 +282,13 @@ func runCells(run campaignRun) []string {
 	if f.medianDelaySeconds != nil {
 		delay = seconds(*f.medianDelaySeconds)
 	}
-	return []string{delivered, delay, count(int64(f.gaps))}
+	return []string{delivered, delay, count(int64(f.warnings)), count(int64(f.gaps))}
 }
 
 func wideCells(run campaignRun) []string {
 	cells := []string{orDash(run.seed), "-", "-", "-", "-"}
 	if f := run.figures; f != nil {
-		cells = []string{orDash(run.seed), count(f.sent), count(f.expected), count(f.received), "-"}
+		cells = []string{orDash(run.seed), count(f.sent), count(f.offered), count(f.received), "-"}
 	}
 	if run.took > 0 {
 		cells[4] = clock(run.took)

@@ -47,11 +47,11 @@ type campaignRun struct {
 
 // runFigures are what a run has measured. What is nil is not known.
 type runFigures struct {
-	sent, expected, received, lost int64
-	deliveredPercent               *float64
-	medianDelaySeconds             *float64
-	gaps                           int
-	keptUp                         *bool
+	sent, offered, expected, received, lost int64
+	deliveredPercent                        *float64
+	medianDelaySeconds                      *float64
+	gaps, warnings                          int
+	keptUp                                  *bool
 }
 
 // roundOptions choose a round of a campaign, and runs of it.
@@ -126,8 +126,9 @@ func currentRound(camp *v1alpha1.Campaign) *round {
 }
 
 func figuresOfStatus(s *v1alpha1.ResultsSummary) *runFigures {
-	f := &runFigures{sent: s.Sent, expected: s.Expected, received: s.Received, lost: s.Lost, gaps: int(s.Gaps), keptUp: s.KeptUp}
-	f.deliveredPercent = deliveredPercent(s.Received, s.Expected)
+	f := &runFigures{sent: s.Sent, offered: max(s.Offered, s.Expected), expected: s.Expected, received: s.Received, lost: s.Lost, gaps: int(s.Gaps),
+		warnings: int(s.Warnings), keptUp: s.KeptUp}
+	f.deliveredPercent = deliveredPercent(f.received, f.offered)
 	if delay, err := time.ParseDuration(s.MedianDelay); err == nil {
 		seconds := delay.Seconds()
 		f.medianDelaySeconds = &seconds
@@ -136,10 +137,13 @@ func figuresOfStatus(s *v1alpha1.ResultsSummary) *runFigures {
 }
 
 func figuresOfResults(r runapi.Results) *runFigures {
-	f := &runFigures{sent: r.Messages.Sent, expected: r.Messages.Expected, received: r.Messages.Received, lost: r.Messages.Lost, gaps: len(r.Gaps),
-		deliveredPercent: deliveredPercent(r.Messages.Received, r.Messages.Expected)}
-	if r.DelaySeconds != nil {
-		f.medianDelaySeconds = &r.DelaySeconds.Median
+	group := r.HeadlineGroup()
+	m := group.Messages
+	_, offered := m.Counted()
+	f := &runFigures{sent: m.Sent, offered: offered, expected: m.Expected, received: m.Received, lost: m.Lost, gaps: len(r.Gaps), warnings: len(r.Warnings),
+		deliveredPercent: deliveredPercent(m.Received, offered)}
+	if group.DelaySeconds != nil {
+		f.medianDelaySeconds = &group.DelaySeconds.Median
 	}
 	if r.Verdict != nil {
 		f.keptUp = &r.Verdict.KeptUp
@@ -147,11 +151,11 @@ func figuresOfResults(r runapi.Results) *runFigures {
 	return f
 }
 
-func deliveredPercent(received, expected int64) *float64 {
-	if expected == 0 {
+func deliveredPercent(received, offered int64) *float64 {
+	if offered == 0 {
 		return nil
 	}
-	percent := 100 * float64(received) / float64(expected)
+	percent := 100 * float64(received) / float64(offered)
 	return &percent
 }
 

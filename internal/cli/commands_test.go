@@ -245,8 +245,9 @@ func TestHeadlineCountsWhatThereIs(t *testing.T) {
 		summary v1alpha1.ResultsSummary
 		want    string
 	}{
-		{v1alpha1.ResultsSummary{Sent: 3, Expected: 6, Received: 6, Gaps: 1}, ": 6 of 6 deliveries arrived; 1 gap"},
-		{v1alpha1.ResultsSummary{Sent: 14}, ": 14 messages sent, no delivery expected, as nothing subscribes to them"},
+		{v1alpha1.ResultsSummary{Sent: 3, Expected: 6, Received: 6, Gaps: 1}, ": 6 of 6 offered deliveries arrived; 1 gap"},
+		{v1alpha1.ResultsSummary{Triggered: 31, Offered: 31, DeliveredPercent: "0", Warnings: 2}, ": 0 of 31 offered deliveries arrived (0 %), 31 never sent; 2 WARNINGs"},
+		{v1alpha1.ResultsSummary{Sent: 14}, ": 14 messages sent, no delivery offered, as nothing subscribes to them"},
 	} {
 		if got := headline(&c.summary); got != c.want {
 			t.Errorf("headline %q; want %q", got, c.want)

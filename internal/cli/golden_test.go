@@ -21,12 +21,14 @@ func quantiles(median float64) *runapi.Quantiles {
 
 func wholeResults() runapi.Results {
 	return runapi.Results{
-		SchemaVersion: 1, Experiment: "quickstart", Namespace: "team-nor", UID: "5f0c", Phase: "Succeeded",
+		SchemaVersion: 2, Experiment: "quickstart", Namespace: "team-nor", UID: "5f0c", Phase: "Succeeded",
 		StartTime: &noon, DurationSeconds: 75, Verdict: &runapi.Verdict{KeptUp: true},
+		Headline:     "radio",
 		Messages:     runapi.Messages{Sent: 240, Expected: 1680, Received: 1679, Lost: 1, LostPercent: 0.0595},
 		DelaySeconds: quantiles(0.1124),
 		Groups: []runapi.GroupResult{
 			{Name: "all", Messages: runapi.Messages{Sent: 240, Expected: 1680, Received: 1679, Lost: 1, LostPercent: 0.0595}, DelaySeconds: quantiles(0.1124)},
+			{Name: "radio", Messages: runapi.Messages{Triggered: ptr(int64(250)), Sent: 240, Offered: ptr(int64(1000)), Expected: 960, Received: 959, Lost: 1}, DelaySeconds: quantiles(0.12)},
 			{Name: "local", Messages: runapi.Messages{Sent: 240, Expected: 720, Received: 720}, DelaySeconds: quantiles(0.000412)},
 			{Name: "cross", Messages: runapi.Messages{Sent: 240, Expected: 960000, Received: 959999, Lost: 1, LostPercent: 0.0001, Duplicates: 2}, DelaySeconds: quantiles(3.14)},
 		},
@@ -48,6 +50,8 @@ func TestResultsNameLatenessAndGaps(t *testing.T) {
 	r := wholeResults()
 	r.Publishers, r.Networks = nil, nil
 	r.Verdict = &runapi.Verdict{Late: []runapi.Late{{Node: "nor", FromSeconds: 12, ToSeconds: 13.5, What: "frame release", WorstSeconds: 0.0151}}}
+	r.Warnings = []runapi.Gap{{What: "client nor/bft/1 never connected", Node: "nor", Reason: "none of its 31 triggered messages was sent"}}
+	r.Notes = []runapi.Gap{{What: "CPU pressure", Reason: "not measured for 4 apps"}}
 	r.Gaps = []runapi.Gap{
 		{What: "log", Node: "prt", FromSeconds: ptr(31.25), Reason: "the pod was killed"},
 		{What: "networks[].tcp", Reason: "not computed yet"},

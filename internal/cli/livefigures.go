@@ -24,7 +24,7 @@ type history struct {
 type sample struct {
 	at             time.Time
 	sent, received int64
-	// deliveredPercent of what is expected so far, delays in seconds, frames that wait, and messages a second since the sample before.
+	// deliveredPercent of what was offered so far, delays in seconds, frames that wait, and messages a second since the sample before.
 	deliveredPercent, median, p95, queue float64
 	sentPerSecond, receivedPerSecond     float64
 }
@@ -42,7 +42,7 @@ func (h *history) add(state *runapi.State, now time.Time) {
 		sentPerSecond: nan, receivedPerSecond: nan}
 	if f := state.Live; f != nil {
 		s.queue = float64(f.QueueFrames)
-		if percent := deliveredPercent(f.Received, f.Expected); percent != nil {
+		if percent := deliveredPercent(f.Received, f.Offered); percent != nil {
 			s.deliveredPercent = *percent
 		}
 		if f.DelaySeconds != nil {
@@ -198,12 +198,12 @@ func (v experimentView) figures(width int) []string {
 	var lines []string
 	if f := liveOf(v.state); f != nil {
 		delivered := "-"
-		if percent := deliveredPercent(f.Received, f.Expected); percent != nil {
+		if percent := deliveredPercent(f.Received, f.Offered); percent != nil {
 			delivered = percentText(*percent) + " %"
 		}
 		series := v.history.series(func(s sample) float64 { return s.deliveredPercent })
 		low, _ := bounds(series)
-		lines = append(lines, figureRow(width, "delivered", delivered, series, min(low, 90), 100, fmt.Sprintf("%d of %d expected", f.Received, f.Expected)))
+		lines = append(lines, figureRow(width, "delivered", delivered, series, min(low, 90), 100, fmt.Sprintf("%d of %d offered", f.Received, f.Offered)+unsent(f.Offered-f.Expected)))
 		medians, p95s := v.history.series(func(s sample) float64 { return s.median }), v.history.series(func(s sample) float64 { return s.p95 })
 		_, high := bounds(p95s)
 		note := ""
@@ -232,6 +232,14 @@ func (v experimentView) rate(width int, label string, figure func(sample) float6
 	series := v.history.series(figure)
 	_, high := bounds(series)
 	return figureRow(width, label, known(v.history.recent(figure), significant), series, 0, high, fmt.Sprintf("%d in all", total))
+}
+
+// unsent deliveries, of which nothing is said where there are none.
+func unsent(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d never sent", n)
 }
 
 // bounds of the values that are known; 0, 0 of none.
@@ -276,8 +284,8 @@ func (v experimentView) plain(now time.Time) (line, at string) {
 	}
 	line = progressLine(v.experiment, counters, now, false)
 	if f := liveOf(v.state); f != nil {
-		if percent := deliveredPercent(f.Received, f.Expected); percent != nil {
-			line += fmt.Sprintf("  delivered %s %%", percentText(*percent))
+		if percent := deliveredPercent(f.Received, f.Offered); percent != nil {
+			line += fmt.Sprintf("  delivered %s %%", percentText(*percent)) + unsent(f.Offered-f.Expected)
 		}
 		if d := f.DelaySeconds; d != nil {
 			line += fmt.Sprintf("  median %s  p95 %s", seconds(d.Median), seconds(d.P95))

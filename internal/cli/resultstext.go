@@ -26,7 +26,7 @@ func resultsText(r runapi.Results) string {
 	if r.BasedOn != "" {
 		fmt.Fprintf(&b, ", based on %s, whose spec was changed", r.BasedOn)
 	}
-	b.WriteString("\n\n")
+	b.WriteString("\n\n" + headlineText(r) + "\n")
 	b.WriteString(groupsTable(r).String())
 	if len(r.Publishers) > 0 {
 		b.WriteString("\n" + publishersTable(r.Publishers).String())
@@ -37,11 +37,33 @@ func resultsText(r runapi.Results) string {
 	if len(r.Clocks) > 0 {
 		b.WriteString("\n" + clocksTable(r.Clocks).String())
 	}
-	b.WriteString("\n" + verdictText(&r) + gapsText(r.Gaps))
+	b.WriteString("\n" + verdictText(&r) + gapsText("Gaps", r.Gaps))
+	if len(r.Notes) > 0 {
+		b.WriteString(gapsText("Notes", r.Notes))
+	}
 	return b.String()
 }
 
-var figureHeads = []string{"sent", "expected", "received", "lost", "lost %", "duplicates", "delay min", "p25", "median", "p75", "max"}
+// headlineText says what became of the headline's deliveries, and what a reader must know of them.
+func headlineText(r runapi.Results) string {
+	group := r.HeadlineGroup()
+	_, offered := group.Messages.Counted()
+	text := "Nothing was offered for delivery\n"
+	if percent := deliveredPercent(group.Messages.Received, offered); percent != nil {
+		between := ""
+		if group.Name == "radio" {
+			between = " between nodes"
+		}
+		text = fmt.Sprintf("%d of %d offered deliveries%s arrived (%s %%): %d lost on the way, %d never sent\n", group.Messages.Received, offered, between,
+			percentText(*percent), group.Messages.Lost, offered-group.Messages.Expected)
+	}
+	for _, warning := range r.Warnings {
+		text += fmt.Sprintf("WARNING: %s: %s\n", warning.What, oneLine(warning.Reason))
+	}
+	return text
+}
+
+var figureHeads = []string{"triggered", "sent", "offered", "received", "delivered %", "lost", "never sent", "duplicates", "delay min", "p25", "median", "p75", "max"}
 
 func groupsTable(r runapi.Results) table {
 	rows := table{figures("GROUP", figureHeads...)}
@@ -73,7 +95,12 @@ func clocksTable(clocks []runapi.ClockResult) table {
 }
 
 func figuresOf(m runapi.Messages, q *runapi.Quantiles) []string {
-	cells := []string{count(m.Sent), count(m.Expected), count(m.Received), count(m.Lost), lostPercent(m), count(m.Duplicates)}
+	triggered, offered := m.Counted()
+	delivered := "-"
+	if percent := deliveredPercent(m.Received, offered); percent != nil {
+		delivered = percentText(*percent)
+	}
+	cells := []string{count(triggered), count(m.Sent), count(offered), count(m.Received), delivered, count(m.Lost), count(offered - m.Expected), count(m.Duplicates)}
 	if q == nil {
 		return append(cells, "-", "-", "-", "-", "-")
 	}
@@ -84,21 +111,6 @@ func figuresOf(m runapi.Messages, q *runapi.Quantiles) []string {
 }
 
 func count(n int64) string { return strconv.FormatInt(n, 10) }
-
-// lostPercent never rounds a loss to none, nor to all.
-func lostPercent(m runapi.Messages) string {
-	switch {
-	case m.Expected == 0:
-		return "-"
-	case m.Lost == 0:
-		return "0"
-	case m.LostPercent < 0.01:
-		return "<0.01"
-	case m.Lost < m.Expected && m.LostPercent > 99.99:
-		return ">99.99"
-	}
-	return strconv.FormatFloat(m.LostPercent, 'f', 2, 64)
-}
 
 // seconds with three significant digits, in the unit that suits.
 func seconds(s float64) string {
@@ -149,11 +161,11 @@ func size(bytes int64) string {
 	return significant(v) + " GB"
 }
 
-func gapsText(gaps []runapi.Gap) string {
+func gapsText(what string, gaps []runapi.Gap) string {
 	if len(gaps) == 0 {
-		return "Gaps: none\n"
+		return what + ": none\n"
 	}
-	text := fmt.Sprintf("Gaps: %d\n", len(gaps))
+	text := fmt.Sprintf("%s: %d\n", what, len(gaps))
 	for _, g := range gaps {
 		where := g.What
 		if g.Node != "" {

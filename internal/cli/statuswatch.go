@@ -257,7 +257,7 @@ func runningLines(views []*experimentView, now time.Time, width int, namespaces 
 func (v *experimentView) cells(width int) []cell {
 	delivered, median, p95, queue := "-", "-", "-", "-"
 	if f := liveOf(v.state); f != nil {
-		if percent := deliveredPercent(f.Received, f.Expected); percent != nil {
+		if percent := deliveredPercent(f.Received, f.Offered); percent != nil {
 			delivered = percentText(*percent) + " %"
 		}
 		if f.DelaySeconds != nil {

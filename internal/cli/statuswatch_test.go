@@ -24,7 +24,7 @@ import (
 // liveAfter is what the server tells some seconds after T0: delays grow, a queue fills, and at last a frame is late.
 func liveAfter(second int) *runapi.State {
 	n := int64(second)
-	f := &runapi.LiveFigures{Sent: 8 * n, Expected: 56 * n, Received: 56*n - n*n/4, QueueFrames: n / 2}
+	f := &runapi.LiveFigures{Sent: 8 * n, Offered: 57 * n, Expected: 56 * n, Received: 56*n - n*n/4, QueueFrames: n / 2}
 	if n > 0 {
 		f.DelaySeconds = &runapi.LiveDelays{Min: 0.01, Median: 0.1 + 0.01*float64(n), P95: 0.2 + 0.04*float64(n), Max: 0.3 + 0.05*float64(n)}
 	}

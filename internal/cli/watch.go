@@ -126,12 +126,16 @@ func headline(r *v1alpha1.ResultsSummary) string {
 	if r == nil {
 		return ""
 	}
-	text := fmt.Sprintf(": %d of %d deliveries arrived", r.Received, r.Expected)
-	if r.Expected == 0 {
-		text = fmt.Sprintf(": %d messages sent, no delivery expected, as nothing subscribes to them", r.Sent)
+	offered := max(r.Offered, r.Expected) // an older status has the expected ones only
+	text := fmt.Sprintf(": %d of %d offered deliveries arrived", r.Received, offered)
+	if offered == 0 {
+		text = fmt.Sprintf(": %d messages sent, no delivery offered, as nothing subscribes to them", r.Sent)
 	}
 	if r.DeliveredPercent != "" {
 		text += " (" + r.DeliveredPercent + " %)"
+	}
+	if unsent := offered - r.Expected; unsent > 0 {
+		text += fmt.Sprintf(", %d never sent", unsent)
 	}
 	if r.MedianDelay != "" {
 		text += ", median delay " + r.MedianDelay
@@ -139,11 +143,16 @@ func headline(r *v1alpha1.ResultsSummary) string {
 	if r.KeptUp != nil && !*r.KeptUp {
 		text += "; the emulation did NOT keep up"
 	}
-	switch {
-	case r.Gaps == 1:
-		text += "; 1 gap"
-	case r.Gaps > 1:
-		text += fmt.Sprintf("; %d gaps", r.Gaps)
+	return text + several(r.Warnings, "WARNING") + several(r.Gaps, "gap")
+}
+
+// several things after a semicolon; nothing for none.
+func several(n int32, what string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 " + what
 	}
-	return text
+	return fmt.Sprintf("; %d %ss", n, what)
 }

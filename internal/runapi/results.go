@@ -168,6 +168,28 @@ type Messages struct {
 	NeverSent *int64 `json:"neverSent,omitempty"`
 }
 
+// HeadlineGroup is the group that headlines speak of.
+func (r *Results) HeadlineGroup() GroupResult {
+	for _, g := range r.Groups {
+		if g.Name == r.Headline {
+			return g
+		}
+	}
+	return GroupResult{Name: "all", Messages: r.Messages, DelaySeconds: r.DelaySeconds}
+}
+
+// Counted gives the triggered messages and the offered deliveries. Of older results these are the sent and the expected ones, at least.
+func (m *Messages) Counted() (triggered, offered int64) {
+	triggered, offered = m.Sent, m.Expected
+	if m.Triggered != nil {
+		triggered = *m.Triggered
+	}
+	if m.Offered != nil {
+		offered = *m.Offered
+	}
+	return triggered, offered
+}
+
 // Confidence holds intervals that cover the true value with the probability Level, if deliveries were
 // independent of each other: the median's by the bootstrap, those of shares by Wilson's score.
 // MedianSeconds is null for fewer deliveries than can tell, LostPercent where nothing was expected. DeliveredPercent is of offered

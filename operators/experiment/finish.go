@@ -136,8 +136,8 @@ func (r *Reconciler) conclusion(ctx context.Context, s *scope, flow argo.State) 
 		s.doom(ReasonWorkflowFailed, "the analysis ended well, but the server has no results.json")
 	}
 	phase, message := v1alpha1.PhaseSucceeded, "the results are complete"
-	if summary := s.experiment.Status.Results; summary != nil && summary.DeliveredPercent != "" {
-		message = fmt.Sprintf("%s %% of %d deliveries arrived", summary.DeliveredPercent, summary.Expected)
+	if state.Results != nil {
+		message = concluding(s.experiment.Status.Results, state.Results.Warnings)
 	}
 	if failure := s.failure(); failure != nil {
 		phase, message = v1alpha1.PhaseFailed, failure.Message

@@ -183,23 +183,50 @@ func (s *scope) enter(step string) {
 
 // Headline of the results.
 func Headline(r *runapi.Results) *v1alpha1.ResultsSummary {
-	m := r.Messages
-	summary := &v1alpha1.ResultsSummary{Sent: m.Sent, Expected: m.Expected, Received: m.Received, Lost: m.Lost, Gaps: int32(len(r.Gaps))}
-	if m.Expected > 0 {
-		percent := strconv.FormatFloat(100*float64(m.Received)/float64(m.Expected), 'f', 2, 64)
-		if m.Received < m.Expected && percent == "100.00" {
-			percent = "99.99" // a loss is never rounded to none
+	group := r.HeadlineGroup()
+	m := group.Messages
+	triggered, offered := m.Counted()
+	summary := &v1alpha1.ResultsSummary{Group: group.Name, Triggered: triggered, Sent: m.Sent, Offered: offered, Expected: m.Expected, Received: m.Received,
+		Lost: m.Lost, Gaps: int32(len(r.Gaps)), Warnings: int32(len(r.Warnings))}
+	if offered > 0 {
+		percent := strconv.FormatFloat(100*float64(m.Received)/float64(offered), 'f', 2, 64)
+		switch { // neither a loss nor an arrival is rounded to none
+		case m.Received < offered && percent == "100.00":
+			percent = "99.99"
+		case m.Received > 0 && percent == "0.00":
+			percent = "0.01"
 		}
 		summary.DeliveredPercent = strings.TrimSuffix(strings.TrimRight(percent, "0"), ".")
 	}
-	if r.DelaySeconds != nil {
-		summary.MedianDelay = humanDelay(r.DelaySeconds.Median)
+	if group.DelaySeconds != nil {
+		summary.MedianDelay = humanDelay(group.DelaySeconds.Median)
 	}
 	if r.Verdict != nil {
 		kept := r.Verdict.KeptUp
 		summary.KeptUp = &kept
 	}
 	return summary
+}
+
+// mostNamed warnings in a message, which campaigns keep for each run.
+const mostNamed = 2
+
+// concluding is the message of a run that has results.
+func concluding(summary *v1alpha1.ResultsSummary, warnings []runapi.Gap) string {
+	message := "the results are complete"
+	if summary.DeliveredPercent != "" {
+		message = fmt.Sprintf("%s %% of %d offered deliveries arrived", summary.DeliveredPercent, summary.Offered)
+	}
+	if unsent := summary.Offered - summary.Expected; unsent > 0 {
+		message += fmt.Sprintf(", %d were never sent", unsent)
+	}
+	for i, warning := range warnings {
+		if i == mostNamed {
+			return message + fmt.Sprintf("; %d more warnings", len(warnings)-i)
+		}
+		message += "; WARNING: " + warning.What
+	}
+	return message
 }
 
 func humanDelay(seconds float64) string {

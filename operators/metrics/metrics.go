@@ -33,7 +33,7 @@ var (
 		"namespace", "quota", "resource", "type")
 	allocatable    = desc("cluster_allocatable", "What the hosts that are ready have for pods: pods, cores, bytes.", "resource")
 	campaignRuns   = desc("campaign_runs", "Runs of a campaign's round, by phase.", "namespace", "campaign", "phase")
-	runDelivered   = desc("campaign_run_delivered_ratio", "Share of the expected deliveries of a run of a campaign that arrived, 0 to 1.", "namespace", "campaign", "run", "point")
+	runDelivered   = desc("campaign_run_delivered_ratio", "Share of the offered deliveries of a run of a campaign that arrived, 0 to 1.", "namespace", "campaign", "run", "point")
 	runMedian      = desc("campaign_run_median_delay_seconds", "Median delay of a run of a campaign from sent to received.", "namespace", "campaign", "run", "point")
 	collectFailure = desc("operator_metrics_incomplete", "1 where a kind of objects could not be read for metrics, else 0.", "kind")
 )
@@ -215,11 +215,12 @@ func (c *Collector) campaigns(ctx context.Context, out series) error {
 }
 
 func results(out series, run *v1alpha1.CampaignRun, labels ...string) {
-	if r := run.Results; r.Expected > 0 {
-		out.gauge(runDelivered, float64(r.Received)/float64(r.Expected), labels...)
+	r := run.Results
+	if offered := max(r.Offered, r.Expected); offered > 0 { // an older status has the expected ones only
+		out.gauge(runDelivered, float64(r.Received)/float64(offered), labels...)
 	}
 	// It has a unit, milliseconds: 112.4ms.
-	if text, found := strings.CutSuffix(run.Results.MedianDelay, "ms"); found {
+	if text, found := strings.CutSuffix(r.MedianDelay, "ms"); found {
 		if milliseconds, err := strconv.ParseFloat(text, 64); err == nil {
 			out.gauge(runMedian, milliseconds/1000, labels...)
 		}

@@ -738,14 +738,14 @@ type Node struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'local', 'cross', 'localhost'])",message="must not be all, local, cross or localhost: results and host names use them"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'radio', 'local', 'cross', 'localhost'])",message="must not be all, radio, local, cross or localhost: results and host names use them"
 	Name string `json:"name"`
 
 	// group that the node counts to in links and results; by default its name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
-	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'local', 'cross'])",message="must not be all, local or cross: results have groups of these names"
+	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'radio', 'local', 'cross'])",message="must not be all, radio, local or cross: results have groups of these names"
 	// +optional
 	Group string `json:"group,omitempty"`
 
@@ -1052,17 +1052,26 @@ type NodesStatus struct {
 	Summary string `json:"summary,omitempty"`
 }
 
-// ResultsSummary is the headline of the results.
+// ResultsSummary is the headline of the results. Its figures are those of one group of deliveries.
 type ResultsSummary struct {
+	// group of the deliveries: radio, which go to another node, or all where none does.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// triggered messages, which apps wanted to send.
+	// +optional
+	Triggered int64 `json:"triggered,omitempty"`
 	// sent messages.
 	Sent int64 `json:"sent"`
+	// offered deliveries: those expected, and those that would be if no message had stayed unsent.
+	// +optional
+	Offered int64 `json:"offered,omitempty"`
 	// expected deliveries: each message once for every other instance that subscribes to it.
 	Expected int64 `json:"expected"`
 	// received deliveries, of those that were expected.
 	Received int64 `json:"received"`
 	// lost deliveries, of those that were expected.
 	Lost int64 `json:"lost"`
-	// deliveredPercent of the expected deliveries, such as 99.83.
+	// deliveredPercent of the offered deliveries, such as 99.83.
 	// +optional
 	DeliveredPercent string `json:"deliveredPercent,omitempty"`
 	// medianDelay from sent to received, such as 112.4ms.
@@ -1073,6 +1082,9 @@ type ResultsSummary struct {
 	KeptUp *bool `json:"keptUp,omitempty"`
 	// gaps is the number of things missing from the results, which list them.
 	Gaps int32 `json:"gaps"`
+	// warnings is the number of findings such as a client that never connected. The results list them, and the message has the first ones.
+	// +optional
+	Warnings int32 `json:"warnings,omitempty"`
 }
 
 // QueueStatus tells where an experiment waits; the condition Admitted says why.
