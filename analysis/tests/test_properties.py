@@ -72,7 +72,10 @@ class Truth:
         received = len(self.delays)
         lost = self.expected - received
         assert entry["messages"] == {
+            "triggered": len(self.messages),
             "sent": len(self.messages),
+            "offered": self.expected,
+            **({"deliveredPercent": 100 * received / self.expected} if self.expected else {}),
             "expected": self.expected,
             "received": received,
             "lost": lost,
@@ -120,6 +123,7 @@ def build(run: dict, directory: Path) -> tuple[Lab, dict[str, Truth]]:
                 times = [delay for delay in arrivals if sent + delay <= DRAINED]
                 arrival += 1
                 names = ["all", node["group"], sender]
+                names += ["radio"] if node is not other else []
                 names += ["local"] if node is other else []
                 names += ["cross"] if node["group"] != other["group"] else []
                 for name in names:

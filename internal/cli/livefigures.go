@@ -203,7 +203,7 @@ func (v experimentView) figures(width int) []string {
 		}
 		series := v.history.series(func(s sample) float64 { return s.deliveredPercent })
 		low, _ := bounds(series)
-		lines = append(lines, figureRow(width, "delivered", delivered, series, min(low, 90), 100, fmt.Sprintf("%d of %d offered", f.Received, f.Offered)+unsent(f.Offered-f.Expected)))
+		lines = append(lines, figureRow(width, "delivered", delivered, series, min(low, 90), 100, arrived(f)))
 		medians, p95s := v.history.series(func(s sample) float64 { return s.median }), v.history.series(func(s sample) float64 { return s.p95 })
 		_, high := bounds(p95s)
 		note := ""
@@ -232,6 +232,14 @@ func (v experimentView) rate(width int, label string, figure func(sample) float6
 	series := v.history.series(figure)
 	_, high := bounds(series)
 	return figureRow(width, label, known(v.history.recent(figure), significant), series, 0, high, fmt.Sprintf("%d in all", total))
+}
+
+// arrived of what was offered, short.
+func arrived(f *runapi.LiveFigures) string {
+	if f.Offered == f.Expected {
+		return fmt.Sprintf("%d of %d offered", f.Received, f.Offered)
+	}
+	return fmt.Sprintf("%d of %d", f.Received, f.Offered) + unsent(f.Offered-f.Expected)
 }
 
 // unsent deliveries, of which nothing is said where there are none.

@@ -39,7 +39,7 @@ func podOf(namespace, name string, phase corev1.PodPhase) *corev1.Pod {
 }
 
 const want = `
-# HELP vignette_campaign_run_delivered_ratio Share of the expected deliveries of a run of a campaign that arrived, 0 to 1.
+# HELP vignette_campaign_run_delivered_ratio Share of the offered deliveries of a run of a campaign that arrived, 0 to 1.
 # TYPE vignette_campaign_run_delivered_ratio gauge
 vignette_campaign_run_delivered_ratio{campaign="c",namespace="nor",point="wifi",run="c-wifi-1"} 0.75
 # HELP vignette_campaign_run_median_delay_seconds Median delay of a run of a campaign from sent to received.

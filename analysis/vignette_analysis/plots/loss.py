@@ -59,9 +59,10 @@ def _about_intervals(parts: list[tuple[str, list[dict]]]) -> list[str]:
 def _bars(axes: "Axes", entries: list[dict]) -> None:
     rows = range(len(entries))
     lost = [100 * entry["messages"]["lost"] / entry["messages"]["offered"] for entry in entries]
-    unsent = [_missing(entry) - share for entry, share in zip(entries, lost, strict=True)]
+    unsent = [100 * (entry["messages"]["offered"] - entry["messages"]["expected"]) / entry["messages"]["offered"] for entry in entries]
     axes.barh(rows, lost, height=0.64, color=style.ORANGE, edgecolor="#7f5200", linewidth=0.5)
-    axes.barh(rows, unsent, left=lost, height=0.64, color="#fbe3b5", edgecolor="#7f5200", linewidth=0.5)
+    if any(unsent):
+        axes.barh(rows, unsent, left=lost, height=0.64, color="#fbe3b5", edgecolor="#7f5200", linewidth=0.5)
     lows, highs = zip(*(_interval(entry) for entry in entries), strict=True)
     axes.hlines(rows, lows, highs, color=style.DARK, linewidth=0.9)
     for ends in (lows, highs):
