@@ -68,3 +68,29 @@ def test_a_notebook_shows_figures_and_escapes_names(stored):
     analysis.results["experiment"] = "<script>alert(1)</script>"
     shown = analysis._repr_html_()
     assert "<script" not in shown and "&lt;script&gt;" in shown and "<td>cross</td>" in shown
+
+
+def test_results_of_version_1_stay_readable_and_say_what_they_do_not_count(pair, tmp_path):
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.5, "a", "/nor/bft")
+    pair.event("nor/bft", "triggered", 2.0, "b", "/nor/bft")
+    folder = pair.write()
+    outputs.write(analyse(folder), folder / "results")
+    path = folder / "results" / "results.json"
+    results = json.loads(path.read_text()) | {"schemaVersion": 1}
+    later = ("triggered", "offered", "deliveredPercent")
+    for entry in [results, *results["groups"], *results["publishers"]]:
+        entry["messages"] = {name: value for name, value in entry["messages"].items() if name not in later}
+    for name in ("headline", "notes", "warnings"):
+        results.pop(name, None)
+    path.write_text(json.dumps(results))
+    table = folder / "results" / "deliveries.parquet"
+    pl.read_parquet(table).drop("radio").write_parquet(table)
+    analysis = stored.load(folder)
+    assert analysis.deliveries["radio"].to_list() == [True]
+    assert (analysis.results["headline"], analysis.results["messages"]["offered"], analysis.results["messages"]["deliveredPercent"]) == (
+        "all",
+        1,
+        100,
+    )
+    assert analysis.results["notes"][0]["what"] == "results of version 1"
+    assert outputs.tables(analysis.results)

@@ -77,7 +77,7 @@ func analysed(t *testing.T) archive {
 
 func TestResultsOfADeletedExperimentComeFromTheArchive(t *testing.T) {
 	c := testCluster(t, analysed(t))
-	for form, want := range map[string]string{"table": "median", "json": `"schemaVersion":1`, "csv": "all,240"} {
+	for form, want := range map[string]string{"table": "median", "json": `"schemaVersion":2`, "csv": "all,240"} {
 		var out bytes.Buffer
 		if err := c.results(t.Context(), "quickstart", resultsOptions{output: form, table: "groups"}, &out, &out); err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func watched(ctx context.Context, t *testing.T, e *v1alpha1.Experiment) (string,
 
 func TestWatchEndsWithTheExperiment(t *testing.T) {
 	out, err := watched(t.Context(), t, finished())
-	if err != nil || !strings.Contains(out, "first Succeeded: 1680 of 1680 deliveries arrived (100.00 %), median delay 1.4ms; 3 gaps") {
+	if err != nil || !strings.Contains(out, "first Succeeded: 1680 of 1680 offered deliveries arrived (100.00 %), median delay 1.4ms; 3 gaps") {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}
 }

@@ -168,16 +168,6 @@ type Messages struct {
 	NeverSent *int64 `json:"neverSent,omitempty"`
 }
 
-// HeadlineGroup is the group that headlines speak of.
-func (r *Results) HeadlineGroup() GroupResult {
-	for _, g := range r.Groups {
-		if g.Name == r.Headline {
-			return g
-		}
-	}
-	return GroupResult{Name: "all", Messages: r.Messages, DelaySeconds: r.DelaySeconds}
-}
-
 // Counted gives the triggered messages and the offered deliveries. Of older results these are the sent and the expected ones, at least.
 func (m *Messages) Counted() (triggered, offered int64) {
 	triggered, offered = m.Sent, m.Expected

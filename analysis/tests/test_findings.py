@@ -1,0 +1,123 @@
+"""What a headline must name: clients, publishers, subscribers and apps that did nothing."""
+
+import pytest
+from lab import BFT, PICTURE, Lab
+
+from vignette_analysis import analyse, compare, outputs, report
+from vignette_analysis.gaps import Gaps, merged
+from vignette_analysis.report import words
+
+BROKER = {"name": "broker", "kind": "mosquitto"}
+CLIENT = BFT | {"brokers": ["hq/broker"]}
+
+
+def warnings(results: dict) -> dict[str, str]:
+    return {warning["what"]: warning["reason"] for warning in results.get("warnings") or []}
+
+
+def dead(lab: Lab) -> Lab:
+    """A radio over which a client never connects: it triggers 31 messages, and those of hq to itself arrive."""
+    lab.node("hq", BROKER, BFT | {"brokers": ["hq/broker"]}, PICTURE | {"brokers": ["hq/broker"]}).node("veh", CLIENT)
+    for m in range(31):
+        lab.event("veh/bft", "triggered", m + 0.5, f"v{m}", "/veh/bft")
+    lab.event("hq/bft", "connected", 0.1, "hq:1883").event("hq/picture", "connected", 0.1, "hq:1883")
+    for m in range(7):
+        lab.event("hq/bft", "triggered", m + 0.1, f"h{m}", "/hq/bft").event("hq/bft", "sent", m + 0.2, f"h{m}", "/hq/bft")
+        lab.event("hq/picture", "received", m + 0.3, f"h{m}", "/hq/bft")
+    return lab
+
+
+def alive(lab: Lab, lost: int = 0) -> Lab:
+    """The same, and the client connects."""
+    dead(lab).event("veh/bft", "connected", 0.2, "hq:1883")
+    for m in range(31):
+        lab.event("veh/bft", "sent", m + 0.6, f"v{m}", "/veh/bft")
+        if m >= lost:
+            lab.event("hq/picture", "received", m + 0.7, f"v{m}", "/veh/bft")
+    return lab
+
+
+def test_a_dead_radio_delivered_nothing_and_its_client_is_named(lab, tmp_path):
+    analysis = analyse(dead(lab).write())
+    results = analysis.results
+    sentence = "0 of 31 offered deliveries between nodes arrived (0 %): 0 lost on the way, 31 never sent"
+    assert results["headline"] == "radio"
+    assert warnings(results) == {
+        "client veh/bft never connected": "none of its 31 triggered messages was sent; broker: hq/broker",
+        "subscriber hq/picture never heard another node": "none of the deliveries that other nodes offered it arrived",
+    }
+    tables = outputs.tables(results)
+    assert sentence in tables and tables.index("WARNING: client veh/bft never connected") < tables.index("Deliveries by group")
+    banner = words.banner(results)
+    assert (banner.kind, banner.title) == ("bad", "Nothing arrived") and "client veh/bft never connected" in banner.text
+    page = report.render(analysis, Gaps()).decode()
+    assert "31 never sent" in page and "Nothing arrived" in page
+
+
+def test_a_run_without_trouble_has_neither_gaps_nor_warnings(lab):
+    results = analyse(alive(lab).write()).results
+    for start in ("hq/broker", "hq/bft", "hq/picture", "veh/bft"):
+        node, app = start.split("/")
+        lab.agent(node, app, "started", 0.001, instance=start, latenessSeconds=0.001)
+    for node in ("hq", "veh"):
+        for second in range(-1, 62):
+            lab.sample(node, float(second), 100 * max(second, 0))
+    results = analyse(lab.write()).results
+    assert results["gaps"] is None and "warnings" not in results
+    assert {note["what"].split(":")[0] for note in results["notes"]} >= {"CPU pressure", "networks"}
+    assert words.banner(results).title == "The emulation kept up"
+
+
+def test_in_a_comparison_the_dead_radio_is_the_worst(tmp_path):
+    folders = []
+    for name, make in (("dead", dead), ("lossy", lambda lab: alive(lab, lost=10)), ("good", alive)):
+        lab = make(Lab(tmp_path / name))
+        lab.plan |= {"uid": name, "name": name}
+        folders.append(lab.write())
+    compared = compare(folders, by="run").results
+    first = compared["groups"][0]
+    assert first["name"] == "radio"
+    assert [row["messages"]["deliveredPercent"] for row in first["runs"]] == [0.0, pytest.approx(100 * 21 / 31), 100.0]
+    assert [run["warnings"] for run in compared["runs"]] == [2, 0, 0]
+    assert first["runs"][0]["confidence"]["deliveredPercent"]["low"] == 0
+
+
+def test_a_publisher_that_triggers_nothing_never_published(lab):
+    lab.node("nor", BFT, {"name": "silent", "topic": "/{}"}).node("prt", PICTURE)
+    lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.1, "a", "/nor/bft")
+    assert warnings(analyse(lab.write()).results) == {"publisher nor/silent never published": "no message was triggered"}
+
+
+def test_a_subscriber_to_which_nothing_was_offered_is_not_deaf(lab):
+    lab.node("nor", BFT).node("prt", {"name": "other", "topics": ["/none"]}, PICTURE)
+    lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.1, "a", "/nor/bft")
+    assert warnings(analyse(lab.write()).results) == {}
+
+
+@pytest.mark.parametrize(
+    ("lived", "stopped", "code", "named"), [(0.5, False, 0, True), (30.0, False, 0, True), (30.0, True, 0, False), (0.5, False, 1, False)]
+)
+def test_a_broker_that_ends_by_itself_while_clients_need_it_is_named(lab, lived, stopped, code, named):
+    lab.node("hq", {"name": "broker", "kind": "image"}, PICTURE | {"brokers": ["hq/broker"]}).node("veh", CLIENT)
+    lab.event("veh/bft", "connected", 0.2, "hq").event("veh/bft", "sent", 1.0, "a", "/veh/bft").event("hq/picture", "received", 1.1, "a", "/veh/bft")
+    lab.agent("hq", "broker", "started", 0.0, instance="hq/broker")
+    if stopped:
+        lab.agent("hq", "broker", "stopped", lived - 0.1, instance="hq/broker")
+    lab.agent("hq", "broker", "exited", lived, instance="hq/broker", exitCode=code)
+    found = warnings(analyse(lab.write()).results)
+    reason = f"it exited by itself with code 0 after {lived:.1f} s, while 2 clients name it as their broker"
+    assert found == ({"app hq/broker ended": reason} if named else {})
+
+
+def test_gaps_of_one_cause_are_one_line_that_names_up_to_ten_nodes():
+    gaps = Gaps()
+    for n in range(12):
+        gaps.add(f"radio samples of n{n} on wan", f"n{n} has none", f"n{n}")
+    gaps.add("radio samples of n0 on wan", "n0 has none", "n0", 5.0, 6.0)
+    gaps.add("verdict", "no T0")
+    names = ", ".join(f"n{n}" for n in range(10))
+    assert merged(gaps.found) == [
+        {"what": "radio samples of * on wan", "reason": f"* has none (12 nodes: {names} and 2 more)"},
+        {"what": "radio samples of n0 on wan", "node": "n0", "fromSeconds": 5.0, "toSeconds": 6.0, "reason": "n0 has none"},
+        {"what": "verdict", "reason": "no T0"},
+    ]
