@@ -38,70 +38,17 @@ def test_without_samples_there_is_neither_volume_nor_verdict(pair):
     assert {"radio samples", "verdict"} <= gap_names(results)
 
 
-def test_late_actions_speak_against_the_emulation(pair):
-    pair.agent("nor", "bft", "stopped", 50.02, instance="nor/bft", plannedTs=1767323095000000000, latenessSeconds=0.02)
-    verdict = analyse(pair.write()).results["verdict"]
-    assert not verdict["keptUp"]
-    assert verdict["late"] == [{"node": "nor", "fromSeconds": 50.0, "toSeconds": 50.02, "what": "stopped nor/bft", "worstSeconds": 0.02}]
-
-
-def test_late_frames_speak_against_the_emulation(pair):
-    samples = pair.logs["radio/host-a.jsonl"]
-    samples.clear()
-    for second in range(-1, 62):
-        pair.sample("nor", float(second), max(second, 0) * 1000, worstLatenessSeconds=0.02 if second in (5, 6, 9) else 0.001)
-    late = analyse(pair.write()).results["verdict"]["late"]
-    assert [(entry["fromSeconds"], entry["toSeconds"]) for entry in late] == [(4.0, 6.0), (8.0, 9.0)]
-
-
 def test_a_network_of_emane_is_not_claimed_to_have_kept_up(pair):
     pair.plan = {"spec": {"duration": "1m", "networks": [{"name": "wan", "engine": "emane"}], "apps": list(pair.apps.values()), "nodes": []}}
     results = analyse(pair.write()).results
     assert "verdict" not in results
-    assert "not how late" in gap(results, "verdict: EMANE on wan")["reason"]
+    assert any(note["what"] == "verdict: EMANE on wan" and "not how late" in note["reason"] for note in results["notes"])
 
 
 def test_what_is_late_speaks_against_emane_too(pair):
     pair.plan = {"spec": {"duration": "1m", "networks": [{"name": "wan", "engine": "emane"}], "apps": list(pair.apps.values()), "nodes": []}}
-    pair.agent("nor", "bft", "stopped", 50.02, instance="nor/bft", plannedTs=1767323095000000000, latenessSeconds=0.02)
-    results = analyse(pair.write()).results
-    assert not results["verdict"]["keptUp"]
-    assert gap(results, "verdict: EMANE on wan")
-
-
-def test_many_slightly_late_frames_speak_against_the_emulation(pair):
-    # 1000 frames a second for 61 s: 1 % is 610 late ones, and three standard deviations above it 684.
-    for share, kept_up in ((11, True), (12, False)):
-        pair.logs["radio/host-a.jsonl"].clear()
-        for second in range(-1, 62):
-            pair.sample("nor", float(second), max(second, 0) * 100_000, worstLatenessSeconds=0.003, lateReleases=share if second > 0 else 0)
-        assert analyse(pair.write()).results["verdict"]["keptUp"] is kept_up
-
-
-def test_missed_tdma_slots_speak_against_the_emulation(pair):
-    pair.logs["radio/host-a.jsonl"].clear()
-    missed = {5: 2, 6: 5, 9: 6}
-    total = 0
-    for second in range(-1, 62):
-        total = missed.get(second, total)
-        pair.sample("nor", float(second), 0, slotsUsed=100, slotsMissed=total, worstSlotLatenessSeconds=0.004 if second in missed else 0.0001)
-    verdict = analyse(pair.write()).results["verdict"]
-    assert not verdict["keptUp"]
-    assert verdict["late"] == [
-        {"node": "nor", "fromSeconds": 4.0, "toSeconds": 6.0, "what": "5 tdma slots missed on wan", "worstSeconds": 0.004},
-        {"node": "nor", "fromSeconds": 8.0, "toSeconds": 9.0, "what": "1 tdma slots missed on wan", "worstSeconds": 0.004},
-    ]
-
-
-@pytest.mark.parametrize(("worst", "kept_up"), [(0.09, True), (0.11, False)])
-def test_steps_of_the_scenario_that_come_late_speak_against_the_emulation(pair, worst, kept_up):
-    for second in range(61):
-        line = {"ts": T0 + second * SECOND, "network": "wan", "steps": second + 1} | ({"worstStepLatenessSeconds": worst} if second == 7 else {})
-        pair.logs["radio/host-a.jsonl"].append(json.dumps(line))
-    verdict = analyse(pair.write()).results["verdict"]
-    assert verdict["keptUp"] is kept_up
-    if not kept_up:
-        assert [(entry["fromSeconds"], entry["toSeconds"], entry["worstSeconds"]) for entry in verdict["late"]] == [(6.0, 7.0, worst)]
+    pair.agent("nor", "bft", "stopped", 51.0, instance="nor/bft", plannedTs=1767323095000000000, latenessSeconds=1.0)
+    assert not analyse(pair.write()).results["verdict"]["keptUp"]
 
 
 def test_positions_and_links_are_lines_of_the_log(pair):
@@ -117,26 +64,6 @@ def test_positions_and_links_are_lines_of_the_log(pair):
         ),
     ]
     assert not gap_names(analyse(pair.write()).results)
-
-
-def test_drops_in_the_taps_ring_and_silent_radios_speak_against_the_emulation(pair):
-    pair.logs["radio/host-a.jsonl"].clear()
-    pair.sample("nor", -1.0, 0).sample("nor", 1.0, 0, drops={"tapRing": 3, "loss": 9}).sample("nor", 61.0, 0, drops={"tapRing": 3})
-    what = [entry["what"] for entry in analyse(pair.write()).results["verdict"]["late"]]
-    assert any("3 frames dropped in the TAP" in text for text in what) and any("stood still" in text for text in what)
-
-
-def test_routing_packets_that_a_router_is_too_late_for_speak_against_the_emulation(pair):
-    pair.logs["radio/host-a.jsonl"].clear()
-    pair.sample("nor", -1.0, 0, drops={"routerSocket": 2}).sample("nor", 1.0, 0, drops={"routerSocket": 6})
-    what = [entry["what"] for entry in analyse(pair.write()).results["verdict"]["late"]]
-    assert any("4 routing packets dropped in the router's socket on wan" in text for text in what)
-
-
-def test_a_clock_that_is_set_back_speaks_against_the_emulation(pair):
-    pair.agent("nor", "bft", "stopped", 9.0, instance="nor/bft").agent("nor", "bft", "started", 8.0, instance="nor/bft")
-    late = analyse(pair.write()).results["verdict"]["late"]
-    assert [(entry["what"], entry["worstSeconds"]) for entry in late] == [("clock stepped back", 1.0)]
 
 
 def test_frames_still_queued_at_the_end_are_named(pair):

@@ -27,7 +27,7 @@ def test_what_hosts_know_of_each_other_is_no_gap_while_all_is_well(pair):
     known(known(pair, 1.0), 2.0)
     results = analyse(pair.write()).results
     assert gap_names(results) == gap_names(plain)
-    assert results["verdict"] == {"keptUp": True, "late": None}
+    assert results["verdict"]["keptUp"] and results["verdict"]["late"] is None
 
 
 def test_a_difference_of_clocks_is_named(pair):

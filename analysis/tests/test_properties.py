@@ -86,7 +86,7 @@ class Truth:
         if not self.delays:
             assert entry["delaySeconds"] is None
             return
-        for name, q in {"min": 0, "p25": Fraction(1, 4), "median": Fraction(1, 2), "p75": Fraction(3, 4), "max": 1}.items():
+        for name, q in {"min": 0, "p25": Fraction(1, 4), "median": Fraction(1, 2), "p75": Fraction(3, 4), "p95": Fraction(19, 20), "max": 1}.items():
             assert abs(entry["delaySeconds"][name] - exact_quantile(self.delays, Fraction(q))) <= 1e-9
 
 

@@ -17,7 +17,7 @@ from vignette_analysis import Analysis, analyse
 from vignette_analysis.statistics import median_interval, stream
 
 DRAINED = 40 * 10**9
-QUARTERS = {"min": 0, "p25": 1, "median": 2, "p75": 3, "max": 4}
+QUANTILES = {"min": 0, "p25": 25, "median": 50, "p75": 75, "p95": 95, "max": 100}
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,9 @@ def check_figures(results: dict, truth: Reference) -> None:
 
 
 def check_quantiles(found: dict | None, ordered: list[int]) -> None:
-    expected = {name: quantile(ordered, Fraction(q, 4)) for name, q in QUARTERS.items()} if ordered else None
+    expected = {name: quantile(ordered, Fraction(q, 100)) for name, q in QUANTILES.items()} if ordered else None
+    if expected:
+        expected["mean"] = float(Fraction(sum(ordered), len(ordered) * 10**9))
     assert found == (expected and pytest.approx(expected, abs=1e-9))
 
 
@@ -209,7 +211,7 @@ def check_stages(analysis: Analysis, truth: Reference) -> None:
     for (*scope, stage), row in rows.items():
         ordered = truth.durations(tuple(scope), stage)
         assert row["count"] == len(ordered)
-        check_quantiles({q: row[f"{q}Seconds"] for q in QUARTERS} if ordered else None, ordered)
+        check_quantiles({q: row[f"{q}Seconds"] for q in (*QUANTILES, "mean")} if ordered else None, ordered)
         assert ordered or row["maxSeconds"] is None
 
 

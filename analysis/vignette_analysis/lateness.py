@@ -106,7 +106,7 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
 def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
     """What each radio did between two samples, of those between T0 and the end of the drain; `since` is the earlier one's time."""
     counters = [*_BUCKET_COLUMNS, *_LOSSES, "slotsMissed", "slotsUsed", "framesSent"]
-    end = run.window[1] if run.window else samples["ts"].max()
+    end = run.window[1] if run.window else samples["ts"].max() or run.t0
     flat = samples.sort("network", "node", "ts").with_columns(
         *(pl.col("latenessCounts").list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(_BUCKET_COLUMNS)),
         *(pl.col("drops").struct.field(name) for name in _LOSSES),

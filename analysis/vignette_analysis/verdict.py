@@ -94,7 +94,7 @@ def sentence(verdict: dict | None, group: dict) -> str:
 
 def reasons(verdict: dict) -> list[str]:
     """Why the emulation did not keep up: sentences, of which older results have none."""
-    return verdict.get("exceeded") or [f"late {len(verdict['late'])} times"]
+    return verdict.get("exceeded") or [f"late {len(verdict.get('late') or [])} times"]
 
 
 def _furthest(interval: dict, measured: float) -> float:
