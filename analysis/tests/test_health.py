@@ -1,7 +1,6 @@
 import json
 
-import pytest
-from lab import SECOND, T0, gap, gap_names
+from lab import T0, gap, gap_names
 
 from vignette_analysis import analyse
 
