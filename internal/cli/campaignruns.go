@@ -52,6 +52,7 @@ type runFigures struct {
 	medianDelaySeconds                      *float64
 	gaps, warnings                          int
 	keptUp                                  *bool
+	offBy                                   string
 }
 
 // roundOptions choose a round of a campaign, and runs of it.
@@ -127,7 +128,7 @@ func currentRound(camp *v1alpha1.Campaign) *round {
 
 func figuresOfStatus(s *v1alpha1.ResultsSummary) *runFigures {
 	f := &runFigures{sent: s.Sent, offered: max(s.Offered, s.Expected), expected: s.Expected, received: s.Received, lost: s.Lost, gaps: int(s.Gaps),
-		warnings: int(s.Warnings), keptUp: s.KeptUp}
+		warnings: int(s.Warnings), keptUp: s.KeptUp, offBy: s.OffByAtMost}
 	f.deliveredPercent = deliveredPercent(f.received, f.offered)
 	if delay, err := time.ParseDuration(s.MedianDelay); err == nil {
 		seconds := delay.Seconds()
@@ -146,7 +147,7 @@ func figuresOfResults(r runapi.Results) *runFigures {
 		f.medianDelaySeconds = &group.DelaySeconds.Median
 	}
 	if r.Verdict != nil {
-		f.keptUp = &r.Verdict.KeptUp
+		f.keptUp, f.offBy = &r.Verdict.KeptUp, r.OffBy().String()
 	}
 	return f
 }

@@ -63,7 +63,7 @@ func headlineText(r runapi.Results) string {
 	return text
 }
 
-var figureHeads = []string{"triggered", "sent", "offered", "received", "delivered %", "lost", "never sent", "duplicates", "delay min", "p25", "median", "p75", "max"}
+var figureHeads = []string{"triggered", "sent", "offered", "received", "delivered %", "lost", "never sent", "duplicates", "delay min", "p25", "median", "mean", "p75", "p95", "max"}
 
 func groupsTable(r runapi.Results) table {
 	rows := table{figures("GROUP", figureHeads...)}
@@ -102,10 +102,14 @@ func figuresOf(m runapi.Messages, q *runapi.Quantiles) []string {
 	}
 	cells := []string{count(triggered), count(m.Sent), count(offered), count(m.Received), delivered, count(m.Lost), count(offered - m.Expected), count(m.Duplicates)}
 	if q == nil {
-		return append(cells, "-", "-", "-", "-", "-")
+		return append(cells, "-", "-", "-", "-", "-", "-", "-")
 	}
-	for _, delay := range []float64{q.Min, q.P25, q.Median, q.P75, q.Max} {
-		cells = append(cells, seconds(delay))
+	for _, delay := range []*float64{&q.Min, &q.P25, &q.Median, q.Mean, &q.P75, q.P95, &q.Max} {
+		cell := "-" // of older results
+		if delay != nil {
+			cell = seconds(*delay)
+		}
+		cells = append(cells, cell)
 	}
 	return cells
 }

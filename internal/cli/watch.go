@@ -143,6 +143,9 @@ func headline(r *v1alpha1.ResultsSummary) string {
 	if r.KeptUp != nil && !*r.KeptUp {
 		text += "; the emulation did NOT keep up"
 	}
+	if r.OffByAtMost != "" {
+		text += "; off by at most " + r.OffByAtMost
+	}
 	return text + several(r.Warnings, "WARNING") + several(r.Gaps, "gap")
 }
 

@@ -203,7 +203,7 @@ func Headline(r *runapi.Results) *v1alpha1.ResultsSummary {
 	}
 	if r.Verdict != nil {
 		kept := r.Verdict.KeptUp
-		summary.KeptUp = &kept
+		summary.KeptUp, summary.OffByAtMost = &kept, r.OffBy().String()
 	}
 	return summary
 }

@@ -1077,9 +1077,12 @@ type ResultsSummary struct {
 	// medianDelay from sent to received, such as 112.4ms.
 	// +optional
 	MedianDelay string `json:"medianDelay,omitempty"`
-	// keptUp says whether the emulation was never late; absent where it was not measured.
+	// keptUp says whether the figures are off by no more than spec.tolerances because the emulation was late; absent where it was not measured.
 	// +optional
 	KeptUp *bool `json:"keptUp,omitempty"`
+	// offByAtMost says how far the figures may be off because of that, such as 0.3 ms of the median, 0.02 points of delivered.
+	// +optional
+	OffByAtMost string `json:"offByAtMost,omitempty"`
 	// gaps is the number of things missing from the results, which list them.
 	Gaps int32 `json:"gaps"`
 	// warnings is the number of findings such as a client that never connected. The results list them, and the message has the first ones.
