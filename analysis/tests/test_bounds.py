@@ -22,8 +22,8 @@ MINUTE = 60.0
 class Deliveries:
     """A run of one publisher and one subscriber, by when messages were sent and received (NaN: lost), in seconds."""
 
-    def __init__(self, directory, sent, received, seconds: float = MINUTE):
-        lab = Lab(directory / "run").node("nor", BFT).node("prt", PICTURE)
+    def __init__(self, directory, sent, received, seconds: float = MINUTE, protocol: str = "mqtt"):
+        lab = Lab(directory / "run").node("nor", BFT | {"protocol": protocol}).node("prt", PICTURE)
         lab.plan = {"measureEndNanoseconds": round(seconds * SECOND)}
         self.run = Run.load(lab.write())
         order = np.argsort(sent, kind="stable")
@@ -75,6 +75,20 @@ def test_an_interval_counts_for_what_overlaps_it_and_for_what_was_sent_a_while_a
 def test_no_delivery_was_late_by_more_than_its_delay():
     late = held_up(np.array([0, 10 * MS]), np.array([0, 3 * MS]), union([(0, 5 * MS), (4 * MS, 20 * MS)]))
     assert list(late) == [0, 3 * MS]
+
+
+def test_a_delivery_that_was_as_fast_as_punctual_ones_was_not_late(tmp_path):
+    one = Deliveries(tmp_path, *evenly(600, 0.1, 0.02))
+    assert one.bounds((30.0, 30.5))["delaySeconds"]["median"] == {"low": pytest.approx(0.02), "high": pytest.approx(0.02)}
+
+
+@pytest.mark.parametrize(("protocol", "overflown", "high"), [("mqtt", False, 100.0), ("mqtt-udp", False, 90.0), ("mqtt-udp", True, 92.5)])
+def test_a_protocol_without_answers_loses_only_what_is_dropped(tmp_path, protocol, overflown, high):
+    sent, received = evenly(40, 1.0, 0.02)
+    received[::10] = np.nan
+    one = Deliveries(tmp_path, sent, received, protocol=protocol)
+    overflow = Loss(T0 + 10 * SECOND, T0 + 11 * SECOND, 1, "frames dropped by the radio model")
+    assert one.bounds((10.0, 11.0), (20.0, 24.0), overflows=[overflow] * overflown)["deliveredPercent"]["high"] == pytest.approx(high)
 
 
 def test_one_interval_among_evenly_spaced_messages_of_one_delay(tmp_path):
@@ -166,8 +180,9 @@ def test_bounds_cover_what_a_stall_did_to_a_queue(tmp_path, load, stall):
 
 
 def test_a_million_deliveries_and_a_thousand_intervals_take_seconds(tmp_path):
-    sent = np.sort(np.random.default_rng(1).uniform(0, 1199, 1_000_000))
-    one = Deliveries(tmp_path, sent, sent + 0.5, 1200.0)
+    random = np.random.default_rng(1)
+    sent = np.sort(random.uniform(0, 1199, 1_000_000))
+    one = Deliveries(tmp_path, sent, sent + random.uniform(0.4, 0.6, len(sent)), 1200.0)
     starts = np.arange(1000) * 1.2
     began = time.process_time()
     bounds = one.bounds(*zip(starts, starts + 0.01, strict=True))

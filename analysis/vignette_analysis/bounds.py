@@ -15,6 +15,8 @@ from .run import Run
 AFTER_EFFECT = 10
 # The least time-out of TCP in Linux: what is less late makes no protocol give up.
 GIVE_UP_SECONDS = 0.200
+# Protocols that give nothing up: their messages are lost only by frames that are dropped.
+UNANSWERED = ("mqtt-udp",)
 # How long a lost delivery counts as in flight where nothing was received.
 UNKNOWN_FLIGHT_SECONDS = 1.0
 _SECOND = 10**9
@@ -78,6 +80,8 @@ class _Scope:
     # Times in which deliveries were late, and those in which they may have been lost.
     late: np.ndarray
     fatal: np.ndarray
+    # Times of those in which the emulation dropped frames, or queues did after a late time.
+    dropping: np.ndarray
 
 
 class Marking:
@@ -93,12 +97,15 @@ class Marking:
         self._over_radio = ~deliveries["local"].to_numpy()
         self._seconds = max(run.duration_seconds, 1e-9)
         self._groups = publishers_by_group(run, set(matching.messages["publisher"].unique()))
+        # A late frame may have been lost at any time where the protocol gives up, or where what it meets changes with time.
+        answered = [_changes(run) or i.publish_protocol not in UNANSWERED for i in run.instances]
+        self._answered = np.array(answered, bool)[self._publisher]
         self._scopes = list(self._found_scopes())
         self._late = self._lateness_of_each()
         self._shift, self._unheard = self._actions()
 
     def _lateness_of_each(self) -> np.ndarray:
-        """By how much each delivery may have been late; an after-effect leaves no less than the least delay of its pair outside of all lateness."""
+        """By how much each delivery may have been late: without that it had no less than the least delay of its pair outside of all lateness."""
         direct, after = np.zeros(len(self._sent), np.int64), np.zeros(len(self._sent), np.int64)
         for scope in self._scopes:
             if not len(scope.late):
@@ -107,10 +114,10 @@ class Marking:
             direct[rows] += held_up(self._sent[rows], self._delay[rows], scope.late)
             after[rows] += after_effect(self._sent[rows], self._delay[rows], scope.late)
         concerned = self._over_radio & self._arrived
-        direct = np.where(concerned, np.minimum(direct, np.maximum(self._delay, 0)), 0)
-        punctual = pl.when(pl.Series(concerned & (direct + after == 0))).then(pl.Series(self._delay)).min().over("publisher", "subscriber")
+        late = direct + after
+        punctual = pl.when(pl.Series(concerned & (late == 0))).then(pl.Series(self._delay)).min().over("publisher", "subscriber")
         least = self._deliveries.select(punctual.fill_null(0)).to_series().to_numpy()
-        return direct + np.where(concerned, np.clip(self._delay - direct - least, 0, after), 0)
+        return np.where(concerned, np.clip(self._delay - least, 0, late), 0)
 
     def _found_scopes(self) -> Iterable[_Scope]:
         """Late times by the node whose deliveries they concern; with routing any node may relay, and all deliveries count."""
@@ -124,8 +131,21 @@ class Marking:
                 fatal.setdefault(node, []).append((interval.start, interval.end))
         for loss in self._lateness.losses:
             fatal.setdefault("" if loss.network in routed else loss.node, []).append((loss.start, loss.end))
-        for node in sorted({*late, *fatal}):
-            yield _Scope(self._of_node(node) if node else None, union(late.get(node, ())), union(fatal.get(node, ())))
+        dropping = self._dropping(routed)
+        for node in sorted({*late, *fatal, *dropping}):
+            yield _Scope(self._of_node(node) if node else None, *(union(of.get(node, ())) for of in (late, fatal, dropping)))
+
+    def _dropping(self, routed: set[str]) -> dict[str, list[tuple[int, int]]]:
+        """Times by node in which lateness had frames dropped: by the emulation itself, or by the model from a late time to its after-effect's end."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        late = union((i.start, i.end + AFTER_EFFECT * (i.end - i.start)) for i in self._lateness.intervals)
+        for loss in (*self._lateness.losses, *self._lateness.overflows):
+            at = np.searchsorted(late[:, 1], loss.start)
+            after = at < len(late) and late[at, 0] <= loss.end
+            if after or loss in self._lateness.losses:
+                start = min(loss.start, late[at, 0]) if after else loss.start
+                found.setdefault("" if loss.network in routed else loss.node, []).append((start, loss.end))
+        return found
 
     def _of_node(self, node: str) -> np.ndarray:
         """Rows of the deliveries whose sender, receiver or broker is a node."""
@@ -164,7 +184,8 @@ class Marking:
         marked = int(np.count_nonzero(self._marked_losses(chosen & ~self._arrived, flight)))
         counts, late = group["messages"], self._late[arrived]
         offered = counts.get("offered", counts["expected"])
-        lost = marked + (0.0 if group["name"] == "local" else offered * self._lost_share())
+        answered = 0.0 if group["name"] == "local" or not chosen.any() else self._answered[chosen].mean()
+        lost = marked + offered * answered * self._lost_share()
         lost = min(lost, offered - counts["received"])
         return {
             "delaySeconds": _delays(self._delay[arrived], late, int(np.ceil(lost)), group["delaySeconds"]),
@@ -186,7 +207,8 @@ class Marking:
         on_air = self._over_radio[rows]
         for scope in self._scopes:
             there = on_air if scope.chosen is None else on_air & np.isin(rows, scope.chosen)
-            marked |= there & in_flight(self._sent[rows], flight, scope.fatal)
+            marked |= there & self._answered[rows] & in_flight(self._sent[rows], flight, scope.fatal)
+            marked |= there & ~self._answered[rows] & in_flight(self._sent[rows], flight, scope.dropping)
         return marked
 
     def _delivered(self, offered: int, received: int, chosen: np.ndarray, lost: float) -> dict | None:
@@ -201,6 +223,12 @@ class Marking:
         long = union((i.start, i.end) for i in self._lateness.intervals if _gives_up(i) and not i.slots)
         slots, missed = (sum(n.get(name, 0) for n in self._lateness.networks) for name in ("slots", "missed"))
         return (long[:, 1] - long[:, 0]).sum() / _SECOND / self._seconds + (missed / (slots + missed) if missed else 0.0)
+
+
+def _changes(run: Run) -> bool:
+    """Tell whether radios move or their settings change."""
+    spec = run.plan.get("spec", {})
+    return bool(run.plan.get("scenario") or run.plan.get("liveChanges") or any(entry.get("set") for entry in spec.get("timeline") or []))
 
 
 def _gives_up(interval: Interval) -> bool:

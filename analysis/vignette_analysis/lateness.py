@@ -24,6 +24,8 @@ _LOSSES = {
     "routerSocket": "routing packets dropped in the router's socket",
     "missedSlot": "frames dropped for a missed slot",
 }
+# Reasons for which the radio model itself drops frames, and more of them when frames come late and together.
+_OVERFLOWS = dict.fromkeys(("queueFull", "interfered", "halfDuplex", "fragmentTimeout"), "frames dropped by the radio model")
 _BUCKET_COLUMNS = [f"bucket{i}" for i in range(len(BUCKETS) + 1)]
 
 
@@ -83,6 +85,8 @@ class Lateness:
     context: list[str] = field(default_factory=list)
     # Whether any agent logged.
     logged: bool = False
+    # Seconds in which the radio model dropped frames for reasons that lateness adds to.
+    overflows: list[Loss] = field(default_factory=list)
 
     @property
     def found(self) -> bool:
@@ -98,18 +102,19 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
     found.intervals += _late_lines(run, log) + _silence(run, log.samples, [o for o in log.outages if o.what != UNREACHABLE])
     found.intervals += _clock_steps(log.samples)
     found.intervals += _without_lines(samples, found.intervals)
-    found.losses += _losses(samples) + _late_steps(run, log.steps)
+    found.overflows += _losses(samples, _OVERFLOWS)
+    found.losses += _losses(samples, _LOSSES) + _late_steps(run, log.steps)
     found.networks = [_network(*part) for part in samples.partition_by("network", as_dict=True).items()]
     found.context += _stolen(run, log)
 
 
 def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
     """What each radio did between two samples, of those between T0 and the end of the drain; `since` is the earlier one's time."""
-    counters = [*_BUCKET_COLUMNS, *_LOSSES, "slotsMissed", "slotsUsed", "framesSent"]
+    counters = [*_BUCKET_COLUMNS, *_LOSSES, *_OVERFLOWS, "slotsMissed", "slotsUsed", "framesSent"]
     end = run.window[1] if run.window else samples["ts"].max() or run.t0
     flat = samples.sort("network", "node", "ts").with_columns(
         *(pl.col("latenessCounts").list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(_BUCKET_COLUMNS)),
-        *(pl.col("drops").struct.field(name) for name in _LOSSES),
+        *(pl.col("drops").struct.field(name) for name in (*_LOSSES, *_OVERFLOWS)),
         counted=pl.col("latenessCounts").is_not_null(),
     )
     grown = flat.with_columns(*map(_grown, counters), since=pl.col("ts").shift(1).over("network", "node"))
@@ -159,9 +164,9 @@ def _without_lines(samples: pl.DataFrame, known: list[Interval]) -> list[Interva
     return found
 
 
-def _losses(samples: pl.DataFrame) -> list[Loss]:
+def _losses(samples: pl.DataFrame, reasons: dict[str, str]) -> list[Loss]:
     found = []
-    for reason, what in _LOSSES.items():
+    for reason, what in reasons.items():
         rows = samples.filter(pl.col(reason) > 0).select("since", "ts", reason, "network", "node").rows()
         found += [Loss(start, end, frames, f"{what} on {network}", network, node) for start, end, frames, network, node in rows]
     return found

@@ -13,6 +13,8 @@ from . import jsonlines
 from .gaps import Gaps
 from .run import Run
 
+# Reasons of drops that something is made of.
+_DROPS = ("inFlightAtEnd", "tapRing", "routerSocket", "missedSlot", "queueFull", "interfered", "halfDuplex", "fragmentTimeout")
 _SAMPLE = {
     "ts": pl.Int64,
     "network": pl.String,
@@ -21,7 +23,7 @@ _SAMPLE = {
     "bytesSent": pl.Int64,
     "queueDepth": pl.Int64,
     "host": pl.String,
-    "drops": pl.Struct({"inFlightAtEnd": pl.Int64, "tapRing": pl.Int64, "routerSocket": pl.Int64, "missedSlot": pl.Int64}),
+    "drops": pl.Struct(dict.fromkeys(_DROPS, pl.Int64)),
     "worstLatenessSeconds": pl.Float64,
     "lateReleases": pl.Int64,
     "latenessCounts": pl.List(pl.Int64),
