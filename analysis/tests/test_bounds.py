@@ -167,7 +167,8 @@ def test_bounds_cover_what_a_stall_did_to_a_queue(tmp_path, load, stall):
         start = random.uniform(5, LENGTH - 10 - stall)
         plain = Deliveries(tmp_path, sent, fifo(sent, service, [], ROOM), LENGTH)
         stalled = Deliveries(tmp_path, sent, fifo(sent, service, [(start, start + stall)], ROOM), LENGTH)
-        off = off_by(stalled.bounds((start, start + stall)), stalled.group["delaySeconds"], stalled.delivered)
+        messages = stalled.group["messages"] | {"deliveredPercent": stalled.delivered}
+        off = off_by(stalled.group | {"bounds": stalled.bounds((start, start + stall)), "messages": messages})
         tolerated = {"delivered": 0.1}
         difference = {"delivered": abs(plain.delivered - stalled.delivered)}
         for name, share in (("median", 0.01), ("p95", 0.05)):
