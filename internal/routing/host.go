@@ -27,8 +27,8 @@ type Host struct {
 	closed bool
 
 	// The rest belongs to the thread.
-	pace    pace
-	yielded int64 // when the thread gave way, by clock.Monotonic
+	now     time.Time // of this turn
+	yielded int64     // when the thread gave way, by clock.Monotonic
 	ports   map[int32]*port
 	due     dueHeap
 	touched []*Instance
@@ -102,7 +102,7 @@ func (h *Host) run() {
 			h.log.Error("routing ends: epoll", "error", err)
 			return
 		}
-		behind := h.pace.advance(time.Now(), h.earliest())
+		h.now = time.Now()
 		packets := false
 		for k := range max(n, 0) {
 			if fd := h.events[k].Fd; fd == int32(h.wake) {
@@ -114,7 +114,7 @@ func (h *Host) run() {
 			h.giveWay()
 		}
 		h.tickAll()
-		if behind || packets && n < len(h.events) {
+		if packets && n < len(h.events) {
 			_ = unix.Nanosleep(&restTime, nil) // a signal only shortens it
 		}
 	}
@@ -130,7 +130,7 @@ func (h *Host) tickAll() {
 		}
 	}
 	h.touched = h.touched[:0]
-	for len(h.due) > 0 && !h.due[0].due.After(h.pace.now) {
+	for len(h.due) > 0 && !h.due[0].due.After(h.now) {
 		h.tick(h.due[0])
 		h.giveWay()
 	}
@@ -146,14 +146,6 @@ func (h *Host) giveWay() {
 		h.yielded = now
 		_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // cannot fail
 	}
-}
-
-// earliest time at which a router has to be called; zero for none.
-func (h *Host) earliest() (due time.Time) {
-	if len(h.due) > 0 {
-		due = h.due[0].due
-	}
-	return due
 }
 
 // lead in niceness of the routers' thread before the rest of a process that has a priority: three times its weight. A garbage collection takes all
@@ -210,7 +202,7 @@ const (
 
 func (h *Host) receive(p *port) {
 	i := p.instance
-	now := i.time(h.pace.now)
+	now := i.time(h.now)
 	most := 1
 	if now.Sub(p.latest) < burstGap {
 		most = batch
@@ -232,7 +224,7 @@ func (h *Host) receive(p *port) {
 
 // tick has a router do what is due, and notes when to come back.
 func (h *Host) tick(i *Instance) {
-	now := h.pace.now
+	now := h.now
 	// An interval that the router thinks to be over already would keep the thread busy.
 	next := i.router.Tick(i.time(now)).Add(i.absent)
 	i.due = later(next, now.Add(time.Millisecond))

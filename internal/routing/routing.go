@@ -165,7 +165,7 @@ func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
 // begin on the host's thread.
 func (i *Instance) begin(snapshot []byte) error {
 	if len(snapshot) > 0 {
-		if err := i.router.Restore(i.time(i.host.pace.now), snapshot); err != nil {
+		if err := i.router.Restore(i.time(i.host.now), snapshot); err != nil {
 			i.host.log.Info("routing begins anew", "interface", i.config.Interfaces[0].Name, "address", i.config.Interfaces[0].Address, "error", err)
 		}
 	}
@@ -217,7 +217,7 @@ func (i *Instance) Transmit(number int, allowed bool) {
 		return
 	}
 	i.host.do(func() {
-		i.router.Transmit(i.time(i.host.pace.now), number, allowed)
+		i.router.Transmit(i.time(i.host.now), number, allowed)
 		i.host.tick(i)
 	})
 }
@@ -271,7 +271,7 @@ func (i *Instance) Process() int {
 func (i *Instance) State() (s State, err error) {
 	s.Process = i.Process()
 	if i.router != nil {
-		i.host.do(func() { s.Router, err = i.router.Snapshot(i.time(i.host.pace.now)) })
+		i.host.do(func() { s.Router, err = i.router.Snapshot(i.time(i.host.now)) })
 	}
 	s.Counters = map[string]Counters{}
 	for n, p := range i.ports {
