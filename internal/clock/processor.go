@@ -3,19 +3,9 @@ package clock
 import (
 	"os"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// Processor that the calling thread is on at the moment; -1 where the kernel does not tell.
-func Processor() int {
-	var here uint32
-	if _, _, errno := unix.RawSyscall(unix.SYS_GETCPU, uintptr(unsafe.Pointer(&here)), 0, 0); errno != 0 {
-		return -1
-	}
-	return int(here)
-}
 
 // Processors that the calling thread may use, in order.
 func Processors() (numbers []int, err error) {
