@@ -134,6 +134,13 @@ def test_folders_with_results_analyses_and_folders_without_give_the_same(two):
     assert compare(two).results == plain
 
 
+def test_a_run_that_is_based_on_another_says_with_which_differences(tmp_path):
+    changes = [{"path": "networks[wan].link.delay", "from": "5ms", "to": "45\nms"}]
+    runs = [run(tmp_path, "one", 5).write(), run(tmp_path, "two", 45, basedOn={"uid": "u1", "name": "one", "changes": changes}).write()]
+    text = rendering.text(compare(runs))
+    assert "delay=45ms is based on one u1, with these differences: networks[wan].link.delay 45 ms instead of 5ms" in text
+
+
 def test_the_order_of_runs_turns_the_signs_only(two):
     forth, back = pair(compare(two)), pair(compare(two[::-1]))
     assert forth["delay"]["shiftSeconds"]["estimate"] == pytest.approx(-back["delay"]["shiftSeconds"]["estimate"])

@@ -7,6 +7,7 @@ from lab import PICTURE, T0, UNIT, Lab, gap_names
 
 from vignette_analysis import analyse
 from vignette_analysis.environment import flat
+from vignette_analysis.report import record
 from vignette_analysis.run import RunError
 
 
@@ -62,6 +63,20 @@ def test_a_rerun_says_what_it_repeats(tmp_path):
     lab.plan["rerunOf"] = {"namespace": "team-nor", "name": "first", "uid": "u1"}
     assert analyse(lab.write()).results["rerunOf"] == "u1"
     assert "rerunOf" not in analyse(lab_of(tmp_path / "other").write()).results
+
+
+def test_a_run_of_a_changed_spec_says_what_it_is_based_on_and_the_report_what_was_changed(tmp_path):
+    lab = lab_of(tmp_path / "run")
+    lab.plan["basedOn"] = {
+        "uid": "u1",
+        "name": "first",
+        "changes": [{"path": "networks[wan].link.rate", "from": "", "to": "9.8kbit"}],
+        "moreChanges": 2,
+    }
+    analysis = analyse(lab.write())
+    assert analysis.results["basedOn"] == "u1" and "rerunOf" not in analysis.results
+    changed = next(part for part in record.run(analysis).parts if getattr(part, "title", "").startswith("Changed"))
+    assert list(changed.rows) == [("networks[wan].link.rate", "none", "9.8kbit"), ("and 2 more", "", "")]
 
 
 @pytest.mark.parametrize("name", ["run.json", "state.json", "manifest.json"])

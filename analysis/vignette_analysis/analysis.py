@@ -105,7 +105,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         **({"notes": merged(gaps.notes)} if gaps.notes else {}),
         **({"hosts": loads} if (loads := hostload.summarise(run, log)) else {}),
         **({"clocks": own_clocks} if own_clocks else {}),
-        **({"rerunOf": run.plan["rerunOf"]["uid"]} if run.plan.get("rerunOf") else {}),
+        **{origin: run.plan[origin]["uid"] for origin in ("rerunOf", "basedOn") if run.plan.get(origin)},
     }
     return Analysis(
         run=run,

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -171,6 +172,9 @@ func TestAChangedSpecIsBasedOnTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := created(t, c, "pair-rerun-1")
+	if text := description(e, nil, time.Now()); !regexp.MustCompile(`Based on +`+recordedUID+`, with apps\[bft\].publisher.period 3s instead of 500ms, `).MatchString(text) {
+		t.Errorf("its status:\n%s\nwant what it is based on and the changes", text)
+	}
 	if e.Labels[v1alpha1.LabelBasedOn] != recordedUID || e.Labels[v1alpha1.LabelRerunOf] != "" || e.Spec.Networks[0].Link.Rate == nil || *e.Spec.Networks[0].Link.Rate != "19.2kbit" {
 		t.Errorf("labels %v, spec %+v; want a change that is based on %s\n%s", e.Labels, e.Spec.Networks[0].Link, recordedUID, out)
 	}

@@ -213,6 +213,7 @@ def _described(run: Loaded, label: str, condition: str) -> dict:
         "offBy": run.off_by.get(run.results.get("headline") or "all") or None,
         "complete": not run.lacking,
         "warnings": len(run.results.get("warnings") or []),
+        **({"basedOn": run.plan["basedOn"]} if run.plan.get("basedOn") else {}),
     }
 
 

@@ -80,7 +80,21 @@ def _more(count: int, what: str) -> list[str]:
 
 
 def _notes(results: dict) -> list[str]:
-    return [*DEFINITIONS, *([f"{MARK} emulation late or not judged, results incomplete, or warnings"] if doubtful(results) else [])]
+    doubts = [f"{MARK} emulation late or not judged, results incomplete, or warnings"] if doubtful(results) else []
+    return [*DEFINITIONS, *doubts, *_origins(results)]
+
+
+def _origins(results: dict) -> list[str]:
+    """What runs are based on whose specs were changed to make them, and with which differences."""
+    lines = []
+    for run in results["runs"]:
+        if origin := run.get("basedOn"):
+            changes = [f"{c['path']} {c['to'] or 'none'} instead of {c['from'] or 'none'}" for c in origin.get("changes") or []]
+            more = [f"{origin['moreChanges']} more"] if origin.get("moreChanges") else []
+            words = "with these differences: " + ", ".join(changes + more) if changes else "whose spec is not known"
+            sentence = f"{run['label']} is based on {origin.get('name') or 'run'} {origin['uid']}, {words}"
+            lines.append(" ".join(sentence.split()))  # a value may have lines, and these notes are one each
+    return lines[:MAX_LINES]
 
 
 def _remarks(results: dict) -> list[str]:

@@ -22,6 +22,7 @@ def run(analysis: Analysis) -> Section:
     versions = sorted(environment.items())
     parts = [
         table("The run", ("Property", "Value"), _properties(analysis), text=(0, 1)),
+        table("Changed from the run that it is based on", ("Field", "From", "To"), _changes(plan), text=range(3)),
         table("Networks", ("Network", "Radio", "Subnet", "Routing"), networks, text=range(4)),
         table("Apps", ("App", "What it is", "Instances"), apps, text=(0, 1)),
         table("Nodes", ("Node", "Group", "Addresses", "Apps", "Host"), planned, folded=len(planned) > 12, text=range(5)),
@@ -46,7 +47,19 @@ def _properties(analysis: Analysis) -> list[tuple[str, str]]:
         ("Scenario", f"{scenario['name']}, {scenario.get('digest', '')}" if scenario.get("name") else "none"),
         ("Nodes", number(len(analysis.run.nodes))),
         *([("Rerun of", plan["rerunOf"]["uid"])] if plan.get("rerunOf") else []),
+        *([("Based on", _based_on(plan["basedOn"]))] if plan.get("basedOn") else []),
     ]
+
+
+def _based_on(origin: dict) -> str:
+    return origin["uid"] + ("" if origin.get("changes") else ", whose spec is not known")
+
+
+def _changes(plan: dict) -> list[tuple[str, ...]]:
+    """What was changed of the spec of the run that this one is based on."""
+    origin = plan.get("basedOn") or {}
+    rows = [(change["path"], change["from"] or "none", change["to"] or "none") for change in origin.get("changes") or []]
+    return [*rows, *([(f"and {origin['moreChanges']} more", "", "")] if origin.get("moreChanges") else [])]
 
 
 _LOAD = (
