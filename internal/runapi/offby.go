@@ -12,6 +12,16 @@ type OffBy struct {
 	MedianSeconds, P95Seconds, DeliveredPoints *float64
 }
 
+// HeadlineGroup is the group that headlines speak of; in older results that of all deliveries.
+func (r *Results) HeadlineGroup() GroupResult {
+	for _, g := range r.Groups {
+		if g.Name == r.Headline {
+			return g
+		}
+	}
+	return GroupResult{Name: "all", Messages: r.Messages, DelaySeconds: r.DelaySeconds}
+}
+
 // OffBy of the headline group; empty for older results.
 func (r *Results) OffBy() (off OffBy) {
 	g := r.HeadlineGroup()
