@@ -454,22 +454,6 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func BenchmarkPublish(b *testing.B) {
-	m := newMetrics("n/x")
-	r := newRecorder("n/x", "PRT-S001", messagelog.NewWriter(io.Discard), m, func(string) {})
-	maker, err := payload.New("geojson", payload.Sender{Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S001"}, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p := publisher{timetable: &periodic{periodSeconds: 1, to: "/PRT/x", maker: maker}, entity: "PRT-S001", recorder: r, client: instantClient{r}, now: time.Now, start: time.Now()}
-	b.ReportAllocs()
-	number := int64(0)
-	for b.Loop() {
-		number++
-		p.publish(number, p.start)
-	}
-}
-
 // instantClient sends at once to nowhere.
 type instantClient struct{ r *recorder }
 

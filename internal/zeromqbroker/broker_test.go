@@ -474,20 +474,3 @@ func TestPyzmqAndOurClientsMeetAtTheBroker(t *testing.T) {
 		t.Errorf("last message %q; want /PY/a=19", got)
 	}
 }
-
-func BenchmarkBroker(b *testing.B) {
-	needLibrary(b)
-	s := serve(b, 0)
-	_, l := client(b, setup(s.address(), "#"))
-	p, up := client(b, setup(s.address()))
-	waitFor(b, "connections", func() bool { return l.isUp() && up.isUp() })
-	s.subscribed(b, 1)
-	payload, sent := make([]byte, 255), 0
-	for b.Loop() {
-		for p.Publish("/PRT/PRT-UNIT001/PRT-S003/location", payload) != nil {
-			time.Sleep(100 * time.Microsecond)
-		}
-		sent++
-	}
-	waitFor(b, "the messages", func() bool { return len(l.got())+int(testutil.ToFloat64(s.metrics.dropped)) >= sent })
-}

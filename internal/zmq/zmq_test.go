@@ -146,15 +146,3 @@ func TestAMonitorTellsOfConnections(t *testing.T) {
 		t.Errorf("%v %s %v; want no connection to port 9", event, endpoint, err)
 	}
 }
-
-func BenchmarkSend(b *testing.B) {
-	c := open(b)
-	s := socket(b, c, PUB, nil)
-	topic, content := []byte("/PRT/PRT-UNIT001/PRT-S003/location"), make([]byte, 255)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := s.Send(topic, content); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -70,28 +70,3 @@ func TestFramesAreSentWithoutAllocations(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkBroadcast(b *testing.B) {
-	for _, nodes := range []int{24, 243} {
-		b.Run(map[int]string{24: "24 nodes", 243: "243 nodes"}[nodes], func(b *testing.B) {
-			c, frame := newCarrier(b, nodes, 500)
-			c.round(frame)
-			c.arrivals = 0
-			b.ReportAllocs()
-			for b.Loop() {
-				c.round(frame)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(c.arrivals), "ns/delivery")
-		})
-	}
-}
-
-func BenchmarkParseSchedule(b *testing.B) {
-	text := schedule(b, 24, Structure{8, 24, 5 * time.Millisecond, 3 * time.Microsecond, 250e3}, 1e6).XML()
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := ParseSchedule(text, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -113,16 +113,6 @@ func processTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkIdle is the processor time of 24 nodes with slots of 5 ms that have nothing to send.
-func BenchmarkIdle(b *testing.B) {
-	newBed(b, 24, 5*time.Millisecond)
-	before, start := processTime(b), time.Now()
-	for b.Loop() {
-		time.Sleep(time.Second)
-	}
-	b.ReportMetric(100*float64(processTime(b)-before)/float64(time.Since(start)), "%CPU")
-}
-
 // BenchmarkLoad has 24 nodes with slots of 5 ms send in every one of their slots while more and more programs want the
 // processors, and tells how late the loop comes to slots: where the emulation ceases to keep up.
 func BenchmarkLoad(b *testing.B) {

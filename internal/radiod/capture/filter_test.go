@@ -215,15 +215,3 @@ func FuzzFilter(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkFilter(b *testing.B) {
-	filter, err := ParseFilter("udp port 698 or tcp port 1883")
-	if err != nil {
-		b.Fatal(err)
-	}
-	frames := randomFrames(rand.New(rand.NewPCG(1, 2)), 256)
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		filter.Match(frames[i&255], 100)
-	}
-}

@@ -248,24 +248,3 @@ func beClient(name string) int {
 	fmt.Println(name, "heard", l.got(), "warned", l.warnings)
 	return 1
 }
-
-func BenchmarkPublish(b *testing.B) {
-	l := &listener{}
-	events := l.events()
-	events.Sent = func(time.Time, string, []byte) {}
-	c, err := New(Config{Broadcast: "127.255.255.255:9", Interface: "lo", Warn: l.warn}, events)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer c.Close(context.Background())
-	for !l.isUp() {
-		time.Sleep(time.Millisecond)
-	}
-	payload := make([]byte, 230)
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := c.Publish("/PRT/PRT-UNIT001/PRT-S003/location", payload); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -181,31 +180,5 @@ func TestTsharkDissectsEveryPacket(t *testing.T) {
 	}
 	if dissected < len(contents()) {
 		t.Errorf("tshark dissected %d packets; want %d at least", dissected, len(contents()))
-	}
-}
-
-func BenchmarkPublish(b *testing.B) {
-	sink, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer sink.Close()
-	go func() {
-		if conn, err := sink.Accept(); err == nil {
-			_, _ = io.Copy(io.Discard, conn)
-		}
-	}()
-	conn, err := net.Dial("tcp", sink.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer conn.Close()
-	s := &stream{client: &client{events: transport.Events{Sent: func(time.Time, string, []byte) {}}}, conn: &watchedConn{Conn: conn}, out: conn, asked: map[string]string{}, made: map[string]bool{}}
-	content := []byte(strings.Repeat(`{"a": 1.5},`, 23))
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := s.publish("/PRT/PRT-UNIT001/PRT-S003/location", content); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -55,15 +55,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParse(b *testing.B) {
-	own := []byte(message("PRT-S003_28"))
-	other := append([]byte(" "), own...)
-	for name, payload := range map[string][]byte{"own": own, "as JSON": other} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				Parse(payload)
-			}
-		})
-	}
-}

@@ -86,15 +86,3 @@ func TestAFrameAllocatesNothing(t *testing.T) {
 		t.Errorf("%.2f allocations per frame; want none", n)
 	}
 }
-
-func BenchmarkBroadcast(b *testing.B) {
-	config := pipe(everywhere(24, 70), 0)
-	config.PCR = curve(b, linearPCR)
-	_, sockets := ends(b, 24, config)
-	frame, buffer := broadcastFrame(), make([]byte, 2000)
-	b.ReportAllocs()
-	for b.Loop() {
-		broadcast(b, sockets, frame, buffer)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/23, "ns/delivery")
-}
