@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -62,20 +62,12 @@ const (
 
 // decisions remembers what an Authorizer said.
 type decisions struct {
-	of  Authorizer
-	now func() time.Time
-
-	mu   sync.Mutex
-	made map[[sha256.Size]byte]decision
-}
-
-type decision struct {
-	allowed bool
-	until   time.Time
+	of   Authorizer
+	made *cache.LRUExpireCache
 }
 
 func newDecisions(of Authorizer, now func() time.Time) *decisions {
-	return &decisions{of: of, now: now, made: map[[sha256.Size]byte]decision{}}
+	return &decisions{of: of, made: cache.NewLRUExpireCacheWithClock(maxCached, clockFunc(now))}
 }
 
 // Authorize implements Authorizer. Without one, users may do nothing.
@@ -88,11 +80,8 @@ func (d *decisions) Authorize(ctx context.Context, who Identity, verb, namespace
 		return false, err
 	}
 	key := sha256.Sum256(text)
-	d.mu.Lock()
-	known, found := d.made[key]
-	d.mu.Unlock()
-	if found && d.now().Before(known.until) {
-		return known.allowed, nil
+	if known, ok := d.made.Get(key); ok {
+		return known.(bool), nil
 	}
 	allowed, err := d.of.Authorize(ctx, who, verb, namespace)
 	if err != nil {
@@ -102,12 +91,7 @@ func (d *decisions) Authorize(ctx context.Context, who Identity, verb, namespace
 	if allowed {
 		lifetime = allowedFor
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.made) >= maxCached {
-		clear(d.made)
-	}
-	d.made[key] = decision{allowed, d.now().Add(lifetime)}
+	d.made.Add(key, allowed, lifetime)
 	return allowed, nil
 }
 

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 )
 
@@ -87,86 +88,65 @@ const (
 	// goodFor and badFor bound how long an answer is believed.
 	goodFor = time.Minute
 	badFor  = 5 * time.Second
+	// reviewPatience with the API server.
+	reviewPatience = 10 * time.Second
 	// maxCached bounds the cache, whatever tokens are thrown at it.
 	maxCached = 20000
 )
 
 // Cache remembers answers of an Authenticator by the tokens' hashes.
 type Cache struct {
-	of  Authenticator
-	now func() time.Time
-
-	mu      sync.Mutex
-	answers map[[sha256.Size]byte]cached
-	asking  map[[sha256.Size]byte]chan struct{}
+	of      Authenticator
+	answers *cache.LRUExpireCache
+	asking  singleflight.Group
 }
 
-type cached struct {
+type answer struct {
 	identity Identity
 	err      error
-	until    time.Time
 }
+
+// clockFunc is a clock for caches.
+type clockFunc func() time.Time
+
+func (f clockFunc) Now() time.Time { return f() }
 
 // NewCache puts a cache in front of an Authenticator.
 func NewCache(of Authenticator, now func() time.Time) *Cache {
-	return &Cache{of: of, now: now, answers: map[[sha256.Size]byte]cached{}, asking: map[[sha256.Size]byte]chan struct{}{}}
+	return &Cache{of: of, answers: cache.NewLRUExpireCacheWithClock(maxCached, clockFunc(now))}
 }
 
 // Knows tells that the token's answer is remembered.
 func (c *Cache) Knows(token string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	answer, known := c.answers[sha256.Sum256([]byte(token))]
-	return known && c.now().Before(answer.until)
+	_, known := c.answers.Get(sha256.Sum256([]byte(token)))
+	return known
 }
 
 // Authenticate implements Authenticator. Of several requests with a token whose answer is too old, one asks.
 func (c *Cache) Authenticate(ctx context.Context, token string) (Identity, error) {
 	key := sha256.Sum256([]byte(token))
-	for {
-		c.mu.Lock()
-		answer, known := c.answers[key]
-		if known && c.now().Before(answer.until) {
-			c.mu.Unlock()
-			return answer.identity, answer.err
-		}
-		asked := c.asking[key]
-		if asked == nil {
-			c.asking[key] = make(chan struct{})
-			c.mu.Unlock()
-			return c.ask(ctx, key, token)
-		}
-		c.mu.Unlock()
-		select {
-		case <-asked: // an answer that could not be had is asked for again
-		case <-ctx.Done():
-			return Identity{}, ctx.Err()
-		}
+	if known, ok := c.answers.Get(key); ok {
+		return known.(answer).identity, known.(answer).err
 	}
-}
-
-func (c *Cache) ask(ctx context.Context, key [sha256.Size]byte, token string) (Identity, error) {
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		close(c.asking[key])
-		delete(c.asking, key)
-	}()
-	identity, err := c.of.Authenticate(ctx, token)
-	lifetime := goodFor
-	if err != nil {
-		if !errors.Is(err, ErrBadToken) {
-			return identity, err
+	// The answer is for all who wait: it is looked up even if the first of them gives up.
+	asked := c.asking.DoChan(string(key[:]), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewPatience)
+		defer cancel()
+		identity, err := c.of.Authenticate(ctx, token)
+		switch {
+		case err == nil:
+			c.answers.Add(key, answer{identity, nil}, goodFor)
+		case errors.Is(err, ErrBadToken):
+			c.answers.Add(key, answer{identity, err}, badFor)
 		}
-		lifetime = badFor
+		return identity, err
+	})
+	select {
+	case result := <-asked:
+		return result.Val.(Identity), result.Err
+	case <-ctx.Done():
+		return Identity{}, ctx.Err()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.answers) >= maxCached {
-		clear(c.answers)
-	}
-	c.answers[key] = cached{identity, err, c.now().Add(lifetime)}
-	return identity, err
 }
 
 // Policy says who may do what; other users may what Kubernetes lets them (Authorizer).
