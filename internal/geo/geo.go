@@ -1,4 +1,4 @@
-// Package geo has positions on the WGS 84 ellipsoid, the distances and bearings between them, and a local flat frame.
+// Package geo has positions on the WGS 84 ellipsoid, the distances between them, and a local flat frame.
 package geo
 
 import (
@@ -93,25 +93,6 @@ func FromECEF(v Vector) Position {
 
 // Distance in metres along the straight line between two positions, altitudes included: the way of a radio wave in free space.
 func Distance(a, b Position) float64 { return a.ECEF().Sub(b.ECEF()).Length() }
-
-// Ground is the length in metres of the shortest way along the ellipsoid, altitudes disregarded.
-func Ground(a, b Position) float64 {
-	distance, _ := inverse(a, b)
-	return distance
-}
-
-// Bearing in degrees from 0 to 360, clockwise from true north, in which the shortest way along the ellipsoid leaves a for b.
-// It is 0 where a and b are the same place.
-func Bearing(a, b Position) float64 {
-	_, azimuth := inverse(a, b)
-	return azimuth
-}
-
-// Elevation in degrees above a's horizon at which a straight line from a reaches b.
-func Elevation(a, b Position) float64 {
-	v := NewFrame(a).ENU(b)
-	return degrees(math.Atan2(v.Z, math.Hypot(v.X, v.Y)))
-}
 
 // Interpolate between two positions: latitude, longitude (the shorter way round) and altitude change linearly, from a at
 // fraction 0 to b at fraction 1. Over the distance between two fixes of a vehicle this differs from the shortest way by far

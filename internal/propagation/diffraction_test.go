@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/terrain"
 )
 
@@ -132,9 +131,10 @@ func TestAnAntennaBelowTheGroundLiesOnIt(t *testing.T) {
 	near(t, "altitude 0 on a plateau of 100 m", m.Pathloss(eastOf(0, 0), eastOf(3000, 0), 300e6)-m.Pathloss(eastOf(0, 100), eastOf(3000, 100), 300e6), 0, 0.001)
 }
 
+// The geodesic is that of C. Karney's GeographicLib.
 func TestTheWayAlongTheGroundIsTheGeodesic(t *testing.T) {
 	a, b := at(58.17, 7.95, 300), at(58.6, 8.4, 20)
-	near(t, "55 km", groundMetres(a, b), geo.Ground(a, b), 0.1)
+	near(t, "55 km", groundMetres(a, b), 54652.158, 0.1)
 }
 
 func BenchmarkDiffraction(b *testing.B) {

@@ -75,9 +75,6 @@ func (e *Error) Error() string {
 // IsNotFound tells that the server knows no such run, agent or file.
 func IsNotFound(err error) bool { return HasStatus(err, http.StatusNotFound) }
 
-// IsConflict tells that an append's offset was not the archived size, or that the run is sealed.
-func IsConflict(err error) bool { return HasStatus(err, http.StatusConflict) }
-
 // HasStatus tells that the server answered with this HTTP status.
 func HasStatus(err error, status int) bool {
 	var answer *Error

@@ -51,7 +51,7 @@ func TestALineHasItsSpacing(t *testing.T) {
 	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: "Line", Platforms: 5, Duration: "1m", Spacing: "250m"})
 	p := positions(t, s, 30*time.Second)
 	for i := range 4 {
-		if d := geo.Ground(p[i], p[i+1]); math.Abs(d-250) > 0.1 {
+		if d := geo.Distance(p[i], p[i+1]); math.Abs(d-250) > 0.1 {
 			t.Errorf("from %d to %d: %v m", i+1, i+2, d)
 		}
 	}
@@ -64,7 +64,7 @@ func TestAGridIsSquareAndHasItsSpacing(t *testing.T) {
 	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: "Grid", Platforms: 9, Duration: "1m"})
 	p := positions(t, s, 0)
 	for _, pair := range [][2]int{{0, 1}, {1, 2}, {0, 3}, {5, 8}} {
-		if d := geo.Ground(p[pair[0]], p[pair[1]]); math.Abs(d-500) > 0.1 {
+		if d := geo.Distance(p[pair[0]], p[pair[1]]); math.Abs(d-500) > 0.1 {
 			t.Errorf("%v: %v m", pair, d)
 		}
 	}
@@ -80,7 +80,7 @@ func TestRandomWaypointStaysInItsSquareAtItsSpeeds(t *testing.T) {
 			if at := frame.ENU(now[i]); math.Abs(at.X) > 400.1 || math.Abs(at.Y) > 400.1 {
 				t.Fatalf("platform %d is at %v", i+1, at)
 			}
-			metres := geo.Ground(before[i], now[i])
+			metres := geo.Distance(before[i], now[i])
 			if metres > fastest+0.1 {
 				t.Fatalf("platform %d: %v m in a second", i+1, metres)
 			}
@@ -101,7 +101,7 @@ func TestACompanyDrivesHaltsAndStaysTogether(t *testing.T) {
 	for second := 1; second <= 900; second++ {
 		now := positions(t, s, time.Duration(second)*time.Second)
 		for i := range now {
-			metres := geo.Ground(before[i], now[i])
+			metres := geo.Distance(before[i], now[i])
 			if metres > topSpeed+0.1 {
 				t.Fatalf("platform %d: %v m in second %d", i+1, metres, second)
 			}
@@ -110,7 +110,7 @@ func TestACompanyDrivesHaltsAndStaysTogether(t *testing.T) {
 			} else if metres < 0.01 {
 				still++
 			}
-			if d := geo.Ground(now[i], Origin); d > 6000 {
+			if d := geo.Distance(now[i], Origin); d > 6000 {
 				t.Fatalf("platform %d is %v m from the area", i+1, d)
 			}
 		}
