@@ -121,7 +121,7 @@ test-guest: ## Boot the image for virtual machines in QEMU, without acceleration
 
 .PHONY: bench
 bench: ## Measure the link model against its closed forms, its cost beside a bare hub, the analysis beside pandas and tshark, and how fast nodes are ready
-	@hack/pipeline bench 'link model' 'go run ./test/bench/link' 'analysis' 'hack/python analysis/tests/bench.py' 'analysis of captures' 'hack/python analysis/tests/bench_captures.py' 'comparisons of 500 runs' 'hack/python analysis/tests/bench_comparison.py' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'
+	@hack/pipeline bench 'link model' 'go run ./test/bench/link' 'analysis' 'hack/python analysis/tests/bench.py' 'analysis of captures' 'hack/python analysis/tests/bench_captures.py' $(INSTALL_STEPS) 'control plane' '$(WITH_CLUSTER) go run ./test/bench/controlplane'
 
 .PHONY: bench-radio
 bench-radio: ## What rfpipe and tdma cost beside a bare TAP hub: CPU per delivered frame, lateness, memory

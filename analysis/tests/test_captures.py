@@ -154,11 +154,7 @@ DAMAGES = {
     "a torn length": (capturelab.section() + GOOD + GOOD[:6], "torn", 1),
     "a block of length 0": (capturelab.section() + GOOD + bytes(400), "a block of 0 bytes", 1),
     "two lengths that differ": (capturelab.section() + GOOD + GOOD[:-4] + b"\x20\0\0\0" + GOOD, "two lengths differ", 1),
-    "a frame longer than its block": (
-        capturelab.section() + GOOD + GOOD[:20] + b"\xff\xff\0\0\xff\xff\0\0" + GOOD[28:] + GOOD,
-        "longer than its block",
-        1,
-    ),
+    "a frame longer than its block": (capturelab.section() + GOOD + TOO_LONG + GOOD, "longer than its block", 1),
     "stamps in microseconds": (capturelab.section(resolution=6) + GOOD, "not in nanoseconds", 0),
     "an interface that is no Ethernet": (capturelab.section(link=101) + GOOD, "link type 101", 0),
     "classic pcap": (bytes.fromhex("d4c3b2a1") + bytes(100), "no pcapng", 0),

@@ -1,6 +1,6 @@
 """TCP's figures, held against tshark's own counts on captures of real TCP over the link model with losses.
 
-The captures were written by `go run ./test/captures analysis/tests/testdata/tcp`.
+The captures are of Linux' TCP between two nodes, over the link model at 500 kbit/s, 60 ms and 12 % loss.
 """
 
 import re

@@ -4,7 +4,7 @@
 //
 //	go run ./test/bench/engines [-emane PREFIX] [-models rfpipe,tdma] [-nodes 4,24] [-engines emane,native] [-json FILE]
 //
-// Engine emane has a process of EMANE's for each node, emane-one one for all; emane-two has one for the two nodes that are saturated, which has a processor
+// Engine emane has a process of EMANE's for each node; emane-two has one for the two nodes that are saturated, which has a processor
 // of its own while they are, and one for the others. With -engines native it measures that half alone, needs no EMANE, and prints its figures instead of the table.
 package main
 
@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&s.prefix, "emane", os.Getenv("VIGNETTE_EMANE"), "prefix of EMANE's installation; by default $VIGNETTE_EMANE, else the emane on PATH")
 	models := flag.String("models", "rfpipe,tdma", "radio models, with a comma between each")
 	counts := flag.String("nodes", "4,24", "numbers of nodes, with a comma between each")
-	engines := flag.String("engines", "emane,native", "engines, with a comma between each: emane has a process for each node, emane-one one for all, emane-two one for the saturated pair and one for the others, native none of EMANE's")
+	engines := flag.String("engines", "emane,native", "engines, with a comma between each: emane has a process for each node, emane-two one for the saturated pair and one for the others, native none of EMANE's")
 	flag.IntVar(&s.rate, "rate", 1e6, "rate of the radios, bit/s")
 	flag.DurationVar(&s.period, "period", time.Second, "each node broadcasts 900 bytes by UDP once in this time")
 	flag.DurationVar(&s.duration, "duration", 40*time.Second, "length of that load")
@@ -122,14 +122,12 @@ func measure(s *settings, engine, model string, nodes int) (f *figures, err erro
 	switch engine {
 	case "emane":
 		b, err = newEMANE(s, spec, paths)
-	case "emane-one":
-		b, err = newSharedEMANE(s, spec, paths)
 	case "emane-two":
 		b, err = newSharedEMANE(s, spec, paths, 2)
 	case "native":
 		b, err = newNative(s, model, nodes)
 	default:
-		err = fmt.Errorf("engine %q: want emane, emane-one, emane-two or native", engine)
+		err = fmt.Errorf("engine %q: want emane, emane-two or native", engine)
 	}
 	if err != nil {
 		return nil, err
