@@ -1,13 +1,14 @@
 package worker
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
@@ -15,13 +16,6 @@ import (
 
 // procDir has what the kernel tells of the host, in a container too.
 const procDir = "/proc"
-
-// Columns of the first line of proc_stat(5) in which processors did nothing for the host. guest and guest_nice are in user and nice
-// already.
-const (
-	columnIdle, columnIOWait, columnSteal = 4, 5, 8
-	columnsCounted                        = 9
-)
 
 // hostLoad reads how busy a host was.
 type hostLoad struct {
@@ -35,8 +29,8 @@ type hostLoad struct {
 
 // loadCounters only grow, except where a live migration begins anew.
 type loadCounters struct {
-	busyTicks uint64
-	cpus      int
+	busySeconds float64
+	cpus        int
 	// Pressures in microseconds; nil where the kernel does not tell.
 	cpu, memory *uint64
 }
@@ -49,11 +43,11 @@ func (l *hostLoad) since() (load runapi.RadioLoad, ok bool, err error) {
 	}
 	before, known, at := l.before, l.known, l.at
 	l.before, l.known, l.at = now, true, l.now()
-	if load.LoadAverage, err = l.average(); err != nil || !known || now.busyTicks < before.busyTicks {
+	if load.LoadAverage, err = l.average(); err != nil || !known || now.busySeconds < before.busySeconds {
 		return load, false, err
 	}
 	load.Seconds, load.CPUs = l.at.Sub(at).Seconds(), now.cpus
-	load.BusySeconds = float64(now.busyTicks-before.busyTicks) / userTicksPerSecond
+	load.BusySeconds = wholeTicks(now.busySeconds - before.busySeconds)
 	load.CPUPressureSeconds = grown(before.cpu, now.cpu)
 	load.MemoryPressureSeconds = grown(before.memory, now.memory)
 	return load, true, nil
@@ -68,75 +62,52 @@ func grown(before, now *uint64) *float64 {
 }
 
 func (l *hostLoad) read() (c loadCounters, err error) {
-	stat, err := os.ReadFile(filepath.Join(l.directory, "stat"))
-	if err == nil {
-		c.busyTicks, c.cpus, err = parseBusy(stat)
-	}
+	total, cpus, err := processorsOf(l.directory)
 	if err != nil {
 		return c, fmt.Errorf("load of the host: %w", err)
 	}
-	if c.cpu, err = l.pressure("cpu"); err != nil {
-		return c, err
-	}
-	c.memory, err = l.pressure("memory")
-	return c, err
+	// Guests' time is in User and Nice already.
+	c.busySeconds, c.cpus = total.User+total.Nice+total.System+total.IRQ+total.SoftIRQ, cpus
+	c.cpu, c.memory = l.pressure("cpu"), l.pressure("memory")
+	return c, nil
 }
 
-// parseBusy gives the ticks in which processors were busy, added over all of them, and how many there are.
-func parseBusy(stat []byte) (ticks uint64, cpus int, err error) {
-	lines := bytes.Split(stat, []byte("\n"))
-	fields := bytes.Fields(lines[0])
-	if len(fields) < columnsCounted || string(fields[0]) != "cpu" {
-		return 0, 0, fmt.Errorf("the line %q has no time of all processors; want cpu and at least 8 figures", lines[0])
+// processorsOf the host: the time that they have spent, added over all, and how many there are.
+func processorsOf(directory string) (total procfs.CPUStat, cpus int, err error) {
+	proc, err := procfs.NewFS(directory)
+	if err != nil {
+		return total, 0, err
 	}
-	for column, field := range fields[:columnsCounted] {
-		if column == 0 || column == columnIdle || column == columnIOWait || column == columnSteal {
-			continue
-		}
-		n, err := strconv.ParseUint(string(field), 10, 64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("the line %q: %w", lines[0], err)
-		}
-		ticks += n
-	}
-	for _, line := range lines[1:] {
-		if bytes.HasPrefix(line, []byte("cpu")) {
-			cpus++
-		}
-	}
-	return ticks, cpus, nil
+	stat, err := proc.Stat()
+	return stat.CPUTotal, len(stat.CPU), err
 }
+
+// wholeTicks rounds seconds to the kernel's unit (USER_HZ).
+func wholeTicks(seconds float64) float64 { return math.Round(seconds*100) / 100 }
 
 func (l *hostLoad) average() (float64, error) {
-	text, err := os.ReadFile(filepath.Join(l.directory, "loadavg"))
+	proc, err := procfs.NewFS(l.directory)
 	if err != nil {
 		return 0, fmt.Errorf("load of the host: %w", err)
 	}
-	first, _, _ := bytes.Cut(text, []byte(" "))
-	average, err := strconv.ParseFloat(string(first), 64)
+	average, err := proc.LoadAvg()
 	if err != nil {
-		return 0, fmt.Errorf("load of the host: loadavg %q: %w", text, err)
+		return 0, fmt.Errorf("load of the host: loadavg: %w", err)
 	}
-	return average, nil
+	return average.Load1, nil
 }
 
 // pressure is the total of the line some of a file of PSI, in microseconds; nil where the kernel has none, or has it turned off.
-func (l *hostLoad) pressure(resource string) (*uint64, error) {
-	text, err := os.ReadFile(filepath.Join(l.directory, "pressure", resource))
+func (l *hostLoad) pressure(resource string) *uint64 {
+	proc, err := procfs.NewFS(l.directory)
 	if err != nil {
-		return nil, nil //nolint:nilerr // a kernel without PSI has no such file, one with psi=0 cannot read it
+		return nil
 	}
-	for line := range bytes.Lines(text) {
-		fields := bytes.Fields(line)
-		if len(fields) == 0 || string(fields[0]) != "some" {
-			continue
-		}
-		if total, found := bytes.CutPrefix(fields[len(fields)-1], []byte("total=")); found {
-			n, err := strconv.ParseUint(string(total), 10, 64)
-			return &n, err
-		}
+	pressure, err := proc.PSIStatsForResource(resource)
+	if err != nil || pressure.Some == nil {
+		return nil
 	}
-	return nil, fmt.Errorf("pressure of %s: %q has no total of some", resource, text)
+	return &pressure.Some.Total
 }
 
 // cpuModelOf the first processor, as the kernel names it; empty where it does not, as on most machines that are not x86.

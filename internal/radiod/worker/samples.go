@@ -72,7 +72,7 @@ func (s *Sampler) Open() error {
 		return fmt.Errorf("spool folder: %w", err)
 	}
 	s.runs = map[string]*run{}
-	s.stolen = stolenTime{file: statFile}
+	s.stolen = stolenTime{directory: procDir}
 	s.load = hostLoad{directory: procDir, now: time.Now}
 	if err := s.openLeftOver(); err != nil {
 		s.Log.Error("spools of earlier workers", "error", err)

@@ -1,20 +1,15 @@
 package worker
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestWhatTheHypervisorTookIsWrittenIntoEveryActiveRun(t *testing.T) {
 	s := newSampler(t.TempDir())
-	s.stolen = stolenTime{file: filepath.Join(t.TempDir(), "stat")}
+	s.stolen = stolenTime{directory: t.TempDir()}
 	ticks := func(figures string) {
-		if err := os.WriteFile(s.stolen.file, []byte("cpu  "+figures+"\ncpu0 1 2 3\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		writeProc(t, s.stolen.directory, map[string]string{"stat": "cpu  " + figures + "\n"})
 		if err := s.sampleStolen(7e9); err != nil {
 			t.Fatal(err)
 		}
@@ -42,17 +37,12 @@ func TestWhatTheHypervisorTookIsWrittenIntoEveryActiveRun(t *testing.T) {
 	}
 }
 
-func TestStolenTimeThatTheKernelDoesNotTellIsAnError(t *testing.T) {
-	for name, text := range map[string]string{"nothing": "", "an old kernel": "cpu 1 2 3 4\n", "no number": "cpu 1 2 3 4 5 6 7 x 0 0\n", "another line": "intr 1 2 3 4 5 6 7 8 9\n"} {
-		if ticks, err := parseStolen([]byte(text)); err == nil {
-			t.Errorf("%s: %d; want an error", name, ticks)
-		}
-	}
-	s := stolenTime{file: statFile}
+func TestTheStolenTimeOfThisMachineIsRead(t *testing.T) {
+	s := stolenTime{directory: procDir}
 	if _, err := s.since(); err != nil {
 		t.Errorf("this machine's: %v", err)
 	}
-	if took, err := s.since(); err != nil || took > time.Minute {
-		t.Errorf("within a moment the hypervisor took %v, %v; want less than a minute", took, err)
+	if took, err := s.since(); err != nil || took > 60 {
+		t.Errorf("within a moment the hypervisor took %v s, %v; want less than a minute", took, err)
 	}
 }
