@@ -36,18 +36,15 @@ const (
 
 // Actions of the messages (wsa:Action).
 const (
-	ActionNotify              = interfaces + "NotificationConsumer/Notify"
-	ActionSubscribe           = interfaces + "NotificationProducer/SubscribeRequest"
-	ActionGetCurrentMessage   = interfaces + "NotificationProducer/GetCurrentMessageRequest"
-	ActionRenew               = interfaces + "SubscriptionManager/RenewRequest"
-	ActionUnsubscribe         = interfaces + "SubscriptionManager/UnsubscribeRequest"
-	ActionPause               = interfaces + "PausableSubscriptionManager/PauseSubscriptionRequest"
-	ActionResume              = interfaces + "PausableSubscriptionManager/ResumeSubscriptionRequest"
-	ActionCreatePullPoint     = interfaces + "CreatePullPoint/CreatePullPointRequest"
-	ActionGetMessages         = interfaces + "PullPoint/GetMessagesRequest"
-	ActionDestroyPullPoint    = interfaces + "PullPoint/DestroyPullPointRequest"
-	ActionRegisterPublisher   = brokeredPrefix + "RegisterPublisher/RegisterPublisherRequest"
-	ActionDestroyRegistration = brokeredPrefix + "PublisherRegistrationManager/DestroyRegistrationRequest"
+	ActionNotify            = interfaces + "NotificationConsumer/Notify"
+	ActionSubscribe         = interfaces + "NotificationProducer/SubscribeRequest"
+	ActionGetCurrentMessage = interfaces + "NotificationProducer/GetCurrentMessageRequest"
+	ActionRenew             = interfaces + "SubscriptionManager/RenewRequest"
+	ActionUnsubscribe       = interfaces + "SubscriptionManager/UnsubscribeRequest"
+	ActionCreatePullPoint   = interfaces + "CreatePullPoint/CreatePullPointRequest"
+	ActionGetMessages       = interfaces + "PullPoint/GetMessagesRequest"
+	ActionDestroyPullPoint  = interfaces + "PullPoint/DestroyPullPointRequest"
+	ActionRegisterPublisher = brokeredPrefix + "RegisterPublisher/RegisterPublisherRequest"
 )
 
 // ResponseAction is the action of the response to a request.

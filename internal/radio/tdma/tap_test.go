@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/radiotest"
@@ -102,15 +100,6 @@ func TestDelayThroughTAPsIsThatOfTheSchedule(t *testing.T) {
 		lowest, highest, sum = min(lowest, d), max(highest, d), sum+d
 	}
 	t.Logf("one-way delay from %.1f to %.1f ms, %.1f on average; %d slots used, %d missed", lowest, highest, sum/float64(len(delays)), slots.Used, slots.Missed)
-}
-
-// processTime that this process has used, all threads together.
-func processTime(b *testing.B) time.Duration {
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // BenchmarkLoad has 24 nodes with slots of 5 ms send in every one of their slots while more and more programs want the

@@ -17,10 +17,7 @@ import (
 const TableName = "vignette"
 
 // Metrics ports of apps that may be scraped through eth0.
-const (
-	metricsFirst, metricsLast = 9400, 9499
-	dnsPort                   = 53
-)
+const metricsFirst, metricsLast = 9400, 9499
 
 // Allowed is what a pod may reach, and be reached by, without a radio.
 type Allowed struct {
