@@ -2,7 +2,6 @@ package clock
 
 import (
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,14 +27,4 @@ func Bind(thread int, processors ...int) error {
 		only.Set(number)
 	}
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(thread, &only))
-}
-
-// ProcessorField gives what the text of /proc/cpuinfo has under a name for its first processor, as it has on x86; not ok without one.
-func ProcessorField(cpuinfo, name string) (value string, ok bool) {
-	for line := range strings.Lines(cpuinfo) {
-		if field, value, _ := strings.Cut(line, ":"); strings.TrimSpace(field) == name {
-			return strings.TrimSpace(value), true
-		}
-	}
-	return "", false
 }

@@ -6,11 +6,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
 
-	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -113,8 +113,12 @@ func (l *hostLoad) pressure(resource string) *uint64 {
 // cpuModelOf the first processor, as the kernel names it; empty where it does not, as on most machines that are not x86.
 func cpuModelOf(directory string) string {
 	text, _ := os.ReadFile(filepath.Join(directory, "cpuinfo"))
-	model, _ := clock.ProcessorField(string(text), "model name")
-	return model
+	for line := range strings.Lines(string(text)) {
+		if field, value, _ := strings.Cut(line, ":"); strings.TrimSpace(field) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }
 
 // sampleLoad writes how busy the host was into every active run's log.
