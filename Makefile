@@ -109,6 +109,10 @@ test-kueue: ## Kueue's own manager decides on experiments on a real API server, 
 	go build -C hack/kueue -o $(CURDIR)/bin/kueue sigs.k8s.io/kueue/cmd/kueue
 	VIGNETTE_PROGRAMS=$(CURDIR)/bin go test -tags kueue -run Kueue -count=1 -timeout 60m -v ./test/bench/operator
 
+.PHONY: test-starved
+test-starved: ## Starve the radio (stops, quota, load) and hold the verdict's bounds against runs that are not starved; needs root (STARVE='-rounds 10' is ten times as long)
+	go run ./test/starve $(STARVE)
+
 .PHONY: test-restart
 test-restart: ## Stop and start etcd, API server and operator at random moments of a campaign
 	go test -tags restart -run WholeCluster -count=1 -timeout 60m -v ./operators/campaign
