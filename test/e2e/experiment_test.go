@@ -36,8 +36,9 @@ func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
 	if cross.Messages.Expected == 0 || cross.DelaySeconds == nil || cross.DelaySeconds.Min < 0.001 {
 		t.Errorf("between the nations: %+v, delays %+v; want messages, each at least as late as the link's 1 ms", cross.Messages, cross.DelaySeconds)
 	}
-	if results.SchemaVersion != 1 || results.UID != string(done.UID) || results.Namespace != namespace {
-		t.Errorf("results speak of %s/%s (schema %d); want %s/%s (schema 1)", results.Namespace, results.UID, results.SchemaVersion, namespace, done.UID)
+	if results.SchemaVersion != runapi.ResultsVersion || results.UID != string(done.UID) || results.Namespace != namespace {
+		t.Errorf("results speak of %s/%s (schema %d); want %s/%s (schema %d)", results.Namespace, results.UID, results.SchemaVersion, namespace, done.UID,
+			runapi.ResultsVersion)
 	}
 	if got := done.Status.Results; got == nil || got.Sent != results.Messages.Sent || got.DeliveredPercent != "100" {
 		t.Errorf("headline in the status: %+v; want %d sent and 100 %% delivered", got, results.Messages.Sent)

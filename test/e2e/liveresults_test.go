@@ -190,17 +190,20 @@ func checkLiveFigures(t *testing.T, done *v1alpha1.Experiment) {
 	if err := json.Unmarshal([]byte(mustVignette(t, done.Namespace, "results", done.Name, "-o", "json")), &results); err != nil {
 		t.Fatal(err)
 	}
-	if m := results.Messages; m.Sent == 0 || m.Lost == 0 || m.Received == 0 || results.DelaySeconds == nil {
-		t.Fatalf("%+v, %+v; want some messages to arrive and some to be lost", m, results.DelaySeconds)
+	head := results.HeadlineGroup()
+	m := head.Messages
+	if m.Sent == 0 || m.Lost == 0 || m.Received == 0 || head.DelaySeconds == nil {
+		t.Fatalf("%+v, %+v; want some messages to arrive and some to be lost", m, head.DelaySeconds)
 	}
-	share := float64(results.Messages.Received) / float64(results.Messages.Expected)
+	_, offered := m.Counted()
+	share := float64(m.Received) / float64(offered)
 	of := fmt.Sprintf(`{namespace=%q,experiment=%q,uid=%q`, done.Namespace, done.Name, done.UID)
 	for what, c := range map[string]struct {
 		query string
 		want  float64
 	}{
 		"delivered share": {`experiment:vignette_delivered:ratio` + of + `}`, share},
-		"median delay":    {`experiment:vignette_delay_seconds:quantile` + of + `,quantile="0.5"}`, results.DelaySeconds.Median},
+		"median delay":    {`experiment:vignette_delay_seconds:quantile` + of + `,quantile="0.5"}`, head.DelaySeconds.Median},
 		"messages sent":   {`vignette_experiment_messages_sent_total` + of + `}`, float64(results.Messages.Sent)},
 	} {
 		samples, err := prometheus(t, c.query)
