@@ -61,7 +61,7 @@ type runDocument struct {
 	Warnings           *int              `json:"warnings"`
 	Gaps               *int              `json:"gaps"`
 	KeptUp             *bool             `json:"keptUp"`
-	OffByAtMost        string            `json:"offByAtMost,omitempty"`
+	OffByAtMost        *string           `json:"offByAtMost"`
 }
 
 type messagesDocument struct {
@@ -102,7 +102,9 @@ func (run campaignRun) document() runDocument {
 	if f := run.figures; f != nil {
 		d.Messages = &messagesDocument{f.sent, f.offered, f.expected, f.received, f.lost}
 		d.DeliveredPercent, d.MedianDelaySeconds, d.Warnings, d.Gaps, d.KeptUp = f.deliveredPercent, f.medianDelaySeconds, &f.warnings, &f.gaps, f.keptUp
-		d.OffByAtMost = f.offBy
+		if f.offBy != "" {
+			d.OffByAtMost = &f.offBy
+		}
 	}
 	return d
 }

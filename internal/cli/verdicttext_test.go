@@ -13,8 +13,8 @@ func TestTheVerdictSaysByHowMuchFiguresAreOff(t *testing.T) {
 	bounds := runapi.Bounds{DelaySeconds: map[string]runapi.Interval{"median": interval(0.0997, 0.1), "p95": interval(0.2, 0.2)},
 		DeliveredPercent: ptr(interval(99.98, 100)), Marked: 12, MarkedLost: 1}
 	r.Headline = "radio"
-	r.Groups = append(r.Groups, runapi.GroupResult{Name: "radio", Messages: runapi.Messages{DeliveredPercent: ptr(99.98)},
-		DelaySeconds: &runapi.Quantiles{Median: 0.1, P95: ptr(0.2)}, Bounds: &bounds})
+	r.Groups = []runapi.GroupResult{{Name: "radio", Messages: runapi.Messages{DeliveredPercent: ptr(99.98)},
+		DelaySeconds: &runapi.Quantiles{Median: 0.1, P95: ptr(0.2)}, Bounds: &bounds}}
 	r.Verdict = &runapi.Verdict{KeptUp: true, Bounds: &bounds,
 		Networks: []runapi.NetworkTiming{{Name: "wan", Frames: 1200, Late: 3, WorstSeconds: 0.004, Slots: 259_996, Missed: 4}},
 		Late:     []runapi.Late{{FromSeconds: 12, ToSeconds: 12.02, What: "frames handled late on host n1", WorstSeconds: 0.02}},
