@@ -125,7 +125,7 @@ func perNode() []panel {
 	from := bars("Delivered from", "percentunit", "By the node and the app that sent.", 8, query{expr: by("sender", "node, app"), legend: "{{node}}/{{app}}"})
 	to.steps, from.steps = goodShares, goodShares
 	return []panel{to, from,
-		lines("Emulation lateness", "s", "How much later than the model said frames were handed over: 99 % were within this. Above 10 ms delays are the host's, too.", 8,
+		lines("Emulation lateness", "s", "How much later than the model said frames were handed over: 99 % were within this. Results say what that can have done to the figures.", 8,
 			query{expr: `histogram_quantile(0.99, sum by (network, le) (rate(vignette_radio_release_lateness_seconds_bucket{` + ofName + `}[1m])))`, legend: "{{network}}"})}
 }
 
@@ -190,11 +190,12 @@ func teams() []panel {
 
 func emulation() []panel {
 	return []panel{
-		lines("Radiod lateness by host", "s", "99 % of frames were handed over within this of the model's time. Above 10 ms delays are the host's, too.", 8,
+		lines("Radiod lateness by host", "s", "99 % of frames were handed over within this of the model's time. Results say what that can have done to the figures.", 8,
 			query{expr: `histogram_quantile(0.99, sum by (host, le) (rate(vignette_radio_release_lateness_seconds_bucket[1m])))`, legend: "{{host}}"}),
-		lines("Late frames and missed slots", "short", "Frames a second that were more than 10 ms late, and time slots missed, by experiment.", 8,
+		lines("Late and lost frames, and missed slots", "short", "Frames a second that were more than 2 ms late or that the emulation lost itself, and time slots missed, by experiment.", 8,
 			query{expr: `sum by (namespace, experiment) (rate(vignette_radio_release_lateness_seconds_count[1m])` +
-				` - on (namespace, experiment, network, node) rate(vignette_radio_release_lateness_seconds_bucket{le="0.01"}[1m]))`, legend: "{{namespace}}/{{experiment}}: frames"},
+				` - on (namespace, experiment, network, node) rate(vignette_radio_release_lateness_seconds_bucket{le="0.002"}[1m]))`, legend: "{{namespace}}/{{experiment}}: late frames"},
+			query{expr: `sum by (namespace, experiment) (rate(vignette_radio_drops_total{reason=~"tapRing|routerSocket|missedSlot"}[1m]))`, legend: "{{namespace}}/{{experiment}}: lost frames"},
 			query{expr: `(sum by (namespace, experiment) (rate(vignette_radio_slots_missed_total[1m]))) or vector(0)`, legend: "{{namespace}}/{{experiment}}: slots"}),
 		lines("Frames", "short", "A second that nodes sent, by experiment.", 8,
 			query{expr: `sum by (namespace, experiment) (rate(vignette_radio_frames_sent_total[1m]))`, legend: "{{namespace}}/{{experiment}}"}),

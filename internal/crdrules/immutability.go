@@ -13,7 +13,7 @@ var frozenFields = []struct {
 	required bool
 }{
 	{"duration", false}, {"seed", false}, {"scenario", false}, {"networks", true}, {"apps", true},
-	{"nodes", true}, {"timeline", false}, {"drain", false}, {"collect", false}, {"ttlAfterFinished", false},
+	{"nodes", true}, {"timeline", false}, {"drain", false}, {"collect", false}, {"tolerances", false}, {"ttlAfterFinished", false},
 	{"priority", false}, {"queueName", false},
 }
 

@@ -141,6 +141,7 @@ func serverGuardsEdits(t *testing.T, c client.Client) {
 		"timeline":         func(s *v1alpha1.ExperimentSpec) { s.Timeline = s.Timeline[:1] },
 		"collect":          func(s *v1alpha1.ExperimentSpec) { s.Collect = nil },
 		"drain":            func(s *v1alpha1.ExperimentSpec) { s.Drain.Max = "1m" },
+		"tolerances":       func(s *v1alpha1.ExperimentSpec) { s.Tolerances = &v1alpha1.Tolerances{Median: "2%"} },
 		"ttlAfterFinished": func(s *v1alpha1.ExperimentSpec) { d := v1alpha1.Duration("1h"); s.TTLAfterFinished = &d },
 	} {
 		edited := e.DeepCopy()

@@ -144,6 +144,8 @@ var refusals = []refusal{
 	{"a loss without a unit", []string{"0.5%", "'0.5'"}, "spec.networks[1].link.loss", "percentage from 0% to 100%"},
 	{"a queue of nothing", []string{"loss: 0.5%", "limit: 0"}, "spec.networks[1].link.limit", "greater than or equal to 1"},
 	{"a negative count", []string{"count: 3, platforms: \"2-4\"", "count: -3"}, "spec.nodes[1].count", "greater than or equal to 1"},
+	{"a tolerance without a unit", []string{"drain: {max: 30s, quietFor: 5s}", "drain: {max: 30s, quietFor: 5s}\n  tolerances: {median: '1'}"}, "spec.tolerances.median", "percentage from 0% to 100%"},
+	{"a tolerated delay below zero", []string{"drain: {max: 30s, quietFor: 5s}", "drain: {max: 30s, quietFor: 5s}\n  tolerances: {delay: -1ms}"}, "spec.tolerances.delay", "must be a duration with its unit, not negative"},
 	{"a drain quieter than long", []string{"quietFor: 5s", "quietFor: 31s"}, "spec.drain.quietFor", "must not be longer than max"},
 
 	{"an image without a command", []string{"    command: [/own]\n", ""}, "spec.apps[5].command", "needs its command"},
