@@ -269,7 +269,13 @@ def test_late_unjudged_and_incomplete_runs_are_marked_in_every_table(tmp_path):
             assert label not in cells and f"{label} *" in cells, f"{label} is not marked in {table.title}"
     assert ">delay=5ms *</text>" in (page := comparison.render("html")) and ">delay=125ms</text>" in page
     text = comparison.text()
-    assert "kept up: NO" in text and "not judged" in text and "kept up: yes, off by at most 0 ms of the median" in text and "INCOMPLETE" in text and "delay=125ms  " in text
+    assert (
+        "kept up: NO" in text
+        and "not judged" in text
+        and "kept up: yes, off by at most 0 ms of the median" in text
+        and "INCOMPLETE" in text
+        and "delay=125ms  " in text
+    )
     told = {gap["what"] for gap in comparison.results["gaps"]}
     assert {"verdict of run-late@late", "verdict of run-untold@untold", "incomplete run-torn@torn"} <= told
 
@@ -365,7 +371,9 @@ def test_every_form_is_written_and_the_same_every_time(two, tmp_path):
         assert a.read_bytes() == b.read_bytes(), a.name
     assert json.loads(first[1].read_text())["schemaVersion"] == 2
     table = pl.read_csv(first[2])
-    assert table.filter(pl.col("group") == "all")["sent"].to_list() == [60, 60] and all("kept up: yes" in cell for cell in table["emulation"].drop_nulls())
+    assert table.filter(pl.col("group") == "all")["sent"].to_list() == [60, 60] and all(
+        "kept up: yes" in cell for cell in table["emulation"].drop_nulls()
+    )
     tex = first[3].read_text()
     assert (
         tex.count(r"\begin{table}") == tex.count(r"\end{table}") == 2
