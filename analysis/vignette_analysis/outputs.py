@@ -225,7 +225,7 @@ def _cells(entry: dict) -> list[str]:
     delivered = summary.share(counts["received"], counts["offered"]) if counts["offered"] else "-"
     shown = counts | {"deliveredPercent": delivered, "unsent": counts["offered"] - counts["expected"]}
     cells = [str(shown[c]) for c in _SHOWN]
-    return cells + [f"{delay[q]:.4f}" if delay else "-" for q in QUANTILES]
+    return cells + [summary.number((delay or {}).get(q), 4) or "-" for q in QUANTILES]
 
 
 def _table(title: str, header: list[str], rows: list[list[str]], widths: list[int]) -> list[str]:

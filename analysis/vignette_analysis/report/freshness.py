@@ -35,8 +35,9 @@ def _stages(analysis: Analysis) -> Table | None:
     rows = analysis.stages.filter((pl.col("scope").cast(pl.String) == "all") & (pl.col("count") > 0)).to_dicts()
     if not rows:
         return None
-    decimals = charts.decimals(row[q] for row in rows for q in _QUANTILES)
-    cells = [(_STAGES[str(row["stage"])], number(row["count"]), *(fixed(row[q], decimals) for q in _QUANTILES)) for row in rows]
+    shown = [q for q in _QUANTILES if q in rows[0]]  # older tables have fewer
+    decimals = charts.decimals(row[q] for row in rows for q in shown)
+    cells = [(_STAGES[str(row["stage"])], number(row["count"]), *(fixed(row.get(q), decimals) for q in _QUANTILES)) for row in rows]
     header = ("Stage", "Count", "Min (s)", "Lower quartile", "Median (s)", "Mean (s)", "Upper quartile", "95 % (s)", "Max (s)")
     return table("Stages of the delay, of all deliveries", header, cells)
 
