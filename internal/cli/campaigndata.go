@@ -126,7 +126,7 @@ func (r *round) pointRecords() [][]string {
 func (r *round) runRecords() [][]string {
 	head := append([]string{"experiment", "uid", "point"}, r.axes...)
 	records := [][]string{append(head, "repeat", "seed", "phase", "sent", "offered", "expected", "received", "lost", "delivered_percent", "median_delay_seconds",
-		"warnings", "gaps", "kept_up", "took_seconds", "message")}
+		"warnings", "gaps", "kept_up", "off_by_at_most", "took_seconds", "message")}
 	for _, run := range r.runs {
 		record := append([]string{run.name, run.uid, run.point}, r.levelsOf(run)...)
 		record = append(record, strconv.Itoa(int(run.repeat)), strconv.FormatInt(run.seed, 10), run.phase)
@@ -138,9 +138,9 @@ func (r *round) runRecords() [][]string {
 
 func (f *runFigures) record() []string {
 	if f == nil {
-		return make([]string, 10)
+		return make([]string, 11)
 	}
-	record := []string{count(f.sent), count(f.offered), count(f.expected), count(f.received), count(f.lost), "", "", strconv.Itoa(f.warnings), strconv.Itoa(f.gaps), ""}
+	record := []string{count(f.sent), count(f.offered), count(f.expected), count(f.received), count(f.lost), "", "", strconv.Itoa(f.warnings), strconv.Itoa(f.gaps), "", f.offBy}
 	if f.deliveredPercent != nil {
 		record[5] = number(*f.deliveredPercent)
 	}
