@@ -56,6 +56,7 @@ def save(draw: Callable[[Analysis], "Figure | None"], analysis: Analysis, stem: 
         figure = draw(analysis)
         if figure is None:
             return []
+        style.settle(figure)
         stem.parent.mkdir(parents=True, exist_ok=True)
         paths = []
         for suffix, metadata in ((".png", {"Software": None}), (".svg", {"Date": None})):

@@ -69,6 +69,14 @@ def figure(analysis: Analysis, title: str, height: float, caption: str, panels: 
     return made, axes
 
 
+def settle(made: "Figure") -> None:
+    """Lay a figure out, and round where its axes are: the solver's last digits differ from run to run."""
+    made.draw_without_rendering()
+    made.set_layout_engine("none")
+    for axes in made.axes:
+        axes.set_position([round(edge, 5) for edge in axes.get_position().bounds])
+
+
 def legend_above(axes: "Axes", columns: int, **more) -> None:
     """Put the legend between the title and the axes, where it covers no data."""
     found = axes.legend(
