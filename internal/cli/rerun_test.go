@@ -172,7 +172,7 @@ func TestAChangedSpecIsBasedOnTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := created(t, c, "pair-rerun-1")
-	if text := description(e, nil, time.Now()); !regexp.MustCompile(`Based on +`+recordedUID+`, with apps\[bft\].publisher.period 3s instead of 500ms, `).MatchString(text) {
+	if text := description(e, nil, time.Now()); !regexp.MustCompile(`Based on +` + recordedUID + `, with apps\[bft\].publisher.period 3s instead of 500ms, `).MatchString(text) {
 		t.Errorf("its status:\n%s\nwant what it is based on and the changes", text)
 	}
 	if e.Labels[v1alpha1.LabelBasedOn] != recordedUID || e.Labels[v1alpha1.LabelRerunOf] != "" || e.Spec.Networks[0].Link.Rate == nil || *e.Spec.Networks[0].Link.Rate != "19.2kbit" {
