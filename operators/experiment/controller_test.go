@@ -494,7 +494,7 @@ func TestEventsTellThePersonWhatHappens(t *testing.T) {
 	want := []string{
 		"Queued waiting to be admitted", "Admitted there is room for all 5 nodes", "NodesReady all nodes are ready: 5/5",
 		"Step step replay has begun", "Started T0 is 2026-11-20T12:00:10.000000Z", "Step step start has begun", "Step step stop has begun",
-		"Step step drain has begun", "Step step collect has begun", "Step step analyse has begun", "Succeeded 99 % of 300 deliveries arrived",
+		"Step step drain has begun", "Step step collect has begun", "Step step analyse has begun", "Succeeded 99 % of 300 offered deliveries arrived",
 	}
 	if diff := cmp.Diff(want, w.recorded()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
