@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vignette.dev/vignette/internal/confidence"
+	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -87,6 +88,11 @@ func (c *cluster) campaignResults(ctx context.Context, name string, o campaignRe
 
 func writeCSV(out io.Writer, records [][]string) error {
 	w := csv.NewWriter(out)
+	for _, record := range records {
+		for i, cell := range record {
+			record[i] = safetext.Cell(cell)
+		}
+	}
 	return w.WriteAll(records)
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -65,7 +66,7 @@ func newCapture(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.explainArchive(c.capture(cmd.Context(), args[0], args[1], o, cmd.OutOrStdout(), cmd.ErrOrStderr()))
+			return t.explainArchive(c.capture(cmd.Context(), args[0], args[1], o, safetext.Raw(cmd.OutOrStdout()), cmd.ErrOrStderr()))
 		},
 	}
 	t.experimentFlag(cmd, &o.experiment)

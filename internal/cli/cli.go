@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/internal/safetext"
 )
 
 // Exit codes.
@@ -27,11 +29,12 @@ type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Main runs the program and gives its exit code.
+// Main runs the program and gives its exit code. What comes from outside is safe for terminals, unless a command asks for the raw stream.
 func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends a program that takes its time to end
+	stdout, stderr = safetext.NewWriter(stdout), safetext.NewWriter(stderr)
 	root := newRoot(version, filepath.Base(args[0]), stdout)
 	root.SetArgs(args[1:])
 	root.SetIn(stdin)

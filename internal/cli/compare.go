@@ -128,6 +128,9 @@ func (c *cluster) compare(ctx context.Context, names []string, o compareOptions,
 		return err
 	}
 	defer content.Close()
+	if o.output != "table" {
+		out = exact(out)
+	}
 	_, err = io.Copy(out, content)
 	return err
 }

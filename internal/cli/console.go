@@ -33,7 +33,7 @@ func newConsole(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.console(cmd.Context(), experiment, args[0], streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
+			return c.console(cmd.Context(), experiment, args[0], rawStreams(cmd))
 		},
 	}
 	t.experimentFlag(cmd, &experiment)

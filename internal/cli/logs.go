@@ -18,6 +18,7 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/safetext"
 )
 
 // streamFiles are the files of each stream of an app; %d is an instance's number.
@@ -30,7 +31,7 @@ type logsOptions struct {
 	experiment, uid string
 	streams         []string
 	instance        int
-	follow          bool
+	follow, raw     bool
 	since           time.Duration
 	tail            int
 }
@@ -43,7 +44,8 @@ func newLogs(t *target) *cobra.Command {
 		Long: "logs reads the archive, so that it works while an experiment runs, after it has ended and after it was deleted.\n" +
 			"The streams of an app are stdout and stderr, messages (its message events, as JSON Lines) and agent (what the\n" +
 			"platform's agent did with it: starts, stops, exits). Lines of several instances begin with the instance's name.\n" +
-			"--follow goes on until the run ends or Ctrl-C.",
+			"--follow goes on until the run ends or Ctrl-C. What a terminal would obey, such as an escape sequence, is written as\n" +
+			"\\u001b; --raw leaves it as it is.",
 		Example: "  vignette logs hq\n" +
 			"  vignette logs hq/broker --follow\n" +
 			"  vignette logs nor/bft --instance 3 --stream messages --since 30s\n" +
@@ -68,6 +70,7 @@ func newLogs(t *target) *cobra.Command {
 	flags.IntVarP(&o.instance, "instance", "i", 0, "`number` of the instance, from 1 (default: all)")
 	flags.StringSliceVar(&o.streams, "stream", []string{"stdout", "stderr"}, "`streams`: "+strings.Join(streamNames, ", "))
 	flags.DurationVar(&o.since, "since", 0, "only the newest events, of this `duration`; for the streams messages and agent, whose lines have times")
+	flags.BoolVar(&o.raw, "raw", false, "write lines as the apps wrote them, with control characters")
 	flags.IntVar(&o.tail, "tail", -1, "only the last `lines` of each file")
 	complete(cmd, "uid", cobra.NoFileCompletions)
 	complete(cmd, "instance", cobra.NoFileCompletions)
@@ -149,6 +152,7 @@ func (c *cluster) logs(ctx context.Context, where string, o logsOptions, w *logW
 		written[file.Path] = file.Bytes
 	}
 	reader := &logReader{cluster: c, uid: uid, options: o, writer: w, now: time.Now}
+	w.raw = o.raw
 	w.prefixes(sources)
 	if o.follow && !state.Sealed {
 		return reader.follow(ctx, sources, written)
@@ -377,6 +381,8 @@ func (r *logReader) followOne(ctx context.Context, source logSource, written boo
 type logWriter struct {
 	mu       sync.Mutex
 	out, err io.Writer
+	// raw lines are written as the apps wrote them.
+	raw bool
 	// colours of names, on a terminal.
 	colours bool
 	width   int
@@ -384,7 +390,7 @@ type logWriter struct {
 }
 
 func newLogWriter(out, err io.Writer) *logWriter {
-	return &logWriter{out: out, err: err, colours: descriptor(out) >= 0}
+	return &logWriter{out: safetext.Raw(out), err: safetext.Raw(err), colours: descriptor(out) >= 0}
 }
 
 // prefixes decides whether lines begin with the name of their source, and how wide that is.
@@ -422,11 +428,15 @@ func (w *logWriter) line(source logSource, line []byte) {
 			prefix = fmt.Sprintf("\x1b[%dm%s\x1b[0m", 31+w.order[source.name]%6, prefix)
 		}
 	}
-	fmt.Fprintf(out, "%s%s\n", prefix, line)
+	text := string(line)
+	if !w.raw {
+		text = safetext.Terminal(strings.TrimSuffix(text, "\r"))
+	}
+	fmt.Fprintf(out, "%s%s\n", prefix, text)
 }
 
 func (w *logWriter) note(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fmt.Fprintln(w.err, text)
+	fmt.Fprintln(w.err, safetext.Terminal(text))
 }

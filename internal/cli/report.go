@@ -58,7 +58,7 @@ func (f *reportFile) fetch(cmd *cobra.Command, t *target, name string, explain f
 // write a report and give its file's name, which is the given one by default; none for standard output.
 func (f *reportFile) write(content io.Reader, name string, out io.Writer) (file string, err error) {
 	if f.output == "-" {
-		_, err := io.Copy(out, content)
+		_, err := io.Copy(exact(out), content)
 		return "", err
 	}
 	if file = f.output; file == "" {

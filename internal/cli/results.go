@@ -144,7 +144,7 @@ func (c *cluster) results(ctx context.Context, name string, o resultsOptions, ou
 	}
 	defer content.Close()
 	if o.output != "table" {
-		_, err := io.Copy(out, content)
+		_, err := io.Copy(exact(out), content)
 		return err
 	}
 	var results runapi.Results
@@ -219,7 +219,7 @@ func (c *cluster) getFile(ctx context.Context, name, uid, file string, out io.Wr
 		return err
 	}
 	defer content.Close()
-	_, err = io.Copy(out, content)
+	_, err = io.Copy(exact(out), content)
 	return err
 }
 

@@ -58,7 +58,7 @@ func headlineText(r runapi.Results) string {
 			percentText(*percent), group.Messages.Lost, offered-group.Messages.Expected)
 	}
 	for _, warning := range r.Warnings {
-		text += fmt.Sprintf("WARNING: %s: %s\n", warning.What, oneLine(warning.Reason))
+		text += fmt.Sprintf("WARNING: %s: %s\n", oneLine(warning.What), oneLine(warning.Reason))
 	}
 	return text
 }
@@ -178,7 +178,7 @@ func gapsText(what string, gaps []runapi.Gap) string {
 		if g.FromSeconds != nil || g.ToSeconds != nil {
 			where += " at " + interval(g.FromSeconds, g.ToSeconds)
 		}
-		text += fmt.Sprintf("  %s: %s\n", where, oneLine(g.Reason))
+		text += fmt.Sprintf("  %s: %s\n", oneLine(where), oneLine(g.Reason))
 	}
 	return text
 }

@@ -3,11 +3,12 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"vignette.dev/vignette/internal/safetext"
 )
 
 // screen shows frames of lines in place on a terminal.
@@ -20,10 +21,10 @@ type screen struct {
 }
 
 func newScreen(out io.Writer) *screen {
-	s := &screen{out: out, size: func() (int, int) { return 0, 0 }}
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	s := &screen{out: safetext.Raw(out), size: func() (int, int) { return 0, 0 }}
+	if terminal := descriptor(out); terminal >= 0 {
 		s.size = func() (int, int) {
-			width, height, err := term.GetSize(int(file.Fd()))
+			width, height, err := term.GetSize(terminal)
 			if err != nil || width < 2 || height < 2 {
 				return 80, 24
 			}
@@ -46,7 +47,7 @@ func (s *screen) draw(lines []string) {
 	}
 	b.WriteString("\r")
 	for _, line := range lines {
-		b.WriteString(cut(line, width-1) + "\x1b[K\n")
+		b.WriteString(cut(shown(line), width-1) + "\x1b[K\n")
 	}
 	b.WriteString("\x1b[J")
 	s.drawn = len(lines)

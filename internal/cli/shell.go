@@ -22,6 +22,7 @@ import (
 	utilexec "k8s.io/client-go/util/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
@@ -57,7 +58,7 @@ func newShell(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.shell(cmd.Context(), experiment, args[0], app, args[1:], streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
+			return c.shell(cmd.Context(), experiment, args[0], app, args[1:], rawStreams(cmd))
 		},
 	}
 	t.experimentFlag(cmd, &experiment)
@@ -242,8 +243,24 @@ func terminalOf(s streams) *terminal {
 	return &terminal{in, out}
 }
 
+// rawStreams of a command whose other side owns the terminal.
+func rawStreams(cmd *cobra.Command) streams {
+	return streams{cmd.InOrStdin(), safetext.Raw(cmd.OutOrStdout()), safetext.Raw(cmd.ErrOrStderr())}
+}
+
+// exact is where the content of a file goes: unchanged, except to a terminal.
+func exact(out io.Writer) io.Writer {
+	if descriptor(out) >= 0 {
+		return out
+	}
+	return safetext.Raw(out)
+}
+
 // descriptor of a terminal; -1 for anything else.
 func descriptor(stream any) int {
+	if out, ok := stream.(io.Writer); ok {
+		stream = safetext.Raw(out)
+	}
 	if file, ok := stream.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		return int(file.Fd())
 	}

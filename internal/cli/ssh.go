@@ -41,7 +41,7 @@ func newSSH(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s := streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()}
+			s := rawStreams(cmd)
 			if o.stdio {
 				return c.sshStdio(cmd.Context(), args[0], o, s)
 			}

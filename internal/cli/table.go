@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"vignette.dev/vignette/internal/safetext"
 )
 
 // cell of a table.
@@ -36,8 +38,11 @@ func figures(name string, texts ...string) []cell {
 // oneLine keeps a message, such as the last output of an app, from breaking a table or the terminal's line.
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
-	return strings.Join(slices.Compact(lines), " | ")
+	return safetext.Terminal(strings.Join(slices.Compact(lines), " | "))
 }
+
+// shown is a line as a terminal gets it, whose width is known.
+func shown(line string) string { return strings.ReplaceAll(oneLine(line), "\t", " ") }
 
 // gap between columns.
 const gap = "   "
@@ -46,10 +51,11 @@ func (t table) String() string {
 	var widths []int
 	for _, row := range t {
 		for i, c := range row {
+			row[i].text = shown(c.text)
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].text))
 		}
 	}
 	var b strings.Builder

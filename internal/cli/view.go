@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -32,10 +32,10 @@ type view struct {
 const plainInterval = 15 * time.Second
 
 func newView(out io.Writer) *view {
-	v := &view{out: out, width: func() int { return 0 }}
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	v := &view{out: safetext.Raw(out), width: func() int { return 0 }}
+	if terminal := descriptor(out); terminal >= 0 {
 		v.width = func() int {
-			width, _, err := term.GetSize(int(file.Fd()))
+			width, _, err := term.GetSize(terminal)
 			if err != nil {
 				return 80
 			}
@@ -54,7 +54,7 @@ func (v *view) show(e *v1alpha1.Experiment, counters *runapi.Counters, now time.
 func (v *view) line(line, stage string, now time.Time) {
 	v.noted = ""
 	if width := v.width(); width > 0 {
-		fmt.Fprint(v.out, "\r\x1b[K"+cut(line, width-1))
+		fmt.Fprint(v.out, "\r\x1b[K"+cut(shown(line), width-1))
 		v.drawn = true
 		return
 	}
@@ -80,7 +80,7 @@ func (v *view) close() {
 	v.drawn = false
 }
 
-func (v *view) print(line string) { fmt.Fprintln(v.out, line) }
+func (v *view) print(line string) { fmt.Fprintln(v.out, safetext.Terminal(line)) }
 
 // stage is the phase with the step of the workflow.
 func stage(e *v1alpha1.Experiment) string {
