@@ -18,6 +18,7 @@ import (
 
 	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/safetext"
 )
 
 func problem(status int, format string, args ...any) error {
@@ -212,6 +213,7 @@ func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identi
 		return problem(http.StatusBadRequest, "an incident needs what (%q) and reason (%q)", incident.What, incident.Reason)
 	}
 	run.touch()
+	incident.What, incident.Reason = safetext.Bound(incident.What), safetext.BoundTo(incident.Reason, mostReason)
 	if err := run.incident(incident); err != nil {
 		return err
 	}
@@ -481,11 +483,28 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, who Identity
 	if _, known, _ := run.agentPlan(runapi.Target{Node: node, App: report.App}); !known {
 		return problem(http.StatusForbidden, "node %s of this run has no app %q", node, report.App)
 	}
+	bound(&report)
 	if err := run.report(node, report); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// mostReason is how many characters a reason may have: it may hold the last lines of an app.
+const mostReason = 2000
+
+// bound cuts texts of an agent, which may be whatever runs in its node.
+func bound(report *runapi.AgentReport) {
+	report.Message, report.Reason = safetext.BoundTo(report.Message, mostReason), safetext.Bound(report.Reason)
+	report.ArmedTooLate = report.ArmedTooLate[:min(len(report.ArmedTooLate), 1)]
+	for i, id := range report.ArmedTooLate {
+		report.ArmedTooLate[i] = safetext.Bound(id)
+	}
+	report.Gaps = report.Gaps[:min(len(report.Gaps), runapi.MaxAgentGaps)]
+	for i := range report.Gaps {
+		report.Gaps[i].Reason = safetext.BoundTo(report.Gaps[i].Reason, mostReason)
+	}
 }
 
 // getClock tells the time to a node with a clock of its own. What it took to find out who asks lies between the two readings.

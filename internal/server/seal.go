@@ -12,6 +12,7 @@ import (
 
 	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/safetext"
 )
 
 // maxTailWait bounds the wait for the last radio samples and Kubernetes events after the last agent: both are shipped every second.
@@ -207,7 +208,10 @@ type gapFinder struct {
 	gaps []runapi.Gap
 }
 
-func (g *gapFinder) add(gap runapi.Gap) { g.gaps = append(g.gaps, gap) }
+func (g *gapFinder) add(gap runapi.Gap) {
+	gap.What, gap.Reason = safetext.BoundTo(gap.What, mostReason), safetext.BoundTo(gap.Reason, mostReason)
+	g.gaps = append(g.gaps, gap)
+}
 
 // since converts a time to seconds after T0.
 func (g *gapFinder) since(t time.Time) *float64 {
