@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -114,6 +115,9 @@ func (o resultsOptions) check() error {
 	}
 	if !o.download && len(o.selection.Only)+len(o.selection.Without) > 0 {
 		return errors.New("--only and --without are for --download")
+	}
+	if o.get != "" && (!fs.ValidPath(o.get) || o.get == ".") {
+		return fmt.Errorf("--get %s: want the path of a file of the run, such as results/results.json: no / at its beginning or end, no . or .. in it; --files lists them", o.get)
 	}
 	return o.selection.Check()
 }

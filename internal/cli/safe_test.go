@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vignette.dev/vignette/internal/runapi"
+	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/safetext"
 )
 
@@ -83,4 +85,26 @@ func TestCampaignsCSVHasNoFormulas(t *testing.T) {
 	if err := writeCSV(&out, [][]string{{"=1+1", "-2", "@a"}}); err != nil || out.String() != "'=1+1,-2,'@a\n" {
 		t.Errorf("error %v, CSV %q", err, out.String())
 	}
+}
+
+func TestAPathThatIsNoneOfARunsIsRefusedHere(t *testing.T) {
+	for _, path := range []string{"../../x", "/etc/passwd", "results/../../x", "results//x", ".", "results/"} {
+		var errs bytes.Buffer
+		code := Main("", []string{"vignette", "results", "quickstart", "--get", path}, strings.NewReader(""), &bytes.Buffer{}, &errs)
+		if code != exitFailure || !strings.HasPrefix(errs.String(), "Error: --get "+path+": want the path of a file of the run, such as results/results.json") {
+			t.Errorf("--get %s: code %d, %q", path, code, errs.String())
+		}
+		asked := false
+		client := runclient.New("http://archive", &http.Client{Transport: roundTripper(func(*http.Request) { asked = true })}, runclient.NoToken)
+		if _, err := client.File(t.Context(), "uid", path); err == nil || !strings.Contains(err.Error(), "neither . nor .. among them") || asked {
+			t.Errorf("File(%q): error %v, asked %v", path, err, asked)
+		}
+	}
+}
+
+type roundTripper func(*http.Request)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	f(r)
+	return nil, http.ErrServerClosed
 }

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -257,6 +258,11 @@ func (c *Client) Follow(ctx context.Context, uid, path string, offset int64) (io
 
 func runPath(uid string) string { return "/v1/runs/" + url.PathEscape(uid) }
 
+// unclean reports whether a server or proxy would read another path than this one.
+func unclean(path string) bool {
+	return slices.ContainsFunc(strings.Split(strings.TrimPrefix(path, "/"), "/"), func(name string) bool { return name == "" || name == "." || name == ".." })
+}
+
 func escapePath(path string) string {
 	parts := strings.Split(path, "/")
 	for i := range parts {
@@ -294,6 +300,9 @@ func decode(response *http.Response, out any) error {
 
 // do sends a request and gives the response of a success; every other answer is an *Error.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, contentType string) (*http.Response, error) {
+	if method == http.MethodGet && unclean(path) {
+		return nil, fmt.Errorf("%q: want names with single slashes between them, and neither . nor .. among them", path)
+	}
 	address := c.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()
