@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from . import outputs, plots, report, serve
+from . import outputs, plots, report, safe, serve
 from .analysis import Analysis, analyse
 from .archive import Archive
 from .comparison import command as comparison
@@ -19,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return options.execute(options) or 0
     except (RunError, OSError) as error:
-        print(f"analysis: {error}", file=sys.stderr)
+        print(f"analysis: {safe.terminal(str(error))}", file=sys.stderr)
         return 1
 
 
@@ -48,7 +48,7 @@ def _report(options: argparse.Namespace) -> int:
     gaps = Gaps()
     path.write_bytes(report.render(analyse(options.directory), gaps))
     for gap in gaps.found:
-        print(f"{gap['what']}: {gap['reason']}", file=sys.stderr)
+        print(safe.line(f"{gap['what']}: {gap['reason']}"), file=sys.stderr)
     return 1 if gaps.found else 0
 
 
@@ -83,7 +83,8 @@ def _hand_in(archive: Archive, analysis: Analysis, path: Path, out: Path) -> Non
         is_plot = name.startswith(f"{plots.FOLDER}/")
         if not is_plot and name != report.NAME:
             raise
-        gap = {"what": f"plot {path.name}" if is_plot else "report", "reason": f"the server did not take it: {error}"}
+        reason = safe.bounded(f"the server did not take it: {error}", safe.MOST_MESSAGE)
+        gap = {"what": f"plot {path.name}" if is_plot else "report", "reason": reason}
         analysis.results["gaps"] = [*(analysis.results["gaps"] or []), gap]
         outputs.write_texts(analysis, out)
 

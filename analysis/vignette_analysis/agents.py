@@ -4,7 +4,7 @@ import itertools
 
 import polars as pl
 
-from . import findings, jsonlines
+from . import findings, jsonlines, safe
 from .gaps import Gaps
 from .lateness import CLOCK_STEP_SECONDS, Action, Interval, Lateness
 from .run import Run
@@ -19,6 +19,8 @@ _SCHEMA = {
     "exitCode": pl.Int64,
     "message": pl.String,
 }
+# Characters of the texts.
+_MOST = {"instance": safe.MOST, "actionID": safe.MOST, "message": safe.MOST_OUTPUT}
 # The least that the kernel's quota takes away when it does is some milliseconds of one period of 100 ms.
 THROTTLED_SECONDS = 0.010
 # The share of the run for which an app may wait for processors before it is said.
@@ -43,7 +45,7 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
             bad += events.height - good.height
             if bad and not (bad == 1 and torn and gaps.names(f"log {name}")):
                 gaps.add(f"log {name}", f"{bad} lines are no records{', the last one is torn' if torn else ''}", node["name"])
-            rows = good.to_dicts()
+            rows = [row | {name: safe.bounded(row[name], most) for name, most in _MOST.items() if row[name]} for row in good.to_dicts()]
             found.actions += _actions(node["name"], rows)
             found.intervals += _clock_steps(node["name"], rows)
             _starved(run, f"{node['name']}/{app['name']}", rows, starved, unmeasured)

@@ -131,7 +131,7 @@ def _records(run: Run, gaps: Gaps) -> None:
     for name, reason in run.problems:
         gaps.add(name, reason)
     for gap in (run.manifest or {}).get("gaps") or []:
-        gaps.found.append(gap)
+        gaps.add(gap["what"], gap["reason"], gap.get("node", ""), gap.get("fromSeconds"), gap.get("toSeconds"))
     state = run.state or {}
     for incident in state.get("incidents") or []:
         gaps.add(incident["what"], incident["reason"], incident.get("node", ""), incident["fromSeconds"], incident.get("toSeconds"))

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
+from . import safe
+
 # Gaps of runapi.RadioGap: there was no emulation, which is another thing than a late one.
 OUTAGES = ("radiodRestarted", "attachmentLost")
 # Nodes that an entry names at most.
@@ -37,14 +39,14 @@ class Gaps:
 
 
 def _entry(what: str, reason: str, node: str, start: float | None = None, end: float | None = None) -> dict:
-    entry: dict = {"what": what}
+    entry: dict = {"what": safe.bounded(what)}
     if node:
         entry["node"] = node
     if start is not None:
         entry["fromSeconds"] = start
     if end is not None:
         entry["toSeconds"] = end
-    return entry | {"reason": reason}
+    return entry | {"reason": safe.bounded(reason, safe.MOST_MESSAGE)}
 
 
 def merged(entries: list[dict]) -> list[dict] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from . import arrivals, clients, expected, jsonlines
+from . import arrivals, clients, expected, jsonlines, safe
 from .gaps import Gaps
 from .run import Run
 
@@ -52,11 +52,11 @@ def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
     known = pl.DataFrame({"instance": list(own), "number": list(own.values())}, schema={"instance": pl.String, "number": pl.UInt32})
     mine = events.join(known, on="instance", how="inner", maintain_order="left")
     if mine.height < events.height:
-        foreign = sorted(set(events["instance"].unique()) - set(own))
-        gaps.add(f"log {name}", f"{events.height - mine.height} records name instances that this app is not: {', '.join(foreign[:5])}", node)
+        foreign = ", ".join(map(safe.bounded, sorted(set(events["instance"].unique()) - set(own))[:5]))
+        gaps.add(f"log {name}", f"{events.height - mine.height} records name instances that this app is not: {foreign}", node)
     empty_as_null = pl.when(pl.col("topic") == "").then(None).otherwise(pl.col("topic"))
     of_messages = mine.filter(pl.col("status").is_in(STATUSES)).with_columns(empty_as_null.alias("topic"))
-    of_client = mine.filter(pl.col("status").is_in(clients.STATUSES)).select("ts", "instance", "status", "id", "text")
+    of_client = mine.filter(pl.col("status").is_in(clients.STATUSES)).select("ts", "instance", "status", _short("id"), _short("text"))
     return of_messages.select(pl.col(column).cast(kind) for column, kind in _EVENT.items()), of_client
 
 
@@ -119,6 +119,13 @@ def _messages(run: Run, events: pl.DataFrame, gaps: Gaps) -> tuple[pl.DataFrame,
     return messages, with_topic(never_sent).select("topic", publisher="number")
 
 
+def _short(column: str) -> pl.Expr:
+    """A text as messages for people have it; see safe.bounded."""
+    text = pl.col(column)
+    short = pl.format("{}… ({} characters)", text.str.head(safe.MOST), text.str.len_chars())
+    return pl.when(text.str.len_chars() > safe.MOST).then(short).otherwise(text).alias(column)
+
+
 def _repeated(run: Run, events: pl.DataFrame, sent: pl.DataFrame, gaps: Gaps) -> None:
     count = events.filter(pl.col("status") == "sent").group_by("number").len().join(sent.group_by("number").len(), on="number", suffix="_first")
     for number, all_of_them, first in count.sort("number").rows():
@@ -147,7 +154,7 @@ def _ambiguous(run: Run, messages: pl.DataFrame, gaps: Gaps) -> None:
         return
     names = [run.instances[n].name for n in shared["publisher"].unique().sort()]
     keys = shared.select(pl.col("id", "topic").cast(pl.String)).unique().sort("id", "topic")
-    example = f"id {keys['id'][0]!r} on topic {keys['topic'][0]!r}"
+    example = f"id {safe.bounded(keys['id'][0])!r} on topic {safe.bounded(keys['topic'][0])!r}"
     gaps.add(
         "ambiguous messages",
         f"{keys.height} keys (id, topic) such as {example} were sent by more than one instance ({', '.join(names[:10])}): these "

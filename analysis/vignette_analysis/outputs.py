@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from . import latex, plots, report, summary
+from . import latex, plots, report, safe, summary
 from .analysis import Analysis
 from .figures import KINDS, QUANTILES
 from .gaps import OUTAGES
@@ -44,10 +44,10 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
         paths += _write_table(frame, times, directory / name)
     for name, keys in (("publishers", ("name", "node")), ("groups", ("name",))):
         paths.append(directory / f"{name}.csv")
-        _flat(results[name], keys).write_csv(paths[-1])
+        safe.cells(_flat(results[name], keys)).write_csv(paths[-1])
     for name, frame in (("headline", _headline(results)), ("networks", _networks(results))):
         paths.append(directory / f"{name}.csv")
-        frame.write_csv(paths[-1])
+        safe.cells(frame).write_csv(paths[-1])
     paths += latex.write(results, directory)
     paths += plots.write(analysis, directory)
     paths += report.write(analysis, directory)
@@ -66,7 +66,7 @@ def write_texts(analysis: Analysis, directory: Path) -> list[Path]:
 def _write_table(frame: pl.DataFrame, times: tuple[str, ...], stem: Path) -> list[Path]:
     """Write a table as CSV, with Unix nanoseconds, and as Parquet, with times in UTC."""
     paths = [stem.with_suffix(".csv"), stem.with_suffix(".parquet")]
-    frame.write_csv(paths[0])
+    safe.cells(frame).write_csv(paths[0])
     typed = frame.lazy().with_columns(pl.col(times).cast(pl.Datetime("ns", "UTC")))
     typed.sink_parquet(paths[1], compression="zstd", row_group_size=ROW_GROUP_ROWS)
     return paths
@@ -163,7 +163,7 @@ def tables(results: dict, plan: dict | None = None) -> str:
     lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
     entry = summary.group(results)
     lines += [f"Group {entry['name']}: {summary.sentence(entry)}"]
-    lines += [f"WARNING: {text}" for text in summary.warned(results)]
+    lines += [f"WARNING: {safe.line(text)}" for text in summary.warned(results)]
     lines += [f"Emulation: {sentence(results.get('verdict'), entry)}", *_outage_lines(results["gaps"] or []), ""]
     header = ["", *_SHOWN.values(), *QUANTILES]
     groups = [[entry["name"], *_cells(entry)] for entry in results["groups"] or []]
@@ -177,10 +177,14 @@ def tables(results: dict, plan: dict | None = None) -> str:
     lines += _by_hand(plan or {})
     gaps = results["gaps"] or []
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
-    lines += [f"  {gap['what']}{_where(gap)}: {gap['reason']}" for gap in gaps]
+    lines += [_said(gap) for gap in gaps]
     notes = results.get("notes") or []
-    lines += ["", "Notes", *(f"  {note['what']}{_where(note)}: {note['reason']}" for note in notes)] if notes else []
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    lines += ["", "Notes", *map(_said, notes)] if notes else []
+    return safe.terminal("\n".join(line.rstrip() for line in lines) + "\n")
+
+
+def _said(entry: dict) -> str:
+    return safe.line(f"  {entry['what']}{_where(entry)}: {entry['reason']}")
 
 
 def _outage_lines(gaps: list[dict]) -> list[str]:

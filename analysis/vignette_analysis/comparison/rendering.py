@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from .. import safe
 from ..latex import escape
 from ..verdict import off_text
 from .comparing import Comparison
@@ -72,7 +73,7 @@ def text(comparison: Comparison) -> str:
     lines += ["", *(f"WARNING: {warning['what']}: {warning['reason']}" for warning in warnings[:MAX_LINES])] if warnings else []
     gaps = comparison.results["gaps"] or []
     lines += ["", f"Gaps: {len(gaps) or 'none'}", *(f"  {gap['what']}: {gap['reason']}" for gap in gaps[:MAX_LINES]), *_more(len(gaps), "gaps")]
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return "".join(safe.line(line).rstrip() + "\n" for line in lines)
 
 
 def _more(count: int, what: str) -> list[str]:
@@ -315,10 +316,10 @@ def as_csv(comparison: Comparison) -> str:
         for row in group["runs"]:
             run = runs[row["uid"]]
             told = [_verdict(run | {"complete": True}), str(run["complete"]).lower()]
-            writer.writerow([group["name"], row["label"], run["experiment"], run["uid"], 1, *_plain(row), *told])
+            writer.writerow(map(safe.cell, [group["name"], row["label"], run["experiment"], run["uid"], 1, *_plain(row), *told]))
         for row in group["conditions"]:
             if row["runs"] > 1:
-                writer.writerow([group["name"], row["label"], "", "", row["runs"], *_plain(row), "", ""])
+                writer.writerow(map(safe.cell, [group["name"], row["label"], "", "", row["runs"], *_plain(row), "", ""]))
     return out.getvalue()
 
 
@@ -334,7 +335,7 @@ def latex(comparison: Comparison) -> str:
     shown = [table for table in tables(comparison.results) if table.kind in ("figures", "differences")]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
     parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
-    return "\n\n".join([*parts, "\n".join(f"% {note}" for note in _notes(comparison.results) + _remarks(comparison.results))]) + "\n"
+    return "\n\n".join([*parts, "\n".join(f"% {safe.line(note)}" for note in _notes(comparison.results) + _remarks(comparison.results))]) + "\n"
 
 
 def _latex_table(table: Table) -> str:

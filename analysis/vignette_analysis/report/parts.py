@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from .. import safe
+
 # Rows of a table in the report at most: the files beside it have them all.
 MAX_ROWS = 300
 
@@ -81,4 +83,5 @@ class Section:
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], folded: bool = False, text: Sequence[int] = (0,)) -> Table:
     """A table of as many rows as the report takes."""
-    return Table(title, header, rows[:MAX_ROWS], folded, frozenset(text), max(len(rows) - MAX_ROWS, 0))
+    shown = [tuple(safe.bounded(cell, safe.MOST_MESSAGE) for cell in row) for row in rows[:MAX_ROWS]]
+    return Table(title, header, shown, folded, frozenset(text), max(len(rows) - MAX_ROWS, 0))
