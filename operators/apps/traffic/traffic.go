@@ -215,7 +215,8 @@ func phase(site apps.Site, i int) float64 {
 	case v1alpha1.PhaseAligned:
 		return 0
 	case v1alpha1.PhaseSpread:
-		return period * float64(site.FirstOfApp+i) / float64(site.AllOfApp)
+		// In the middle of its share: at the start itself nobody is connected yet.
+		return period * (float64(site.FirstOfApp+i) + 0.5) / float64(site.AllOfApp)
 	default:
 		return period * apps.Fraction(site.Seed, "phase", site.Instances[i])
 	}

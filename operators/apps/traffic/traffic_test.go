@@ -26,7 +26,7 @@ func TestAPublisherKnowsWhoItIsAndWhereItSends(t *testing.T) {
 	want := trafficconfig.Config{
 		Instance: "prt/bft/2", Protocol: "mqtt", Version: "5", Broker: "nor:1883", Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S002",
 		Seed:    apps.Seed(7, "instance", "prt/bft/2"),
-		Publish: &trafficconfig.Publish{Topic: "/PRT/PRT-UNIT001/PRT-S002/prt/bft/2", QoS: 1, Payload: "nffi", PeriodSeconds: 10, FirstAfterSeconds: 7.5},
+		Publish: &trafficconfig.Publish{Topic: "/PRT/PRT-UNIT001/PRT-S002/prt/bft/2", QoS: 1, Payload: "nffi", PeriodSeconds: 10, FirstAfterSeconds: 8.75},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -39,7 +39,7 @@ func TestPhases(t *testing.T) {
 		want  [2]float64
 	}{
 		"aligned publishers all send at once":                     {v1alpha1.PhaseAligned, [2]float64{0, 0}},
-		"spread ones share the period through the experiment":     {v1alpha1.PhaseSpread, [2]float64{5, 7.5}},
+		"spread ones share the period through the experiment":     {v1alpha1.PhaseSpread, [2]float64{6.25, 8.75}},
 		"random ones are what the seed and their names say":       {v1alpha1.PhaseRandom, [2]float64{10 * apps.Fraction(7, "phase", "prt/bft/1"), 10 * apps.Fraction(7, "phase", "prt/bft/2")}},
 		"random is the default, as medians must not depend on it": {"", [2]float64{10 * apps.Fraction(7, "phase", "prt/bft/1"), 10 * apps.Fraction(7, "phase", "prt/bft/2")}},
 	}
@@ -54,11 +54,19 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+func TestTheFirstOfSpreadPublishersDoesNotSendAtItsStart(t *testing.T) {
+	site := publisher(v1alpha1.PhaseSpread)
+	site.FirstOfApp = 0
+	if got := Config(site, 0).Publish.FirstAfterSeconds; got != 1.25 {
+		t.Errorf("the first message goes out after %v s; want the middle of its share of the period, 1.25 s", got)
+	}
+}
+
 func TestALeadComesBeforeThePhase(t *testing.T) {
 	site := publisher(v1alpha1.PhaseSpread)
 	site.App.Publisher.Lead = "5s"
-	if got := Config(site, 0).Publish.FirstAfterSeconds; got != 10 {
-		t.Errorf("the first message goes out after %v s; want 5 s of lead and 5 s of phase", got)
+	if got := Config(site, 0).Publish.FirstAfterSeconds; got != 11.25 {
+		t.Errorf("the first message goes out after %v s; want 5 s of lead and 6.25 s of phase", got)
 	}
 }
 
