@@ -70,7 +70,7 @@ func campaignDescription(camp *v1alpha1.Campaign, now time.Time) string {
 	if rounds := roundsTable(s.Rounds); len(rounds) > 1 {
 		text += "\n" + rounds.String()
 	}
-	return text + conditionsText(s.Conditions)
+	return text + conditionsText(s.Conditions, s.Message)
 }
 
 func utc(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

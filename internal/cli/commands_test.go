@@ -14,10 +14,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/kstatus"
 )
 
 // archive answers like the platform's server.
@@ -273,5 +277,35 @@ func TestAMessageOfSeveralLinesStaysInItsPlace(t *testing.T) {
 	text := description(e, nil, noon)
 	if want := "exited with code 127: no such file | no such file\nNodes ready"; !strings.Contains(text, want) {
 		t.Errorf("description:\n%s\nwant %q in it", text, want)
+	}
+}
+
+func TestStopPromisesResultsOnlyOfWhatHasBegun(t *testing.T) {
+	for phase, want := range map[v1alpha1.ExperimentPhase]string{
+		v1alpha1.PhaseQueued:       "is stopping before its start: nothing was measured, so that it will have no results\n",
+		v1alpha1.PhaseProvisioning: "is stopping before its start: nothing was measured, so that it will have no results\n",
+		v1alpha1.PhaseRunning:      "is stopping; results in a moment: vignette results -n team-nor quickstart\n",
+	} {
+		e := running()
+		if e.Status.Phase = phase; phase != v1alpha1.PhaseRunning {
+			e.Status.T0 = nil
+		}
+		var out bytes.Buffer
+		if err := testCluster(t, archive{}, e).stop(t.Context(), "quickstart", &out); err != nil || out.String() != "experiment team-nor/quickstart "+want {
+			t.Errorf("%s: error %v, output %q", phase, err, out.String())
+		}
+	}
+}
+
+func TestStatusSaysASentenceOnce(t *testing.T) {
+	e := running()
+	e.Status.Message = "node hq waits for its image"
+	kstatus.Set(&e.Status.Conditions, kstatus.InProgress, "Running", e.Status.Message, 1, time.Now())
+	for i, kind := range []string{"Other", "Another"} {
+		kstatus.SetCondition(&e.Status.Conditions, metav1.Condition{Type: kind, Status: "False", Reason: "Because", Message: []string{"of this", "of this"}[i]}, time.Now())
+	}
+	text := description(e, nil, time.Now())
+	if strings.Count(text, e.Status.Message) != 1 || strings.Count(text, "of this") != 1 || strings.Count(text, "Because") != 2 {
+		t.Errorf("status says:\n%s", text)
 	}
 }

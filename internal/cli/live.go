@@ -69,7 +69,7 @@ func expand(e *v1alpha1.Experiment) (*site, error) {
 	return &site{e, nodes}, nil
 }
 
-// choose gives the experiment of a name, or the only one that has not ended.
+// choose gives the experiment of a name, or the only one that has begun and not ended; without any, the only one that is queued.
 func (c *cluster) choose(ctx context.Context, name, command string) (*v1alpha1.Experiment, error) {
 	if name != "" {
 		return c.experiment(ctx, name)
@@ -78,15 +78,18 @@ func (c *cluster) choose(ctx context.Context, name, command string) (*v1alpha1.E
 	if err := c.kube.List(ctx, &experiments, client.InNamespace(c.namespace)); err != nil {
 		return nil, explain(err)
 	}
-	var running, others []string
-	var chosen *v1alpha1.Experiment
+	var running, waiting, others []string
+	var chosen, next *v1alpha1.Experiment
 	for i := range experiments.Items {
 		e := &experiments.Items[i]
-		if ended(e) != nil {
+		switch {
+		case ended(e) != nil:
 			others = append(others, e.Name)
-			continue
+		case queued(e):
+			waiting, next = append(waiting, e.Name), e
+		default:
+			running, chosen = append(running, e.Name), e
 		}
-		running, chosen = append(running, e.Name), e
 	}
 	switch {
 	case len(running) == 1:
@@ -94,6 +97,10 @@ func (c *cluster) choose(ctx context.Context, name, command string) (*v1alpha1.E
 	case len(running) > 1:
 		return nil, fmt.Errorf("%d experiments run in namespace %s: say which one, such as %s -e %s (one of %s)",
 			len(running), c.namespace, command, running[0], some(running))
+	case len(waiting) == 1:
+		return next, nil
+	case len(waiting) > 1:
+		return nil, fmt.Errorf("no experiment runs in namespace %s yet, as these wait: %s; vignette status -n %[1]s tells why", c.namespace, some(waiting))
 	case len(others) > 0:
 		return nil, fmt.Errorf("no experiment runs in namespace %s: start one with vignette run FILE, or name one that has ended with -e (%s)", c.namespace, some(others))
 	}

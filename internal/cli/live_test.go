@@ -573,8 +573,9 @@ func TestNodesAppsAndNetworksAreCompleted(t *testing.T) {
 }
 
 func TestErrorsOfLiveCommandsSayWhatToDoNext(t *testing.T) {
-	over, queued, second := finished(), liveCluster(), liveCluster()
+	over, queued, second, third := finished(), liveCluster(), liveCluster(), liveCluster()
 	queued.Status.Phase, queued.Status.Message, second.Name = v1alpha1.PhaseQueued, "waiting for room", "second"
+	third.Status.Phase, third.Name = v1alpha1.PhaseQueued, "third"
 	ctx := t.Context()
 	shell := func(experiment, node, app string) func(*cluster) error {
 		return func(c *cluster) error { return c.shell(ctx, experiment, node, app, nil, streams{}) }
@@ -601,6 +602,8 @@ func TestErrorsOfLiveCommandsSayWhatToDoNext(t *testing.T) {
 		"several run":              {[]client.Object{liveCluster(), second}, shell("", "hq", ""), "2 experiments run in namespace team-nor: say which one, such as vignette shell hq -e bft-live (one of bft-live, second)"},
 		"it has ended":             {[]client.Object{over}, shell("first", "hq", ""), "experiment first has ended, it succeeded: start a new one with vignette run; what it left: vignette results -n team-nor first"},
 		"it does not run yet":      {[]client.Object{queued}, shell("", "hq", ""), "does not run, it is Queued (waiting for room): try again when vignette status -n team-nor bft-live says Running"},
+		"one runs, one is queued":  {[]client.Object{liveCluster(), third}, shell("", "prt", ""), "there is no node prt in experiment bft-live"},
+		"several are queued":       {[]client.Object{queued, third}, shell("", "hq", ""), "no experiment runs in namespace team-nor yet, as these wait: bft-live, third; vignette status -n team-nor tells why"},
 		"no such node":             {[]client.Object{liveCluster()}, shell("", "prt", ""), "there is no node prt in experiment bft-live: want one of hq, veh-1, veh-2, veh-3"},
 		"no such app":              {[]client.Object{liveCluster()}, shell("", "hq", "brokr"), "has no app brokr: want one of bft, broker"},
 		"the pod is gone":          {[]client.Object{liveCluster()}, shell("", "hq", ""), "node hq of experiment bft-live is not up, its pod is gone: vignette status -n team-nor bft-live tells why"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,7 +166,7 @@ func description(e *v1alpha1.Experiment, counters *runapi.Counters, now time.Tim
 	if e.Status.Results != nil {
 		add("Results", headline(e.Status.Results)[len(": "):])
 	}
-	return rows.String() + conditionsText(e.Status.Conditions)
+	return rows.String() + conditionsText(e.Status.Conditions, e.Status.Message)
 }
 
 // changesWords are the changes of a spec in one line.
@@ -192,14 +193,19 @@ func campaignOf(e *v1alpha1.Experiment) string {
 	return fmt.Sprintf("%s, point %s of round %s: vignette campaign status -n %s %[1]s", name, e.Labels[v1alpha1.LabelCampaignPoint], e.Labels[v1alpha1.LabelCampaignRound], e.Namespace)
 }
 
-// conditionsText is a table of conditions after an empty line; nothing of none.
-func conditionsText(conditions []metav1.Condition) string {
+// conditionsText is a table of conditions after an empty line; nothing of none. A message that was said already is left out.
+func conditionsText(conditions []metav1.Condition, said ...string) string {
 	if len(conditions) == 0 {
 		return ""
 	}
 	rows := table{left("CONDITION", "STATUS", "REASON", "MESSAGE")}
 	for _, c := range conditions {
-		rows = append(rows, left(c.Type, string(c.Status), c.Reason, oneLine(c.Message)))
+		message := c.Message
+		if slices.Contains(said, message) {
+			message = ""
+		}
+		said = append(said, message)
+		rows = append(rows, left(c.Type, string(c.Status), c.Reason, oneLine(message)))
 	}
 	return "\n" + rows.String()
 }

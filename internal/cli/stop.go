@@ -14,7 +14,8 @@ func newStop(t *target) *cobra.Command {
 		Use:   "stop NAME",
 		Short: "End an experiment early; what was measured is still analysed",
 		Long: "stop ends an experiment before its time, or a live cluster, which has no time of its own: publishers stop, what is\n" +
-			"still under way may arrive, everything is collected and analysed as at any other end.",
+			"still under way may arrive, everything is collected and analysed as at any other end. One that has not begun yet has no\n" +
+			"results.",
 		Example: "  vignette stop quickstart\n" +
 			"  vignette stop -n team-nor quickstart",
 		Args:              oneArgument("the NAME of an experiment"),
@@ -42,6 +43,10 @@ func (c *cluster) stop(ctx context.Context, name string, out io.Writer) error {
 	e.Spec.Stop = true
 	if err := c.kube.Patch(ctx, e, client.MergeFrom(before), client.FieldOwner(fieldManager)); err != nil {
 		return explain(err)
+	}
+	if e.Status.T0 == nil {
+		_, err = fmt.Fprintf(out, "experiment %s/%s is stopping before its start: nothing was measured, so that it will have no results\n", e.Namespace, e.Name)
+		return err
 	}
 	_, err = fmt.Fprintf(out, "experiment %[1]s/%[2]s is stopping; results in a moment: vignette results -n %[1]s %[2]s\n", e.Namespace, e.Name)
 	return err
