@@ -32,7 +32,7 @@ func newRun(t *target) *cobra.Command {
 			"A campaign in the file is created, or changed where it is there already: points that are done are not run again.",
 		Example: "  vignette run scenarios/quickstart/experiment.yaml --watch\n" +
 			"  vignette run -n team-nor experiment.yaml\n" +
-			"  vignette run scenarios/e4/campaign-setting1.yaml",
+			"  vignette run scenarios/e4/campaigns/setting1.yaml",
 		Args:              oneArgument("the FILE of an experiment or a campaign"),
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
