@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 )
@@ -296,13 +298,30 @@ func explainChange(err error, arguments []string) error {
 	}
 	var refusals []error
 	for _, cause := range status.Status().Details.Causes {
-		// Such as spec.changes[0].link.loss: Invalid value: "string": must be a percentage
-		refusals = append(refusals, fmt.Errorf("%s: %s", argumentOf(cause.Field, arguments), strings.TrimPrefix(cause.Message, `Invalid value: "string": `)))
+		said := argumentOf(cause.Field, arguments) + ": " + refusalText(cause)
+		if !slices.ContainsFunc(refusals, func(err error) bool { return err.Error() == said }) {
+			refusals = append(refusals, errors.New(said))
+		}
 	}
 	if len(refusals) == 0 {
 		return explain(err)
 	}
 	return errors.Join(refusals...)
+}
+
+// schemaWords begin a refusal by the schema alone, such as spec.changes[0].link.delay in body should be at least 2 chars long.
+var schemaWords = regexp.MustCompile(`^Invalid value: .*?: (\S+ in body )?`)
+
+// refusalText is what a refusal says of a field, such as Invalid value: "string": must be a percentage.
+func refusalText(cause metav1.StatusCause) string {
+	m := schemaWords.FindStringSubmatch(cause.Message)
+	if m == nil {
+		return cause.Message
+	}
+	if must := validate.Must("LiveChange", cause.Field); must != "" && m[1] != "" {
+		return must
+	}
+	return strings.TrimPrefix(cause.Message, m[0])
 }
 
 // argumentOf a field: the key that is its outermost part, as a jammer has a frequency as well. Without any it is the field.

@@ -245,9 +245,13 @@ func TestWhatTheAPIServerRefusesOfAChangeIsSaidInTheWordsThatWereTyped(t *testin
 		field.Invalid(changes.Child("jammer", "frequency"), "string", "must be a frequency"),
 		field.Invalid(changes.Child("radio", "frequency"), "string", "must be another"),
 		field.Invalid(changes.Child("network"), "string", "must be short"),
+		field.Invalid(changes.Child("link", "delay"), "1", "spec.changes[0].link.delay in body should be at least 2 chars long"),
+		field.Invalid(changes.Child("link", "delay"), "string", "must be a duration with its unit, not negative, such as 100ms, 21m or 1h30m"),
+		field.Invalid(changes.Child("link", "limit"), 0, "spec.changes[0].link.limit in body should be greater than or equal to 1"),
 	})
-	err := explainChange(refusal, []string{"frequency=1", "loss=101%", "gilbertElliott=1%,2", "jammer=noise"})
-	if want := "loss=101%: must be a percentage\ngilbertElliott=1%,2: must be one too\njammer=noise: must be a frequency\nfrequency=1: must be another\nspec.changes[0].network: must be short"; err.Error() != want {
+	err := explainChange(refusal, []string{"frequency=1", "loss=101%", "gilbertElliott=1%,2", "jammer=noise", "delay=1", "limit=0"})
+	if want := "loss=101%: must be a percentage\ngilbertElliott=1%,2: must be one too\njammer=noise: must be a frequency\nfrequency=1: must be another\nspec.changes[0].network: must be short\n" +
+		"delay=1: must be a duration with its unit, not negative, such as 100ms, 21m or 1h30m\nlimit=0: should be greater than or equal to 1"; err.Error() != want {
 		t.Errorf("%v; want %s", err, want)
 	}
 }

@@ -111,15 +111,26 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 
 // wanted adds what a field holds to an error that only names types: 65 for a duration should read 65s.
 func (d *document) wanted(e *field.Error, path string) string {
-	definition, err := definitionOf(d.kind)
-	if err != nil || e.Type != field.ErrorTypeTypeInvalid {
+	if e.Type != field.ErrorTypeTypeInvalid {
+		return ""
+	}
+	if must := Must(d.kind, path); must != "" {
+		return ": it " + must
+	}
+	return ""
+}
+
+// Must says what a field of a kind must be, such as "must be a duration with its unit"; nothing where its definition has no such words.
+func Must(kind, path string) string {
+	definition, err := definitionOf(kind)
+	if err != nil {
 		return ""
 	}
 	s := schemaAt(definition.structural, path)
 	if s == nil || len(s.XValidations) == 0 || !strings.HasPrefix(s.XValidations[0].Message, "must be ") {
 		return ""
 	}
-	return ": it " + s.XValidations[0].Message
+	return s.XValidations[0].Message
 }
 
 // splitProblems takes apart a message of crdrules that lists several.
