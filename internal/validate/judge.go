@@ -41,6 +41,7 @@ func (d *document) judge(known surroundings) []Finding {
 	}
 	if d.kind == "Experiment" {
 		findings = append(findings, d.unknownWaveforms(known.waveforms)...)
+		findings = append(findings, d.unknownObjects(known)...)
 	}
 	return findings
 }
@@ -210,11 +211,30 @@ func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (fin
 		network, _ := entry.(map[string]any)
 		name, _ := network["waveform"].(string)
 		if _, found := known[name]; name != "" && !found {
-			f := d.finding(fmt.Sprintf("spec.networks[%d].waveform", i), fmt.Sprintf("%s is not in the library of the chart, nor in these files: "+
-				"until the cluster has it, the experiment waits with %s=False", name, v1alpha1.ConditionAccepted))
-			f.Warning = true
-			findings = append(findings, f)
+			findings = append(findings, d.awaited(fmt.Sprintf("spec.networks[%d].waveform", i), name+" is not in the library of the chart, nor in these files"))
 		}
 	}
 	return findings
+}
+
+// unknownObjects warns of a scenario and of templates of nodes that are not in the files.
+func (d *document) unknownObjects(known surroundings) (findings []Finding) {
+	if name, _, _ := unstructured.NestedString(d.object, "spec", "scenario", "ref"); name != "" && !known.scenarios[name] {
+		findings = append(findings, d.awaited("spec.scenario.ref", "Scenario "+name+" is not in these files"))
+	}
+	nodes, _, _ := unstructured.NestedSlice(d.object, "spec", "nodes")
+	for i, entry := range nodes {
+		node, _ := entry.(map[string]any)
+		if name, _, _ := unstructured.NestedString(node, "vm", "template"); name != "" && !known.templates[name] {
+			findings = append(findings, d.awaited(fmt.Sprintf("spec.nodes[%d].vm.template", i), "NodeTemplate "+name+" is not in these files"))
+		}
+	}
+	return findings
+}
+
+// awaited warns of what an experiment waits for.
+func (d *document) awaited(path, what string) Finding {
+	f := d.finding(path, fmt.Sprintf("%s: until the cluster has it, the experiment waits with %s=False", what, v1alpha1.ConditionAccepted))
+	f.Warning = true
+	return f
 }

@@ -109,7 +109,7 @@ func (r *Report) parse(name string, text []byte) []*document {
 }
 
 func (r *Report) judge(documents []*document) {
-	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents)}
+	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), named(documents, "Scenario"), named(documents, "NodeTemplate")}
 	for _, d := range documents {
 		r.Findings = append(r.Findings, d.judge(known)...)
 		if d.foreign() {
@@ -132,6 +132,19 @@ type surroundings struct {
 	scripts map[v1alpha1.KeyReference]string
 	// fileBytes are the sizes of that, and of their binary data.
 	fileBytes map[v1alpha1.KeyReference]int
+	// scenarios and templates of nodes, by name.
+	scenarios, templates map[string]bool
+}
+
+// named are the names of the objects of a kind.
+func named(documents []*document, kind string) map[string]bool {
+	names := map[string]bool{}
+	for _, d := range documents {
+		if d.kind == kind {
+			names[d.name] = true
+		}
+	}
+	return names
 }
 
 // knownFiles are the sizes of what ConfigMaps in the files hold, text and binary.

@@ -292,3 +292,29 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestAScenarioOrTemplateThatIsNotInTheFilesIsAWarningOnly(t *testing.T) {
+	for name, c := range map[string]struct{ edits, path, own string }{
+		"a scenario":           {"duration: 60s|duration: 60s\n  scenario: {ref: moves}", "spec.scenario.ref", "kind: Scenario\nmetadata: {name: moves}\nspec: {format: eel, compiled: \"sha256:" + strings.Repeat("a", 64) + "\"}\n"},
+		"a template of a node": {"  - {name: mast,|  - {name: tank, runtime: vm, vm: {template: moves}, networks: [wan]}\n  - {name: mast,", "spec.nodes[2].vm.template", "kind: NodeTemplate\nmetadata: {name: moves}\nspec: {}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, after, _ := strings.Cut(c.edits, "|")
+			text := strings.Replace(sound, before, after, 1)
+			named := func(text string) (found []Finding) {
+				for _, f := range Text("a.yaml", []byte(text)).Findings {
+					if f.Path == c.path {
+						found = append(found, f)
+					}
+				}
+				return found
+			}
+			if found := named(text); len(found) != 1 || !found[0].Warning || !strings.Contains(found[0].Message, "moves is not in these files: until the cluster has it, the experiment waits with Accepted=False") {
+				t.Errorf("findings %v; want one warning", found)
+			}
+			if found := named(text + "---\napiVersion: vignette.dev/v1alpha1\n" + c.own); len(found) != 0 {
+				t.Errorf("findings %v with the object in the same file; want none", found)
+			}
+		})
+	}
+}
