@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 )
@@ -70,15 +71,27 @@ func (r *Reconciler) tellDeletion(ctx context.Context, s *scope) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverPatience)
 	defer cancel()
-	state, err := r.Runs.State(ctx, string(s.experiment.UID))
-	if err == nil && !finished(state.Plan.Phase) {
-		plan := state.Plan
-		plan.Phase, plan.Message = v1alpha1.PhaseFailed, "the experiment was deleted while "+string(s.phase())
-		_, err = r.Runs.PutPlan(ctx, plan)
+	if err := cutShort(ctx, r.Runs, string(s.experiment.UID), "the experiment was deleted while "+string(s.phase())); err != nil {
+		log.FromContext(ctx).Info("the server could not be told of the deletion, the sweeper tries again", "error", err.Error())
 	}
-	if err != nil {
-		log.FromContext(ctx).Info("the server could not be told of the deletion", "error", err.Error())
+}
+
+// planner reads and writes plans of runs.
+type planner interface {
+	PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error)
+	State(ctx context.Context, uid string) (runapi.State, error)
+}
+
+// cutShort notes in the archive why a run goes no further, unless it has ended.
+func cutShort(ctx context.Context, archive planner, uid, why string) error {
+	state, err := archive.State(ctx, uid)
+	if err != nil || finished(state.Plan.Phase) {
+		return err
 	}
+	plan := state.Plan
+	plan.Phase, plan.Message = v1alpha1.PhaseFailed, why
+	_, err = archive.PutPlan(ctx, plan)
+	return err
 }
 
 func (r *Reconciler) deleteEverything(ctx context.Context, s *scope) ([]string, error) {

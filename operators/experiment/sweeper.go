@@ -9,17 +9,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // Sweeper deletes RadioNetworks whose experiment is gone: owner references do not reach across
-// namespaces, and a finalizer may have been taken off by force.
+// namespaces, and a finalizer may have been taken off by force. It also tells the archive of deleted experiments whose runs go on there,
+// as the server may have been down when they were deleted.
 type Sweeper struct {
 	Client client.Client
 	// Live reads experiments past the cache, as a stale one would cost a running network.
 	Live      client.Reader
 	Namespace string
 	Interval  time.Duration
+	Archive   Archive
+}
+
+// Archive is what the sweeper uses of the server.
+type Archive interface {
+	planner
+	Runs(ctx context.Context, namespace, name string) ([]runapi.RunSummary, error)
 }
 
 // NeedLeaderElection keeps it to one manager.
@@ -32,6 +41,9 @@ func (w *Sweeper) Start(ctx context.Context) error {
 	for {
 		if err := w.Sweep(ctx); err != nil && ctx.Err() == nil {
 			log.FromContext(ctx).Error(err, "sweep of RadioNetworks")
+		}
+		if err := w.SweepArchive(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Info("the server could not be told of deletions, it is tried again", "error", err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -58,6 +70,31 @@ func (w *Sweeper) Sweep(ctx context.Context) error {
 		}
 		log.FromContext(ctx).Info("deleting a RadioNetwork without its experiment", "name", network.Name)
 		if err := w.Client.Delete(ctx, network, client.Preconditions{UID: ptr.To(network.UID)}); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SweepArchive once: what goes on there without an experiment is cut short.
+func (w *Sweeper) SweepArchive(ctx context.Context) error {
+	archived, err := w.Archive.Runs(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	for _, run := range archived {
+		if finished(run.Phase) || run.Phase == "" {
+			continue
+		}
+		var e v1alpha1.Experiment
+		err := w.Live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Name}, &e)
+		if err == nil && string(e.UID) == run.UID {
+			continue
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err := cutShort(ctx, w.Archive, run.UID, "the experiment was deleted, and the archive was not told then"); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,14 @@
 package experiment
 
 import (
+	"context"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/google/go-cmp/cmp"
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -31,5 +33,38 @@ func TestRadioNetworksWithoutTheirExperimentAreSweptAndNoOthers(t *testing.T) {
 	}
 	if diff := cmp.Diff(left, w.objects()); diff != "" || len(before) != len(left)+2 {
 		t.Error(diff)
+	}
+}
+
+// listed is the played server with its list of runs.
+type listed struct{ *server }
+
+func (l listed) Runs(context.Context, string, string) (all []runapi.RunSummary, err error) {
+	for uid, state := range l.states {
+		all = append(all, runapi.RunSummary{Namespace: state.Plan.Namespace, Name: state.Plan.Name, UID: uid, Phase: state.Plan.Phase})
+	}
+	return all, l.call()
+}
+
+func TestTheArchiveHearsOfADeletionThatItMissed(t *testing.T) {
+	w := newWorld(t)
+	e := w.untilPhase(v1alpha1.PhaseRunning)
+	sweeper := &Sweeper{Client: w.api, Live: w.api, Namespace: platform, Archive: listed{w.server}}
+	phase := func() v1alpha1.ExperimentPhase { return w.server.states[string(e.UID)].Plan.Phase }
+	w.must(sweeper.SweepArchive(t.Context()))
+	before := phase()
+	if finished(before) {
+		t.Fatalf("the run of an experiment that is there is %s in the archive", before)
+	}
+	w.server.down = true
+	w.must(w.api.Delete(t.Context(), e))
+	w.until("gone", func(e *v1alpha1.Experiment) bool { return e == nil })
+	if err := sweeper.SweepArchive(t.Context()); err == nil || phase() != before {
+		t.Fatalf("the server that is down: error %v, phase %s", err, phase())
+	}
+	w.server.down = false
+	w.must(sweeper.SweepArchive(t.Context()))
+	if message := w.server.states[string(e.UID)].Plan.Message; phase() != v1alpha1.PhaseFailed || message != "the experiment was deleted, and the archive was not told then" {
+		t.Errorf("the run is %s in the archive: %s", phase(), message)
 	}
 }

@@ -216,7 +216,7 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := c.registerCampaigns(manager, token); err != nil {
 		return err
 	}
-	sweeper := &experiment.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute}
+	sweeper := &experiment.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute, Archive: archive}
 	if err := manager.Add(sweeper); err != nil {
 		return err
 	}
