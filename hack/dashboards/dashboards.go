@@ -195,7 +195,7 @@ func emulation() []panel {
 		lines("Late and lost frames, and missed slots", "short", "Frames a second that were more than 2 ms late or that the emulation lost itself, and time slots missed, by experiment.", 8,
 			query{expr: `sum by (namespace, experiment) (rate(vignette_radio_release_lateness_seconds_count[1m])` +
 				` - on (namespace, experiment, network, node) rate(vignette_radio_release_lateness_seconds_bucket{le="0.002"}[1m]))`, legend: "{{namespace}}/{{experiment}}: late frames"},
-			query{expr: `sum by (namespace, experiment) (rate(vignette_radio_drops_total{reason=~"tapRing|routerSocket|missedSlot"}[1m]))`, legend: "{{namespace}}/{{experiment}}: lost frames"},
+			query{expr: `(sum by (namespace, experiment) (rate(vignette_radio_drops_total{reason=~"tapRing|routerSocket|missedSlot"}[1m]))) or vector(0)`, legend: "{{namespace}}/{{experiment}}: lost frames"},
 			query{expr: `(sum by (namespace, experiment) (rate(vignette_radio_slots_missed_total[1m]))) or vector(0)`, legend: "{{namespace}}/{{experiment}}: slots"}),
 		lines("Frames", "short", "A second that nodes sent, by experiment.", 8,
 			query{expr: `sum by (namespace, experiment) (rate(vignette_radio_frames_sent_total[1m]))`, legend: "{{namespace}}/{{experiment}}"}),
