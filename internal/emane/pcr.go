@@ -58,6 +58,7 @@ func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 func onlyElements(text string) (elements []byte, root string, err error) {
 	var b bytes.Buffer
 	in, out := xml.NewDecoder(bytes.NewReader([]byte(text))), xml.NewEncoder(&b)
+	in.CharsetReader = func(_ string, text io.Reader) (io.Reader, error) { return text, nil } // a manifest's text is in UTF-8
 	out.Indent("", "  ")
 	for {
 		token, err := in.Token()

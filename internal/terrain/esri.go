@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"vignette.dev/vignette/internal/utf8text"
 )
 
 // esriHeader is what an ESRI ASCII grid says before its numbers.
@@ -23,7 +25,7 @@ type esriHeader struct {
 // ReadESRI reads an ESRI ASCII grid (also called Arc/Info ASCII grid, .asc) with coordinates in degrees of WGS 84 and elevations
 // in metres. Errors name the file and the line.
 func ReadESRI(r io.Reader, name string) (*Grid, error) {
-	words := &wordReader{r: bufio.NewReader(r), line: 1}
+	words := &wordReader{r: bufio.NewReader(utf8text.NewReader(r)), line: 1}
 	header, err := readESRIHeader(words)
 	if err == nil {
 		var g *Grid
@@ -43,7 +45,7 @@ func readESRIHeader(words *wordReader) (*esriHeader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the header of the grid is not complete: %w", err)
 		}
-		if c := word[0]; c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9') {
+		if c := word[0]; c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9') || isNaN(word) {
 			h.firstNumber = word
 			return h, h.complete()
 		}
@@ -63,9 +65,9 @@ func readESRIHeader(words *wordReader) (*esriHeader, error) {
 }
 
 func (h *esriHeader) set(key, text string) error {
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := number(text)
 	if err != nil {
-		return fmt.Errorf("%s: %q is not a number", key, text)
+		return fmt.Errorf("%s: %w", key, err)
 	}
 	if key == "nodata_value" {
 		h.noData = v
@@ -140,9 +142,9 @@ func (h *esriHeader) fill(g *Grid, words *wordReader) error {
 				return err
 			}
 		}
-		v, err := strconv.ParseFloat(word, 64)
+		v, err := number(word)
 		if err != nil {
-			return fmt.Errorf("elevation %q is not a number", word)
+			return fmt.Errorf("elevation %w", err)
 		}
 		switch {
 		case v == h.noData || math.IsNaN(v):
@@ -158,6 +160,26 @@ func (h *esriHeader) fill(g *Grid, words *wordReader) error {
 		return err
 	}
 	return nil
+}
+
+// isNaN reports whether a word is what a program writes for "not a number": C's printf on several systems, and others.
+func isNaN(word string) bool {
+	word = strings.TrimLeft(strings.ToLower(word), "+-")
+	return word == "nan" || strings.HasPrefix(word, "nan(") || strings.HasPrefix(word, "1.#qnan") || strings.HasPrefix(word, "1.#ind")
+}
+
+func number(word string) (float64, error) {
+	if isNaN(word) {
+		return math.NaN(), nil
+	}
+	v, err := strconv.ParseFloat(word, 64)
+	if err != nil && strings.Count(word, ",") == 1 {
+		return 0, fmt.Errorf("%q is not a number: want a decimal point, such as %s", word, strings.Replace(word, ",", ".", 1))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", word)
+	}
+	return v, nil
 }
 
 // wordReader splits a text at white space and counts lines.

@@ -22,7 +22,7 @@ type Grid struct {
 // Elevation is interpolated bilinearly between the centres of the cells. In the outer half of the outermost cells it is that of
 // their centres. It is not known outside the grid, nor beside a cell without data.
 func (g *Grid) Elevation(latitude, longitude float64) (metres float64, ok bool) {
-	x := (longitude - g.West) / g.CellLongitude
+	x := (g.near(longitude) - g.West) / g.CellLongitude
 	y := float64(g.Rows-1) - (latitude-g.South)/g.CellLatitude
 	if !(x >= -0.5 && y >= -0.5 && x <= float64(g.Columns)-0.5 && y <= float64(g.Rows)-0.5) {
 		return 0, false
@@ -34,6 +34,15 @@ func (g *Grid) Elevation(latitude, longitude float64) (metres float64, ok bool) 
 		north += v * (g.mix(below, column, right, u) - north)
 	}
 	return north, !math.IsNaN(north)
+}
+
+// near is the longitude of the same meridian that lies in the grid, or east of it: a grid may cross the antimeridian, or count from 0 to
+// 360 degrees.
+func (g *Grid) near(longitude float64) float64 {
+	if turns := math.Floor((longitude - (g.West - g.CellLongitude/2)) / 360); turns != 0 {
+		longitude -= 360 * turns
+	}
+	return longitude
 }
 
 // between which two indexes a coordinate lies, and how far from the first.

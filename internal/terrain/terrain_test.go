@@ -60,6 +60,51 @@ func TestElevationIsNotKnownOutsideAndBesideMissingCells(t *testing.T) {
 	}
 }
 
+func TestAGridMayCrossTheAntimeridian(t *testing.T) {
+	for name, west := range map[string]string{"counted to the east": "179", "counted to the west": "-181"} {
+		g := read(t, "ncols 2\nnrows 1\nxllcorner "+west+"\nyllcorner 58\ncellsize 1\n10 20\n")
+		for longitude, want := range map[float64]float64{179.5: 10, 180: 15, -180: 15, -179.5: 20, -179: 20, 179: 10} {
+			if metres, ok := g.Elevation(58.5, longitude); !ok || math.Abs(metres-want) > 1e-6 {
+				t.Errorf("%s: at %g degrees there are %g m, %t; want %g", name, longitude, metres, ok, want)
+			}
+		}
+		for _, longitude := range []float64{178.9, -178.9, 0} {
+			if metres, ok := g.Elevation(58.5, longitude); ok {
+				t.Errorf("%s: at %g degrees, outside, there are %g m", name, longitude, metres)
+			}
+		}
+	}
+}
+
+func TestGridsAreReadHoweverTheyAreWritten(t *testing.T) {
+	want := read(t, "ncols 2\nnrows 1\nxllcorner 7\nyllcorner 58\ncellsize 1\nnodata_value -9999\n-9999 20\n")
+	for name, text := range map[string]string{
+		"a byte order mark":     "\ufeffncols 2\nnrows 1\nxllcorner 7\nyllcorner 58\ncellsize 1\n-9999 20\n",
+		"UTF-16":                utf16("ncols 2\nnrows 1\nxllcorner 7\nyllcorner 58\ncellsize 1\n-9999 20\n"),
+		"lines of Windows":      "NCOLS 2\r\nNROWS 1\r\nXLLCORNER 7\r\nYLLCORNER 58\r\nCELLSIZE 1\r\n-9999 20\r\n",
+		"nan":                   "ncols 2\nnrows 1\nxllcorner 7\nyllcorner 58\ncellsize 1\nNODATA_value nan\nnan 20\n",
+		"NaN, without a word":   "ncols 2\nnrows 1\nxllcorner 7\nyllcorner 58\ncellsize 1\nNaN 20\n",
+		"-nan of the C library": "ncols 2\nnrows 1\nxllcorner 7\nyllcorner 58\ncellsize 1\nNODATA_value -nan\n-nan 20\n",
+		"nan of Windows":        "ncols 2\nnrows 1\nxllcorner 7\nyllcorner 58\ncellsize 1\nNODATA_value 1.#QNAN\n-1.#IND 20\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := read(t, text)
+			if got.Missing() != 1 || !math.IsNaN(float64(got.metres[0])) || got.metres[1] != 20 {
+				t.Errorf("elevations are %v; want those of %v", got.metres, want.metres)
+			}
+		})
+	}
+}
+
+// utf16 little-endian, with its mark.
+func utf16(text string) string {
+	coded := "\xff\xfe"
+	for _, c := range []byte(text) {
+		coded += string([]byte{c, 0})
+	}
+	return coded
+}
+
 func TestCentresOfCellsMayBeGiven(t *testing.T) {
 	g := read(t, strings.Replace(strings.Replace(small, "xllcorner 7.0", "XLLCENTER 7.25", 1), "yllcorner 58.0", "yllcenter 58.25", 1))
 	if metres, ok := g.Elevation(58.75, 7.25); !ok || metres != 10 {
@@ -73,6 +118,7 @@ func TestWrongGridsAreRefusedWithTheirLine(t *testing.T) {
 		"unknown word":        {"ncols 3\nfoo 2\n", `small.asc:2: "foo" is no word of the header`},
 		"twice":               {"ncols 3\nncols 3\n", "small.asc:2: ncols is given twice"},
 		"no number":           {"ncols x\n", `small.asc:1: ncols: "x" is not a number`},
+		"a decimal comma":     {"ncols 1\nnrows 1\nyllcorner 0\nxllcorner 7,5\ncellsize 1\n5\n", `small.asc:4: xllcorner: "7,5" is not a number: want a decimal point, such as 7.5`},
 		"corner is missing":   {"ncols 1\nnrows 1\nyllcorner 0\ncellsize 1\n5\n", "one of xllcorner, xllcenter"},
 		"corner and centre":   {"ncols 1\nnrows 1\nyllcorner 0\nxllcorner 0\nxllcenter 1\ncellsize 1\n5\n", "one of xllcorner, xllcenter"},
 		"too many cells":      {"ncols 1000000\nnrows 1000000\nyllcorner 0\nxllcorner 0\ncellsize 1\n5\n", "at most 16777216 cells"},

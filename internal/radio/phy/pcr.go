@@ -24,7 +24,8 @@ const maxSINRDB = 255
 
 // ParsePCR reads the text of an EMANE RF Pipe PCR file (root element pcr) or TDMA PCR file (tdmabasemodel-pcr).
 func ParsePCR(text []byte) (*Curve, error) {
-	p := &pcrParser{decoder: xml.NewDecoder(bytes.NewReader(text))}
+	p := &pcrParser{decoder: xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))}
+	p.decoder.CharsetReader = asItIs
 	for {
 		token, err := p.decoder.Token()
 		if err == io.EOF {
@@ -39,6 +40,9 @@ func ParsePCR(text []byte) (*Curve, error) {
 		}
 	}
 }
+
+// asItIs is the text whatever encoding it declares: it comes out of a manifest, which is in UTF-8.
+func asItIs(_ string, text io.Reader) (io.Reader, error) { return text, nil }
 
 // pcrParser follows the elements of a PCR file.
 type pcrParser struct {

@@ -94,6 +94,18 @@ func TestAnAscendingCurveGivesAscendingCompletion(t *testing.T) {
 	}
 }
 
+func TestACurveIsReadWithAMarkAndWithAnyDeclaredEncoding(t *testing.T) {
+	for name, text := range map[string]string{
+		"a byte order mark":  "\ufeff" + rfPipePCR,
+		"a declared 8859-1":  strings.Replace(rfPipePCR, "UTF-8", "ISO-8859-1", 1),
+		"a declared US form": strings.Replace(rfPipePCR, "UTF-8", "us-ascii", 1),
+	} {
+		if got, want := curveOf(t, text).Completion(0, 128, 0), curveOf(t, rfPipePCR).Completion(0, 128, 0); got != want {
+			t.Errorf("%s: completion is %v; want %v", name, got, want)
+		}
+	}
+}
+
 func TestWrongPCRFilesAreRefusedWithTheirLineAndReason(t *testing.T) {
 	table := func(rows string) string { return "<pcr>\n<table pktsize=\"0\">\n" + rows + "\n</table>\n</pcr>" }
 	for name, c := range map[string]struct{ text, want string }{

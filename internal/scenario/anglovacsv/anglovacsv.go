@@ -17,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
+	"vignette.dev/vignette/internal/utf8text"
 )
 
 // Options of reading.
@@ -31,7 +32,7 @@ var columns = []string{"ts", "d", "i_nem_id", "i_lat", "i_lon", "i_alt", "j_nem_
 // Read a file whose name is for errors into a builder. Errors about the file are *scenario.SyntaxError.
 func Read(r io.Reader, name string, b *scenario.Builder, options Options) (scenario.Report, error) {
 	p := parser{builder: b, options: options, name: name, seen: map[[2]int]seen{}, places: map[int]place{}}
-	rows := csv.NewReader(r)
+	rows := csv.NewReader(utf8text.NewReader(r))
 	rows.ReuseRecord, rows.FieldsPerRecord, rows.TrimLeadingSpace, rows.Comment = true, -1, true, '#'
 	for {
 		row, err := rows.Read()
@@ -84,7 +85,7 @@ func (p *parser) errorAt(line int, err error) error {
 // header says whether the first row names the columns.
 func (p *parser) header(row []string) (bool, error) {
 	p.column, p.width = map[string]int{}, len(row)
-	first := strings.ToLower(strings.TrimPrefix(row[0], "\ufeff"))
+	first := strings.ToLower(row[0])
 	if _, err := reading.Float([]byte(first), ""); err == nil {
 		if len(row) != len(columns) {
 			return false, fmt.Errorf("the row has %d columns: want %s", len(row), strings.Join(columns, ","))
@@ -95,7 +96,7 @@ func (p *parser) header(row []string) (bool, error) {
 		return false, nil
 	}
 	for i, name := range row {
-		p.column[strings.ToLower(strings.TrimSpace(strings.TrimPrefix(name, "\ufeff")))] = i
+		p.column[strings.ToLower(strings.TrimSpace(name))] = i
 	}
 	for _, name := range columns {
 		if _, ok := p.column[name]; !ok && name != "d" {
@@ -188,5 +189,5 @@ func (p *parser) pair(at time.Duration, i, j int, dB float64) error {
 }
 
 func (p *parser) float(row []string, column string) (float64, error) {
-	return reading.Float([]byte(strings.TrimSpace(strings.TrimPrefix(row[p.column[column]], "\ufeff"))), column)
+	return reading.Float([]byte(strings.TrimSpace(row[p.column[column]])), column)
 }

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/terrain"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -111,6 +112,27 @@ func TestDiffractionStandsAntennasOnTheTerrain(t *testing.T) {
 	}
 	if len(result.Warnings) != 1 || !strings.Contains(result.Warnings[0], "platform 4 is where the terrain is not known at 0s") {
 		t.Errorf("warnings: %q", result.Warnings)
+	}
+}
+
+func TestMadeUpTerrainMayCrossTheAntimeridian(t *testing.T) {
+	seed := int64(3)
+	spec := v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"),
+		Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "300MHz", AntennaHeight: "3m", SyntheticTerrain: &seed}}
+	s, result := compiled(t, spec, files{"p": "0,1,57,179.99\n0,2,60,-179.99\n"})
+	if len(result.Warnings) > 0 {
+		t.Errorf("warnings: %q", result.Warnings)
+	}
+	c := s.NewCursor()
+	if err := c.Seek(0); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		p, _ := c.Position(i)
+		// cells of 50 m are near the ground; those of an area all around the Earth would not be
+		if ground, _ := terrain.Synthetic(seed).Elevation(p.Latitude, p.Longitude); math.Abs(p.Altitude-3-ground) > 5 {
+			t.Errorf("platform %d is at %v; the ground has %v m", i+1, p, ground)
+		}
 	}
 }
 

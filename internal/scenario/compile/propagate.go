@@ -236,12 +236,17 @@ func square(southWest, northEast terrain.Place) float64 {
 
 // area that the platforms are ever in, and a margin.
 func (c *compilation) area(movement *scenario.Scenario) (southWest, northEast terrain.Place, err error) {
-	southWest, northEast = terrain.Place{Latitude: 91, Longitude: 361}, terrain.Place{Latitude: -91, Longitude: -361}
+	southWest, northEast = terrain.Place{Latitude: 91, Longitude: 541}, terrain.Place{Latitude: -91, Longitude: -541}
+	first := math.NaN() // longitude of a platform, beside which the others are: the area may cross the antimeridian
 	err = moments(movement, func(_ time.Duration, cursor *scenario.Cursor) error {
 		for i := range movement.Platforms() {
 			if p, known := cursor.Position(i); known {
+				if math.IsNaN(first) {
+					first = p.Longitude
+				}
+				longitude := beside(p.Longitude, first)
 				southWest.Latitude, northEast.Latitude = min(southWest.Latitude, p.Latitude), max(northEast.Latitude, p.Latitude)
-				southWest.Longitude, northEast.Longitude = min(southWest.Longitude, p.Longitude), max(northEast.Longitude, p.Longitude)
+				southWest.Longitude, northEast.Longitude = min(southWest.Longitude, longitude), max(northEast.Longitude, longitude)
 			}
 		}
 		return c.ctx.Err()
@@ -250,6 +255,17 @@ func (c *compilation) area(movement *scenario.Scenario) (southWest, northEast te
 	east := north / max(0.01, math.Cos(northEast.Latitude*math.Pi/180))
 	return terrain.Place{Latitude: southWest.Latitude - north, Longitude: southWest.Longitude - east},
 		terrain.Place{Latitude: northEast.Latitude + north, Longitude: northEast.Longitude + east}, err
+}
+
+// beside is a longitude, or the same one a turn away, so that it is at most half a turn from another.
+func beside(longitude, other float64) float64 {
+	switch {
+	case longitude-other > 180:
+		return longitude - 360
+	case longitude-other < -180:
+		return longitude + 360
+	}
+	return longitude
 }
 
 // moments calls do at whole steps: at the start, and after each one in which something changed.

@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
+	"vignette.dev/vignette/internal/utf8text"
 )
 
 // Options of reading.
@@ -68,6 +69,8 @@ type parser struct {
 	name   string
 	tally  reading.Tally
 	tracks []track
+	// encoding is why the declared encoding is not read.
+	encoding error
 }
 
 type track struct {
@@ -81,15 +84,23 @@ type point struct {
 	line     int
 }
 
-// trackPoint as in the file. Pointers tell what is missing from what is 0.
+// trackPoint as in the file.
 type trackPoint struct {
-	Latitude  *float64 `xml:"lat,attr"`
-	Longitude *float64 `xml:"lon,attr"`
-	Elevation float64  `xml:"ele"`
-	Time      string   `xml:"time"`
+	Latitude  string `xml:"lat,attr"`
+	Longitude string `xml:"lon,attr"`
+	Elevation string `xml:"ele"`
+	Time      string `xml:"time"`
 }
 
-func newParser(r io.Reader, name string) *parser { return &parser{xml: xml.NewDecoder(r), name: name} }
+func newParser(r io.Reader, name string) *parser {
+	p := &parser{xml: xml.NewDecoder(utf8text.NewReader(r)), name: name}
+	p.xml.CharsetReader = func(label string, text io.Reader) (io.Reader, error) {
+		decoded, err := utf8text.Declared(label, text)
+		p.encoding = err
+		return decoded, err
+	}
+	return p
+}
 
 func (p *parser) errorf(line int, format string, args ...any) error {
 	return &scenario.SyntaxError{File: p.name, Line: line, Reason: fmt.Sprintf(format, args...)}
@@ -104,6 +115,10 @@ func (p *parser) line() int {
 func (p *parser) fault(err error) error {
 	var syntax *xml.SyntaxError
 	switch {
+	case p.encoding != nil:
+		return p.errorf(p.line(), "%s", p.encoding)
+	case errors.As(err, &syntax) && syntax.Msg == "invalid UTF-8":
+		return p.errorf(syntax.Line, "the text is not in UTF-8: want a first line that names its encoding, such as <?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>")
 	case errors.As(err, &syntax):
 		return p.errorf(syntax.Line, "%s", syntax.Msg)
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
@@ -216,15 +231,34 @@ func (p *parser) segment(t *track) error {
 }
 
 func parsePoint(raw trackPoint) (point, error) {
-	if raw.Latitude == nil || raw.Longitude == nil {
+	if raw.Latitude == "" || raw.Longitude == "" {
 		return point{}, errors.New("the point has no lat or no lon")
 	}
 	at, err := time.Parse(time.RFC3339, strings.TrimSpace(raw.Time))
 	if err != nil {
 		return point{}, fmt.Errorf("time is %q: want one such as 2026-01-31T12:00:00Z", reading.Short([]byte(raw.Time)))
 	}
-	position := geo.Position{Latitude: *raw.Latitude, Longitude: *raw.Longitude, Altitude: raw.Elevation}
+	position, err := raw.position()
+	if err != nil {
+		return point{}, err
+	}
 	return point{at: at, position: position}, position.Validate()
+}
+
+func (raw trackPoint) position() (position geo.Position, err error) {
+	for _, field := range []struct {
+		text, name string
+		value      *float64
+	}{{raw.Latitude, "lat", &position.Latitude}, {raw.Longitude, "lon", &position.Longitude}, {raw.Elevation, "ele", &position.Altitude}} {
+		text := strings.TrimSpace(field.text)
+		if text == "" && field.name == "ele" {
+			continue
+		}
+		if *field.value, err = reading.Float([]byte(text), field.name); err != nil {
+			return position, err
+		}
+	}
+	return position, nil
 }
 
 // first moment of any track.

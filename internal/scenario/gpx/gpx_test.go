@@ -128,6 +128,24 @@ func TestTheFirstMomentOfAFileIsKnownBeforeItIsRead(t *testing.T) {
 	}
 }
 
+func TestAFileIsReadInTheEncodingThatItDeclares(t *testing.T) {
+	named := strings.Replace(tracks, "<ele>10</ele>", "<ele>10</ele><name>Håøya</name>", 1)
+	latin := strings.Replace(strings.Replace(named, "Håøya", "H\xe5\xf8ya", 1), "UTF-8", "ISO-8859-1", 1)
+	readertest.Same(t, tracks, with(gpx.Options{}), map[string]string{
+		"UTF-8":                     named,
+		"a byte order mark":         "\ufeff" + named,
+		"ISO-8859-1":                latin,
+		"iso-8859-1 in lower case":  strings.Replace(latin, "ISO-8859-1", "iso-8859-1", 1),
+		"windows-1252":              strings.Replace(latin, "ISO-8859-1", "windows-1252", 1),
+		"UTF-16":                    readertest.UTF16(strings.Replace(named, "UTF-8", "UTF-16", 1)),
+		"UTF-16 that is not said":   readertest.UTF16(named),
+		"lines of Windows":          strings.ReplaceAll(named, "\n", "\r\n"),
+		"no declaration":            named[strings.Index(named, "<gpx"):],
+		"quotes of the other kind":  strings.ReplaceAll(named, `"`, "'"),
+		"spaces around its numbers": strings.ReplaceAll(strings.ReplaceAll(named, `lat="`, `lat=" `), "<ele>", "<ele>\n "),
+	})
+}
+
 func TestFilesThatAreNoTracksAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		file   string
@@ -139,6 +157,10 @@ func TestFilesThatAreNoTracksAreRefused(t *testing.T) {
 		"cut short":                {tracks[:600], 12, "unexpected EOF"},
 		"a point without time":     {strings.Replace(tracks, "<time>2026-01-31T12:00:10Z</time>", "", 1), 7, `time is ""`},
 		"a point without latitude": {strings.Replace(tracks, `lat="58.1" `, "", 1), 7, "no lat or no lon"},
+		"a decimal comma":          {strings.Replace(tracks, `lat="58.1"`, `lat="58,1"`, 1), 7, `lat is "58,1": want a number with a decimal point, such as 58.1`},
+		"a height in words":        {strings.Replace(tracks, "<ele>30<", "<ele>high<", 1), 7, `ele is "high": want a number`},
+		"an unknown encoding":      {strings.Replace(tracks, "UTF-8", "klingon", 1), 1, `the encoding "klingon" is not known`},
+		"not UTF-8":                {strings.Replace(tracks, "<name>7<", "<name>\xe5<", 1), 5, "the text is not in UTF-8: want a first line that names its encoding"},
 		"a latitude of 98":         {strings.Replace(tracks, `lat="58.1"`, `lat="98.1"`, 1), 7, "latitude is 98.1"},
 		"a time that goes back":    {strings.Replace(tracks, "12:00:10Z", "11:00:10Z", 1), 7, "want none before"},
 		"two tracks of a name":     {strings.Replace(tracks, "<name>9<", "<name>7<", 1), 1, "two tracks have the name 7"},
@@ -162,5 +184,7 @@ func TestAStepThatMakesTooManyPositionsIsRefused(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(tracks))
+	f.Add([]byte("\ufeff" + strings.Replace(tracks, "UTF-8", "ISO-8859-1", 1)))
+	f.Add([]byte(readertest.UTF16(tracks)))
 	readertest.Fuzz(f, with(gpx.Options{Step: 24 * time.Hour}))
 }

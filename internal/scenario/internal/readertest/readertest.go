@@ -3,8 +3,11 @@ package readertest
 
 import (
 	"errors"
+	"io"
 	"testing"
 	"time"
+
+	"golang.org/x/text/encoding/unicode"
 
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/scenariotest"
@@ -22,6 +25,41 @@ func Compile(t testing.TB, file string, read Read) (*scenario.Scenario, scenario
 		t.Fatal(err)
 	}
 	return scenariotest.Open(t, b), report
+}
+
+// Same tells files that are not read as the first is: by another result, or not at all.
+func Same(t *testing.T, file string, read Read, written map[string]string) {
+	t.Helper()
+	want := digest(t, file, read)
+	for name, other := range written {
+		t.Run(name, func(t *testing.T) {
+			if got := digest(t, other, read); got != want {
+				t.Errorf("it gives another scenario: %s instead of %s", got, want)
+			}
+		})
+	}
+}
+
+func digest(t *testing.T, file string, read Read) string {
+	t.Helper()
+	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})
+	if _, err := read([]byte(file), b); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := b.Write(io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}
+
+// UTF16 form of a text, little-endian, with its mark.
+func UTF16(text string) string {
+	coded, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(text)
+	if err != nil {
+		panic(err) // every text has one
+	}
+	return coded
 }
 
 // At is a cursor at t.

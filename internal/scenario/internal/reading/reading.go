@@ -3,7 +3,6 @@ package reading
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/utf8text"
 )
 
 // MaxLineLength in bytes: a sentence on all links of 1024 platforms has about 30 000.
@@ -35,7 +35,7 @@ type Lines struct {
 
 // NewLines of a file with this name.
 func NewLines(r io.Reader, name string) *Lines {
-	scanner := bufio.NewScanner(r)
+	scanner := bufio.NewScanner(utf8text.NewReader(r))
 	scanner.Buffer(make([]byte, 64<<10), MaxLineLength)
 	return &Lines{scanner: scanner, name: name}
 }
@@ -53,11 +53,7 @@ func (l *Lines) Next() ([]byte, error) {
 		return nil, io.EOF
 	}
 	l.number++
-	line := l.scanner.Bytes()
-	if l.number == 1 {
-		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-	}
-	return line, nil
+	return l.scanner.Bytes(), nil
 }
 
 // Errorf is an error about the current line.
@@ -69,7 +65,13 @@ func (l *Lines) Errorf(format string, args ...any) error {
 func Float(text []byte, what string) (float64, error) {
 	v, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0, fmt.Errorf("%s is %q: want a number", what, Short(text))
+		hint := ""
+		if point := strings.Replace(string(text), ",", ".", 1); point != string(text) {
+			if _, err := strconv.ParseFloat(point, 64); err == nil {
+				hint = " with a decimal point, such as " + point
+			}
+		}
+		return 0, fmt.Errorf("%s is %q: want a number%s", what, Short(text), hint)
 	}
 	return v, nil
 }
