@@ -7,10 +7,12 @@
 package anglovacsv
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -22,8 +24,10 @@ import (
 
 // Options of reading.
 type Options struct {
-	// AbsoluteTimes takes ts as it is. Otherwise the time of the first row is the scenario's 0.
+	// AbsoluteTimes takes ts as it is. Otherwise OriginSeconds are the scenario's 0.
 	AbsoluteTimes bool
+	// OriginSeconds are the smallest time of the file if nil. See First.
+	OriginSeconds *float64
 }
 
 // columns in their usual order.
@@ -31,38 +35,77 @@ var columns = []string{"ts", "d", "i_nem_id", "i_lat", "i_lon", "i_alt", "j_nem_
 
 // Read a file whose name is for errors into a builder. Errors about the file are *scenario.SyntaxError.
 func Read(r io.Reader, name string, b *scenario.Builder, options Options) (scenario.Report, error) {
-	p := parser{builder: b, options: options, name: name, seen: map[[2]int]seen{}, places: map[int]place{}}
+	p := &parser{builder: b, name: name, seen: map[[2]int]seen{}, places: map[int]place{}}
+	switch {
+	case options.AbsoluteTimes:
+	case options.OriginSeconds != nil:
+		p.origin = *options.OriginSeconds
+	default:
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return scenario.Report{}, fmt.Errorf("%s: %w", name, err)
+		}
+		if p.origin, err = First(bytes.NewReader(text), name); err != nil {
+			return scenario.Report{}, err
+		}
+		r = bytes.NewReader(text)
+	}
+	p.tally.OriginSeconds(p.origin)
+	if err := p.file(r, p.row); err != nil {
+		return scenario.Report{}, err
+	}
+	return p.tally.Report(), nil
+}
+
+// First is the smallest time of a file, for the common origin of several files.
+func First(r io.Reader, name string) (seconds float64, err error) {
+	p, first := &parser{name: name}, math.Inf(1)
+	err = p.file(r, func(row []string) error {
+		at, err := p.float(row, "ts")
+		first = min(first, at)
+		return err
+	})
+	if math.IsInf(first, 1) {
+		first = 0
+	}
+	return first, err
+}
+
+// file of rows.
+func (p *parser) file(r io.Reader, do func(row []string) error) error {
 	rows := csv.NewReader(utf8text.NewReader(r))
 	rows.ReuseRecord, rows.FieldsPerRecord, rows.TrimLeadingSpace, rows.Comment = true, -1, true, '#'
 	for {
 		row, err := rows.Read()
 		if errors.Is(err, io.EOF) {
-			return p.tally.Report(), nil
+			return nil
 		}
 		var syntax *csv.ParseError
 		switch {
 		case errors.As(err, &syntax):
-			return scenario.Report{}, p.errorAt(syntax.Line, syntax.Err)
+			return p.errorAt(syntax.Line, errors.New(`a quote (") stands in the middle of a column, or is not closed`))
 		case err != nil:
-			return scenario.Report{}, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
-		if err := p.row(row); err != nil {
+		header, err := p.begin(row)
+		if err == nil && !header {
+			err = do(row)
+		}
+		if err != nil {
 			line, _ := rows.FieldPos(0)
-			return scenario.Report{}, p.errorAt(line, err)
+			return p.errorAt(line, err)
 		}
 	}
 }
 
 type parser struct {
 	builder *scenario.Builder
-	options Options
 	name    string
 	tally   reading.Tally
 	// column of each of columns in the file; nil until the first row.
 	column map[string]int
 	width  int
 	origin float64
-	begun  bool
 	// seen has the last row of each pair, places the last position of each platform.
 	seen   map[[2]int]seen
 	places map[int]place
@@ -106,15 +149,20 @@ func (p *parser) header(row []string) (bool, error) {
 	return true, nil
 }
 
-func (p *parser) row(row []string) error {
+// begin a row, and say whether it names the columns.
+func (p *parser) begin(row []string) (header bool, err error) {
 	if p.column == nil {
 		if header, err := p.header(row); header || err != nil {
-			return err
+			return header, err
 		}
 	}
 	if len(row) != p.width {
-		return fmt.Errorf("the row has %d columns: want %d", len(row), p.width)
+		return false, fmt.Errorf("the row has %d columns: want %d", len(row), p.width)
 	}
+	return false, nil
+}
+
+func (p *parser) row(row []string) error {
 	at, err := p.time(row)
 	if err != nil {
 		return err
@@ -143,11 +191,6 @@ func (p *parser) time(row []string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !p.begun && !p.options.AbsoluteTimes {
-		p.origin = seconds
-		p.tally.OriginSeconds(seconds)
-	}
-	p.begun = true
 	return reading.Duration(seconds - p.origin)
 }
 

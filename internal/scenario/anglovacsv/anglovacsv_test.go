@@ -50,6 +50,20 @@ func TestRowsHoldBothWaysFromTheFirstTimeOn(t *testing.T) {
 	}
 }
 
+func TestHoweverRowsAreWrittenTheyAreTheSame(t *testing.T) {
+	lines := strings.SplitAfter(rows, "\n")
+	readertest.Same(t, header+rows, read, map[string]string{
+		"backwards":                header + lines[2] + lines[1] + lines[0],
+		"mixed":                    lines[1] + lines[2] + lines[0],
+		"a byte order mark":        "\ufeff" + rows,
+		"UTF-16":                   readertest.UTF16(header + rows),
+		"lines of Windows":         strings.ReplaceAll(header+rows, "\n", "\r\n"),
+		"quotes":                   `"` + strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(header+rows, "\n"), ",", `","`), "\n", "\"\n\"") + `"`,
+		"a mark before a quote":    "\ufeff" + strings.Replace(header, "ts", `"ts"`, 1) + rows,
+		"names in capital letters": strings.ToUpper(header) + rows,
+	})
+}
+
 func TestTimesMayBeTakenAsTheyAre(t *testing.T) {
 	s, _ := readertest.Compile(t, rows, func(file []byte, b *scenario.Builder) (scenario.Report, error) {
 		return anglovacsv.Read(bytes.NewReader(file), "company1.csv", b, anglovacsv.Options{AbsoluteTimes: true})

@@ -163,7 +163,20 @@ func TestUnknownKindsDoNotFillTheMemory(t *testing.T) {
 	}
 }
 
+func TestHoweverSentencesAreWrittenTheyAreTheSame(t *testing.T) {
+	const events = "0.0 nem:1 location gps 58.1,7.9,3\n0.0 nem:1 pathloss nem:2,90\n5.0 nem:1 pathloss nem:2,95\n"
+	lines := strings.SplitAfter(events, "\n")
+	readertest.Same(t, events, read, map[string]string{
+		"backwards":          lines[2] + lines[1] + lines[0],
+		"a byte order mark":  "\ufeff" + events,
+		"UTF-16":             readertest.UTF16(events),
+		"lines of Windows":   strings.ReplaceAll(events, "\n", "\r\n"),
+		"spaces and remarks": "# begin\n  " + strings.ReplaceAll(strings.ReplaceAll(events, " ", "\t "), "\n", " # remark\n\n"),
+	})
+}
+
 func FuzzRead(f *testing.F) {
+	f.Add([]byte("\ufeff0.0 nem:1 location gps 58.1,7.9,3\r\n"))
 	for line := range strings.Lines(everything) {
 		f.Add([]byte(line))
 	}

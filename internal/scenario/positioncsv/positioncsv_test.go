@@ -60,6 +60,47 @@ func TestPositionsAreReadFromRowsAndLines(t *testing.T) {
 	}
 }
 
+func TestHoweverRowsAreWrittenTheyAreTheSame(t *testing.T) {
+	const rows = "time,platform,latitude,longitude,altitude\n2026-01-31T08:00:00Z,2,58.1,8.1,20\n2026-01-31T08:00:10Z,2,58.2,8.2,30\n" +
+		"2026-01-31T08:10:00Z,1,58,8,10\n2026-01-31T08:10:04Z,1,58.3,8,10\n"
+	lines := strings.SplitAfter(rows, "\n")
+	readertest.Same(t, rows, with(positioncsv.Options{Step: time.Second}), map[string]string{
+		"the later platform first": lines[0] + lines[3] + lines[4] + lines[1] + lines[2],
+		"backwards":                lines[0] + lines[4] + lines[3] + lines[2] + lines[1],
+		"mixed":                    lines[0] + lines[2] + lines[4] + lines[1] + lines[3],
+		"without names":            strings.Join(lines[1:], ""),
+		"a byte order mark":        "\ufeff" + rows,
+		"UTF-16":                   readertest.UTF16(rows),
+		"lines of Windows":         strings.ReplaceAll(rows, "\n", "\r\n"),
+		"semicolons":               strings.ReplaceAll(rows, ",", ";"),
+		"tabs":                     strings.ReplaceAll(rows, ",", "\t"),
+		"spaces":                   strings.ReplaceAll(rows, ",", " , "),
+		"quotes":                   `"` + strings.ReplaceAll(strings.ReplaceAll(strings.TrimSuffix(rows, "\n"), ",", `","`), "\n", "\"\n\"") + `"`,
+		"quotes around one column": strings.ReplaceAll(rows, "58.1", `"58.1"`),
+		"columns of other names":   strings.Replace(rows, "time,platform,latitude,longitude,altitude", "Timestamp,NEM_ID,Lat,Lon,Ele", 1),
+		"another zone":             strings.ReplaceAll(strings.ReplaceAll(rows, "T08", "T10"), "Z,", "+02:00,"),
+		"seconds since 1970": "time,platform,latitude,longitude,altitude\n1769846400,2,58.1,8.1,20\n1769846410.0,2,58.2,8.2,30\n" +
+			"1769847000,1,58,8,10\n1769847004,1,58.3,8,10\n",
+		"seconds": "0,2,58.1,8.1,20\n10,2,58.2,8.2,30\n600,1,58,8,10\n604,1,58.3,8,10\n",
+		"times of day of MGEN, over midnight and not in order": "23:56:00 RECV flow>2 gps>CURRENT,58.1,8.1,20\n00:06:00 RECV flow>1 gps>CURRENT,58,8,10\n" +
+			"23:56:10 RECV flow>2 gps>CURRENT,58.2,8.2,30\n00:06:04 RECV flow>1 gps>CURRENT,58.3,8,10\n",
+	})
+}
+
+func TestTheEarlierOfTwoTimesOfDayMayBeTheGreater(t *testing.T) {
+	day := func(hours int) time.Time { return time.Date(0, 1, 1, hours, 0, 0, 0, time.UTC) }
+	if got := positioncsv.Earlier(day(1), day(23)); !got.Equal(day(23)) {
+		t.Errorf("of 1 and 23 o'clock the earlier is %s", got)
+	}
+	if got := positioncsv.Earlier(day(8), day(17)); !got.Equal(day(8)) {
+		t.Errorf("of 8 and 17 o'clock the earlier is %s", got)
+	}
+	date := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	if got := positioncsv.Earlier(date.AddDate(0, 0, 1), date); !got.Equal(date) {
+		t.Errorf("the earlier date is %s", got)
+	}
+}
+
 func TestLinesOfMGENWithoutPositionAreCounted(t *testing.T) {
 	_, report := readertest.Compile(t, "12:00:00.0 LISTEN proto>UDP port>5000\n12:00:01.0 RECV flow>1 gps>INVALID,999,999,-999\n", with(positioncsv.Options{}))
 	if report.Unknown["MGEN LISTEN without gps"] != 1 || report.Unknown["MGEN gps INVALID"] != 1 || report.Sentences != 0 {
@@ -80,7 +121,10 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 		"a latitude of 91":         {positioncsv.Options{}, "0,7,91,8,10\n", 1, "platform 7: latitude is 91"},
 		"a platform by name":       {positioncsv.Options{}, "0,tank,58,8,10\n", 1, `platform is "tank"`},
 		"seconds after dates":      {positioncsv.Options{}, "2026-01-31T12:00:00Z,7,58,8,10\n5,7,58,8,10\n", 2, "want times that are all seconds, or all like"},
-		"back, when moving evenly": {positioncsv.Options{Step: time.Second}, "5,7,58,8,10\n4,7,58,8,10\n", 2, "want none before 5 s"},
+		"a decimal comma":          {positioncsv.Options{}, "0;7;58,1;8\n", 1, `latitude is "58,1": want a number with a decimal point, such as 58.1`},
+		"a quote that is open":     {positioncsv.Options{}, "0,7,\"58,8\n", 1, "a quote is not closed"},
+		"a word behind a quote":    {positioncsv.Options{}, "0,7,\"58\"x,8\n", 1, `after a quote comes "x"`},
+		"a row of two years later": {positioncsv.Options{}, "2026-01-31T12:00:00Z,7,58,8\n2028-01-31T12:00:00Z,7,58,8\n", 2, "at most a year"},
 		"MGEN with two numbers":    {positioncsv.Options{}, "12:00:00.0 RECV flow>1 gps>CURRENT,1,2\n", 1, "gps has 3 values"},
 		"MGEN without a sender":    {positioncsv.Options{}, "12:00:00.0 RECV src>10.0.0.3/1 gps>CURRENT,1,2,3\n", 1, `sender is "10.0.0.3": want a flow`},
 	} {
@@ -97,5 +141,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("time,node,lat,lon,alt\n0,7,58,8,10\n5,7,58.1,8.1,20\n"))
 	f.Add([]byte("2026-01-31T12:00:00Z,7,58,8\n"))
 	f.Add([]byte("12:00:00.0 RECV flow>1 src>10.0.0.1/1 gps>CURRENT,1,2,3\n"))
+	f.Add([]byte("\ufeff\"time\";\"node\";\"lat\";\"lon\"\n\"5\";\"7\";\"58\";\"8\"\n\"0\";\"7\";\"58\";\"8\"\n"))
+	f.Add([]byte(readertest.UTF16("0,7,58,8\n")))
 	readertest.Fuzz(f, with(positioncsv.Options{Step: 24 * time.Hour}))
 }

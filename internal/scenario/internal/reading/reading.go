@@ -56,6 +56,9 @@ func (l *Lines) Next() ([]byte, error) {
 	return l.scanner.Bytes(), nil
 }
 
+// Number of the current line, from 1.
+func (l *Lines) Number() int { return l.number }
+
 // Errorf is an error about the current line.
 func (l *Lines) Errorf(format string, args ...any) error {
 	return &scenario.SyntaxError{File: l.name, Line: l.number, Reason: fmt.Sprintf(format, args...)}
