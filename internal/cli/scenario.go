@@ -293,12 +293,6 @@ func scenarioOf(files []string, format v1alpha1.ScenarioFormat) (spec v1alpha1.S
 		}
 		spec.Sources = append(spec.Sources, v1alpha1.ScenarioSource{ConfigMap: filepath.Dir(name), Key: filepath.Base(name)})
 	}
-	if spec.Format == v1alpha1.ScenarioGPX && len(files) > 1 {
-		for i := range spec.Sources {
-			number := int32(i + 1) // one track of each platform, in the order of the files
-			spec.Sources[i].Platform = &number
-		}
-	}
 	return spec, func(s v1alpha1.ScenarioSource) ([]byte, error) { return os.ReadFile(filepath.Join(s.ConfigMap, s.Key)) }, nil
 }
 

@@ -34,6 +34,16 @@ type Builder struct {
 	unsorted *sorter
 	last     time.Duration
 	written  bool
+	// spans of the positions of each platform since they were last taken.
+	spans map[int]Span
+}
+
+// Span of time, with both ends.
+type Span struct{ First, Last time.Duration }
+
+// Overlaps reports whether two spans have more in common than the end of one that is the beginning of the other.
+func (s Span) Overlaps(other Span) bool {
+	return s == other || (s.First < other.Last && other.First < s.Last)
 }
 
 // NewBuilder of a scenario.
@@ -56,7 +66,26 @@ func (b *Builder) Position(t time.Duration, platform int, p geo.Position) error 
 	if math.Abs(p.Longitude) > 180 {
 		p.Longitude = math.Remainder(p.Longitude, 360)
 	}
+	b.span(max(t, 0), platform)
 	return b.platformEvent(t, position, platform, p.Latitude, p.Longitude, p.Altitude)
+}
+
+func (b *Builder) span(t time.Duration, platform int) {
+	if b.spans == nil {
+		b.spans = map[int]Span{}
+	}
+	s, known := b.spans[platform]
+	if !known {
+		s = Span{t, t}
+	}
+	b.spans[platform] = Span{min(s.First, t), max(s.Last, t)}
+}
+
+// TakeSpans of the positions of each platform that were put in since the last call.
+func (b *Builder) TakeSpans() map[int]Span {
+	spans := b.spans
+	b.spans = nil
+	return spans
 }
 
 // Velocity of a platform from t on.

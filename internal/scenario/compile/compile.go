@@ -46,7 +46,7 @@ type Open func(v1alpha1.ScenarioSource) ([]byte, error)
 // put right, unless ctx has ended or w fails; those about a file name it and the line. A scenario that is compiled already, as the
 // field compiled says, is not for Compile.
 func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Writer) (Result, error) {
-	c := &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}}
+	c := &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}, placed: map[int][]placed{}}
 	if spec.Compiled != "" {
 		return Result{}, fmt.Errorf("the scenario is compiled already, as %s: there is nothing to compile", spec.Compiled)
 	}
@@ -67,6 +67,8 @@ type compilation struct {
 	open     Open
 	unknown  map[string]int64
 	warnings []string
+	// placed are the times of the positions of each platform, by file.
+	placed map[int][]placed
 }
 
 func (c *compilation) read(b *scenario.Builder) error {
@@ -76,12 +78,12 @@ func (c *compilation) read(b *scenario.Builder) error {
 		}
 		return synthetic.Generate(*c.spec.Synthetic, b)
 	}
-	files := c.spec.Files()
-	if len(files) == 0 {
+	sources := c.spec.Files()
+	if len(sources) == 0 {
 		return fmt.Errorf("format %s needs source or sources", c.spec.Format)
 	}
-	var texts [][]byte
-	for _, source := range files {
+	var files []*file
+	for _, source := range sources {
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
@@ -89,25 +91,31 @@ func (c *compilation) read(b *scenario.Builder) error {
 		if err != nil {
 			return err
 		}
-		texts = append(texts, text)
+		files = append(files, &file{source: source, text: text})
 	}
-	origin, err := c.origin(files, texts)
-	if err != nil {
+	if err := c.together(files); err != nil {
 		return err
 	}
-	for i, source := range files {
-		report, err := c.reader(source, texts[i], origin, b)
+	for _, f := range files {
+		report, err := c.readFile(f, b)
 		if err != nil {
 			return err
 		}
-		texts[i] = nil
+		f.text = nil
 		for kind, n := range report.Unknown {
 			c.unknown[kind] += n
+		}
+		for _, warning := range report.Warnings {
+			c.warnings = append(c.warnings, f.name()+": "+warning)
+		}
+		if err := c.apart(f, b.TakeSpans()); err != nil {
+			return err
 		}
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
 	}
+	c.pauses()
 	return nil
 }
 
@@ -136,21 +144,34 @@ func (c *compilation) fetch(source v1alpha1.ScenarioSource) ([]byte, error) {
 	return text, nil
 }
 
-func (c *compilation) reader(source v1alpha1.ScenarioSource, text []byte, origin time.Time, b *scenario.Builder) (scenario.Report, error) {
-	platform := 0
-	if source.Platform != nil {
-		platform = int(*source.Platform)
+// reader of a text, up to the end of the context.
+func (c *compilation) reader(text []byte) io.Reader {
+	return &contextReader{c.ctx, bytes.NewReader(text)}
+}
+
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
 	}
-	r := bytes.NewReader(text)
+	return r.r.Read(p)
+}
+
+func (c *compilation) readFile(f *file, b *scenario.Builder) (scenario.Report, error) {
+	r := c.reader(f.text)
 	switch c.spec.Format {
 	case v1alpha1.ScenarioEEL:
-		return eel.Read(r, name(source), b, eel.Options{})
+		return eel.Read(r, f.name(), b, eel.Options{})
 	case v1alpha1.ScenarioAnglovaCSV:
-		return anglovacsv.Read(r, name(source), b, anglovacsv.Options{})
+		return anglovacsv.Read(r, f.name(), b, anglovacsv.Options{OriginSeconds: f.originSeconds})
 	case v1alpha1.ScenarioGPX:
-		return gpx.Read(r, name(source), b, gpx.Options{Platform: platform, Origin: origin})
+		return gpx.Read(r, f.name(), b, gpx.Options{Platform: f.platform, Origin: f.origin})
 	case v1alpha1.ScenarioCSV:
-		return positioncsv.Read(r, name(source), b, positioncsv.Options{Platform: platform, Origin: origin, Step: time.Second})
+		return positioncsv.Read(r, f.name(), b, positioncsv.Options{Platform: f.platform, Origin: f.origin, Step: time.Second})
 	}
 	return scenario.Report{}, fmt.Errorf("format is %q: must be eel, anglova-csv, gpx, csv or synthetic", c.spec.Format)
 }

@@ -55,13 +55,31 @@ func Read(r io.Reader, name string, b *scenario.Builder, options Options) (scena
 	return p.tally.Report(), nil
 }
 
-// First moment of any track in a file, for the common origin of several files. It is zero if there is none.
-func First(r io.Reader, name string) (time.Time, error) {
+// Contents of a file, for the common origin and the numbers of several files.
+type Contents struct {
+	// First moment of any track; zero if there is none.
+	First time.Time
+	// Tracks is how many there are. Named are their numbers if they have one each as names.
+	Tracks int
+	Named  []int
+}
+
+// Look into a file.
+func Look(r io.Reader, name string) (Contents, error) {
 	p := newParser(r, name)
 	if err := p.file(); err != nil {
-		return time.Time{}, err
+		return Contents{}, err
 	}
-	return p.first(), nil
+	c := Contents{First: p.first(), Tracks: len(p.tracks)}
+	for _, t := range p.tracks {
+		number, err := reading.Platform([]byte(strings.TrimSpace(t.name)))
+		if err != nil {
+			c.Named = nil
+			break
+		}
+		c.Named = append(c.Named, number)
+	}
+	return c, nil
 }
 
 type parser struct {

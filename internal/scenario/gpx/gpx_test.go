@@ -122,9 +122,9 @@ func TestTracksHaveThePlatformsThatTheOptionsSay(t *testing.T) {
 }
 
 func TestTheFirstMomentOfAFileIsKnownBeforeItIsRead(t *testing.T) {
-	first, err := gpx.First(strings.NewReader(tracks), "tracks.gpx")
-	if err != nil || !first.Equal(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)) {
-		t.Errorf("first is %s, %v", first, err)
+	c, err := gpx.Look(strings.NewReader(tracks), "tracks.gpx")
+	if err != nil || !c.First.Equal(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)) || c.Tracks != 2 || !slices.Equal(c.Named, []int{7, 9}) {
+		t.Errorf("it has %+v, %v", c, err)
 	}
 }
 
