@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -73,7 +74,10 @@ func newInspect() *cobra.Command {
 		Args:              someFiles,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return withScenario(cmd.Context(), files, o.format, func(c *compiledScenario) error { return o.inspect(cmd.OutOrStdout(), c) })
+			if err := o.check(cmd.Flags().Changed("every")); err != nil {
+				return err
+			}
+			return withScenario(cmd.Context(), files, o.format, func(c *compiledScenario) error { return o.inspect(cmd.Context(), cmd.OutOrStdout(), c) })
 		},
 	}
 	flags := cmd.Flags()
@@ -92,11 +96,39 @@ func newInspect() *cobra.Command {
 	return cmd
 }
 
-func (o *inspectOptions) inspect(out io.Writer, c *compiledScenario) error {
-	if o.picture != "" && filepath.Ext(o.picture) != ".svg" {
+// check what needs no scenario.
+func (o *inspectOptions) check(everyGiven bool) error {
+	switch {
+	case o.picture != "" && filepath.Ext(o.picture) != ".svg":
 		return fmt.Errorf("--output %s: pictures are SVG: give the file a name that ends in .svg", o.picture)
+	case everyGiven && o.every <= 0:
+		return fmt.Errorf("--every %s: want a time above zero, such as 1m", o.every)
+	case o.at < 0:
+		return fmt.Errorf("--at %s: want a moment of the scenario, such as 30m", o.at)
+	case math.IsNaN(o.limitDB):
+		return errors.New("--limit NaN: want a pathloss in dB, such as 121")
 	}
+	return nil
+}
+
+// maxRows of the table.
+const maxRows = 10_000
+
+// checkEvery before the table, which would fill the memory.
+func (o *inspectOptions) checkEvery(s *scenario.Scenario) error {
+	rows := s.Moments(o.every)
+	if o.every <= 0 || rows <= maxRows {
+		return nil
+	}
+	least := (s.Duration()/(maxRows-1) + time.Second).Truncate(time.Second)
+	return fmt.Errorf("--every %s: the table would have %d rows: want at most %d, by --every %s or more", o.every, rows, maxRows, least)
+}
+
+func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiledScenario) error {
 	s := c.scenario
+	if err := o.checkEvery(s); err != nil {
+		return err
+	}
 	fmt.Fprintf(out, "platforms  %d: %s\n", len(s.Platforms()), v1alpha1.PlatformRanges(s.Platforms()))
 	fmt.Fprintf(out, "duration   %s\n", s.Duration())
 	fmt.Fprintf(out, "positions  %s\n", yesNo(s.HasPositions()))
@@ -109,14 +141,14 @@ func (o *inspectOptions) inspect(out io.Writer, c *compiledScenario) error {
 		fmt.Fprintf(out, "warning: %s\n", warning)
 	}
 	if s.HasPathloss() {
-		if err := o.table(out, s); err != nil {
+		if err := o.table(ctx, out, s); err != nil {
 			return err
 		}
 	}
 	if o.picture == "" {
 		return nil
 	}
-	return o.draw(s)
+	return o.draw(ctx, s)
 }
 
 func yesNo(yes bool) string {
@@ -130,12 +162,12 @@ func yesNo(yes bool) string {
 const columns = 6
 
 // table of the hops between ordered pairs over time, in percent.
-func (o *inspectOptions) table(out io.Writer, s *scenario.Scenario) error {
+func (o *inspectOptions) table(ctx context.Context, out io.Writer, s *scenario.Scenario) error {
 	every := o.every
 	if every <= 0 {
 		every = max(s.Duration()/10, time.Second)
 	}
-	line, err := s.Timeline(every, o.limitDB)
+	line, err := s.Timeline(ctx, every, o.limitDB)
 	if err != nil {
 		return err
 	}
@@ -171,13 +203,13 @@ func share(n, of int) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(of))
 }
 
-func (o *inspectOptions) draw(s *scenario.Scenario) (err error) {
+func (o *inspectOptions) draw(ctx context.Context, s *scenario.Scenario) (err error) {
 	f, err := os.Create(o.picture)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return picture.Write(f, s, picture.Options{At: o.at, LimitDB: o.limitDB})
+	return picture.Write(ctx, f, s, picture.Options{At: o.at, LimitDB: o.limitDB})
 }
 
 func newPush(t *target) *cobra.Command {

@@ -65,13 +65,39 @@ func TestInspectNamesWhatIsWrong(t *testing.T) {
 		"two formats":            {[]string{"a.eel", "b.csv"}, "files of one format"},
 		"a manifest beside more": {[]string{"a.yaml", "b.eel"}, "give it alone"},
 		"a picture that is none": {[]string{chainFile(t, chain), "-o", "x.png"}, "ends in .svg"},
-		"no file at all":         {nil, "needs at least one FILE"},
+		"a step of nothing": {[]string{chainFile(t, chain), "--every", "1ns"},
+			"--every 1ns: the table would have 60000000001 rows: want at most 10000, by --every 1s or more"},
+		"a step back":         {[]string{chainFile(t, chain), "--every", "-1s"}, "--every -1s: want a time above zero"},
+		"a step of zero":      {[]string{chainFile(t, chain), "--every", "0s"}, "--every 0s: want a time above zero"},
+		"a moment before all": {[]string{chainFile(t, chain), "--at", "-1s"}, "--at -1s: want a moment"},
+		"no limit":            {[]string{chainFile(t, chain), "--limit", "NaN"}, "--limit NaN: want a pathloss"},
+		"no file at all":      {nil, "needs at least one FILE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if code, _, errs := vignette(append([]string{"scenario", "inspect"}, c.args...)...); code != 1 || !strings.Contains(errs, c.want) {
 				t.Errorf("exit code %d, %q; want …%s…", code, errs, c.want)
 			}
 		})
+	}
+}
+
+func TestInspectNumbersTracksAsAnObjectDoes(t *testing.T) {
+	folder := t.TempDir()
+	const track = `<gpx><trk><trkseg><trkpt lat="58" lon="8"><time>2026-01-31T12:00:00Z</time></trkpt></trkseg></trk></gpx>`
+	const object = "kind: Scenario\napiVersion: vignette.dev/v1alpha1\nmetadata: {name: s}\nspec:\n  format: gpx\n  sources:\n  - {configMap: c, key: a.gpx}\n  - {configMap: c, key: b.gpx}\n"
+	for name, text := range map[string]string{"a.gpx": track, "b.gpx": track, "s.yaml": object} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, files := range [][]string{{"a.gpx", "b.gpx"}, {"s.yaml"}} {
+		args := []string{"scenario", "inspect"}
+		for _, file := range files {
+			args = append(args, filepath.Join(folder, file))
+		}
+		if code, out, errs := vignette(args...); code != 0 || !strings.Contains(out, "platforms  2: 1-2\n") {
+			t.Errorf("%q: exit code %d: %s%s", files, code, out, errs)
+		}
 	}
 }
 

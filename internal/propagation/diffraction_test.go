@@ -1,6 +1,7 @@
 package propagation
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -117,7 +118,7 @@ func TestAHillBetweenMakesMoreLossThanNone(t *testing.T) {
 }
 
 func TestDiffractionOverUnknownTerrainIsNotKnown(t *testing.T) {
-	grid, err := terrain.Raster(terrain.Flat(0), terrain.Place{Latitude: 58, Longitude: 7}, terrain.Place{Latitude: 58.1, Longitude: 7.1}, 100)
+	grid, err := terrain.Raster(t.Context(), terrain.Flat(0), terrain.Place{Latitude: 58, Longitude: 7}, terrain.Place{Latitude: 58.1, Longitude: 7.1}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func TestTheWayAlongTheGroundIsTheGeodesic(t *testing.T) {
 }
 
 func BenchmarkDiffraction(b *testing.B) {
-	grid, err := terrain.Raster(terrain.Synthetic(1), terrain.Place{Latitude: 58.1, Longitude: 7.9}, terrain.Place{Latitude: 58.3, Longitude: 8.1}, 50)
+	grid, err := terrain.Raster(context.Background(), terrain.Synthetic(1), terrain.Place{Latitude: 58.1, Longitude: 7.9}, terrain.Place{Latitude: 58.3, Longitude: 8.1}, 50)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -20,6 +21,10 @@ type Options struct {
 	// TemporaryFolder for what does not fit into memory; that of the system if empty. Files in it have no name: nothing is left
 	// behind however the program ends.
 	TemporaryFolder string
+	// Context ends the work when it ends; none does if nil.
+	Context context.Context
+	// MaxTemporary bytes of each temporary file; 4 GiB if zero.
+	MaxTemporary int64
 	// eventsInMemory until they are sorted into the temporary folder.
 	eventsInMemory int
 }
@@ -34,6 +39,7 @@ type Builder struct {
 	unsorted *sorter
 	last     time.Duration
 	written  bool
+	looks    uint
 	// spans of the positions of each platform since they were last taken.
 	spans map[int]Span
 }
@@ -51,11 +57,29 @@ func NewBuilder(options Options) *Builder {
 	if options.eventsInMemory == 0 {
 		options.eventsInMemory = 1 << 20
 	}
+	if options.MaxTemporary == 0 {
+		options.MaxTemporary = 4 << 30
+	}
+	if options.Context == nil {
+		options.Context = context.Background()
+	}
 	b := &Builder{options: options, moments: newMomentWriter(options.TemporaryFolder)}
+	b.moments.most = options.MaxTemporary
 	if !options.Sorted {
-		b.unsorted = &sorter{folder: options.TemporaryFolder, limit: options.eventsInMemory}
+		b.unsorted = &sorter{folder: options.TemporaryFolder, limit: options.eventsInMemory, most: options.MaxTemporary}
 	}
 	return b
+}
+
+// eventsPerLook at the context.
+const eventsPerLook = 1 << 12
+
+// ended is the context's error, which every so many events look for.
+func (b *Builder) ended() error {
+	if b.looks++; b.looks%eventsPerLook != 1 {
+		return nil
+	}
+	return b.options.Context.Err()
 }
 
 // Position of a platform from t on.
@@ -200,6 +224,9 @@ func (b *Builder) event(t time.Duration, c class, from, to uint16, values *[maxW
 	case t > MaxDuration:
 		return timeError(t)
 	}
+	if err := b.ended(); err != nil {
+		return err
+	}
 	t = max(t, 0)
 	if b.unsorted != nil {
 		b.last = max(b.last, t)
@@ -220,7 +247,7 @@ func (b *Builder) Write(w io.Writer) (digest string, err error) {
 	b.written = true
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if b.unsorted != nil {
-		if err := b.unsorted.each(func(e *event) error { return b.moments.add(e.at, e.class, e.from, e.to, &e.values) }); err != nil {
+		if err := b.unsorted.each(b.addSorted); err != nil {
 			return "", err
 		}
 	}
@@ -228,10 +255,38 @@ func (b *Builder) Write(w io.Writer) (digest string, err error) {
 		return "", err
 	}
 	hash := sha256.New()
-	if err := b.moments.copyTo(io.MultiWriter(w, hash), b.last); err != nil {
+	if err := b.moments.copyTo(&endedWriter{b.options.Context, io.MultiWriter(w, hash)}, b.last); err != nil {
 		return "", fmt.Errorf("write the compiled scenario: %w", err)
 	}
 	return digests.Of(hash), nil
+}
+
+func (b *Builder) addSorted(e *event) error {
+	if err := b.ended(); err != nil {
+		return err
+	}
+	return b.moments.add(e.at, e.class, e.from, e.to, &e.values)
+}
+
+// endedWriter writes until a context ends.
+type endedWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (w *endedWriter) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.w.Write(p)
+}
+
+// tooLong is the error of a temporary file that has more bytes than it may.
+func tooLong(bytes, most int64) error {
+	if bytes <= most {
+		return nil
+	}
+	return fmt.Errorf("the scenario takes more than %d MiB: want fewer platforms, a shorter duration or fewer events", most>>20)
 }
 
 // Close gives up what the builder has in temporary files. Write does so too.

@@ -1,6 +1,9 @@
 package scenario
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"math/bits"
 	"slices"
 	"time"
@@ -168,13 +171,27 @@ type ConnectivityAt struct {
 	Connectivity
 }
 
+// MaxMoments that a timeline has: a table or a curve of more is nothing that anybody reads.
+const MaxMoments = 100_000
+
+// Moments of a timeline with a step.
+func (s *Scenario) Moments(step time.Duration) int64 {
+	if step <= 0 {
+		return 1
+	}
+	return int64(s.Duration()/step) + 1
+}
+
 // Timeline of the connectivity from 0 to the scenario's end, every step (and at the end).
-func (s *Scenario) Timeline(step time.Duration, limitDB float64) ([]ConnectivityAt, error) {
+func (s *Scenario) Timeline(ctx context.Context, step time.Duration, limitDB float64) ([]ConnectivityAt, error) {
+	if n := s.Moments(step); n > MaxMoments {
+		return nil, fmt.Errorf("a step of %s gives %d moments: want at most %d", step, n, MaxMoments)
+	}
 	c := s.NewCursor()
 	var line []ConnectivityAt
 	for t := time.Duration(0); ; t += step {
 		t = min(t, s.Duration())
-		if err := c.Seek(t); err != nil {
+		if err := cmp.Or(ctx.Err(), c.Seek(t)); err != nil {
 			return nil, err
 		}
 		line = append(line, ConnectivityAt{t, c.Connectivity(limitDB)})

@@ -26,6 +26,7 @@ const (
 // momentWriter turns events in the order of their times into chunks in a temporary file.
 type momentWriter struct {
 	folder string
+	most   int64 // bytes of the file
 	file   *os.File
 	offset int64
 	zstd   *zstd.Encoder
@@ -287,7 +288,7 @@ func (m *momentWriter) finishChunk() error {
 	})
 	m.offset += int64(len(m.packed))
 	m.chunk.raw = m.chunk.raw[:0]
-	return nil
+	return tooLong(m.offset, m.most)
 }
 
 func (m *momentWriter) pack(raw []byte) error {

@@ -26,6 +26,7 @@ type event struct {
 type sorter struct {
 	folder  string
 	limit   int
+	most    int64 // bytes of the file
 	classes []class
 	known   map[class]int
 
@@ -122,7 +123,7 @@ func (s *sorter) spill() error {
 	s.runs = append(s.runs, run{offset: s.end, length: counted.n, events: len(s.records)})
 	s.end += counted.n
 	s.records, s.values = s.records[:0], s.values[:0]
-	return nil
+	return tooLong(s.end, s.most)
 }
 
 // counter of the bytes that are written.

@@ -1,6 +1,7 @@
 package terrain
 
 import (
+	"context"
 	"fmt"
 	"math"
 )
@@ -82,7 +83,7 @@ func (g *Grid) Bounds() (southWest, northEast Place) {
 
 // Raster reads a surface into a grid that spans the two corners, with cells of about the given size. A grid answers faster than
 // a made-up surface does. Grids of neighbouring or overlapping areas within the same degree of latitude have the same cells.
-func Raster(ground Surface, southWest, northEast Place, cellMetres float64) (*Grid, error) {
+func Raster(ctx context.Context, ground Surface, southWest, northEast Place, cellMetres float64) (*Grid, error) {
 	const degreeMetres = earthRadiusMetres * math.Pi / 180
 	middle := math.Round((southWest.Latitude + northEast.Latitude) / 2)
 	g := &Grid{CellLatitude: cellMetres / degreeMetres}
@@ -98,6 +99,9 @@ func Raster(ground Surface, southWest, northEast Place, cellMetres float64) (*Gr
 	g.Columns, g.Rows = int(columns), int(rows)
 	g.metres = make([]float32, g.Columns*g.Rows)
 	for i := range g.metres {
+		if err := ctx.Err(); i%g.Columns == 0 && err != nil {
+			return nil, err
+		}
 		latitude := g.South + float64(g.Rows-1-i/g.Columns)*g.CellLatitude
 		metres, ok := ground.Elevation(latitude, g.West+float64(i%g.Columns)*g.CellLongitude)
 		if !ok {

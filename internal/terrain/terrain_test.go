@@ -243,7 +243,7 @@ func TestSyntheticHillsAreHillyAndSmooth(t *testing.T) {
 
 func TestARasterIsNearTheSurfaceItWasReadFrom(t *testing.T) {
 	h := Synthetic(3)
-	g, err := Raster(h, Place{58.17, 7.95}, Place{58.18, 7.97}, 20)
+	g, err := Raster(t.Context(), h, Place{58.17, 7.95}, Place{58.18, 7.97}, 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestARasterIsNearTheSurfaceItWasReadFrom(t *testing.T) {
 			t.Fatalf("at %v, %v: got %v, want %v", latitude, longitude, got, want)
 		}
 	}
-	if _, err := Raster(h, Place{0, 0}, Place{50, 50}, 20); err == nil || !strings.Contains(err.Error(), "16777216") {
+	if _, err := Raster(t.Context(), h, Place{0, 0}, Place{50, 50}, 20); err == nil || !strings.Contains(err.Error(), "16777216") {
 		t.Errorf("a continent: %v", err)
 	}
 }

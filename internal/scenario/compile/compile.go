@@ -50,12 +50,20 @@ func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Wr
 	if spec.Compiled != "" {
 		return Result{}, fmt.Errorf("the scenario is compiled already, as %s: there is nothing to compile", spec.Compiled)
 	}
-	b := scenario.NewBuilder(scenario.Options{Sorted: spec.Format == v1alpha1.ScenarioSynthetic})
+	result, err := c.compile(w)
+	if ctx.Err() != nil { // whatever it ended with
+		err = ctx.Err()
+	}
+	return result, err
+}
+
+func (c *compilation) compile(w io.Writer) (Result, error) {
+	b := scenario.NewBuilder(scenario.Options{Sorted: c.spec.Format == v1alpha1.ScenarioSynthetic, Context: c.ctx})
 	defer b.Close()
 	if err := c.read(b); err != nil {
 		return Result{}, err
 	}
-	if spec.Propagation == nil {
+	if c.spec.Propagation == nil {
 		return c.finish(b, w)
 	}
 	return c.propagate(b, w)
@@ -76,7 +84,7 @@ func (c *compilation) read(b *scenario.Builder) error {
 		if c.spec.Synthetic == nil {
 			return errors.New("format synthetic needs the field synthetic")
 		}
-		return synthetic.Generate(*c.spec.Synthetic, b)
+		return synthetic.Generate(c.ctx, *c.spec.Synthetic, b)
 	}
 	sources := c.spec.Files()
 	if len(sources) == 0 {
@@ -134,7 +142,7 @@ func (c *compilation) fetch(source v1alpha1.ScenarioSource) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: its name ends in .gz, but it cannot be unpacked: %w", name(source), err)
 	}
-	text, err = io.ReadAll(io.LimitReader(packed, maxUnpacked+1))
+	text, err = io.ReadAll(io.LimitReader(&contextReader{c.ctx, packed}, maxUnpacked+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: cannot be unpacked: %w", name(source), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,6 +239,74 @@ func TestACompilationEndsWithItsContext(t *testing.T) {
 	spec := v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "Line"},
 		Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}}
 	if _, err := Compile(ctx, spec, files{}.open, new(bytes.Buffer)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// countdown is a context that ends when it has been looked at so often.
+type countdown struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (c *countdown) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestACompilationEndsWhereverItIs(t *testing.T) {
+	var events, rows, pairs, points strings.Builder
+	for second := range 2000 {
+		fmt.Fprintf(&events, "%d nem:1 pathloss nem:2,%d nem:3,%d nem:4,%d\n", second, second%80, second%70, second%60)
+		fmt.Fprintf(&rows, "%d,1,58,%g\n", 10*second, 8+float64(second)/1e4)
+		fmt.Fprintf(&pairs, "%d,0,1,58,8,3,2,58,8.1,3,%d\n", second, second%80)
+		fmt.Fprintf(&points, `<trkpt lat="58" lon="%g"><time>%s</time></trkpt>`, 8+float64(second)/1e4, time.Unix(int64(10*second), 0).UTC().Format(time.RFC3339))
+	}
+	f := files{"eel": events.String(), "csv": rows.String(), "anglova-csv": pairs.String(), "gpx": "<gpx><trk><trkseg>" + points.String() + "</trkseg></trk></gpx>"}
+	free := &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}
+	for name, c := range map[string]struct {
+		spec v1alpha1.ScenarioSpec
+		// looks at the context that the work takes at least.
+		looks int64
+	}{
+		"eel":         {v1alpha1.ScenarioSpec{Format: "eel", Source: from("eel")}, 16},
+		"csv":         {v1alpha1.ScenarioSpec{Format: "csv", Source: from("csv")}, 10},
+		"anglova-csv": {v1alpha1.ScenarioSpec{Format: "anglova-csv", Source: from("anglova-csv")}, 10},
+		"gpx":         {v1alpha1.ScenarioSpec{Format: "gpx", Source: from("gpx")}, 10},
+		"synthetic":   {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Duration: "10m"}}, 600},
+		"a company":   {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "AnglovaLike", Platforms: 2, Duration: "10s"}}, 200},
+		"propagation": {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Duration: "1m"}, Propagation: free}, 1500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(looks int64) (int64, error) {
+				ctx := &countdown{Context: t.Context()}
+				ctx.left.Store(looks)
+				_, err := Compile(ctx, c.spec, f.open, new(bytes.Buffer))
+				return looks - ctx.left.Load(), err
+			}
+			all, err := run(1 << 40)
+			if err != nil || all < c.looks {
+				t.Fatalf("it looks %d times at its context, %v; want %d", all, err, c.looks)
+			}
+			for i := range int64(5) {
+				if _, err := run(all * i / 5); !errors.Is(err, context.Canceled) {
+					t.Errorf("ended after %d of %d looks it says %v", all*i/5, all, err)
+				}
+			}
+		})
+	}
+}
+
+func TestPathlossThatNobodyWaitsForIsRefused(t *testing.T) {
+	var rows strings.Builder
+	for platform := 1; platform <= 1000; platform++ {
+		fmt.Fprintf(&rows, "0,%d,58,8\n", platform)
+	}
+	rows.WriteString("0,1,58,8\n9000,1,58,9\n1000000,1,58,10\n")
+	spec := v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}}
+	if _, err := Compile(t.Context(), spec, files{"p": rows.String()}.open, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "the pathloss of 499500 pairs would be asked for") {
 		t.Errorf("got %v", err)
 	}
 }

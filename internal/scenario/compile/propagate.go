@@ -1,7 +1,8 @@
 package compile
 
 import (
-	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,17 +54,34 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 	if names := movement.Beyond(); len(names) > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("the source's %s are left out, as propagation is given", strings.Join(names, " and ")))
 	}
+	if err := tooMuch(movement); err != nil {
+		return Result{}, err
+	}
 	p, err := c.propagator(movement)
 	if err != nil {
 		return Result{}, err
 	}
-	out := scenario.NewBuilder(scenario.Options{Sorted: true})
+	out := scenario.NewBuilder(scenario.Options{Sorted: true, Context: c.ctx})
 	defer out.Close()
 	if err := p.run(c, out); err != nil {
 		return Result{}, err
 	}
 	c.warnings = append(c.warnings, p.warnings()...)
 	return c.finish(out, w)
+}
+
+// maxPathlosses that a propagation model is asked for: 1000 platforms that move for 2 h 45 min, or 243 for two days.
+const maxPathlosses = 5_000_000_000
+
+// tooMuch is the error of a movement whose pathloss nobody waits for, which is told before it is reckoned.
+func tooMuch(movement *scenario.Scenario) error {
+	st := movement.Statistics()
+	moments := min(st.Moments, int64(st.Duration/Step)+1)
+	if pairs := int64(st.Platforms) * int64(st.Platforms-1) / 2; pairs*moments > maxPathlosses {
+		return fmt.Errorf("propagation: %d platforms move at %d moments, each second at most: the pathloss of %d pairs would be asked for %d times: want at most %d, by fewer platforms or a shorter duration",
+			st.Platforms, moments, pairs, pairs*moments, int64(maxPathlosses))
+	}
+	return nil
 }
 
 // propagator walks through a movement.
@@ -208,7 +226,7 @@ func (c *compilation) terrain(movement *scenario.Scenario) (terrain.Surface, err
 		if err != nil {
 			return nil, err
 		}
-		grid, err := terrain.ReadESRI(bytes.NewReader(text), name(*spec.Terrain))
+		grid, err := terrain.ReadESRI(c.reader(text), name(*spec.Terrain))
 		if err != nil {
 			return nil, err
 		}
@@ -222,7 +240,7 @@ func (c *compilation) terrain(movement *scenario.Scenario) (terrain.Surface, err
 			return nil, err
 		}
 		cell := max(cellMetres, math.Sqrt(square(southWest, northEast)/(terrain.MaxCells/2)))
-		return terrain.Raster(terrain.Synthetic(*spec.SyntheticTerrain), southWest, northEast, cell)
+		return terrain.Raster(c.ctx, terrain.Synthetic(*spec.SyntheticTerrain), southWest, northEast, cell)
 	}
 	return nil, nil
 }
@@ -294,8 +312,8 @@ func (p *propagator) run(c *compilation, out *scenario.Builder) error {
 		if err := p.move(t, cursor, out); err != nil {
 			return err
 		}
-		p.reckon()
-		return p.note(t, out)
+		p.reckon(c.ctx)
+		return cmp.Or(c.ctx.Err(), p.note(t, out))
 	})
 	return errors.Join(err, out.Extend(p.movement.Duration()))
 }
@@ -361,13 +379,13 @@ func (p *propagator) raise(at *place, ground float64) {
 	at.height = at.antenna.Altitude - ground
 }
 
-// reckon the pathloss of all pairs of which one has moved, on all processors.
-func (p *propagator) reckon() {
+// reckon the pathloss of all pairs of which one has moved, on all processors, until a context ends.
+func (p *propagator) reckon(ctx context.Context) {
 	var group sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(p.places))
 	for worker := range workers {
 		group.Go(func() {
-			for i := worker; i < len(p.places); i += workers {
+			for i := worker; i < len(p.places) && ctx.Err() == nil; i += workers {
 				p.reckonRow(i)
 			}
 		})

@@ -5,6 +5,8 @@ package picture
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -33,16 +35,16 @@ const (
 )
 
 // Write the picture.
-func Write(w io.Writer, s *scenario.Scenario, options Options) error {
+func Write(ctx context.Context, w io.Writer, s *scenario.Scenario, options Options) error {
 	if options.Points <= 0 {
 		options.Points = 300
 	}
 	step := max(s.Duration()/time.Duration(options.Points), time.Millisecond)
-	line, err := s.Timeline(step, options.LimitDB)
+	line, err := s.Timeline(ctx, step, options.LimitDB)
 	if err != nil {
 		return err
 	}
-	tracks, err := readTracks(s, step)
+	tracks, err := readTracks(ctx, s, step)
 	if err != nil {
 		return err
 	}
@@ -83,11 +85,11 @@ type picture struct {
 func (p *picture) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 // readTracks of the platforms' positions.
-func readTracks(s *scenario.Scenario, step time.Duration) ([][]geo.Position, error) {
+func readTracks(ctx context.Context, s *scenario.Scenario, step time.Duration) ([][]geo.Position, error) {
 	tracks := make([][]geo.Position, len(s.Platforms()))
 	c := s.NewCursor()
 	for at := time.Duration(0); at <= s.Duration(); at += step {
-		if err := c.Seek(at); err != nil {
+		if err := cmp.Or(ctx.Err(), c.Seek(at)); err != nil {
 			return nil, err
 		}
 		for i := range tracks {

@@ -44,7 +44,7 @@ func chain(t *testing.T, positions, pathloss bool) *scenario.Scenario {
 func draw(t *testing.T, s *scenario.Scenario, options picture.Options) []byte {
 	t.Helper()
 	var svg bytes.Buffer
-	if err := picture.Write(&svg, s, options); err != nil {
+	if err := picture.Write(t.Context(), &svg, s, options); err != nil {
 		t.Fatal(err)
 	}
 	decoder := xml.NewDecoder(bytes.NewReader(svg.Bytes()))

@@ -1,6 +1,7 @@
 package synthetic
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -121,10 +122,10 @@ func (h *Hops) count(hops, pairs int) {
 }
 
 // ground that a company of this seed was made for, out to so many metres from the origin on each side.
-func ground(seed int64, metres float64) (*terrain.Grid, error) {
+func ground(ctx context.Context, seed int64, metres float64) (*terrain.Grid, error) {
 	north := metres / 111_000
 	east := north / math.Cos(Origin.Latitude*math.Pi/180)
-	return terrain.Raster(terrain.Synthetic(seed), terrain.Place{Latitude: Origin.Latitude - north, Longitude: Origin.Longitude - east},
+	return terrain.Raster(ctx, terrain.Synthetic(seed), terrain.Place{Latitude: Origin.Latitude - north, Longitude: Origin.Longitude - east},
 		terrain.Place{Latitude: Origin.Latitude + north, Longitude: Origin.Longitude + east}, CellMetres)
 }
 

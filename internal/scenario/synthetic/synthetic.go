@@ -3,6 +3,7 @@
 package synthetic
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -36,18 +37,21 @@ type mover interface {
 
 // Generate a movement into a builder, in steps of a second, sorted. The altitude of its positions is 0: it is the terrain's, and
 // the antenna's height, that a propagation model adds.
-func Generate(parameters v1alpha1.SyntheticMovement, b *scenario.Builder) error {
+func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *scenario.Builder) error {
 	p, err := settle(parameters)
 	if err != nil {
 		return err
 	}
-	m, err := p.mover()
+	m, err := p.mover(ctx)
 	if err != nil {
 		return err
 	}
 	frame := geo.NewFrame(Origin)
 	last := make([]point, p.platforms)
 	for t := time.Duration(0); t <= p.duration; t += Step {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		for i, place := range m.places() {
 			if t > 0 && place == last[i] {
 				continue
@@ -56,6 +60,9 @@ func Generate(parameters v1alpha1.SyntheticMovement, b *scenario.Builder) error 
 			if err := b.Position(t, i+1, frame.Position(geo.Vector{X: place.x, Y: place.y})); err != nil {
 				return fmt.Errorf("synthetic movement: platform %d at %v: %w", i+1, t, err)
 			}
+		}
+		if _, stands := m.(still); stands {
+			break
 		}
 		m.step()
 	}
@@ -91,11 +98,25 @@ func settle(parameters v1alpha1.SyntheticMovement) (settled, error) {
 	case !(p.spacing > 0 && p.spacing <= 100_000):
 		return p, fmt.Errorf("synthetic movement: spacing is %g m: must be above zero and at most 100 km", p.spacing)
 	}
-	return p, nil
+	return p, p.tooMuch()
 }
 
-func (p settled) company() (mover, error) {
-	over, err := p.surveyor()
+// maxPositions of a movement: 1000 platforms for a day, or 24 for six weeks. More takes longer to make than anybody waits.
+const maxPositions = 90_000_000
+
+// tooMuch is the error of a movement with too many positions, which is told before they are made.
+func (p settled) tooMuch() error {
+	moves := p.pattern != "Grid" && p.pattern != "Line"
+	if positions := int64(p.platforms) * int64(p.duration/Step+1); moves && positions > maxPositions {
+		longest := time.Duration(maxPositions/p.platforms) * Step
+		return fmt.Errorf("synthetic movement: %d platforms for %v have %d positions: want at most %d, which is %v for so many platforms",
+			p.platforms, p.duration, positions, maxPositions, longest.Truncate(time.Hour))
+	}
+	return nil
+}
+
+func (p settled) company(ctx context.Context) (mover, error) {
+	over, err := p.surveyor(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,19 +124,19 @@ func (p settled) company() (mover, error) {
 }
 
 // surveyor of the ground and the links that a company was made for.
-func (p settled) surveyor() (*surveyor, error) {
+func (p settled) surveyor(ctx context.Context) (*surveyor, error) {
 	shape := shapeOf(p.pattern)
-	ground, err := ground(p.seed, shape.largest/2+math.Hypot(shape.wide, shape.high)/2+1000)
+	ground, err := ground(ctx, p.seed, shape.largest/2+math.Hypot(shape.wide, shape.high)/2+1000)
 	if err != nil {
 		return nil, err
 	}
 	return newSurveyor(ground, shape.limitDB), nil
 }
 
-func (p settled) mover() (mover, error) {
+func (p settled) mover(ctx context.Context) (mover, error) {
 	switch p.pattern {
 	case AnglovaLike, AnglovaLikeModified:
-		return p.company()
+		return p.company(ctx)
 	case "Grid":
 		return p.grid(int(math.Ceil(math.Sqrt(float64(p.platforms))))), nil
 	case "Line":

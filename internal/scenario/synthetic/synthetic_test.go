@@ -16,7 +16,7 @@ import (
 func compiled(t *testing.T, parameters v1alpha1.SyntheticMovement) (*scenario.Scenario, string) {
 	t.Helper()
 	b := scenario.NewBuilder(scenario.Options{Sorted: true, TemporaryFolder: t.TempDir()})
-	if err := Generate(parameters, b); err != nil {
+	if err := Generate(t.Context(), parameters, b); err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
@@ -140,12 +140,22 @@ func TestWhatIsNoMovementIsRefused(t *testing.T) {
 		"pattern":   {v1alpha1.SyntheticMovement{Pattern: "Circle"}, `pattern is "Circle"`},
 		"platforms": {v1alpha1.SyntheticMovement{Pattern: "Line", Platforms: 1}, "platforms is 1"},
 		"duration":  {v1alpha1.SyntheticMovement{Pattern: "Line", Duration: "0s"}, "duration is 0s"},
-		"spacing":   {v1alpha1.SyntheticMovement{Pattern: "Line", Spacing: "0m"}, "spacing is 0 m"},
+		"a year of many": {v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Platforms: 1000, Duration: "8760h"},
+			"1000 platforms for 8760h0m0s have 31536001000 positions: want at most 90000000, which is 25h0m0s for so many platforms"},
+		"a year of a company": {v1alpha1.SyntheticMovement{Pattern: AnglovaLike, Platforms: 24, Duration: "8760h"}, "want at most 90000000"},
+		"spacing":             {v1alpha1.SyntheticMovement{Pattern: "Line", Spacing: "0m"}, "spacing is 0 m"},
 	} {
-		err := Generate(c.parameters, scenario.NewBuilder(scenario.Options{Sorted: true}))
+		err := Generate(t.Context(), c.parameters, scenario.NewBuilder(scenario.Options{Sorted: true}))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+func TestWhatStandsStillMayStandForAYear(t *testing.T) {
+	s, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: "Grid", Platforms: 1000, Duration: "8760h"})
+	if s.Duration() != 8760*time.Hour || len(s.Platforms()) != 1000 {
+		t.Errorf("%d platforms for %s", len(s.Platforms()), s.Duration())
 	}
 }
 
