@@ -75,6 +75,9 @@ func (d *document) errors(definition *definition) (errs field.ErrorList) {
 		errs = append(errs, validation.ValidateObjectMetaAccessor(object, namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	}
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, d.object, definition.schema)...)
+	if slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Type == field.ErrorTypeTooMany }) {
+		return errs // rules are made for lists of no more entries, and take minutes over longer ones
+	}
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, definition.structural, d.object)...)
 	return append(errs, d.breaches(definition)...)
 }

@@ -1,10 +1,13 @@
 package validate
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func judgeText(t *testing.T, text string) []Finding {
@@ -143,6 +146,25 @@ spec:
 	}
 	if len(got) != len(want) {
 		t.Errorf("findings:\n%s\nwant %d of them", join(got), len(want))
+	}
+}
+
+func TestAListThatIsTooLongIsRefusedAtOnce(t *testing.T) {
+	var nodes strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&nodes, "  - {name: n%d}\n", i)
+	}
+	text := "apiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata: {name: many}\nspec:\n  duration: 1m\n  nodes:\n" + nodes.String() +
+		"  networks:\n  - {name: radio, type: Tactical, members: [n1, n2]}\n  apps: []\n"
+	began := time.Now()
+	report := Text("many.yaml", []byte(text))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it takes %s", took)
+	}
+	if !slices.ContainsFunc(report.Findings, func(f Finding) bool {
+		return f.Path == "spec.nodes" && strings.Contains(f.Message, "at most 256")
+	}) {
+		t.Errorf("findings are %v", report.Findings)
 	}
 }
 
