@@ -46,9 +46,28 @@ func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writ
 		return 0
 	case errors.As(err, &code):
 		return int(code)
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "interrupted")
+		return exitDetached
 	}
 	fmt.Fprintln(stderr, "Error:", err)
 	return exitFailure
+}
+
+// endsAtOnce makes a command end with its context, whatever it waits for: for commands that leave nothing behind.
+func endsAtOnce(cmd *cobra.Command) *cobra.Command {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		done := make(chan error, 1)
+		go func() { done <- run(cmd, args) }()
+		select {
+		case err := <-done:
+			return err
+		case <-cmd.Context().Done():
+			return cmd.Context().Err()
+		}
+	}
+	return cmd
 }
 
 // Command is the whole command tree, for its reference.
@@ -81,7 +100,7 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 	complete(root, "namespace", target.completeNamespace)
 	complete(root, "context", cobra.NoFileCompletions)
 	complete(root, "platform-namespace", target.completeNamespace)
-	root.AddCommand(newValidate(), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRerun(target),
+	root.AddCommand(endsAtOnce(newValidate()), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRerun(target),
 		newShell(target), newConsole(target), newSSH(target), newLogs(target), newCapture(target), newSet(target), newScenario(target), newCompare(target), newCampaign(target), newCapacity(target), newVersion(version))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

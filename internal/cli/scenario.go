@@ -32,7 +32,7 @@ func newScenario(t *target) *cobra.Command {
 		Args: noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newInspect(), newPush(t))
+	cmd.AddCommand(endsAtOnce(newInspect()), newPush(t))
 	return cmd
 }
 
