@@ -208,7 +208,7 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	}
 	statistics.UnknownSentences = kinds
 	if st.Platforms == 0 {
-		return Result{}, errors.New("the scenario has no platforms: its sources say nothing that is understood")
+		return Result{}, c.nothing(kinds)
 	}
 	if !st.Pathloss {
 		c.warnings = append(c.warnings, "the scenario has no pathloss: give propagation, or use networks that reckon it from positions")
@@ -217,6 +217,23 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 		c.warnings = append(c.warnings, fmt.Sprintf("the scenario keeps the source's %s, but no radio model heeds them", strings.Join(names, " and ")))
 	}
 	return Result{Digest: digest, Statistics: statistics, Warnings: slices.Clip(c.warnings)}, nil
+}
+
+// wanted is what a source of a format must have for a scenario to come of it.
+var wanted = map[v1alpha1.ScenarioFormat]string{
+	v1alpha1.ScenarioEEL:        "sentences such as: 0.0 nem:1 location gps 58.1,7.9,3",
+	v1alpha1.ScenarioGPX:        "tracks (trk) whose points have times; routes (rte) and waypoints (wpt) have none",
+	v1alpha1.ScenarioCSV:        "rows such as: 0,1,58.1,7.9,3",
+	v1alpha1.ScenarioAnglovaCSV: "rows such as: 0,120.5,1,58.1,7.9,3,2,58.2,7.9,3,98.5",
+}
+
+// nothing is the error of sources in which nothing is understood, with what was passed over.
+func (c *compilation) nothing(kinds []string) error {
+	passed := "its sources are empty"
+	if len(kinds) > 0 {
+		passed = "passed over were " + strings.Join(kinds, ", ")
+	}
+	return fmt.Errorf("the scenario has no platforms: %s: want %s", passed, wanted[c.spec.Format])
 }
 
 // apiDuration in a form that the API takes: rounded to milliseconds, without a zero part.

@@ -219,6 +219,34 @@ func TestMistakesNameTheirFileAndField(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotUnderstoodIsSaid(t *testing.T) {
+	const route = `<gpx><rte><rtept lat="58" lon="8"/></rte><wpt lat="58" lon="8"/></gpx>`
+	f := files{"nodes": "0.0 node:1 location gps 58.1,7.9,3\n1.0 node:1 location gps 58.1,7.9,3\n", "route": route, "empty": "\n"}
+	free := &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}
+	for name, c := range map[string]struct {
+		spec v1alpha1.ScenarioSpec
+		want string
+	}{
+		"nodes instead of NEMs": {v1alpha1.ScenarioSpec{Format: "eel", Source: from("nodes")}, "passed over were 2 × node location: want sentences such as: 0.0 nem:1 location"},
+		"routes only":           {v1alpha1.ScenarioSpec{Format: "gpx", Source: from("route")}, "passed over were 1 × rte, 1 × wpt: want tracks (trk) whose points have times"},
+		"with propagation":      {v1alpha1.ScenarioSpec{Format: "gpx", Source: from("route"), Propagation: free}, "passed over were 1 × rte, 1 × wpt"},
+		"nothing":               {v1alpha1.ScenarioSpec{Format: "csv", Source: from("empty")}, "its sources are empty: want rows such as: 0,1,58.1,7.9,3"},
+	} {
+		if _, err := Compile(t.Context(), c.spec, f.open, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v; want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestTerrainThatIsNotInTheWayIsSaid(t *testing.T) {
+	for model, want := range map[v1alpha1.PropagationModel]bool{"FreeSpace": true, "LogDistance": true, "TwoRay": false, "Diffraction": false} {
+		_, warnings := twoRays(t, v1alpha1.Propagation{Model: model, AntennaHeight: "3m", Terrain: from("g")}, 103, 103)
+		if strings.Contains(warnings, "takes nothing of the terrain but the heights of antennas") != want {
+			t.Errorf("%s: warnings %q", model, warnings)
+		}
+	}
+}
+
 func TestEqualSpecsGiveEqualBytes(t *testing.T) {
 	seed := int64(3)
 	spec := v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Platforms: 6, Duration: "1m", Seed: 3},

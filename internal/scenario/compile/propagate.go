@@ -45,6 +45,9 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
+	if len(movement.Platforms()) == 0 {
+		return Result{}, c.nothing(scenario.Report{Unknown: c.unknown}.UnknownSentences())
+	}
 	if !movement.HasPositions() {
 		return Result{}, errors.New("propagation needs positions, but the sources have none")
 	}
@@ -153,6 +156,9 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 	var err error
 	if p.ground, err = c.terrain(movement); err != nil {
 		return nil, err
+	}
+	if model := spec.Model; p.ground != nil && (model == v1alpha1.PropagationFreeSpace || model == v1alpha1.PropagationLogDistance) {
+		c.warnings = append(c.warnings, fmt.Sprintf("%s takes nothing of the terrain but the heights of antennas: no hill is in the way; Diffraction takes it all", model))
 	}
 	if p.model, err = c.model(p.ground); err != nil {
 		return nil, err

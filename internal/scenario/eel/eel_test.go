@@ -163,6 +163,13 @@ func TestUnknownKindsDoNotFillTheMemory(t *testing.T) {
 	}
 }
 
+func TestAKeywordIsSafeToPrint(t *testing.T) {
+	_, report := readertest.Compile(t, "0.0 nem:1 \x1b[31mred\x07 x\n", read)
+	if got := report.UnknownSentences(); len(got) != 1 || got[0] != "1 × ?[31mred?" {
+		t.Errorf("unknown are %q", got)
+	}
+}
+
 func TestHoweverSentencesAreWrittenTheyAreTheSame(t *testing.T) {
 	const events = "0.0 nem:1 location gps 58.1,7.9,3\n0.0 nem:1 pathloss nem:2,90\n5.0 nem:1 pathloss nem:2,95\n"
 	lines := strings.SplitAfter(events, "\n")

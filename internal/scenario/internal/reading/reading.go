@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/utf8text"
@@ -133,11 +134,19 @@ func (t *Tally) Unknown(kind string) {
 	if t.report.Unknown == nil {
 		t.report.Unknown = map[string]int64{}
 	}
-	kind = strings.ToValidUTF8(Short([]byte(kind)), "?")
+	kind = strings.Map(printable, strings.ToValidUTF8(Short([]byte(kind)), "?"))
 	if _, known := t.report.Unknown[kind]; !known && len(t.report.Unknown) >= maxKinds {
 		kind = "other kinds"
 	}
 	t.report.Unknown[kind]++
+}
+
+// printable is a rune, or ? for one that a terminal takes as an order.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return '?'
 }
 
 // Warn once of something.
