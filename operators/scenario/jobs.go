@@ -2,14 +2,19 @@ package scenario
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// atOnce is how many scenarios are compiled at a time: the memory that they take is bounded by it.
-const atOnce = 2
+const (
+	// atOnce is how many scenarios are compiled at a time: the memory that they take is bounded by it.
+	atOnce = 2
+	// ofOne namespace at most, so that a tenant's long compilations do not keep everybody's waiting.
+	ofOne = atOnce - 1
+)
 
 // jobs compile scenarios beside the reconciler, so that one that takes minutes holds up nobody else's. Each scenario has one
 // at most; a newer state of it ends the one of the older.
@@ -20,9 +25,17 @@ type jobs struct {
 	mu      sync.Mutex
 	running map[types.NamespacedName]*job
 	looks   map[types.UID]time.Time
-	slots   chan struct{}
+	// waiting for their turn, in the order in which they came, and busy ones by their namespace.
+	waiting []*turn
+	busy    map[string]int
 	// context of all jobs: that of the manager.
 	context context.Context
+}
+
+// turn of a job to compile; begin is closed when it comes.
+type turn struct {
+	namespace string
+	begin     chan struct{}
 }
 
 type job struct {
@@ -46,7 +59,7 @@ func (j *jobs) start(name types.NamespacedName, from string, compile func(contex
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.running == nil {
-		j.running, j.slots = map[types.NamespacedName]*job{}, make(chan struct{}, atOnce)
+		j.running, j.busy = map[types.NamespacedName]*job{}, map[string]int{}
 	}
 	if had := j.running[name]; had != nil {
 		if had.from == from {
@@ -61,20 +74,57 @@ func (j *jobs) start(name types.NamespacedName, from string, compile func(contex
 	ctx, cancel := context.WithCancel(parent)
 	started := &job{from: from, cancel: cancel, finished: make(chan struct{})}
 	j.running[name] = started
+	own := &turn{name.Namespace, make(chan struct{})}
+	j.waiting = append(j.waiting, own)
+	j.next()
 	go func() {
 		defer cancel()
 		select {
-		case j.slots <- struct{}{}:
+		case <-own.begin:
 			started.out = compile(ctx)
-			<-j.slots
 		case <-ctx.Done():
 			started.out = outcome{retry: ctx.Err()}
 		}
+		j.end(own)
 		close(started.finished)
 		if ctx.Err() == nil && j.done != nil {
 			j.done(name)
 		}
 	}()
+}
+
+// next turns begin while there is room. The caller holds the lock.
+func (j *jobs) next() {
+	for {
+		best, all := -1, 0
+		for _, n := range j.busy {
+			all += n
+		}
+		for i, t := range j.waiting {
+			if j.busy[t.namespace] < ofOne && (best < 0 || j.busy[t.namespace] < j.busy[j.waiting[best].namespace]) {
+				best = i
+			}
+		}
+		if all >= atOnce || best < 0 {
+			return
+		}
+		t := j.waiting[best]
+		j.waiting = slices.Delete(j.waiting, best, best+1)
+		j.busy[t.namespace]++
+		close(t.begin)
+	}
+}
+
+// end a turn, or its wait.
+func (j *jobs) end(t *turn) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if i := slices.Index(j.waiting, t); i >= 0 {
+		j.waiting = slices.Delete(j.waiting, i, i+1)
+	} else if j.busy[t.namespace]--; j.busy[t.namespace] == 0 {
+		delete(j.busy, t.namespace)
+	}
+	j.next()
 }
 
 // result of the job for a state of a scenario, once it has finished.

@@ -76,7 +76,7 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 // maxPathlosses that a propagation model is asked for: 1000 platforms that move for 2 h 45 min, or 243 for two days.
 const maxPathlosses = 5_000_000_000
 
-// tooMuch is the error of a movement whose pathloss nobody waits for, which is told before it is reckoned.
+// tooMuch is the error of a movement whose pathloss nobody waits for, before it is computed.
 func tooMuch(movement *scenario.Scenario) error {
 	st := movement.Statistics()
 	moments := min(st.Moments, int64(st.Duration/Step)+1)

@@ -104,7 +104,7 @@ func settle(parameters v1alpha1.SyntheticMovement) (settled, error) {
 // maxPositions of a movement: 1000 platforms for a day, or 24 for six weeks. More takes longer to make than anybody waits.
 const maxPositions = 90_000_000
 
-// tooMuch is the error of a movement with too many positions, which is told before they are made.
+// tooMuch is the error of a movement with too many positions, before they are made.
 func (p settled) tooMuch() error {
 	moves := p.pattern != "Grid" && p.pattern != "Line"
 	if positions := int64(p.platforms) * int64(p.duration/Step+1); moves && positions > maxPositions {

@@ -1,0 +1,65 @@
+package scenario
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestATenantsCompilationsDoNotKeepOthersWaiting(t *testing.T) {
+	done := make(chan types.NamespacedName, 8)
+	j := &jobs{done: func(name types.NamespacedName) { done <- name }}
+	long := func(ctx context.Context) outcome {
+		<-ctx.Done()
+		return outcome{}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		j.start(types.NamespacedName{Namespace: "greedy", Name: name}, "", long)
+	}
+	modest := types.NamespacedName{Namespace: "modest", Name: "a"}
+	j.start(modest, "", func(context.Context) outcome { return outcome{} })
+	select {
+	case name := <-done:
+		if name != modest {
+			t.Errorf("%s is done first", name)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for another tenant's compilations")
+	}
+}
+
+func TestWhoNoLongerWaitsLeavesItsTurnToTheNext(t *testing.T) {
+	began := make(chan string, 8)
+	j := &jobs{}
+	start := func(name string) {
+		j.start(types.NamespacedName{Namespace: "n", Name: name}, "", func(ctx context.Context) outcome {
+			began <- name
+			<-ctx.Done()
+			return outcome{}
+		})
+	}
+	next := func(want string) {
+		t.Helper()
+		select {
+		case name := <-began:
+			if name != want {
+				t.Errorf("%s begins; want %s", name, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s does not begin", want)
+		}
+	}
+	start("first")
+	next("first")
+	start("second")
+	start("third")
+	j.forget(types.NamespacedName{Namespace: "n", Name: "second"})
+	time.Sleep(50 * time.Millisecond)
+	j.forget(types.NamespacedName{Namespace: "n", Name: "first"})
+	next("third")
+	j.forget(types.NamespacedName{Namespace: "n", Name: "third"})
+	start("fourth")
+	next("fourth")
+}
