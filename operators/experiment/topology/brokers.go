@@ -136,7 +136,7 @@ func (t *Topology) CheckReferences(spec *v1alpha1.ExperimentSpec) (errs field.Er
 		}
 	}
 	if len(errs) == 0 {
-		errs = t.checkRings(spec)
+		errs = append(t.checkRings(spec), t.checkBridgeRings(spec)...)
 	}
 	return errs
 }
