@@ -16,7 +16,7 @@ func newValidate() *cobra.Command {
 		Long: "validate judges Experiments, Campaigns, Waveforms and Scenarios by the same schemas and rules as the API server,\n" +
 			"without a cluster, and says everything that is wrong at once, each with its line. - is standard input.\n" +
 			"Of a Campaign it judges the experiment of every point, and says which one would be refused and why.\n" +
-			"The exit code is 1 if the API server would refuse any object.",
+			"The exit code is 1 if the API server or the operator would refuse any object.",
 		Example: "  vignette validate experiment.yaml\n" +
 			"  vignette validate scenarios/e4/*.yaml\n" +
 			"  kustomize build . | vignette validate -",

@@ -2,39 +2,71 @@ package validate
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 	"vignette.dev/vignette/operators/experiment/timeline"
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// unaccepted warns of what the API server lets pass, as rules over all pairs of nodes would exceed its cost
-// limit or as another object decides, and what the operator then does not accept, such as a broker that a
-// client has no network in common with.
+// unaccepted is what the API server lets pass, as its rules cannot see it, and what the operator or a radio then refuses, such as a
+// broken schedule. What other objects decide is a warning, as those of the cluster may differ.
 func (d *document) unaccepted(known surroundings) (findings []Finding) {
 	switch d.kind {
 	case "Experiment":
-		var e v1alpha1.Experiment
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e); err != nil {
-			return []Finding{d.finding("", err.Error())}
-		}
-		found := problems(&e, known)
-		if len(found) == 0 {
-			return d.doubts(&e, known)
-		}
-		return d.warn(found, "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
+		return d.unacceptedExperiment(known)
 	case "Capture":
-		var c v1alpha1.Capture
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &c); err != nil {
-			return []Finding{d.finding("", err.Error())}
-		}
-		return d.warn(render.CheckCaptureAlone(&c.Spec), "nothing would be captured")
+		return alone(d, func(c *v1alpha1.Capture) field.ErrorList { return render.CheckCaptureAlone(&c.Spec) }, "nothing would be captured")
+	case "Waveform":
+		return alone(d, func(w *v1alpha1.Waveform) field.ErrorList { return render.CheckWaveform(&w.Spec) }, "no experiment could use the waveform")
+	case "LiveChange":
+		return alone(d, func(c *v1alpha1.LiveChange) field.ErrorList { return render.CheckLiveChange(&c.Spec) }, "nothing would change")
+	case "Scenario":
+		return alone(d, checkScenario, "the scenario would not be compiled")
 	}
 	return nil
+}
+
+// alone judges an object of which others decide nothing.
+func alone[T any](d *document, check func(*T) field.ErrorList, consequence string) []Finding {
+	object := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, object); err != nil {
+		return []Finding{d.finding("", err.Error())}
+	}
+	return d.refuse(check(object), consequence)
+}
+
+func checkScenario(s *v1alpha1.Scenario) field.ErrorList {
+	if err := compile.Check(&s.Spec); err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("spec"), "", err.Error())}
+	}
+	return nil
+}
+
+func (d *document) unacceptedExperiment(known surroundings) []Finding {
+	var e v1alpha1.Experiment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e); err != nil {
+		return []Finding{d.finding("", err.Error())}
+	}
+	own, found := Unaccepted(&e), problems(&e, known)
+	if len(own) == 0 && len(found) == 0 {
+		return d.doubts(&e, known)
+	}
+	has := func(list field.ErrorList, e *field.Error) bool {
+		return slices.ContainsFunc(list, func(o *field.Error) bool { return o.Error() == e.Error() })
+	}
+	byOthers := slices.DeleteFunc(found, func(e *field.Error) bool { return has(own, e) })
+	findings := d.refuse(byOthers, "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
+	for i := range findings {
+		findings[i].Warning = true
+	}
+	return append(findings, d.refuse(own, "the operator would not accept the experiment")...)
 }
 
 // doubts are about what the operator accepts and the author hardly wants.
@@ -48,11 +80,10 @@ func (d *document) doubts(e *v1alpha1.Experiment, known surroundings) (findings 
 	return findings
 }
 
-func (d *document) warn(problems field.ErrorList, consequence string) (findings []Finding) {
+func (d *document) refuse(problems field.ErrorList, consequence string) (findings []Finding) {
 	for _, problem := range problems {
-		f := d.finding(problem.Field, fmt.Sprintf("%s: the API server lets this pass, but %s", problem.ErrorBody(), consequence))
-		f.Warning = true
-		findings = append(findings, f)
+		body := strings.TrimPrefix(problem.ErrorBody(), `Invalid value: "": `)
+		findings = append(findings, d.finding(problem.Field, fmt.Sprintf("%s: the API server lets this pass, but %s", body, consequence)))
 	}
 	return findings
 }

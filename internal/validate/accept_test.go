@@ -1,11 +1,17 @@
 package validate
 
 import (
+	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"testing"
+
+	"vignette.dev/vignette/internal/olsr"
+	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-func TestWhatTheOperatorWouldNotAcceptIsAWarningWithItsLine(t *testing.T) {
+func TestWhatTheOperatorWouldNotAcceptIsRefusedWithItsLine(t *testing.T) {
 	text := `apiVersion: vignette.dev/v1alpha1
 kind: Experiment
 metadata: {name: apart}
@@ -23,16 +29,16 @@ spec:
   - {name: b, networks: [lan], apps: [bft]}
 `
 	findings := judgeText(t, text)
-	if len(findings) != 1 || !findings[0].Warning || findings[0].Line != 12 || findings[0].Path != "spec.apps[1].publisher.to" ||
+	if len(findings) != 1 || findings[0].Warning || findings[0].Line != 12 || findings[0].Path != "spec.apps[1].publisher.to" ||
 		!strings.Contains(findings[0].Message, "node b has no network in common with the broker's node a") {
-		t.Errorf("findings:\n%s\nwant one warning about bft's broker", join(findings))
+		t.Errorf("findings:\n%s\nwant one about bft's broker", join(findings))
 	}
 	if together := judgeText(t, strings.Replace(text, "networks: [lan]", "networks: [lan, wan]", 1)); len(together) != 0 {
 		t.Errorf("findings:\n%s\nwant none once they share a network", join(together))
 	}
 }
 
-func TestWhatOnlyTheOperatorSeesOfRadiosIsAWarningWithItsLine(t *testing.T) {
+func TestWhatOnlyTheOperatorSeesOfRadiosIsSaidWithItsLine(t *testing.T) {
 	text := `apiVersion: vignette.dev/v1alpha1
 kind: Experiment
 metadata: {name: cells}
@@ -78,26 +84,27 @@ spec:
 		old, with, path string
 		line            int
 		message         string
+		byOthers        bool // a waveform of the files decides: a warning
 	}{
-		"a downlink without a base":     {"base: [bs]", "mtu: 1500", "spec.networks[0].base", 6, "waveform mast has a downlink"},
-		"a base without a downlink":     {", downlink: {rate: 8Mbit}", "", "spec.networks[0].base", 8, "waveform mast has no downlink"},
-		"a base that is not attached":   {"base: [bs]", "base: [hq]", "spec.networks[0].base[0]", 8, `"hq" is not attached to network "cell"`},
-		"a change of a node elsewhere":  {"from: bs", "from: hq", "spec.timeline[0].set[0].from", 20, `"hq" is not attached to network "cell"`},
-		"a capture of a node elsewhere": {"cell/ue", "cell/hq", "spec.collect.captures[0]", 22, `"hq" is not attached to network "cell"`},
-		"a filter that is none":         {"captureFilter: udp port 698", "captureFilter: udp prot 698", "spec.collect.captureFilter", 23, `"udp prot 698"`},
-		"a limit of nothing":            {"captureLimit: 1Gi", "captureLimit: 0", "spec.collect.captureLimit", 24, "above zero"},
-		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, "nothing would be captured"},
+		"a downlink without a base":     {"base: [bs]", "mtu: 1500", "spec.networks[0].base", 6, "waveform mast has a downlink", true},
+		"a base without a downlink":     {", downlink: {rate: 8Mbit}", "", "spec.networks[0].base", 8, "waveform mast has no downlink", true},
+		"a base that is not attached":   {"base: [bs]", "base: [hq]", "spec.networks[0].base[0]", 8, `"hq" is not attached to network "cell"`, false},
+		"a change of a node elsewhere":  {"from: bs", "from: hq", "spec.timeline[0].set[0].from", 20, `"hq" is not attached to network "cell"`, false},
+		"a capture of a node elsewhere": {"cell/ue", "cell/hq", "spec.collect.captures[0]", 22, `"hq" is not attached to network "cell"`, false},
+		"a filter that is none":         {"captureFilter: udp port 698", "captureFilter: udp prot 698", "spec.collect.captureFilter", 23, `"udp prot 698"`, false},
+		"a limit of nothing":            {"captureLimit: 1Gi", "captureLimit: 0", "spec.collect.captureLimit", 24, "above zero", false},
+		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, "nothing would be captured", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings := judgeText(t, strings.Replace(text, c.old, c.with, 1))
-			if len(findings) != 1 || !findings[0].Warning || findings[0].Line != c.line || findings[0].Path != c.path || !strings.Contains(findings[0].Message, c.message) {
-				t.Errorf("findings:\n%s\nwant one warning in line %d about %s: …%s…", join(findings), c.line, c.path, c.message)
+			if len(findings) != 1 || findings[0].Warning != c.byOthers || findings[0].Line != c.line || findings[0].Path != c.path || !strings.Contains(findings[0].Message, c.message) {
+				t.Errorf("findings:\n%s\nwant one in line %d about %s: …%s…", join(findings), c.line, c.path, c.message)
 			}
 		})
 	}
 }
 
-func TestWhatIsWrongWithScriptsIsAWarningWithItsLine(t *testing.T) {
+func TestWhatIsWrongWithScriptsIsSaidWithItsLine(t *testing.T) {
 	text := `apiVersion: vignette.dev/v1alpha1
 kind: Experiment
 metadata: {name: scripts}
@@ -130,5 +137,90 @@ data:
 	sound := judgeText(t, strings.NewReplacer("DTS", "DST", "UPD", "UDP").Replace(text))
 	if len(sound) != 1 {
 		t.Errorf("findings:\n%s\nwant none about sound scripts", join(sound))
+	}
+}
+
+// ofOthers are objects of every kind that nothing but their own contents makes wrong.
+var ofOthers = []struct{ name, kind, spec, path, message string }{
+	{"a curve that is none", "Waveform", "{rfpipe: {pcr: x}}", "spec.rfpipe.pcr", "want elements only"},
+	{"a slot that carries nothing", "Waveform", "{tdma: {structure: {slotDuration: 5ms, slotOverhead: 5ms}}}", "spec.tdma.structure", "slotoverhead"},
+	{"a schedule that is none", "Waveform", "{tdma: {schedule: <x/>}}", "spec.tdma.schedule", "emane-tdma-schedule"},
+	{"a schedule by hand that is none", "LiveChange", "{experiment: e, changes: [{network: vhf, schedule: <x/>}]}", "spec.changes[0].schedule", "emane-tdma-schedule"},
+	{"a jammer beyond the pole", "LiveChange", "{experiment: e, changes: [{network: vhf, jammer: {name: j, power: 1W, position: {latitude: '91', longitude: '8'}}}]}", "spec.changes[0].jammer.position", "91"},
+	{"no frequency", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: FreeSpace, frequency: 0MHz}}", "spec.propagation.frequency", "above zero"},
+	{"a spacing backwards", "Scenario", "{format: synthetic, synthetic: {pattern: Line, spacing: -5m}}", "spec.synthetic.spacing", "above zero"},
+	{"a spacing of nothing", "Scenario", "{format: synthetic, synthetic: {pattern: Line, spacing: 0.0km}}", "spec.synthetic.spacing", "above zero"},
+	{"a spacing too wide", "Scenario", "{format: synthetic, synthetic: {pattern: Line, spacing: 101km}}", "spec", "at most 100 km"},
+	{"no duration", "Scenario", "{format: synthetic, synthetic: {pattern: Line, duration: 0s}}", "spec.synthetic.duration", "above zero"},
+	{"a duration of years", "Scenario", "{format: synthetic, synthetic: {pattern: Line, duration: 9000h}}", "spec", "at most 8784h"},
+	{"two terrains", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: Diffraction, frequency: 1MHz, syntheticTerrain: 1, terrain: {configMap: a, key: b}}}", "spec.propagation.syntheticTerrain", "exclude each other"},
+	{"antennas in the ground", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: TwoRay, frequency: 1MHz, antennaHeight: 0m}}", "spec.propagation.antennaHeight", "above zero"},
+	{"a negative deviation", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: LogDistance, frequency: 1MHz, shadowing: -3dB}}", "spec.propagation.shadowing", "negative"},
+}
+
+func TestWhatOneObjectAloneDecidesIsRefused(t *testing.T) {
+	for _, c := range ofOthers {
+		t.Run(c.name, func(t *testing.T) {
+			findings := judgeText(t, "apiVersion: vignette.dev/v1alpha1\nkind: "+c.kind+"\nmetadata: {name: a}\nspec: "+c.spec+"\n")
+			if len(findings) != 1 || findings[0].Warning || findings[0].Path != c.path || !strings.Contains(findings[0].Message, c.message) {
+				t.Errorf("findings:\n%s\nwant one about %s: …%s…", join(findings), c.path, c.message)
+			}
+		})
+	}
+}
+
+func TestAnUpdateOfAScheduleByHandIsLeftToTheRun(t *testing.T) {
+	update := "<emane-tdma-schedule><multiframe><frame index='0'><slot index='0' nodes='1'/></frame></multiframe></emane-tdma-schedule>"
+	if findings := judgeText(t, "apiVersion: vignette.dev/v1alpha1\nkind: LiveChange\nmetadata: {name: a}\nspec: {experiment: e, changes: [{network: vhf, schedule: \""+update+"\"}]}\n"); len(findings) != 0 {
+		t.Errorf("findings:\n%s\nwant none", join(findings))
+	}
+}
+
+func TestAScheduleWithADestinationThatIsNoNodeIsRefused(t *testing.T) {
+	for destination, refused := range map[string]bool{"2": false, "65535": false, "7": true} {
+		schedule := "<emane-tdma-schedule><structure frames='1' slots='2' slotduration='5000' slotoverhead='0' bandwidth='1M'/><multiframe frequency='300M' power='0' class='0' datarate='1M'>" +
+			"<frame index='0'><slot index='0' nodes='1'><tx destination='" + destination + "'/></slot><slot index='1' nodes='2'/></frame></multiframe></emane-tdma-schedule>"
+		text := "apiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata: {name: a}\nspec:\n  networks:\n  - name: vhf\n    subnet: 198.18.0.0/24\n    tdma: {phy: {pathloss: FreeSpace}, schedule: \"" + schedule +
+			"\"}\n  apps: [{name: hub, mosquitto: {}}]\n  nodes:\n  - {name: a, networks: [vhf], apps: [hub], position: {latitude: '58', longitude: '8'}}\n  - {name: b, networks: [vhf], position: {latitude: '58', longitude: '8.1'}}\n"
+		findings := join(judgeText(t, text))
+		if refused != strings.Contains(findings, "spec.networks[0].tdma.schedule: the schedule has a slot for destination NEM id 7") || !refused && findings != "" {
+			t.Errorf("destination %s: findings:\n%s\nrefused should be %v", destination, findings, refused)
+		}
+	}
+}
+
+// TestRoutingThatIsValidStarts draws timers and has the router's own check judge those that pass.
+func TestRoutingThatIsValidStarts(t *testing.T) {
+	random := rand.New(rand.NewPCG(28, 6))
+	durations := []string{"", "0s", "1ms", "10ms", "1s", "2s", "2.5s", "5s", "20s", "8h", "9h", "24h", "25h", "abc"}
+	valid := 0
+	for range 300 {
+		d := func(name string) (*v1alpha1.Duration, string) {
+			text := durations[random.IntN(len(durations))]
+			if text == "" {
+				return nil, ""
+			}
+			return (*v1alpha1.Duration)(&text), ", " + name + ": " + text
+		}
+		r := v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}
+		var hello, helloValidity, tc, tcValidity string
+		r.Hello, hello = d("hello")
+		r.HelloValidity, helloValidity = d("helloValidity")
+		r.TC, tc = d("tc")
+		r.TCValidity, tcValidity = d("tcValidity")
+		text := strings.Replace(sound, "link: {rate: 2Mbit", "routing: {protocol: olsrv2"+hello+helloValidity+tc+tcValidity+"}\n    link: {rate: 2Mbit", 1)
+		if len(judgeText(t, text)) > 0 {
+			continue
+		}
+		valid++
+		c := routing.ConfigOf(&r, 1)
+		router := olsr.Config{Hello: c.Hello, HelloValidity: c.HelloValidity, TC: c.TC, TCValidity: c.TCValidity,
+			Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("198.18.0.1")}}}
+		if _, err := router.WithDefaults(); err != nil {
+			t.Errorf("%s is valid, but the router says %v", hello+helloValidity+tc+tcValidity, err)
+		}
+	}
+	if valid < 20 {
+		t.Errorf("%d of 300 are valid: want more, to tell anything", valid)
 	}
 }

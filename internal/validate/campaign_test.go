@@ -60,7 +60,7 @@ func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.
 		"the template":               {"75s", "60s", []string{"campaign.yaml:30: spec.template.spec.timeline[65s].at: in all 4 points: 65s is after the end of the experiment: its duration is 60s"}, false},
 		"a path that is none":        {"publisher.period", "publisher.perod", []string{"in points baseline-heavy, satcom-heavy: apps[bft].publisher.perod: there is no such field: did you mean period?"}, false},
 		"a waveform nobody knows":    {"baseline, satcom]", "baseline, mars]", []string{"campaign.yaml:21: warning: spec.template.spec.networks[0].waveform: in points mars-light, mars-heavy: mars is not in the library of the chart"}, true},
-		"what the operator refuses":  {"nodes:\n      - {name: nor, networks: [wan]", "nodes:\n      - {name: nor, networks: []", []string{"warning: spec.template.spec.apps[1].publisher.to: in all 4 points:", "no network in common"}, true},
+		"what the operator refuses":  {"nodes:\n      - {name: nor, networks: [wan]", "nodes:\n      - {name: nor, networks: []", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.to: in all 4 points:", "no network in common"}, false},
 		"two levels of one name":     {"baseline, satcom]", "satcom, satcom]", []string{"campaign.yaml:9: spec.matrix.axes[link].values[1]: Duplicate value: \"satcom\""}, false},
 		"an exclusion of no axis":    {"    axes:", "    exclude: [{lnk: satcom}]\n    axes:", []string{"campaign.yaml:8: spec.matrix.exclude[0]: Invalid value: \"lnk\": there is no such axis: did you mean link?"}, false},
 		"everything excluded":        {"    axes:", "    exclude: [{load: light}, {load: heavy}]\n    axes:", []string{"spec.matrix.exclude", "no point is left"}, false},

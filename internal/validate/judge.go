@@ -151,18 +151,14 @@ func splitProblems(message string) (problems []string) {
 
 // patterns in words.
 var patterns = map[string]string{
-	`^[a-z]([a-z0-9-]*[a-z0-9])?$`:                                             "must be lower-case letters, digits and hyphens, with a letter first and no hyphen last",
-	`^[0-9]{1,6}-[0-9]{1,6}$`:                                                  "must be a range such as 2-24",
-	`^[0-9]{1,12}([.][0-9]{1,9})?(Hz|kHz|MHz|GHz)$`:                            "must be a frequency with its unit, such as 300MHz or 250kHz",
-	`^(-?[0-9]{1,3}([.][0-9]{1,6})?dBm|[0-9]{1,6}([.][0-9]{1,6})?(mW|W|kW))$`:  "must be a power with its unit, such as 37dBm or 5W",
-	`^-?[0-9]{1,3}([.][0-9]{1,6})?dBi$`:                                        "must be a gain with its unit, such as 2dBi",
-	`^-?[0-9]{1,3}([.][0-9]{1,6})?dB$`:                                         "must be a ratio with its unit, such as 4dB",
-	`^-?[0-9]{1,3}([.][0-9]{1,12})?$`:                                          "must be degrees, such as 58.19",
-	`^-?[0-9]{1,9}([.][0-9]{1,6})?(m|km)$`:                                     "must be a length with its unit, such as 120m or 1.5km",
-	`^sha256:[0-9a-f]{64}$`:                                                    "must be sha256: and 64 hexadecimal digits, as vignette scenario push prints them",
+	`^[a-z]([a-z0-9-]*[a-z0-9])?$`:         "must be lower-case letters, digits and hyphens, with a letter first and no hyphen last",
+	`^[0-9]{1,6}-[0-9]{1,6}$`:              "must be a range such as 2-24",
+	`^-?[0-9]{1,3}([.][0-9]{1,12})?$`:      "must be degrees in quotes, such as '58.19'",
+	`^-?[0-9]{1,9}([.][0-9]{1,6})?(m|km)$`: "must be a length with its unit, such as 120m or 1.5km",
+	`^sha256:[0-9a-f]{64}$`:                "must be sha256: and 64 hexadecimal digits, as vignette scenario push prints them",
 	`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`: "must be a duration with its unit, such as 12.5s or 1m30s",
-	`^[A-Za-z_][A-Za-z0-9_]*$`:                                                 "must be letters, digits and underscores, with no digit first",
-	`^(#|([^#+/\s]*|[+])(/([^#+/\s]*|[+]))*(/#)?)$`:                            "must be an MQTT topic filter without spaces: # only at the end after a slash, + only as a whole level",
+	`^[A-Za-z_][A-Za-z0-9_]*$`:                      "must be letters, digits and underscores, with no digit first",
+	`^(#|([^#+/\s]*|[+])(/([^#+/\s]*|[+]))*(/#)?)$`: "must be an MQTT topic filter without spaces: # only at the end after a slash, + only as a whole level",
 }
 
 var (

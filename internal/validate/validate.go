@@ -31,7 +31,7 @@ type Finding struct {
 	Path string
 	// Message says what is wrong and what would be right.
 	Message string
-	// Warning marks what the API server would let pass.
+	// Warning marks what may be right all the same.
 	Warning bool
 }
 
@@ -58,7 +58,7 @@ type Report struct {
 	Expansions map[string]Expansion
 }
 
-// Failed tells whether the API server would refuse any of the objects.
+// Failed reports whether the API server or the operator would refuse any of the objects.
 func (r Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Warning })
 }

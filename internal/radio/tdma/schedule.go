@@ -126,6 +126,17 @@ func (s *Schedule) NEMs() []int {
 	return nems
 }
 
+// Destinations lists the nodes that some slots are for alone, ascending.
+func (s *Schedule) Destinations() (nems []int) {
+	for _, slot := range s.slots {
+		if d := slot.Destination; d != 0 && d != BroadcastNEM {
+			nems = append(nems, d)
+		}
+	}
+	slices.Sort(nems)
+	return slices.Compact(nems)
+}
+
 // Slot of a node by the indexes of frame and slot; idle for nodes that the schedule does not name.
 func (s *Schedule) Slot(nem, frame, slot int) Slot {
 	p := s.plans[nem]

@@ -28,6 +28,12 @@ func ParseSchedule(text []byte, base *Schedule) (*Schedule, error) {
 	return s, nil
 }
 
+// errNoBase is the error of an update alone.
+var errNoBase = errors.New("<multiframe> without <structure> updates a schedule, and there is none to update")
+
+// IsUpdate reports whether a schedule was refused only because it updates another one.
+func IsUpdate(err error) bool { return errors.Is(err, errNoBase) }
+
 // defaults that a multiframe, frame or tx element may give for what is inside it.
 type defaults struct {
 	frequency, rate *uint64
@@ -153,7 +159,7 @@ func (r *reader) readMultiframe(start xml.StartElement) error {
 	case r.base != nil:
 		r.shape = r.base.structure
 	default:
-		return errors.New("<multiframe> without <structure> updates a schedule, and there is none to update")
+		return errNoBase
 	}
 	a, err := attributes(start, "frequency", "power", "class", "datarate")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/propagation"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/synthetic"
 	"vignette.dev/vignette/internal/terrain"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -147,8 +148,8 @@ type place struct {
 func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, error) {
 	spec := c.spec.Propagation
 	p := &propagator{movement: movement, platforms: movement.Platforms(), hertz: spec.Frequency.Hertz(), antennaMetres: propagation.DefaultAntennaMetres}
-	if !(p.hertz > 0) {
-		return nil, fmt.Errorf("propagation: frequency is %q: must be above zero, such as 300MHz", spec.Frequency)
+	if err := checkPropagation(spec); err != nil {
+		return nil, err
 	}
 	if spec.AntennaHeight != "" {
 		p.antennaMetres = spec.AntennaHeight.Float()
@@ -165,9 +166,6 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 	}
 	p.twoRay = spec.Model == v1alpha1.PropagationTwoRay
 	p.flat = p.ground == nil && (p.twoRay || spec.Model == v1alpha1.PropagationDiffraction)
-	if p.twoRay && !(p.antennaMetres > 0) {
-		return nil, fmt.Errorf("propagation: antennaHeight is %q: must be above zero for TwoRay, such as 3m", spec.AntennaHeight)
-	}
 	n := len(p.platforms)
 	p.places = make([]place, n)
 	p.written, p.fresh = make([]float32, n*(n-1)/2), make([]float32, n*(n-1)/2)
@@ -175,6 +173,43 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 		p.written[i] = float32(math.Inf(-1))
 	}
 	return p, nil
+}
+
+// Check says what of a scenario cannot be, whatever its files have.
+func Check(spec *v1alpha1.ScenarioSpec) error {
+	if spec.Synthetic != nil {
+		if err := synthetic.Check(*spec.Synthetic); err != nil {
+			return err
+		}
+	}
+	if spec.Propagation == nil {
+		return nil
+	}
+	return checkPropagation(spec.Propagation)
+}
+
+func checkPropagation(p *v1alpha1.Propagation) error {
+	if !(p.Frequency.Hertz() > 0) {
+		return fmt.Errorf("propagation: frequency is %q: must be above zero, such as 300MHz", p.Frequency)
+	}
+	if p.Terrain != nil && p.SyntheticTerrain != nil {
+		return errors.New("propagation: terrain and syntheticTerrain exclude each other")
+	}
+	if p.Model == v1alpha1.PropagationTwoRay && p.AntennaHeight != "" && !(p.AntennaHeight.Float() > 0) {
+		return fmt.Errorf("propagation: antennaHeight is %q: must be above zero for TwoRay, such as 3m", p.AntennaHeight)
+	}
+	if _, err := strconv.ParseFloat(cmp.Or(p.Exponent, "3"), 64); err != nil {
+		return fmt.Errorf("propagation: exponent is %q: must be a number, such as 3.2", p.Exponent)
+	}
+	deviation, distance := p.Shadowing.DB(), shadowingDistance(p)
+	if p.Model == v1alpha1.PropagationLogDistance && deviation != 0 && !(deviation > 0 && distance.Float() > 0) {
+		return fmt.Errorf("propagation: shadowing %s over %s: must not be negative, over a distance above zero", p.Shadowing, distance)
+	}
+	return nil
+}
+
+func shadowingDistance(p *v1alpha1.Propagation) v1alpha1.Metres {
+	return cmp.Or(p.ShadowingDistance, "50m")
 }
 
 // model of the spec over a ground, which may be nil.
@@ -193,20 +228,10 @@ func (c *compilation) model(ground terrain.Surface) (propagation.Model, error) {
 	case v1alpha1.PropagationLogDistance:
 		m := propagation.LogDistance{Exponent: 3}
 		if spec.Exponent != "" {
-			var err error
-			if m.Exponent, err = strconv.ParseFloat(spec.Exponent, 64); err != nil {
-				return nil, fmt.Errorf("propagation: exponent is %q: must be a number, such as 3.2", spec.Exponent)
-			}
-		}
-		distance := 50.0
-		if spec.ShadowingDistance != "" {
-			distance = spec.ShadowingDistance.Float()
+			m.Exponent, _ = strconv.ParseFloat(spec.Exponent, 64) // checked
 		}
 		if deviation := spec.Shadowing.DB(); deviation != 0 {
-			if !(deviation > 0 && distance > 0) {
-				return nil, fmt.Errorf("propagation: shadowing %s over %s: must not be negative, over a distance above zero", spec.Shadowing, spec.ShadowingDistance)
-			}
-			m.Shadowing = propagation.NewShadowing(c.seed(), deviation, distance)
+			m.Shadowing = propagation.NewShadowing(c.seed(), deviation, shadowingDistance(spec).Float())
 		}
 		return m, nil
 	}
@@ -225,8 +250,6 @@ func (c *compilation) seed() int64 {
 func (c *compilation) terrain(movement *scenario.Scenario) (terrain.Surface, error) {
 	spec := c.spec.Propagation
 	switch {
-	case spec.Terrain != nil && spec.SyntheticTerrain != nil:
-		return nil, errors.New("propagation: terrain and syntheticTerrain exclude each other")
 	case spec.Terrain != nil:
 		text, err := c.fetch(*spec.Terrain)
 		if err != nil {

@@ -69,6 +69,12 @@ func Generate(ctx context.Context, parameters v1alpha1.SyntheticMovement, b *sce
 	return b.Extend(p.duration)
 }
 
+// Check says what of the parameters cannot be.
+func Check(parameters v1alpha1.SyntheticMovement) error {
+	_, err := settle(parameters)
+	return err
+}
+
 // settled parameters.
 type settled struct {
 	pattern   string

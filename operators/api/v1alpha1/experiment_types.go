@@ -1170,7 +1170,7 @@ type ExperimentStatus struct {
 // +kubebuilder:printcolumn:name="Median delay",type=string,JSONPath=`.status.results.medianDelay`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.message`,priority=1
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z0-9-]*$')",message="metadata.name: the name of an experiment has at most 40 letters, digits and hyphens, as its pods add the node's name to it"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 40 && !self.metadata.name.contains('.')",message="metadata.name: the name of an experiment has at most 40 letters, digits and hyphens, as its pods add the node's name to it"
 type Experiment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

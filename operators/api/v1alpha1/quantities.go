@@ -8,7 +8,6 @@ import (
 
 // Duration is a length of time with its unit (us, ms, s, m or h), such as 100ms, 21m or 1h30m.
 //
-// +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$')",message="must be a duration with its unit, not negative, such as 100ms, 21m or 1h30m"
 type Duration string
@@ -18,7 +17,6 @@ func (d Duration) Std() time.Duration { v, _ := time.ParseDuration(string(d)); r
 
 // DataRate is a data rate with its unit in bits per second: bit, kbit, Mbit or Gbit, such as 9.8kbit.
 //
-// +kubebuilder:validation:MinLength=4
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,12}([.][0-9]{1,9})?(bit|kbit|Mbit|Gbit)$') && self.matches('[1-9]')",message="must be a rate above zero with its unit, such as 9.8kbit, 250kbit or 2Mbit"
 type DataRate string
@@ -28,7 +26,6 @@ func (r DataRate) BitsPerSecond() float64 { v, _ := units.ParseDataRate(string(r
 
 // Percent is a share with its unit, such as 1% or 0.5%.
 //
-// +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=16
 // +kubebuilder:validation:XValidation:rule="self.matches('^(100([.]0+)?|[0-9]{1,2}([.][0-9]{1,9})?)%$')",message="must be a percentage from 0% to 100%, such as 1% or 0.5%"
 type Percent string
@@ -38,9 +35,8 @@ func (p Percent) Fraction() float64 { v, _ := units.ParsePercent(string(p)); ret
 
 // Frequency is a frequency or bandwidth with its unit, such as 300MHz or 250kHz.
 //
-// +kubebuilder:validation:MinLength=3
 // +kubebuilder:validation:MaxLength=24
-// +kubebuilder:validation:Pattern=`^[0-9]{1,12}([.][0-9]{1,9})?(Hz|kHz|MHz|GHz)$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,12}([.][0-9]{1,9})?(Hz|kHz|MHz|GHz)$') && self.matches('[1-9]')",message="must be a frequency above zero with its unit, such as 300MHz or 250kHz"
 type Frequency string
 
 // Hertz converts to Hz; what the API server has admitted always converts.
@@ -48,9 +44,8 @@ func (f Frequency) Hertz() float64 { v, _ := units.ParseFrequency(string(f)); re
 
 // Power is a transmit power with its unit, such as 37dBm, 5W or 100mW.
 //
-// +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=24
-// +kubebuilder:validation:Pattern=`^(-?[0-9]{1,3}([.][0-9]{1,6})?dBm|[0-9]{1,6}([.][0-9]{1,6})?(mW|W|kW))$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^(-?[0-9]{1,3}([.][0-9]{1,6})?dBm|[0-9]{1,6}([.][0-9]{1,6})?(mW|W|kW))$') && self.matches('[1-9]|dBm')",message="must be a power above 0W with its unit, such as 37dBm or 5W"
 type Power string
 
 // DBm converts to dBm; what the API server has admitted always converts.
@@ -58,9 +53,8 @@ func (p Power) DBm() float64 { v, _ := units.ParsePower(string(p)); return v }
 
 // Gain of an antenna with its unit, such as 2dBi.
 //
-// +kubebuilder:validation:MinLength=4
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:Pattern=`^-?[0-9]{1,3}([.][0-9]{1,6})?dBi$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^-?[0-9]{1,3}([.][0-9]{1,6})?dBi$')",message="must be a gain with its unit, such as 2dBi"
 type Gain string
 
 // DBi converts to dBi; what the API server has admitted always converts.
@@ -68,9 +62,8 @@ func (g Gain) DBi() float64 { v, _ := units.ParseGain(string(g)); return v }
 
 // Decibel is a ratio with its unit, such as 4dB.
 //
-// +kubebuilder:validation:MinLength=3
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:Pattern=`^-?[0-9]{1,3}([.][0-9]{1,6})?dB$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^-?[0-9]{1,3}([.][0-9]{1,6})?dB$')",message="must be a ratio with its unit, such as 4dB"
 type Decibel string
 
 // DB converts to dB; what the API server has admitted always converts.
@@ -78,7 +71,6 @@ func (d Decibel) DB() float64 { v, _ := units.ParseDecibel(string(d)); return v 
 
 // Degrees of latitude or longitude, such as 58.19.
 //
-// +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=24
 // +kubebuilder:validation:Pattern=`^-?[0-9]{1,3}([.][0-9]{1,12})?$`
 type Degrees string
@@ -88,7 +80,6 @@ func (d Degrees) Float() float64 { v, _ := units.ParseDegrees(string(d)); return
 
 // Metres is a height or distance with its unit, such as 120m or 1.5km.
 //
-// +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=24
 // +kubebuilder:validation:Pattern=`^-?[0-9]{1,9}([.][0-9]{1,6})?(m|km)$`
 type Metres string

@@ -89,6 +89,7 @@ type RadioNetworkSpec struct {
 	// +optional
 	Engine Engine `json:"engine,omitempty"`
 	// radios say how those of some nodes differ from the waveform's, by the members' names and groups.
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Radios []Radio `json:"radios,omitempty"`
 	// routing of the members.

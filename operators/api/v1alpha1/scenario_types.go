@@ -50,6 +50,10 @@ const (
 )
 
 // Propagation reckons a scenario's pathloss from its positions, once, when the scenario is compiled.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.terrain) || !has(self.syntheticTerrain)",message="terrain and syntheticTerrain exclude each other: leave out one of the two",fieldPath=".syntheticTerrain"
+// +kubebuilder:validation:XValidation:rule="!self.shadowing.matches('^-.*[1-9]')",message="shadowing must not be negative",fieldPath=".shadowing"
+// +kubebuilder:validation:XValidation:rule="self.model != 'TwoRay' || self.antennaHeight.matches('^[^-]*[1-9]')",message="antennaHeight must be above zero for TwoRay, such as 3m",fieldPath=".antennaHeight"
 type Propagation struct {
 	// model of the propagation.
 	Model PropagationModel `json:"model"`
@@ -83,6 +87,9 @@ type Propagation struct {
 }
 
 // SyntheticMovement generates a company of vehicles. It is made up: no real movement is behind it.
+//
+// +kubebuilder:validation:XValidation:rule="!self.spacing.matches('^-|^[0.]+[a-z]')",message="spacing must be above zero, such as 500m",fieldPath=".spacing"
+// +kubebuilder:validation:XValidation:rule="!self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.duration) > duration('0s')",message="duration must be above zero, such as 2h",fieldPath=".duration"
 type SyntheticMovement struct {
 	// pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with
 	// several, Grid and Line stand still at a spacing, RandomWaypoint goes to places drawn at random.

@@ -88,16 +88,48 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 	}
 	errs = append(errs, c.checkEMANE(network, w, path)...)
 	at := modelPath{network: network, path: path.Child(modelOf(w)), network0: path}
-	for _, problem := range []struct {
-		part string
-		err  error
-	}{{"phy", checkPHY(p)}, {"pcr", checkPCR(w)}, {scheduleField(w), c.checkSchedule(network, w)}} {
-		if problem.err != nil {
-			errs = append(errs, at.invalid(problem.part, problem.err))
-		}
-	}
+	errs = append(errs, at.checkModel(w, nemsOn(c.topology, network.Name))...)
 	errs = append(errs, c.checkPlaces(network, p.Pathloss)...)
 	return append(errs, c.checkChanges(network, w)...)
+}
+
+// CheckWaveform says what of a Waveform no network can have, whatever its nodes are.
+func CheckWaveform(w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
+	if w.PHY() == nil {
+		return nil
+	}
+	nems := []int{1}
+	if w.TDMA != nil && w.TDMA.Schedule != "" {
+		if s, err := tdma.ParseSchedule([]byte(w.TDMA.Schedule), nil); err == nil {
+			nems = slices.Compact(slices.Sorted(slices.Values(slices.Concat(s.NEMs(), s.Destinations()))))
+		}
+	}
+	at := modelPath{path: field.NewPath("spec", modelOf(w))}
+	return at.checkModel(w, nems)
+}
+
+// CheckLiveChange says what of a change by hand no network can take.
+func CheckLiveChange(spec *v1alpha1.LiveChangeSpec) (errs field.ErrorList) {
+	for i, change := range spec.Changes {
+		path := field.NewPath("spec", "changes").Index(i)
+		if change.Schedule != "" {
+			if _, err := tdma.ParseSchedule([]byte(change.Schedule), nil); err != nil && !tdma.IsUpdate(err) {
+				errs = append(errs, field.Invalid(path.Child("schedule"), "", err.Error()))
+			}
+		}
+		errs = append(errs, checkJammer(change.Jammer, path)...)
+	}
+	return errs
+}
+
+func checkJammer(jammer *v1alpha1.Jammer, path *field.Path) field.ErrorList {
+	if jammer == nil || jammer.Position == nil {
+		return nil
+	}
+	if err := checkPosition(*jammer.Position); err != nil {
+		return field.ErrorList{field.Invalid(path.Child("jammer", "position"), jammer.Name, err.Error())}
+	}
+	return nil
 }
 
 // modelPath names parts of a network's model, which may be in a Waveform.
@@ -111,6 +143,19 @@ func (m modelPath) invalid(part string, err error) *field.Error {
 		return field.Invalid(m.network0.Child("waveform"), m.network.Waveform, part+": "+err.Error())
 	}
 	return field.Invalid(m.path.Child(part), "", err.Error())
+}
+
+// checkModel of a network whose nodes have the NEM ids.
+func (m modelPath) checkModel(w *v1alpha1.WaveformSpec, nems []int) (errs field.ErrorList) {
+	for _, problem := range []struct {
+		part string
+		err  error
+	}{{"phy", checkPHY(w.PHY())}, {"pcr", checkPCR(w)}, {scheduleField(w), checkSchedule(w, nems)}} {
+		if problem.err != nil {
+			errs = append(errs, m.invalid(problem.part, problem.err))
+		}
+	}
+	return errs
 }
 
 func modelOf(w *v1alpha1.WaveformSpec) string {
@@ -246,20 +291,25 @@ func parseSchedule(text string, base *tdma.Schedule, nems []int) (*tdma.Schedule
 	if err != nil {
 		return nil, err
 	}
-	for _, nem := range s.NEMs() {
-		if _, known := slices.BinarySearch(nems, nem); !known {
-			return nil, fmt.Errorf("the schedule names NEM id %d, which no node of the network has: they have %s", nem, v1alpha1.PlatformRanges(nems))
+	for _, named := range []struct {
+		as   string
+		nems []int
+	}{{"names", s.NEMs()}, {"has a slot for destination", s.Destinations()}} {
+		for _, nem := range named.nems {
+			if _, known := slices.BinarySearch(nems, nem); !known {
+				return nil, fmt.Errorf("the schedule %s NEM id %d, which no node of the network has: they have %s", named.as, nem, v1alpha1.PlatformRanges(nems))
+			}
 		}
 	}
 	return s, nil
 }
 
 // checkSchedule of a tdma network, and the rates in it.
-func (c *radioChecker) checkSchedule(network v1alpha1.Network, w *v1alpha1.WaveformSpec) error {
+func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 	if w.TDMA == nil {
 		return nil
 	}
-	schedule, err := firstSchedule(w.TDMA, nemsOn(c.topology, network.Name))
+	schedule, err := firstSchedule(w.TDMA, nems)
 	if err != nil || schedule == nil {
 		return err
 	}
@@ -343,11 +393,7 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 		forbid("radio.delay", change.Radio.Delay != nil && model == "tdma", "rfpipe")
 		forbid("radio.jitter", change.Radio.Jitter != nil && model == "tdma", "rfpipe")
 	}
-	if change.Jammer != nil && change.Jammer.Position != nil {
-		if err := checkPosition(*change.Jammer.Position); err != nil {
-			errs = append(errs, field.Invalid(path.Child("jammer", "position"), change.Jammer.Name, err.Error()))
-		}
-	}
+	errs = append(errs, checkJammer(change.Jammer, path)...)
 	if c.engine == v1alpha1.EngineEMANE {
 		errs = append(errs, emane.CheckChange(c.waveform, &change, path)...)
 	}
