@@ -119,15 +119,31 @@ func check(name string, text []byte, complaints io.Writer) ([]*unstructured.Unst
 		if len(object.Object) == 0 {
 			continue
 		}
-		if isExperiment(object) || isCampaign(object) {
-			experiments++
+		for _, object := range flat(object) {
+			if isExperiment(object) || isCampaign(object) {
+				experiments++
+			}
+			objects = append(objects, object)
 		}
-		objects = append(objects, object)
 	}
 	if experiments == 0 {
 		return nil, fmt.Errorf("%s has no Experiment and no Campaign: use kubectl apply for other objects", name)
 	}
 	return objects, nil
+}
+
+// flat gives the items of a List; another object is one itself.
+func flat(object *unstructured.Unstructured) (items []*unstructured.Unstructured) {
+	if !object.IsList() {
+		return []*unstructured.Unstructured{object}
+	}
+	list, _, _ := unstructured.NestedSlice(object.Object, "items") // IsList has seen it
+	for _, item := range list {
+		if content, ok := item.(map[string]any); ok {
+			items = append(items, &unstructured.Unstructured{Object: content})
+		}
+	}
+	return items
 }
 
 func isExperiment(object *unstructured.Unstructured) bool { return isOf(object, "Experiment") }
@@ -149,8 +165,12 @@ func (c *cluster) apply(ctx context.Context, object *unstructured.Unstructured) 
 			object.SetNamespace(c.namespace)
 		}
 	}
-	apply := client.ApplyConfigurationFromUnstructured(object)
-	err := c.kube.Apply(ctx, apply, client.FieldOwner(fieldManager), client.ForceOwnership)
+	var err error
+	if object.GetName() == "" && object.GetGenerateName() != "" {
+		err = c.kube.Create(ctx, object, client.FieldOwner(fieldManager), client.FieldValidation("Strict"))
+	} else {
+		err = c.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner(fieldManager), client.ForceOwnership)
+	}
 	if isMissingNamespace(err) {
 		return missingNamespace(object.GetNamespace())
 	}

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,40 +13,69 @@ import (
 )
 
 func newValidate() *cobra.Command {
-	return &cobra.Command{
+	var named []string
+	output := "text"
+	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Say everything that is wrong with files, without a cluster",
 		Long: "validate judges Experiments, Campaigns, Waveforms and Scenarios by the same schemas and rules as the API server,\n" +
 			"without a cluster, and says everything that is wrong at once, each with its line. - is standard input.\n" +
+			"A folder stands for the YAML and JSON files in it. All files are judged together: one may name what another has.\n" +
 			"Of a Campaign it judges the experiment of every point, and says which one would be refused and why.\n" +
 			"The exit code is 1 if the API server or the operator would refuse any object.",
 		Example: "  vignette validate experiment.yaml\n" +
-			"  vignette validate scenarios/e4/*.yaml\n" +
+			"  vignette validate -f scenarios/e4\n" +
 			"  kustomize build . | vignette validate -",
 		Args: func(cmd *cobra.Command, files []string) error {
-			if len(files) == 0 {
+			if len(files)+len(named) == 0 {
 				return fmt.Errorf("%s needs at least one FILE, or - for standard input", cmd.CommandPath())
+			}
+			if output != "text" && output != "json" {
+				return fmt.Errorf("--output is %q: want text or json", output)
 			}
 			return nil
 		},
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			report, err := validate.Files(files, cmd.InOrStdin())
+			report, err := validate.Files(slices.Concat(named, files), cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
-			for _, finding := range report.Findings {
-				fmt.Fprintln(cmd.OutOrStdout(), finding)
+			if err := printReport(cmd.OutOrStdout(), report, output); err != nil {
+				return err
 			}
 			if report.Failed() {
 				return exit(exitFailure)
 			}
-			for _, object := range report.Objects {
-				fmt.Fprintln(cmd.OutOrStdout(), object, "is valid"+expansionText(report.Expansions, object))
-			}
 			return nil
 		},
 	}
+	cmd.Flags().StringSliceVarP(&named, "filename", "f", nil, "`file` or folder, as for kubectl; may be given several times")
+	cmd.Flags().StringVarP(&output, "output", "o", output, "`form`: text or json")
+	complete(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func printReport(out io.Writer, report validate.Report, form string) error {
+	if form == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(struct {
+			Valid    bool               `json:"valid"`
+			Objects  []string           `json:"objects"`
+			Findings []validate.Finding `json:"findings"`
+		}{!report.Failed(), append([]string{}, report.Objects...), append([]validate.Finding{}, report.Findings...)})
+	}
+	for _, finding := range report.Findings {
+		fmt.Fprintln(out, finding)
+	}
+	if report.Failed() {
+		return nil
+	}
+	for _, object := range report.Objects {
+		fmt.Fprintln(out, object, "is valid"+expansionText(report.Expansions, object))
+	}
+	return nil
 }
 
 // expansionText says what a campaign comes to; nothing of other objects.

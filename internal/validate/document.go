@@ -42,12 +42,24 @@ func parse(file string, text []byte) (documents []*document, findings []Finding)
 		if len(node.Content) == 0 || node.Content[0].Tag == "!!null" {
 			continue
 		}
-		d, found := newDocument(file, node.Content[0])
-		findings = append(findings, found...)
-		if d != nil {
-			documents = append(documents, d)
+		for _, object := range items(node.Content[0]) {
+			d, found := newDocument(file, object)
+			findings = append(findings, found...)
+			if d != nil {
+				documents = append(documents, d)
+			}
 		}
 	}
+}
+
+// items of a List, as kubectl get writes it; another object is one itself.
+func items(root *yamlv3.Node) []*yamlv3.Node {
+	kind, _ := enter(root, "kind")
+	list, _ := enter(root, "items")
+	if kind == nil || !strings.HasSuffix(kind.Value, "List") || list == nil || list.Kind != yamlv3.SequenceNode {
+		return []*yamlv3.Node{root}
+	}
+	return list.Content
 }
 
 func syntaxFinding(file string, err error) Finding {
@@ -83,6 +95,9 @@ func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
 	d.kind, _ = d.object["kind"].(string)
 	if metadata, ok := d.object["metadata"].(map[string]any); ok {
 		d.name, _ = metadata["name"].(string)
+		if generated, _ := metadata["generateName"].(string); d.name == "" {
+			d.name = generated
+		}
 	}
 	apiVersion, _ := d.object["apiVersion"].(string)
 	return d, d.duplicates(root, "", 0, d.checkKind(apiVersion))
@@ -153,19 +168,33 @@ func (d *document) finding(path, message string) Finding {
 // line of the field at a path, or of the innermost part of the path that is there. List entries may
 // be given by their number, or by their name or moment.
 func (d *document) line(path string) int {
-	node, line := d.root, d.root.Line
+	_, line, _ := d.find(path)
+	return line
+}
+
+// node of the field at a path; nil where it is not there.
+func (d *document) node(path string) *yamlv3.Node {
+	node, _, found := d.find(path)
+	if !found {
+		return nil
+	}
+	return node
+}
+
+func (d *document) find(path string) (node *yamlv3.Node, line int, found bool) {
+	node, line = d.root, d.root.Line
 	for range deepest {
 		step, rest := nextStep(path)
 		if step == "" {
-			return line
+			return node, line, true
 		}
 		child, childLine := enter(node, step)
 		if child == nil {
-			return line
+			return node, line, false
 		}
 		node, line, path = child, childLine, rest
 	}
-	return line
+	return node, line, false
 }
 
 // nextStep cuts the first key or [entry] off a path.

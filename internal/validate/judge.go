@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	yamlv3 "gopkg.in/yaml.v3"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
@@ -28,7 +29,7 @@ func (d *document) judge(known surroundings) []Finding {
 	if err != nil || d.object["apiVersion"] != definition.apiVersion() {
 		return nil // said already
 	}
-	findings := d.unknownFields(definition.structural)
+	findings := append(d.checkMetadata(), d.unknownFields(definition.structural)...)
 	defaulting.Default(d.object, definition.structural)
 	for _, e := range d.errors(definition) {
 		findings = append(findings, d.explain(e)...)
@@ -72,6 +73,9 @@ func (d *document) errors(definition *definition) (errs field.ErrorList) {
 		if namespaced && object.GetNamespace() == "" {
 			object.SetNamespace("default") // kubectl fills it in
 		}
+		if object.GetName() == "" && object.GetGenerateName() != "" {
+			object.SetName(object.GetGenerateName() + "abcde") // the API server fills it in, with five letters
+		}
 		errs = append(errs, validation.ValidateObjectMetaAccessor(object, namespaced, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	}
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, d.object, definition.schema)...)
@@ -103,6 +107,12 @@ var pathInMessage = regexp.MustCompile(`^((?:spec|metadata)(?:\.[A-Za-z]+|\[[^\]
 // explain turns an error into findings, each with its line.
 func (d *document) explain(e *field.Error) (findings []Finding) {
 	path := strings.TrimPrefix(e.Field, "<nil>")
+	if path == "" && strings.Contains(e.Detail, "must validate at least one schema") {
+		return nil // what none of them takes is said as well
+	}
+	if strings.Contains(e.Detail, "must be of type integer,string") {
+		return []Finding{d.finding(path, "must be a whole number, or text in quotes"+quoted(d.node(path)))}
+	}
 	for _, message := range splitProblems(describe(e) + d.wanted(e, path)) {
 		if m := pathInMessage.FindStringSubmatch(message); m != nil {
 			findings = append(findings, d.finding(m[1], m[2]))
@@ -115,13 +125,20 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 
 // wanted adds what a field holds to an error that only names types: 65 for a duration should read 65s.
 func (d *document) wanted(e *field.Error, path string) string {
-	if e.Type != field.ErrorTypeTypeInvalid {
+	definition, err := definitionOf(d.kind)
+	if e.Type != field.ErrorTypeTypeInvalid || err != nil {
 		return ""
 	}
-	if must := Must(d.kind, path); must != "" {
+	s := schemaAt(definition.structural, path)
+	switch must := Must(d.kind, path); {
+	case s == nil || s.Type != "string":
+		return ""
+	case s.ValueValidation != nil && strings.Contains(patterns[s.ValueValidation.Pattern], "in quotes"):
+		return ": write it in quotes" + quoted(d.node(path))
+	case must != "":
 		return ": it " + must
 	}
-	return ""
+	return d.readOtherwise(path)
 }
 
 // Must says what a field of a kind must be, such as "must be a duration with its unit"; nothing where its definition has no such words.
@@ -135,6 +152,15 @@ func Must(kind, path string) string {
 		return ""
 	}
 	return s.XValidations[0].Message
+}
+
+// readOtherwise tells what YAML makes of a word or number without quotes where text is wanted.
+func (d *document) readOtherwise(path string) string {
+	node := d.node(path)
+	if node == nil || node.Kind != yamlv3.ScalarNode || node.Style&(yamlv3.SingleQuotedStyle|yamlv3.DoubleQuotedStyle) != 0 {
+		return ""
+	}
+	return fmt.Sprintf(": YAML reads %s without quotes as something else than text; write it in quotes%s", node.Value, quoted(node))
 }
 
 // splitProblems takes apart a message of crdrules that lists several.

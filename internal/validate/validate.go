@@ -7,7 +7,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,15 +26,15 @@ const Stdin = "-"
 
 // Finding is something that is wrong, or a warning.
 type Finding struct {
-	File string
+	File string `json:"file"`
 	// Line of the field, from 1; 0 where there is none.
-	Line int
+	Line int `json:"line,omitempty"`
 	// Path of the field, such as spec.nodes[2].count; empty for the whole document.
-	Path string
+	Path string `json:"path,omitempty"`
 	// Message says what is wrong and what would be right.
-	Message string
+	Message string `json:"message"`
 	// Warning marks what may be right all the same.
-	Warning bool
+	Warning bool `json:"warning,omitempty"`
 }
 
 func (f Finding) String() string {
@@ -63,10 +65,14 @@ func (r Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return !f.Warning })
 }
 
-// Files judges the objects in files; the error is about reading them.
+// Files judges the objects in files, all together; a folder stands for the YAML and JSON files in it. The error is about reading them.
 func Files(names []string, stdin io.Reader) (Report, error) {
 	var report Report
 	var all []*document
+	names, err := inFolders(names)
+	if err != nil {
+		return report, err
+	}
 	for _, name := range names {
 		text, err := read(name, stdin)
 		if err != nil {
@@ -176,6 +182,30 @@ func knownScripts(documents []*document) map[v1alpha1.KeyReference]string {
 		}
 	}
 	return known
+}
+
+// inFolders names the files in folders in their place.
+func inFolders(names []string) (files []string, err error) {
+	for _, name := range names {
+		if info, err := os.Stat(name); name == Stdin || err != nil || !info.IsDir() {
+			files = append(files, name)
+			continue
+		}
+		before := len(files)
+		err := filepath.WalkDir(name, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err == nil && len(files) == before {
+			err = fmt.Errorf("folder %s has no .yaml, .yml or .json file", name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
 }
 
 func read(name string, stdin io.Reader) ([]byte, error) {

@@ -4,6 +4,8 @@ package render
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +81,31 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i), app.Name, "needs one of mosquitto, publisher, subscriber, mgen, script, or image with command"))
 		}
 		errs = append(errs, checkFiles(app, field.NewPath("spec", "apps").Index(i))...)
+		errs = append(errs, checkResources(app.Resources, field.NewPath("spec", "apps").Index(i).Child("resources"))...)
+	}
+	return errs
+}
+
+// checkResources refuses what no pod may have, of which Kubernetes would tell only when the pod is made.
+func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs field.ErrorList) {
+	if r == nil {
+		return nil
+	}
+	for _, part := range []struct {
+		key  string
+		list corev1.ResourceList
+	}{{"requests", r.Requests}, {"limits", r.Limits}} {
+		for _, name := range slices.Sorted(maps.Keys(part.list)) {
+			if q := part.list[name]; q.Sign() < 0 {
+				errs = append(errs, field.Invalid(path.Child(part.key, string(name)), q.String(), "must not be negative"))
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
+		request, limit := r.Requests[name], r.Limits[name]
+		if _, limited := r.Limits[name]; limited && request.Cmp(limit) > 0 {
+			errs = append(errs, field.Invalid(path.Child("requests", string(name)), request.String(), fmt.Sprintf("is above the limit, %s", limit.String())))
+		}
 	}
 	return errs
 }

@@ -1,0 +1,72 @@
+package validate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestKubernetesHabitsAreTaken(t *testing.T) {
+	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(sound), "\n", "\n  ") + "\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"a generated name": {strings.Replace(sound, "  name: sound", "  generateName: sound-", 1), ""},
+		"a generated name that gets too long": {strings.Replace(sound, "  name: sound", "  generateName: "+strings.Repeat("a", 36), 1),
+			"at most 40"},
+		"a list": {list, ""},
+		"a list with a mistake": {strings.Replace(list, "duration: 60s", "duration: 60", 1),
+			"standard input:10: spec.duration: must be of type string, not integer"},
+		"what kubectl get writes": {strings.Replace(sound, "  name: sound", "  name: sound\n  uid: 1f9\n  resourceVersion: \"7\"\n  generation: 1\n"+
+			"  creationTimestamp: \"2026-01-01T00:00:00Z\"\n  managedFields: [{manager: kubectl, operation: Update}]", 1), ""},
+		"a key that metadata has not": {strings.Replace(sound, "  name: sound", "  name: sound\n  lables: {a: b}", 1),
+			"standard input:5: metadata.lables: there is no such field: did you mean labels?"},
+		"a label that is a number": {strings.Replace(sound, "  name: sound", "  name: sound\n  labels: {team: 5}", 1),
+			`standard input:5: metadata.labels.team: must be text: write it in quotes, "5"`},
+		"an annotation that is a truth": {strings.Replace(sound, "  name: sound", "  name: sound\n  annotations: {a/b.c: yes}", 1),
+			`metadata.annotations.a/b.c: must be text: write it in quotes, "yes"`},
+		"a share of a processor":    {withResources("requests: {cpu: 1.5}"), `spec.apps[5].resources.requests.cpu: must be a whole number, or text in quotes, "1.5"`},
+		"a share in quotes":         {withResources("requests: {cpu: '1.5'}, limits: {cpu: 2}"), ""},
+		"a processor less than one": {withResources("limits: {cpu: -1}"), "spec.apps[5].resources.limits.cpu: Invalid value: \"-1\": must not be negative"},
+		"a request above its limit": {withResources("requests: {memory: 2Gi}, limits: {memory: 1Gi}"), "spec.apps[5].resources.requests.memory: Invalid value: \"2Gi\": is above the limit, 1Gi"},
+		"a word that YAML 1.1 reads as a truth": {strings.Replace(sound, "group: nor,", "group: NO,", 1),
+			`spec.nodes[0].group: must be of type string, not boolean: YAML reads NO without quotes as something else than text; write it in quotes, "NO"`},
+		"a number that is a value": {strings.Replace(sound, "value: fast", "value: 1e3", 1), `write it in quotes, "1e3"`},
+		"degrees without quotes":   {strings.Replace(sound, "networks: [wan], apps: [hub, bft]", "position: {latitude: 58.2, longitude: '8'}, networks: [wan], apps: [hub, bft]", 1), `write it in quotes, "58.2"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := join(judgeText(t, c.text))
+			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+				t.Errorf("findings:\n%s\nwant %q", got, c.want)
+			}
+			if strings.Contains(got, "anyOf") || strings.Contains(got, "Go struct") {
+				t.Errorf("findings:\n%s\nin words of a library", got)
+			}
+		})
+	}
+}
+
+func withResources(resources string) string {
+	return strings.Replace(sound, "    command: [/own]\n", "    command: [/own]\n    resources: {"+resources+"}\n", 1)
+}
+
+func TestAFolderStandsForItsFiles(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folder, "more"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	own := "apiVersion: vignette.dev/v1alpha1\nkind: Waveform\nmetadata: {name: my-own}\nspec: {link: {}}\n"
+	for name, text := range map[string]string{
+		"a.yaml": strings.Replace(sound, "waveform: baseline", "waveform: my-own", 1), "more/b.yml": own, "README.md": "no YAML: [",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report, err := Files([]string{folder}, nil)
+	if err != nil || len(report.Findings) != 0 || len(report.Objects) != 2 {
+		t.Errorf("objects %v, findings %v, error %v; want two objects, judged together", report.Objects, report.Findings, err)
+	}
+	if _, err := Files([]string{t.TempDir()}, nil); err == nil {
+		t.Error("an empty folder is valid")
+	}
+}

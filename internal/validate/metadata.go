@@ -1,0 +1,88 @@
+package validate
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	yamlv3 "gopkg.in/yaml.v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/internal/nearest"
+)
+
+// metadataKeys are those that Kubernetes knows.
+var metadataKeys = jsonKeys(reflect.TypeFor[metav1.ObjectMeta]())
+
+func jsonKeys(of reflect.Type) (keys []string) {
+	for i := range of.NumField() {
+		key, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// checkMetadata says which keys of metadata Kubernetes does not know, and which labels and annotations are no text. It mends them, so
+// that the rest can be judged.
+func (d *document) checkMetadata() (findings []Finding) {
+	metadata, _ := d.object["metadata"].(map[string]any)
+	node, _ := enter(d.root, "metadata")
+	if metadata == nil || node == nil {
+		return nil
+	}
+	for _, key := range keysOf(node) {
+		if slices.Contains(metadataKeys, key.Value) {
+			continue
+		}
+		message := "there is no such field"
+		if near := nearest.Of(key.Value, metadataKeys); near != "" {
+			message += ": did you mean " + near + "?"
+		}
+		findings = append(findings, Finding{File: d.file, Line: key.Line, Path: "metadata." + key.Value, Message: message})
+		delete(metadata, key.Value)
+	}
+	for _, list := range []string{"labels", "annotations"} {
+		findings = append(findings, d.checkTexts(metadata, node, list)...)
+	}
+	return findings
+}
+
+// checkTexts of labels or annotations: Kubernetes takes text only, and YAML reads 5 and yes as other things.
+func (d *document) checkTexts(metadata map[string]any, node *yamlv3.Node, list string) (findings []Finding) {
+	values, _ := metadata[list].(map[string]any)
+	entries, _ := enter(node, list)
+	if values == nil || entries == nil {
+		return nil
+	}
+	for _, key := range keysOf(entries) {
+		value, found := values[key.Value]
+		if _, text := value.(string); text || !found {
+			continue
+		}
+		at, _ := enter(entries, key.Value)
+		findings = append(findings, Finding{File: d.file, Line: key.Line, Path: "metadata." + list + "." + key.Value,
+			Message: "must be text: write it in quotes" + quoted(at)})
+		values[key.Value] = "x" // for the rest of the judgement
+	}
+	return findings
+}
+
+// keysOf a mapping.
+func keysOf(node *yamlv3.Node) (keys []*yamlv3.Node) {
+	if node.Kind != yamlv3.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		keys = append(keys, node.Content[i])
+	}
+	return keys
+}
+
+// quoted is what a plain value looks like in quotes; nothing for others.
+func quoted(node *yamlv3.Node) string {
+	if node == nil || node.Kind != yamlv3.ScalarNode || node.Value == "" {
+		return ""
+	}
+	return fmt.Sprintf(", %q", node.Value)
+}
