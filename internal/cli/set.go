@@ -248,7 +248,7 @@ func checkEffect(c *v1alpha1.RadioChange, network v1alpha1.Network, waveform *v1
 	if r := c.Radio; r != nil && r.Rate != nil && waveform.TDMA != nil && len(waveform.TDMA.AdaptiveRates) > 0 {
 		return fmt.Errorf("rate=%s: the radios of network %s choose their rates by SINR, as its waveform has adaptiveRates: leave out rate", *r.Rate, network.Name)
 	}
-	if j := c.Jammer; j != nil && !j.Off && waveform.InterferenceCounted() == v1alpha1.InterferenceNone {
+	if j := c.Jammer; j != nil && !j.Ended() && waveform.InterferenceCounted() == v1alpha1.InterferenceNone {
 		return fmt.Errorf("jammer=%s: network %s counts no interference, so that a jammer disturbs nobody: its waveform wants interference OutOfBand or All", j.Name, network.Name)
 	}
 	return nil

@@ -105,7 +105,7 @@ func TestSetMakesAChangeAndSaysFromWhenItHolds(t *testing.T) {
 				Frequency: ptr(v1alpha1.Frequency("300MHz")), Bandwidth: ptr(v1alpha1.Frequency("1MHz"))}}},
 		"a jammer by its pathloss, without the unit": {"", "", "vhf jammer=noise,pathloss=90,power=20dBm", "vhf: jammer=noise,power=20dBm,pathloss=90dB",
 			v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "noise", Power: ptr(v1alpha1.Power("20dBm")), Pathloss: ptr(v1alpha1.Decibel("90dB"))}}},
-		"no jammer any more":         {"", "", "vhf jammer=noise,off", "vhf: jammer=noise,off", v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "noise", Off: true}}},
+		"no jammer any more":         {"", "", "vhf jammer=noise,off", "vhf: jammer=noise,off", v1alpha1.RadioChange{Jammer: &v1alpha1.Jammer{Name: "noise", Silent: true}}},
 		"silence of a radio network": {"", "", "pipe silent=true", "pipe: silent=true", v1alpha1.RadioChange{Silent: ptr(true)}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -243,8 +243,8 @@ func setJammer(c *v1alpha1.RadioChange, value string) error {
 	if name == "" || strings.Contains(name, "=") {
 		return errors.New("want the jammer's name first, such as jammer=noise,power=100W,pathloss=90dB")
 	}
-	c.Jammer = &v1alpha1.Jammer{Name: name, Off: rest == "off"}
-	if c.Jammer.Off {
+	c.Jammer = &v1alpha1.Jammer{Name: name, Silent: rest == "off"}
+	if c.Jammer.Ended() {
 		return nil
 	}
 	parts, err := splitJammer(rest)

@@ -104,7 +104,7 @@ func describeSchedule(schedule string) string {
 
 func describeJammer(j v1alpha1.Jammer) string {
 	parts := []string{"jammer=" + j.Name}
-	if j.Off {
+	if j.Ended() {
 		parts = append(parts, "off")
 	}
 	parts = given(parts, "power", j.Power)

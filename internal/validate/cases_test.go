@@ -209,7 +209,7 @@ var refusals = []refusal{
 	{"EMANE for half duplex RF pipe", []string{"link: {rate: 2Mbit, delay: 5ms, loss: 0.5%}", "engine: emane\n    rfpipe: {halfDuplex: true}"}, "spec.networks[1].engine", "full duplex"},
 	{"a platform that stands still", []string{"platform: \"7\",", "platform: \"7\", position: {latitude: \"58\", longitude: \"8\"},"}, "spec.nodes[2].position", "leave out one of the two"},
 	{"a change of link and radio", []string{"link: {loss: 10%}", "link: {loss: 10%}, radio: {transmit: false}"}, "spec.timeline[2].set[0].link", "no network takes both"},
-	{"a jammer to some nodes", []string{"to: nor, link: {loss: 10%}", "jammer: {name: noise, off: true}"}, "spec.timeline[2].set[0].from", "leave out from"},
+	{"a jammer to some nodes", []string{"to: nor, link: {loss: 10%}", "jammer: {name: noise, silent: true}"}, "spec.timeline[2].set[0].from", "leave out from"},
 	{"a jammer without power", []string{"from: veh-1, to: nor, link: {loss: 10%}", "jammer: {name: noise, pathloss: 90dB}"}, "spec.timeline[2].set[0].jammer.power", "needs power"},
 	{"a jammer that is nowhere", []string{"from: veh-1, to: nor, link: {loss: 10%}", "jammer: {name: noise, power: 5W}"}, "spec.timeline[2].set[0].jammer.position", "its position or its pathloss"},
 	{"a capture of an unknown network", []string{"[lan, wan/veh-3", "[uhf, wan/veh-3"}, "spec.collect.captures", "there is no network uhf"},

@@ -188,7 +188,7 @@ def _jammers(run: Run) -> list[Jammer]:
         last = next((i for i in reversed(range(len(made))) if (made[i].network, made[i].name) == (network, jammer["name"])), None)
         if last is not None and made[last].end > at:
             made[last] = replace(made[last], end=at)
-        if not jammer.get("off"):
+        if not any(jammer.get(key) for key in ("silent", "off", "false")):
             place = [float(jammer["position"][axis]) for axis in ("latitude", "longitude")] if jammer.get("position") else [None, None]
             made.append(Jammer(jammer["name"], network, at, run.duration_seconds, *place, words.change(change)))
     return made

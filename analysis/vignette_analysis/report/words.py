@@ -128,7 +128,7 @@ def change(entry: dict) -> str:
     said += [f"radio {name} {plain(value)}" for name, value in (entry.get("radio") or {}).items()]
     if jammer := dict(entry.get("jammer") or {}):
         name = f"jammer {jammer.pop('name', '?')}"
-        said.append(f"{name} off" if jammer.get("off") else f"{name} {plain(jammer)}")
+        said.append(f"{name} off" if any(jammer.get(key) for key in ("silent", "off", "false")) else f"{name} {plain(jammer)}")
     if entry.get("silent") is not None:
         said.append("silent" if entry["silent"] else "no longer silent")
     if entry.get("schedule"):

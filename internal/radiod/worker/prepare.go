@@ -154,7 +154,7 @@ func (p *preparer) apply(change *v1alpha1.RadioChange) {
 	}
 	if j := change.Jammer; j != nil {
 		p.jammers = slices.DeleteFunc(slices.Clone(p.jammers), func(other v1alpha1.Jammer) bool { return other.Name == j.Name })
-		if !j.Off {
+		if !j.Ended() {
 			p.jammers = append(p.jammers, *j)
 		}
 	}

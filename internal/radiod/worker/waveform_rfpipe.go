@@ -43,7 +43,7 @@ func checkDelays(changes []v1alpha1.TimedRadioChange) error {
 // checkJammers names jammers that disturb nobody.
 func checkJammers(changes []v1alpha1.TimedRadioChange, interference phy.Interference) error {
 	for i := range changes {
-		if j := changes[i].Jammer; j != nil && !j.Off && interference == phy.None {
+		if j := changes[i].Jammer; j != nil && !j.Ended() && interference == phy.None {
 			return fmt.Errorf("change at %v: jammer %s: the waveform's interference is None, so that it disturbs nobody: want OutOfBand or All",
 				time.Duration(changes[i].AtNanoseconds), j.Name)
 		}

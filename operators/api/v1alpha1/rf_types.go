@@ -269,16 +269,22 @@ type RadioPatch struct {
 
 // Jammer is a source of noise. A later change of the same name replaces it.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.off) && self.off || has(self.power)",message="a jammer needs power, unless it goes off",fieldPath=".power"
-// +kubebuilder:validation:XValidation:rule="has(self.off) && self.off || has(self.position) != has(self.pathloss)",message="a jammer needs either its position or its pathloss to every node",fieldPath=".position"
+// +kubebuilder:validation:XValidation:rule="has(self.silent) && self.silent || has(self.off) && self.off || has(self.__false__) && self.__false__ || has(self.power)",message="a jammer needs power, unless it is silent",fieldPath=".power"
+// +kubebuilder:validation:XValidation:rule="has(self.silent) && self.silent || has(self.off) && self.off || has(self.__false__) && self.__false__ || has(self.position) != has(self.pathloss)",message="a jammer needs either its position or its pathloss to every node",fieldPath=".position"
 type Jammer struct {
 	// name of the jammer.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	Name string `json:"name"`
-	// off ends the jammer.
+	// silent ends the jammer.
+	// +optional
+	Silent bool `json:"silent,omitempty"`
+	// off is the former name of silent, read for one version.
 	// +optional
 	Off bool `json:"off,omitempty"`
+	// false is what YAML 1.1 makes of the key off, read for one version.
+	// +optional
+	False bool `json:"false,omitempty"`
 	// position of the jammer; its pathloss to every node is that of free space, or of two rays where the network says TwoRay.
 	// +optional
 	Position *Position `json:"position,omitempty"`
@@ -295,6 +301,9 @@ type Jammer struct {
 	// +optional
 	Bandwidth *Frequency `json:"bandwidth,omitempty"`
 }
+
+// Ended reports whether the jammer is silent, by any of the field's names.
+func (j *Jammer) Ended() bool { return j.Silent || j.Off || j.False }
 
 // Position on the WGS 84 ellipsoid.
 type Position struct {

@@ -421,7 +421,7 @@ func (c *Changeable) withoutEffect(change v1alpha1.RadioChange, path *field.Path
 	if r := change.Radio; r != nil && r.Rate != nil && c.waveform.TDMA != nil && len(c.waveform.TDMA.AdaptiveRates) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("radio", "rate"), fmt.Sprintf("the radios of network %s choose their rates by SINR, as its waveform has adaptiveRates: leave out rate", change.Network)))
 	}
-	if j := change.Jammer; j != nil && !j.Off && c.waveform.InterferenceCounted() == v1alpha1.InterferenceNone {
+	if j := change.Jammer; j != nil && !j.Ended() && c.waveform.InterferenceCounted() == v1alpha1.InterferenceNone {
 		errs = append(errs, field.Forbidden(path.Child("jammer"), fmt.Sprintf("network %s counts no interference, so that a jammer disturbs nobody: its waveform wants interference OutOfBand or All", change.Network)))
 	}
 	return errs

@@ -1,0 +1,48 @@
+package validate
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var fencedYAML = regexp.MustCompile("(?s)\n```ya?ml\n(.*?)\n```")
+
+// TestEveryWholeObjectInTheDocsIsValid leaves out fragments, which have no apiVersion, or … in the place of a value.
+func TestEveryWholeObjectInTheDocsIsValid(t *testing.T) {
+	judged := 0
+	err := filepath.WalkDir(filepath.Join("..", "..", "docs"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for i, block := range fencedYAML.FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains("\n"+block[1], "\napiVersion: vignette.dev/") || strings.Contains(block[1], ": …") {
+				continue
+			}
+			judged++
+			if report := Text(fmt.Sprintf("%s, block %d", path, i+1), []byte(block[1])); report.Failed() {
+				t.Errorf("findings:\n%s\nwant none", join(report.Findings))
+			}
+		}
+		return err
+	})
+	if err != nil || judged == 0 {
+		t.Errorf("%d objects, %v; want some", judged, err)
+	}
+}
+
+func TestAJammerEndsByAnyNameOfTheField(t *testing.T) {
+	for name, valid := range map[string]bool{"silent: true": true, "off: true": true, "'off': true": true, "silent: false": false, "off: false": false} {
+		text := strings.Replace(sound, "    link: {rate: 2Mbit, delay: 5ms, loss: 0.5%}\n", "    rfpipe: {phy: {pathloss: FreeSpace}, interference: All}\n", 1)
+		text = strings.Replace(text, "{network: lan, silent: true}", "{network: lan, jammer: {name: j, "+name+"}}", 1)
+		findings := join(judgeText(t, text))
+		if refused := strings.Contains(findings, "jammer"); refused == valid {
+			t.Errorf("%s: findings:\n%s\nvalid should be %v", name, findings, valid)
+		}
+	}
+}
