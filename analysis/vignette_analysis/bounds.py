@@ -188,7 +188,7 @@ class Marking:
         lost = marked + offered * answered * self._lost_share()
         lost = min(lost, offered - counts["received"])
         return {
-            "delaySeconds": _delays(self._delay[arrived], late, int(np.ceil(lost)), group["delaySeconds"]),
+            "delaySeconds": _delays(self._delay[arrived], late, round(lost), group["delaySeconds"]),
             "deliveredPercent": self._delivered(offered, counts["received"], chosen, lost),
             "marked": int(np.count_nonzero(late)) + marked,
             "markedLost": marked,
