@@ -8,10 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,94 +21,6 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
-
-const (
-	busyAgents    = 3
-	busyInstances = 8
-	// busyTries are made, of which at least busyCounted must count.
-	busyTries, busyCounted = 7, 3
-)
-
-// Other programs may hold the processors: only a try counts in which threads that do nothing but sleep
-// woke up in time. Of those the median must hold what is promised.
-func TestInstancesStartWithin10MillisecondsOnBusyProcessors(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("needs bash, whose EPOCHREALTIME tells when a child really runs")
-	}
-	if testing.Short() {
-		t.Skip("takes 20 s")
-	}
-	loadProcessors(t)
-	var spreads []time.Duration
-	for try := range busyTries {
-		s, control := startTogether(t, bash)
-		if len(s.agents) < busyAgents*busyInstances {
-			t.Logf("try %d: an agent was too late to be told of the start", try+1)
-			continue
-		}
-		t.Logf("try %d: agents %s; apps' own time %s; control %v", try+1, describeLateness(s.agents), describeLateness(s.apps), control)
-		if slices.Min(s.agents) < 0 || slices.Min(s.apps) < 0 {
-			t.Fatal("an instance began before its time")
-		}
-		if control < 5*time.Millisecond {
-			spreads = append(spreads, slices.Max(s.agents)-slices.Min(s.agents))
-		}
-	}
-	if len(spreads) < busyCounted {
-		t.Skipf("this machine woke sleeping threads in time in %d of %d tries only", len(spreads), busyTries)
-	}
-	slices.Sort(spreads)
-	if median := spreads[len(spreads)/2]; median > 10*time.Millisecond {
-		t.Errorf("%d instances started within %v of each other, the median of %v; want 10 ms", busyAgents*busyInstances, median, spreads)
-	}
-}
-
-// starts is when instances began, after the planned time: as the agents say, and as the apps themselves
-// say, where their own loading counts too.
-type starts struct{ agents, apps []time.Duration }
-
-func describeLateness(late []time.Duration) string {
-	slices.Sort(late)
-	return fmt.Sprintf("%v to %v, median %v", late[0], late[len(late)-1], late[len(late)/2])
-}
-
-// startTogether has three agents, each in its own process, start eight instances each at the same time. An agent
-// that got the start too late has no starts.
-func startTogether(t *testing.T, bash string) (all starts, control time.Duration) {
-	t.Helper()
-	due := time.Now().Add(2500 * time.Millisecond).Round(0)
-	var nodes []*node
-	var agents []*exec.Cmd
-	for range busyAgents {
-		s := newFakeServer(t)
-		s.set(func(s *fakeServer) {
-			s.plan.T0 = &due
-			s.plan.Actions = []runapi.Action{{ID: "a1", Verb: runapi.VerbStart}}
-		})
-		n := newNode(t, s)
-		for i := range busyInstances {
-			n.config.Instances = append(n.config.Instances, agentconfig.Instance{Name: fmt.Sprintf("nor/bft/%d", i+1),
-				Command: []string{bash, "-c", "echo $EPOCHREALTIME $VIGNETTE_START_NS"}})
-		}
-		nodes, agents = append(nodes, n), append(agents, n.runAsProcess())
-	}
-	control = wakeUpLateness(t, due)
-	for i, n := range nodes {
-		waitFor(t, "the end of the apps", func() bool {
-			r := n.server.lastReport()
-			return r.Phase == runapi.AgentStopped || len(r.ArmedTooLate) > 0
-		})
-		n.server.finish()
-		if err := agents[i].Wait(); err != nil {
-			t.Fatal(err)
-		}
-		if len(n.server.lastReport().ArmedTooLate) == 0 {
-			n.addStarts(&all, due)
-		}
-	}
-	return all, control
-}
 
 // runAsProcess starts the agent in a process of its own.
 func (n *node) runAsProcess() *exec.Cmd {
@@ -126,53 +36,6 @@ func (n *node) runAsProcess() *exec.Cmd {
 	}
 	n.t.Cleanup(func() { _ = command.Process.Kill() })
 	return command
-}
-
-func (n *node) addStarts(all *starts, due time.Time) {
-	n.t.Helper()
-	started := n.server.event(n.t, eventStarted)
-	if len(started) != busyInstances {
-		n.t.Fatalf("%d starts; want %d", len(started), busyInstances)
-	}
-	for i, e := range started {
-		all.agents = append(all.agents, time.Duration(e.LatenessSeconds*1e9))
-		fields := strings.Fields(n.server.log(fmt.Sprintf("stdout-%d.log", i+1)))
-		if len(fields) != 2 || fields[1] != strconv.FormatInt(due.UnixNano(), 10) {
-			n.t.Fatalf("instance %d printed %q; want its time and VIGNETTE_START_NS %d", i+1, fields, due.UnixNano())
-		}
-		all.apps = append(all.apps, epoch(n.t, fields[0]).Sub(due.Truncate(time.Microsecond)))
-	}
-}
-
-// wakeUpLateness is how late the last of as many threads as there are processors woke up at the given time:
-// what the machine grants to anybody at this moment.
-func wakeUpLateness(t *testing.T, due time.Time) time.Duration {
-	late := make([]time.Duration, runtime.NumCPU())
-	var all sync.WaitGroup
-	for i := range late {
-		all.Go(func() {
-			runtime.LockOSThread() // not unlocked: the thread ends with the goroutine
-			if err := clock.SleepUntil(t.Context(), due); err != nil {
-				t.Error(err)
-			}
-			late[i] = time.Duration(clock.Realtime() - due.UnixNano())
-		})
-	}
-	all.Wait()
-	return slices.Max(late)
-}
-
-// loadProcessors keeps every processor busy until the test's end.
-func loadProcessors(t *testing.T) {
-	t.Helper()
-	for range runtime.NumCPU() {
-		hog := exec.Command("timeout", "120", "sh", "-c", "while :; do :; done")
-		hog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := hog.Start(); err != nil {
-			t.Skip("needs timeout (coreutils): ", err)
-		}
-		t.Cleanup(func() { _ = syscall.Kill(-hog.Process.Pid, syscall.SIGKILL); _ = hog.Wait() })
-	}
 }
 
 // newHolder is an agent that is not running, with one instance; the test is its executor.

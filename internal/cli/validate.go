@@ -51,6 +51,7 @@ func newValidate() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVarP(&named, "filename", "f", nil, "`file` or folder, as for kubectl; may be given several times")
+	complete(cmd, "filename", completeYAML)
 	cmd.Flags().StringVarP(&output, "output", "o", output, "`form`: text or json")
 	complete(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
