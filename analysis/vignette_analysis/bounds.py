@@ -139,10 +139,11 @@ class Marking:
         """Times by node in which lateness had frames dropped: by the emulation itself, or by the model from a late time to its after-effect's end."""
         found: dict[str, list[tuple[int, int]]] = {}
         late = union((i.start, i.end + AFTER_EFFECT * (i.end - i.start)) for i in self._lateness.intervals)
-        for loss in (*self._lateness.losses, *self._lateness.overflows):
+        by_emulation = [(loss, True) for loss in self._lateness.losses]
+        for loss, certain in by_emulation + [(loss, False) for loss in self._lateness.overflows]:
             at = np.searchsorted(late[:, 1], loss.start)
             after = at < len(late) and late[at, 0] <= loss.end
-            if after or loss in self._lateness.losses:
+            if after or certain:
                 start = min(loss.start, late[at, 0]) if after else loss.start
                 found.setdefault("" if loss.network in routed else loss.node, []).append((start, loss.end))
         return found
