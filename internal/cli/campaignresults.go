@@ -162,7 +162,7 @@ func (p *point) sum() {
 			p.late++
 		}
 		if f.deliveredPercent != nil {
-			delivered = append(delivered, confidence.Counts{Received: f.received, Offered: f.expected, Messages: f.sent})
+			delivered = append(delivered, confidence.Counts{Received: f.received, Offered: f.offered, Messages: f.triggered})
 		}
 		if f.medianDelaySeconds != nil {
 			delays = append(delays, *f.medianDelaySeconds)

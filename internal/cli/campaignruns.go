@@ -47,12 +47,12 @@ type campaignRun struct {
 
 // runFigures are what a run has measured. What is nil is not known.
 type runFigures struct {
-	sent, offered, expected, received, lost int64
-	deliveredPercent                        *float64
-	medianDelaySeconds                      *float64
-	gaps, warnings                          int
-	keptUp                                  *bool
-	offBy                                   string
+	triggered, sent, offered, expected, received, lost int64
+	deliveredPercent                                   *float64
+	medianDelaySeconds                                 *float64
+	gaps, warnings                                     int
+	keptUp                                             *bool
+	offBy                                              string
 }
 
 // roundOptions choose a round of a campaign, and runs of it.
@@ -127,7 +127,7 @@ func currentRound(camp *v1alpha1.Campaign) *round {
 }
 
 func figuresOfStatus(s *v1alpha1.ResultsSummary) *runFigures {
-	f := &runFigures{sent: s.Sent, offered: max(s.Offered, s.Expected), expected: s.Expected, received: s.Received, lost: s.Lost, gaps: int(s.Gaps),
+	f := &runFigures{triggered: max(s.Triggered, s.Sent), sent: s.Sent, offered: max(s.Offered, s.Expected), expected: s.Expected, received: s.Received, lost: s.Lost, gaps: int(s.Gaps),
 		warnings: int(s.Warnings), keptUp: s.KeptUp, offBy: s.OffByAtMost}
 	f.deliveredPercent = deliveredPercent(f.received, f.offered)
 	if delay, err := time.ParseDuration(s.MedianDelay); err == nil {
@@ -140,8 +140,8 @@ func figuresOfStatus(s *v1alpha1.ResultsSummary) *runFigures {
 func figuresOfResults(r runapi.Results) *runFigures {
 	group := r.HeadlineGroup()
 	m := group.Messages
-	_, offered := m.Counted()
-	f := &runFigures{sent: m.Sent, offered: offered, expected: m.Expected, received: m.Received, lost: m.Lost, gaps: len(r.Gaps), warnings: len(r.Warnings),
+	triggered, offered := m.Counted()
+	f := &runFigures{triggered: triggered, sent: m.Sent, offered: offered, expected: m.Expected, received: m.Received, lost: m.Lost, gaps: len(r.Gaps), warnings: len(r.Warnings),
 		deliveredPercent: deliveredPercent(m.Received, offered)}
 	if group.DelaySeconds != nil {
 		f.medianDelaySeconds = &group.DelaySeconds.Median

@@ -74,8 +74,9 @@ func (s *step) known(c *v1alpha1.Confidence) map[string]string {
 func deliveredPercent(repeats []*v1alpha1.ResultsSummary) (n int, percent, halfWidth float64) {
 	var counts []confidence.Counts
 	for _, r := range repeats {
-		if r.Expected > 0 {
-			counts = append(counts, confidence.Counts{Received: r.Received, Offered: r.Expected, Messages: r.Sent})
+		// Older runs have no offered deliveries.
+		if offered := max(r.Offered, r.Expected); offered > 0 {
+			counts = append(counts, confidence.Counts{Received: r.Received, Offered: offered, Messages: max(r.Triggered, r.Sent)})
 		}
 	}
 	share, low, high := confidence.Share(counts)
