@@ -83,6 +83,10 @@ func TestWhereTheServerIsLostEachAsksForItselfAtOnce(t *testing.T) {
 	for f.poll(anExperiment("one"), runningPoll) != resyncInterval {
 		time.Sleep(time.Millisecond)
 	}
+	source.say("a", 2) // taken once the first answer has woken everybody
+	for len(f.wake) > 0 {
+		<-f.wake
+	}
 	source <- func() (runapi.News, error) { return runapi.News{}, errors.New("connection refused") }
 	if name := woken(t, f); name != "one" {
 		t.Errorf("the loss wakes %q; want one", name)
