@@ -82,8 +82,10 @@ func delivered() panel {
 }
 
 func delays() panel {
-	return lines("Delay", "s", "Quantiles of the delays from sent to received: of the whole run so far, and of what arrived in the last minute (within 10 %).", 8,
+	return lines("Delay", "s", "Quantiles of the delays from sent to received: of the whole run so far, and of what arrived in the last minute (within 10 %). "+
+		"At least: without the times in which the radio was late.", 8,
 		query{expr: `experiment:vignette_delay_seconds:quantile{` + ofRun + `, quantile=~"0.5|0.95"}`, legend: "quantile {{quantile}}, whole run"},
+		query{expr: `experiment:vignette_delay_least_seconds:quantile{` + ofRun + `, quantile=~"0.5|0.95"}`, legend: "quantile {{quantile}}, at least"},
 		query{expr: `experiment:vignette_delay_seconds:quantile1m{` + ofRun + `}`, legend: "quantile {{quantile}}, last minute"})
 }
 

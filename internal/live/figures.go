@@ -26,9 +26,13 @@ var Bounds = func() (bounds []float64) {
 // delays of a group of deliveries.
 type delays struct {
 	sketch sketch
+	// least has them without the times in which the radio was late.
+	least sketch
 	// buckets by Bounds; the last one is of what is above them all.
 	buckets []uint64
 	sum     float64
+	// late is by how much the least delays are less, in all.
+	late float64
 }
 
 func (d *delays) bucket(seconds float64) *uint64 {
@@ -41,14 +45,24 @@ func (d *delays) bucket(seconds float64) *uint64 {
 
 func (d *delays) add(seconds float64) {
 	d.sketch.add(seconds)
+	d.least.add(seconds)
 	*d.bucket(seconds)++
 	d.sum += seconds
 }
 
 // remove takes a delay back, but not from the buckets, whose rates would suffer.
-func (d *delays) remove(seconds float64) {
+func (d *delays) remove(seconds, least float64) {
 	d.sketch.remove(seconds)
+	d.least.remove(least)
 	d.sum -= seconds
+	d.late -= seconds - least
+}
+
+// lower a least delay that was added.
+func (d *delays) lower(from, to float64) {
+	d.least.remove(from)
+	d.least.add(to)
+	d.late += from - to
 }
 
 // Counts of deliveries. Offered ones are expected, or would be if their messages had been sent.
@@ -65,9 +79,10 @@ func (c *Counts) add(more Counts) {
 type Group struct {
 	Name string
 	Counts
-	// DelaySeconds are the Quantiles, SumSeconds the sum of all delays; null where nothing was received.
-	DelaySeconds []float64
-	SumSeconds   float64
+	// DelaySeconds are the Quantiles, SumSeconds the sum of all delays; null where nothing was received. LeastSeconds are the quantiles without
+	// the times in which the radio was late.
+	DelaySeconds, LeastSeconds  []float64
+	SumSeconds, LeastSumSeconds float64
 }
 
 // Sender is an app on a node that sends.
@@ -139,7 +154,8 @@ func (t *Tally) Figures() Figures {
 	for _, name := range slices.SortedFunc(maps.Keys(groups), allFirst) {
 		g := Group{Name: name, Counts: *groups[name]}
 		if d := t.delaysOf(name); d != nil && d.sketch.count > 0 {
-			g.DelaySeconds, g.SumSeconds = d.quantiles(), d.sum
+			g.DelaySeconds, g.SumSeconds = d.sketch.quantiles(), d.sum
+			g.LeastSeconds, g.LeastSumSeconds = d.least.quantiles(), d.sum-d.late
 		}
 		f.Groups = append(f.Groups, g)
 		if name == "all" || name == "radio" {
@@ -182,10 +198,10 @@ func (t *Tally) delaysOf(group string) *delays {
 	return t.groups[group]
 }
 
-func (d *delays) quantiles() []float64 {
+func (s *sketch) quantiles() []float64 {
 	values := make([]float64, len(Quantiles))
 	for i, q := range Quantiles {
-		values[i] = d.sketch.quantile(q)
+		values[i] = s.quantile(q)
 	}
 	return values
 }

@@ -21,7 +21,7 @@ const (
 	maxMessages = 250_000
 	// maxWaiting received events whose messages are not known yet, and triggered messages that are not sent yet, in each generation.
 	maxWaiting = 100_000
-	// maxRecent deliveries that can be taken back once the end of the drain is known.
+	// maxRecent deliveries that can be taken back once the end of the drain is known, or turn out to have been held up.
 	maxRecent = 1 << 16
 	// maxStreams of one run; further topics are not counted, and Figures.LeftOut says so.
 	maxStreams = 20_000
@@ -78,13 +78,16 @@ func newGeneration() *generation {
 	return &generation{byID: map[uint64]int32{}, waiting: map[uint64][]arrival{}, unsent: map[unsentKey]int32{}}
 }
 
-// delivery that was counted lately.
+// delivery that was counted a short while ago: when it was sent and received, and for how long it was held up, nanoseconds.
 type delivery struct {
-	ts      int64
-	seconds float64
-	stream  int32
-	slot    int32
+	sent, ts, late int64
+	stream         int32
+	slot           int32
 }
+
+func (d *delivery) seconds() float64 { return time.Duration(d.ts - d.sent).Seconds() }
+
+func (d *delivery) least() float64 { return time.Duration(d.ts - d.sent - d.late).Seconds() }
 
 type streamKey struct {
 	publisher int
@@ -108,8 +111,10 @@ type Tally struct {
 	groups          map[string]*delays
 	recent          []delivery
 	oldest          int
-	end             int64 // of the drain, Unix nanoseconds; 0 while not known
-	leftOut         int64
+	// late times of the radio by node, those that concern all deliveries under "".
+	late    map[string]lateTimes
+	end     int64 // of the drain, Unix nanoseconds; 0 while not known
+	leftOut int64
 	// The bounds of that name, smaller in tests.
 	maxMessages, maxWaiting int
 	seed                    maphash.Seed
@@ -117,7 +122,7 @@ type Tally struct {
 
 // New makes an empty tally.
 func New() *Tally {
-	return &Tally{byStream: map[streamKey]int32{}, current: newGeneration(), before: newGeneration(),
+	return &Tally{byStream: map[streamKey]int32{}, current: newGeneration(), before: newGeneration(), late: map[string]lateTimes{},
 		all: &delays{}, groups: map[string]*delays{}, maxMessages: maxMessages, maxWaiting: maxWaiting, seed: maphash.MakeSeed()}
 }
 
@@ -131,14 +136,17 @@ func (t *Tally) Plan(plan runapi.Plan) {
 		return
 	}
 	t.end = plan.T0.UnixNano() + *plan.MeasureEndNanoseconds
+	kept := t.recent[:0]
 	for _, d := range t.recent {
-		if d.ts > t.end {
-			s := &t.streams[d.stream]
-			s.received[d.slot]--
-			t.eachDelays(s, int(d.slot), func(l *delays) { l.remove(d.seconds) })
+		if d.ts <= t.end {
+			kept = append(kept, d)
+			continue
 		}
+		s := &t.streams[d.stream]
+		s.received[d.slot]--
+		t.eachDelays(s, int(d.slot), func(l *delays) { l.remove(d.seconds(), d.least()) })
 	}
-	t.recent = nil
+	t.recent, t.oldest = kept, 0
 }
 
 // Add takes a record of a message log: log is its path below the run.
@@ -362,11 +370,10 @@ func (t *Tally) arrived(g *generation, m *message, slot int, ts int64) {
 	}
 	*word |= bit
 	s.received[slot]++
-	seconds := time.Duration(ts - m.sent).Seconds()
-	t.eachDelays(s, slot, func(l *delays) { l.add(seconds) })
-	if t.end == 0 {
-		t.remember(delivery{ts: ts, seconds: seconds, stream: m.stream, slot: int32(slot)})
-	}
+	d := delivery{sent: m.sent, ts: ts, stream: m.stream, slot: int32(slot)}
+	t.eachDelays(s, slot, func(l *delays) { l.add(d.seconds()) })
+	t.hold(&d)
+	t.remember(d)
 }
 
 func (t *Tally) remember(d delivery) {

@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // analysedRuns has runs on disk with the results that the analysis makes of them.
@@ -218,4 +219,87 @@ func TestQuantilesAreWithinAQuarterPercent(t *testing.T) {
 
 func BenchmarkAMessageAndItsDelivery(b *testing.B) {
 	busyTally(b.N)
+}
+
+// lateTally has messages whose deliveries take 100 ms, and late times in an order of their own between them.
+func lateTally(random *rand.Rand, messages int, late func(add func(from, to int64)) []func()) *Tally {
+	tally := New()
+	tally.Plan(twoNodes())
+	steps := late(func(from, to int64) { tally.Late("", "", from, to) })
+	for m := range messages {
+		at, id := int64(1e12)+int64(m)*1e9, fmt.Sprintf("m%d", m)
+		steps = append(steps, func() {
+			tally.Add("logs/a/bft/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: at, Instance: "a/bft", Status: messagelog.Sent, ID: id, Bytes: 100})
+			tally.Add("logs/b/picture/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: at + 1e8, Instance: "b/picture", Status: messagelog.Received, ID: id, Topic: "/bft"})
+		})
+	}
+	random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	for _, step := range steps {
+		step()
+	}
+	return tally
+}
+
+func TestDelaysAreLessByTheLateTimesThatTheyMetInWhateverOrderLogsCome(t *testing.T) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // a test's course
+		tally := lateTally(random, 9, func(add func(from, to int64)) []func() {
+			return []func(){
+				func() { add(1e12+2e9+30e6, 1e12+2e9+50e6) },   // message 2 is under way
+				func() { add(1e12+3e9-80e6, 1e12+3e9-20e6) },   // ended within message 3's delay before it was sent
+				func() { add(1e12+4e9-300e6, 1e12+4e9-150e6) }, // long before message 4
+				func() { add(1e12+5e9+70e6, 1e12+5e9+800e6) },  // message 5 arrives meanwhile
+				func() { add(1e12+6e9+10e6, 1e12+6e9+20e6) },   // two that meet count once
+				func() { add(1e12+6e9+15e6, 1e12+6e9+30e6) },   //
+				func() { add(1e12+7e9-1e9/2, 1e12+7e9+1e9/2) }, // no delivery is less than none
+				func() { add(1e12+8e9+200e6, 1e12+8e9+300e6) }, // after message 8 arrived
+				func() { add(1e12+8e9+400e6, 1e12+8e9+400e6) }, // none at all
+			}
+		})
+		var held []int64
+		for i := range tally.recent {
+			d := &tally.recent[i]
+			held = append(held, (d.sent-1e12)/1e9*1000+d.late/1e6)
+		}
+		slices.Sort(held)
+		if want := []int64{0, 1000, 2020, 3060, 4000, 5030, 6020, 7100, 8000}; !slices.Equal(held, want) {
+			t.Fatalf("order %d: message and milliseconds %v; want %v", seed, held, want)
+		}
+		g := tally.Figures().Headline
+		if g.DelaySeconds[2] != g.DelaySeconds[5] || g.LeastSeconds[5] > g.DelaySeconds[5] || math.Abs(g.LeastSeconds[1]-0.07) > 0.001 {
+			t.Errorf("order %d: delays %v, at least %v; want a lower quartile of 70 ms at least", seed, g.DelaySeconds, g.LeastSeconds)
+		}
+	}
+}
+
+func TestALateSlotConcernsItsNodesDeliveriesUnlessNodesRelay(t *testing.T) {
+	for name, c := range map[string]struct {
+		node, network string
+		want          float64
+	}{
+		"its sender":            {"a", "slots", 0.07},
+		"another node":          {"c", "slots", 0.1},
+		"any where nodes relay": {"c", "mesh", 0.07},
+	} {
+		tally := New()
+		plan := twoNodes()
+		plan.Spec.Networks = []v1alpha1.Network{{Name: "slots"}, {Name: "mesh", Routing: &v1alpha1.Routing{}}}
+		tally.Plan(plan)
+		tally.Add("logs/a/bft/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: 1e12, Instance: "a/bft", Status: messagelog.Sent, ID: "m"})
+		tally.Add("logs/b/picture/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: 1e12 + 1e8, Instance: "b/picture", Status: messagelog.Received, ID: "m", Topic: "/bft"})
+		tally.Late(c.network, c.node, 1e12+10e6, 1e12+40e6)
+		if got := tally.Figures().Headline.LeastSeconds[2]; math.Abs(got-c.want) > 0.001 {
+			t.Errorf("%s: %g s at least; want %g", name, got, c.want)
+		}
+	}
+}
+
+func TestLateTimesAreBounded(t *testing.T) {
+	var times lateTimes
+	for i := range int64(3 * maxLateTimes) {
+		times.add(i*10, i*10+5)
+	}
+	if len(times) != maxLateTimes || times[0].from != 2*maxLateTimes*10 {
+		t.Errorf("%d times from %d; want the %d newest", len(times), times[0].from, maxLateTimes)
+	}
 }

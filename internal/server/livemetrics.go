@@ -38,6 +38,7 @@ var (
 	liveReceived   = runMetric("deliveries_received", "Deliveries of those that were expected that have arrived, duplicates left out.", "group")
 	liveDuplicates = runMetric("deliveries_duplicate", "Further copies of deliveries that had arrived.", "group")
 	liveDelay      = runMetric("delay_seconds", "Delays from sent to received of the whole run so far; quantiles within 0.25 %.", "group")
+	liveLeast      = runMetric("delay_least_seconds", "The least that delay_seconds can be: without the times in which the radio was late, as far as each delivery met them.", "group")
 	liveDelays     = runMetric("delivery_delay_seconds", "Delays from sent to received of the headline's group, for quantiles over a part of a run.")
 	liveLeftOut    = runMetric("messages_left_out_total", "Messages on more topics than are counted live: they are in no other figure here.")
 	senderSent     = runMetric("sender_messages_total", "Messages that an app on a node sent.", "node", "app")
@@ -62,7 +63,7 @@ type liveMetrics struct {
 
 // Describe implements prometheus.Collector.
 func (m *liveMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{liveInfo, liveHeadline, liveTriggered, liveSent, liveOffered, liveExpected, liveReceived, liveDuplicates, liveDelay, liveDelays, liveLeftOut, senderSent,
+	for _, d := range []*prometheus.Desc{liveInfo, liveHeadline, liveTriggered, liveSent, liveOffered, liveExpected, liveReceived, liveDuplicates, liveDelay, liveLeast, liveDelays, liveLeftOut, senderSent,
 		senderBytes, senderOffered, senderExpected, senderReceived, nodeOffered, nodeExpected, nodeReceived, nodeLatitude, nodeLongitude, nodeAltitude, liveEvent} {
 		to <- d
 	}
@@ -106,6 +107,14 @@ func (s runSeries) counter(d *prometheus.Desc, value int64, more ...string) {
 	s.to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), s.with(more...)...)
 }
 
+func (s runSeries) summary(d *prometheus.Desc, of live.Group, values []float64, sum float64) {
+	quantiles := map[float64]float64{}
+	for i, value := range values {
+		quantiles[live.Quantiles[i]] = value
+	}
+	s.to <- prometheus.MustNewConstSummary(d, uint64(of.Received), sum, quantiles, s.with(of.Name)...)
+}
+
 // figures of deliveries are gauges: what arrived after the end of the drain, or cannot be told apart, is taken back.
 func (s runSeries) figures(f live.Figures) {
 	s.gauge(liveHeadline, 1, f.Headline.Name)
@@ -121,11 +130,8 @@ func (s runSeries) figures(f live.Figures) {
 		if g.DelaySeconds == nil {
 			continue
 		}
-		quantiles := map[float64]float64{}
-		for i, seconds := range g.DelaySeconds {
-			quantiles[live.Quantiles[i]] = seconds
-		}
-		s.to <- prometheus.MustNewConstSummary(liveDelay, uint64(g.Received), g.SumSeconds, quantiles, s.with(g.Name)...)
+		s.summary(liveDelay, g, g.DelaySeconds, g.SumSeconds)
+		s.summary(liveLeast, g, g.LeastSeconds, g.LeastSumSeconds)
 	}
 	if len(f.Senders) <= maxLiveSeries {
 		for _, one := range f.Senders {

@@ -121,6 +121,9 @@ func (t *tally) countRadio(p string, line []byte) {
 		WorstLatenessSeconds     float64               `json:"worstLatenessSeconds"`
 		WorstSlotLatenessSeconds float64               `json:"worstSlotLatenessSeconds"`
 		Positions                map[string][3]float64 `json:"positions"`
+		LateSeconds              float64               `json:"lateSeconds"`
+		LateFrom                 int64                 `json:"fromTs"`
+		MissedFrom               int64                 `json:"slotsMissedFrom"`
 	}
 	if json.Unmarshal(line, &sample) != nil {
 		return
@@ -130,6 +133,13 @@ func (t *tally) countRadio(p string, line []byte) {
 		t.captures[capturePath(sample.Capture, sample.Network, sample.Node)] = sample.CaptureSample
 	} else {
 		t.radioUntil[p] = max(t.radioUntil[p], sample.TimeNanoseconds)
+	}
+	if t.live != nil && sample.LateSeconds > 0 {
+		t.live.Late("", "", sample.LateFrom, sample.TimeNanoseconds)
+	}
+	if t.live != nil && sample.MissedFrom > 0 {
+		t.live.Late(sample.Network, sample.Node, sample.MissedFrom, sample.TimeNanoseconds)
+		return
 	}
 	if sample.Capture != "" || sample.Node == "" || t.live == nil {
 		return

@@ -1,0 +1,108 @@
+package live
+
+import (
+	"slices"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// maxLateTimes that are remembered of one node, or of all: the newest ones.
+const maxLateTimes = 4096
+
+// lateTime is one in which a radio was late, Unix nanoseconds.
+type lateTime struct{ from, to int64 }
+
+// lateTimes are disjoint and in ascending order.
+type lateTimes []lateTime
+
+// add a time, merged with those that it meets.
+func (l *lateTimes) add(from, to int64) {
+	first, _ := slices.BinarySearchFunc(*l, from, func(one lateTime, from int64) int { return compare(one.to, from) })
+	last := first
+	for ; last < len(*l) && (*l)[last].from <= to; last++ {
+		from, to = min(from, (*l)[last].from), max(to, (*l)[last].to)
+	}
+	*l = slices.Replace(*l, first, last, lateTime{from, to})
+	if surplus := len(*l) - maxLateTimes; surplus > 0 {
+		*l = slices.Delete(*l, 0, surplus)
+	}
+}
+
+func compare(a, b int64) int {
+	if a < b {
+		return -1
+	}
+	return 1 // times that only touch are merged too: the first of them is found
+}
+
+// heldUp is for how long these times held up a delivery, in nanoseconds, by the rule of the analysis (held_up in bounds.py). What ended less
+// than the delivery's delay before it was sent filled a queue that it met.
+func (l lateTimes) heldUp(sent, received int64) (late int64) {
+	first, _ := slices.BinarySearchFunc(l, 2*sent-received, func(one lateTime, reach int64) int { return compare(one.to, reach) })
+	for _, one := range l[first:] {
+		if one.from >= received {
+			break
+		}
+		late += min(received, one.to) - one.from
+	}
+	return late
+}
+
+// Late takes a time in which a host's radio was late for all deliveries, or a node's for those of a network that the node sends, hears or
+// carries as a broker. Where a network is routed any node may relay.
+func (t *Tally) Late(network, node string, from, to int64) {
+	if to <= from {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if node != "" && routed(&t.plan, network) {
+		node = ""
+	}
+	times := t.late[node]
+	times.add(from, to)
+	t.late[node] = times
+	for i := range t.recent {
+		d := &t.recent[i]
+		if d.ts > from && 2*d.sent-d.ts <= to && (node == "" || slices.Contains(t.nodesOf(d), node)) {
+			t.hold(d)
+		}
+	}
+}
+
+func routed(plan *runapi.Plan, network string) bool {
+	for i := range plan.Spec.Networks {
+		if n := &plan.Spec.Networks[i]; n.Name == network {
+			return n.Routing != nil
+		}
+	}
+	return true
+}
+
+// nodesOf a delivery: its sender's, its receiver's, and those of their brokers.
+func (t *Tally) nodesOf(d *delivery) []string {
+	s := &t.streams[d.stream]
+	from, to := &t.instances[s.publisher], &t.instances[s.subscribers[d.slot].instance]
+	return slices.Compact(slices.Sorted(slices.Values([]string{from.node, from.publishBroker, to.subscribeBroker, to.node})))
+}
+
+// hold counts a delivery by the least delay that it can have had without the radio's lateness.
+func (t *Tally) hold(d *delivery) {
+	s := &t.streams[d.stream]
+	if s.subscribers[d.slot].local {
+		return
+	}
+	late := t.late[""].heldUp(d.sent, d.ts)
+	if len(t.late) > 0 {
+		for _, node := range t.nodesOf(d) {
+			late += t.late[node].heldUp(d.sent, d.ts)
+		}
+	}
+	late = max(0, min(late, d.ts-d.sent))
+	if late == d.late {
+		return
+	}
+	before := d.least()
+	d.late = late
+	t.eachDelays(s, int(d.slot), func(l *delays) { l.lower(before, d.least()) })
+}
