@@ -195,7 +195,7 @@ def name_outages(run: Run, outages: list[Outage], gaps: Gaps) -> None:
     """Name every outage in the results."""
     for outage in sorted(outages, key=lambda o: (o.start, o.host, o.node)):
         where = "" if outage.node else f" (all of this run's nodes on host {outage.host})"
-        lost = f"; {outage.frames_lost} frames that were under way were lost" if outage.frames_lost else ""
+        lost = f"; {outage.frames_lost} frames were lost" if outage.frames_lost else ""
         gaps.add(outage.what, f"{outage.reason}{where}{lost}", outage.node, run.since_t0(outage.start), run.since_t0(outage.end))
 
 

@@ -681,7 +681,7 @@ type RadioGap struct {
 	FromNanoseconds int64  `json:"fromTs"`
 	ToNanoseconds   int64  `json:"toTs,omitempty"`
 	Reason          string `json:"reason"`
-	// FramesLost in the gap, where they could be counted: frames that were under way.
+	// FramesLost in the gap, where they could be counted: frames that were under way, or had no room in their nodes' interfaces.
 	FramesLost uint64 `json:"framesLost,omitempty"`
 }
 

@@ -20,6 +20,8 @@ type page struct {
 	ledger radio.Ledger
 	// ringDrops as last read from the kernel.
 	ringDrops uint64
+	// ringRestarted are those of ringDrops that nobody read as radiod was down.
+	ringRestarted uint64
 	// named are the frames lost in restarts that a gap in the results names.
 	named uint64
 }
@@ -75,7 +77,10 @@ func (b *book) keepFor(port *radio.Port) {
 }
 
 // lost are the frames lost in restarts that no gap names yet.
-func (b *book) lost() uint64 { return b.ledger.Drops[radio.Restarted] - b.named }
+func (b *book) lost() uint64 { return b.ledger.Drops[radio.Restarted] + b.ringRestarted - b.named }
+
+// rings are the frames that the TAP's own ring had no room for: while radiod worked, and while it was down.
+func (b *book) rings() (drops, restarted uint64) { return b.ringDrops - b.ringRestarted, b.ringRestarted }
 
 func (s store) bookPath(name string) string { return s.path(bookFiles, name) }
 

@@ -180,7 +180,7 @@ func (m *Manager) countEMANE(uid string, n *network, routed map[memberKey]*Routi
 	slices.SortFunc(here, func(a, b *attachment) int { return strings.Compare(a.Member.Node, b.Member.Node) })
 	for _, a := range here {
 		n.readEMANE(a)
-		node := NodeCounters{Node: a.Member.Node, Counters: a.book.ledger.Counters, RingDrops: a.book.ringDrops, Settings: a.Settings, Slots: a.slots, Routing: routed[a.key()]}
+		node := NodeCounters{Node: a.Member.Node, Counters: a.book.ledger.Counters, Settings: a.Settings, Slots: a.slots, Routing: routed[a.key()]}
 		if spec.Waveform.TDMA != nil {
 			node.Classes = []int{} // slots are counted, and how much waits for them is not told
 		}

@@ -82,6 +82,8 @@ type attachment struct {
 	traffic radio.Traffic
 	// slots of the radio when it was detached; its model has forgotten them then.
 	slots SlotCounters
+	// unread are frames that the TAP's ring had no room for before this worker read them.
+	unread uint64
 	// taken are the interface indexes that the pod's namespace had before.
 	taken []int
 }

@@ -25,8 +25,9 @@ const (
 )
 
 func (a *attachment) lastCounters(counters radio.Counters) []NetworkCounters {
+	drops, restarted := a.book.rings()
 	return []NetworkCounters{{UID: a.NetworkUID, Network: a.Network,
-		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: a.book.ringDrops, Settings: a.Settings, Slots: a.slots}}}}
+		Nodes: []NodeCounters{{Node: a.Member.Node, Counters: counters, RingDrops: drops, RingRestarted: restarted, Settings: a.Settings, Slots: a.slots}}}}
 }
 
 // readSlotsAtEnd asks the model for an attachment's slots while it knows its port: slots missed in the last second count too.
@@ -117,16 +118,18 @@ func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error, to i
 		}
 	}
 	for uid, attachments := range byRun {
-		gap := runapi.RadioGap{TimeNanoseconds: to, Gap: gapRestarted, FromNanoseconds: from, ToNanoseconds: to,
-			Reason: "radiod's worker or radiod was restarted: frames under way were lost, what nodes sent meanwhile waited in their interfaces"}
+		gap := runapi.RadioGap{TimeNanoseconds: to, Gap: gapRestarted, FromNanoseconds: from, ToNanoseconds: to}
 		gaps := []runapi.RadioGap{}
+		unread := uint64(0)
 		for _, a := range attachments {
 			gap.FramesLost += a.book.lost()
+			unread += a.unread
 			if err := lost[a]; err != nil {
 				gaps = append(gaps, runapi.RadioGap{TimeNanoseconds: to, Gap: gapLost, Node: a.Member.Node, FromNanoseconds: from,
 					Reason: fmt.Sprintf("%s after a restart of radiod: %v", a.Interface, err)})
 			}
 		}
+		gap.Reason = restartedBecause(unread)
 		if err := m.Recorder.Record(uid, append([]runapi.RadioGap{gap}, gaps...), nil); err != nil {
 			failed = err
 			continue
@@ -136,4 +139,30 @@ func (m *Manager) recordGaps(all []*attachment, lost map[*attachment]error, to i
 		}
 	}
 	return failed
+}
+
+// restartedBecause says what a restart meant for frames, of which so many had no room in their nodes' interfaces meanwhile.
+func restartedBecause(unread uint64) string {
+	reason := "radiod's worker or radiod was restarted: frames under way were lost, what nodes sent meanwhile waited in their interfaces"
+	if unread > 0 {
+		reason += fmt.Sprintf(", which had no room for %d more frames", unread)
+	}
+	return reason
+}
+
+// countUnread counts the frames for which the rings of TAPs had no room since an earlier worker was last seen: what nobody reads is no
+// overload, and belongs to the restart.
+func (m *Manager) countUnread(all []*attachment, lost map[*attachment]error) {
+	for _, a := range all {
+		if lost[a] != nil || a.Engine != "" {
+			continue
+		}
+		before := a.book.ringDrops
+		if namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace); err == nil {
+			m.readRingsIn(namespace, []*attachment{a})
+			_ = namespace.Close() // nothing was written
+		}
+		a.unread = a.book.ringDrops - before
+		a.book.ringRestarted += a.unread
+	}
 }

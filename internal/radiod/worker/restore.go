@@ -53,6 +53,7 @@ func (m *Manager) Restore(held map[string]int) error {
 	for id, fd := range held {
 		err = errors.Join(err, tap.Destroy(fd), m.Keeper.Drop(id))
 	}
+	m.countUnread(all, lost)
 	return errors.Join(err, m.recordGaps(all, lost, to), m.store.removeStrayBooks(all), removeTemporary())
 }
 
@@ -84,11 +85,12 @@ func (m *Manager) takeUp(a *attachment, rebooted bool) error {
 		}
 	}
 	if fresh && a.Engine == "" {
-		traffic, err := m.traffic(a)
+		state, err := m.stateOf(a)
 		if err != nil {
 			return err
 		}
-		a.book.ledger.Begin(traffic)
+		a.book.ledger.Begin(state.Traffic)
+		a.book.ringDrops = state.RingDrops
 	}
 	return nil
 }
@@ -111,18 +113,23 @@ func (m *Manager) settle(all []*attachment) {
 }
 
 // traffic of an attachment as the kernel counted it.
-func (m *Manager) traffic(a *attachment) (traffic radio.Traffic, err error) {
+func (m *Manager) traffic(a *attachment) (radio.Traffic, error) {
+	state, err := m.stateOf(a)
+	return state.Traffic, err
+}
+
+// stateOf an attachment's interface.
+func (m *Manager) stateOf(a *attachment) (state podnet.State, err error) {
 	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
 	if err != nil {
-		return traffic, err
+		return state, err
 	}
 	defer namespace.Close()
-	err = netns.Do(namespace, func() error {
-		state, err := podnet.Read(a.link())
-		traffic = state.Traffic
+	err = netns.Do(namespace, func() (err error) {
+		state, err = podnet.Read(a.link())
 		return err
 	})
-	return traffic, err
+	return state, err
 }
 
 // rejoin lets frames flow again, or parts with an attachment that is lost.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -358,4 +359,34 @@ func leave(t *testing.T, p *pod, owner string) {
 		t.Fatal(err)
 	}
 	closeDescriptor(t, fd)
+}
+
+func TestFramesThatNobodyReadBelongToTheRestartAndNotToTheLoad(t *testing.T) {
+	r := newRadiod(t)
+	m, _ := r.worker(t)
+	set(t, m, networkOf("run", "vhf", "pod-1", "pod-2"))
+	one, two := newPod(t, "pod-1"), newPod(t, "pod-2")
+	one.attach(t, m, "vhf")
+	two.attach(t, m, "vhf")
+	r.seen(t, m)
+	m.Close() // as if it had died
+	one.sendBroadcasts(t, podnet.QueueLength+2000)
+	next, results := r.worker(t)
+	next.ReadRings()
+	c := counted(next, "node-1")
+	gap := results.gap(t, gapRestarted)
+	if c.RingRestarted == 0 || c.RingDrops != 0 || gap.FramesLost != c.RingRestarted {
+		t.Fatalf("%d dropped in the restart, %d else, %d in the gap; want all of them in the restart and in its gap", c.RingRestarted, c.RingDrops, gap.FramesLost)
+	}
+	if want := fmt.Sprintf("which had no room for %d more frames", c.RingRestarted); !strings.Contains(gap.Reason, want) {
+		t.Errorf("reason %q; want %q in it", gap.Reason, want)
+	}
+	if drops := sampleOf(1, "vhf", &c).Drops; drops[ringReason] != 0 || drops["radiodRestarted"] != c.RingRestarted {
+		t.Errorf("the sample says %v; want what the gap says", drops)
+	}
+	next.Close()
+	_, results = r.worker(t)
+	if gap := results.gap(t, gapRestarted); strings.Contains(gap.Reason, "no room") {
+		t.Errorf("the next restart names them again: %+v", gap)
+	}
 }

@@ -338,7 +338,16 @@ const (
 )
 
 func (n *NodeCounters) eachDrop(f func(reason string, frames uint64)) {
-	n.Dropped(f)
+	restarted := n.RingRestarted
+	n.Dropped(func(reason string, frames uint64) {
+		if reason == radio.Restarted.String() {
+			frames, restarted = frames+restarted, 0
+		}
+		f(reason, frames)
+	})
+	if restarted > 0 {
+		f(radio.Restarted.String(), restarted)
+	}
 	if n.RingDrops > 0 {
 		f(ringReason, n.RingDrops)
 	}

@@ -18,8 +18,8 @@ import (
 type NodeCounters struct {
 	Node string
 	radio.Counters
-	// RingDrops are frames that the TAP's own ring had no room for.
-	RingDrops uint64
+	// RingDrops are frames that the TAP's own ring had no room for while radiod worked, RingRestarted those while it was down.
+	RingDrops, RingRestarted uint64
 	// Settings of the kernel in the node's namespace.
 	Settings map[string]string
 	// Slots of a TDMA radio.
@@ -99,7 +99,8 @@ func (m *Manager) Counters(reset bool) []NetworkCounters {
 			ports = append(ports, s.Port)
 			node := NodeCounters{Node: s.Port.Name, Counters: s.Counters}
 			if a := byPort[s.Port]; a != nil {
-				node.RingDrops, node.Settings, node.Routing = a.book.ringDrops, a.Settings, routed[a.key()]
+				node.Settings, node.Routing = a.Settings, routed[a.key()]
+				node.RingDrops, node.RingRestarted = a.book.rings()
 			}
 			counted.Nodes = append(counted.Nodes, node)
 		}
