@@ -42,6 +42,20 @@ func ConfigOf(r *v1alpha1.Routing, seed int64) Config {
 	return c
 }
 
+// Check says what an instance refuses of its configuration, whatever the node's namespace is like.
+func (c *Config) Check() (err error) {
+	switch c.Protocol {
+	case v1alpha1.RoutingOLSRv2:
+		_, err = olsr.New(c.olsr(), nil)
+	case v1alpha1.RoutingOLSRv1:
+		_, err = v1.New(c.olsr(), nil)
+	case v1alpha1.RoutingStatic, v1alpha1.RoutingBabel, v1alpha1.RoutingNone, "":
+	default:
+		err = fmt.Errorf("routing.protocol %q: want static, olsrv2, olsrv1 or babel", c.Protocol)
+	}
+	return err
+}
+
 // Interface of the node in the domain.
 type Interface struct {
 	Name  string

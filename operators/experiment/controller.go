@@ -99,6 +99,8 @@ type Reconciler struct {
 	// turns to come up, and of those who come up to create their nodes.
 	turns, making turns
 	guests        guests
+	// radios that do not work.
+	radios radioTroubles
 	news          *feed
 	// kueueLooks at the Workloads of those that have begun.
 	kueueLooks looks

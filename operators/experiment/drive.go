@@ -117,6 +117,11 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 	if s.doomed {
 		return nil
 	}
+	if s.failure() == nil {
+		if err := r.checkRadioNetworks(ctx, s, state); err != nil || s.doomed {
+			return err
+		}
+	}
 	if s.failure() == nil && r.lacksT0(s, state, workflow) {
 		r.setT0(s, workflow)
 		return nil // T0 is written before anybody hears of it
@@ -170,6 +175,9 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, workflow *unstructu
 	leaving := verdict.done && (step.Name == argo.StepDrain || s.failure() != nil)
 	if leaving {
 		closePlan(s, &plan)
+		if stop, err := r.ensureShared(ctx, s); stop || err != nil { // the pods that are to come need it
+			return err
+		}
 	}
 	if err := r.announce(ctx, s, state, plan); err != nil {
 		return err

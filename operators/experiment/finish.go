@@ -51,6 +51,9 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
 		return r.awaitArgo(ctx, s, workflow, step)
 	}
 	r.followPods(s, step)
+	if stop, err := r.ensureShared(ctx, s); stop || err != nil {
+		return true, err
+	}
 	return true, r.checkStepPod(ctx, s, workflow, flow.Pending)
 }
 

@@ -207,11 +207,11 @@ func running(pods map[string]*corev1.Pod) (count int) {
 	return count
 }
 
-// ensureShared makes the account of the workflow's pods, or becomes one more owner of it. One that the
-// user made is left alone.
+// ensureShared makes the account of the workflow's pods, or becomes one more owner of it: before the first node, and again where somebody has
+// deleted it since. One that the user made is left alone.
 func (r *Reconciler) ensureShared(ctx context.Context, s *scope) (bool, error) {
-	if len(s.pods) == len(s.topology.Nodes) {
-		return false, nil // it was made before the first pod
+	if s.phase() == v1alpha1.PhaseProvisioning && len(s.pods) == len(s.topology.Nodes) {
+		return false, nil
 	}
 	for _, want := range []client.Object{render.ServiceAccount(s.experiment), render.RoleBinding(s.experiment)} {
 		existing := want.DeepCopyObject().(client.Object)
@@ -363,6 +363,12 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 	for _, want := range render.RadioNetworks(s.input(), s.waveforms, uids) {
 		var existing v1alpha1.RadioNetwork
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &existing)
+		if apierrors.IsNotFound(err) && r.released(s.pods) { // the cache may be behind
+			if err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), &existing); apierrors.IsNotFound(err) {
+				s.doom(ReasonRadioNetworkDeleted, "RadioNetwork %s was deleted while its nodes came up", want.Name)
+				return false, nil
+			}
+		}
 		want.Spec.Silent = existing.Spec.Silent // the administrator's switch, not ours
 		want.Spec.EMANE = existing.Spec.EMANE   // of ensureEMANE
 		switch {
@@ -437,8 +443,14 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return true, err
 	}
+	for i := range networks {
+		if reason, message := refusedRadios(&networks[i]); reason != "" {
+			s.doom(reason, "%s", message)
+			return false, nil
+		}
+	}
 	if lacking := lackingRadios(networks, emaneNotes(networks, emane)); len(lacking) > 0 {
-		status.Message = "waiting for radios of " + someOf(lacking, "networks")
+		status.Message = shorten("waiting for radios of " + someOf(lacking, "networks"))
 		s.after(pollInterval)
 		return true, nil
 	}
@@ -451,17 +463,22 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// lackingRadios names the networks with members that radiod has not attached. A pod that runs proves
-// nothing: who may change annotations or NetworkAttachmentDefinitions in the experiment's namespace can
+// lackingRadios names the networks with members that radiod has not attached, or whose radios do not work yet. A pod that runs
+// proves nothing: who may change annotations or NetworkAttachmentDefinitions in the experiment's namespace can
 // keep its radio away, and with it the rules that close eth0.
 func lackingRadios(networks []v1alpha1.RadioNetwork, notes map[string]string) (lacking []string) {
 	for i := range networks {
-		attached, members := int32(0), len(networks[i].Spec.Members)
+		attached, members, note := int32(0), len(networks[i].Spec.Members), notes[networks[i].Spec.Network]
+		troubled := false
 		for _, host := range networks[i].Status.Hosts {
 			attached += host.Attached
+			if host.Message != "" {
+				note += fmt.Sprintf("; host %s: %s", host.Host, host.Message)
+				troubled = true
+			}
 		}
-		if int(attached) < members {
-			lacking = append(lacking, fmt.Sprintf("%s (%d of %d are attached%s)", networks[i].Spec.Network, attached, members, notes[networks[i].Spec.Network]))
+		if int(attached) < members || troubled {
+			lacking = append(lacking, fmt.Sprintf("%s (%d of %d are attached%s)", networks[i].Spec.Network, attached, members, note))
 		}
 	}
 	return lacking

@@ -107,6 +107,7 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		Owns(&nadv1.NetworkAttachmentDefinition{}, builder.WithPredicates(deletions())).
 		Owns(workflow).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(experimentOfEMANE)).
+		Watches(&v1alpha1.RadioNetwork{}, handler.EnqueueRequestsFromMapFunc(experimentOfNetwork), builder.WithPredicates(networkTroubles())).
 		Watches(&corev1.Pod{}, together{handler.EnqueueRequestsFromMapFunc(experimentOfLauncher)}).
 		Watches(&v1alpha1.LiveChange{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Capture{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -210,6 +211,33 @@ func deletions() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(event.UpdateEvent) bool { return false },
+	}
+}
+
+// experimentOfNetwork is whose RadioNetwork an object is.
+func experimentOfNetwork(_ context.Context, object client.Object) []reconcile.Request {
+	network, ok := object.(*v1alpha1.RadioNetwork)
+	if !ok {
+		return nil
+	}
+	of := network.Spec.Experiment
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: of.Namespace, Name: of.Name}}}
+}
+
+// networkTroubles end a run: a RadioNetwork that is deleted, or that radiod refuses.
+func networkTroubles() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*v1alpha1.RadioNetwork)
+			after, alsoOK := e.ObjectNew.(*v1alpha1.RadioNetwork)
+			if !ok || !alsoOK {
+				return false
+			}
+			was, _ := refusedRadios(before)
+			is, _ := refusedRadios(after)
+			return is != was
+		},
 	}
 }
 

@@ -47,6 +47,10 @@ const (
 	ReasonReferenceLost       = "ReferenceLost"
 	ReasonRunRecordLost       = "RunRecordLost"
 	ReasonArgoStalled         = "ArgoStalled"
+	ReasonRadioNetworkDeleted = "RadioNetworkDeleted"
+	ReasonRadioNetworkChanged = "RadioNetworkChanged"
+	ReasonRadioRefused        = "RadioRefused"
+	ReasonArchiveFull         = "ArchiveFull"
 )
 
 func finished(phase v1alpha1.ExperimentPhase) bool {

@@ -452,6 +452,9 @@ func TestAScheduleThatCannotBeIsNamedAndLeftOut(t *testing.T) {
 	if _, message, _ := b.Status(string(b.object.UID)); !strings.Contains(message, "change at 1m0") || !strings.Contains(message, "schedule") {
 		t.Errorf("message %q; want the change and its schedule named", message)
 	}
+	if refused := b.Refused(string(b.object.UID)); !strings.Contains(refused, "schedule") {
+		t.Errorf("refused is %q; want the schedule, which no further try helps", refused)
+	}
 	b.hears(t, "with the schedule before", 1, 2, 3)
 }
 

@@ -131,7 +131,7 @@ func (m *Manager) replay(n *network, now int64) *replay {
 	missing := m.surround(n)
 	r, err := replayUntil(&n.object.Spec, n.air, now)
 	r.switchedOff = r.switchedOff || missing != nil
-	n.trouble = errors.Join(missing, err)
+	n.trouble = errors.Join(missing, refuse(err))
 	return r
 }
 

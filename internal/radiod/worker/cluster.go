@@ -64,6 +64,7 @@ type Cluster struct {
 type hostStatus struct {
 	attached int
 	message  string
+	refused  string
 	// nems are the attached members', as text, and peer is how others reach this host.
 	nems string
 	peer v1alpha1.RadioPeer
@@ -308,7 +309,7 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 	if !known {
 		return nil
 	}
-	status := hostStatus{attached: attached, message: message}
+	status := hostStatus{attached: attached, message: message, refused: c.manager.Refused(uid)}
 	c.manager.describeHost(uid, &status)
 	c.mu.Lock()
 	written, was := c.written[uid]
@@ -365,8 +366,10 @@ func hostEntry(host, cpuModel string, s hostStatus) map[string]any {
 	if s.peer.Key != "" {
 		entry["peer"] = map[string]any{"address": s.peer.Address, "key": s.peer.Key}
 	}
-	if s.message != "" {
-		entry["message"] = s.message
+	for field, text := range map[string]string{"message": s.message, "refused": s.refused} {
+		if text != "" {
+			entry[field] = text
+		}
 	}
 	return entry
 }

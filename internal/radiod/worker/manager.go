@@ -63,8 +63,8 @@ type network struct {
 	message string
 	// trouble keeps its radios silent, or makes them other than wanted.
 	trouble error
-	// failing is why what is to come cannot be prepared.
-	failing error
+	// failing is why what is to come cannot be prepared, and unfit why no member can be attached or route.
+	failing, unfit error
 	// muted radios, for the routers.
 	muted atomic.Pointer[muted]
 }
@@ -187,7 +187,7 @@ func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 		m.forgetMembers(uid, n.object)
 		before = &n.object.Spec
 	}
-	n.object = object
+	n.object, n.unfit = object, refuse(checkMembers(&object.Spec))
 	for _, member := range object.Spec.Members {
 		m.members[memberKey{string(member.PodUID), member.Interface}] = uid
 	}

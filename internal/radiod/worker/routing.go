@@ -44,6 +44,8 @@ type domain struct {
 	instance *apart.Instance // nil where it could not be started, or has ended
 	err      error
 	next     time.Time // of another try
+	failing  time.Time // since then; zero while nothing is wrong
+	told     bool      // that it is given up
 	saved    int64     // when its state was, by CLOCK_REALTIME
 	// counted by interface name up to its end, where it has ended by itself.
 	counted map[string]routing.Counters
@@ -63,6 +65,8 @@ const (
 	// settleRouting is how long changes are waited for: a node's networks come one after the other.
 	settleRouting = 50 * time.Millisecond
 	retryRouting  = time.Second
+	// giveUpRouting of a node after so long: the run fails.
+	giveUpRouting = 10 * time.Second
 	// keepSaved is how long the state of an attachment that cannot be taken up yet is kept.
 	keepSaved = 5 * time.Minute
 )
@@ -336,7 +340,12 @@ func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
 	}
 	d := &domain{wantedDomain: *w}
 	d.silent = make([]bool, len(w.silent))
-	d.instance, d.err = m.startInstance(w, state, absent)
+	if old != nil {
+		d.failing = old.failing
+	}
+	instance, err := m.startInstance(w, state, absent)
+	d.instance = instance
+	d.note(err)
 	if d.err != nil {
 		d.instance, d.next = nil, time.Now().Add(retryRouting)
 		m.Log.Warn("routing", "pod", key.podUID, "protocol", key.protocol, "error", d.err)
@@ -352,6 +361,20 @@ func (m *Manager) startDomain(key domainKey, old *domain, w *wantedDomain) {
 	}
 	m.changed(d)
 }
+
+// note what is wrong now, and since when something is.
+func (d *domain) note(err error) {
+	d.err = err
+	switch {
+	case err == nil:
+		d.failing = time.Time{}
+	case d.failing.IsZero():
+		d.failing = time.Now()
+	}
+}
+
+// givenUp reports whether the node has failed to route for so long that it is not waited for any more.
+func (d *domain) givenUp() bool { return d.err != nil && time.Since(d.failing) > giveUpRouting }
 
 func (m *Manager) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (*apart.Instance, error) {
 	namespace, err := m.Finder.Find(w.attachments[0].NamespacePath, w.attachments[0].Namespace)
@@ -374,8 +397,10 @@ func (m *Manager) updateDomain(d *domain, w *wantedDomain) {
 	m.routers.mu.Lock()
 	d.attachments = w.attachments
 	err := errors.Join(failed, d.instance.Err())
-	news := fmt.Sprint(err) != fmt.Sprint(d.err)
-	d.err = err
+	before := d.err
+	d.note(err)
+	news := fmt.Sprint(err) != fmt.Sprint(before) || d.told != d.givenUp()
+	d.told = d.givenUp()
 	m.routers.mu.Unlock()
 	if news {
 		m.changed(d)
@@ -514,10 +539,12 @@ func (m *Manager) routingTrouble(networkUID string) error {
 	m.routers.mu.Lock()
 	defer m.routers.mu.Unlock()
 	var failed []string
+	givenUp := false
 	for _, d := range m.routers.domains {
 		for _, a := range d.attachments {
 			if d.err != nil && a.NetworkUID == networkUID {
 				failed = append(failed, fmt.Sprintf("%s: %v", a.Member.Node, d.err))
+				givenUp = givenUp || d.givenUp()
 			}
 		}
 	}
@@ -525,8 +552,12 @@ func (m *Manager) routingTrouble(networkUID string) error {
 		return nil
 	}
 	slices.Sort(failed)
+	err := errors.New(failed[0])
 	if rest := len(failed) - 1; rest > 0 {
-		return fmt.Errorf("%s, and %d more", failed[0], rest)
+		err = fmt.Errorf("%s, and %d more", failed[0], rest)
 	}
-	return errors.New(failed[0])
+	if givenUp {
+		return refuse(err)
+	}
+	return err
 }

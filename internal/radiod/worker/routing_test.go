@@ -367,6 +367,17 @@ func TestTroubleOfARouterIsInTheStatus(t *testing.T) {
 	within(t, "the status names the node and the port", func() bool {
 		return strings.Contains(message(), "node-1: routing on vhf, UDP port 269") && strings.Contains(message(), "address already in use")
 	})
+	if refused := m.Refused("runvhf"); refused != "" {
+		t.Errorf("refused is %q at once: the port may be free soon", refused)
+	}
+	m.routers.mu.Lock()
+	for _, d := range m.routers.domains {
+		d.failing = d.failing.Add(-giveUpRouting)
+	}
+	m.routers.mu.Unlock()
+	if refused := m.Refused("runvhf"); !strings.Contains(refused, "UDP port 269") {
+		t.Errorf("refused is %q after %s without routes; want the port named", refused, giveUpRouting)
+	}
 	if err := taken.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -124,11 +124,7 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 		return 0, "", false
 	}
 	message = n.message
-	troubles := []error{n.trouble, n.failing, m.routingTrouble(uid)}
-	if n.driver != nil {
-		troubles = append(troubles, n.driver.Trouble())
-	}
-	for _, err := range troubles {
+	for _, err := range m.troubles(uid, n) {
 		if err != nil {
 			message = strings.TrimPrefix(message+"; "+err.Error(), "; ")
 		}
@@ -139,6 +135,15 @@ func (m *Manager) Status(uid string) (attached int, message string, known bool) 
 		}
 	}
 	return len(m.keysOf(func(a *attachment) bool { return a.NetworkUID == uid && m.works(a) })), message, true
+}
+
+// troubles of a network on this host, nil for those that it has not; the lock is held.
+func (m *Manager) troubles(uid string, n *network) []error {
+	troubles := []error{n.unfit, n.trouble, n.failing, m.routingTrouble(uid)}
+	if n.driver != nil {
+		troubles = append(troubles, n.driver.Trouble())
+	}
+	return troubles
 }
 
 // ringsAtOnce is how many pods' namespaces are looked into at a time: all of hundreds would take a tenth of a processor.

@@ -29,7 +29,7 @@ func (m *Manager) surround(n *network) error {
 	s := surroundingsOf(spec, compiled)
 	if s.source == v1alpha1.PathlossScenario && (compiled == nil || !compiled.HasPathloss()) {
 		n.forgetOutlook()
-		return errNoPathloss
+		return refuse(errNoPathloss)
 	}
 	if n.outlook != nil && n.outlook.preparer.same(s) {
 		return nil
@@ -41,7 +41,7 @@ func (m *Manager) surround(n *network) error {
 	o, err := newOutlook(s, steps, func(err error) { go m.noteSurroundings(n, err) })
 	n.forgetOutlook()
 	if err != nil {
-		return err
+		return refuse(err)
 	}
 	n.outlook = o
 	n.air.track.Store(o.track)
@@ -69,7 +69,7 @@ func (m *Manager) noteSurroundings(n *network, err error) {
 	if err != nil {
 		m.Log.Error("what is between a network's radios", "network", n.object.Name, "error", err)
 	}
-	n.failing = err
+	n.failing = refuse(err)
 	m.Changed(n.object)
 }
 

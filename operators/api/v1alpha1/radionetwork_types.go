@@ -74,6 +74,11 @@ type GroupLink struct {
 }
 
 // RadioNetworkSpec is what radiod needs to emulate one network of one experiment.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || self.experiment == oldSelf.experiment && self.network == oldSelf.network && self.waveform == oldSelf.waveform && self.mtu == oldSelf.mtu && self.seed == oldSelf.seed && self.members == oldSelf.members",message="cannot change once t0 is set, but for silent, changes and captures: what a run measures would be of two networks"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || has(self.links) == has(oldSelf.links) && (!has(self.links) || self.links == oldSelf.links) && has(self.radios) == has(oldSelf.radios) && (!has(self.radios) || self.radios == oldSelf.radios)",message="links and radios cannot change once t0 is set: use changes"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || has(self.routing) == has(oldSelf.routing) && (!has(self.routing) || self.routing == oldSelf.routing) && has(self.scenario) == has(oldSelf.scenario) && (!has(self.scenario) || self.scenario == oldSelf.scenario)",message="routing and scenario cannot change once t0 is set"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || has(self.engine) == has(oldSelf.engine) && (!has(self.engine) || self.engine == oldSelf.engine) && has(self.emane) == has(oldSelf.emane) && (!has(self.emane) || self.emane == oldSelf.emane)",message="engine and emane cannot change once t0 is set"
 type RadioNetworkSpec struct {
 	// experiment that the network belongs to.
 	Experiment ExperimentReference `json:"experiment"`
@@ -183,6 +188,9 @@ type RadioNetworkHost struct {
 	// message tells what is wrong on this host, if anything.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// refused names what of the spec radiod cannot carry out, however often it tries. The run fails for it.
+	// +optional
+	Refused string `json:"refused,omitempty"`
 }
 
 // RadioPeer is how one host's radiod is reached by others. Whoever may write it decides who takes part in the network, so that

@@ -53,7 +53,7 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Links:      links(network, waveforms[network.Name]),
 				MTU:        mtu(network),
 				Seed:       apps.Seed(e.Spec.Seed, "network", network.Name),
-				Changes:    changes(e, network.Name),
+				Changes:    Changes(e, network.Name),
 				Captures:   captures(in, network.Name),
 				Members:    members(in, network, waveforms[network.Name], pods),
 			},

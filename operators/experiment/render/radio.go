@@ -45,8 +45,8 @@ func links(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) []v1alpha1.
 	return all
 }
 
-// changes that the timeline makes to a network, in order of time.
-func changes(e *v1alpha1.Experiment, network string) (timed []v1alpha1.TimedRadioChange) {
+// Changes that the timeline makes to a network, in order of time.
+func Changes(e *v1alpha1.Experiment, network string) (timed []v1alpha1.TimedRadioChange) {
 	for _, entry := range e.Spec.Timeline {
 		for _, change := range entry.Set {
 			if change.Network == network {

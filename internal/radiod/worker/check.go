@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/radiod/capture"
+	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// Check says what a worker refuses of a network's spec, whatever its members' pods are like: the model, its changes, members, routing and captures.
+func Check(spec *v1alpha1.RadioNetworkSpec) error {
+	err := checkMembers(spec)
+	for _, c := range spec.Captures {
+		if filterErr := capture.CheckFilter(c.Filter); filterErr != nil {
+			err = errors.Join(err, fmt.Errorf("capture %s: filter %q: %w", c.Name, c.Filter, filterErr))
+		}
+	}
+	if spec.Engine == v1alpha1.EngineEMANE {
+		if wrong := emane.Check(spec); len(wrong) > 0 {
+			return errors.Join(wrong.ToAggregate(), err)
+		}
+		return err
+	}
+	r, modelErr := newReplay(spec, &air{})
+	if modelErr == nil {
+		r.advance(int64(maxRun))
+		s, _ := r.snapshot()
+		s.model()
+	}
+	return errors.Join(err, modelErr)
+}
+
+// maxRun is longer than any run.
+const maxRun = 100 * 365 * 24 * time.Hour
+
+// checkMembers says what no pod of a member can be given.
+func checkMembers(spec *v1alpha1.RadioNetworkSpec) error {
+	for i := range spec.Members {
+		m := &spec.Members[i]
+		if _, err := podnet.ParseInterface(m.Interface, m.MAC, m.Address, int(spec.MTU), m.Primary); err != nil {
+			return fmt.Errorf("node %s: %w", m.Node, err)
+		}
+	}
+	if spec.Routing == nil || len(spec.Members) == 0 {
+		return nil
+	}
+	first := &spec.Members[0]
+	address, err := netip.ParsePrefix(first.Address)
+	if err != nil {
+		return fmt.Errorf("node %s: address %q: want an address with prefix length, such as 198.18.9.1/24", first.Node, first.Address)
+	}
+	c := routing.ConfigOf(spec.Routing, spec.Seed)
+	c.Interfaces = []routing.Interface{{Name: first.Interface, Address: address, MTU: int(spec.MTU), RateBitsPerSecond: spec.Waveform.RateBitsPerSecond()}}
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("routing %s: %w", spec.Routing.Protocol, err)
+	}
+	return nil
+}

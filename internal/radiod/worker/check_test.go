@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"strings"
+	"testing"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+func TestWhatNoMemberCanBeGivenIsRefusedBeforeAnybodyAttaches(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.RadioNetworkSpec)
+		want   string
+	}{
+		"routing": {func(s *v1alpha1.RadioNetworkSpec) {
+			hello, validity := v1alpha1.Duration("2s"), v1alpha1.Duration("1s")
+			s.Routing = &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: &hello, HelloValidity: &validity}
+		}, "routing olsrv2: helloValidity: 1s is not between 2s"},
+		"a MAC":      {func(s *v1alpha1.RadioNetworkSpec) { s.Members[1].MAC = "02:02" }, `node node-2: mac "02:02" of vhf: want six octets`},
+		"an address": {func(s *v1alpha1.RadioNetworkSpec) { s.Members[0].Address = "198.18.9.1" }, `node node-1: address "198.18.9.1" of vhf: want an address with prefix length`},
+		"a filter":   {func(s *v1alpha1.RadioNetworkSpec) { s.Captures = []v1alpha1.RadioCapture{{Name: "run", Filter: "port"}} }, `capture run: filter "port"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := networkOf("run", "vhf", "pod-1", "pod-2")
+			if err := Check(&n.Spec); err != nil {
+				t.Fatalf("a good network: %v", err)
+			}
+			c.change(&n.Spec)
+			if err := Check(&n.Spec); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v; want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestARefusalIsInTheStatusOfTheHost(t *testing.T) {
+	m := newManager(t)
+	n := networkOf("run", "vhf", "pod-1")
+	n.Spec.Members[0].MAC = "nonsense"
+	set(t, m, n.DeepCopy())
+	if refused := m.Refused(string(n.UID)); !strings.Contains(refused, `mac "nonsense"`) {
+		t.Errorf("refused is %q", refused)
+	}
+	if entry := hostEntry("n1", "", hostStatus{refused: "mac"}); entry["refused"] != "mac" || entry["message"] != nil {
+		t.Errorf("the entry in the status is %v", entry)
+	}
+	n.Spec.Members[0].MAC, n.Generation = "02:02:00:00:00:01", n.Generation+1
+	set(t, m, n)
+	if refused := m.Refused(string(n.UID)); refused != "" {
+		t.Errorf("refused is %q, and nothing is wrong any more", refused)
+	}
+}

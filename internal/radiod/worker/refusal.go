@@ -1,0 +1,36 @@
+package worker
+
+import "errors"
+
+// refusal is an error about what of a spec cannot be carried out, however often it is tried.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// refuse marks an error as a refusal; nil stays nil.
+func refuse(err error) error {
+	if err == nil {
+		return nil
+	}
+	return refusal{err}
+}
+
+// refusedBy gives the words of the first refusal in an error, or none.
+func refusedBy(err error) string {
+	var r refusal
+	if errors.As(err, &r) {
+		return r.Error()
+	}
+	return ""
+}
+
+// Refused is what of a network's spec this host cannot carry out; empty for nothing.
+func (m *Manager) Refused(uid string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.networks[uid]
+	if n == nil {
+		return ""
+	}
+	return refusedBy(errors.Join(m.troubles(uid, n)...))
+}

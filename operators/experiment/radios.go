@@ -1,0 +1,185 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+const (
+	// radioPatience with a host whose radios do not work, before it is put on record: radiod may be restarted meanwhile.
+	radioPatience = 15 * time.Second
+	// whatRadioTrouble is the incident of radios that do not work on a host.
+	whatRadioTrouble = "RadioTrouble"
+	// whatRadioSilenced is the incident of a network that somebody has switched off.
+	whatRadioSilenced = "RadioSilenced"
+)
+
+// radioTroubles remembers since when radios of experiments do not work, by their RadioNetworks' UIDs and what is wrong.
+type radioTroubles struct {
+	mu    sync.Mutex
+	since map[types.UID]map[string]time.Time
+}
+
+// lasting gives those of the troubles that a network has had for radioPatience, and since when. It forgets what is over.
+func (t *radioTroubles) lasting(network types.UID, now time.Time, troubles map[string]string) map[string]time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(troubles) == 0 {
+		delete(t.since, network)
+		return nil
+	}
+	before, lasting := t.since[network], map[string]time.Time{}
+	noted := map[string]time.Time{}
+	for place := range troubles {
+		noted[place] = now
+		if since, known := before[place]; known {
+			noted[place] = since
+		}
+		if now.Sub(noted[place]) >= radioPatience {
+			lasting[place] = noted[place]
+		}
+	}
+	if t.since == nil {
+		t.since = map[types.UID]map[string]time.Time{}
+	}
+	t.since[network] = noted
+	return lasting
+}
+
+// checkRadioNetworks ends a run whose radio networks are not what it began with, and records radios that do not work. What caches say is looked at past
+// them before anything fails for it.
+func (r *Reconciler) checkRadioNetworks(ctx context.Context, s *scope, state runapi.State) error {
+	networks, err := r.radioNetworks(ctx, s)
+	if err != nil {
+		return err
+	}
+	if reason, _ := s.networkTrouble(networks, state.Plan); reason != "" {
+		if networks, err = r.pastCaches().radioNetworks(ctx, s); err != nil {
+			return err
+		}
+	}
+	if reason, message := s.networkTrouble(networks, state.Plan); reason != "" {
+		s.doom(reason, "%s", message)
+		return nil
+	}
+	if s.experiment.Status.T0 == nil || s.elapsed() < 0 {
+		return nil
+	}
+	return r.noteRadios(ctx, s, state, networks)
+}
+
+// networkTrouble says why a run cannot go on with its radio networks: one is gone, was changed by somebody, or is refused by radiod.
+func (s *scope) networkTrouble(networks []v1alpha1.RadioNetwork, plan runapi.Plan) (reason, message string) {
+	for _, network := range s.experiment.Spec.Networks {
+		i := slices.IndexFunc(networks, func(n v1alpha1.RadioNetwork) bool { return n.Spec.Network == network.Name })
+		if i < 0 {
+			return ReasonRadioNetworkDeleted, fmt.Sprintf("RadioNetwork %s was deleted during the run: the radios of network %s are gone",
+				render.RadioNetworkName(s.experiment, network.Name), network.Name)
+		}
+		if reason, message := refusedRadios(&networks[i]); reason != "" {
+			return reason, message
+		}
+		if what := s.changedNetwork(&networks[i], plan); what != "" {
+			return ReasonRadioNetworkChanged, fmt.Sprintf("%s of RadioNetwork %s was changed by somebody else during the run", what, networks[i].Name)
+		}
+	}
+	return "", ""
+}
+
+// changedNetwork names what of a network's spec is not as the operator has written it. The API server keeps most of it from being changed.
+func (s *scope) changedNetwork(network *v1alpha1.RadioNetwork, plan runapi.Plan) string {
+	if plan.T0 == nil { // the radios hear of T0 before the server does
+		return ""
+	}
+	if !network.Spec.T0.Equal(s.experiment.Status.T0) {
+		return "spec.t0"
+	}
+	for _, want := range render.Changes(s.experiment, network.Spec.Network) {
+		if !hasChange(&network.Spec, want.RadioChange, time.Duration(want.AtNanoseconds)) {
+			return "spec.changes"
+		}
+	}
+	for _, live := range plan.LiveChanges {
+		for _, change := range live.Changes {
+			if change.Network == network.Spec.Network && !hasChange(&network.Spec, change, time.Duration(live.AtNanoseconds)) {
+				return "spec.changes"
+			}
+		}
+	}
+	return ""
+}
+
+// refusedRadios is what a host's radiod does not carry out of a network's spec, however often it tries.
+func refusedRadios(network *v1alpha1.RadioNetwork) (reason, message string) {
+	for _, host := range network.Status.Hosts {
+		if host.Refused != "" {
+			return ReasonRadioRefused, fmt.Sprintf("radiod on host %s refuses network %s: %s", host.Host, network.Spec.Network, host.Refused)
+		}
+	}
+	return "", ""
+}
+
+// noteRadios records, each once, hosts whose radios have not worked for a while, and networks that somebody has silenced.
+func (r *Reconciler) noteRadios(ctx context.Context, s *scope, state runapi.State, networks []v1alpha1.RadioNetwork) error {
+	for i := range networks {
+		network := &networks[i]
+		troubles := s.radioTroubles(network)
+		for place, since := range r.radios.lasting(network.UID, s.now, troubles) {
+			incident := runapi.Incident{What: whatRadioTrouble, FromSeconds: s.secondsAfterT0(since), Reason: place + ": " + troubles[place]}
+			if err := r.noteRadio(ctx, s, state, incident, place+": "); err != nil {
+				return err
+			}
+		}
+		if network.Spec.Silent {
+			reason := fmt.Sprintf("spec.silent of RadioNetwork %s is true: the radios of network %s send and receive nothing", network.Name, network.Spec.Network)
+			incident := runapi.Incident{What: whatRadioSilenced, FromSeconds: s.elapsed().Seconds(), Reason: reason}
+			if err := r.noteRadio(ctx, s, state, incident, reason); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// noteRadio records an incident, unless there is one of the same kind whose reason begins alike.
+func (r *Reconciler) noteRadio(ctx context.Context, s *scope, state runapi.State, incident runapi.Incident, begin string) error {
+	if slices.ContainsFunc(state.Incidents, func(i runapi.Incident) bool { return i.What == incident.What && strings.HasPrefix(i.Reason, begin) }) {
+		return nil
+	}
+	if err := r.Runs.Incident(ctx, string(s.experiment.UID), incident); err != nil {
+		return err
+	}
+	s.warn(incident.What, "%.1f s after T0: %s", incident.FromSeconds, incident.Reason)
+	s.after(pollInterval)
+	return nil
+}
+
+// radioTroubles of a network by their places: what hosts say, and living nodes without a radio.
+func (s *scope) radioTroubles(network *v1alpha1.RadioNetwork) map[string]string {
+	troubles, attached, living := map[string]string{}, 0, 0
+	for _, host := range network.Status.Hosts {
+		attached += int(host.Attached)
+		if host.Message != "" {
+			troubles[fmt.Sprintf("network %s on host %s", network.Spec.Network, host.Host)] = shorten(host.Message)
+		}
+	}
+	for _, member := range network.Spec.Members {
+		if pod := s.pods[member.Node]; pod != nil && pod.UID == member.PodUID && nodeLoss(member.Node, pod) == nil {
+			living++
+		}
+	}
+	if attached < living {
+		troubles["network "+network.Spec.Network] = fmt.Sprintf("radiod has the radios of %d of %d nodes that run", attached, living)
+	}
+	return troubles
+}

@@ -1,0 +1,203 @@
+package experiment
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// radioNetwork of the experiment as it is.
+func (w *world) radioNetwork(network string) *v1alpha1.RadioNetwork {
+	w.t.Helper()
+	found := &v1alpha1.RadioNetwork{}
+	w.must(w.api.Get(w.t.Context(), client.ObjectKey{Namespace: platform, Name: render.RadioNetworkName(w.experiment(), network)}, found))
+	return found
+}
+
+func (w *world) incidents() []runapi.Incident {
+	w.t.Helper()
+	return w.server.states[string(w.experiment().UID)].Incidents
+}
+
+// deleteFirst deletes the first object of a kind that a run has, as its owner or anybody else with the right may.
+func (w *world) deleteFirst(apiVersion, kind string) {
+	w.t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(apiVersion)
+	list.SetKind(kind + "List")
+	w.must(w.api.List(w.t.Context(), list))
+	if len(list.Items) == 0 {
+		w.t.Fatalf("the run has no %s", kind)
+	}
+	w.must(w.api.Delete(w.t.Context(), &list.Items[0]))
+}
+
+func TestWhateverOfARunIsDeletedMeanwhileIsPutBackNamedOrNotNeeded(t *testing.T) {
+	for _, c := range []struct{ apiVersion, kind, failure, incident string }{
+		{"vignette.dev/v1alpha1", "RadioNetwork", ReasonRadioNetworkDeleted, ""},
+		{"argoproj.io/v1alpha1", "Workflow", ReasonWorkflowDeleted, ""},
+		{"v1", "Pod", "", whatNodeFailed},
+		{"v1", "ServiceAccount", "", ""},
+		{"rbac.authorization.k8s.io/v1", "RoleBinding", "", ""},
+		{"k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "", ""}, // it is read when a pod comes up
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			w := newWorld(t)
+			w.untilAfterT0(5 * time.Second)
+			w.deleteFirst(c.apiVersion, c.kind)
+			if c.failure != "" {
+				w.wantFailed(c.failure, "was deleted during the run")
+				return
+			}
+			e := w.untilFinished()
+			if e.Status.Phase != v1alpha1.PhaseSucceeded {
+				t.Errorf("phase %s: %s", e.Status.Phase, e.Status.Message)
+			}
+			var told []string
+			for _, i := range w.incidents() {
+				told = append(told, i.What)
+			}
+			if got := strings.Join(told, " "); got != c.incident {
+				t.Errorf("incidents %q; want %q", got, c.incident)
+			}
+		})
+	}
+}
+
+func TestTheAccountOfAWorkflowsPodsIsThereWhenTheyCome(t *testing.T) {
+	w := newWorld(t)
+	w.untilAfterT0(5 * time.Second)
+	for _, shared := range []client.Object{render.ServiceAccount(w.experiment()), render.RoleBinding(w.experiment())} {
+		w.must(w.api.Delete(t.Context(), shared))
+	}
+	w.untilPhase(v1alpha1.PhaseCollecting)
+	for _, shared := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}} {
+		name := render.ServiceAccount(w.experiment()).Name
+		if _, isBinding := shared.(*rbacv1.RoleBinding); isBinding {
+			name = render.RoleBinding(w.experiment()).Name
+		}
+		if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: w.key.Namespace, Name: name}, shared); err != nil {
+			t.Errorf("the workflow's next pod cannot start: %v", err)
+		}
+	}
+}
+
+func TestARunFailsByNameWhenARadioNetworkGoesBeforeItBegins(t *testing.T) {
+	w := newWorld(t)
+	w.noAgents = true
+	w.until("released", func(*v1alpha1.Experiment) bool {
+		pods := w.pods()
+		return len(pods) > 0 && len(pods[0].Spec.SchedulingGates) == 0
+	})
+	w.must(w.api.Delete(t.Context(), w.radioNetwork("wan")))
+	w.wantFailed(ReasonRadioNetworkDeleted, "was deleted while its nodes came up")
+}
+
+func TestARunFailsByNameWhenSomebodyElseChangesItsRadios(t *testing.T) {
+	timed := func(e *v1alpha1.Experiment) {
+		e.Spec.Timeline = append(e.Spec.Timeline, v1alpha1.TimelineEntry{At: "30s", Set: []v1alpha1.RadioChange{lossOf("wan", "5%")}})
+	}
+	for what, edit := range map[string]func(*v1alpha1.RadioNetworkSpec){
+		"spec.t0 of RadioNetwork":      func(s *v1alpha1.RadioNetworkSpec) { s.T0.Time = s.T0.Add(time.Minute) },
+		"spec.changes of RadioNetwork": func(s *v1alpha1.RadioNetworkSpec) { s.Changes = nil },
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, timed)
+			w.untilAfterT0(5 * time.Second)
+			network := w.radioNetwork("wan")
+			edit(&network.Spec)
+			w.must(w.api.Update(t.Context(), network))
+			w.wantFailed(ReasonRadioNetworkChanged, what)
+		})
+	}
+}
+
+func TestWhatRadiodRefusesFailsTheRunByName(t *testing.T) {
+	const refused = "node-1: helloValidity 1s is shorter than hello 2s"
+	for phase, reach := range map[string]func(*world){
+		"while it comes up": func(*world) {},
+		"while it goes on":  func(w *world) { w.untilAfterT0(5 * time.Second) },
+	} {
+		t.Run(phase, func(t *testing.T) {
+			w := newWorld(t)
+			reach(w)
+			w.radioRefusal = refused
+			w.wantFailed(ReasonRadioRefused, ": "+refused)
+		})
+	}
+}
+
+func TestARunBeginsOnlyWhenItsRadiosWork(t *testing.T) {
+	w := newWorld(t)
+	w.radioTrouble = "scenario sha256:12 is not here yet"
+	e := w.until("waiting for radios", func(e *v1alpha1.Experiment) bool { return strings.HasPrefix(e.Status.Message, "waiting for radios") })
+	if !strings.Contains(e.Status.Message, "host n1: scenario sha256:12 is not here yet") {
+		t.Errorf("message %q does not say what is missing", e.Status.Message)
+	}
+	for range 10 {
+		w.step()
+	}
+	if phase := w.experiment().Status.Phase; phase != v1alpha1.PhaseProvisioning {
+		t.Fatalf("phase %s while the radios are silent", phase)
+	}
+	w.radioTrouble = ""
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestRadiosThatDoNotWorkForLongAreOnRecordOnce(t *testing.T) {
+	w := newWorld(t)
+	w.untilAfterT0(5 * time.Second)
+	w.radioTrouble = "routing on lan: no buffer space"
+	for range 10 {
+		w.step()
+	}
+	if told := w.incidents(); len(told) > 0 {
+		t.Errorf("%+v after 10 s, in which radiod may have been restarted", told)
+	}
+	for range 20 {
+		w.step()
+	}
+	told := w.incidents()
+	want := "network lan on host n1: routing on lan: no buffer space"
+	if i := slices.IndexFunc(told, func(i runapi.Incident) bool { return i.Reason == want }); len(told) != 2 || i < 0 || told[i].What != whatRadioTrouble || told[i].FromSeconds > 10 {
+		t.Errorf("incidents %+v; want one for each of the two networks, from its beginning on", told)
+	}
+}
+
+func TestANodeWithoutItsRadioIsOnRecord(t *testing.T) {
+	w := newWorld(t)
+	w.untilAfterT0(5 * time.Second)
+	w.noRadiod = true
+	network := w.radioNetwork("wan")
+	network.Status.Hosts[0].Attached--
+	w.must(w.api.Status().Update(t.Context(), network))
+	for range 30 {
+		w.step()
+	}
+	if told := w.incidents(); len(told) != 1 || !strings.Contains(told[0].Reason, "network wan: radiod has the radios of") {
+		t.Errorf("incidents %+v; want the network that has lost a radio", told)
+	}
+}
+
+func TestARadioThatIsSwitchedOffIsOnRecord(t *testing.T) {
+	w := newWorld(t)
+	w.untilAfterT0(5 * time.Second)
+	network := w.radioNetwork("wan")
+	network.Spec.Silent = true
+	w.must(w.api.Update(t.Context(), network))
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+	if told := w.incidents(); len(told) != 1 || told[0].What != whatRadioSilenced || ptr.Deref(told[0].ToSeconds, 0) != 0 {
+		t.Errorf("incidents %+v; want the silence, once", told)
+	}
+}
