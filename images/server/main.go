@@ -41,7 +41,8 @@ func main() {
 // options of `server serve`.
 type options struct {
 	listen, dir, quota, audience string
-	scenarioQuota                string
+	scenarioQuota, teamQuota     string
+	teamQuotas, teamRetentions   map[string]string
 	analysis                     string
 	aggregated, host, metrics    string
 	retention                    time.Duration
@@ -61,6 +62,9 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&o.metrics, "metrics-listen", ":9090", "address of the metrics, which are those of all teams' runs; none if empty")
 	flags.StringVar(&o.dir, "archive", "/archive", "folder of the archive")
 	flags.StringVar(&o.quota, "quota", "2Gi", "bytes that the logs of one run may take, such as 2Gi; 0 is no bound")
+	flags.StringVar(&o.teamQuota, "team-quota", "50%", "bytes that all runs of a namespace together may take, such as 20Gi, or a share of the archive's volume; 0 is no bound")
+	flags.StringToStringVar(&o.teamQuotas, "team-quotas", nil, "the same for some namespaces, such as team-nor=40Gi")
+	flags.StringToStringVar(&o.teamRetentions, "team-retentions", nil, "what --retention is for some namespaces, such as team-nor=720h")
 	flags.StringVar(&o.scenarioQuota, "scenario-quota", "2Gi", "bytes that all compiled scenarios together may take; 0 is no bound")
 	flags.StringVar(&o.audience, "audience", v1alpha1.TokenAudience, "audience that callers' tokens must be made for")
 	flags.StringVar(&o.analysis, "analysis-socket", "", "Unix socket of the analysis that compares runs; without one, none are compared")
@@ -83,6 +87,18 @@ func serve(ctx context.Context, o options) error {
 	if err != nil {
 		return fmt.Errorf("--scenario-quota %q: want bytes such as 2Gi: %w", o.scenarioQuota, err)
 	}
+	teamQuota, err := bytesOf("team-quota", o.teamQuota, o.dir)
+	if err != nil {
+		return err
+	}
+	teamQuotas, err := quotasOf("team-quotas", o.teamQuotas, o.dir)
+	if err != nil {
+		return err
+	}
+	teamRetentions, err := retentionsOf("team-retentions", o.teamRetentions)
+	if err != nil {
+		return err
+	}
 	if o.policy.OperatorUser == "" || o.policy.RadiodUser == "" {
 		return errors.New("--operator-user and --radiod-user must not be empty")
 	}
@@ -101,7 +117,8 @@ func serve(ctx context.Context, o options) error {
 		return err
 	}
 	s, err := server.New(server.Config{
-		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), ScenarioQuotaBytes: scenarioQuota.Value(), Retention: o.retention, AnalysisSocket: o.analysis,
+		Dir: o.dir, Policy: o.policy, QuotaBytes: quota.Value(), ScenarioQuotaBytes: scenarioQuota.Value(), Retention: o.retention,
+		TeamQuotaBytes: teamQuota, TeamQuotas: teamQuotas, TeamRetentions: teamRetentions, AnalysisSocket: o.analysis,
 		Authenticator: server.TokenReviewer{Reviews: authentication.TokenReviews(), Audience: o.audience},
 		Authorizer:    server.AccessReviewer{Reviews: authorization.SubjectAccessReviews()},
 	})

@@ -81,8 +81,12 @@ type Store struct {
 	root *os.Root
 	open *openLogs
 	room *room
-	// mu keeps the removal of empty folders apart from the making of new runs.
-	mu sync.Mutex
+	// TeamQuota, if set before the first run is opened, bounds the bytes of all runs of a namespace; 0 is no bound.
+	TeamQuota func(namespace string) int64
+
+	// mu keeps the removal of empty folders apart from the making of new runs, and guards teams.
+	mu    sync.Mutex
+	teams map[string]*team
 }
 
 // Open opens the archive in dir, which must exist, and finishes deletions that were cut short.
@@ -91,7 +95,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	s := &Store{root: root, open: newOpenLogs(), room: &room{dir: dir}}
+	s := &Store{root: root, open: newOpenLogs(), room: &room{dir: dir}, teams: map[string]*team{}}
 	entries, err := s.readDir(".")
 	if err != nil {
 		return nil, err
@@ -150,7 +154,7 @@ func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	r := &Run{key: key, root: root, open: s.open, room: s.room, quota: quota, maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
+	r := &Run{key: key, root: root, open: s.open, room: s.room, quota: quota, team: s.team(key.Namespace), maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
 	if err := r.load(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}

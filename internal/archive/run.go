@@ -28,6 +28,8 @@ var (
 	ErrSealed = errors.New("the run is sealed: its logs do not grow any more")
 	ErrQuota  = errors.New("the run's quota is used up")
 	ErrFull   = errors.New("the archive's volume is full")
+	// ErrTeamQuota is about all runs of a namespace.
+	ErrTeamQuota = errors.New("the team's room in the archive is used up")
 	ErrGone   = errors.New("the run is deleted")
 )
 
@@ -69,12 +71,15 @@ type Run struct {
 	open    *openLogs
 	room    *room
 	quota   int64
+	team    *team
 	maxLogs int
 	// OnAppend, if set before the first append, is told every archived piece of a log in the log's order,
 	// and after a restart all of it again by Replay. It must not call the Run.
 	OnAppend func(path string, piece []byte)
 
-	used   atomic.Int64
+	// used are the bytes of logs, kept those of records and results.
+	used, kept atomic.Int64
+
 	sealed atomic.Bool
 	gone   atomic.Bool
 
@@ -132,8 +137,11 @@ func (r *Run) load() error {
 		if IsLog(file.Path) {
 			r.files[file.Path] = &logFile{size: file.Size}
 			r.used.Add(file.Size)
+		} else {
+			r.kept.Add(file.Size)
 		}
 	}
+	r.team.used.Add(r.used.Load() + r.kept.Load())
 	return nil
 }
 
@@ -227,17 +235,8 @@ func (r *Run) Append(p string, offset int64, piece []byte) (int64, error) {
 	if r.sealed.Load() {
 		return lf.size, ErrSealed
 	}
-	quota := r.quota
-	if IsCapture(p) {
-		quota = int64(capturesShare * float64(quota))
-	}
-	if used := r.used.Add(int64(len(fresh))); quota > 0 && used > quota {
-		r.used.Add(-int64(len(fresh)))
-		return lf.size, fmt.Errorf("%w: %d bytes of logs are allowed, %d are archived", ErrQuota, quota, r.Used())
-	}
-	if !r.room.take(int64(len(fresh))) {
-		r.used.Add(-int64(len(fresh)))
-		return lf.size, fmt.Errorf("%w: what is left is for records and results", ErrFull)
+	if err := r.reserve(p, int64(len(fresh))); err != nil {
+		return lf.size, err
 	}
 	return r.write(p, lf, fresh)
 }
@@ -286,7 +285,7 @@ const syncEvery = 10 * time.Second
 // write puts bytes at the end of a log that is locked. What fails halfway is cut off again.
 func (r *Run) write(p string, lf *logFile, fresh []byte) (int64, error) {
 	if err := r.writeAt(p, lf, fresh); err != nil {
-		r.used.Add(-int64(len(fresh)))
+		r.release(int64(len(fresh)))
 		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 			return lf.size, fmt.Errorf("%w: %w", ErrFull, err)
 		}
@@ -469,7 +468,9 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 	}
 	temporary := path.Join(dir, newPrefix+rand.Text())
 	size, err := r.writeSynced(temporary, content)
+	var before int64
 	if err == nil {
+		before = r.sizeOf(p)
 		err = r.root.Rename(temporary, p)
 	}
 	if err != nil {
@@ -479,7 +480,17 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 		}
 		return 0, fmt.Errorf("archive: write %s: %w", p, err)
 	}
+	r.keep(before, size)
 	return size, r.syncDir(dir)
+}
+
+// sizeOf a file; 0 where there is none.
+func (r *Run) sizeOf(p string) int64 {
+	info, err := r.root.Stat(p)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 func (r *Run) writeSynced(p string, content io.Reader) (int64, error) {
@@ -526,7 +537,9 @@ func (r *Run) ReadJSON(p string, value any) error {
 
 // Close refuses all further writes and releases the folder.
 func (r *Run) Close() error {
-	r.gone.Store(true)
+	if !r.gone.Swap(true) {
+		r.team.used.Add(-r.used.Load() - r.kept.Load())
+	}
 	err := r.root.Close() // first, so that no append opens a log again
 	r.CloseLogs()
 	return err

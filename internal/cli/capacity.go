@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/queue"
 )
@@ -29,7 +30,8 @@ func newCapacity(t *target) *cobra.Command {
 		Use:   "capacity",
 		Short: "Show what is free, and who waits for it",
 		Long: "capacity shows what is free on every host and in all, what each team's quotas leave it, and the queue in its order\n" +
-			"with the reason why each experiment waits. It sees what you may see: what you may not read is named.",
+			"with the reason why each experiment waits, and what the namespace's runs have in the archive.\n" +
+			"It sees what you may see: what you may not read is named.",
 		Example: "  vignette capacity\n" +
 			"  vignette capacity -o json | jq .queue",
 		Args: noArguments,
@@ -67,6 +69,9 @@ type seen struct {
 	pods        []corev1.Pod
 	quotas      []corev1.ResourceQuota
 	experiments []v1alpha1.Experiment
+	// usage of the archive by the namespace asked for, or why it is not known.
+	usage      *runapi.Usage
+	usageError string
 	// notShown says what the user may not read.
 	notShown []string
 	// everybody tells that the experiments of all namespaces are there, and so the whole queue.
@@ -103,6 +108,10 @@ func (c *cluster) see(ctx context.Context) (seen, error) {
 		if err != nil {
 			return s, explain(err)
 		}
+	}
+	usage, err := c.archive.Usage(ctx, c.namespace)
+	if s.usage = &usage; err != nil {
+		s.usage, s.usageError = nil, explain(err).Error()
 	}
 	s.nodes, s.pods, s.quotas, s.experiments = nodes.Items, pods.Items, quotas.Items, experiments.Items
 	return s, nil
@@ -168,6 +177,9 @@ type capacityReport struct {
 	All   *hostCapacity      `json:"all,omitempty"`
 	Teams []teamCapacity     `json:"teams"`
 	Queue []queuedExperiment `json:"queue"`
+	// Archive is what the namespace asked for has there; where that is not known, ArchiveProblem says why.
+	Archive        *runapi.Usage `json:"archive,omitempty"`
+	ArchiveProblem string        `json:"archiveProblem,omitempty"`
 	// PositionsRounded tells that positions beyond 10 are rounded up, as not all of the queue may be read.
 	PositionsRounded bool     `json:"positionsRounded,omitempty"`
 	NotShown         []string `json:"notShown"`
@@ -176,6 +188,7 @@ type capacityReport struct {
 func capacityOf(s seen) capacityReport {
 	report := capacityReport{SchemaVersion: 1, Hosts: []hostCapacity{}, Teams: teamsOf(s), Queue: queueOf(s), PositionsRounded: !s.everybody, NotShown: []string{}}
 	report.NotShown = append(report.NotShown, s.notShown...)
+	report.Archive, report.ArchiveProblem = s.usage, s.usageError
 	withPods := !slices.Contains(s.notShown, "pods")
 	used := map[string]*room{}
 	for i := range s.pods {
@@ -348,10 +361,31 @@ func (r capacityReport) text(now time.Time) string {
 	} else {
 		parts = append(parts, "Nobody waits.\n")
 	}
+	if r.Archive != nil {
+		parts = append(parts, archiveText(r.Archive))
+	} else if r.ArchiveProblem != "" {
+		parts = append(parts, "The team's part of the archive is not known: "+r.ArchiveProblem+"\n")
+	}
 	if len(r.NotShown) > 0 {
 		parts = append(parts, "Not shown, as you may not read it: "+strings.Join(r.NotShown, "; ")+".\n")
 	}
 	return strings.Join(parts, "\n")
+}
+
+// archiveText says what a team has in the archive, what it may have, and for how long.
+func archiveText(u *runapi.Usage) string {
+	gib := func(bytes int64) string { return strconv.FormatFloat(float64(bytes)/(1<<30), 'f', 2, 64) + " GiB" }
+	text := fmt.Sprintf("Archive of %s: %d runs with %s", u.Namespace, u.Runs, gib(u.Bytes))
+	if u.QuotaBytes > 0 {
+		text += " of " + gib(u.QuotaBytes)
+	}
+	if u.RetentionSeconds > 0 {
+		text += ", each kept for " + duration.HumanDuration(time.Duration(u.RetentionSeconds*float64(time.Second))) + " after it ended"
+	}
+	if u.QuotaBytes > 0 && u.Bytes >= u.QuotaBytes {
+		text += ". No run begins before some are deleted"
+	}
+	return text + ".\n"
 }
 
 func (h *hostCapacity) row() []cell {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -67,7 +69,19 @@ func busy() seen {
 		experiment("team-nor", "runs", time.Hour, v1alpha1.PhaseRunning, func(*v1alpha1.Experiment) {}),
 		experiment("team-nor", "done", time.Hour, v1alpha1.PhaseSucceeded, func(*v1alpha1.Experiment) {}),
 	}
+	s.usage = &runapi.Usage{Namespace: "team-nor", Runs: 12, Bytes: 3 << 30, QuotaBytes: 5 << 30, RetentionSeconds: 8760 * 3600}
 	return s
+}
+
+func TestATeamSeesThatItsPartOfTheArchiveIsFull(t *testing.T) {
+	full := archiveText(&runapi.Usage{Namespace: "team-nor", Runs: 2, Bytes: 5 << 30, QuotaBytes: 5 << 30})
+	if want := "Archive of team-nor: 2 runs with 5.00 GiB of 5.00 GiB. No run begins before some are deleted.\n"; full != want {
+		t.Errorf("%q; want %q", full, want)
+	}
+	s := seen{usageError: "the archive is not up"}
+	if text := capacityOf(s).text(noon); !strings.Contains(text, "part of the archive is not known: the archive is not up") {
+		t.Errorf("%s", text)
+	}
 }
 
 func TestCapacityShowsHostsTeamsAndTheQueueInOrder(t *testing.T) {

@@ -24,6 +24,7 @@
 //	GET  /v1/runs?namespace=N&name=M        users: the runs, newest first, as []RunSummary; without N those of all namespaces that the caller
 //	                                        may read
 //	GET  /v1/metrics?namespace=N            users: the series of that namespace's runs that go on, as Prometheus' text
+//	GET  /v1/usage?namespace=N              users: the Usage of that namespace
 //	GET  /v1/compare?run=UID&run=UID…       users: analysed runs side by side (docs/compare.md); &format=json, csv, text, latex
 //	                                        or html; &by=FIELD of the spec, or run. 501 where nothing beside the server does it
 //
@@ -236,6 +237,18 @@ type PlannedCampaign struct {
 	Point string `json:"point"`
 	// Levels of the point, by axis.
 	Levels map[string]string `json:"levels,omitempty"`
+}
+
+// Usage is what the runs of a namespace have in the archive.
+type Usage struct {
+	Namespace string `json:"namespace"`
+	Runs      int    `json:"runs"`
+	// Bytes of logs, captures, records and results.
+	Bytes int64 `json:"bytes"`
+	// QuotaBytes is the most that they may have; 0 is no bound. Without room no run begins, and logs of those that go on are cut off.
+	QuotaBytes int64 `json:"quotaBytes"`
+	// RetentionSeconds after which a run to which nothing happens is deleted; 0 is never.
+	RetentionSeconds float64 `json:"retentionSeconds"`
 }
 
 // RunRecord is run.json of the archive.

@@ -111,6 +111,11 @@ func (s *Server) putPlan(w http.ResponseWriter, r *http.Request, who Identity) e
 	if err := validatePlan(plan, r.PathValue("uid")); err != nil {
 		return problem(http.StatusBadRequest, "%v", err)
 	}
+	if s.runs.get(plan.UID) == nil {
+		if err := s.store.CheckTeam(plan.Namespace); err != nil {
+			return err
+		}
+	}
 	run, err := s.runs.ensure(keyOf(plan))
 	if err != nil {
 		return err
@@ -591,7 +596,7 @@ func (s *Server) position(w http.ResponseWriter, run *run, p string, size int64)
 func (s *Server) refuse(run *run, p string, err error) error {
 	reason := ""
 	switch {
-	case errors.Is(err, archive.ErrQuota):
+	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrTeamQuota):
 		reason = "quota"
 	case errors.Is(err, archive.ErrFull):
 		reason = "full"

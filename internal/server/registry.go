@@ -206,11 +206,11 @@ func (reg *registry) unindex(r *run) {
 	delete(reg.of, uid)
 }
 
-// expire deletes the runs to which nothing has happened for longer than retention.
-func (reg *registry) expire(retention time.Duration) (deleted []archive.Key, err error) {
-	oldest := reg.now().Add(-retention).Unix()
+// expire deletes the runs to which nothing has happened for longer than their namespace's retention; 0 keeps them.
+func (reg *registry) expire(retention func(namespace string) time.Duration) (deleted []archive.Key, err error) {
 	for _, r := range reg.all() {
-		if r.active.Load() < oldest {
+		keeps := retention(r.files.Key().Namespace)
+		if keeps > 0 && r.active.Load() < reg.now().Add(-keeps).Unix() {
 			if err := reg.remove(r); err != nil {
 				return deleted, err
 			}

@@ -62,6 +62,9 @@ func (s *Server) getScenario(w http.ResponseWriter, r *http.Request, who Identit
 
 // expireScenarios deletes those that nobody has used for as long as runs are kept.
 func (s *Server) expireScenarios() {
+	if s.config.Retention <= 0 {
+		return
+	}
 	deleted, err := s.scenarios.Expire(s.config.Now().Add(-s.config.Retention))
 	for _, digest := range deleted {
 		s.config.Log.Info("deleted a scenario that was not used for longer than the retention", "scenario", digest, "retention", s.config.Retention)

@@ -34,6 +34,11 @@ type Config struct {
 	QuotaBytes int64
 	// ScenarioQuotaBytes bounds the compiled scenarios of everybody together; 0 is no bound.
 	ScenarioQuotaBytes int64
+	// TeamQuotaBytes bounds what all runs of a namespace have in the archive, TeamQuotas those of some namespaces; 0 is no bound.
+	TeamQuotaBytes int64
+	TeamQuotas     map[string]int64
+	// TeamRetentions take Retention's place for the runs of some namespaces.
+	TeamRetentions map[string]time.Duration
 	// Retention after which a run to which nothing happens, and a scenario that nobody uses, is deleted; 0 is never.
 	Retention time.Duration
 	// AnalysisSocket is the Unix socket of the analysis that compares runs; none if empty.
@@ -82,6 +87,7 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	store.TeamQuota = config.teamQuota
 	scenarios, err := store.Scenarios()
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -94,7 +100,7 @@ func New(config Config) (*Server, error) {
 		access: newDecisions(config.Authorizer, config.Now), mux: http.NewServeMux(),
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
-	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now})
+	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now}, &teamRoom{runs: runs.all, store: store})
 	s.followers = make(chan struct{}, maxFollowers)
 	s.comparer = newComparer(config.AnalysisSocket, config.ComparisonTime)
 	s.logProblems()
@@ -129,15 +135,15 @@ const expireEvery = 10 * time.Minute
 
 // Expire deletes old runs and scenarios until the context ends; it returns at once where they are kept for ever.
 func (s *Server) Expire(ctx context.Context) {
-	if s.config.Retention <= 0 {
+	if s.config.Retention <= 0 && len(s.config.TeamRetentions) == 0 {
 		return
 	}
 	ticker := time.NewTicker(expireEvery)
 	defer ticker.Stop()
 	for {
-		deleted, err := s.runs.expire(s.config.Retention)
+		deleted, err := s.runs.expire(s.config.retention)
 		for _, key := range deleted {
-			s.config.Log.Info("deleted a run that is older than the retention", "run", key.String(), "retention", s.config.Retention)
+			s.config.Log.Info("deleted a run that is older than the retention", "run", key.String(), "retention", s.config.retention(key.Namespace))
 		}
 		if err != nil {
 			s.config.Log.Error("old runs could not be deleted", "error", err)
@@ -171,6 +177,7 @@ func (s *Server) routes() {
 		"GET /v1/news":                               s.getNews,
 		"GET /v1/compare":                            s.getCompare,
 		"GET /v1/metrics":                            s.getMetrics,
+		"GET /v1/usage":                              s.getUsage,
 		"GET /v1/agent/plan":                         s.getAgentPlan,
 		"POST /v1/agent/report":                      s.postReport,
 		"GET /v1/agent/clock":                        s.getClock,
@@ -303,7 +310,7 @@ func classify(err error) answerProblem {
 		status = http.StatusRequestEntityTooLarge
 	case errors.Is(err, archive.ErrDigest):
 		status = http.StatusUnprocessableEntity
-	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrScenarioQuota), errors.Is(err, archive.ErrFull):
+	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrTeamQuota), errors.Is(err, archive.ErrScenarioQuota), errors.Is(err, archive.ErrFull):
 		status = http.StatusInsufficientStorage
 	case errors.Is(err, archive.ErrSealed), errors.Is(err, archive.ErrGone):
 		status = http.StatusGone

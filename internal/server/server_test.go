@@ -750,7 +750,7 @@ func TestRetentionDeletesOldRunsOnly(t *testing.T) {
 	l.plan()
 	now = now.Add(time.Hour)
 	l.plan(func(p *runapi.Plan) { p.UID = "run-2" })
-	deleted, err := l.server.runs.expire(30 * time.Minute)
+	deleted, err := l.server.runs.expire(func(string) time.Duration { return 30 * time.Minute })
 	if err != nil || len(deleted) != 1 || deleted[0].UID != runUID {
 		t.Fatalf("deleted %v, %v; want only %s", deleted, err, runUID)
 	}

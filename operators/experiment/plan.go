@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"reflect"
 	"slices"
 
@@ -27,6 +29,15 @@ func (r *Reconciler) putPlan(ctx context.Context, plan runapi.Plan) error {
 	}
 	_, err = r.Runs.PutPlan(ctx, plan)
 	return err
+}
+
+// noRoom is what the server says where it has no room for a run; empty for another error.
+func noRoom(err error) string {
+	var answer *runs.Error
+	if errors.As(err, &answer) && answer.Status == http.StatusInsufficientStorage {
+		return answer.Message
+	}
+	return ""
 }
 
 // samePlan compares what would travel: nil and empty are the same where JSON leaves both out.

@@ -357,6 +357,10 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 		return true, err
 	}
 	if err := r.putPlan(ctx, plan); err != nil {
+		if full := noRoom(err); full != "" {
+			s.doom(ReasonArchiveFull, "the archive takes no more runs: %s", full)
+			return false, nil
+		}
 		s.experiment.Status.Message = "telling the server of the nodes"
 		return true, err
 	}

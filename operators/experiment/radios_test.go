@@ -201,3 +201,9 @@ func TestARadioThatIsSwitchedOffIsOnRecord(t *testing.T) {
 		t.Errorf("incidents %+v; want the silence, once", told)
 	}
 }
+
+func TestARunForWhichTheArchiveHasNoRoomFailsBeforeItsNodesStart(t *testing.T) {
+	w := newWorld(t)
+	w.server.full = "the runs of namespace team-nor have 5.00 GiB of 5.00 GiB"
+	w.wantFailed(ReasonArchiveFull, "the archive takes no more runs: the runs of namespace team-nor have 5.00 GiB of 5.00 GiB")
+}

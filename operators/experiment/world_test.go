@@ -583,6 +583,8 @@ type server struct {
 	reason string
 	deaf   map[string]bool
 	seals  int
+	// full is why a new run has no room; empty where there is some.
+	full string
 }
 
 func (s *server) call() error {
@@ -606,6 +608,9 @@ func (s *server) State(_ context.Context, uid string) (runapi.State, error) {
 func (s *server) PutPlan(_ context.Context, plan runapi.Plan) (runapi.State, error) {
 	if err := s.call(); err != nil {
 		return runapi.State{}, err
+	}
+	if s.states[plan.UID] == nil && s.full != "" {
+		return runapi.State{}, &runs.Error{Status: http.StatusInsufficientStorage, Message: s.full}
 	}
 	err := s.world.write("put plan "+string(plan.Phase), func() error {
 		if s.states[plan.UID] == nil {

@@ -174,6 +174,13 @@ func (c *Client) Runs(ctx context.Context, namespace, name string) ([]runapi.Run
 	return runs, err
 }
 
+// Usage tells what the runs of a namespace have in the archive.
+func (c *Client) Usage(ctx context.Context, namespace string) (runapi.Usage, error) {
+	var usage runapi.Usage
+	err := c.json(ctx, http.MethodGet, "/v1/usage", url.Values{"namespace": {namespace}}, nil, &usage)
+	return usage, err
+}
+
 // Compare puts analysed runs side by side, as text, json, csv, latex or html; by is a field of the spec, run, or empty. The caller closes it.
 func (c *Client) Compare(ctx context.Context, uids []string, format, by string) (io.ReadCloser, error) {
 	query := url.Values{"run": uids, "format": {format}}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// bytesOf reads a number of bytes such as 2Gi, or a share of the folder's volume such as 50%; 0 is no bound.
+func bytesOf(flag, text, dir string) (int64, error) {
+	if share, isShare := strings.CutSuffix(text, "%"); isShare {
+		percent, err := strconv.ParseFloat(share, 64)
+		if err != nil || !(percent > 0 && percent <= 100) {
+			return 0, fmt.Errorf("--%s %q: want bytes such as 2Gi, or a share of the archive's volume such as 50%%", flag, text)
+		}
+		var volume syscall.Statfs_t
+		if err := syscall.Statfs(dir, &volume); err != nil {
+			return 0, fmt.Errorf("--%s %s: the size of the volume of %s is not known: %w", flag, text, dir, err)
+		}
+		return int64(percent / 100 * float64(volume.Blocks) * float64(volume.Bsize)), nil
+	}
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil || quantity.Sign() < 0 {
+		return 0, fmt.Errorf("--%s %q: want bytes such as 2Gi, or a share of the archive's volume such as 50%%", flag, text)
+	}
+	return quantity.Value(), nil
+}
+
+// quotasOf namespaces, as bytesOf reads each.
+func quotasOf(flag string, texts map[string]string, dir string) (map[string]int64, error) {
+	quotas := map[string]int64{}
+	for _, namespace := range slices.Sorted(maps.Keys(texts)) {
+		bytes, err := bytesOf(flag, texts[namespace], dir)
+		if err != nil {
+			return nil, fmt.Errorf("namespace %s: %w", namespace, err)
+		}
+		quotas[namespace] = bytes
+	}
+	return quotas, nil
+}
+
+// retentionsOf namespaces.
+func retentionsOf(flag string, texts map[string]string) (map[string]time.Duration, error) {
+	retentions := map[string]time.Duration{}
+	for _, namespace := range slices.Sorted(maps.Keys(texts)) {
+		retention, err := time.ParseDuration(texts[namespace])
+		if err != nil || retention < 0 {
+			return nil, fmt.Errorf("--%s: namespace %s has %q: want a time such as 720h, or 0s for ever", flag, namespace, texts[namespace])
+		}
+		retentions[namespace] = retention
+	}
+	return retentions, nil
+}

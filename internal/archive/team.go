@@ -1,0 +1,76 @@
+package archive
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// team counts what the runs of one namespace have in the archive: logs, records and results.
+type team struct {
+	used atomic.Int64
+	// quota of logs to come; 0 is no bound. Records and results are always taken, as they say what is missing.
+	quota int64
+}
+
+// team of a namespace; the lock is held.
+func (s *Store) team(namespace string) *team {
+	t := s.teams[namespace]
+	if t == nil {
+		t = &team{}
+		if s.TeamQuota != nil {
+			t.quota = s.TeamQuota(namespace)
+		}
+		s.teams[namespace] = t
+	}
+	return t
+}
+
+// TeamUsed is the number of bytes that the runs of a namespace have in the archive, and how many they may have; 0 is no bound.
+func (s *Store) TeamUsed(namespace string) (used, quota int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.team(namespace)
+	return t.used.Load(), t.quota
+}
+
+// CheckTeam reports ErrTeamQuota where a namespace has no room for another run.
+func (s *Store) CheckTeam(namespace string) error {
+	if used, quota := s.TeamUsed(namespace); quota > 0 && used >= quota {
+		return fmt.Errorf("%w: the runs of namespace %s have %s of %s: delete some, or ask the administrator for more", ErrTeamQuota, namespace, inGiB(used), inGiB(quota))
+	}
+	return nil
+}
+
+func inGiB(bytes int64) string { return fmt.Sprintf("%.2f GiB", float64(bytes)/(1<<30)) }
+
+// reserve counts bytes by which a log is to grow, where quotas and volume have room for them.
+func (r *Run) reserve(p string, n int64) error {
+	quota := r.quota
+	if IsCapture(p) {
+		quota = int64(capturesShare * float64(quota))
+	}
+	used, ofTeam := r.used.Add(n), r.team.used.Add(n)
+	switch {
+	case quota > 0 && used > quota:
+		r.release(n)
+		return fmt.Errorf("%w: %d bytes of logs are allowed, %d are archived", ErrQuota, quota, r.Used())
+	case r.team.quota > 0 && ofTeam > r.team.quota:
+		r.release(n)
+		return fmt.Errorf("%w: %s are allowed for all runs of namespace %s", ErrTeamQuota, inGiB(r.team.quota), r.key.Namespace)
+	case !r.room.take(n):
+		r.release(n)
+		return fmt.Errorf("%w: what is left is for records and results", ErrFull)
+	}
+	return nil
+}
+
+func (r *Run) release(n int64) {
+	r.used.Add(-n)
+	r.team.used.Add(-n)
+}
+
+// keep counts a record or result that has taken the place of another one.
+func (r *Run) keep(before, now int64) {
+	r.kept.Add(now - before)
+	r.team.used.Add(now - before)
+}
