@@ -31,6 +31,9 @@ const pipeDelay = 2 * time.Second
 // exitCannotStart is the shell's code for a command that cannot be started.
 const exitCannotStart = 127
 
+// killedCode is that of a process that SIGKILL ended.
+const killedCode = 128 + int(syscall.SIGKILL)
+
 // instance supervises one process of the app: starts it, restarts it when it fails, stops it.
 type instance struct {
 	agent  *Agent
@@ -241,6 +244,9 @@ func (in *instance) supervise(p *process) {
 // failure is what people read when an app is given up.
 func (in *instance) failure(code int) string {
 	text := fmt.Sprintf("app %s on node %s exited with code %d", in.agent.config.App, in.agent.config.Node, code)
+	if code == killedCode && outOfMemory(in.agent.cgroupDir) {
+		text += " (OOMKilled): the container's memory limit was used up, which resources.limits.memory of the app sets"
+	}
 	if lines := in.stderr.lastLines(3); lines != "" {
 		text += ": " + lines
 	} else if lines := in.stdout.lastLines(3); lines != "" {

@@ -151,6 +151,12 @@ func readCPU(root string) cpuUse {
 	return use
 }
 
+// outOfMemory reports whether the kernel has ended a process of the container for its memory limit, by its cgroup of version 2.
+func outOfMemory(root string) bool {
+	values, err := readPairs(filepath.Join(root, "memory.events"))
+	return err == nil && values["oom_kill"] > 0
+}
+
 // readPairs reads lines of a name and a number.
 func readPairs(path string) (map[string]int64, error) {
 	f, err := os.Open(path)

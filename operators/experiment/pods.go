@@ -127,10 +127,16 @@ func specImage(pod *corev1.Pod, container string) string {
 	return ""
 }
 
+// reasonOOMKilled of a container that the kernel ended, as the kubelet calls it.
+const reasonOOMKilled = "OOMKilled"
+
 func describeEnd(ended *corev1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("its container ended with exit code %d", ended.ExitCode)
 	if ended.Reason != "" && ended.Reason != "Error" && ended.Reason != "Completed" {
 		text += " (" + ended.Reason + ")"
+	}
+	if ended.Reason == reasonOOMKilled {
+		text += ": it needed more memory than its limit, which resources.limits.memory of the app sets"
 	}
 	if ended.Message != "" {
 		text += hint(ended.Message) + ": " + ended.Message

@@ -207,3 +207,25 @@ func TestARunForWhichTheArchiveHasNoRoomFailsBeforeItsNodesStart(t *testing.T) {
 	w.server.full = "the runs of namespace team-nor have 5.00 GiB of 5.00 GiB"
 	w.wantFailed(ReasonArchiveFull, "the archive takes no more runs: the runs of namespace team-nor have 5.00 GiB of 5.00 GiB")
 }
+
+func TestAnAppWithoutMemoryAndANodeWithoutDiskAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.untilAfterT0(5 * time.Second)
+	veh := w.pod("veh-1")
+	veh.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
+	w.must(w.api.Status().Update(t.Context(), veh))
+	prt := w.pod("prt")
+	prt.Status.Phase, prt.Status.Reason, prt.Status.Message = corev1.PodFailed, "Evicted", `Usage of EmptyDir volume "tmp-prt-units" exceeds the limit "1Gi".`
+	w.must(w.api.Status().Update(t.Context(), prt))
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+	told := map[string]string{}
+	for _, i := range w.incidents() {
+		told[i.What] = i.Reason
+	}
+	if got := told[whatAppFailed]; !strings.Contains(got, "(OOMKilled): it needed more memory than its limit") {
+		t.Errorf("the app without memory: %q", got)
+	}
+	if got := told[whatEvicted]; !strings.Contains(got, `"tmp-prt-units" exceeds the limit "1Gi"`) {
+		t.Errorf("the node without disk: %q", got)
+	}
+}

@@ -103,7 +103,7 @@ func testOptions() Options {
 	o.Render = render.Options{
 		Namespace: platform, ServerURL: "http://server", AgentImage: "r/agent:1", ServerImage: "r/server:1", AnalysisImage: "r/analysis:1",
 		Apps: apps.Images{Traffic: "r/traffic:1", Mosquitto: "r/mosquitto:1"}, PullPolicy: corev1.PullIfNotPresent,
-		GuestImage: "r/guest:1", GuestToolsImage: "r/guest-tools:1",
+		GuestImage: "r/guest:1", GuestToolsImage: "r/guest-tools:1", MemoryLimit: quantity("2Gi"), ScratchLimit: quantity("1Gi"),
 	}
 	return o
 }

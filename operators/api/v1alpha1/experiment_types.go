@@ -630,7 +630,8 @@ type App struct {
 	// +optional
 	MessageLog MessageLog `json:"messageLog,omitempty"`
 
-	// resources of the app's container. By default it requests little and has no CPU limit, as throttling would look like radio delay.
+	// resources of the app's container. By default it requests little, has no CPU limit, as throttling would look like radio delay, and
+	// a memory limit that the administrator sets, 2Gi unless changed.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	kubeclient "k8s.io/client-go/kubernetes"
@@ -43,6 +44,8 @@ type config struct {
 	concurrent, verbosity int
 	clusterCIDRs          string
 	pullPolicy            string
+	memoryLimit           string
+	scratchLimit          string
 	registry, tag         string
 }
 
@@ -81,6 +84,8 @@ func parseFlags() *config {
 	flag.StringVar(&r.GuestImage, "guest-image", "", "container disk of virtual machines that name no disk of their own")
 	flag.StringVar(&r.GuestToolsImage, "guest-tools-image", "", "container disk with the agent and the platform's programs, for guests")
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
+	flag.StringVar(&c.memoryLimit, "app-memory-limit", "2Gi", "memory of an app's container that states no limit, and 64Mi more for each further instance; 0 is no limit")
+	flag.StringVar(&c.scratchLimit, "app-scratch-limit", "1Gi", "most that an app may have in each of its folders for data and for /tmp; 0 is no limit")
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
 	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from the turn of an experiment to come up to \"every agent is ready\"")
@@ -115,6 +120,15 @@ func (c *config) complete() error {
 		return fmt.Errorf("--start-lead is %s: want 1s or more, as every agent has to hear of T0 before it", c.options.StartLead)
 	}
 	r.PullPolicy = corev1.PullPolicy(c.pullPolicy)
+	for _, limit := range []struct {
+		flag, text string
+		to         *resource.Quantity
+	}{{"app-memory-limit", c.memoryLimit, &r.MemoryLimit}, {"app-scratch-limit", c.scratchLimit, &r.ScratchLimit}} {
+		var err error
+		if *limit.to, err = resource.ParseQuantity(limit.text); err != nil || limit.to.Sign() < 0 {
+			return fmt.Errorf("--%s %q: want bytes such as 2Gi, or 0 for none", limit.flag, limit.text)
+		}
+	}
 	for _, text := range strings.FieldsFunc(c.clusterCIDRs, func(r rune) bool { return r == ',' || r == ' ' }) {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {

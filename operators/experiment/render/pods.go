@@ -26,6 +26,8 @@ const (
 	tokenSeconds = int64(3600)
 	// spoolLimit of one container's log directory: what cannot be shipped waits there.
 	spoolLimit = "256Mi"
+	// binLimit of the folder with the agent.
+	binLimit = "256Mi"
 	// spoolLimitBytes is what the agent keeps to: above spoolLimit the kubelet would evict the node's whole pod.
 	spoolLimitBytes = 240 << 20
 	// environmentLimit of one variable: Linux takes 128 KiB for name and value of each (MAX_ARG_STRLEN).
@@ -59,20 +61,20 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 		TerminationGracePeriodSeconds: ptr.To(int64(5)),
 		SecurityContext:               podSecurity(),
 		InitContainers:                []corev1.Container{install(in.Options)},
-		Volumes:                       []corev1.Volume{emptyDir("bin", ""), TokenVolume()},
+		Volumes:                       []corev1.Volume{emptyDir("bin", resource.MustParse(binLimit)), TokenVolume()},
 	}
 	p.Annotations = map[string]string{}
 	var ports []int
 	for _, site := range sites {
 		rendering := KindOf(site.App).Render(site)
 		p.Spec.Containers = append(p.Spec.Containers, appContainer(in, node, site.App, rendering))
-		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(site.App.Name)...)
+		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(site.App.Name, in.Options)...)
 		addFiles(p, site.App)
 		ports = append(ports, rendering.MetricsPorts...)
 	}
 	if len(sites) == 0 {
 		p.Spec.Containers = []corev1.Container{appContainer(in, node, v1alpha1.App{Name: IdleApp}, apps.Rendering{Image: in.Options.AgentImage})}
-		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(IdleApp)...)
+		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(IdleApp, in.Options)...)
 	}
 	addSecurity(p, e, sites)
 	maps.Copy(p.Annotations, podAnnotations(e, node, ports))
@@ -144,7 +146,7 @@ func containerSecurity(user *int64, readOnly bool) *corev1.SecurityContext {
 	}
 }
 
-// smallRequests has no limit: throttling would look like radio delay.
+// smallRequests has no limit of processor time: throttling would look like radio delay.
 func smallRequests() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi"),
@@ -181,6 +183,7 @@ func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Renderi
 	if app.Resources != nil {
 		c.Resources = *app.Resources.DeepCopy()
 	}
+	limitMemory(&c.Resources, in.Options, app)
 	for i, port := range r.MetricsPorts {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: fmt.Sprintf("metrics-%d", i+1), ContainerPort: int32(port)})
 	}
@@ -219,14 +222,36 @@ func appMounts(app string) []corev1.VolumeMount {
 	}
 }
 
-func appVolumes(app string) []corev1.Volume {
-	return []corev1.Volume{emptyDir("run-"+app, ""), emptyDir("log-"+app, spoolLimit), emptyDir("tmp-"+app, "")}
+// instanceMemory is added to the default limit for each further instance of an app, which is a process.
+const instanceMemory = 64 << 20
+
+// limitMemory of a container that states no limit: one app must not take a host's memory from all others. A larger request is the limit.
+func limitMemory(resources *corev1.ResourceRequirements, o Options, app v1alpha1.App) {
+	if _, limited := resources.Limits[corev1.ResourceMemory]; limited || o.MemoryLimit.IsZero() {
+		return
+	}
+	limit := o.MemoryLimit.DeepCopy()
+	limit.Add(*resource.NewQuantity(instanceMemory*int64(max(app.Instances, 1)-1), resource.BinarySI))
+	if request := resources.Requests[corev1.ResourceMemory]; request.Cmp(limit) > 0 {
+		limit = request
+	}
+	if resources.Limits == nil {
+		resources.Limits = corev1.ResourceList{}
+	}
+	resources.Limits[corev1.ResourceMemory] = limit
 }
 
-func emptyDir(name, limit string) corev1.Volume {
+func appVolumes(app string, o Options) []corev1.Volume {
+	return []corev1.Volume{
+		emptyDir("run-"+app, o.ScratchLimit), emptyDir("log-"+app, resource.MustParse(spoolLimit)), emptyDir("tmp-"+app, o.ScratchLimit),
+	}
+}
+
+// emptyDir with a limit, above which the kubelet evicts the pod; zero is none.
+func emptyDir(name string, limit resource.Quantity) corev1.Volume {
 	source := &corev1.EmptyDirVolumeSource{}
-	if limit != "" {
-		source.SizeLimit = ptr.To(resource.MustParse(limit))
+	if !limit.IsZero() {
+		source.SizeLimit = &limit
 	}
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: source}}
 }

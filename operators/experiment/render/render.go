@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
@@ -33,6 +34,8 @@ type Options struct {
 	GuestImage, GuestToolsImage string
 	// EMANEImage is the image of the engine emane; empty where EMANE is not installed.
 	EMANEImage string
+	// MemoryLimit of an app's container that states none, and ScratchLimit of each of its folders for data and for /tmp; zero is no limit.
+	MemoryLimit, ScratchLimit resource.Quantity
 	// PullPolicy of the platform's images.
 	PullPolicy corev1.PullPolicy
 }

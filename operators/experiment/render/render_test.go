@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
@@ -36,6 +37,7 @@ func quickstart(t *testing.T) Input {
 		Namespace: "vignette-system", ServerURL: "http://vignette-server.vignette-system.svc",
 		AgentImage: "r/agent:1", ServerImage: "r/server:1", AnalysisImage: "r/analysis:1",
 		Apps: apps.Images{Traffic: "r/traffic:1", Mosquitto: "r/mosquitto:1"}, PullPolicy: corev1.PullIfNotPresent,
+		MemoryLimit: resource.MustParse("2Gi"), ScratchLimit: resource.MustParse("1Gi"),
 	}}
 }
 
@@ -187,5 +189,30 @@ func TestPodsOfTheQuickstartPassPodSecurityRestricted(t *testing.T) {
 		if !*pod.Spec.SecurityContext.RunAsNonRoot || pod.Spec.HostNetwork || len(pod.Spec.SchedulingGates) != 1 {
 			t.Errorf("pod %s: %+v", pod.Name, pod.Spec.SecurityContext)
 		}
+	}
+}
+
+func TestEveryContainerHasAMemoryLimitAndEveryFolderASize(t *testing.T) {
+	in := quickstart(t)
+	in.Experiment.Spec.Apps[4].Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("3Gi")}}
+	in.Topology, _ = topology.Expand(&in.Experiment.Spec)
+	limits := map[string]string{}
+	for _, pod := range Pods(in) {
+		for _, c := range pod.Spec.Containers {
+			limits[c.Name] = c.Resources.Limits.Memory().String()
+		}
+		for _, volume := range pod.Spec.Volumes {
+			if volume.EmptyDir != nil && volume.EmptyDir.SizeLimit == nil {
+				t.Errorf("folder %s of %s has no limit", volume.Name, pod.Name)
+			}
+		}
+	}
+	want := map[string]string{"hub": "2Gi", "spoke": "2Gi", "nor-units": "2112Mi", "prt-units": "2112Mi", "radio-udp": "3Gi", "tracker": "128Mi", IdleApp: "2Gi"}
+	if diff := cmp.Diff(want, limits); diff != "" {
+		t.Errorf("memory limits (-want +got):\n%s", diff)
+	}
+	in.Options.MemoryLimit = resource.Quantity{}
+	if limit := Pods(in)[0].Spec.Containers[0].Resources.Limits.Memory(); !limit.IsZero() {
+		t.Errorf("the administrator wants no limit, and it is %s", limit)
 	}
 }
