@@ -25,6 +25,15 @@ import (
 // closeTimeout is what the protocol gets for outstanding acknowledgements; less than the 2 s of grace that instances have.
 const closeTimeout = 1500 * time.Millisecond
 
+// Check says what Run refuses of a configuration, whatever network it meets.
+func Check(config trafficconfig.Config) error {
+	if err := config.Validate(); err != nil || config.Publish == nil {
+		return err
+	}
+	_, err := newTimetable(config)
+	return err
+}
+
 // Run is one instance until ctx ends. When quiet is closed it publishes no more but goes on receiving.
 func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Writer, quiet <-chan struct{}, warn func(text string)) error {
 	if err := config.Validate(); err != nil {

@@ -27,6 +27,8 @@ func (d *document) unaccepted(known surroundings) (findings []Finding) {
 		return alone(d, func(w *v1alpha1.Waveform) field.ErrorList { return render.CheckWaveform(&w.Spec) }, "no experiment could use the waveform")
 	case "LiveChange":
 		return alone(d, func(c *v1alpha1.LiveChange) field.ErrorList { return render.CheckLiveChange(&c.Spec) }, "nothing would change")
+	case "NodeTemplate":
+		return alone(d, func(n *v1alpha1.NodeTemplate) field.ErrorList { return render.CheckNodeTemplate(&n.Spec) }, "no node could use the template")
 	case "Scenario":
 		return alone(d, checkScenario, "the scenario would not be compiled")
 	}
