@@ -25,6 +25,7 @@ func TestOnARealAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("a point that breaks a rule is named, and a good campaign runs", func(t *testing.T) { aBadPointAndAGoodCampaign(t, api) })
+	t.Run("one that is too large is refused at apply", func(t *testing.T) { aTooLargeCampaignIsRefusedAtApply(t, api) })
 	t.Run("rounds follow the schedule, its time zone, policy and deadline, suspension and history", func(t *testing.T) { rounds(t, api) })
 }
 
