@@ -17,9 +17,11 @@ const (
 	// clusterPort carries messages between brokers; firstPort to lastPort Erlang's distribution: the ports of upstream's image.
 	clusterPort         = 44053
 	firstPort, lastPort = 9100, 9109
-	// ownAddress stands for the node's address in the configuration until the script, which can look it up, replaces it.
-	ownAddress = "OWN_ADDRESS"
-	loopback   = "127.0.0.1"
+	// These stand for what only the script can know: addresses of nodes, and a cookie that is new with each start.
+	ownAddress   = "OWN_ADDRESS"
+	firstAddress = "FIRST_ADDRESS"
+	ownCookie    = "OWN_COOKIE"
+	loopback     = "127.0.0.1"
 )
 
 // Kind renders VerneMQ.
@@ -38,6 +40,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 			{Path: apps.RunFile("vernemq.conf"), Content: Config(site)},
 			// Whoever the broker serves may publish and hear everything: the access list that VerneMQ ships.
 			{Path: apps.RunFile("vmq.acl"), Content: "topic #\n"},
+			{Path: apps.RunFile("started.erl.in"), Content: Started(site)},
 			{Path: script, Content: Script(site)},
 		},
 		StopGraceSeconds: stopGraceSeconds,
@@ -48,10 +51,10 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 func alone(site apps.Site) bool { return len(site.ClusterPeers) == 0 }
 
 // Config is the broker's vernemq.conf (https://docs.vernemq.com/configuring-vernemq), without what the script adds. Queue and in-flight limits and what
-// is allowed in a network that has come apart stay as VerneMQ ships them: they are part of what an experiment measures.
+// is allowed in a network that has come apart stay as VerneMQ ships them: they are part of what an experiment measures. The listener for clients is not
+// here, as VerneMQ would open it before it has loaded authentication and access lists: see Started.
 func Config(site apps.Site) string {
 	var b strings.Builder
-	listener(&b, site)
 	hasPassword := site.App.Security != nil && site.App.Security.Password
 	fmt.Fprintf(&b, "allow_anonymous = %s\nplugins.vmq_passwd = %s\n", flag(!hasPassword), flag(hasPassword))
 	if hasPassword {
@@ -61,27 +64,70 @@ func Config(site apps.Site) string {
 	if ports := site.StatisticsPorts(); ports != nil {
 		fmt.Fprintf(&b, "listener.http.metrics = 0.0.0.0:%d\n", ports[0])
 	}
-	address := ownAddress
+	address, cookie := ownAddress, apps.ErlangCookie(site)
 	if alone(site) {
-		address = loopback
+		address, cookie = loopback, ownCookie
 	}
 	// Peers connect to the address that the listener has, so it must be one that means the same to all of them.
-	fmt.Fprintf(&b, "nodename = VerneMQ@%[1]s\ndistributed_cookie = %[2]s\nlistener.vmq.clustering = %[1]s:%[3]d\n", address, apps.ErlangCookie(site), clusterPort)
+	fmt.Fprintf(&b, "nodename = VerneMQ@%[1]s\ndistributed_cookie = %[2]s\nlistener.vmq.clustering = %[1]s:%[3]d\n", address, cookie, clusterPort)
+	// Whoever reaches this port and has the cookie can do anything.
+	fmt.Fprintf(&b, "erlang.distribution.interface = %s\n", address)
 	fmt.Fprintf(&b, "erlang.distribution.port_range.minimum = %d\nerlang.distribution.port_range.maximum = %d\n", firstPort, lastPort)
-	b.WriteString("log.console = console\nlog.error = off\n")
+	// Without the file of errors Erlang's own handler takes its place, and prints everything.
+	b.WriteString("log.console = console\nlog.error = on\nlog.error.rotation.size = 1MB\nlog.error.rotation.keep = 1\n")
 	return b.String()
 }
 
-func listener(b *strings.Builder, site apps.Site) {
-	port := apps.Port(v1alpha1.ProtocolMQTT, site.App)
-	if site.App.Security == nil || !site.App.Security.TLS {
-		fmt.Fprintf(b, "listener.tcp.default = 0.0.0.0:%d\n", port)
-		return
+// Started is what the broker evaluates once VerneMQ runs, authentication and access lists included. It joins the mesh and opens the listener for clients
+// by the commands of vmq-admin. The order matters: a member that clients reached before may not join any more. All but the first member, by the
+// nodes' names, join the first. One that was started again still knows the others.
+func Started(site apps.Site) string {
+	var b strings.Builder
+	b.WriteString("Admin = fun(Command) -> vmq_server_cli:command([\"vmq-admin\" | Command], false) end.\n")
+	join := ""
+	if joins(site) {
+		join = "        Join(),\n"
+		b.WriteString(`Join = fun Again() ->
+    case vmq_peer_service:members() of
+        [_] ->
+            Joined = (catch Admin(["cluster", "join", "discovery-node=VerneMQ@` + firstAddress + `"])),
+            timer:sleep(case Joined of {ok, _} -> 100; _ -> 2000 end),
+            Again();
+        _ ->
+            ok
+    end
+end.
+`)
 	}
-	fmt.Fprintf(b, "listener.ssl.default = 0.0.0.0:%d\n", port)
-	fmt.Fprintf(b, "listener.ssl.default.cafile = %[1]s/ca.crt\nlistener.ssl.default.certfile = %[1]s/tls.crt\nlistener.ssl.default.keyfile = %[1]s/tls.key\n", agentconfig.SecurityDir)
-	b.WriteString("listener.ssl.default.require_certificate = off\n")
+	fmt.Fprintf(&b, `spawn(fun() ->
+    try
+%s        {ok, _} = Admin(["listener", "start", "%s"])
+    catch
+        _:Reason ->
+            logger:error("the listener for clients did not start: ~p", [Reason]),
+            init:stop(1)
+    end
+end).
+`, join, strings.Join(listener(site), `", "`))
+	return b.String()
 }
+
+// listener for clients: the options of vmq-admin listener start. It knows no default for the versions of MQTT; these are the configuration's.
+func listener(site apps.Site) []string {
+	options := []string{"address=0.0.0.0", fmt.Sprintf("port=%d", apps.Port(v1alpha1.ProtocolMQTT, site.App)), "--allowed_protocol_versions=3,4,5,131"}
+	if site.App.Security == nil || !site.App.Security.TLS {
+		return options
+	}
+	dir := agentconfig.SecurityDir
+	return append(options, "--ssl", "--cafile="+dir+"/ca.crt", "--certfile="+dir+"/tls.crt", "--keyfile="+dir+"/tls.key")
+}
+
+// first member by the nodes' names, and whether this one joins it.
+func first(site apps.Site) string {
+	return slices.Min(append(slices.Clone(site.ClusterPeers), site.Node))
+}
+
+func joins(site apps.Site) bool { return first(site) != site.Node }
 
 func flag(on bool) string {
 	if on {
@@ -106,22 +152,31 @@ for part in /vernemq/*; do
   esac
 done
 `, agentconfig.RunDir)
-	configuration := "cp vernemq.conf vernemq/etc/vernemq.conf\n"
-	if !alone(site) {
-		// The last address of a name is the radio's: before it /etc/hosts has that of the pod for the node's own name.
-		b.WriteString(`address() { awk -v name="$1" '{ for (i = 2; i <= NF; i++) if ($i == name) found = $1 } END { print found }' /etc/hosts; }` + "\n")
-		configuration = fmt.Sprintf("sed \"s/%s/$(address %s)/\" vernemq.conf > vernemq/etc/vernemq.conf\n", ownAddress, site.Node)
-	}
-	b.WriteString(configuration)
+	b.WriteString(configuration(site))
 	// Only the makers' own packages know this key; others take it for a mistake.
 	b.WriteString("if grep -qs '\"accept_eula\"' /vernemq/share/schema/*; then\n  " + licence(site) + "\nfi\n")
 	if site.App.Security != nil && site.App.Security.Password {
-		fmt.Fprintf(&b, "printf '%%s:%%s\\n' \"$(cat %[1]s/username)\" \"$(cat %[1]s/password)\" > vmq.passwd\nvernemq/bin/vmq-passwd -U vmq.passwd\n", agentconfig.SecurityDir)
+		// It reads the password twice from standard input, and takes all of it; lines of name:password it would cut at the next colon.
+		fmt.Fprintf(&b, "rm -f vmq.passwd\npassword=$(cat %[1]s/password)\nprintf '%%s\\n%%s\\n' \"$password\" \"$password\" | vernemq/bin/vmq-passwd -c vmq.passwd \"$(cat %[1]s/username)\" > /dev/null\n", agentconfig.SecurityDir)
 	}
 	fmt.Fprintf(&b, "export HOME=%s ERL_CRASH_DUMP_BYTES=0\n", agentconfig.RunDir)
-	join(&b, site)
-	b.WriteString("exec vernemq/bin/vernemq console -noshell -noinput\n")
+	if alone(site) {
+		b.WriteString("export ERL_EPMD_ADDRESS=" + loopback + "\n")
+	}
+	fmt.Fprintf(&b, "exec vernemq/bin/vernemq console -noshell -noinput -run file eval %s\n", apps.RunFile("started.erl"))
 	return b.String()
+}
+
+// configuration in its place, with what only the script can know.
+func configuration(site apps.Site) string {
+	if alone(site) {
+		return "cookie=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')\n" +
+			"sed \"s/" + ownCookie + "/$cookie/\" vernemq.conf > vernemq/etc/vernemq.conf\ncp started.erl.in started.erl\n"
+	}
+	// The last address of a name is the radio's: before it /etc/hosts has that of the pod for the node's own name.
+	return `address() { awk -v name="$1" '{ for (i = 2; i <= NF; i++) if ($i == name) found = $1 } END { print found }' /etc/hosts; }` + "\n" +
+		fmt.Sprintf("sed \"s/%s/$(address %s)/\" vernemq.conf > vernemq/etc/vernemq.conf\n", ownAddress, site.Node) +
+		fmt.Sprintf("sed \"s/%s/$(address %s)/\" started.erl.in > started.erl\n", firstAddress, first(site))
 }
 
 // licence of an image that asks whether it is accepted: that is for the platform's owner to say.
@@ -130,15 +185,4 @@ func licence(site apps.Site) string {
 		return "echo 'accept_eula = yes' >> vernemq/etc/vernemq.conf"
 	}
 	return "echo 'this image of VerneMQ is under its makers'\\'' end user licence agreement: who accepts it says so by the chart value images.vernemqAcceptEULA=true' >&2\n  exit 1"
-}
-
-// join lets all brokers but the first, by their nodes' names, join the first, as soon as both serve.
-func join(b *strings.Builder, site apps.Site) {
-	if alone(site) {
-		b.WriteString("export ERL_EPMD_ADDRESS=" + loopback + "\n")
-		return
-	}
-	if first := slices.Min(site.ClusterPeers); first < site.Node {
-		fmt.Fprintf(b, "(until vernemq/bin/vmq-admin cluster join discovery-node=VerneMQ@$(address %s) 2>&1 | grep -q Done; do sleep 2; done) &\n", first)
-	}
 }

@@ -39,6 +39,7 @@ func TestConfigurationsAreAsTheirGoldenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name+".conf", Config(s))
 			golden.Check(t, name+".sh", Script(s))
+			golden.Check(t, name+".erl", Started(s))
 		})
 	}
 }
@@ -81,8 +82,13 @@ func valid(kind, value string) bool {
 	case "ip":
 		_, err := netip.ParseAddrPort(strings.Replace(value, ownAddress, "198.18.0.1", 1))
 		return err == nil
+	case "address":
+		_, err := netip.ParseAddr(strings.Replace(value, ownAddress, "198.18.0.1", 1))
+		return err == nil
 	case "file":
 		return filepath.IsAbs(value)
+	case "bytes":
+		return regexp.MustCompile(`^\d+(KB|MB|GB)?$`).MatchString(value)
 	case "text":
 		return value != "" && !strings.ContainsAny(value, " #")
 	}
@@ -116,7 +122,46 @@ func TestConfigurationsHaveDocumentedKeysOnly(t *testing.T) {
 	}
 }
 
-// TestTheScriptMakesADirectoryOfItsOwn runs the script against a directory with the image's parts, whose programs say how they are called.
+// inImage has the rendered files in a folder that stands for /vignette/run, beside one with the image's parts, whose programs say how they are called.
+// exec runs the script and tells what was printed.
+type inImage struct {
+	run  string
+	exec func() string
+}
+
+func inImageOf(t *testing.T, s apps.Site) inImage {
+	t.Helper()
+	run, image, security := t.TempDir(), t.TempDir(), t.TempDir()
+	write(t, filepath.Join(security, "username"), "user", 0o644)
+	write(t, filepath.Join(security, "password"), "sec:ret:", 0o644)
+	write(t, filepath.Join(run, "hosts"), "127.0.0.1 localhost\n10.0.0.7\tnor\n10.0.0.7\tdeu\n198.18.0.2\tnor\n198.18.0.1\tdeu\n", 0o644)
+	write(t, filepath.Join(image, "share/schema/10-vmq.schema"), `{mapping, "accept_eula", …`, 0o444)
+	write(t, filepath.Join(image, "etc/vernemq.conf"), "not to be used", 0o444)
+	write(t, filepath.Join(image, "bin/vernemq"), "#!/bin/sh\necho \"$0 $*\"\n", 0o555)
+	write(t, filepath.Join(image, "bin/vmq-passwd"), "#!/bin/sh\necho \"$* $(cat)\" > \"$2\"\n", 0o555)
+	s.Images.VerneMQAcceptEULA = true
+	moved := strings.NewReplacer("/vignette/run", run, "/vignette/security", security, "/vernemq/", image+"/", "/etc/hosts", run+"/hosts")
+	for _, f := range (Kind{}).Render(s).Files {
+		write(t, moved.Replace(f.Path), moved.Replace(f.Content), 0o644)
+	}
+	return inImage{run: run, exec: func() string {
+		out, err := exec.Command("sh", filepath.Join(run, "vernemq.sh")).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return string(out)
+	}}
+}
+
+func (i inImage) read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(i.run, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestTheScriptMakesADirectoryOfItsOwn(t *testing.T) {
 	for name, want := range map[string]string{
 		"single":        "nodename = VerneMQ@127.0.0.1",
@@ -125,37 +170,135 @@ func TestTheScriptMakesADirectoryOfItsOwn(t *testing.T) {
 		"secure":        "accept_eula = yes",
 	} {
 		t.Run(name, func(t *testing.T) {
-			run, image, security := t.TempDir(), t.TempDir(), t.TempDir()
-			write(t, filepath.Join(security, "username"), "user", 0o644)
-			write(t, filepath.Join(security, "password"), "secret", 0o644)
-			write(t, filepath.Join(run, "hosts"), "127.0.0.1 localhost\n10.0.0.7\tnor\n10.0.0.7\tdeu\n198.18.0.2\tnor\n198.18.0.1\tdeu\n", 0o644)
-			write(t, filepath.Join(image, "share/schema/10-vmq.schema"), `{mapping, "accept_eula", …`, 0o444)
-			write(t, filepath.Join(image, "etc/vernemq.conf"), "not to be used", 0o444)
-			write(t, filepath.Join(image, "bin/vernemq"), "#!/bin/sh\nwait\necho \"$0 $*\"\n", 0o555)
-			write(t, filepath.Join(image, "bin/vmq-passwd"), "#!/bin/sh\necho \"$*: $(cat $2)\"\n", 0o555)
-			write(t, filepath.Join(image, "bin/vmq-admin"), "#!/bin/sh\necho \"$*\" >> "+run+"/admin\necho Done\n", 0o555)
-			s := sites()[name]
-			moved := strings.NewReplacer("/vignette/run", run, "/vignette/security", security, "/vernemq/", image+"/", "/etc/hosts", run+"/hosts")
-			write(t, filepath.Join(run, "vernemq.conf"), moved.Replace(Config(s)), 0o644)
+			i := inImageOf(t, sites()[name])
 			for range 2 { // as after a crash
-				s.Images.VerneMQAcceptEULA = true
-				out, err := exec.Command("sh", "-c", moved.Replace(Script(s))).CombinedOutput()
-				if err != nil || !strings.HasSuffix(string(out), "vernemq/bin/vernemq console -noshell -noinput\n") {
-					t.Fatalf("%v\n%s", err, out)
-				}
-				if name == "secure" && !strings.Contains(string(out), "-U vmq.passwd: user:secret") {
-					t.Errorf("the password was not hashed:\n%s", out)
+				started := "vernemq/bin/vernemq console -noshell -noinput -run file eval " + i.run + "/started.erl\n"
+				if out := i.exec(); !strings.HasSuffix(out, started) {
+					t.Fatalf("printed %q; want it to end with %q", out, started)
 				}
 			}
-			made, err := os.ReadFile(filepath.Join(run, "vernemq/etc/vernemq.conf"))
-			if err != nil || !strings.Contains(string(made), want+"\n") || strings.Contains(string(made), ownAddress) {
-				t.Errorf("%v: the configuration has no line %q:\n%s", err, want, made)
+			if made := i.read(t, "vernemq/etc/vernemq.conf"); !strings.Contains(made, want+"\n") || strings.Contains(made, "OWN_") {
+				t.Errorf("the configuration has no line %q:\n%s", want, made)
 			}
-			said, _ := os.ReadFile(filepath.Join(run, "admin"))
-			if joins := strings.Contains(string(said), "cluster join discovery-node=VerneMQ@198.18.0.1"); joins != (name == "cluster") {
-				t.Errorf("vmq-admin was told %q", said)
+			made := i.read(t, "started.erl")
+			if joins := strings.Contains(made, "discovery-node=VerneMQ@198.18.0.1\""); joins != (name == "cluster") || strings.Contains(made, firstAddress) {
+				t.Errorf("evaluates when it has started:\n%s", made)
 			}
 		})
+	}
+}
+
+func TestAPasswordMayHaveColons(t *testing.T) {
+	i := inImageOf(t, sites()["login"])
+	i.exec()
+	if given := i.read(t, "vmq.passwd"); given != "-c vmq.passwd user sec:ret:\nsec:ret:\n" {
+		t.Errorf("vmq-passwd was given %q; want the password twice, all of it", given)
+	}
+}
+
+func TestABrokerAloneSpeaksToNobodyButItself(t *testing.T) {
+	cookies := map[string]bool{}
+	for range 2 {
+		i := inImageOf(t, site())
+		i.exec()
+		config := i.read(t, "vernemq/etc/vernemq.conf")
+		for _, want := range []string{"nodename = VerneMQ@127.0.0.1\n", "listener.vmq.clustering = 127.0.0.1:44053\n", "erlang.distribution.interface = 127.0.0.1\n"} {
+			if !strings.Contains(config, want) {
+				t.Errorf("the configuration has no %q:\n%s", want, config)
+			}
+		}
+		cookie := regexp.MustCompile(`distributed_cookie = ([0-9a-f]{32})\n`).FindStringSubmatch(config)
+		if cookie == nil || cookies[cookie[1]] {
+			t.Fatalf("want a cookie that is new with each start:\n%s", config)
+		}
+		cookies[cookie[1]] = true
+	}
+}
+
+// standIns are VerneMQ's modules that Started calls. The broker is a member of a mesh of MEMBERS; the join works the second time.
+var standIns = map[string]string{
+	"vmq_peer_service": `-module(vmq_peer_service).
+-export([members/0]).
+members() -> lists:seq(1, list_to_integer(os:getenv("MEMBERS")) + length([x || "2" <- [os:getenv("JOINS")]])).
+`,
+	"vmq_server_cli": `-module(vmq_server_cli).
+-export([command/2]).
+command(["vmq-admin", "cluster" | _] = Command, false) ->
+    io:format("~s~n", [lists:join(" ", Command)]),
+    case os:getenv("JOINS") of
+        false -> os:putenv("JOINS", "1"), exit(noproc);
+        _ -> os:putenv("JOINS", "2"), {ok, [{text, "Done"}]}
+    end;
+command(["vmq-admin", "listener" | _] = Command, false) ->
+    io:format("~s~n", [lists:join(" ", Command)]),
+    case os:getenv("LISTENER") of
+        "refused" -> {error, [{alert, "eaddrinuse"}]};
+        _ -> timer:apply_after(100, erlang, halt, [0]), {ok, [{text, "Done"}]}
+    end.
+`,
+}
+
+// evaluate what Started renders by Erlang, and tell what the stand-ins were called with and whether Erlang ended well.
+func evaluate(t *testing.T, s apps.Site, environment ...string) (calls []string, output string, err error) {
+	t.Helper()
+	for _, program := range []string{"erl", "erlc"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("needs %s, which RabbitMQ's package brings: hack/test-packages", program)
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range standIns {
+		write(t, filepath.Join(dir, name+".erl"), text, 0o644)
+		compile := exec.Command("erlc", name+".erl")
+		compile.Dir = dir
+		if out, err := compile.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	write(t, filepath.Join(dir, "started.erl"), Started(s), 0o644)
+	broker := exec.CommandContext(t.Context(), "erl", "-noshell", "-noinput", "-pa", dir, "-run", "file", "eval", filepath.Join(dir, "started.erl"))
+	broker.Env = append(append(os.Environ(), "HOME="+dir, "MEMBERS=1"), environment...)
+	out, err := broker.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if call, ok := strings.CutPrefix(line, "vmq-admin "); ok {
+			calls = append(calls, strings.TrimSpace(call))
+		}
+	}
+	return calls, string(out), err
+}
+
+const (
+	joinCommand   = "cluster join discovery-node=VerneMQ@FIRST_ADDRESS"
+	listenCommand = "listener start address=0.0.0.0 port=1883 --allowed_protocol_versions=3,4,5,131"
+)
+
+func TestAMemberServesClientsOnceItHasJoined(t *testing.T) {
+	calls, output, err := evaluate(t, sites()["cluster"])
+	if want := []string{joinCommand, joinCommand, listenCommand}; err != nil || !slices.Equal(calls, want) {
+		t.Errorf("%v: called %q; want %q\n%s", err, calls, want, output)
+	}
+}
+
+func TestAMemberThatIsStartedAgainDoesNotJoinAgain(t *testing.T) {
+	calls, output, err := evaluate(t, sites()["cluster"], "MEMBERS=3")
+	if want := []string{listenCommand}; err != nil || !slices.Equal(calls, want) {
+		t.Errorf("%v: called %q; want %q\n%s", err, calls, want, output)
+	}
+}
+
+func TestTheFirstMemberAndABrokerAloneServeClientsAtOnce(t *testing.T) {
+	for _, name := range []string{"cluster-first", "single"} {
+		calls, output, err := evaluate(t, sites()[name])
+		if want := []string{listenCommand}; err != nil || !slices.Equal(calls, want) {
+			t.Errorf("%s: %v: called %q; want %q\n%s", name, err, calls, want, output)
+		}
+	}
+}
+
+func TestABrokerWhosePortIsTakenEnds(t *testing.T) {
+	_, output, err := evaluate(t, site(), "LISTENER=refused")
+	if err == nil || !strings.Contains(output, "the listener for clients did not start") || !strings.Contains(output, "eaddrinuse") {
+		t.Errorf("%v\n%s; want an end that says why", err, output)
 	}
 }
 
@@ -174,6 +317,7 @@ func TestAnImageThatAsksForItsLicenceStartsOnlyWhereItIsAccepted(t *testing.T) {
 	write(t, filepath.Join(image, "share/schema/10-vmq.schema"), `{mapping, "accept_eula", …`, 0o444)
 	write(t, filepath.Join(image, "bin/vernemq"), "#!/bin/sh\necho started\n", 0o555)
 	write(t, filepath.Join(run, "vernemq.conf"), Config(site()), 0o644)
+	write(t, filepath.Join(run, "started.erl.in"), Started(site()), 0o644)
 	script := strings.NewReplacer("/vignette/run", run, "/vernemq/", image+"/").Replace(Script(site()))
 	out, err := exec.Command("sh", "-c", script).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "images.vernemqAcceptEULA=true") || strings.Contains(string(out), "started") {
@@ -183,7 +327,7 @@ func TestAnImageThatAsksForItsLicenceStartsOnlyWhereItIsAccepted(t *testing.T) {
 
 func TestTheBrokerRunsOnceInUpstreamsImage(t *testing.T) {
 	r := Kind{}.Render(site())
-	if len(r.Instances) != 1 || r.Instances[0].Command[1] != r.Files[2].Path || !slices.Equal(r.MetricsPorts, []int{9464}) || r.Image != "vernemq/vernemq:2.0.1" {
+	if len(r.Instances) != 1 || r.Instances[0].Command[1] != r.Files[3].Path || !slices.Equal(r.MetricsPorts, []int{9464}) || r.Image != "vernemq/vernemq:2.0.1" {
 		t.Errorf("rendered %+v", r)
 	}
 }

@@ -9,11 +9,13 @@ for part in /vernemq/*; do
   *) ln -sfn "$part" "vernemq/${part##*/}" ;;
   esac
 done
-cp vernemq.conf vernemq/etc/vernemq.conf
+cookie=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+sed "s/OWN_COOKIE/$cookie/" vernemq.conf > vernemq/etc/vernemq.conf
+cp started.erl.in started.erl
 if grep -qs '"accept_eula"' /vernemq/share/schema/*; then
   echo 'this image of VerneMQ is under its makers'\'' end user licence agreement: who accepts it says so by the chart value images.vernemqAcceptEULA=true' >&2
   exit 1
 fi
 export HOME=/vignette/run ERL_CRASH_DUMP_BYTES=0
 export ERL_EPMD_ADDRESS=127.0.0.1
-exec vernemq/bin/vernemq console -noshell -noinput
+exec vernemq/bin/vernemq console -noshell -noinput -run file eval /vignette/run/started.erl

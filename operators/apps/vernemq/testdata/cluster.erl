@@ -1,0 +1,21 @@
+Admin = fun(Command) -> vmq_server_cli:command(["vmq-admin" | Command], false) end.
+Join = fun Again() ->
+    case vmq_peer_service:members() of
+        [_] ->
+            Joined = (catch Admin(["cluster", "join", "discovery-node=VerneMQ@FIRST_ADDRESS"])),
+            timer:sleep(case Joined of {ok, _} -> 100; _ -> 2000 end),
+            Again();
+        _ ->
+            ok
+    end
+end.
+spawn(fun() ->
+    try
+        Join(),
+        {ok, _} = Admin(["listener", "start", "address=0.0.0.0", "port=1883", "--allowed_protocol_versions=3,4,5,131"])
+    catch
+        _:Reason ->
+            logger:error("the listener for clients did not start: ~p", [Reason]),
+            init:stop(1)
+    end
+end).
