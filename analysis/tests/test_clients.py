@@ -40,3 +40,32 @@ def test_an_adapted_period_is_named(lab):
     (found,) = [note for note in analyse(lab.write()).results["notes"] if note["what"] == "period of nor/bft"]
     assert (found["fromSeconds"], found["toSeconds"]) == (4.0, 8.0)
     assert found["reason"] == "adapted to the queue of the node's radio: 2 times, first to 4s (12 frames wait), in the end 2s"
+
+
+def test_a_subscription_that_was_refused_for_long_is_a_gap(lab):
+    lab.event("prt/picture", "refused", 1.0, "/nor/#", text="return code 0x80").event("prt/picture", "subscribed", 8.5, "/nor/#")
+    lab.event("prt/picture", "refused", 2.0, "/deu/#", text="return code 0x80").event("prt/picture", "subscribed", 3.0, "/deu/#")
+    found = gap(analyse(lab.write()).results, "subscription of prt/picture")
+    assert (found["node"], found["fromSeconds"], found["toSeconds"]) == ("prt", 1.0, 8.5)
+    assert found["reason"] == "/nor/#, /deu/#: refused by the broker for 7.500 s; the first time: return code 0x80"
+
+
+def test_a_subscription_that_was_never_made_is_a_gap_without_an_end(lab):
+    lab.event("prt/picture", "subscribed", 0.5, "/nor/#").event("prt/picture", "refused", 1.0, "/nor/#", text="not authorized")
+    found = gap(analyse(lab.write()).results, "subscription of prt/picture")
+    assert "toSeconds" not in found
+    assert found["reason"] == "/nor/#: refused by the broker and not made again to the end; the first time: not authorized"
+
+
+def test_a_refusal_while_the_broker_starts_is_a_note(lab):
+    lab.event("prt/picture", "refused", 0.2, "/nor/#", text="return code 0x80").event("prt/picture", "subscribed", 1.2, "/nor/#")
+    results = analyse(lab.write()).results
+    assert "subscription of prt/picture" not in gap_names(results)
+    (found,) = [note for note in results["notes"] if note["what"] == "subscription of prt/picture"]
+    assert (found["fromSeconds"], found["toSeconds"]) == (0.2, 1.2)
+
+
+def test_a_subscription_that_was_never_refused_is_nothing_to_tell(lab):
+    lab.event("prt/picture", "subscribed", 0.2, "/nor/#")
+    results = analyse(lab.write()).results
+    assert not [e for e in results["gaps"] + (results["notes"] or []) if e["what"].startswith("subscription")]

@@ -1,4 +1,4 @@
-"""What happened to clients themselves: connections to brokers that were lost, and periods that were adapted to the radio."""
+"""What happened to clients themselves: connections that were lost, subscriptions that were refused, periods that were adapted to the radio."""
 
 import itertools
 
@@ -7,13 +7,17 @@ import polars as pl
 from .gaps import Gaps
 from .run import Instance, Run
 
-STATUSES = ("connected", "disconnected", "period")
+STATUSES = ("connected", "disconnected", "subscribed", "refused", "period")
+# A broker that starts may refuse for a moment; what lasts for longer is missing from the results.
+LASTING_SECONDS = 5.0
+# Topic filters that an entry names at most.
+MAX_NAMED = 5
 
 
 def examine(run: Run, events: pl.DataFrame, gaps: Gaps) -> set[str]:
-    """Name every instance that was without a connection after its first one, or that sent at another period than planned.
+    """Name every instance that lost its connection, that its broker refused a subscription, or that sent at another period than planned.
 
-    Returns the instances that connected. The events have columns ts, instance, status, id (a broker, or a period) and text (why).
+    Returns the instances that connected. The events have columns ts, instance, status, id (a broker, a topic filter, a period) and text (why).
     """
     instances = {i.name: i for i in run.instances}
     # When a run ends all processes do, brokers before some of their clients.
@@ -21,12 +25,13 @@ def examine(run: Run, events: pl.DataFrame, gaps: Gaps) -> set[str]:
     for (name,), own in events.sort("ts", maintain_order=True).partition_by("instance", as_dict=True, maintain_order=True).items():
         rows = own.to_dicts()
         _connections(run, instances[name], rows, gaps)
+        _subscriptions(run, instances[name], rows, gaps)
         _periods(run, instances[name], rows, gaps)
     return set(events.filter(pl.col("status") == "connected")["instance"].unique())
 
 
 def _connections(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> None:
-    changes = [row for row in rows if row["status"] != "period"]
+    changes = [row for row in rows if row["status"] in ("connected", "disconnected")]
     outages = [(row, after) for row, after in itertools.pairwise([*changes, None]) if row["status"] == "disconnected"]
     if not outages:
         return
@@ -39,6 +44,26 @@ def _connections(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> 
     way = ", then ".join(broker for broker, _ in itertools.groupby(brokers)) or first["id"]
     reason = f"{times}, {lacking}; brokers: {way}; the first time: {first['text'] or 'no reason given'}"
     gaps.add(f"connection of {instance.name}", reason, instance.node, run.since_t0(first["ts"]), run.since_t0(last["ts"]) if last else None)
+
+
+def _subscriptions(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> None:
+    refusals: dict[str, list[dict | None]] = {}
+    for row in rows:
+        if row["status"] == "refused":
+            refusals.setdefault(row["id"], [row, None])[1] = None
+        elif row["status"] == "subscribed" and row["id"] in refusals and refusals[row["id"]][1] is None:
+            refusals[row["id"]][1] = row
+    if not refusals:
+        return
+    first, ends = next(iter(refusals.values()))[0], [end for _, end in refusals.values()]
+    never = None in ends
+    end = None if never else run.since_t0(max(end["ts"] for end in ends))
+    start = run.since_t0(first["ts"])
+    named = ", ".join(list(refusals)[:MAX_NAMED]) + (f" and {len(refusals) - MAX_NAMED} more" if len(refusals) > MAX_NAMED else "")
+    lasts = "and not made again to the end" if never else f"for {end - start:.3f} s"
+    tell = gaps.add if never or end - start >= LASTING_SECONDS else gaps.note
+    reason = f"{named}: refused by the broker {lasts}; the first time: {first['text'] or 'no reason given'}"
+    tell(f"subscription of {instance.name}", reason, instance.node, start, end)
 
 
 def _periods(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> None:

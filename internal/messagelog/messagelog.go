@@ -30,10 +30,13 @@ const (
 )
 
 // What happens to the instance itself, not to a message. It came to have a connection to the broker that the id names (host:port), or has it no
-// longer, for the reason that the text says; or the time between two messages is from now on what the id says, such as 4s.
+// longer, for the reason that the text says. The broker has the subscription to the filter that the id names, or refuses it, for the reason that the text
+// says. The time between two messages is from now on what the id says, such as 4s.
 const (
 	Connected    Status = "connected"
 	Disconnected Status = "disconnected"
+	Subscribed   Status = "subscribed"
+	Refused      Status = "refused"
 	Period       Status = "period"
 )
 
@@ -62,6 +65,15 @@ type Record struct {
 func (s Status) OfMessage() bool {
 	switch s {
 	case Triggered, Sent, Received, Processed:
+		return true
+	}
+	return false
+}
+
+// ofInstance reports whether an event is the instance's own.
+func (s Status) ofInstance() bool {
+	switch s {
+	case Connected, Disconnected, Subscribed, Refused, Period:
 		return true
 	}
 	return false
@@ -105,7 +117,7 @@ func (r Record) Validate() error {
 	case r.ID == "":
 		return fmt.Errorf("id is empty: want the message's identifier")
 	}
-	if r.Status.OfMessage() || r.Status == Connected || r.Status == Disconnected || r.Status == Period {
+	if r.Status.OfMessage() || r.Status.ofInstance() {
 		return nil
 	}
 	return fmt.Errorf("status is %q: want triggered, sent, received or processed", r.Status)

@@ -159,6 +159,21 @@ func (r *recorder) connection(up bool, reason string) {
 	}
 }
 
+// subscription is a transport.Events.Subscription.
+func (r *recorder) subscription(filter, refusal string) {
+	r.mu.Lock()
+	ended := r.ended
+	r.mu.Unlock()
+	if ended {
+		return
+	}
+	status := messagelog.Subscribed
+	if refusal != "" {
+		status = messagelog.Refused
+	}
+	r.write(messagelog.Record{TimeNanoseconds: time.Now().UnixNano(), Instance: r.instance, Status: status, ID: filter, Text: refusal})
+}
+
 // noBroker is what the log has in the place of a broker for protocols without one.
 const noBroker = "none"
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -476,5 +477,31 @@ func TestTheLogSaysWhichBrokerAnInstanceWasConnectedTo(t *testing.T) {
 	connected, lost := r.records(messagelog.Connected), r.records(messagelog.Disconnected)
 	if connected[0].ID != one.address() || connected[1].ID != two.address() || len(lost) != 1 || lost[0].ID != one.address() || lost[0].Text == "" {
 		t.Errorf("connected %+v, lost %+v; want the first broker, its loss with a reason, the second, and no loss at the end", connected, lost)
+	}
+}
+
+func TestTheLogSaysWhichSubscriptionsWereRefusedAndMade(t *testing.T) {
+	t.Parallel()
+	log := &syncbuffer.Buffer{}
+	writer := messagelog.NewWriter(log)
+	r := newRecorder("nor/picture", "", writer, newMetrics("nor/picture"), func(string) {})
+	r.subscription("/PRT/#", "not authorized")
+	r.subscription("/PRT/#", "")
+	r.end()
+	r.subscription("/PRT/#", "the broker is being stopped")
+	if err := writer.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if _, err := messagelog.Read(strings.NewReader(log.String()), func(m messagelog.Record) {
+		got = append(got, string(m.Status)+" "+m.ID+" "+m.Text)
+		if err := m.Validate(); err != nil {
+			t.Error(err)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"refused /PRT/# not authorized", "subscribed /PRT/# "}; !slices.Equal(got, want) {
+		t.Errorf("the log has %q; want %q", got, want)
 	}
 }

@@ -37,8 +37,10 @@ type client struct {
 	events transport.Events
 	dialer *transport.Dialer
 	outbox *transport.Outbox
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	// subscriptions are asked for as a connection begins, which fails where one is refused.
+	subscriptions *transport.Subscriptions
+	cancel        context.CancelFunc
+	done          sync.WaitGroup
 }
 
 // Open is a transport.Open.
@@ -51,7 +53,8 @@ func Open(setup transport.Setup, events transport.Events) (transport.Client, err
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &client{setup: setup, events: events, dialer: dialer, outbox: transport.NewOutbox(setup.PublishQoS() > 0), cancel: cancel}
+	c := &client{setup: setup, events: events, dialer: dialer, outbox: transport.NewOutbox(setup.PublishQoS() > 0), cancel: cancel,
+		subscriptions: transport.NewSubscriptions(setup, events)}
 	c.done.Go(func() { c.run(ctx) })
 	return c, nil
 }

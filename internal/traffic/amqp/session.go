@@ -38,8 +38,12 @@ func (s *session) begin() error {
 	}
 	if len(setup.Filters()) > 0 {
 		if err := s.beginReceiving(setup.Filters(), setup.SubscribeQoS() > 0); err != nil {
+			if refusal, ok := errors.AsType[*amqp.Error](err); ok && refusal.Server {
+				s.client.subscriptions.Refused(refusal.Reason, setup.Filters()...)
+			}
 			return fmt.Errorf("subscription: %w", err)
 		}
+		s.client.subscriptions.Granted(setup.Filters()...)
 	}
 	return nil
 }

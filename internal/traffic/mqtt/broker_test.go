@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -118,6 +120,7 @@ type client struct {
 	received    map[string]int
 	connections []string
 	warnings    []string
+	answers     []string // to subscriptions
 }
 
 func open(t *testing.T, setup transport.Setup) *client {
@@ -139,6 +142,9 @@ func open(t *testing.T, setup transport.Setup) *client {
 				}
 			})
 		},
+		Subscription: func(filter, refusal string) {
+			c.note(func() { c.answers = append(c.answers, filter+" "+cmp.Or(refusal, "made")) })
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +165,13 @@ func (c *client) note(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change()
+}
+
+// told of subscriptions.
+func (c *client) told() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.answers)
 }
 
 // count of messages and of connections.

@@ -19,6 +19,9 @@ import (
 // protocol311 is the protocol level of MQTT 3.1.1. Being explicit, the library does not fall back to 3.1.
 const protocol311 = 4
 
+// mostQoS is the highest return code of a subscription that is none of a refusal.
+const mostQoS = 2
+
 // quiesceMilliseconds is how long a DISCONNECT may take to be written.
 const quiesceMilliseconds = 250
 
@@ -30,13 +33,15 @@ type client311 struct {
 	cancel context.CancelFunc
 	once   exactlyOnce
 	window *window
-	// subscribed: the broker has the subscription in this session.
-	subscribed atomic.Bool
+	ctx    context.Context // until Close
+	// connections are counted, so that each knows whether another one has taken its place.
+	connections   atomic.Int64
+	subscriptions *transport.Subscriptions
 }
 
 func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &client311{setup: s, events: events, dialer: d, cancel: cancel, window: newWindow()}
+	c := &client311{setup: s, events: events, dialer: d, ctx: ctx, cancel: cancel, window: newWindow(), subscriptions: transport.NewSubscriptions(s.Setup, events)}
 	d.released, d.admit = c.window.released, c.window.admit
 	o := paho.NewClientOptions().
 		AddBroker("tcp://" + s.Broker). // a name only: the dialer knows where to go
@@ -77,34 +82,46 @@ func (c *client311) connected() {
 	broker, sessionPresent := c.dialer.connected()
 	c.window.wake()
 	if !sessionPresent {
-		c.subscribed.Store(false)
+		c.subscriptions.Forget()
 	}
 	c.events.Connection(true, broker)
-	if !c.subscribed.Load() {
-		go c.subscribe()
-	}
+	connection := c.connections.Add(1)
+	go c.subscriptions.Ask(c.ctx, func(missing []string) bool { return c.subscribe(connection, missing) })
 }
 
-// subscribe asks for the topics.
-func (c *client311) subscribe() {
-	if len(c.setup.Filters()) == 0 {
-		return
+// subscribe asks for filters, and reports whether the connection is still there.
+func (c *client311) subscribe(connection int64, filters []string) bool {
+	if c.connections.Load() != connection {
+		return false
 	}
-	filters := map[string]byte{}
-	for _, filter := range c.setup.Filters() {
-		filters[filter] = c.setup.subscribeQoS
+	levels := map[string]byte{}
+	for _, filter := range filters {
+		levels[filter] = c.setup.subscribeQoS
 	}
 	// Without a handler per filter each message is handed over once, however many filters match.
-	token := c.client.SubscribeMultiple(filters, nil)
+	token := c.client.SubscribeMultiple(levels, nil)
 	token.Wait()
+	if c.connections.Load() != connection || !c.client.IsConnectionOpen() {
+		return false
+	}
 	if err := token.Error(); err != nil {
 		c.setup.Warn(fmt.Sprintf("subscription: %v", err))
-		return
+		return true
 	}
-	c.subscribed.Store(true)
-	for filter, granted := range token.(*paho.SubscribeToken).Result() {
-		if granted > 2 {
-			c.setup.Warn(fmt.Sprintf("subscription to %s was refused by the broker", filter))
+	c.answered(filters, token.(*paho.SubscribeToken).Result())
+	return true
+}
+
+// answered: the broker's return codes (MQTT 3.1.1, 3.9.3), the QoS of each filter or a refusal.
+func (c *client311) answered(filters []string, codes map[string]byte) {
+	for _, filter := range filters {
+		switch code, ok := codes[filter]; {
+		case !ok:
+			c.subscriptions.Refused("the broker's answer does not have it", filter)
+		case code > mostQoS:
+			c.subscriptions.Refused(fmt.Sprintf("return code %#x", code), filter)
+		default:
+			c.subscriptions.Granted(filter)
 		}
 	}
 }

@@ -2,9 +2,11 @@ package mqtt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.golang/autopaho"
@@ -32,11 +34,14 @@ type client5 struct {
 	cancel  context.CancelFunc
 	// unacknowledged holds messages of QoS 1 and 2 until the broker has them.
 	unacknowledged *keeper
+	// connections are counted, so that each knows whether another one has taken its place.
+	connections   atomic.Int64
+	subscriptions *transport.Subscriptions
 }
 
 func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &client5{setup: s, dialer: d, cancel: cancel}
+	c := &client5{setup: s, dialer: d, cancel: cancel, subscriptions: transport.NewSubscriptions(s.Setup, events)}
 	c.unacknowledged = &keeper{Store: memory.New(), again: c.enqueue}
 	options := autopaho.ClientConfig{
 		ServerUrls:                    []*url.URL{{Scheme: "mqtt", Host: s.Broker}}, // a name only: the dialer knows where to go
@@ -51,7 +56,9 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
 			broker, _ := d.connected()
 			events.Connection(true, broker)
-			go c.subscribe(ctx, m)
+			c.subscriptions.Forget()
+			connection := c.connections.Add(1)
+			go c.subscriptions.Ask(ctx, func(missing []string) bool { return c.subscribe(ctx, m, connection, missing) })
 		},
 		OnConnectionDown: func() bool {
 			events.Connection(false, "connection lost")
@@ -90,25 +97,54 @@ func (c *client5) connectPacket(p *paho.Connect, _ *url.URL) (*paho.Connect, err
 	return p, nil
 }
 
-func (c *client5) subscribe(ctx context.Context, m *autopaho.ConnectionManager) {
-	filters := c.setup.Filters()
-	if len(filters) == 0 {
-		return
+// subscribe asks for filters, and reports whether the connection is still there.
+func (c *client5) subscribe(ctx context.Context, m *autopaho.ConnectionManager, connection int64, filters []string) bool {
+	if c.connections.Load() != connection {
+		return false
 	}
 	request := &paho.Subscribe{}
 	for _, filter := range filters {
 		request.Subscriptions = append(request.Subscriptions, paho.SubscribeOptions{Topic: filter, QoS: c.setup.subscribeQoS, RetainHandling: retainedOfNew})
 	}
 	answer, err := m.Subscribe(ctx, request)
-	if err != nil {
-		c.setup.Warn(fmt.Sprintf("subscription: %v", err))
+	if ctx.Err() != nil || c.connections.Load() != connection || errors.Is(err, autopaho.ConnectionDownError) || errors.Is(err, paho.ErrConnectionLost) {
+		return false
+	}
+	c.answered(filters, answer, err)
+	return true
+}
+
+// answered: the broker's reason codes (MQTT 5.0, 3.9.3), one for each filter. Without them the error is a refusal of all: the library knows that
+// the broker has no wildcards, or the broker is silent.
+func (c *client5) answered(filters []string, answer *paho.Suback, err error) {
+	switch {
+	case answer != nil: // the library has an error for refusals too
+	case errors.Is(err, context.DeadlineExceeded):
+		c.subscriptions.Refused(fmt.Sprintf("no answer within %v", handshake), filters...)
+		return
+	default:
+		c.subscriptions.Refused(err.Error(), filters...)
 		return
 	}
-	for i, reason := range answer.Reasons {
-		if reason >= firstRefusal && i < len(filters) {
-			c.setup.Warn(fmt.Sprintf("subscription to %s was refused by the broker: reason %#x", filters[i], reason))
+	for i, filter := range filters {
+		switch {
+		case i >= len(answer.Reasons):
+			c.subscriptions.Refused("the broker's answer does not have it", filter)
+		case answer.Reasons[i] >= firstRefusal:
+			c.subscriptions.Refused(refusal(answer, i), filter)
+		default:
+			c.subscriptions.Granted(filter)
 		}
 	}
+}
+
+// refusal for people.
+func refusal(answer *paho.Suback, i int) string {
+	text := fmt.Sprintf("reason %#x", answer.Reasons[i])
+	if answer.Properties != nil && answer.Properties.ReasonString != "" {
+		text += ": " + answer.Properties.ReasonString
+	}
+	return text
 }
 
 func (c *client5) Publish(topic string, payload []byte) error {

@@ -79,6 +79,10 @@ type Client struct {
 	unreleased map[uint16]bool
 	lastID     uint16
 	told       bool
+
+	subscriptions *transport.Subscriptions
+	// subscribeAt is when subscriptions that were refused are asked for again; for the goroutine of run.
+	subscribeAt time.Time
 }
 
 // Open is a transport.Open.
@@ -103,7 +107,7 @@ func open(s transport.Setup, events transport.Events, after time.Duration, times
 		return nil, err
 	}
 	c := &Client{setup: s, events: events, dialer: dialer, id: clientID(s.ClientID), qos: s.PublishQoS(), retryAfter: after, retries: times, clean: clean(s),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), unreleased: map[uint16]bool{}}
+		done: make(chan struct{}), wake: make(chan struct{}, 1), unreleased: map[uint16]bool{}, subscriptions: transport.NewSubscriptions(s, events)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go func() {
 		defer close(c.done)

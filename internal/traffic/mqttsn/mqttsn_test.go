@@ -1,6 +1,7 @@
 package mqttsn
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -103,6 +104,7 @@ type client struct {
 	order    []string
 	up       bool
 	ups      int
+	answers  []string // to subscriptions
 }
 
 func connect(t testing.TB, broker, id string, change func(*transport.Setup)) *client {
@@ -132,6 +134,9 @@ func connect(t testing.TB, broker, id string, change func(*transport.Setup)) *cl
 					c.ups++
 				}
 			})
+		},
+		Subscription: func(filter, refusal string) {
+			locked(func() { c.answers = append(c.answers, filter+" "+cmp.Or(refusal, "made")) })
 		},
 	}, hurry, 20)
 	if err != nil {

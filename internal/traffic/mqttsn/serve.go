@@ -28,10 +28,9 @@ func (c *Client) begin(l *link) error {
 			}
 		}
 	}
-	for _, filter := range c.setup.Filters() {
-		if err := c.subscribe(l, filter); err != nil {
-			return err
-		}
+	c.subscriptions.Forget()
+	if err := c.subscribeMissing(l); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,6 +75,21 @@ func (c *Client) register(l *link, topic string) error {
 	return nil
 }
 
+// subscribeMissing asks for what the gateway has not granted, and decides when to do so again.
+func (c *Client) subscribeMissing(l *link) error {
+	for _, filter := range c.subscriptions.Missing() {
+		if err := c.subscribe(l, filter); err != nil {
+			return err
+		}
+	}
+	if c.missing() {
+		c.subscribeAt = time.Now().Add(c.subscriptions.Pause())
+	}
+	return nil
+}
+
+func (c *Client) missing() bool { return len(c.subscriptions.Missing()) > 0 }
+
 func (c *Client) subscribe(l *link, filter string) error {
 	p := &wire.Subscribe{QoS: c.setup.SubscribeQoS(), MsgID: c.nextID(), Topic: filter}
 	if _, short := wire.ShortName(filter); short {
@@ -88,16 +102,17 @@ func (c *Client) subscribe(l *link, filter string) error {
 	if err != nil {
 		return err
 	}
-	switch a := answer.(*wire.Suback); {
-	case a.Code == wire.Congestion:
-		return fmt.Errorf("SUBSCRIBE %s: %s", filter, a.Code)
-	case a.Code != wire.Accepted:
-		c.setup.Warn(fmt.Sprintf("subscription to %s was refused by the gateway: %s", filter, a.Code))
-	case a.TopicID != 0 && p.Kind == wire.Registered:
+	a := answer.(*wire.Suback)
+	if a.Code != wire.Accepted {
+		c.subscriptions.Refused(a.Code.String(), filter)
+		return nil
+	}
+	if a.TopicID != 0 && p.Kind == wire.Registered {
 		c.mu.Lock()
 		c.names[a.TopicID], c.ids[filter] = filter, a.TopicID
 		c.mu.Unlock()
 	}
+	c.subscriptions.Granted(filter)
 	return nil
 }
 
@@ -115,9 +130,12 @@ func (c *Client) serve(l *link) error {
 			return c.ctx.Err()
 		}
 		var err error
-		if c.sleeps() {
+		switch missing := c.missing(); {
+		case missing && !time.Now().Before(c.subscribeAt):
+			err = c.subscribeMissing(l)
+		case c.sleeps() && !missing:
 			err = c.sleep(l)
-		} else {
+		default:
 			err = c.wait(l)
 		}
 		if err != nil {
@@ -138,7 +156,11 @@ func (c *Client) wait(l *link) error {
 	if heard.Before(sent) {
 		sent = heard
 	}
-	timer := time.NewTimer(time.Until(sent.Add(c.keepAlive() * 3 / 4)))
+	until := sent.Add(c.keepAlive() * 3 / 4)
+	if c.missing() && c.subscribeAt.Before(until) {
+		until = c.subscribeAt
+	}
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-c.ctx.Done():

@@ -65,6 +65,11 @@ func newSession(c *client, socket net.Conn) *session {
 	return &session{client: c, socket: a, reader: frame.NewReader(a), writer: frame.NewWriterSize(a, buffer)}
 }
 
+// brokerError is an ERROR of the broker, at which it ends the connection.
+type brokerError string
+
+func (e brokerError) Error() string { return "the broker says: " + string(e) }
+
 // write one frame; nil is a heart-beat.
 func (s *session) write(f *frame.Frame) error {
 	s.mu.Lock()
@@ -88,7 +93,7 @@ func (s *session) read() (f *frame.Frame, err error) {
 			continue
 		}
 		if f.Command == frame.ERROR {
-			return nil, fmt.Errorf("the broker says: %s: %s", f.Header.Get(frame.Message), strings.TrimSpace(string(f.Body)))
+			return nil, brokerError(f.Header.Get(frame.Message) + ": " + strings.TrimSpace(string(f.Body)))
 		}
 		return f, nil
 	}

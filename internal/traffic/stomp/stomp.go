@@ -33,8 +33,10 @@ type client struct {
 	events transport.Events
 	dialer *transport.Dialer
 	outbox *transport.Outbox
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	// subscriptions are asked for as a connection begins, which fails where one is refused.
+	subscriptions *transport.Subscriptions
+	cancel        context.CancelFunc
+	done          sync.WaitGroup
 }
 
 // Open is a transport.Open.
@@ -47,7 +49,8 @@ func Open(setup transport.Setup, events transport.Events) (transport.Client, err
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &client{setup: setup, events: events, dialer: dialer, outbox: transport.NewOutbox(setup.PublishQoS() > 0), cancel: cancel}
+	c := &client{setup: setup, events: events, dialer: dialer, outbox: transport.NewOutbox(setup.PublishQoS() > 0), cancel: cancel,
+		subscriptions: transport.NewSubscriptions(setup, events)}
 	c.done.Go(func() { c.run(ctx) })
 	return c, nil
 }
@@ -152,8 +155,12 @@ func (c *client) begin(socket net.Conn) (*session, error) {
 		return nil, fmt.Errorf("handshake: %w", err)
 	}
 	if err := s.subscribe(); err != nil {
+		if refusal, ok := errors.AsType[brokerError](err); ok {
+			c.subscriptions.Refused(string(refusal), c.setup.Filters()...)
+		}
 		return nil, fmt.Errorf("subscription: %w", err)
 	}
+	c.subscriptions.Granted(c.setup.Filters()...)
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package stomp
 
 import (
 	"bytes"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -74,4 +75,64 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// refuser is a broker that ends its first connection with an ERROR to the subscription.
+func refuser(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	serve := func(conn net.Conn, refuses bool) {
+		defer conn.Close()
+		reader, writer := frame.NewReader(conn), frame.NewWriter(conn)
+		for {
+			f, err := reader.Read()
+			if err != nil {
+				return
+			}
+			switch {
+			case f == nil:
+			case f.Command == frame.CONNECT:
+				_ = writer.Write(frame.New(frame.CONNECTED, frame.Version, "1.2"))
+			case f.Command == frame.SUBSCRIBE && refuses:
+				_ = writer.Write(frame.New(frame.ERROR, frame.Message, "access refused"))
+				return
+			case f.Header.Get(frame.Receipt) != "":
+				_ = writer.Write(frame.New(frame.RECEIPT, frame.ReceiptId, f.Header.Get(frame.Receipt)))
+			}
+		}
+	}
+	go func() {
+		for first := true; ; first = false {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go serve(conn, first)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
+	told := make(chan string, 10)
+	setup := transport.Setup{Config: trafficconfig.Config{Broker: refuser(t), Subscribe: &trafficconfig.Subscribe{Topics: []string{"a/#"}}}, Warn: func(string) {}}
+	c, err := Open(setup, transport.Events{Connection: func(bool, string) {}, Subscription: func(filter, refusal string) { told <- filter + " " + refusal }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	for _, want := range []string{"a/# access refused: ", "a/# "} {
+		select {
+		case got := <-told:
+			if got != want {
+				t.Errorf("told %q; want %q", got, want)
+			}
+		case <-time.After(15 * time.Second):
+			t.Fatalf("waited in vain for %q", want)
+		}
+	}
 }

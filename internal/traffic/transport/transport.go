@@ -22,6 +22,8 @@ type Events struct {
 	// Connection came up or went down; reason is for people. When it came up it is the broker's host:port (Dialer.Connected), or nothing for
 	// protocols without a broker.
 	Connection func(up bool, reason string)
+	// Subscription: the broker has the subscription to a filter, or refuses it for a reason (Subscriptions). It may be nil.
+	Subscription func(filter, refusal string)
 	// Dropped: messages were lost in this host's own socket buffer.
 	Dropped func(messages int)
 }

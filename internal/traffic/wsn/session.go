@@ -251,6 +251,11 @@ func (s *session) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// refusal is the broker's answer to a request that it does not do: a fault, or a status of HTTP.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
 // call sends a request and reads the response.
 func (s *session) call(ctx context.Context, to reference, action, body string) (*wsn.Element, error) {
 	response, err := s.conn.Post(ctx, s.request(to, action, body))
@@ -259,7 +264,7 @@ func (s *session) call(ctx context.Context, to reference, action, body string) (
 	}
 	m, err := response.Message()
 	if err != nil {
-		return nil, err
+		return nil, refusal{err}
 	}
 	if m == nil {
 		return nil, nil
@@ -283,7 +288,13 @@ func (s *session) ensureSubscribed(ctx context.Context) error {
 			return err // the pull point is as good as gone, and its connection with it
 		}
 	}
-	return s.subscribe(ctx)
+	err := s.subscribe(ctx)
+	if r, refused := errors.AsType[refusal](err); refused {
+		s.subscribing.Refused(r.Error(), s.setup.Filters()...)
+	} else if err == nil {
+		s.subscribing.Granted(s.setup.Filters()...)
+	}
+	return err
 }
 
 func (s *session) renew(ctx context.Context) error {

@@ -41,6 +41,8 @@ type client struct {
 	// dotted topics, in the Simple dialect; pull instead of a consumer.
 	dotted, pull bool
 	consumer     *consumer // nil for none
+	// subscribing begins each connection, which fails where the broker refuses it.
+	subscribing  *transport.Subscriptions
 	renewal      time.Duration
 	stop         context.CancelFunc
 	ending, done chan struct{}
@@ -69,7 +71,7 @@ func open(s transport.Setup, events transport.Events, renewal time.Duration) (*c
 	if err != nil {
 		return nil, err
 	}
-	c := &client{setup: s, events: events, dialer: dialer, renewal: renewal, ending: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	c := &client{setup: s, events: events, dialer: dialer, renewal: renewal, subscribing: transport.NewSubscriptions(s, events), ending: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1)}
 	if w := s.WSN; w != nil {
 		c.dotted, c.pull = w.Dialect == trafficconfig.DialectSimple, w.PullPoint
 	}

@@ -1,6 +1,7 @@
 package wsn
 
 import (
+	"cmp"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -58,6 +59,7 @@ type journal struct {
 	sent     []string
 	up       bool
 	broker   string
+	answers  []string // to subscriptions
 }
 
 func (l *journal) events() transport.Events {
@@ -70,6 +72,11 @@ func (l *journal) events() transport.Events {
 			if l.up = up; up {
 				l.broker = reason
 			}
+		},
+		Subscription: func(filter, refusal string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.answers = append(l.answers, filter+" "+cmp.Or(refusal, "made"))
 		},
 		Dropped: func(int) {},
 	}
@@ -85,6 +92,13 @@ func (l *journal) isUp() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.up
+}
+
+// told of subscriptions.
+func (l *journal) told() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.answers)
 }
 
 func (l *journal) got() []string {

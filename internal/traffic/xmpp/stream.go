@@ -290,11 +290,37 @@ func (h handler) answered(a answer) {
 		go h.offerAll(a.Items)
 	case kind == kindPublish && condition != "":
 		h.refuse(condition)
-	case kind == kindSubscribe && condition != "":
-		h.forget(name) // the next look tries again
-		h.client.setup.Warn(fmt.Sprintf("subscription to %s was refused by the server: %s", topicOf(name), condition))
+	case kind == kindSubscribe:
+		h.subscribeAnswered(name, condition)
 	case kind != kindPing && condition != "":
 		h.client.setup.Warn(fmt.Sprintf("request %c %s was refused by the server: %s", kind, name, condition))
+	}
+}
+
+// subscribeAnswered: the server has a subscription, or refuses it for a condition. What the client found by itself the next look tries again, if it is
+// still there.
+func (h handler) subscribeAnswered(name, condition string) {
+	topic, found := topicOf(name), !slices.Contains(h.client.setup.Filters(), topicOf(name))
+	switch {
+	case condition == "" && name != announcements:
+		h.client.subscriptions.Granted(topic)
+	case condition != "" && found && strings.HasPrefix(condition, "item-not-found"):
+		h.forget(name)
+	case condition != "":
+		h.forget(name)
+		h.client.subscriptions.Refused(condition, topic)
+		if !found || name == announcements {
+			time.AfterFunc(h.client.subscriptions.Pause(), func() { h.subscribeAgain(name) })
+		}
+	}
+}
+
+func (h handler) subscribeAgain(name string) {
+	select {
+	case <-h.ended:
+	default:
+		h.make(name)
+		h.subscribe(name)
 	}
 }
 

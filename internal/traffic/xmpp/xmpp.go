@@ -35,8 +35,10 @@ type client struct {
 	dialer *transport.Dialer
 	outbox *transport.Outbox
 	times  times
-	stop   context.CancelFunc
-	done   chan struct{}
+	// subscriptions of topics: those of the filters without wildcards, and those that are found.
+	subscriptions *transport.Subscriptions
+	stop          context.CancelFunc
+	done          chan struct{}
 
 	mu     sync.Mutex
 	stream *stream // nil without a connection
@@ -72,7 +74,7 @@ func open(s transport.Setup, events transport.Events, t times) (*client, error) 
 		t.patience = dialer.Patience()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &client{setup: s, events: events, dialer: dialer, outbox: transport.NewOutbox(false), times: t, stop: stop, done: make(chan struct{})}
+	c := &client{setup: s, events: events, dialer: dialer, outbox: transport.NewOutbox(false), times: t, subscriptions: transport.NewSubscriptions(s, events), stop: stop, done: make(chan struct{})}
 	go c.run(ctx)
 	return c, nil
 }

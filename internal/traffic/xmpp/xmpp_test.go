@@ -2,6 +2,7 @@ package xmpp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -30,6 +31,7 @@ type peer struct {
 	ups      int
 	up       bool
 	words    []string
+	answers  []string // to subscriptions
 }
 
 func (p *peer) lock(do func()) {
@@ -51,6 +53,9 @@ func (p *peer) events() transport.Events {
 					p.ups++
 				}
 			})
+		},
+		Subscription: func(topic, refusal string) {
+			p.lock(func() { p.answers = append(p.answers, topic+" "+cmp.Or(refusal, "made")) })
 		},
 	}
 }
@@ -414,7 +419,8 @@ func TestTLSIsNotLeftOut(t *testing.T) {
 func TestAnswersThatAreErrorsAreCountedAndTold(t *testing.T) {
 	t.Parallel()
 	var words []string
-	s := &stream{client: &client{setup: transport.Setup{Warn: func(text string) { words = append(words, text) }}}, asked: map[string]string{"s1": "a"}, subscribed: map[string]bool{"a": true}}
+	told := transport.Setup{Warn: func(text string) { words = append(words, text) }}
+	s := &stream{client: &client{setup: told, subscriptions: transport.NewSubscriptions(told, transport.Events{})}, asked: map[string]string{"s1": "a"}, subscribed: map[string]bool{"a": true}}
 	h := handler{s}
 	refusal := func(id string) answer { return answer{Type: "error", ID: id, Error: &failure{Text: "no"}} }
 	for range 5 {
