@@ -1,0 +1,195 @@
+package charts
+
+import (
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/validate"
+)
+
+// rendered by helm, or what it says against the values.
+func rendered(t *testing.T, chart string, arguments ...string) (out string, err error) {
+	t.Helper()
+	text, err := exec.Command(helm(t), append([]string{"template", "release", chart, "-n", "vignette-system"}, arguments...)...).CombinedOutput()
+	return string(text), err
+}
+
+func TestValuesAreAccepted(t *testing.T) {
+	for name, c := range map[string]struct {
+		chart, values string
+	}{
+		"none":                         {"vignette", "{}"},
+		"a registry with a port":       {"vignette", "images: {registry: 'registry.example.org:5000/vignette', tag: v0.1.0-rc.1, pullSecrets: [{name: registry}]}"},
+		"no registry":                  {"vignette", "images: {registry: ''}"},
+		"quantities of all forms":      {"vignette", "server: {runQuota: 500M, scenarioQuota: 2147483648, storage: {size: 1.5Ti}}"},
+		"durations of Go":              {"vignette", "{operator: {startLead: 1m30s, provisioningDeadline: 0.5h}, server: {retention: 720h}}"},
+		"cluster ranges of both kinds": {"vignette", "operator: {clusterCIDRs: [10.0.0.0/8, 'fd00::/64']}"},
+		"processors as numbers":        {"vignette", "radiod: {resources: {requests: {cpu: 0.5, memory: 64Mi}, limits: {hugepages-2Mi: 4Mi}}}"},
+		"a switch taken off":           {"vignette", "networkPolicies: {create: false}"},
+		"values of a parent chart":     {"vignette", "global: {anything: [goes]}"},
+		"a team":                       {"vignette-team", "{experimenters: {groups: [nor]}, quota: {pods: 60, requests.cpu: '8'}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "values.yaml")
+			write(t, file, c.values)
+			if out, err := rendered(t, c.chart, "-f", file); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func TestWrongValuesAreRefusedByName(t *testing.T) {
+	for set, c := range map[string]struct{ chart, want string }{
+		"images.registy=x":               {"vignette", "registy"},
+		"imagePullSecrets[0].name=x":     {"vignette", "imagePullSecrets"},
+		"images.pullPolicy=Sometimes":    {"vignette", "pullPolicy"},
+		"images.registry=x/":             {"vignette", "registry"},
+		"operator.replicas=two":          {"vignette", "replicas"},
+		"operator.startLead=5":           {"vignette", "startLead"},
+		"operator.clusterCIDRs[0]=ten":   {"vignette", "clusterCIDRs"},
+		"server.retention=30d":           {"vignette", "retention"},
+		"server.runQuota=2 GiB":          {"vignette", "runQuota"},
+		"server.storage.size=big":        {"vignette", "size"},
+		"server.scenarioUploads=maybe":   {"vignette", "scenarioUploads"},
+		"radiod.metricsPort=96000":       {"vignette", "metricsPort"},
+		"radiod.realtimePriority=100":    {"vignette", "realtimePriority"},
+		"radiod.cniBinDir=opt/cni":       {"vignette", "cniBinDir"},
+		"waveforms.readers=everybody":    {"vignette", "readers"},
+		"podAnnotations.number=1":        {"vignette", "podAnnotations"},
+		"networkPolicies.metricsFrom=x":  {"vignette", "metricsFrom"},
+		"experimenters=nor":              {"vignette-team", "experimenters"},
+		"quota.pods=many":                {"vignette-team", "quota"},
+		"networkPolicy.dnsPorts[0]=0":    {"vignette-team", "dnsPorts"},
+		"networkPolicy.metricFrom[0].x=": {"vignette-team", "metricFrom"},
+	} {
+		t.Run(set, func(t *testing.T) {
+			out, err := rendered(t, c.chart, "--set", set)
+			if err == nil || !strings.Contains(out, c.want) || !strings.Contains(out, "schema") {
+				t.Errorf("%v\n%s\nwant the schema to refuse %s", err, out, c.want)
+			}
+		})
+	}
+}
+
+// chartFile is what a chart says of itself.
+type chartFile struct {
+	Icon        string            `json:"icon"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+func readChart(t *testing.T, chart string) (c chartFile) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(chart, "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestTheChartNamesEveryCRD(t *testing.T) {
+	var named []struct{ Kind, Version, Name, DisplayName, Description string }
+	if err := yaml.Unmarshal([]byte(readChart(t, "vignette").Annotations["artifacthub.io/crds"]), &named); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, crd := range named {
+		names[crd.Name] = true
+	}
+	files, err := filepath.Glob("../crds/*.yaml")
+	if err != nil || len(files) != len(named) {
+		t.Errorf("%d CRDs, %v; the chart names %d", len(files), err, len(named))
+	}
+	for _, file := range files {
+		_, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".yaml"), "_")
+		if name := plural + ".vignette.dev"; !names[name] {
+			t.Errorf("the chart does not name %s", name)
+		}
+	}
+}
+
+func TestTheChartsExampleIsValid(t *testing.T) {
+	var examples []map[string]any
+	if err := yaml.Unmarshal([]byte(readChart(t, "vignette").Annotations["artifacthub.io/crdsExamples"]), &examples); err != nil || len(examples) == 0 {
+		t.Fatalf("%d examples, %v", len(examples), err)
+	}
+	for _, example := range examples {
+		text, err := yaml.Marshal(example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report := validate.Text("Chart.yaml", text); report.Failed() {
+			t.Errorf("findings %v; want none", report.Findings)
+		}
+	}
+}
+
+func TestTheIconIsThatOfTheDocumentation(t *testing.T) {
+	icon, err := os.ReadFile("../docs/pictures/icon.svg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, chart := range []string{"vignette", "vignette-team"} {
+		if want := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(icon); readChart(t, chart).Icon != want {
+			t.Errorf("the icon of chart %s is another; want %s", chart, want)
+		}
+	}
+}
+
+// withNotes is a chart of one object, which has the notes of another chart: helm shows notes itself only as it installs.
+func withNotes(t *testing.T, chart string) string {
+	t.Helper()
+	made := t.TempDir()
+	for to, from := range map[string]string{
+		"Chart.yaml": "Chart.yaml", "values.yaml": "values.yaml", "NOTES.txt": "templates/NOTES.txt", "templates/_helpers.tpl": "templates/_helpers.tpl",
+	} {
+		text, err := os.ReadFile(filepath.Join(chart, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(made, to), string(text))
+	}
+	write(t, filepath.Join(made, "templates", "notes.yaml"), "kind: Notes\napiVersion: v1\nmetadata: {name: notes}\ntext: {{ tpl (.Files.Get \"NOTES.txt\") . | toJson }}\n")
+	return made
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTheNotesSayWhatIsMissing(t *testing.T) {
+	all := []string{"--api-versions", "argoproj.io/v1alpha1", "--api-versions", "k8s.cni.cncf.io/v1", "--api-versions", "kubevirt.io/v1"}
+	for name, c := range map[string]struct {
+		chart     string
+		arguments []string
+		want, not string
+	}{
+		"an empty cluster":    {"vignette", nil, "MISSING: Argo Workflows", "WARNING"},
+		"a complete cluster":  {"vignette", all, "vignette results -n team-a quickstart", "MISSING"},
+		"no network policies": {"vignette", append([]string{"--set", "networkPolicies.create=false"}, all...), "WARNING: without network policies", "MISSING"},
+		"nobody may run":      {"vignette-team", nil, "Nobody was given a right", ""},
+		"somebody may run":    {"vignette-team", []string{"--set", "experimenters.groups={nor}"}, "has no quota", "Nobody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := rendered(t, withNotes(t, c.chart), c.arguments...)
+			if err != nil || !strings.Contains(out, c.want) || c.not != "" && strings.Contains(out, c.not) {
+				t.Errorf("%v\n%s\nwant %q and not %q", err, out, c.want, c.not)
+			}
+		})
+	}
+}
