@@ -68,8 +68,9 @@ test-sweep: ## Kill the operator after every write, lag its caches, lose its eve
 	go test -count=1 -timeout 20m -run 'RandomTopologies' ./internal/olsr/...
 
 .PHONY: test-hack
-test-hack: ## Unit tests of the developer cluster's own module
+test-hack: ## Unit tests of the developer cluster's and the tools' own modules
 	cd hack/devcluster && go test ./...
+	cd hack/tools && go test ./...
 
 .PHONY: test-analysis
 test-analysis: ## Tests of the Python analysis, its report in headless Chromium
@@ -166,12 +167,18 @@ fuzz: ## Run every fuzzer for FUZZTIME (10m)
 	hack/fuzz $(or $(FUZZTIME),10m)
 
 .PHONY: generate
-generate: ## Write the generated files: deep copies, CRDs, reference
+generate: ## Write the generated files: deep copies, CRDs, reference, NOTICE
 	hack/generate
+	hack/notice
 
 .PHONY: verify
-verify: ## Fail if a generated file is out of date
+verify: ## Fail if a generated file is out of date, or a dependency's licence is not accepted
 	hack/generate --verify
+	hack/notice --verify
+
+.PHONY: audit
+audit: ## Look for known vulnerabilities and licences of dependencies (AUDIT=--strict: fail where a database cannot be reached)
+	hack/audit $(AUDIT)
 
 .PHONY: lint
 lint: ## Vet, format and style checks
