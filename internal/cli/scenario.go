@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,8 +24,8 @@ func newScenario(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scenario",
 		Short: "Look into scenarios, and store those that are too large for ConfigMaps",
-		Long: "scenario reads what moves platforms: event logs of EMANE, rows of pairs with pathloss, GPX tracks, rows of positions,\n" +
-			"and manifests of Scenarios, whose files lie beside them.",
+		Long: "scenario reads what moves platforms: event logs of EMANE, rows of pairs with pathloss, rows of positions, tracks in GPX, KML\n" +
+			"and NMEA 0183, movement of ns-2 and CORE, SUMO's floating car data, and manifests of Scenarios, whose files lie beside them.",
 		Example: "  vignette scenario inspect company1.eel\n" +
 			"  vignette scenario push company1.eel",
 		Args: noSuchCommand,
@@ -36,15 +35,12 @@ func newScenario(t *target) *cobra.Command {
 	return cmd
 }
 
-// formats of files by the endings of their names; .gz may follow.
-var formats = map[string]v1alpha1.ScenarioFormat{".eel": v1alpha1.ScenarioEEL, ".gpx": v1alpha1.ScenarioGPX, ".csv": v1alpha1.ScenarioCSV}
-
 func completeScenario(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"eel", "csv", "gpx", "gz", "yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+	return append(compile.Endings(), "yaml", "yml"), cobra.ShellCompDirectiveFilterFileExt
 }
 
 func completeFormat(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"eel", "anglova-csv", "gpx", "csv"}, cobra.ShellCompDirectiveNoFileComp
+	return compile.FormatNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
 func someFiles(cmd *cobra.Command, files []string) error {
@@ -55,9 +51,10 @@ func someFiles(cmd *cobra.Command, files []string) error {
 }
 
 type inspectOptions struct {
-	format, picture string
-	limitDB         float64
-	every, at       time.Duration
+	files     fileOptions
+	picture   string
+	limitDB   float64
+	every, at time.Duration
 }
 
 func newInspect() *cobra.Command {
@@ -70,6 +67,7 @@ func newInspect() *cobra.Command {
 			"named by file and line. Two platforms are neighbours where the pathloss between them is no more than --limit.",
 		Example: "  vignette scenario inspect company1.eel\n" +
 			"  vignette scenario inspect --format anglova-csv --limit 110 pairs.csv.gz\n" +
+			"  vignette scenario inspect alpha.gpx bravo.gpx --align Sources\n" +
 			"  vignette scenario inspect scenarios/anglova-like/scenario.yaml -o anglova-like.svg --at 30m",
 		Args:              someFiles,
 		ValidArgsFunction: completeScenario,
@@ -77,16 +75,15 @@ func newInspect() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed("every")); err != nil {
 				return err
 			}
-			return withScenario(cmd.Context(), files, o.format, func(c *compiledScenario) error { return o.inspect(cmd.Context(), cmd.OutOrStdout(), c) })
+			return withScenario(cmd.Context(), files, o.files, func(c *compiledScenario) error { return o.inspect(cmd.Context(), cmd.OutOrStdout(), c) })
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.format, "format", "", "`format` of the files: eel, anglova-csv, gpx or csv (default: by their names)")
+	o.files.addFlags(cmd)
 	flags.Float64Var(&o.limitDB, "limit", scenario.DefaultPathlossLimitDB, "pathloss in `dB` up to which two platforms are neighbours")
 	flags.DurationVar(&o.every, "every", 0, "`time` between two lines of the table (default: a tenth of the duration)")
 	flags.StringVarP(&o.picture, "output", "o", "", "draw the scenario into this `file`, as SVG")
 	flags.DurationVar(&o.at, "at", 0, "`moment` of the picture's map")
-	complete(cmd, "format", completeFormat)
 	for _, flag := range []string{"limit", "every", "at"} {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
@@ -213,7 +210,7 @@ func (o *inspectOptions) draw(ctx context.Context, s *scenario.Scenario) (err er
 }
 
 func newPush(t *target) *cobra.Command {
-	var format string
+	var o fileOptions
 	cmd := &cobra.Command{
 		Use:   "push FILE...",
 		Short: "Compile a scenario and store it in the archive",
@@ -229,13 +226,12 @@ func newPush(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withScenario(cmd.Context(), files, format, func(compiled *compiledScenario) error {
+			return withScenario(cmd.Context(), files, o, func(compiled *compiledScenario) error {
 				return t.explainPush(c.push(cmd.Context(), compiled, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "", "`format` of the files: eel, anglova-csv, gpx or csv (default: by their names)")
-	complete(cmd, "format", completeFormat)
+	o.addFlags(cmd)
 	return cmd
 }
 
@@ -277,8 +273,8 @@ type compiledScenario struct {
 }
 
 // withScenario compiles files, or opens one that is compiled, and does something with it.
-func withScenario(ctx context.Context, files []string, format string, do func(*compiledScenario) error) error {
-	spec, open, err := scenarioOf(files, v1alpha1.ScenarioFormat(format))
+func withScenario(ctx context.Context, files []string, o fileOptions, do func(*compiledScenario) error) error {
+	spec, open, err := scenarioOf(files, o)
 	if err != nil {
 		return err
 	}
@@ -307,20 +303,23 @@ func withScenario(ctx context.Context, files []string, format string, do func(*c
 }
 
 // scenarioOf files: the spec that they make, and where its sources are.
-func scenarioOf(files []string, format v1alpha1.ScenarioFormat) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
+func scenarioOf(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
 	if ext := filepath.Ext(files[0]); ext == ".yaml" || ext == ".yml" {
-		return manifest(files, format)
+		return manifest(files, o)
 	}
-	spec.Format = format
+	spec.Format = v1alpha1.ScenarioFormat(o.format)
+	if spec.Tracks, err = o.tracks(); err != nil {
+		return spec, nil, err
+	}
 	for _, name := range files {
-		found, known := formats[filepath.Ext(strings.TrimSuffix(name, ".gz"))]
-		if !known && format == "" {
-			return spec, nil, fmt.Errorf("%s: what is in it? Say --format eel, anglova-csv, gpx or csv", name)
+		found := compile.FormatOfFile(name)
+		if found == "" && o.format == "" {
+			return spec, nil, fmt.Errorf("%s: what is in it? Say --format %s", name, orList(compile.FormatNames()))
 		}
 		if spec.Format == "" {
 			spec.Format = found
 		}
-		if format == "" && found != spec.Format {
+		if o.format == "" && found != spec.Format {
 			return spec, nil, fmt.Errorf("%s is %s and %s is %s: files of one format make a scenario", files[0], spec.Format, name, found)
 		}
 		spec.Sources = append(spec.Sources, v1alpha1.ScenarioSource{ConfigMap: filepath.Dir(name), Key: filepath.Base(name)})
@@ -329,9 +328,9 @@ func scenarioOf(files []string, format v1alpha1.ScenarioFormat) (spec v1alpha1.S
 }
 
 // manifest of a Scenario; the files of its sources lie beside it, each called as its key.
-func manifest(files []string, format v1alpha1.ScenarioFormat) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
-	if len(files) > 1 || format != "" {
-		return spec, nil, fmt.Errorf("%s is a manifest, which says all: give it alone, without --format", files[0])
+func manifest(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
+	if len(files) > 1 || o != (fileOptions{}) {
+		return spec, nil, fmt.Errorf("%s is a manifest, which says all: give it alone, without --format and flags about tracks", files[0])
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {

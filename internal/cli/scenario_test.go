@@ -101,6 +101,53 @@ func TestInspectNumbersTracksAsAnObjectDoes(t *testing.T) {
 	}
 }
 
+func TestInspectReadsTracksOfAllFormats(t *testing.T) {
+	folder := t.TempDir()
+	for name, c := range map[string]struct {
+		text, want string
+		flags      []string
+	}{
+		"day1.gpx": {`<gpx><trk><name>a</name><trkseg><trkpt lat="58" lon="8"><time>2026-01-31T12:00:00Z</time></trkpt></trkseg></trk>` +
+			`<trk><name>b</name><trkseg><trkpt lat="58" lon="8"><time>2026-02-01T12:00:00Z</time></trkpt></trkseg></trk></gpx>`, "duration   0s", []string{"--align", "tracks"}},
+		"route.gpx":  {`<gpx><rte><rtept lat="58" lon="8"/><rtept lat="58.01" lon="8"/></rte></gpx>`, "duration   1m0s", []string{"--duration", "1m"}},
+		"path.kml":   {`<kml><Placemark><LineString><coordinates>8,58 8,58.01</coordinates></LineString></Placemark></kml>`, "duration   1m51.3", []string{"--speed", "36km/h"}},
+		"late.csv":   {"2026-01-31T12:00:00Z,1,58,8\n2026-01-31T12:01:00Z,1,58,8\n", "duration   30s", []string{"--start", "2026-01-31T12:00:30Z"}},
+		"move.scen":  {"$node_(0) set X_ 1\n$ns_ at 1 \"$node_(0) setdest 11 0 10\"\n", "duration   2.5s", []string{"--origin", "58,8,100m", "--unit", "1.5m", "--y-axis", "South"}},
+		"gps.nmea":   {"$GPGGA,120000,5806.0,N,00754.0,E,1,08,0.9,12.0,M,,M,,\n$GPGGA,120007,5806.0,N,00754.0,E,1,08,0.9,12.0,M,,M,,\n", "duration   7s", nil},
+		"fcd.xml":    {`<fcd-export><timestep time="3"><vehicle id="v" x="8" y="58"/></timestep></fcd-export>`, "duration   3s", nil},
+		"named.data": {"time,name,lat,lon\n0,hq,58,8\n4,tank,58,8\n", "warning: platforms are numbered in the order of the tracks (tracks.named says other numbers): hq is 1, tank is 2", []string{"--format", "csv"}},
+	} {
+		file := filepath.Join(folder, name)
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, out, errs := vignette(append([]string{"scenario", "inspect", file}, c.flags...)...); code != 0 || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit code %d: %s%s; want %q", name, code, out, errs, c.want)
+		}
+	}
+}
+
+func TestFlagsAboutTracksAreRefusedWhereTheyMakeNoSense(t *testing.T) {
+	file := chainFile(t, chain)
+	for want, args := range map[string][]string{
+		"--align together: want AsDated, Sources or Tracks":             {"--align", "together"},
+		"--start noon: want a date such as 2026-01-31T12:00:00Z":        {"--start", "noon"},
+		`--speed: "5" is not a speed`:                                   {"--speed", "5"},
+		"--duration -1s: want a time above zero":                        {"--duration", "-1s"},
+		"--origin 58: want latitude,longitude":                          {"--origin", "58"},
+		`--origin 58,east: "east" is not an angle`:                      {"--origin", "58,east"},
+		`--origin 58,8,high: "high" is not a length`:                    {"--origin", "58,8,high"},
+		`--unit: "1" is not a length`:                                   {"--unit", "1"},
+		"--y-axis up: want North or South":                              {"--y-axis", "up"},
+		"tracks: format eel has none":                                   {"--align", "Sources"},
+		"want eel, anglova-csv, gpx, csv, kml, nmea, ns2, sumo or synt": {"--format", "klm"},
+	} {
+		if code, _, errs := vignette(append([]string{"scenario", "inspect", file}, args...)...); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%v: exit code %d, %q; want …%s…", args, code, errs, want)
+		}
+	}
+}
+
 func TestPushStoresAScenarioOnceAndSaysWhatToWrite(t *testing.T) {
 	stored, puts := map[string][]byte{}, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +163,7 @@ func TestPushStoresAScenarioOnceAndSaysWhatToWrite(t *testing.T) {
 	defer server.Close()
 	c := &cluster{archive: runclient.New(server.URL, nil, nil)}
 	for range 2 {
-		err := withScenario(t.Context(), []string{chainFile(t, chain)}, "", func(compiled *compiledScenario) error {
+		err := withScenario(t.Context(), []string{chainFile(t, chain)}, fileOptions{}, func(compiled *compiledScenario) error {
 			var out bytes.Buffer
 			if err := c.push(t.Context(), compiled, &out, io.Discard); err != nil {
 				return err

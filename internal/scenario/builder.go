@@ -82,6 +82,9 @@ func (b *Builder) ended() error {
 	return b.options.Context.Err()
 }
 
+// Ended is the context's error, for work between events.
+func (b *Builder) Ended() error { return b.options.Context.Err() }
+
 // Position of a platform from t on.
 func (b *Builder) Position(t time.Duration, platform int, p geo.Position) error {
 	if err := p.Validate(); err != nil {

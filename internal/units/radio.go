@@ -17,6 +17,7 @@ var (
 	frequencyUnits = []scaled{{"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}, {"Hz", 1}} // the longer suffixes first: "kHz" also ends in "Hz"
 	powerUnits     = []scaled{{"mW", 1}, {"kW", 1e6}, {"W", 1e3}}
 	lengthUnits    = []scaled{{"km", 1e3}, {"m", 1}}
+	speedUnits     = []scaled{{"km/h", 1 / 3.6}, {"m/s", 1}, {"kn", 1852.0 / 3600}}
 )
 
 // ParseFrequency reads a frequency such as 300MHz and returns Hz.
@@ -72,6 +73,14 @@ func ParseMetres(s string) (metres float64, err error) {
 		return v, nil
 	}
 	return 0, fmt.Errorf("%q is not a length: want a number with the unit m or km, such as 120m", s)
+}
+
+// ParseSpeed reads a speed such as 50km/h and returns metres per second.
+func ParseSpeed(s string) (metresPerSecond float64, err error) {
+	if v, ok := parseScaled(s, speedUnits); ok && v > 0 {
+		return v, nil
+	}
+	return 0, fmt.Errorf("%q is not a speed: want a number above zero with the unit m/s, km/h or kn, such as 50km/h", s)
 }
 
 func parseScaled(s string, units []scaled) (value float64, ok bool) {

@@ -182,7 +182,7 @@ func TestWhatIsNotAnObjectIsRefused(t *testing.T) {
 		"a key given twice":             {sound + "  duration: 5s\n", "spec.duration: is given twice, first in line 7"},
 		"an empty experiment":           {"apiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata: {name: a}", "spec: is required"},
 		"metadata of no kind":           {"apiVersion: vignette.dev/v1alpha1\nkind: Waveform\nmetadata: 7\nspec: {link: {}}", "metadata"},
-		"a Scenario of no known format": {"apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a}\nspec: {format: kml, source: {configMap: a, key: b}}", `supported values: "eel", "anglova-csv"`},
+		"a Scenario of no known format": {"apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: a}\nspec: {format: shapefile, source: {configMap: a, key: b}}", `supported values: "eel", "anglova-csv"`},
 		"an endless alias":              {"a: &a [*a]", "standard input"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,15 +1,12 @@
 package scenario
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,25 +96,8 @@ func (r *Reconciler) make(ctx context.Context, namespace string, spec v1alpha1.S
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := number(file, &result.Statistics); err != nil {
-		return outcome{}, err
-	}
 	out := outcome{digest: result.Digest, statistics: &result.Statistics, ready: ready(&result.Statistics, result.Warnings)}
 	return out, r.store(ctx, result.Digest, file)
-}
-
-// number adds the platforms' numbers to a compiled scenario's statistics.
-func number(file *os.File, statistics *v1alpha1.ScenarioStatistics) error {
-	info, err := file.Stat()
-	if err != nil {
-		return unavailable{err}
-	}
-	s, err := scenario.Open(file, info.Size())
-	if err != nil {
-		return err
-	}
-	statistics.PlatformNumbers = v1alpha1.PlatformRanges(s.Platforms())
-	return nil
 }
 
 // store the scenario, unless the store has it.
@@ -210,12 +190,9 @@ func (s *sources) open(ctx context.Context, file v1alpha1.ScenarioSource) ([]byt
 
 // count what the file takes once it is unpacked. What cannot be unpacked is refused by who does it.
 func (s *sources) count(file v1alpha1.ScenarioSource, content []byte) error {
-	size := int64(len(content))
-	if strings.HasSuffix(file.Key, ".gz") {
-		size = 0
-		if packed, err := gzip.NewReader(bytes.NewReader(content)); err == nil {
-			size, _ = io.Copy(io.Discard, io.LimitReader(packed, s.most+1))
-		}
+	size := int64(0)
+	if r, err := compile.Unpack(file.Key, content); err == nil {
+		size, _ = io.Copy(io.Discard, io.LimitReader(r, s.most+1))
 	}
 	if s.unpacked += size; s.unpacked > s.most {
 		return &problem{ReasonTooLarge, fmt.Errorf("with it the sources have more than %d MiB: compile them with \"vignette scenario push\"", s.most>>20)}

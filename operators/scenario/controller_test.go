@@ -185,7 +185,7 @@ func TestAScenarioIsCompiledAndWhatIsWrongWithItIsNamed(t *testing.T) {
 		"no such thing":     {eelFrom("run.eel"), nil, ReasonConfigMapNotFound, `there is no ConfigMap "data"`},
 		"good":              {eelFrom("run.eel"), configMap(hills), ReasonCompiled, "3 platforms for 1m"},
 		"packed":            {eelFrom("run.eel.gz"), packed(t, strings.NewReader(hills)), ReasonCompiled, "3 platforms for 1m"},
-		"not packed":        {eelFrom("run.eel.gz"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, Data: map[string]string{"run.eel.gz": "x"}}, ReasonInvalid, "cannot be unpacked"},
+		"not packed":        {eelFrom("run.eel.gz"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, Data: map[string]string{"run.eel.gz": "x"}}, ReasonInvalid, "is not packed by gzip"},
 		"made up":           {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "Line", Platforms: 4, Duration: "1m", Seed: 1, Spacing: "500m"}}, nil, ReasonCompiled, "4 platforms"},
 	}
 	for name, c := range cases {

@@ -4,7 +4,6 @@ package compile
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -15,15 +14,12 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/scenario"
-	"vignette.dev/vignette/internal/scenario/anglovacsv"
-	"vignette.dev/vignette/internal/scenario/eel"
-	"vignette.dev/vignette/internal/scenario/gpx"
-	"vignette.dev/vignette/internal/scenario/positioncsv"
+	"vignette.dev/vignette/internal/scenario/internal/tracks"
 	"vignette.dev/vignette/internal/scenario/synthetic"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// maxUnpacked is the size up to which a file that ends in .gz is unpacked.
+// maxUnpacked is the size up to which a packed file is unpacked.
 const maxUnpacked = 1 << 30
 
 // maxUnknownKinds that a Scenario's status lists.
@@ -46,9 +42,12 @@ type Open func(v1alpha1.ScenarioSource) ([]byte, error)
 // put right, unless ctx has ended or w fails; those about a file name it and the line. A scenario that is compiled already, as the
 // field compiled says, is not for Compile.
 func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Writer) (Result, error) {
-	c := &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}, placed: map[int][]placed{}}
+	c := &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}}
 	if spec.Compiled != "" {
 		return Result{}, fmt.Errorf("the scenario is compiled already, as %s: there is nothing to compile", spec.Compiled)
+	}
+	if err := Check(&spec); err != nil {
+		return Result{}, err
 	}
 	result, err := c.compile(w)
 	if ctx.Err() != nil { // whatever it ended with
@@ -75,8 +74,8 @@ type compilation struct {
 	open     Open
 	unknown  map[string]int64
 	warnings []string
-	// placed are the times of the positions of each platform, by file.
-	placed map[int][]placed
+	// presence of platforms in files that are no tracks.
+	presence tracks.Presence
 }
 
 func (c *compilation) read(b *scenario.Builder) error {
@@ -86,26 +85,45 @@ func (c *compilation) read(b *scenario.Builder) error {
 		}
 		return synthetic.Generate(c.ctx, *c.spec.Synthetic, b)
 	}
+	format, err := formatOf(c.spec.Format)
+	if err != nil {
+		return err
+	}
+	files, err := c.fetchAll()
+	if err != nil {
+		return err
+	}
+	if format.tracks != nil {
+		return c.readTracks(format.tracks, files, b)
+	}
+	return c.readEvents(format, files, b)
+}
+
+func (c *compilation) fetchAll() (files []*file, err error) {
 	sources := c.spec.Files()
 	if len(sources) == 0 {
-		return fmt.Errorf("format %s needs source or sources", c.spec.Format)
+		return nil, fmt.Errorf("format %s needs source or sources", c.spec.Format)
 	}
-	var files []*file
 	for _, source := range sources {
 		if err := c.ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		text, err := c.fetch(source)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		files = append(files, &file{source: source, text: text})
 	}
+	return files, nil
+}
+
+// readEvents of files that are no tracks, one after the other.
+func (c *compilation) readEvents(format format, files []*file, b *scenario.Builder) error {
 	if err := c.together(files); err != nil {
 		return err
 	}
 	for _, f := range files {
-		report, err := c.readFile(f, b)
+		report, err := format.events(c.reader(f.text), f, b)
 		if err != nil {
 			return err
 		}
@@ -116,14 +134,14 @@ func (c *compilation) read(b *scenario.Builder) error {
 		for _, warning := range report.Warnings {
 			c.warnings = append(c.warnings, f.name()+": "+warning)
 		}
-		if err := c.apart(f, b.TakeSpans()); err != nil {
-			return err
-		}
+		c.apart(f, b.TakeSpans())
 		if err := c.ctx.Err(); err != nil {
 			return err
 		}
 	}
-	c.pauses()
+	if pause := c.presence.Pause(); pause != "" {
+		c.warnings = append(c.warnings, pause)
+	}
 	return nil
 }
 
@@ -135,19 +153,16 @@ func (c *compilation) fetch(source v1alpha1.ScenarioSource) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name(source), err)
 	}
-	if !strings.HasSuffix(source.Key, ".gz") {
-		return text, nil
-	}
-	packed, err := gzip.NewReader(bytes.NewReader(text))
+	packed, err := Unpack(source.Key, text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: its name ends in .gz, but it cannot be unpacked: %w", name(source), err)
+		return nil, fmt.Errorf("%s: %w", name(source), err)
 	}
 	text, err = io.ReadAll(io.LimitReader(&contextReader{c.ctx, packed}, maxUnpacked+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot be unpacked: %w", name(source), err)
+		return nil, fmt.Errorf("%s: %w", name(source), err)
 	}
 	if len(text) > maxUnpacked {
-		return nil, fmt.Errorf("%s: has more than %d bytes when unpacked: compile it with \"vignette scenario push\"", name(source), maxUnpacked)
+		return nil, fmt.Errorf("%s: has more than %d MiB when unpacked: want a part of it", name(source), maxUnpacked>>20)
 	}
 	return text, nil
 }
@@ -169,21 +184,6 @@ func (r *contextReader) Read(p []byte) (int, error) {
 	return r.r.Read(p)
 }
 
-func (c *compilation) readFile(f *file, b *scenario.Builder) (scenario.Report, error) {
-	r := c.reader(f.text)
-	switch c.spec.Format {
-	case v1alpha1.ScenarioEEL:
-		return eel.Read(r, f.name(), b, eel.Options{})
-	case v1alpha1.ScenarioAnglovaCSV:
-		return anglovacsv.Read(r, f.name(), b, anglovacsv.Options{OriginSeconds: f.originSeconds})
-	case v1alpha1.ScenarioGPX:
-		return gpx.Read(r, f.name(), b, gpx.Options{Platform: f.platform, Origin: f.origin})
-	case v1alpha1.ScenarioCSV:
-		return positioncsv.Read(r, f.name(), b, positioncsv.Options{Platform: f.platform, Origin: f.origin, Step: time.Second})
-	}
-	return scenario.Report{}, fmt.Errorf("format is %q: must be eel, anglova-csv, gpx, csv or synthetic", c.spec.Format)
-}
-
 // finish writes what the builder has, and sums it up.
 func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	file, err := temporary()
@@ -200,7 +200,7 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 		return Result{}, err
 	}
 	st := s.Statistics()
-	statistics := v1alpha1.ScenarioStatistics{Platforms: int32(st.Platforms), Duration: apiDuration(st.Duration), Pathloss: st.Pathloss, Positions: st.Positions}
+	statistics := v1alpha1.ScenarioStatistics{Platforms: int32(st.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()), Duration: apiDuration(st.Duration), Pathloss: st.Pathloss, Positions: st.Positions}
 	kinds := scenario.Report{Unknown: c.unknown}.UnknownSentences()
 	if len(kinds) > maxUnknownKinds {
 		c.warnings = append(c.warnings, fmt.Sprintf("%d more kinds of sentences are not known", len(kinds)-maxUnknownKinds))
@@ -219,21 +219,14 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	return Result{Digest: digest, Statistics: statistics, Warnings: slices.Clip(c.warnings)}, nil
 }
 
-// wanted is what a source of a format must have for a scenario to come of it.
-var wanted = map[v1alpha1.ScenarioFormat]string{
-	v1alpha1.ScenarioEEL:        "sentences such as: 0.0 nem:1 location gps 58.1,7.9,3",
-	v1alpha1.ScenarioGPX:        "tracks (trk) whose points have times; routes (rte) and waypoints (wpt) have none",
-	v1alpha1.ScenarioCSV:        "rows such as: 0,1,58.1,7.9,3",
-	v1alpha1.ScenarioAnglovaCSV: "rows such as: 0,120.5,1,58.1,7.9,3,2,58.2,7.9,3,98.5",
-}
-
 // nothing is the error of sources in which nothing is understood, with what was passed over.
 func (c *compilation) nothing(kinds []string) error {
 	passed := "its sources are empty"
 	if len(kinds) > 0 {
 		passed = "passed over were " + strings.Join(kinds, ", ")
 	}
-	return fmt.Errorf("the scenario has no platforms: %s: want %s", passed, wanted[c.spec.Format])
+	format, _ := formatOf(c.spec.Format) // it was read
+	return fmt.Errorf("the scenario has no platforms: %s: want %s", passed, format.wants)
 }
 
 // apiDuration in a form that the API takes: rounded to milliseconds, without a zero part.

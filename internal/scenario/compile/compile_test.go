@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -238,6 +239,42 @@ func TestWhatIsNotUnderstoodIsSaid(t *testing.T) {
 	}
 }
 
+func TestAnArchiveOfKMLIsUnpacked(t *testing.T) {
+	const path = "<kml><Placemark><LineString><coordinates>8,58 8,58.01</coordinates></LineString></Placemark></kml>"
+	packed := func(names ...string) string {
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		for _, name := range names {
+			f, err := w.Create(name)
+			if err == nil && strings.HasSuffix(name, "doc.kml") {
+				_, err = f.Write([]byte(path))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	f := files{"sound.kmz": packed("files/icon.png", "other.kml", "doc.kml"), "alone.kmz": packed("my-doc.kml"), "empty.kmz": packed("icon.png"), "none.kmz": path, "plain.kml": path}
+	spec := func(key string) v1alpha1.ScenarioSpec {
+		return v1alpha1.ScenarioSpec{Format: "kml", Source: from(key), Tracks: &v1alpha1.ScenarioTracks{Duration: "1m"}}
+	}
+	_, want := compiled(t, spec("plain.kml"), f)
+	for _, key := range []string{"sound.kmz", "alone.kmz"} {
+		if _, got := compiled(t, spec(key), f); got.Digest != want.Digest {
+			t.Errorf("%s is not as its file is", key)
+		}
+	}
+	for key, want := range map[string]string{"empty.kmz": "files/empty.kmz: the archive has no KML file", "none.kmz": "files/none.kmz: its name ends in .kmz, but it is not a ZIP archive"} {
+		if _, err := Compile(t.Context(), spec(key), f.open, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v; want %q", err, want)
+		}
+	}
+}
+
 func TestTerrainThatIsNotInTheWayIsSaid(t *testing.T) {
 	for model, want := range map[v1alpha1.PropagationModel]bool{"FreeSpace": true, "LogDistance": true, "TwoRay": false, "Diffraction": false} {
 		_, warnings := twoRays(t, v1alpha1.Propagation{Model: model, AntennaHeight: "3m", Terrain: from("g")}, 103, 103)
@@ -285,14 +322,19 @@ func (c *countdown) Err() error {
 }
 
 func TestACompilationEndsWhereverItIs(t *testing.T) {
-	var events, rows, pairs, points strings.Builder
+	var events, rows, pairs, points, moves, fixes, whens, steps strings.Builder
 	for second := range 2000 {
 		fmt.Fprintf(&events, "%d nem:1 pathloss nem:2,%d nem:3,%d nem:4,%d\n", second, second%80, second%70, second%60)
 		fmt.Fprintf(&rows, "%d,1,58,%g\n", 10*second, 8+float64(second)/1e4)
 		fmt.Fprintf(&pairs, "%d,0,1,58,8,3,2,58,8.1,3,%d\n", second, second%80)
 		fmt.Fprintf(&points, `<trkpt lat="58" lon="%g"><time>%s</time></trkpt>`, 8+float64(second)/1e4, time.Unix(int64(10*second), 0).UTC().Format(time.RFC3339))
+		fmt.Fprintf(&moves, "$ns_ at %d \"$node_(1) setdest %d 0 1\"\n", 10*second, second%7)
+		fmt.Fprintf(&fixes, "$GPGLL,5806.0,N,00754.%04d,E,%s,A\n", second, time.Unix(int64(10*second), 0).UTC().Format("150405"))
+		fmt.Fprintf(&whens, "<when>%s</when><coord>%g 58</coord>", time.Unix(int64(10*second), 0).UTC().Format(time.RFC3339), 8+float64(second)/1e4)
+		fmt.Fprintf(&steps, `<timestep time="%d"><vehicle id="v" x="%g" y="58"/></timestep>`, 10*second, 8+float64(second)/1e4)
 	}
-	f := files{"eel": events.String(), "csv": rows.String(), "anglova-csv": pairs.String(), "gpx": "<gpx><trk><trkseg>" + points.String() + "</trkseg></trk></gpx>"}
+	f := files{"eel": events.String(), "csv": rows.String(), "anglova-csv": pairs.String(), "gpx": "<gpx><trk><trkseg>" + points.String() + "</trkseg></trk></gpx>",
+		"ns2": moves.String(), "nmea": fixes.String(), "kml": "<kml><Placemark><Track>" + whens.String() + "</Track></Placemark></kml>", "sumo": "<fcd-export>" + steps.String() + "</fcd-export>"}
 	free := &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}
 	for name, c := range map[string]struct {
 		spec v1alpha1.ScenarioSpec
@@ -303,6 +345,11 @@ func TestACompilationEndsWhereverItIs(t *testing.T) {
 		"csv":         {v1alpha1.ScenarioSpec{Format: "csv", Source: from("csv")}, 10},
 		"anglova-csv": {v1alpha1.ScenarioSpec{Format: "anglova-csv", Source: from("anglova-csv")}, 10},
 		"gpx":         {v1alpha1.ScenarioSpec{Format: "gpx", Source: from("gpx")}, 10},
+		"kml":         {v1alpha1.ScenarioSpec{Format: "kml", Source: from("kml")}, 10},
+		"nmea":        {v1alpha1.ScenarioSpec{Format: "nmea", Source: from("nmea")}, 10},
+		"sumo":        {v1alpha1.ScenarioSpec{Format: "sumo", Source: from("sumo")}, 10},
+		"ns2": {v1alpha1.ScenarioSpec{Format: "ns2", Source: from("ns2"),
+			Tracks: &v1alpha1.ScenarioTracks{Origin: &v1alpha1.Position{Latitude: "58", Longitude: "8"}}}, 10},
 		"synthetic":   {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Duration: "10m"}}, 600},
 		"a company":   {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "AnglovaLike", Platforms: 2, Duration: "10s"}}, 200},
 		"propagation": {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Duration: "1m"}, Propagation: free}, 1500},

@@ -58,7 +58,8 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 	if names := movement.Beyond(); len(names) > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("the source's %s are left out, as propagation is given", strings.Join(names, " and ")))
 	}
-	if err := tooMuch(movement); err != nil {
+	st := movement.Statistics()
+	if err := tooMuch(int64(st.Platforms), min(st.Moments, int64(st.Duration/Step)+1)); err != nil {
 		return Result{}, err
 	}
 	p, err := c.propagator(movement)
@@ -78,12 +79,10 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 const maxPathlosses = 5_000_000_000
 
 // tooMuch is the error of a movement whose pathloss nobody waits for, before it is computed.
-func tooMuch(movement *scenario.Scenario) error {
-	st := movement.Statistics()
-	moments := min(st.Moments, int64(st.Duration/Step)+1)
-	if pairs := int64(st.Platforms) * int64(st.Platforms-1) / 2; pairs*moments > maxPathlosses {
+func tooMuch(platforms, moments int64) error {
+	if pairs := platforms * (platforms - 1) / 2; pairs*moments > maxPathlosses {
 		return fmt.Errorf("propagation: %d platforms move at %d moments, each second at most: the pathloss of %d pairs would be asked for %d times: want at most %d, by fewer platforms or a shorter duration",
-			st.Platforms, moments, pairs, pairs*moments, int64(maxPathlosses))
+			platforms, moments, pairs, pairs*moments, int64(maxPathlosses))
 	}
 	return nil
 }
@@ -177,6 +176,9 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 
 // Check says what of a scenario cannot be, whatever its files have.
 func Check(spec *v1alpha1.ScenarioSpec) error {
+	if err := checkTracks(spec); err != nil {
+		return err
+	}
 	if spec.Synthetic != nil {
 		if err := synthetic.Check(*spec.Synthetic); err != nil {
 			return err
@@ -184,6 +186,11 @@ func Check(spec *v1alpha1.ScenarioSpec) error {
 	}
 	if spec.Propagation == nil {
 		return nil
+	}
+	if spec.Synthetic != nil {
+		if err := tooMuch(synthetic.Size(*spec.Synthetic)); err != nil {
+			return err
+		}
 	}
 	return checkPropagation(spec.Propagation)
 }

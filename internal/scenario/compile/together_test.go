@@ -9,11 +9,14 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// tracks of a GPX file, each of two points a minute apart.
-func tracks(begin string, names ...string) string {
+// tracksFrom a moment on, of a GPX file, each of two points a minute apart.
+func tracksFrom(begin string, names ...string) string {
 	at, err := time.Parse(time.RFC3339, begin)
 	if err != nil {
 		panic(err)
@@ -45,28 +48,28 @@ func sourcesOf(keys ...string) (sources []v1alpha1.ScenarioSource) {
 }
 
 func TestTracksOfSeveralSourcesAreSeveralPlatforms(t *testing.T) {
-	f := files{"a": tracks(noon, "alpha"), "b": tracks(noon, "bravo"), "two": tracks(noon, "x", "y"), "7": tracks(noon, "7"), "9": tracks(noon, "9"), "none": "<gpx></gpx>"}
+	f := files{"a": tracksFrom(noon, "alpha"), "b": tracksFrom(noon, "bravo"), "two": tracksFrom(noon, "x", "y"), "7": tracksFrom(noon, "7"), "9": tracksFrom(noon, "9"), "none": "<gpx></gpx>"}
 	for name, c := range map[string]struct {
 		sources []string
 		want    []int
 		warning string
 	}{
-		"without numbers":             {[]string{"a", "b"}, []int{1, 2}, "files/a is platform 1, files/b is platform 2"},
-		"two tracks in one":           {[]string{"two", "a"}, []int{1, 2, 3}, "files/two is platforms 1 to 2, files/a is platform 3"},
-		"one number is given":         {[]string{"a", "b=1", "two"}, []int{1, 2, 3, 4}, "files/a is platform 2, files/two is platforms 3 to 4"},
-		"all numbers are given":       {[]string{"a=5", "two=7"}, []int{5, 7, 8}, ""},
-		"names are numbers":           {[]string{"7", "9"}, []int{7, 9}, ""},
-		"names are the same number":   {[]string{"7", "7"}, []int{1, 2}, "files/7 is platform 1, files/7 is platform 2"},
-		"a name that is given away":   {[]string{"7", "9=7"}, []int{1, 7}, "files/7 is platform 1"},
-		"a file has no tracks":        {[]string{"none", "a"}, []int{1}, "files/a is platform 1"},
-		"a space of one is too small": {[]string{"a=2", "two"}, []int{2, 3, 4}, "files/two is platforms 3 to 4"},
+		"without numbers":           {[]string{"a", "b"}, []int{1, 2}, "files/a (alpha) is 1, files/b (bravo) is 2"},
+		"two tracks in one":         {[]string{"two", "a"}, []int{1, 2, 3}, "files/two (x) is 1, files/two (y) is 2, files/a (alpha) is 3"},
+		"one number is given":       {[]string{"a", "b=1", "two"}, []int{1, 2, 3, 4}, "files/a (alpha) is 2, files/two (x) is 3, files/two (y) is 4"},
+		"all numbers are given":     {[]string{"a=5", "two=7"}, []int{5, 7, 8}, ""},
+		"names are numbers":         {[]string{"7", "9"}, []int{7, 9}, ""},
+		"names are the same number": {[]string{"7", "7"}, []int{1, 2}, "files/7 (7) is 1, files/7 (7) is 2"},
+		"a name that is given away": {[]string{"7", "9=7"}, []int{1, 7}, "7 is 1"},
+		"a file has no tracks":      {[]string{"none", "a", "b"}, []int{1, 2}, "files/a (alpha) is 1"},
+		"a number is taken":         {[]string{"a=2", "two"}, []int{1, 2, 3}, "x is 1, y is 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, result := compiled(t, v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf(c.sources...)}, f)
 			if !slices.Equal(s.Platforms(), c.want) {
 				t.Errorf("platforms are %v; want %v", s.Platforms(), c.want)
 			}
-			if said := strings.Join(result.Warnings, "; "); !strings.Contains(said, c.warning) || strings.Contains(said, "in the order of their sources") != (c.warning != "") {
+			if said := strings.Join(result.Warnings, "; "); !strings.Contains(said, c.warning) || strings.Contains(said, "in the order of the tracks") != (c.warning != "") {
 				t.Errorf("warnings %q; want %q", said, c.warning)
 			}
 		})
@@ -74,7 +77,7 @@ func TestTracksOfSeveralSourcesAreSeveralPlatforms(t *testing.T) {
 }
 
 func TestSourcesAreNotMergedWithoutAWord(t *testing.T) {
-	f := files{"a": tracks(noon, "alpha"), "two": tracks(noon, "x", "y"),
+	f := files{"a": tracksFrom(noon, "alpha"), "two": tracksFrom(noon, "x", "y"),
 		"c1": "0,58,8\n60,58,8\n", "c2": "30,58,9\n90,58,9\n", "c3": "60,58,9\n90,58,9\n", "own": "0,1,58,8\n", "same": "0,1,59,8\n",
 		"seconds": "0,2,58,8\n", "dates": noon + ",1,58,8\n", "clock": "12:00:00 RECV flow>1 gps>CURRENT,58,8,10\n"}
 	for name, c := range map[string]struct {
@@ -115,7 +118,7 @@ func TestSourcesHaveACommonOrigin(t *testing.T) {
 		"dates1": "2026-01-31T12:00:10Z,1,58,8\n", "dates2": noon + ",2,58,8\n",
 		"clock1": "23:59:55 RECV flow>2 gps>CURRENT,58,8,10\n", "clock2": "00:00:05 RECV flow>1 gps>CURRENT,58,8,10\n",
 		"pairs1": "3610" + pair, "pairs2": "3600" + strings.Replace(pair, ",90", ",80", 1),
-		"track1": tracks("2026-01-31T12:00:10Z", "1"), "track2": tracks(noon, "2"),
+		"track1": tracksFrom("2026-01-31T12:00:10Z", "1"), "track2": tracksFrom(noon, "2"),
 	}
 	for name, c := range map[string]struct {
 		format  v1alpha1.ScenarioFormat
@@ -162,10 +165,89 @@ func TestSourcesHaveACommonOrigin(t *testing.T) {
 	}
 }
 
+func TestTracksOfDifferentDaysMayBeginTogether(t *testing.T) {
+	f := files{"a": tracksFrom(noon, "1"), "b": tracksFrom("2026-02-01T12:00:00Z", "2"), "both": strings.Replace(tracksFrom(noon, "1")+tracksFrom("2026-02-01T12:00:00Z", "2"), "</gpx><gpx>", "", 1),
+		"rows": "2026-01-31T12:00:00Z,1,58,8\n2026-01-31T12:01:00Z,1,58.01,8\n", "seconds": "500,2,58,8\n560,2,58.01,8\n"}
+	for name, c := range map[string]struct {
+		spec   v1alpha1.ScenarioSpec
+		second time.Duration // when platform 2 begins
+	}{
+		"of each source":        {v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("a", "b"), Tracks: &v1alpha1.ScenarioTracks{Align: "Sources"}}, 0},
+		"of each track":         {v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("both"), Tracks: &v1alpha1.ScenarioTracks{Align: "Tracks"}}, 0},
+		"of one source":         {v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("both"), Tracks: &v1alpha1.ScenarioTracks{Align: "Sources"}}, 24 * time.Hour},
+		"with a later one":      {v1alpha1.ScenarioSpec{Format: "gpx", Sources: later(sourcesOf("a", "b"), "30s"), Tracks: &v1alpha1.ScenarioTracks{Align: "Sources"}}, 30 * time.Second},
+		"with one later track":  {v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("both"), Tracks: &v1alpha1.ScenarioTracks{Align: "Tracks", Named: []v1alpha1.NamedTrack{{Name: "2", Offset: "10s"}}}}, 10 * time.Second},
+		"dates beside seconds":  {v1alpha1.ScenarioSpec{Format: "csv", Sources: sourcesOf("rows", "seconds"), Tracks: &v1alpha1.ScenarioTracks{Align: "Sources"}}, 0},
+		"offset, not aligned":   {v1alpha1.ScenarioSpec{Format: "gpx", Sources: later(sourcesOf("a", "b"), "-24h")}, 0},
+		"offset, earlier still": {v1alpha1.ScenarioSpec{Format: "gpx", Sources: later(sourcesOf("a", "b"), "-24h1m")}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, result := compiled(t, c.spec, f)
+			cursor := s.NewCursor()
+			if err := cursor.Seek(c.second); err != nil {
+				t.Fatal(err)
+			}
+			if _, there := cursor.Position(1); !there || (c.second > 0 && positionBefore(t, s, c.second)) {
+				t.Errorf("platform 2 does not begin at %s", c.second)
+			}
+			if said := strings.Join(result.Warnings, "; "); strings.Contains(said, "no platform has a new position") != (c.second > time.Hour) {
+				t.Errorf("warnings: %q", said)
+			}
+		})
+	}
+}
+
+// positionBefore reports whether platform 2 has a position just before a moment.
+func positionBefore(t *testing.T, s *scenario.Scenario, at time.Duration) bool {
+	t.Helper()
+	cursor := s.NewCursor()
+	if err := cursor.Seek(at - 1); err != nil {
+		t.Fatal(err)
+	}
+	_, there := cursor.Position(1)
+	return there
+}
+
+// later second source.
+func later(sources []v1alpha1.ScenarioSource, offset v1alpha1.Offset) []v1alpha1.ScenarioSource {
+	sources[1].Offset = offset
+	return sources
+}
+
+func TestTheStartOfTracksMayBeGiven(t *testing.T) {
+	start := metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 30, 0, time.UTC))
+	s, _ := compiled(t, v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("a"), Tracks: &v1alpha1.ScenarioTracks{Start: &start}}, files{"a": tracksFrom(noon, "1")})
+	if s.Duration() != 30*time.Second {
+		t.Errorf("what is left of a minute lasts %s", s.Duration())
+	}
+}
+
+func TestWhatTracksCannotBeIsRefused(t *testing.T) {
+	start := metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC))
+	origin := &v1alpha1.Position{Latitude: "58", Longitude: "8"}
+	f := files{"rows": "0,1,58,8\n", "move": "$node_(0) set X_ 1\n"}
+	for want, spec := range map[string]v1alpha1.ScenarioSpec{
+		"tracks.origin is missing":                 {Format: "ns2", Source: from("move")},
+		"tracks.origin is for coordinates":         {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin}},
+		"tracks: format eel has none":              {Format: "eel", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{}},
+		"files of eel keep their times":            {Format: "eel", Sources: later(sourcesOf("rows", "rows"), "1s")},
+		"tracks.start is for align AsDated":        {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start, Align: "Tracks"}},
+		"tracks.start is a date, but files/rows":   {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start}},
+		"tracks.speed and tracks.duration exclude": {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Speed: "1m/s", Duration: "1s"}},
+		"tracks.named[a].duration is":              {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Named: []v1alpha1.NamedTrack{{Name: "a", Duration: "0s"}}}},
+		`tracks.unit is "0m"`:                      {Format: "ns2", Source: from("move"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin, Unit: "0m"}},
+		"propagation.terrain: it moves no":         {Format: "csv", Source: from("rows"), Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "1MHz", Terrain: &later(sourcesOf("rows", "rows"), "1s")[1]}},
+	} {
+		if _, err := Compile(context.Background(), spec, f.open, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v; want %q", err, want)
+		}
+	}
+}
+
 func TestTracksOfDifferentDaysAreSaid(t *testing.T) {
-	f := files{"a": tracks(noon, "1"), "b": tracks("2026-02-01T12:00:00Z", "2"), "c": tracks("2026-01-31T12:30:00Z", "3")}
+	f := files{"a": tracksFrom(noon, "1"), "b": tracksFrom("2026-02-01T12:00:00Z", "2"), "c": tracksFrom("2026-01-31T12:30:00Z", "3")}
 	_, result := compiled(t, v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("a", "b")}, f)
-	if said := strings.Join(result.Warnings, "; "); !strings.Contains(said, "from 1m0s to 24h0m0s no platform has a new position: files/b goes on then") {
+	if said := strings.Join(result.Warnings, "; "); !strings.Contains(said, "from 1m0s to 24h0m0s no platform has a new position: files/b (2) goes on then") {
 		t.Errorf("warnings: %q", said)
 	}
 	_, result = compiled(t, v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("a", "c")}, f)

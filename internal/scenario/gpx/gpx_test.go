@@ -1,7 +1,6 @@
 package gpx_test
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -12,15 +11,14 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/gpx"
 	"vignette.dev/vignette/internal/scenario/internal/readertest"
+	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-func with(options gpx.Options) readertest.Read {
-	return func(file []byte, b *scenario.Builder) (scenario.Report, error) {
-		return gpx.Read(bytes.NewReader(file), "tracks.gpx", b, options)
-	}
+func with(platform int, rules tracks.Rules) readertest.Read {
+	return readertest.Tracks(gpx.Parse, tracks.Options{Platform: platform}, rules)
 }
 
-const tracks = `<?xml version="1.0" encoding="UTF-8"?>
+const twoTracks = `<?xml version="1.0" encoding="UTF-8"?>
 <gpx version="1.1" creator="test" xmlns="http://www.topografix.com/GPX/1/1">
 <metadata><time>2026-01-31T12:00:00Z</time></metadata>
 <wpt lat="1" lon="2"/>
@@ -52,7 +50,7 @@ func at(t *testing.T, s *scenario.Scenario, seconds float64, platform int) geo.P
 }
 
 func TestPlatformsMoveEvenlyBetweenThePointsOfASegment(t *testing.T) {
-	s, report := readertest.Compile(t, tracks, with(gpx.Options{}))
+	s, report := readertest.Compile(t, twoTracks, with(0, tracks.Rules{}))
 	if !slices.Equal(report.Platforms, []int{7, 9}) || report.Sentences != 5 || report.Last != 20*time.Second {
 		t.Errorf("report is %+v", report)
 	}
@@ -80,7 +78,7 @@ func TestPlatformsMoveEvenlyBetweenThePointsOfASegment(t *testing.T) {
 }
 
 func TestATrackGoesTheShortWayOverTheDateLine(t *testing.T) {
-	s, _ := readertest.Compile(t, tracks, with(gpx.Options{}))
+	s, _ := readertest.Compile(t, twoTracks, with(0, tracks.Rules{}))
 	for _, c := range []struct{ seconds, longitude float64 }{{5.5, 179.9}, {7, 179.975}, {8, -179.975}, {9.5, -179.9}} {
 		if got := at(t, s, c.seconds, 9); !near(got, geo.Position{Latitude: 58, Longitude: c.longitude}) {
 			t.Errorf("at %g s platform 9 is at %v: want longitude %v", c.seconds, got, c.longitude)
@@ -92,7 +90,7 @@ func TestATrackGoesTheShortWayOverTheDateLine(t *testing.T) {
 }
 
 func TestPlatformsMayJumpFromPointToPoint(t *testing.T) {
-	s, _ := readertest.Compile(t, tracks, with(gpx.Options{Step: -1}))
+	s, _ := readertest.Compile(t, twoTracks, with(0, tracks.Rules{Step: -1}))
 	if got := at(t, s, 9.9, 7); !near(got, geo.Position{Latitude: 58, Longitude: 8, Altitude: 10}) {
 		t.Errorf("between its points platform 7 is at %v", got)
 	}
@@ -101,7 +99,7 @@ func TestPlatformsMayJumpFromPointToPoint(t *testing.T) {
 func TestWhatWasBeforeTheOriginIsCutOff(t *testing.T) {
 	for _, start := range []time.Duration{5 * time.Second, 4500 * time.Millisecond} {
 		origin := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC).Add(start)
-		s, _ := readertest.Compile(t, tracks, with(gpx.Options{Origin: origin}))
+		s, _ := readertest.Compile(t, twoTracks, with(0, tracks.Rules{Start: origin}))
 		fraction := start.Seconds() / 10
 		want := geo.Position{Latitude: 58 + 0.1*fraction, Longitude: 8 + 0.2*fraction, Altitude: 10 + 20*fraction}
 		if got := at(t, s, 0, 7); !near(got, want) {
@@ -111,27 +109,59 @@ func TestWhatWasBeforeTheOriginIsCutOff(t *testing.T) {
 }
 
 func TestTracksHaveThePlatformsThatTheOptionsSay(t *testing.T) {
-	s, _ := readertest.Compile(t, tracks, with(gpx.Options{Platform: 40}))
+	s, _ := readertest.Compile(t, twoTracks, with(40, tracks.Rules{}))
 	if !slices.Equal(s.Platforms(), []int{40, 41}) {
 		t.Errorf("platforms are %v", s.Platforms())
 	}
-	s, _ = readertest.Compile(t, strings.Replace(tracks, "<name>9</name>", "<name>bravo</name>", 1), with(gpx.Options{}))
+	s, _ = readertest.Compile(t, strings.Replace(twoTracks, "<name>9</name>", "<name>bravo</name>", 1), with(0, tracks.Rules{}))
 	if !slices.Equal(s.Platforms(), []int{1, 2}) {
 		t.Errorf("platforms are %v", s.Platforms())
 	}
 }
 
-func TestTheFirstMomentOfAFileIsKnownBeforeItIsRead(t *testing.T) {
-	c, err := gpx.Look(strings.NewReader(tracks), "tracks.gpx")
-	if err != nil || !c.First.Equal(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)) || c.Tracks != 2 || !slices.Equal(c.Named, []int{7, 9}) {
-		t.Errorf("it has %+v, %v", c, err)
+const route = `<gpx><rte><name>plan</name><rtept lat="58" lon="8"/><rtept lat="58.001" lon="8"/><rtept lat="58.004" lon="8"/></rte></gpx>`
+
+func TestPointsWithoutTimesAreReachedAtAPace(t *testing.T) {
+	track := strings.NewReplacer("rtept", "trkpt", "<rte>", "<trk><trkseg>", "</rte>", "</trkseg></trk>", "<name>plan</name>", "").Replace(route)
+	for name, file := range map[string]string{"a route": route, "a track": track} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := readertest.Compile(t, file, with(0, tracks.Rules{Pace: tracks.Pace{Duration: 400 * time.Second}}))
+			readertest.Places(t, s,
+				readertest.Place{Platform: 1, Seconds: 0, Position: geo.Position{Latitude: 58, Longitude: 8}},
+				readertest.Place{Platform: 1, Seconds: 100, Position: geo.Position{Latitude: 58.001, Longitude: 8}},
+				readertest.Place{Platform: 1, Seconds: 400, Position: geo.Position{Latitude: 58.004, Longitude: 8}})
+			s, _ = readertest.Compile(t, file, with(0, tracks.Rules{Pace: tracks.Pace{MetresPerSecond: 11.13816}}))
+			if got := s.Duration().Seconds(); math.Abs(got-40) > 0.5 {
+				t.Errorf("at 11.1 m/s 446 m take %v s", got)
+			}
+		})
+	}
+}
+
+func TestPointsBetweenThoseWithTimesAreReachedEvenly(t *testing.T) {
+	file := strings.Replace(twoTracks, `<trkpt lat="58.1" lon="8.2">`, `<trkpt lat="58.025" lon="8.05"><ele>15</ele></trkpt><trkpt lat="58.1" lon="8.2">`, 1)
+	s, report := readertest.Compile(t, file, with(0, tracks.Rules{}))
+	readertest.Places(t, s, readertest.Place{Platform: 7, Seconds: 10, Position: geo.Position{Latitude: 58.1, Longitude: 8.2, Altitude: 30}})
+	if got := at(t, s, 5, 7); math.Abs(got.Latitude-58.05) > 0.0001 {
+		t.Errorf("half-way it is at %v", got)
+	}
+	if said := strings.Join(report.Warnings, "; "); !strings.Contains(said, "7: 1 points without times are reached at an even speed") {
+		t.Errorf("warnings: %q", said)
+	}
+}
+
+func TestARouteBesideTracksIsPassedOver(t *testing.T) {
+	file := strings.Replace(twoTracks, "</gpx>", strings.TrimPrefix(route, "<gpx>"), 1)
+	_, report := readertest.Compile(t, file, with(0, tracks.Rules{Pace: tracks.Pace{MetresPerSecond: 1}}))
+	if !slices.Equal(report.Platforms, []int{7, 9}) || report.Unknown["rte"] != 1 {
+		t.Errorf("report is %+v", report)
 	}
 }
 
 func TestAFileIsReadInTheEncodingThatItDeclares(t *testing.T) {
-	named := strings.Replace(tracks, "<ele>10</ele>", "<ele>10</ele><name>Håøya</name>", 1)
+	named := strings.Replace(twoTracks, "<ele>10</ele>", "<ele>10</ele><name>Håøya</name>", 1)
 	latin := strings.Replace(strings.Replace(named, "Håøya", "H\xe5\xf8ya", 1), "UTF-8", "ISO-8859-1", 1)
-	readertest.Same(t, tracks, with(gpx.Options{}), map[string]string{
+	readertest.Same(t, twoTracks, with(0, tracks.Rules{}), map[string]string{
 		"UTF-8":                     named,
 		"a byte order mark":         "\ufeff" + named,
 		"ISO-8859-1":                latin,
@@ -154,20 +184,21 @@ func TestFilesThatAreNoTracksAreRefused(t *testing.T) {
 	}{
 		"empty":                    {"", 1, "the file ends too early"},
 		"another element":          {"<kml/>", 1, "the file is an element kml: want gpx"},
-		"cut short":                {tracks[:600], 12, "unexpected EOF"},
-		"a point without time":     {strings.Replace(tracks, "<time>2026-01-31T12:00:10Z</time>", "", 1), 7, `time is ""`},
-		"a point without latitude": {strings.Replace(tracks, `lat="58.1" `, "", 1), 7, "no lat or no lon"},
-		"a decimal comma":          {strings.Replace(tracks, `lat="58.1"`, `lat="58,1"`, 1), 7, `lat is "58,1": want a number with a decimal point, such as 58.1`},
-		"a height in words":        {strings.Replace(tracks, "<ele>30<", "<ele>high<", 1), 7, `ele is "high": want a number`},
-		"an unknown encoding":      {strings.Replace(tracks, "UTF-8", "klingon", 1), 1, `the encoding "klingon" is not known`},
-		"not UTF-8":                {strings.Replace(tracks, "<name>7<", "<name>\xe5<", 1), 5, "the text is not in UTF-8: want a first line that names its encoding"},
-		"a latitude of 98":         {strings.Replace(tracks, `lat="58.1"`, `lat="98.1"`, 1), 7, "latitude is 98.1"},
-		"a time that goes back":    {strings.Replace(tracks, "12:00:10Z", "11:00:10Z", 1), 7, "want none before"},
-		"two tracks of a name":     {strings.Replace(tracks, "<name>9<", "<name>7<", 1), 1, "two tracks have the name 7"},
-		"a track of 30 years":      {strings.Replace(tracks, "2026-01-31T12:00:20Z", "2056-01-31T12:00:20Z", 1), 9, "want at most a year"},
+		"cut short":                {twoTracks[:600], 12, "the file ends too early"},
+		"a point without time":     {strings.Replace(twoTracks, "<time>2026-01-31T12:00:10Z</time>", "", 1), 7, "the point has no time: want one such as 2026-01-31T12:00:00Z, or a speed or duration"},
+		"a time in words":          {strings.Replace(twoTracks, "2026-01-31T12:00:10Z", "noon", 1), 7, `time is "noon": want one such as`},
+		"a point without latitude": {strings.Replace(twoTracks, `lat="58.1" `, "", 1), 7, "no lat or no lon"},
+		"a decimal comma":          {strings.Replace(twoTracks, `lat="58.1"`, `lat="58,1"`, 1), 7, `lat is "58,1": want a number with a decimal point, such as 58.1`},
+		"a height in words":        {strings.Replace(twoTracks, "<ele>30<", "<ele>high<", 1), 7, `ele is "high": want a number`},
+		"an unknown encoding":      {strings.Replace(twoTracks, "UTF-8", "klingon", 1), 1, `the encoding "klingon" is not known`},
+		"not UTF-8":                {strings.Replace(twoTracks, "<name>7<", "<name>\xe5<", 1), 5, "the text is not in UTF-8: want a first line that names its encoding"},
+		"a latitude of 98":         {strings.Replace(twoTracks, `lat="58.1"`, `lat="98.1"`, 1), 7, "latitude is 98.1"},
+		"a time that goes back":    {strings.Replace(twoTracks, "12:00:10Z", "11:00:10Z", 1), 7, "want points in the order of their times"},
+		"an element that is open":  {strings.Replace(twoTracks, "</trkseg><trkseg>", "</trk>", 1), 8, "the file is not well-formed XML: element <trkseg> closed by </trk>"},
+		"a track of 30 years":      {strings.Replace(twoTracks, "2026-01-31T12:00:20Z", "2056-01-31T12:00:20Z", 1), 9, "want at most a year"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := readertest.Refusal(t, c.file, with(gpx.Options{}))
+			err := readertest.Refusal(t, c.file, with(0, tracks.Rules{}))
 			if err.Line != c.line || !strings.Contains(err.Reason, c.reason) {
 				t.Errorf("error is %q: want line %d and %q", err, c.line, c.reason)
 			}
@@ -176,15 +207,16 @@ func TestFilesThatAreNoTracksAreRefused(t *testing.T) {
 }
 
 func TestAStepThatMakesTooManyPositionsIsRefused(t *testing.T) {
-	err := readertest.Refusal(t, strings.Replace(tracks, "12:00:10Z", "12:00:19Z", 1), with(gpx.Options{Step: time.Microsecond}))
+	err := readertest.Refusal(t, strings.Replace(twoTracks, "12:00:10Z", "12:00:19Z", 1), with(0, tracks.Rules{Step: time.Microsecond}))
 	if !strings.Contains(err.Reason, "want a longer step") {
 		t.Errorf("error is %q", err)
 	}
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(tracks))
-	f.Add([]byte("\ufeff" + strings.Replace(tracks, "UTF-8", "ISO-8859-1", 1)))
-	f.Add([]byte(readertest.UTF16(tracks)))
-	readertest.Fuzz(f, with(gpx.Options{Step: 24 * time.Hour}))
+	f.Add([]byte(twoTracks))
+	f.Add([]byte("\ufeff" + strings.Replace(twoTracks, "UTF-8", "ISO-8859-1", 1)))
+	f.Add([]byte(route))
+	f.Add([]byte(readertest.UTF16(twoTracks)))
+	readertest.Fuzz(f, with(0, tracks.Rules{Step: 24 * time.Hour, Pace: tracks.Pace{MetresPerSecond: 1000}}))
 }

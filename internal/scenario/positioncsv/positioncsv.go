@@ -1,8 +1,8 @@
 // Package positioncsv reads rows of positions, and position lines in the manner of MGEN logs.
 //
 // A row is time,platform,latitude,longitude[,altitude], separated by commas, semicolons or tabs; or without the platform where the
-// options give it. A first line with names may put columns in another order. Time is in seconds since the scenario's start, in seconds
-// since 1970, or a date and time by RFC 3339.
+// options give it. A first line with names may put columns in another order, and leave out platform and time. Time is in seconds since the
+// scenario's start, in seconds or milliseconds since 1970, or a date. A platform is a number or a name.
 //
 // A line of an MGEN log (https://github.com/USNavalResearchLaboratory/mgen) tells where the sender was when it sent:
 //
@@ -21,156 +21,60 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/geo"
-	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
+	"vignette.dev/vignette/internal/scenario/internal/tracks"
 )
 
-// Options of reading.
-type Options struct {
-	// Platform of rows and lines that have none of their own.
-	Platform int
-	// Sources are the platforms of senders' addresses in MGEN logs (10.0.0.3). A sender that is not among them is the
-	// platform of its flow number.
-	Sources map[string]int
-	// Origin is the scenario's time 0 where times are dates or times of day; the smallest one of the file if zero. See First.
-	Origin time.Time
-	// Step at whose multiples positions between two rows of a platform are reckoned; if it is not above 0, platforms jump from row
-	// to row.
-	Step time.Duration
-}
-
-// Read a file whose name is for errors into a builder, which must not be promised sorted events. The rows may come in any order. Errors
-// about the file are *scenario.SyntaxError.
-func Read(r io.Reader, name string, b *scenario.Builder, options Options) (scenario.Report, error) {
-	p := &parser{options: options}
-	if err := p.file(r, name); err != nil {
-		return scenario.Report{}, err
-	}
-	if err := p.put(&reading.Tracks{Builder: b, Step: options.Step}, name); err != nil {
-		return scenario.Report{}, err
-	}
-	return p.tally.Report(), nil
-}
-
-// First moment of a file, for the common origin of several files. It is zero where times are seconds. Times of day are those of the first
-// day of year 0.
-func First(r io.Reader, name string, options Options) (time.Time, error) {
-	p := &parser{options: options}
-	if err := p.file(r, name); err != nil || !p.absolute {
-		return time.Time{}, err
-	}
-	return p.first(), nil
-}
-
-// midnight of times of day.
-var midnight = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// Earlier of two first moments. Of two times of day that are more than half a day apart the smaller one is that of the next day.
-func Earlier(a, b time.Time) time.Time {
-	apart := a.Sub(b)
-	if onADay := a.Year() <= 0 && b.Year() <= 0; onADay && (apart > 12*time.Hour || apart < -12*time.Hour) {
-		apart = -apart
-	}
-	if apart < 0 {
-		return a
-	}
-	return b
-}
-
-type parser struct {
-	options Options
-	tally   reading.Tally
-	rows    []row
-
-	separator byte
-	columns   []string // of rows; nil until the first one
-	dated     bool     // times are dates
-
-	begun    bool
-	smallest time.Duration
-	// absolute times are dates or times of day; rows count from base then.
-	absolute bool
-	base     time.Time
-	// day and clock of MGEN's last line, which has no date.
-	day, clock time.Duration
-}
-
-// row that was understood.
-type row struct {
-	reading.Point
-	platform, line int
-}
-
-// file of rows and lines.
-func (p *parser) file(r io.Reader, name string) error {
+// Parse a file whose name is for errors. The rows may come in any order. Errors about the file are *scenario.SyntaxError.
+func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
+	p := &parser{platform: options.Platform, file: tracks.NewFile(name, options)}
+	p.file.ByName = true
 	lines := reading.NewLines(r, name)
 	for {
 		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return p.file, nil
 		}
 		if err != nil {
-			return err
+			return p.file, err
 		}
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		before := len(p.rows)
+		p.number = lines.Number()
 		if err := p.line(line); err != nil {
-			return lines.Errorf("%s", err)
-		}
-		if len(p.rows) > before {
-			p.rows[before].line = lines.Number()
+			return p.file, lines.Errorf("%s", err)
 		}
 	}
 }
 
-// first moment of the rows and lines.
-func (p *parser) first() time.Time { return p.base.Add(p.smallest) }
+// midnight of times of day.
+var midnight = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// moment of a row or a line.
-func (p *parser) moment(at time.Duration) {
-	if !p.begun || at < p.smallest {
-		p.smallest = at
-	}
-	p.begun = true
+type parser struct {
+	file *tracks.File
+	// platform of rows and lines that have none of their own; 0 if it is not said.
+	platform int
+	// number of the line.
+	number int
+
+	separator byte
+	columns   []string // of rows; nil until the first one
+
+	begun bool // a time is known, and so the clock
+	// day and clock of MGEN's last line, which has no date; passed says that there was one.
+	day, clock time.Duration
+	passed     bool
 }
 
-// put the rows into the tracks, each platform's in the order of their times.
-func (p *parser) put(tracks *reading.Tracks, name string) error {
-	var shift time.Duration
-	if p.absolute {
-		origin, first := p.options.Origin, p.first()
-		if origin.IsZero() {
-			origin = first
-		}
-		shift = p.base.Sub(origin)
-		if first.Before(origin) && Earlier(origin, first) == origin {
-			shift += 24 * time.Hour // times of day after midnight
-		}
-		if p.dated {
-			p.tally.Origin(origin)
-		}
+// on sets the clock of the file's times, which the first of them decides.
+func (p *parser) on(clock tracks.Clock, field []byte) error {
+	if !p.begun {
+		p.begun, p.file.Clock = true, clock
 	}
-	slices.SortStableFunc(p.rows, func(a, b row) int { return cmp.Or(a.platform-b.platform, cmp.Compare(a.At, b.At)) })
-	for i := range p.rows {
-		r := &p.rows[i]
-		seconds := r.At.Seconds() + shift.Seconds()
-		r.At += shift
-		points := []reading.Point{r.Point}
-		if i > 0 && p.rows[i-1].platform == r.platform && tracks.Step > 0 {
-			points = []reading.Point{p.rows[i-1].Point, r.Point}
-		}
-		p.tally.Platform(r.platform)
-		p.tally.Sentence(r.At)
-		_, err := reading.Duration(seconds)
-		if err == nil {
-			err = tracks.Add(r.platform, points)
-		}
-		if err != nil {
-			return &scenario.SyntaxError{File: name, Line: r.line, Reason: err.Error()}
-		}
+	if clock != p.file.Clock {
+		return fmt.Errorf("time is %q: want times that are all seconds, or all like 2026-01-31T12:00:00Z", reading.Short(field))
 	}
 	return nil
 }
@@ -187,13 +91,43 @@ func (p *parser) line(line []byte) error {
 	return p.row(line)
 }
 
-// keep a position until all are known.
-func (p *parser) keep(at time.Duration, platform int, position geo.Position) error {
-	if err := position.Validate(); err != nil {
-		return fmt.Errorf("platform %d: %w", platform, err)
+// keep a position of a track.
+func (p *parser) keep(at time.Duration, t *tracks.Track, position geo.Position) error {
+	if err := p.file.Add(t, tracks.Point{At: at, Position: position, Line: p.number}); err != nil {
+		return fmt.Errorf("platform %s: %w", cmp.Or(reading.Label(t.Name), fmt.Sprint(t.Platform)), err)
 	}
-	p.rows = append(p.rows, row{Point: reading.Point{At: at, Position: position}, platform: platform})
+	t.Ordered = t.Ordered || at == tracks.Untimed // by the order of the rows then
 	return nil
+}
+
+// track of a platform's number or name.
+func (p *parser) track(text []byte) (*tracks.Track, error) {
+	number, err := reading.Platform(text)
+	switch {
+	case err == nil:
+		return p.file.Numbered(number), nil
+	case len(text) == 0 || isNumber(text):
+		return nil, fmt.Errorf("%w, or a name", err)
+	case len(text) > maxName:
+		return nil, fmt.Errorf("platform is %q: want a name of at most %d bytes", reading.Short(text), maxName)
+	}
+	return p.file.Named(string(text)), nil
+}
+
+// maxName of a platform, in bytes.
+const maxName = 253
+
+func isNumber(text []byte) bool {
+	_, err := reading.Float(text, "")
+	return err == nil
+}
+
+// own track of a file that has one platform.
+func (p *parser) own() *tracks.Track {
+	if p.platform != 0 {
+		return p.file.Numbered(p.platform)
+	}
+	return p.file.Named("")
 }
 
 // usual order of the columns.
@@ -202,7 +136,7 @@ var usual = []string{"time", "platform", "latitude", "longitude", "altitude"}
 // names that columns go by.
 var names = map[string][]string{
 	"time":      {"time", "t", "ts", "timestamp", "seconds"},
-	"platform":  {"platform", "nem", "nem_id", "nemid", "node", "id"},
+	"platform":  {"platform", "nem", "nem_id", "nemid", "node", "id", "name", "vehicle", "vehicle_id", "unit", "callsign"},
 	"latitude":  {"latitude", "lat"},
 	"longitude": {"longitude", "lon", "lng", "long"},
 	"altitude":  {"altitude", "alt", "height", "ele", "elevation"},
@@ -224,11 +158,14 @@ func (p *parser) header(line []byte) (bool, error) {
 		return false, p.usualColumns(len(fields))
 	}
 	for _, field := range fields {
-		p.columns = append(p.columns, columnOf(strings.ToLower(string(bytes.TrimSpace(field)))))
+		column := columnOf(strings.ToLower(string(bytes.TrimSpace(field))))
+		if slices.Contains(p.columns, column) {
+			column = "" // the first one of a meaning counts
+		}
+		p.columns = append(p.columns, column)
 	}
-	for _, column := range usual {
-		given := column == "platform" && p.options.Platform != 0
-		if column != "altitude" && !given && !slices.Contains(p.columns, column) {
+	for _, column := range []string{"latitude", "longitude"} {
+		if !slices.Contains(p.columns, column) {
 			return false, fmt.Errorf("there is no column %s among %q", column, reading.Short(line))
 		}
 	}
@@ -276,7 +213,7 @@ func columnOf(name string) string {
 
 func (p *parser) usualColumns(n int) error {
 	columns := slices.Clone(usual)
-	if p.options.Platform != 0 && n < len(columns) {
+	if p.platform != 0 && n < len(columns) {
 		columns = slices.Delete(columns, 1, 2)
 	}
 	if n != len(columns) && n != len(columns)-1 {
@@ -294,19 +231,17 @@ func (p *parser) row(line []byte) error {
 	if len(fields) != len(p.columns) {
 		return fmt.Errorf("the row has %d columns: want %d", len(fields), len(p.columns))
 	}
-	var at time.Duration
+	at := tracks.Untimed
 	var position geo.Position
-	platform := p.options.Platform
+	var t *tracks.Track
 	for i, column := range p.columns {
 		field := bytes.TrimSpace(fields[i])
 		var err error
 		switch column {
 		case "time":
-			if at, err = p.time(field); err == nil {
-				p.moment(at)
-			}
+			at, err = p.time(field)
 		case "platform":
-			platform, err = reading.Platform(field)
+			t, err = p.track(field)
 		case "latitude":
 			position.Latitude, err = reading.Float(field, column)
 		case "longitude":
@@ -318,29 +253,41 @@ func (p *parser) row(line []byte) error {
 			return err
 		}
 	}
-	return p.keep(at, platform, position)
+	if t == nil {
+		t = p.own()
+	}
+	return p.keep(at, t, position)
 }
 
-// sinceEpoch are seconds above those that a scenario may last: they count from 1970.
-const sinceEpoch = 1e9
+const (
+	// sinceEpoch are seconds above those that a scenario may last: they count from 1970.
+	sinceEpoch = 1e9
+	// inMilliseconds are numbers above the seconds of any date.
+	inMilliseconds = 1e11
+)
 
-// time in seconds or as a date; the first row decides which.
+// time in seconds or as a date; the first row decides which. A row may have none.
 func (p *parser) time(field []byte) (time.Duration, error) {
-	date, err := time.Parse(time.RFC3339, string(field))
+	if len(field) == 0 {
+		return tracks.Untimed, nil
+	}
 	if seconds, err := reading.Float(field, "time"); err == nil && seconds > sinceEpoch {
-		date = time.UnixMicro(int64(math.Round(min(seconds, 1e12) * 1e6)))
+		if seconds > inMilliseconds {
+			seconds /= 1e3
+		}
+		date := time.UnixMicro(int64(math.Round(min(seconds, inMilliseconds) * 1e6))).UTC()
+		field = []byte(date.Format(time.RFC3339Nano))
+	} else if err == nil {
+		if err := p.on(tracks.Seconds, field); err != nil {
+			return 0, err
+		}
+		return reading.Seconds(field)
 	}
-	isDate := err == nil || !date.IsZero()
-	if !p.begun {
-		p.dated, p.absolute, p.base = isDate, isDate, date
+	at, err := p.file.Date(string(field))
+	if err != nil {
+		return 0, fmt.Errorf("%w, or seconds", err)
 	}
-	switch {
-	case isDate != p.dated:
-		return 0, fmt.Errorf("time is %q: want times that are all seconds, or all like 2026-01-31T12:00:00Z", reading.Short(field))
-	case isDate:
-		return date.Sub(p.base), nil
-	}
-	return reading.Seconds(field)
+	return at, p.on(tracks.Dates, field)
 }
 
 // timeOfDay at the beginning of a line of an MGEN log, and what follows it.
@@ -357,8 +304,11 @@ func timeOfDay(line []byte) (clock time.Duration, rest []byte, ok bool) {
 }
 
 func (p *parser) mgen(clock time.Duration, rest []byte) error {
-	if !p.begun {
-		p.absolute, p.base = true, midnight
+	if err := p.on(tracks.TimesOfDay, []byte("that of a line of MGEN")); err != nil {
+		return err
+	}
+	if !p.passed {
+		p.passed = true
 	} else if clock < p.clock-12*time.Hour { // past midnight
 		p.day += 24 * time.Hour
 	} else if clock > p.clock+12*time.Hour { // a line from before midnight
@@ -366,7 +316,6 @@ func (p *parser) mgen(clock time.Duration, rest []byte) error {
 	}
 	p.clock = clock
 	at := p.day + clock
-	p.moment(at)
 	words := bytes.Fields(rest)
 	if len(words) == 0 {
 		return errors.New("after the time there is no event")
@@ -378,23 +327,23 @@ func (p *parser) mgen(clock time.Duration, rest []byte) error {
 	}
 	gps, ok := attributes["gps"]
 	if !ok {
-		p.tally.Unknown("MGEN " + string(words[0]) + " without gps")
+		p.file.Tally.Unknown("MGEN " + string(words[0]) + " without gps")
 		return nil
 	}
 	fields := bytes.Split(gps, []byte(","))
 	if status := string(fields[0]); status != "CURRENT" && status != "STALE" {
-		p.tally.Unknown("MGEN gps " + status)
+		p.file.Tally.Unknown("MGEN gps " + status)
 		return nil
 	}
 	position, err := mgenPosition(fields)
 	if err != nil {
 		return err
 	}
-	platform, err := p.sender(attributes)
+	t, err := p.sender(attributes)
 	if err != nil {
 		return err
 	}
-	return p.keep(at, platform, position)
+	return p.keep(at, t, position)
 }
 
 func mgenPosition(fields [][]byte) (p geo.Position, err error) {
@@ -411,16 +360,17 @@ func mgenPosition(fields [][]byte) (p geo.Position, err error) {
 	return p, err
 }
 
-func (p *parser) sender(attributes map[string][]byte) (int, error) {
-	address, _, _ := strings.Cut(string(attributes["src"]), "/")
-	if platform, ok := p.options.Sources[address]; ok {
-		return platform, nil
-	}
-	if p.options.Platform != 0 {
-		return p.options.Platform, nil
+// sender by the number of its flow, else by its address.
+func (p *parser) sender(attributes map[string][]byte) (*tracks.Track, error) {
+	if p.platform != 0 {
+		return p.own(), nil
 	}
 	if flow, ok := attributes["flow"]; ok {
-		return reading.Platform(flow)
+		number, err := reading.Platform(flow)
+		return p.file.Numbered(max(number, 1)), err
 	}
-	return 0, fmt.Errorf("sender is %q: want a flow, or a platform for it", address)
+	if address, _, _ := strings.Cut(string(attributes["src"]), "/"); address != "" {
+		return p.file.Named(address), nil
+	}
+	return nil, errors.New("the line has no flow and no src: want one of them, or a platform for the source")
 }

@@ -1,47 +1,54 @@
 package positioncsv_test
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"vignette.dev/vignette/internal/geo"
-	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/readertest"
+	"vignette.dev/vignette/internal/scenario/internal/tracks"
 	"vignette.dev/vignette/internal/scenario/positioncsv"
 )
 
-func with(options positioncsv.Options) readertest.Read {
-	return func(file []byte, b *scenario.Builder) (scenario.Report, error) {
-		return positioncsv.Read(bytes.NewReader(file), "positions.csv", b, options)
+// options of reading; platforms jump from row to row where no step is given.
+type options struct {
+	platform int
+	rules    tracks.Rules
+}
+
+func with(o options) readertest.Read {
+	if o.rules.Step == 0 {
+		o.rules.Step = -1
 	}
+	return readertest.Tracks(positioncsv.Parse, tracks.Options{Platform: o.platform}, o.rules)
 }
 
 func TestPositionsAreReadFromRowsAndLines(t *testing.T) {
 	at5 := geo.Position{Latitude: 58.1, Longitude: 8.1, Altitude: 20}
 	for name, c := range map[string]struct {
-		options  positioncsv.Options
+		options  options
 		file     string
 		platform int
 		want     geo.Position
 		at       time.Duration
 	}{
-		"as usual":         {positioncsv.Options{}, "0,7,58,8,10\n5,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
-		"without altitude": {positioncsv.Options{}, "0,7,58,8\n5,7,58.1,8.1\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
-		"of one platform":  {positioncsv.Options{Platform: 7}, "# a comment\n\n0,58,8,10\r\n5,58.1,8.1,20\r\n", 7, at5, 5 * time.Second},
-		"with names":       {positioncsv.Options{}, "\ufeffnode;alt;lon;lat;speed;t\n7;10;8;58;3;0\n7;20;8.1;58.1;3;5\n", 7, at5, 5 * time.Second},
-		"with tabs":        {positioncsv.Options{}, "0\t7\t58\t8\t10\n5\t7\t58.1\t8.1\t20\n", 7, at5, 5 * time.Second},
-		"with dates":       {positioncsv.Options{}, "2026-01-31T12:00:00Z,7,58,8,10\n2026-01-31T13:00:05+01:00,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
-		"from an origin": {positioncsv.Options{Origin: time.Date(2026, 1, 31, 11, 59, 0, 0, time.UTC)},
+		"as usual":         {options{}, "0,7,58,8,10\n5,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
+		"without altitude": {options{}, "0,7,58,8\n5,7,58.1,8.1\n", 7, geo.Position{Latitude: 58.1, Longitude: 8.1}, 5 * time.Second},
+		"of one platform":  {options{platform: 7}, "# a comment\n\n0,58,8,10\r\n5,58.1,8.1,20\r\n", 7, at5, 5 * time.Second},
+		"with names":       {options{}, "\ufeffnode;alt;lon;lat;speed;t\n7;10;8;58;3;0\n7;20;8.1;58.1;3;5\n", 7, at5, 5 * time.Second},
+		"with tabs":        {options{}, "0\t7\t58\t8\t10\n5\t7\t58.1\t8.1\t20\n", 7, at5, 5 * time.Second},
+		"with dates":       {options{}, "2026-01-31T12:00:00Z,7,58,8,10\n2026-01-31T13:00:05+01:00,7,58.1,8.1,20\n", 7, at5, 5 * time.Second},
+		"from an origin": {options{rules: tracks.Rules{Start: time.Date(2026, 1, 31, 11, 59, 0, 0, time.UTC)}},
 			"2026-01-31T12:00:00Z,7,58,8,10\n2026-01-31T12:00:05Z,7,58.1,8.1,20\n", 7, at5, 65 * time.Second},
-		"evenly": {positioncsv.Options{Step: time.Second}, "0,7,58,8,10\n10,7,58.2,8.2,30\n", 7, at5, 5 * time.Second},
-		"of MGEN by flow": {positioncsv.Options{}, "23:59:58.500000 LISTEN proto>UDP port>5000\n" +
-			"23:59:59.000000 RECV proto>UDP flow>7 seq>1 src>10.0.0.3/5000 gps>CURRENT,58,8,10\n" +
+		"evenly": {options{rules: tracks.Rules{Step: time.Second}}, "0,7,58,8,10\n10,7,58.2,8.2,30\n", 7, at5, 5 * time.Second},
+		"of MGEN by flow": {options{}, "23:59:58.000000 LISTEN proto>UDP port>5000\n" +
+			"23:59:58.500000 RECV proto>UDP flow>7 seq>1 src>10.0.0.3/5000 gps>CURRENT,58,8,10\n" +
 			"23:59:59.500000 RECV proto>UDP flow>7 seq>2 src>10.0.0.3/5000 gps>INVALID,999,999,-999\n" +
 			"00:00:03.500000 RECV proto>UDP flow>7 seq>3 src>10.0.0.3/5000 gps>STALE,58.1,8.1,20\n", 7, at5, 5 * time.Second},
-		"of MGEN by address": {positioncsv.Options{Sources: map[string]int{"10.0.0.3": 9}},
-			"12:00:00.000000 RECV flow>7 src>10.0.0.3/5000 gps>CURRENT,58.1,8.1,20\n", 9, at5, 0},
+		"of MGEN by address": {options{rules: tracks.Rules{Named: map[string]tracks.Rule{"10.0.0.3": {Platform: 9}}}},
+			"12:00:00.000000 RECV src>10.0.0.3/5000 gps>CURRENT,58.1,8.1,20\n", 9, at5, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := readertest.Compile(t, c.file, with(c.options))
@@ -64,7 +71,7 @@ func TestHoweverRowsAreWrittenTheyAreTheSame(t *testing.T) {
 	const rows = "time,platform,latitude,longitude,altitude\n2026-01-31T08:00:00Z,2,58.1,8.1,20\n2026-01-31T08:00:10Z,2,58.2,8.2,30\n" +
 		"2026-01-31T08:10:00Z,1,58,8,10\n2026-01-31T08:10:04Z,1,58.3,8,10\n"
 	lines := strings.SplitAfter(rows, "\n")
-	readertest.Same(t, rows, with(positioncsv.Options{Step: time.Second}), map[string]string{
+	readertest.Same(t, rows, with(options{rules: tracks.Rules{Step: time.Second}}), map[string]string{
 		"the later platform first": lines[0] + lines[3] + lines[4] + lines[1] + lines[2],
 		"backwards":                lines[0] + lines[4] + lines[3] + lines[2] + lines[1],
 		"mixed":                    lines[0] + lines[2] + lines[4] + lines[1] + lines[3],
@@ -81,28 +88,45 @@ func TestHoweverRowsAreWrittenTheyAreTheSame(t *testing.T) {
 		"another zone":             strings.ReplaceAll(strings.ReplaceAll(rows, "T08", "T10"), "Z,", "+02:00,"),
 		"seconds since 1970": "time,platform,latitude,longitude,altitude\n1769846400,2,58.1,8.1,20\n1769846410.0,2,58.2,8.2,30\n" +
 			"1769847000,1,58,8,10\n1769847004,1,58.3,8,10\n",
+		"milliseconds since 1970": "time,platform,latitude,longitude,altitude\n1769846400000,2,58.1,8.1,20\n1769846410000,2,58.2,8.2,30\n" +
+			"1769847000000,1,58,8,10\n1769847004000,1,58.3,8,10\n",
 		"seconds": "0,2,58.1,8.1,20\n10,2,58.2,8.2,30\n600,1,58,8,10\n604,1,58.3,8,10\n",
 		"times of day of MGEN, over midnight and not in order": "23:56:00 RECV flow>2 gps>CURRENT,58.1,8.1,20\n00:06:00 RECV flow>1 gps>CURRENT,58,8,10\n" +
 			"23:56:10 RECV flow>2 gps>CURRENT,58.2,8.2,30\n00:06:04 RECV flow>1 gps>CURRENT,58.3,8,10\n",
 	})
 }
 
-func TestTheEarlierOfTwoTimesOfDayMayBeTheGreater(t *testing.T) {
-	day := func(hours int) time.Time { return time.Date(0, 1, 1, hours, 0, 0, 0, time.UTC) }
-	if got := positioncsv.Earlier(day(1), day(23)); !got.Equal(day(23)) {
-		t.Errorf("of 1 and 23 o'clock the earlier is %s", got)
+func TestPlatformsMayHaveNames(t *testing.T) {
+	const rows = "time,platform,lat,lon\n0,hq,58,8\n0,4,58.1,8\n0,tank 1,58.2,8\n5,hq,58.3,8\n"
+	s, report := readertest.Compile(t, rows, with(options{}))
+	readertest.Places(t, s,
+		readertest.Place{Platform: 1, Seconds: 5, Position: geo.Position{Latitude: 58.3, Longitude: 8}},
+		readertest.Place{Platform: 4, Seconds: 5, Position: geo.Position{Latitude: 58.1, Longitude: 8}},
+		readertest.Place{Platform: 2, Seconds: 5, Position: geo.Position{Latitude: 58.2, Longitude: 8}})
+	if said := strings.Join(report.Warnings, "; "); !strings.Contains(said, "in the order of the tracks (tracks.named says other numbers): hq is 1, tank 1 is 2") {
+		t.Errorf("warnings: %q", said)
 	}
-	if got := positioncsv.Earlier(day(8), day(17)); !got.Equal(day(8)) {
-		t.Errorf("of 8 and 17 o'clock the earlier is %s", got)
-	}
-	date := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	if got := positioncsv.Earlier(date.AddDate(0, 0, 1), date); !got.Equal(date) {
-		t.Errorf("the earlier date is %s", got)
+	s, report = readertest.Compile(t, rows, with(options{rules: tracks.Rules{Named: map[string]tracks.Rule{"hq": {Platform: 9}, "tank 1": {Platform: 8}}}}))
+	if !slices.Equal(s.Platforms(), []int{4, 8, 9}) || len(report.Warnings) > 0 {
+		t.Errorf("platforms are %v, warnings %q", s.Platforms(), report.Warnings)
 	}
 }
 
+func TestAFileOfOnePlatformNeedsNoColumnForIt(t *testing.T) {
+	s, _ := readertest.Compile(t, "time,lat,lon\n0,58,8\n5,58.1,8\n", with(options{}))
+	readertest.Places(t, s, readertest.Place{Platform: 1, Seconds: 5, Position: geo.Position{Latitude: 58.1, Longitude: 8}})
+}
+
+func TestRowsWithoutTimesAreReachedAtAPace(t *testing.T) {
+	s, _ := readertest.Compile(t, "name,lat,lon\na,58,8\nb,59,8\na,58.1,8\nb,59.1,8\n",
+		with(options{rules: tracks.Rules{Step: time.Second, Pace: tracks.Pace{Duration: 10 * time.Second}}}))
+	readertest.Places(t, s,
+		readertest.Place{Platform: 1, Seconds: 5, Position: geo.Position{Latitude: 58.05, Longitude: 8}},
+		readertest.Place{Platform: 2, Seconds: 10, Position: geo.Position{Latitude: 59.1, Longitude: 8}})
+}
+
 func TestLinesOfMGENWithoutPositionAreCounted(t *testing.T) {
-	_, report := readertest.Compile(t, "12:00:00.0 LISTEN proto>UDP port>5000\n12:00:01.0 RECV flow>1 gps>INVALID,999,999,-999\n", with(positioncsv.Options{}))
+	_, report := readertest.Compile(t, "12:00:00.0 LISTEN proto>UDP port>5000\n12:00:01.0 RECV flow>1 gps>INVALID,999,999,-999\n", with(options{}))
 	if report.Unknown["MGEN LISTEN without gps"] != 1 || report.Unknown["MGEN gps INVALID"] != 1 || report.Sentences != 0 {
 		t.Errorf("report is %+v", report)
 	}
@@ -110,23 +134,26 @@ func TestLinesOfMGENWithoutPositionAreCounted(t *testing.T) {
 
 func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		options positioncsv.Options
+		options options
 		file    string
 		line    int
 		reason  string
 	}{
-		"a column is missing":      {positioncsv.Options{}, "time,node,lat\n", 1, "there is no column longitude"},
-		"three columns":            {positioncsv.Options{}, "0,58,8\n", 1, "the row has 3 columns: want time,platform,latitude,longitude,altitude"},
-		"a row is short":           {positioncsv.Options{}, "0,7,58,8,10\n5,7,58.1,8.1\n", 2, "the row has 4 columns: want 5"},
-		"a latitude of 91":         {positioncsv.Options{}, "0,7,91,8,10\n", 1, "platform 7: latitude is 91"},
-		"a platform by name":       {positioncsv.Options{}, "0,tank,58,8,10\n", 1, `platform is "tank"`},
-		"seconds after dates":      {positioncsv.Options{}, "2026-01-31T12:00:00Z,7,58,8,10\n5,7,58,8,10\n", 2, "want times that are all seconds, or all like"},
-		"a decimal comma":          {positioncsv.Options{}, "0;7;58,1;8\n", 1, `latitude is "58,1": want a number with a decimal point, such as 58.1`},
-		"a quote that is open":     {positioncsv.Options{}, "0,7,\"58,8\n", 1, "a quote is not closed"},
-		"a word behind a quote":    {positioncsv.Options{}, "0,7,\"58\"x,8\n", 1, `after a quote comes "x"`},
-		"a row of two years later": {positioncsv.Options{}, "2026-01-31T12:00:00Z,7,58,8\n2028-01-31T12:00:00Z,7,58,8\n", 2, "at most a year"},
-		"MGEN with two numbers":    {positioncsv.Options{}, "12:00:00.0 RECV flow>1 gps>CURRENT,1,2\n", 1, "gps has 3 values"},
-		"MGEN without a sender":    {positioncsv.Options{}, "12:00:00.0 RECV src>10.0.0.3/1 gps>CURRENT,1,2,3\n", 1, `sender is "10.0.0.3": want a flow`},
+		"a column is missing":      {options{}, "time,node,lat\n0,1,58\n", 1, "there is no column longitude"},
+		"three columns":            {options{}, "0,58,8\n", 1, "the row has 3 columns: want time,platform,latitude,longitude,altitude"},
+		"a row is short":           {options{}, "0,7,58,8,10\n5,7,58.1,8.1\n", 2, "the row has 4 columns: want 5"},
+		"a latitude of 91":         {options{}, "0,7,91,8,10\n", 1, "platform 7: latitude is 91"},
+		"a platform of 0":          {options{}, "0,0,58,8,10\n", 1, `platform is "0": want a number from 1 to 65534, or a name`},
+		"a platform of nothing":    {options{}, "0,,58,8,10\n", 1, `platform is ""`},
+		"a row without a time":     {options{}, "time,node,lat,lon\n,7,58,8\n", 2, "the point has no time"},
+		"a time in words":          {options{}, "time,node,lat,lon\nnoon,7,58,8\n", 2, `time is "noon": want one such as 2026-01-31T12:00:00Z, or seconds`},
+		"seconds after dates":      {options{}, "2026-01-31T12:00:00Z,7,58,8,10\n5,7,58,8,10\n", 2, "want times that are all seconds, or all like"},
+		"a decimal comma":          {options{}, "0;7;58,1;8\n", 1, `latitude is "58,1": want a number with a decimal point, such as 58.1`},
+		"a quote that is open":     {options{}, "0,7,\"58,8\n", 1, "a quote is not closed"},
+		"a word behind a quote":    {options{}, "0,7,\"58\"x,8\n", 1, `after a quote comes "x"`},
+		"a row of two years later": {options{}, "2026-01-31T12:00:00Z,7,58,8\n2028-01-31T12:00:00Z,7,58,8\n", 2, "at most a year"},
+		"MGEN with two numbers":    {options{}, "12:00:00.0 RECV flow>1 gps>CURRENT,1,2\n", 1, "gps has 3 values"},
+		"MGEN without a sender":    {options{}, "12:00:00.0 RECV gps>CURRENT,1,2,3\n", 1, "the line has no flow and no src"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := readertest.Refusal(t, c.file, with(c.options))
@@ -139,9 +166,10 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("time,node,lat,lon,alt\n0,7,58,8,10\n5,7,58.1,8.1,20\n"))
+	f.Add([]byte("name,time,lat,lon\nhq,0,58,8\n4,1,58,8\n"))
 	f.Add([]byte("2026-01-31T12:00:00Z,7,58,8\n"))
 	f.Add([]byte("12:00:00.0 RECV flow>1 src>10.0.0.1/1 gps>CURRENT,1,2,3\n"))
 	f.Add([]byte("\ufeff\"time\";\"node\";\"lat\";\"lon\"\n\"5\";\"7\";\"58\";\"8\"\n\"0\";\"7\";\"58\";\"8\"\n"))
 	f.Add([]byte(readertest.UTF16("0,7,58,8\n")))
-	readertest.Fuzz(f, with(positioncsv.Options{Step: 24 * time.Hour}))
+	readertest.Fuzz(f, with(options{rules: tracks.Rules{Step: 24 * time.Hour}}))
 }

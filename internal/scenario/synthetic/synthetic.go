@@ -107,13 +107,25 @@ func settle(parameters v1alpha1.SyntheticMovement) (settled, error) {
 	return p, p.tooMuch()
 }
 
-// maxPositions of a movement: 1000 platforms for a day, or 24 for six weeks. More takes longer to make than anybody waits.
+// Size of a movement: how many platforms it has, and at how many moments they are somewhere else.
+func Size(parameters v1alpha1.SyntheticMovement) (platforms, moments int64) {
+	p, _ := settle(parameters) // what is wrong with it is said by Check
+	return int64(p.platforms), p.moments()
+}
+
+func (p settled) moments() int64 {
+	if p.pattern == "Grid" || p.pattern == "Line" {
+		return 1
+	}
+	return int64(p.duration/Step) + 1
+}
+
+// maxPositions of a movement: 1000 platforms for a day, or 24 for six weeks. More takes longer to make than anybody waits. A rule of the API says the same.
 const maxPositions = 90_000_000
 
 // tooMuch is the error of a movement with too many positions, before they are made.
 func (p settled) tooMuch() error {
-	moves := p.pattern != "Grid" && p.pattern != "Line"
-	if positions := int64(p.platforms) * int64(p.duration/Step+1); moves && positions > maxPositions {
+	if positions := int64(p.platforms) * p.moments(); positions > maxPositions {
 		longest := time.Duration(maxPositions/p.platforms) * Step
 		return fmt.Errorf("synthetic movement: %d platforms for %v have %d positions: want at most %d, which is %v for so many platforms",
 			p.platforms, p.duration, positions, maxPositions, longest.Truncate(time.Hour))

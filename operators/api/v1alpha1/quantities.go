@@ -15,6 +15,24 @@ type Duration string
 // Std converts to time.Duration; what the API server has admitted always converts.
 func (d Duration) Std() time.Duration { v, _ := time.ParseDuration(string(d)); return v }
 
+// Offset is a length of time with its unit, such as 30s, or -5m for earlier.
+//
+// +kubebuilder:validation:MaxLength=33
+// +kubebuilder:validation:XValidation:rule="self.matches('^-?([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$')",message="must be a duration with its unit, such as 30s, or -5m for earlier"
+type Offset string
+
+// Std converts to time.Duration; what the API server has admitted always converts.
+func (o Offset) Std() time.Duration { v, _ := time.ParseDuration(string(o)); return v }
+
+// Speed is a speed with its unit: m/s, km/h or kn, such as 1.4m/s or 50km/h.
+//
+// +kubebuilder:validation:MaxLength=16
+// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,5}([.][0-9]{1,6})?(m/s|km/h|kn)$') && self.matches('[1-9]')",message="must be a speed above zero with its unit, such as 1.4m/s, 50km/h or 12kn"
+type Speed string
+
+// MetresPerSecond converts to m/s; what the API server has admitted always converts.
+func (s Speed) MetresPerSecond() float64 { v, _ := units.ParseSpeed(string(s)); return v }
+
 // DataRate is a data rate with its unit in bits per second: bit, kbit, Mbit or Gbit, such as 9.8kbit.
 //
 // +kubebuilder:validation:MaxLength=32

@@ -14,27 +14,112 @@ type ScenarioSource struct {
 	// +kubebuilder:validation:MaxLength=253
 	Key string `json:"key"`
 
-	// platform that the file is of, for formats with one file for each platform (gpx, csv without a column of platforms).
+	// platform of the file's first track, which its other tracks follow; for csv that of rows without a platform.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65534
 	// +optional
 	Platform *int32 `json:"platform,omitempty"`
+
+	// offset is how much later all tracks of the file move, such as 30s; earlier if it is negative.
+	// +optional
+	Offset Offset `json:"offset,omitempty"`
 }
 
 // ScenarioFormat of the source.
 //
-// +kubebuilder:validation:Enum=eel;anglova-csv;gpx;csv;synthetic
+// +kubebuilder:validation:Enum=eel;anglova-csv;gpx;csv;kml;nmea;ns2;sumo;synthetic
 type ScenarioFormat string
 
 // The formats: an EMANE event log; rows of pairs with pathloss (ts,d,i_nem_id,i_lat,i_lon,i_alt,j_nem_id,j_lat,j_lon,j_alt,
-// pathloss); GPX tracks; rows of positions (time, platform, latitude, longitude, altitude); and the seeded generator.
+// pathloss); GPX tracks; rows of positions (time, platform, latitude, longitude, altitude); KML and KMZ; the log of a satellite receiver (NMEA 0183);
+// movement of ns-2, which CORE replays too; SUMO's floating car data (--fcd-output); and the seeded generator.
 const (
 	ScenarioEEL        ScenarioFormat = "eel"
 	ScenarioAnglovaCSV ScenarioFormat = "anglova-csv"
 	ScenarioGPX        ScenarioFormat = "gpx"
 	ScenarioCSV        ScenarioFormat = "csv"
+	ScenarioKML        ScenarioFormat = "kml"
+	ScenarioNMEA       ScenarioFormat = "nmea"
+	ScenarioNS2        ScenarioFormat = "ns2"
+	ScenarioSUMO       ScenarioFormat = "sumo"
 	ScenarioSynthetic  ScenarioFormat = "synthetic"
 )
+
+// TrackAlignment is what begins at a scenario's start.
+//
+// +kubebuilder:validation:Enum=AsDated;Sources;Tracks
+type TrackAlignment string
+
+// The alignments.
+const (
+	AlignAsDated TrackAlignment = "AsDated"
+	AlignSources TrackAlignment = "Sources"
+	AlignTracks  TrackAlignment = "Tracks"
+)
+
+// ScenarioTracks says how the tracks of files become platforms that move.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.speed) || !has(self.duration)",message="speed and duration exclude each other: leave out one of the two",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.start) || self.align == 'AsDated'",message="start is for align: AsDated, as otherwise dates do not count",fieldPath=".start"
+// +kubebuilder:validation:XValidation:rule="!has(self.unit) || self.unit.matches('^[^-]*[1-9]')",message="unit must be above zero, such as 1.5m",fieldPath=".unit"
+type ScenarioTracks struct {
+	// align is what begins at the scenario's start: Sources, each file with its first moment; Tracks, each track with its own. AsDated keeps
+	// all times: the first moment of all files is the start where times are dates or times of day.
+	// +kubebuilder:default=AsDated
+	// +optional
+	Align TrackAlignment `json:"align,omitempty"`
+	// start is the date of the scenario's start, such as "2026-01-31T12:00:00Z", for files with dates. What was before it is cut off.
+	// +optional
+	Start *metav1.Time `json:"start,omitempty"`
+	// speed at which tracks without times are followed, from the start on.
+	// +optional
+	Speed Speed `json:"speed,omitempty"`
+	// duration of each track without times, instead of a speed.
+	// +optional
+	Duration Duration `json:"duration,omitempty"`
+	// origin is where the coordinates 0, 0 of ns2, and of sumo without geo, lie.
+	// +optional
+	Origin *Position `json:"origin,omitempty"`
+	// unit of these coordinates.
+	// +kubebuilder:default="1m"
+	// +optional
+	Unit Metres `json:"unit,omitempty"`
+	// yAxis is where y grows to: North as on a map, or South as on CORE's canvas.
+	// +kubebuilder:validation:Enum=North;South
+	// +kubebuilder:default=North
+	// +optional
+	YAxis string `json:"yAxis,omitempty"`
+	// named has platforms and offsets for the tracks, vehicles or nodes of a name.
+	// +kubebuilder:validation:MaxItems=1024
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Named []NamedTrack `json:"named,omitempty"`
+}
+
+// NamedTrack is what holds for the tracks of a name.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.speed) || !has(self.duration)",message="speed and duration exclude each other: leave out one of the two",fieldPath=".duration"
+type NamedTrack struct {
+	// name as in the file; that of the file, without folder and ending, for its only track without a name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+	// platform that the track is of.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65534
+	// +optional
+	Platform *int32 `json:"platform,omitempty"`
+	// offset is how much later the track moves, beside the offset of its source.
+	// +optional
+	Offset Offset `json:"offset,omitempty"`
+	// speed of the track if it has no times.
+	// +optional
+	Speed Speed `json:"speed,omitempty"`
+	// duration of the track if it has no times, instead of a speed.
+	// +optional
+	Duration Duration `json:"duration,omitempty"`
+}
 
 // PropagationModel reckons pathloss from positions.
 //
@@ -90,6 +175,7 @@ type Propagation struct {
 //
 // +kubebuilder:validation:XValidation:rule="!self.spacing.matches('^-|^[0.]+[a-z]')",message="spacing must be above zero, such as 500m",fieldPath=".spacing"
 // +kubebuilder:validation:XValidation:rule="!self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.duration) > duration('0s')",message="duration must be above zero, such as 2h",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="self.pattern in ['Grid', 'Line'] || !self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || self.platforms * (int(duration(self.duration).getSeconds()) + 1) <= 90000000",message="platforms times the seconds of duration must be at most 90000000, such as 1000 platforms for a day",fieldPath=".duration"
 type SyntheticMovement struct {
 	// pattern of the movement: AnglovaLike has clusters with mostly one hop between vehicles, AnglovaLikeModified chains with
 	// several, Grid and Line stand still at a spacing, RandomWaypoint goes to places drawn at random.
@@ -120,13 +206,14 @@ type SyntheticMovement struct {
 // +kubebuilder:validation:XValidation:rule="(self.format == 'synthetic') == has(self.synthetic)",message="format synthetic and the field synthetic go together",fieldPath=".synthetic"
 // +kubebuilder:validation:XValidation:rule="self.format == 'synthetic' || has(self.compiled) || has(self.source) || has(self.sources)",message="a scenario needs source, sources or compiled, unless it is synthetic",fieldPath=".source"
 // +kubebuilder:validation:XValidation:rule="!has(self.propagation) || !(self.format in ['anglova-csv'])",message="anglova-csv has its own pathloss: leave propagation out",fieldPath=".propagation"
+// +kubebuilder:validation:XValidation:rule="!has(self.synthetic) || !has(self.propagation) || self.synthetic.pattern in ['Grid', 'Line'] || !self.synthetic.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || (self.synthetic.platforms * (self.synthetic.platforms - 1) / 2 * (int(duration(self.synthetic.duration).getSeconds()) + 1)) <= 5000000000",message="with propagation, pairs of platforms times the seconds of duration must be at most 5000000000, such as 1000 platforms for 2h45m",fieldPath=".synthetic.duration"
 type ScenarioSpec struct {
 	// description for people.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// format of the source: eel, anglova-csv, gpx, csv or synthetic.
+	// format of the source: eel, anglova-csv, gpx, csv, kml, nmea, ns2, sumo or synthetic.
 	Format ScenarioFormat `json:"format"`
 
 	// source of the scenario's data.
@@ -145,6 +232,10 @@ type ScenarioSpec struct {
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	// +optional
 	Compiled string `json:"compiled,omitempty"`
+
+	// tracks says how tracks become platforms that move, for gpx, csv, kml, nmea, ns2 and sumo.
+	// +optional
+	Tracks *ScenarioTracks `json:"tracks,omitempty"`
 
 	// synthetic generates the movement.
 	// +optional

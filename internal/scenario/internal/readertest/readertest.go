@@ -2,6 +2,7 @@
 package readertest
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"testing"
@@ -9,12 +10,56 @@ import (
 
 	"golang.org/x/text/encoding/unicode"
 
+	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/internal/tracks"
 	"vignette.dev/vignette/internal/scenario/scenariotest"
 )
 
 // Read is a reader with its options.
 type Read func(file []byte, b *scenario.Builder) (scenario.Report, error)
+
+// Tracks are read and put into a builder by rules.
+func Tracks(parse tracks.Parse, options tracks.Options, rules tracks.Rules) Read {
+	return func(file []byte, b *scenario.Builder) (scenario.Report, error) {
+		parsed, err := parse(bytes.NewReader(file), "files/tracks.txt", options)
+		if err != nil {
+			return scenario.Report{}, err
+		}
+		return tracks.Put(b, []tracks.Source{{File: parsed, Platform: options.Platform}}, rules)
+	}
+}
+
+// Positions are those of a platform at some seconds of a scenario, and whether there are any.
+func Positions(t testing.TB, s *scenario.Scenario, platform int, seconds ...float64) (positions []geo.Position, known []bool) {
+	t.Helper()
+	i, ok := s.Index(platform)
+	if !ok {
+		t.Fatalf("there is no platform %d among %v", platform, s.Platforms())
+	}
+	for _, at := range seconds {
+		p, there := At(t, s, time.Duration(at*1e9)).Position(i)
+		positions, known = append(positions, p), append(known, there)
+	}
+	return positions, known
+}
+
+// Place that a platform must have at some seconds of a scenario.
+type Place struct {
+	Platform int
+	Seconds  float64
+	Position geo.Position
+}
+
+// Places tells where platforms are elsewhere.
+func Places(t testing.TB, s *scenario.Scenario, places ...Place) {
+	t.Helper()
+	for _, want := range places {
+		if got, known := Positions(t, s, want.Platform, want.Seconds); !known[0] || geo.Distance(got[0], want.Position) > 0.05 {
+			t.Errorf("at %g s platform %d is at %v, %t; want %v", want.Seconds, want.Platform, got[0], known[0], want.Position)
+		}
+	}
+}
 
 // Compile what a file has, and fail if the reader refuses it.
 func Compile(t testing.TB, file string, read Read) (*scenario.Scenario, scenario.Report) {

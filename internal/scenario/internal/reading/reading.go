@@ -130,15 +130,23 @@ func (t *Tally) Sentence(at time.Duration) {
 func (t *Tally) Platform(platform int) { t.platforms[platform] = true }
 
 // Unknown sentence of a kind.
-func (t *Tally) Unknown(kind string) {
+func (t *Tally) Unknown(kind string) { t.UnknownTimes(kind, 1) }
+
+// UnknownTimes are so many unknown sentences of a kind.
+func (t *Tally) UnknownTimes(kind string, n int64) {
 	if t.report.Unknown == nil {
 		t.report.Unknown = map[string]int64{}
 	}
-	kind = strings.Map(printable, strings.ToValidUTF8(Short([]byte(kind)), "?"))
+	kind = Label(kind)
 	if _, known := t.report.Unknown[kind]; !known && len(t.report.Unknown) >= maxKinds {
 		kind = "other kinds"
 	}
-	t.report.Unknown[kind]++
+	t.report.Unknown[kind] += n
+}
+
+// Label is the short form of a name in a file, on one line.
+func Label(name string) string {
+	return strings.Map(printable, strings.ToValidUTF8(Short([]byte(strings.TrimSpace(name))), "?"))
 }
 
 // printable is a rune, or ? for one that a terminal takes as an order.

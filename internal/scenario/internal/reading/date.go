@@ -1,0 +1,26 @@
+package reading
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// forms of dates besides RFC 3339; those without a zone are in UTC.
+var forms = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02"}
+
+// Date and time, since 1970. A date without a zone is in UTC, and zoned is false.
+func Date(text string) (since time.Duration, zoned bool, err error) {
+	text = strings.TrimSpace(text)
+	for _, form := range forms {
+		at, err := time.Parse(form, text)
+		if err != nil {
+			continue
+		}
+		if at.Year() < 1950 || at.Year() > 2200 {
+			return 0, false, fmt.Errorf("time is %q: want a year from 1950 to 2200", Short([]byte(text)))
+		}
+		return time.Duration(at.UnixNano()), strings.Contains(form, "Z07"), nil
+	}
+	return 0, false, fmt.Errorf("time is %q: want one such as 2026-01-31T12:00:00Z", Short([]byte(text)))
+}

@@ -1,0 +1,55 @@
+package tracks
+
+import (
+	"fmt"
+	"time"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/scenario"
+)
+
+// MaxInterpolated positions of one file: two platforms a month, or 243 platforms half a day, at 1 s.
+const MaxInterpolated = 10_000_000
+
+// stepper puts points into a builder. With a step above 0 platforms move evenly from one point to the next: a position
+// changes at the multiples of step, at the first point and at the last one. Otherwise it jumps at each point.
+type stepper struct {
+	builder *scenario.Builder
+	step    time.Duration
+	made    time.Duration // number of positions made up so far
+}
+
+// add the points of a platform, in the order of their times.
+func (s *stepper) add(platform int, points []Point) error {
+	for i, p := range points {
+		if s.step <= 0 || i == 0 || i == len(points)-1 {
+			if err := s.builder.Position(p.At, platform, p.Position); err != nil {
+				return err
+			}
+		}
+		if s.step > 0 && i > 0 {
+			if err := s.between(platform, points[i-1], p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// between two points, at the multiples of step after the first and up to the second.
+func (s *stepper) between(platform int, from, to Point) error {
+	at := (from.At/s.step + 1) * s.step
+	if from.At < 0 {
+		at = 0
+	}
+	if s.made += max(0, to.At-at) / s.step; s.made > MaxInterpolated {
+		return fmt.Errorf("between the points of the tracks there are more than %d positions at steps of %s: want a longer step or shorter tracks", MaxInterpolated, s.step)
+	}
+	for ; at <= to.At; at += s.step {
+		fraction := float64(at-from.At) / float64(to.At-from.At)
+		if err := s.builder.Position(at, platform, geo.Interpolate(from.Position, to.Position, fraction)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

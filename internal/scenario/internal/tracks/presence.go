@@ -1,0 +1,57 @@
+package tracks
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"vignette.dev/vignette/internal/scenario"
+)
+
+// Presence is where sources have positions of platforms.
+type Presence struct{ of map[int][]present }
+
+type present struct {
+	source string
+	scenario.Span
+}
+
+// Add that a source has positions of a platform. It says, if another source has some at the same times, which.
+func (p *Presence) Add(source string, platform int, span scenario.Span) (clash string) {
+	for _, other := range p.of[platform] {
+		if clash == "" && other.Overlaps(span) {
+			clash = fmt.Sprintf("%s and %s both have positions of platform %d from %s to %s", other.source, source, platform,
+				max(span.First, other.First), min(span.Last, other.Last))
+		}
+	}
+	if p.of == nil {
+		p.of = map[int][]present{}
+	}
+	p.of[platform] = append(p.of[platform], present{source, span})
+	return clash
+}
+
+// longestPause without any position after which the sources seem to be of different times.
+const longestPause = time.Hour
+
+// Pause says when no platform has a new position for long, as with sources of different days.
+func (p *Presence) Pause() string {
+	var all []present
+	for _, platform := range slices.Sorted(maps.Keys(p.of)) {
+		all = append(all, p.of[platform]...)
+	}
+	slices.SortStableFunc(all, func(a, b present) int { return cmp.Compare(a.First, b.First) })
+	last := time.Duration(0)
+	for i, s := range all {
+		if s.First-last > longestPause && i == 0 {
+			return fmt.Sprintf("no platform has a position before %s, when %s begins", s.First, s.source)
+		}
+		if s.First-last > longestPause {
+			return fmt.Sprintf("from %s to %s no platform has a new position: %s goes on then, as its times say", last, s.First, s.source)
+		}
+		last = max(last, s.Last)
+	}
+	return ""
+}

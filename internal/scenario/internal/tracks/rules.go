@@ -1,0 +1,328 @@
+package tracks
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/internal/reading"
+)
+
+// Align is what begins at the scenario's start.
+type Align int
+
+// What may begin together.
+const (
+	// AlignNone keeps times as they are: the first moment of all files is the start where times are dates or times of day.
+	AlignNone Align = iota
+	// AlignSources has each file begin at the start.
+	AlignSources
+	// AlignTracks has each track begin at the start.
+	AlignTracks
+)
+
+// Rules by which files become platforms that move.
+type Rules struct {
+	Align Align
+	// Start is the scenario's time 0, where times are dates; the first moment of all files if zero.
+	Start time.Time
+	// Pace of tracks without times.
+	Pace Pace
+	// Named are rules for the tracks of a name.
+	Named map[string]Rule
+	// Step at which positions between two points of a segment are computed; 1 s if zero. If it is negative, platforms jump.
+	Step time.Duration
+}
+
+// Rule for the tracks of a name.
+type Rule struct {
+	// Platform of the track; 0 if the rule says none.
+	Platform int
+	// Offset is how much later it moves.
+	Offset time.Duration
+	Pace   Pace
+}
+
+// Source is a file with what is said about it.
+type Source struct {
+	*File
+	// Platform of its first track, which the others follow; 0 if nothing is said.
+	Platform int
+	// Offset is how much later it moves.
+	Offset time.Duration
+}
+
+// placed is a track on its way into the scenario.
+type placed struct {
+	*Track
+	source *Source
+	// name of the track; that of its file if it has none and is alone there.
+	name   string
+	pace   Pace
+	offset time.Duration
+	number int
+	// untimed track: its times count from the start.
+	untimed bool
+	// shift from the file's times to the scenario's.
+	shift time.Duration
+}
+
+// label of a track, for people.
+func (p *placed) label() string {
+	if name := reading.Label(p.Name); name != "" {
+		return name
+	}
+	return p.source.Name
+}
+
+// line of its first point.
+func (p *placed) line() int { return p.Segments[0][0].Line }
+
+// first moment by its clock.
+func (p *placed) first() time.Duration { return p.span().First }
+
+// span of its points.
+func (p *placed) span() scenario.Span {
+	s := scenario.Span{First: p.Segments[0][0].At, Last: p.Segments[0][0].At}
+	for _, segment := range p.Segments {
+		for _, point := range segment {
+			s = scenario.Span{First: min(s.First, point.At), Last: max(s.Last, point.At)}
+		}
+	}
+	return s
+}
+
+// Put the tracks of all files of a scenario into a builder. Errors about a file are *scenario.SyntaxError.
+func Put(b *scenario.Builder, sources []Source, rules Rules) (scenario.Report, error) {
+	p := &putter{builder: b, rules: rules}
+	if p.rules.Step == 0 {
+		p.rules.Step = time.Second
+	}
+	for i := range sources {
+		p.take(&sources[i])
+	}
+	for _, step := range []func() error{p.fill, p.numbers, p.shifts, p.put} {
+		if err := step(); err != nil {
+			return scenario.Report{}, err
+		}
+	}
+	return p.report(sources), nil
+}
+
+// putter of tracks.
+type putter struct {
+	builder  *scenario.Builder
+	rules    Rules
+	all      []*placed
+	tally    reading.Tally
+	presence Presence
+}
+
+// take the tracks of a source: its plans only if it has nothing else.
+func (p *putter) take(source *Source) {
+	plans, there := 0, 0
+	for _, t := range source.Tracks {
+		t.Segments = slices.DeleteFunc(t.Segments, func(s []Point) bool { return len(s) == 0 })
+		switch {
+		case len(t.Segments) == 0:
+		case t.Plan != "":
+			plans++
+		default:
+			there++
+		}
+	}
+	for _, t := range source.Tracks {
+		name := t.Name
+		if name == "" && len(source.Tracks) == 1 {
+			name = nameOf(source.Name)
+		}
+		rule := p.rules.Named[name]
+		pace := rule.Pace
+		if pace == (Pace{}) {
+			pace = p.rules.Pace
+		}
+		switch {
+		case len(t.Segments) == 0:
+		case t.Plan != "" && (there > 0 || pace == (Pace{})):
+			p.tally.Unknown(t.Plan)
+		default:
+			p.all = append(p.all, &placed{Track: t, source: source, name: name, pace: pace, offset: source.Offset + rule.Offset, number: rule.Platform})
+		}
+	}
+}
+
+// nameOf a file, without its folder and endings.
+func nameOf(file string) string {
+	name := strings.TrimSuffix(path.Base(file), ".gz")
+	return strings.TrimSuffix(name, path.Ext(name))
+}
+
+// shifts of all tracks.
+func (p *putter) shifts() error {
+	var timed []*placed
+	for _, t := range p.all {
+		t.shift = t.offset
+		if !t.untimed {
+			timed = append(timed, t)
+		}
+	}
+	switch p.rules.Align {
+	case AlignTracks:
+		for _, t := range timed {
+			t.shift -= t.first()
+		}
+	case AlignSources:
+		first := map[*Source]time.Duration{}
+		for _, t := range timed {
+			had, known := first[t.source]
+			if at := t.first(); !known || at < had {
+				first[t.source] = at
+			}
+		}
+		for _, t := range timed {
+			t.shift -= first[t.source]
+		}
+	default:
+		return p.asTheyAre(timed)
+	}
+	return nil
+}
+
+// asTheyAre leaves times to each other as they are.
+func (p *putter) asTheyAre(timed []*placed) error {
+	for _, t := range timed {
+		clock, other := timed[0].source.Clock, t.source.Clock
+		if other != clock {
+			return fmt.Errorf("%s has %s and %s has %s: want one of them in all sources, or a common start (tracks.align, --align)",
+				timed[0].source.Name, clock, t.source.Name, other)
+		}
+		if other != Dates && !p.rules.Start.IsZero() {
+			return fmt.Errorf("tracks.start is a date, but %s has %s: want dates, or no start", t.source.Name, other)
+		}
+	}
+	if len(timed) == 0 || timed[0].source.Clock == Seconds {
+		return nil
+	}
+	earlier := earlierDate
+	if timed[0].source.Clock == TimesOfDay {
+		earlier = earlierTimeOfDay
+	}
+	firsts := map[*Source]time.Duration{}
+	for _, t := range timed {
+		had, known := firsts[t.source]
+		if at := t.first(); !known || at < had {
+			firsts[t.source] = at
+		}
+	}
+	origin := firsts[timed[0].source]
+	for _, first := range firsts {
+		origin = earlier(origin, first)
+	}
+	if !p.rules.Start.IsZero() {
+		origin = time.Duration(p.rules.Start.UnixNano())
+	}
+	if timed[0].source.Clock == Dates {
+		p.tally.Origin(time.Unix(0, int64(origin)).UTC())
+	}
+	for _, t := range timed {
+		t.shift -= origin
+		if first := firsts[t.source]; t.source.Clock == TimesOfDay && first < origin && earlier(origin, first) == origin {
+			t.shift += 24 * time.Hour // times of day after midnight
+		}
+	}
+	return nil
+}
+
+func earlierDate(a, b time.Duration) time.Duration { return min(a, b) }
+
+// earlierTimeOfDay of two: if they are more than half a day apart, the smaller one is that of the next day.
+func earlierTimeOfDay(a, b time.Duration) time.Duration {
+	if apart := a - b; apart > 12*time.Hour || apart < -12*time.Hour {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// put the points of all tracks into the builder.
+func (p *putter) put() error {
+	steppers := map[*Source]*stepper{}
+	for _, t := range p.all {
+		s := steppers[t.source]
+		if s == nil {
+			s = &stepper{builder: p.builder, step: p.rules.Step}
+			steppers[t.source] = s
+		}
+		if err := p.putTrack(s, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *putter) putTrack(s *stepper, t *placed) error {
+	if err := p.builder.Ended(); err != nil {
+		return err
+	}
+	p.tally.Platform(t.number)
+	for _, segment := range t.Segments {
+		for i := range segment {
+			if err := p.move(t, &segment[i]); err != nil {
+				return err
+			}
+		}
+		if !t.Ordered {
+			slices.SortStableFunc(segment, func(a, b Point) int { return cmp.Compare(a.At, b.At) })
+		}
+		if err := s.add(t.number, segment); err != nil {
+			return t.source.errorf(segment[0].Line, "%s", err)
+		}
+	}
+	span := t.span()
+	if span.Last < 0 {
+		p.tally.Warn(fmt.Sprintf("%s ends %s before the scenario's start: its platform stays where it was then", t.label(), -span.Last))
+	}
+	clash := p.presence.Add(t.where(), t.number, scenario.Span{First: max(span.First, 0), Last: max(span.Last, 0)})
+	if clash != "" {
+		return fmt.Errorf("%s: want each platform in one source, or sources that follow each other", clash)
+	}
+	return nil
+}
+
+// where a track stands, for errors about several.
+func (p *placed) where() string {
+	if name := reading.Label(p.Name); name != "" && !p.source.ByName {
+		return fmt.Sprintf("%s (%s)", p.source.Name, name)
+	}
+	return p.source.Name
+}
+
+// move a point from the file's time to the scenario's.
+func (p *putter) move(t *placed, point *Point) error {
+	point.At += t.shift
+	if point.At > scenario.MaxDuration || point.At < -scenario.MaxDuration {
+		return t.source.errorf(point.Line, "the point is %s after the scenario's start: want at most a year, or a common start (tracks.align, --align)", point.At.Round(time.Second))
+	}
+	p.tally.Sentence(point.At)
+	return nil
+}
+
+// report on all files.
+func (p *putter) report(sources []Source) scenario.Report {
+	if pause := p.presence.Pause(); pause != "" {
+		p.tally.Warn(pause + "; a common start (tracks.align, --align) moves the sources together")
+	}
+	for _, s := range sources {
+		own := s.Tally.Report()
+		for kind, n := range own.Unknown {
+			p.tally.UnknownTimes(kind, n)
+		}
+		for _, warning := range own.Warnings {
+			p.tally.Warn(s.Name + ": " + warning)
+		}
+	}
+	return p.tally.Report()
+}

@@ -1,0 +1,335 @@
+// Package kml reads tracks in the Keyhole Markup Language (KML 2.2, 2.3 and Google's gx extensions):
+//
+//   - Track and gx:Track, also in a MultiTrack: a platform, with the times of its when elements
+//   - LineString: a way without times, but for those of a TimeSpan, in which it is gone from begin to end
+//   - Point with a TimeStamp or TimeSpan: in a folder, those of one name are a platform; where each has a name of its own, the folder is one
+//
+// Ways without times count where the file has nothing else. Other features are passed over.
+package kml
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/scenario/internal/reading"
+	"vignette.dev/vignette/internal/scenario/internal/tracks"
+)
+
+// deepest nesting of folders and geometries.
+const deepest = 64
+
+// Parse a file whose name is for errors. Errors about the file are *scenario.SyntaxError.
+func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
+	p := &parser{XML: reading.NewXML(r, name), file: tracks.NewFile(name, options)}
+	p.file.Clock = tracks.Dates
+	root := &folder{}
+	err := p.File([]string{"kml", "Document", "Folder"}, func(start xml.StartElement) error { return p.feature(start, root, 0) }, nil)
+	p.gather(root)
+	return p.file, err
+}
+
+type parser struct {
+	*reading.XML
+	file *tracks.File
+}
+
+// folder with its points that have times.
+type folder struct {
+	name   string
+	points []stamped
+}
+
+type stamped struct {
+	name  string
+	point tracks.Point
+}
+
+// silent elements are no features.
+var silent = map[string]bool{"name": true, "description": true, "open": true, "visibility": true, "Style": true, "StyleMap": true, "styleUrl": true,
+	"Schema": true, "Snippet": true, "snippet": true, "LookAt": true, "Camera": true, "ExtendedData": true, "author": true, "link": true, "address": true,
+	"phoneNumber": true, "Region": true, "Metadata": true, "TimeSpan": true, "TimeStamp": true, "Tour": true}
+
+// feature in a folder.
+func (p *parser) feature(start xml.StartElement, in *folder, depth int) error {
+	switch name := start.Name.Local; {
+	case depth > deepest:
+		return p.tooDeep()
+	case name == "Document" || name == "Folder":
+		f := &folder{name: in.name}
+		err := p.Elements(func(start xml.StartElement) error {
+			if start.Name.Local == "name" {
+				return p.Decode(&f.name, start)
+			}
+			return p.feature(start, f, depth+1)
+		})
+		p.gather(f)
+		return err
+	case name == "Placemark":
+		return p.placemark(in, depth+1)
+	case !silent[name]:
+		p.file.Tally.Unknown(name)
+	}
+	return p.Skip()
+}
+
+func (p *parser) tooDeep() error {
+	return p.Errorf(p.Line(), "folders or geometries are nested more than %d deep", deepest)
+}
+
+// mark is a placemark.
+type mark struct {
+	name              string
+	stamp, begin, end string
+	stampAt           int // line of the time
+	lines             [][]tracks.Point
+	points            []tracks.Point
+	// segments of its tracks, if it has any.
+	segments  [][]tracks.Point
+	hasTracks bool
+}
+
+// times of a placemark.
+type times struct {
+	When  string `xml:"when"`
+	Begin string `xml:"begin"`
+	End   string `xml:"end"`
+}
+
+func (p *parser) placemark(in *folder, depth int) error {
+	m := &mark{}
+	err := p.Elements(func(start xml.StartElement) error {
+		switch start.Name.Local {
+		case "name":
+			return p.Decode(&m.name, start)
+		case "TimeStamp", "TimeSpan":
+			m.stampAt = p.Line()
+			var t times
+			if err := p.Decode(&t, start); err != nil {
+				return err
+			}
+			m.stamp, m.begin, m.end = t.When, t.Begin, t.End
+			return nil
+		}
+		return p.geometry(m, start, depth)
+	})
+	if err != nil {
+		return err
+	}
+	return p.keep(m, in)
+}
+
+// geometry of a placemark.
+func (p *parser) geometry(m *mark, start xml.StartElement, depth int) error {
+	switch name := start.Name.Local; {
+	case depth > deepest:
+		return p.tooDeep()
+	case name == "MultiGeometry" || name == "MultiTrack":
+		return p.Elements(func(start xml.StartElement) error { return p.geometry(m, start, depth+1) })
+	case name == "Track":
+		m.hasTracks = true
+		return p.track(m)
+	case name == "LineString" || name == "Point":
+		points, err := p.coordinates()
+		if err != nil {
+			return err
+		}
+		if name == "Point" {
+			m.points = append(m.points, points...)
+		} else if len(points) > 0 {
+			m.lines = append(m.lines, points)
+		}
+		return nil
+	case name == "altitudeMode" || name == "interpolate" || silent[name]:
+	default:
+		p.file.Tally.Unknown("Placemark " + name)
+	}
+	return p.Skip()
+}
+
+// coordinates of a line or a point: longitude,latitude[,altitude], with spaces between.
+func (p *parser) coordinates() (points []tracks.Point, err error) {
+	err = p.Elements(func(start xml.StartElement) error {
+		switch start.Name.Local {
+		case "altitudeMode":
+			return p.altitudeMode(start)
+		case "coordinates":
+		default:
+			return p.Skip()
+		}
+		line := p.Line()
+		var text string
+		if err := p.Decode(&text, start); err != nil {
+			return err
+		}
+		for tuple := range strings.FieldsSeq(text) {
+			position, err := p.position(strings.Split(tuple, ","), tuple)
+			if err != nil {
+				return p.Errorf(line, "%s", err)
+			}
+			points = append(points, tracks.Point{At: tracks.Untimed, Position: position, Line: line})
+		}
+		return nil
+	})
+	return points, err
+}
+
+func (p *parser) altitudeMode(start xml.StartElement) error {
+	var mode string
+	if err := p.Decode(&mode, start); err != nil {
+		return err
+	}
+	if strings.HasPrefix(strings.TrimSpace(mode), "relativeTo") {
+		p.file.Tally.Warn("altitudes above the ground (relativeToGround) are taken as they stand, as above the sea")
+	}
+	return nil
+}
+
+// position of longitude, latitude and perhaps altitude.
+func (p *parser) position(fields []string, text string) (position geo.Position, err error) {
+	if len(fields) != 2 && len(fields) != 3 {
+		return position, fmt.Errorf("coordinates are %q: want longitude, latitude and altitude", reading.Short([]byte(text)))
+	}
+	values := [3]float64{}
+	for i, field := range fields {
+		if values[i], err = reading.Float([]byte(field), [...]string{"longitude", "latitude", "altitude"}[i]); err != nil {
+			return position, err
+		}
+	}
+	position = geo.Position{Longitude: values[0], Latitude: values[1], Altitude: values[2]}
+	return position, p.file.Count(position)
+}
+
+// track of times and coordinates, one of these for each of those.
+func (p *parser) track(m *mark) error {
+	var whens []string
+	var points []tracks.Point
+	var missing []bool
+	begin := p.Line()
+	err := p.Elements(func(start xml.StartElement) error {
+		line := p.Line()
+		var text string
+		switch start.Name.Local {
+		case "altitudeMode":
+			return p.altitudeMode(start)
+		case "when", "coord":
+			if err := p.Decode(&text, start); err != nil {
+				return err
+			}
+		default:
+			return p.Skip()
+		}
+		if start.Name.Local == "when" {
+			whens = append(whens, text)
+			return nil
+		}
+		missing = append(missing, strings.TrimSpace(text) == "")
+		points = append(points, tracks.Point{Line: line})
+		if missing[len(missing)-1] {
+			return nil
+		}
+		var err error
+		if points[len(points)-1].Position, err = p.position(strings.Fields(text), text); err != nil {
+			return p.Errorf(line, "%s", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(whens) != len(points) {
+		return p.Errorf(begin, "the track has %d when and %d coord: want one of each for each point", len(whens), len(points))
+	}
+	segment, err := p.timed(points, whens, missing)
+	m.segments = append(m.segments, segment)
+	return err
+}
+
+// timed points of a track, without those that are missing.
+func (p *parser) timed(points []tracks.Point, whens []string, missing []bool) (segment []tracks.Point, err error) {
+	for i, point := range points {
+		if missing[i] {
+			p.file.Tally.Unknown("coord without coordinates")
+			continue
+		}
+		if point.At = tracks.Untimed; strings.TrimSpace(whens[i]) != "" {
+			if point.At, err = p.file.Date(whens[i]); err != nil {
+				return nil, p.Errorf(point.Line, "%s", err)
+			}
+		}
+		segment = append(segment, point)
+	}
+	return segment, nil
+}
+
+// keep what a placemark has.
+func (p *parser) keep(m *mark, in *folder) error {
+	if m.hasTracks {
+		p.file.Tracks = append(p.file.Tracks, &tracks.Track{Name: strings.TrimSpace(m.name), Segments: m.segments, Ordered: true})
+	}
+	begin, end := m.begin, m.end
+	if m.stamp != "" {
+		begin = m.stamp
+	}
+	for _, points := range m.lines {
+		t := &tracks.Track{Name: strings.TrimSpace(m.name), Segments: [][]tracks.Point{points}, Plan: "LineString", Ordered: true}
+		if m.begin != "" && m.end != "" {
+			t.Plan = ""
+			if err := p.stamp(&points[0], begin, m.stampAt); err != nil {
+				return err
+			}
+			if err := p.stamp(&points[len(points)-1], end, m.stampAt); err != nil {
+				return err
+			}
+		}
+		p.file.Tracks = append(p.file.Tracks, t)
+	}
+	for _, point := range m.points {
+		for _, when := range []string{begin, end} {
+			if when == "" {
+				continue
+			}
+			if err := p.stamp(&point, when, m.stampAt); err != nil {
+				return err
+			}
+			in.points = append(in.points, stamped{strings.TrimSpace(m.name), point})
+		}
+		if begin == "" && end == "" {
+			p.file.Tally.Unknown("Point without a time")
+		}
+	}
+	return nil
+}
+
+// stamp a point with its time.
+func (p *parser) stamp(point *tracks.Point, when string, line int) (err error) {
+	if point.At, err = p.file.Date(when); err != nil {
+		return p.Errorf(line, "%s", err)
+	}
+	return nil
+}
+
+// gather the points of a folder in tracks: by their names if any two have one in common.
+func (p *parser) gather(f *folder) {
+	seen, repeated := map[string]int{}, false
+	for _, s := range f.points {
+		seen[s.name]++
+		repeated = repeated || (seen[s.name] > 1 && s.name != "")
+	}
+	byName := map[string]*tracks.Track{}
+	for _, s := range f.points {
+		name := f.name
+		if repeated || len(f.points) == 1 {
+			name = s.name
+		}
+		t := byName[name]
+		if t == nil {
+			t = &tracks.Track{Name: strings.TrimSpace(name), Segments: make([][]tracks.Point, 1)}
+			byName[name] = t
+			p.file.Tracks = append(p.file.Tracks, t)
+		}
+		t.Segments[0] = append(t.Segments[0], s.point)
+	}
+}
