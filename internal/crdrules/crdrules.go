@@ -13,6 +13,7 @@ package crdrules
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -42,6 +43,9 @@ func (e Extent) pick(list, separator string) string {
 
 // Apply adds the rules of a definition's kind to its schema, replacing those that are there.
 func Apply(crd *apiextensionsv1.CustomResourceDefinition, extent Extent) error {
+	if crd.Spec.Names.Kind == "Scenario" && extent == All {
+		detailSizes(crd)
+	}
 	if crd.Spec.Names.Kind != "Experiment" {
 		return nil
 	}
@@ -54,6 +58,29 @@ func Apply(crd *apiextensionsv1.CustomResourceDefinition, extent Extent) error {
 	spec.XValidations = merge(spec.XValidations, extent.experimentRules())
 	root.Properties["spec"] = spec
 	return nil
+}
+
+// sizes are the messages of the rules about the size of a made up movement, by how their plain ones begin.
+var sizes = map[string]string{
+	"platforms times": "string(self.platforms) + ' platforms for ' + self.duration + ' have ' + " +
+		"string(self.platforms * (int(duration(self.duration).getSeconds()) + 1)) + ' positions, one of each in each second: want at most 90000000, by fewer platforms or a shorter duration'",
+	"with propagation, pairs": "string(self.synthetic.platforms) + ' platforms for ' + self.synthetic.duration + ' have ' + " +
+		"string(self.synthetic.platforms * (self.synthetic.platforms - 1) / 2 * (int(duration(self.synthetic.duration).getSeconds()) + 1)) + " +
+		"' pathlosses, one of each pair in each second: want at most 5000000000, by fewer platforms or a shorter duration'",
+}
+
+// detailSizes has rules say how large a movement is, which the API server's cost limits do not let through.
+func detailSizes(crd *apiextensionsv1.CustomResourceDefinition) {
+	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	for _, rules := range []apiextensionsv1.ValidationRules{spec.XValidations, spec.Properties["synthetic"].XValidations} {
+		for i := range rules {
+			for begin, message := range sizes {
+				if strings.HasPrefix(rules[i].Message, begin) {
+					rules[i].MessageExpression = message
+				}
+			}
+		}
+	}
 }
 
 func merge(have, add apiextensionsv1.ValidationRules) apiextensionsv1.ValidationRules {

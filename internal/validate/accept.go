@@ -30,7 +30,7 @@ func (d *document) unaccepted(known surroundings) (findings []Finding) {
 	case "NodeTemplate":
 		return alone(d, func(n *v1alpha1.NodeTemplate) field.ErrorList { return render.CheckNodeTemplate(&n.Spec) }, "no node could use the template")
 	case "Scenario":
-		return alone(d, checkScenario, "the scenario would not be compiled")
+		return append(alone(d, checkScenario, "the scenario would not be compiled"), known.scenarios[d.name].findings...)
 	}
 	return nil
 }
@@ -74,7 +74,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 // doubts are about what the operator accepts and the author hardly wants.
 func (d *document) doubts(e *v1alpha1.Experiment, known surroundings) (findings []Finding) {
 	t, _ := topology.Expand(&e.Spec) // it has no errors
-	for _, doubt := range render.Doubts(t, &e.Spec, waveformsOf(&e.Spec, known.waveforms)) {
+	for _, doubt := range render.Doubts(t, &e.Spec, waveformsOf(&e.Spec, known.waveforms), known.scenarioOf(&e.Spec)) {
 		f := d.finding(doubt.Field, doubt.Detail)
 		f.Warning = true
 		findings = append(findings, f)
@@ -112,11 +112,18 @@ func problems(e *v1alpha1.Experiment, known surroundings) field.ErrorList {
 	waveforms := waveformsOf(&e.Spec, known.waveforms)
 	errs = append(errs, render.CheckBase(&e.Spec, waveforms)...)
 	errs = append(errs, render.CheckVMs(input)...)
-	// Nothing is known of the scenario: it is compiled in the cluster.
-	if errs = append(errs, render.CheckRadioModels(&e.Spec, t, waveforms, nil)...); len(errs) > 0 {
+	if errs = append(errs, render.CheckRadioModels(&e.Spec, t, waveforms, known.scenarioOf(&e.Spec))...); len(errs) > 0 {
 		return errs
 	}
 	return render.CheckSize(render.Pods(input), &e.Spec)
+}
+
+// scenarioOf an experiment; nil if it has none, or it is not known.
+func (known surroundings) scenarioOf(spec *v1alpha1.ExperimentSpec) *render.Scenario {
+	if spec.Scenario == nil {
+		return nil
+	}
+	return known.scenarios[spec.Scenario.Ref].scenario
 }
 
 // waveformsOf are those of an experiment's networks that are known, by the network's name.

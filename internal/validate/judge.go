@@ -244,7 +244,7 @@ func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (fin
 
 // unknownObjects warns of a scenario and of templates of nodes that are not in the files.
 func (d *document) unknownObjects(known surroundings) (findings []Finding) {
-	if name, _, _ := unstructured.NestedString(d.object, "spec", "scenario", "ref"); name != "" && !known.scenarios[name] {
+	if name, _, _ := unstructured.NestedString(d.object, "spec", "scenario", "ref"); name != "" && !there(known.scenarios, name) {
 		findings = append(findings, d.awaited("spec.scenario.ref", "Scenario "+name+" is not in these files"))
 	}
 	nodes, _, _ := unstructured.NestedSlice(d.object, "spec", "nodes")
@@ -255,6 +255,11 @@ func (d *document) unknownObjects(known surroundings) (findings []Finding) {
 		}
 	}
 	return findings
+}
+
+func there[V any](known map[string]V, name string) bool {
+	_, found := known[name]
+	return found
 }
 
 // awaited warns of what an experiment waits for.

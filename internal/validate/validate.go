@@ -115,7 +115,7 @@ func (r *Report) parse(name string, text []byte) []*document {
 }
 
 func (r *Report) judge(documents []*document) {
-	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), named(documents, "Scenario"), named(documents, "NodeTemplate")}
+	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), compileScenarios(documents), named(documents, "NodeTemplate")}
 	for _, d := range documents {
 		r.Findings = append(r.Findings, d.judge(known)...)
 		if d.foreign() {
@@ -138,8 +138,10 @@ type surroundings struct {
 	scripts map[v1alpha1.KeyReference]string
 	// fileBytes are the sizes of that, and of their binary data.
 	fileBytes map[v1alpha1.KeyReference]int
-	// scenarios and templates of nodes, by name.
-	scenarios, templates map[string]bool
+	// scenarios by name, as far as they can be compiled here.
+	scenarios map[string]compiled
+	// templates of nodes, by name.
+	templates map[string]bool
 }
 
 // named are the names of the objects of a kind.

@@ -173,7 +173,7 @@ func (s *scope) checkGuests() {
 // accepted is the message about an experiment whose references are good, with what its author hardly wants.
 func (s *scope) accepted() string {
 	message := "every reference is good"
-	for _, doubt := range render.Doubts(s.topology, &s.experiment.Spec, s.waveforms) {
+	for _, doubt := range render.Doubts(s.topology, &s.experiment.Spec, s.waveforms, s.scenario) {
 		message += "; " + doubt.Error()
 	}
 	return message
@@ -213,7 +213,7 @@ func (r *Reconciler) resolveScenario(ctx context.Context, s *scope) error {
 		s.find(ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
 		return nil
 	}
-	s.scenario = &render.Scenario{Name: reference.Ref, Digest: scenario.Status.Digest}
+	s.scenario = &render.Scenario{Name: reference.Ref, Digest: scenario.Status.Digest, Synthetic: scenario.Spec.Format == v1alpha1.ScenarioSynthetic}
 	if scenario.Status.Statistics != nil {
 		s.scenario.Statistics = *scenario.Status.Statistics
 	}

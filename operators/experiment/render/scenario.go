@@ -16,7 +16,9 @@ import (
 // Scenario is what an experiment knows of the Scenario that it names. A nil one has no platforms.
 type Scenario struct {
 	Name, Digest string
-	Statistics   v1alpha1.ScenarioStatistics
+	// Synthetic movement, of which any part is like another.
+	Synthetic  bool
+	Statistics v1alpha1.ScenarioStatistics
 }
 
 // platformOf a node: the one that the spec names, else the one with the node's NEM id, if the scenario has it. A node

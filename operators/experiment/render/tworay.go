@@ -11,8 +11,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Doubts are about what an experiment may have, and its author hardly wants: networks of two rays outside of what the formula is for.
-func Doubts(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (doubts field.ErrorList) {
+// twoRayDoubts are about networks of two rays outside of what the formula is for.
+func twoRayDoubts(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (doubts field.ErrorList) {
 	for i, network := range spec.Networks {
 		waveform := waveforms[network.Name]
 		p := waveform.PHY()

@@ -1,0 +1,117 @@
+package validate
+
+import (
+	"strings"
+	"testing"
+)
+
+const patrol = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: patrol}
+data:
+  rows.csv: |
+    time,name,latitude,longitude
+    0,hq,58.1,7.9
+    0,veh,58.2,7.9
+    60,veh,58.3,7.9
+---
+apiVersion: vignette.dev/v1alpha1
+kind: Scenario
+metadata: {name: patrol}
+spec:
+  format: csv
+  source: {configMap: patrol, key: rows.csv}
+  propagation: {model: FreeSpace, frequency: 300MHz}
+---
+apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: e}
+spec:
+  duration: 1m
+  scenario: {ref: patrol}
+  networks: [{name: vhf, waveform: rfpipe-wideband, subnet: 198.18.1.0/24}]
+  apps:
+  - {name: broker, mosquitto: {}}
+  - {name: bft, publisher: {protocol: mqtt, to: hq/broker, payload: nffi, period: 10s}}
+  nodes:
+  - {name: hq, platform: "1", networks: [vhf], apps: [broker]}
+  - {name: veh, platform: "2", networks: [vhf], apps: [bft]}
+`
+
+func TestAScenarioIsCompiledFromTheConfigMapBesideIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		old, new string
+		want     string
+		failed   bool
+	}{
+		"sound":                {"", "", "warning: spec: platforms are numbered in the order of the tracks (tracks.named says other numbers): hq is 1, veh is 2", false},
+		"a slip in a row":      {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4: the API server lets this pass", true},
+		"no such key":          {"key: rows.csv", "key: rows.gpx", "spec: patrol/rows.gpx: the ConfigMap in these files has no such key", true},
+		"packed by nobody":     {"rows.csv", "rows.csv.gz", "its name ends in .gz, but it is not packed by gzip", true},
+		"a platform too many":  {`platform: "2"`, `platform: "3"`, "scenario patrol has the platforms 1-2, and not 3, which is to carry node veh", false},
+		"no pathloss":          {"  propagation: {model: FreeSpace, frequency: 300MHz}\n", "", "has no pathloss, which network vhf needs", false},
+		"a scenario that ends": {"duration: 1m", "duration: 2m", "the scenario ends at 1m0s, and the experiment at 2m0s: from then on nothing moves", false},
+		"a scenario that goes on": {"duration: 1m", "duration: 30s",
+			"the scenario goes on until 1m0s, and the experiment ends at 30s: what comes later does not take place", false},
+		"a lead beyond the run":         {"period: 10s", "period: 10s, lead: 1m", "spec.apps[1].publisher.lead: the app runs for 1m0s at most: it publishes nothing", false},
+		"terrain given to free space":   {"frequency: 300MHz}", "frequency: 300MHz, syntheticTerrain: 1}", "FreeSpace takes nothing of the terrain but the heights of antennas", false},
+		"something that is passed over": {"    60,veh", "    12:00:00.0 LISTEN proto>UDP\n    60,veh", "want times that are all seconds", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := patrol
+			if c.old != "" {
+				text = strings.ReplaceAll(patrol, c.old, c.new)
+			}
+			report := Text("all.yaml", []byte(text))
+			if said := join(report.Findings); !strings.Contains(said, c.want) || report.Failed() != c.failed {
+				t.Errorf("findings:\n%s\nwant %q, refused %t", said, c.want, c.failed)
+			}
+		})
+	}
+}
+
+func TestAScenarioWithoutItsConfigMapIsForTheClusterToCompile(t *testing.T) {
+	_, text, _ := strings.Cut(patrol, "---\n")
+	report := Text("all.yaml", []byte(text))
+	if len(report.Findings) > 0 {
+		t.Errorf("findings:\n%s\nwant none", join(report.Findings))
+	}
+}
+
+func TestPlatformsOfAMadeUpScenarioAreKnown(t *testing.T) {
+	_, text, _ := strings.Cut(patrol, "---\n")
+	text = strings.Replace(text, "format: csv\n  source: {configMap: patrol, key: rows.csv}", "format: synthetic\n  synthetic: {pattern: Line, platforms: 2, duration: 1m}", 1)
+	if findings := join(Text("all.yaml", []byte(text)).Findings); findings != "" {
+		t.Errorf("findings:\n%s\nwant none", findings)
+	}
+	text = strings.Replace(text, `platform: "2"`, `platform: "3"`, 1)
+	if findings := join(Text("all.yaml", []byte(text)).Findings); !strings.Contains(findings, "scenario patrol has the platforms 1-2, and not 3") {
+		t.Errorf("findings:\n%s", findings)
+	}
+}
+
+func TestMovementsThatAreTooLargeAreRefusedBeforeTheyAreMade(t *testing.T) {
+	const scenario = `apiVersion: vignette.dev/v1alpha1
+kind: Scenario
+metadata: {name: s}
+spec:
+  format: synthetic
+  synthetic: {pattern: RandomWaypoint, platforms: 1000, duration: 24h}
+`
+	for name, c := range map[string]struct{ old, new, want string }{
+		"a day of 1000":       {"", "", ""},
+		"a year of 1000":      {"24h", "8760h", "spec.synthetic.duration: 1000 platforms for 8760h have 31536001000 positions, one of each in each second: want at most 90000000"},
+		"a year of 24":        {"1000, duration: 24h", "24, duration: 8760h", "24 platforms for 8760h have 756864024 positions"},
+		"a grid for a year":   {"RandomWaypoint, platforms: 1000, duration: 24h", "Grid, platforms: 1000, duration: 8760h", ""},
+		"with propagation":    {"24h}\n", "24h}\n  propagation: {model: FreeSpace, frequency: 300MHz}\n", "spec.synthetic.duration: 1000 platforms for 24h have 43157299500 pathlosses, one of each pair in each second: want at most 5000000000"},
+		"propagation of less": {"24h}\n", "2h}\n  propagation: {model: FreeSpace, frequency: 300MHz}\n", ""},
+		"in several units":    {"24h", "1440m1s", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			findings := join(Text("s.yaml", []byte(strings.Replace(scenario, c.old, c.new, 1))).Findings)
+			if (findings == "") != (c.want == "") || !strings.Contains(findings, c.want) {
+				t.Errorf("findings:\n%s\nwant %q", findings, c.want)
+			}
+		})
+	}
+}

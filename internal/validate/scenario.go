@@ -1,0 +1,131 @@
+package validate
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"vignette.dev/vignette/internal/scenario/compile"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// longestCompilation of a scenario whose files are in the ConfigMaps beside it.
+var longestCompilation = 30 * time.Second
+
+// compiled scenario of the files.
+type compiled struct {
+	// scenario as far as it is known; nil if it is not.
+	scenario *render.Scenario
+	findings []Finding
+}
+
+// compileScenarios whose ConfigMaps are in the files too, and say of the others what is known without their files.
+func compileScenarios(documents []*document) map[string]compiled {
+	contents := configMaps(documents)
+	known := map[string]compiled{}
+	for _, d := range documents {
+		if d.kind != "Scenario" || d.foreign() {
+			continue
+		}
+		var s v1alpha1.Scenario
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &s) != nil || compile.Check(&s.Spec) != nil {
+			known[d.name] = compiled{} // what is wrong with it is said elsewhere
+			continue
+		}
+		known[d.name] = d.compile(&s, contents)
+	}
+	return known
+}
+
+// contents of ConfigMaps by their names and keys.
+type contents map[string]map[string][]byte
+
+func configMaps(documents []*document) contents {
+	all := contents{}
+	for _, d := range documents {
+		if d.kind != "ConfigMap" {
+			continue
+		}
+		keys := map[string][]byte{}
+		text, _, _ := unstructured.NestedStringMap(d.object, "data") // what is no ConfigMap holds nothing
+		for key, value := range text {
+			keys[key] = []byte(value)
+		}
+		packed, _, _ := unstructured.NestedStringMap(d.object, "binaryData")
+		for key, value := range packed {
+			keys[key], _ = base64.StdEncoding.DecodeString(value) // the API server refuses what is none
+		}
+		all[d.name] = keys
+	}
+	return all
+}
+
+func (d *document) compile(s *v1alpha1.Scenario, contents contents) compiled {
+	if s.Spec.Format == v1alpha1.ScenarioSynthetic && s.Spec.Synthetic != nil {
+		return compiled{scenario: madeUp(d.name, &s.Spec)}
+	}
+	files := s.Spec.Files()
+	if p := s.Spec.Propagation; p != nil && p.Terrain != nil {
+		files = append(files, *p.Terrain)
+	}
+	for _, file := range files {
+		if contents[file.ConfigMap] == nil {
+			return compiled{} // it is for the cluster to say
+		}
+	}
+	if s.Spec.Compiled != "" || len(files) == 0 {
+		return compiled{}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), longestCompilation)
+	defer cancel()
+	result, err := compile.Compile(ctx, s.Spec, contents.open, io.Discard)
+	if err != nil {
+		return compiled{findings: []Finding{d.uncompiled(ctx, err)}}
+	}
+	c := compiled{scenario: &render.Scenario{Name: d.name, Digest: result.Digest, Statistics: result.Statistics}}
+	warnings := result.Warnings
+	for _, kind := range result.Statistics.UnknownSentences {
+		warnings = append(warnings, "passed over: "+kind)
+	}
+	for _, warning := range warnings {
+		f := d.finding("spec", warning)
+		f.Warning = true
+		c.findings = append(c.findings, f)
+	}
+	return c
+}
+
+func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {
+	content, found := c[source.ConfigMap][source.Key]
+	if !found {
+		return nil, errors.New("the ConfigMap in these files has no such key")
+	}
+	return content, nil
+}
+
+// uncompiled is why a scenario is not compiled.
+func (d *document) uncompiled(ctx context.Context, err error) Finding {
+	if ctx.Err() != nil {
+		f := d.finding("spec", fmt.Sprintf("compiling takes more than %s: it was not tried to the end", longestCompilation))
+		f.Warning = true
+		return f
+	}
+	return d.finding("spec", err.Error()+": the API server lets this pass, but the scenario would not be compiled")
+}
+
+// madeUp scenario, of which its spec says all.
+func madeUp(name string, spec *v1alpha1.ScenarioSpec) *render.Scenario {
+	numbers := make([]int, max(spec.Synthetic.Platforms, 2))
+	for i := range numbers {
+		numbers[i] = i + 1
+	}
+	return &render.Scenario{Name: name, Synthetic: true, Statistics: v1alpha1.ScenarioStatistics{Platforms: int32(len(numbers)), PlatformNumbers: v1alpha1.PlatformRanges(numbers),
+		Duration: spec.Synthetic.Duration, Positions: true, Pathloss: spec.Propagation != nil}}
+}
