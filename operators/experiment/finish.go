@@ -259,6 +259,7 @@ func (r *Reconciler) deleteNetworks(ctx context.Context, s *scope) (left []strin
 		return left, err // it is told by its owners
 	}
 	for i := range networks {
+		r.radios.forget(networks[i].UID)
 		left = append(left, "RadioNetwork "+networks[i].Name)
 		if err := r.deleteOne(ctx, &networks[i]); err != nil {
 			return left, err

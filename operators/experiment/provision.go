@@ -191,7 +191,12 @@ func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, err
 	if err := r.checkEMANE(ctx, s); err != nil {
 		return true, err
 	}
-	if deadline := r.comesUpWithin(s); s.now.Sub(s.comesUpSince) > deadline {
+	deadline := r.comesUpWithin(s)
+	overdue := s.now.Sub(s.comesUpSince) > deadline
+	if overdue && s.failure() == nil {
+		r.checkSecret(ctx, s)
+	}
+	if overdue {
 		s.doom(ReasonProvisioningTimeout, "not ready %s after its nodes began to come up, with %d of %d pods running; last: %s%s",
 			deadline, running(s.pods), len(s.topology.Nodes), s.experiment.Status.Message, r.silentGuest(ctx, s))
 	}

@@ -56,6 +56,8 @@ func (t *radioTroubles) lasting(network types.UID, now time.Time, troubles map[s
 	return lasting
 }
 
+func (t *radioTroubles) forget(network types.UID) { t.lasting(network, time.Time{}, nil) }
+
 // checkRadioNetworks ends a run whose radio networks are not what it began with, and records radios that do not work. What caches say is looked at past
 // them before anything fails for it.
 func (r *Reconciler) checkRadioNetworks(ctx context.Context, s *scope, state runapi.State) error {

@@ -8,11 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/render"
 )
@@ -227,5 +229,68 @@ func TestAnAppWithoutMemoryAndANodeWithoutDiskAreNamed(t *testing.T) {
 	}
 	if got := told[whatEvicted]; !strings.Contains(got, `"tmp-prt-units" exceeds the limit "1Gi"`) {
 		t.Errorf("the node without disk: %q", got)
+	}
+}
+
+func TestASecretOfBrokersThatIsDeletedWhileNodesComeUpIsNamed(t *testing.T) {
+	w := newWorld(t, withSecurity)
+	w.noAgents = true
+	w.until("released", func(*v1alpha1.Experiment) bool {
+		pods := w.pods()
+		return len(pods) > 0 && len(pods[0].Spec.SchedulingGates) == 0
+	})
+	secret := w.secrets()[0]
+	w.must(w.api.Delete(t.Context(), &secret))
+	w.clock.Step(testOptions().ProvisioningDeadline + time.Minute)
+	w.wantFailed(ReasonReferenceLost, "Secret "+secret.Name+", with certificates and passwords of brokers, was deleted while the nodes came up")
+}
+
+func TestTheAPIServerKeepsTheRadiosOfARunAsTheyAre(t *testing.T) {
+	api, err := client.New(testkube.Start(t), client.Options{Scheme: testkube.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	network := &v1alpha1.RadioNetwork{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "wan"}, Spec: v1alpha1.RadioNetworkSpec{
+		Experiment: v1alpha1.ExperimentReference{Namespace: "team-nor", Name: "e", UID: "uid"}, Network: "wan", MTU: 1500, Waveform: ethernet().Spec,
+		Members: []v1alpha1.Member{{Node: "hq", Group: "hq", NEM: 1, MAC: "02:02:00:00:00:01", Address: "198.18.9.1/24", Interface: "wan", PodUID: "pod"}},
+	}}
+	if err := api.Create(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+	edit := func(change func(*v1alpha1.RadioNetworkSpec)) error {
+		edited := network.DeepCopy()
+		change(&edited.Spec)
+		if err := api.Update(t.Context(), edited); err != nil {
+			return err
+		}
+		network = edited
+		return nil
+	}
+	moment := metav1.NewMicroTime(start)
+	if err := edit(func(s *v1alpha1.RadioNetworkSpec) { s.Members[0].PodUID = "another"; s.T0 = &moment }); err != nil {
+		t.Errorf("before T0 members change: %v", err)
+	}
+	for what, change := range map[string]func(*v1alpha1.RadioNetworkSpec){
+		"members":  func(s *v1alpha1.RadioNetworkSpec) { s.Members[0].PodUID = "third" },
+		"waveform": func(s *v1alpha1.RadioNetworkSpec) { s.Waveform.Link.Loss = "9%" },
+		"links": func(s *v1alpha1.RadioNetworkSpec) {
+			s.Links = []v1alpha1.GroupLink{{From: "*", To: "hq", LinkModel: *ethernet().Spec.Link}}
+		},
+		"routing":  func(s *v1alpha1.RadioNetworkSpec) { s.Routing = &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2} },
+		"scenario": func(s *v1alpha1.RadioNetworkSpec) { s.Scenario = "sha256:" + strings.Repeat("a", 64) },
+		"engine":   func(s *v1alpha1.RadioNetworkSpec) { s.Engine = v1alpha1.EngineEMANE },
+	} {
+		if err := edit(change); err == nil || !strings.Contains(err.Error(), "cannot change once t0 is set") {
+			t.Errorf("%s after T0: %v; want it refused", what, err)
+		}
+	}
+	if err := edit(func(s *v1alpha1.RadioNetworkSpec) {
+		s.Silent = true
+		s.Changes = []v1alpha1.TimedRadioChange{{AtNanoseconds: 1, RadioChange: lossOf("wan", "5%")}}
+		s.Captures = []v1alpha1.RadioCapture{{Name: "trace", LimitBytes: 1}}
+		later := metav1.NewMicroTime(start.Add(time.Minute))
+		s.T0 = &later
+	}); err != nil {
+		t.Errorf("the operator's own changes: %v", err)
 	}
 }

@@ -66,6 +66,17 @@ func (r *Reconciler) secretExists(ctx context.Context, secret *corev1.Secret) (b
 	return apierrors.IsAlreadyExists(err), client.IgnoreAlreadyExists(err)
 }
 
+// checkSecret ends what waits for the brokers' Secret in vain: somebody has deleted it, and nodes that have it would not know a new one's password.
+func (r *Reconciler) checkSecret(ctx context.Context, s *scope) {
+	if hosts, _ := render.Secured(s.topology); len(hosts) == 0 || len(s.pods) < len(s.topology.Nodes) {
+		return
+	}
+	secret := render.Secret(s.experiment, nil)
+	if there, err := r.secretExists(ctx, secret); err == nil && !there {
+		s.doom(ReasonReferenceLost, "Secret %s, with certificates and passwords of brokers, was deleted while the nodes came up: make the experiment anew", secret.Name)
+	}
+}
+
 // secretMade judges what came of making a Secret.
 func (r *Reconciler) secretMade(ctx context.Context, s *scope, err error) (stop bool, _ error) {
 	switch {
