@@ -30,7 +30,7 @@ var (
 	ErrFull   = errors.New("the archive's volume is full")
 	// ErrTeamQuota is about all runs of a namespace.
 	ErrTeamQuota = errors.New("the team's room in the archive is used up")
-	ErrGone   = errors.New("the run is deleted")
+	ErrGone      = errors.New("the run is deleted")
 )
 
 // OffsetError tells that bytes do not belong at the offset they came with.

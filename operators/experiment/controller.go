@@ -101,7 +101,7 @@ type Reconciler struct {
 	guests        guests
 	// radios that do not work.
 	radios radioTroubles
-	news          *feed
+	news   *feed
 	// kueueLooks at the Workloads of those that have begun.
 	kueueLooks looks
 }

@@ -94,7 +94,7 @@ type world struct {
 	noEMANE                               bool // its pods never start
 	// What radiod says is wrong, and what it refuses.
 	radioTrouble, radioRefusal string
-	analysisFails                         bool
+	analysisFails              bool
 }
 
 func testOptions() Options {

@@ -80,7 +80,9 @@ func (b *book) keepFor(port *radio.Port) {
 func (b *book) lost() uint64 { return b.ledger.Drops[radio.Restarted] + b.ringRestarted - b.named }
 
 // rings are the frames that the TAP's own ring had no room for: while radiod worked, and while it was down.
-func (b *book) rings() (drops, restarted uint64) { return b.ringDrops - b.ringRestarted, b.ringRestarted }
+func (b *book) rings() (drops, restarted uint64) {
+	return b.ringDrops - b.ringRestarted, b.ringRestarted
+}
 
 func (s store) bookPath(name string) string { return s.path(bookFiles, name) }
 

@@ -18,7 +18,9 @@ func TestWhatNoMemberCanBeGivenIsRefusedBeforeAnybodyAttaches(t *testing.T) {
 		}, "routing olsrv2: helloValidity: 1s is not between 2s"},
 		"a MAC":      {func(s *v1alpha1.RadioNetworkSpec) { s.Members[1].MAC = "02:02" }, `node node-2: mac "02:02" of vhf: want six octets`},
 		"an address": {func(s *v1alpha1.RadioNetworkSpec) { s.Members[0].Address = "198.18.9.1" }, `node node-1: address "198.18.9.1" of vhf: want an address with prefix length`},
-		"a filter":   {func(s *v1alpha1.RadioNetworkSpec) { s.Captures = []v1alpha1.RadioCapture{{Name: "run", Filter: "port"}} }, `capture run: filter "port"`},
+		"a filter": {func(s *v1alpha1.RadioNetworkSpec) {
+			s.Captures = []v1alpha1.RadioCapture{{Name: "run", Filter: "port"}}
+		}, `capture run: filter "port"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := networkOf("run", "vhf", "pod-1", "pod-2")
