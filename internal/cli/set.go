@@ -31,8 +31,9 @@ func newSet(t *target) *cobra.Command {
 			"times. It waits until the change holds and says from when on. The change is part of the run record.\n" +
 			"Without KEY=VALUE it shows what the network began with, and all changes, those of the timeline that are to come too.\n\n" +
 			"Keys of the model link, which --from and --to limit to the frames of one group (or node) to another:\n" +
-			"rate, delay, jitter, jitterDistribution (uniform, normal), reorder (true, false), loss, duplicate,\n" +
-			"limit (frames), limitBytes, gilbertElliott (goodToBad,badToGood[,lossInBad[,lossInGood]]).\n\n" +
+			"rate, delay, jitter, jitterDistribution (uniform, normal, pareto, paretonormal), jitterCorrelation,\n" +
+			"reorder (true, false), loss, lossCorrelation, gilbertElliott (goodToBad,badToGood[,lossInBad[,lossInGood]]),\n" +
+			"duplicate, corrupt, limit (frames), limitBytes.\n\n" +
 			"Keys of the models rfpipe and tdma, which --from limits to the radios of one group (or node):\n" +
 			"rate, transmitPower, antennaGain, noiseFigure, transmit (true, false: radio silence), frequency (rfpipe).\n" +
 			"Always for the whole network: delay and jitter (rfpipe), schedule (tdma: @FILE, an EMANE TDMA schedule file), and\n" +
@@ -226,6 +227,8 @@ func checkEnds(c *v1alpha1.RadioChange) error {
 		return fmt.Errorf("--from %s: a jammer is for the whole network: leave out --from", c.From)
 	case c.Link != nil && c.Link.Loss != nil && c.Link.GilbertElliott != nil:
 		return errors.New("loss and gilbertElliott are two models of the same thing: give one of them")
+	case c.Link != nil && c.Link.LossCorrelation != nil && c.Link.GilbertElliott != nil:
+		return errors.New("lossCorrelation is for loss; gilbertElliott has bursts of its own: give one of them")
 	}
 	return nil
 }

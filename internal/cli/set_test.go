@@ -126,7 +126,7 @@ func TestSetMakesAChangeAndSaysFromWhenItHolds(t *testing.T) {
 }
 
 func TestEveryKeyOfSetIsReadAndShownAlike(t *testing.T) {
-	values := map[string]string{"rate": "2Mbit", "delay": "1ms", "jitter": "2ms", "jitterDistribution": "normal", "reorder": "false", "loss": "1%",
+	values := map[string]string{"rate": "2Mbit", "delay": "1ms", "jitter": "2ms", "jitterDistribution": "paretonormal", "jitterCorrelation": "25%", "reorder": "false", "loss": "1%", "lossCorrelation": "30%", "corrupt": "0.1%",
 		"gilbertElliott": "1%,25%,90%,0.1%", "duplicate": "2%", "limit": "5", "limitBytes": "6000", "silent": "true",
 		"frequency": "300MHz", "transmitPower": "5W", "antennaGain": "-2dBi", "noiseFigure": "4dB", "transmit": "false", "schedule": "@slots.xml",
 		"jammer": "noise,power=1W,latitude=58.19,longitude=7.98,altitude=20m,frequency=1GHz,bandwidth=1MHz"}
@@ -147,13 +147,14 @@ func TestEveryKeyOfSetIsReadAndShownAlike(t *testing.T) {
 func TestSetRefusesWhatItCannotReadBeforeItAsksTheCluster(t *testing.T) {
 	for name, c := range map[string]struct{ flags, arguments, want string }{
 		"no value":                        {"", "delay", "want KEY=VALUE, such as delay=200ms"},
-		"no such key":                     {"", "dealy=1s", "there is no key dealy: want one of rate, delay, jitter, jitterDistribution, reorder, loss, gilbertElliott, duplicate, limit, limitBytes, silent, frequency, transmitPower"},
+		"no such key":                     {"", "dealy=1s", "there is no key dealy: want one of rate, delay, jitter, jitterDistribution, jitterCorrelation, reorder, loss, lossCorrelation, gilbertElliott, duplicate, corrupt, limit, limitBytes, silent, frequency, transmitPower"},
 		"no number of frames":             {"", "limit=many", "want a number of frames"},
 		"no number of bytes":              {"", "limitBytes=1k", "want a number of bytes"},
 		"neither true nor false":          {"", "reorder=perhaps", "want true or false"},
 		"half a loss model":               {"", "gilbertElliott=1%", "want goodToBad,badToGood"},
 		"an empty value":                  {"", "rate=", `"rate=": want a value`},
 		"a key twice":                     {"", "delay=1s delay=2s", "delay is given twice"},
+		"correlated bursts":               {"", "lossCorrelation=20% gilbertElliott=1%,9%", "lossCorrelation is for loss; gilbertElliott has bursts of its own"},
 		"two loss models":                 {"", "loss=1% gilbertElliott=1%,9%", "two models of the same thing"},
 		"silence of some":                 {"hq", "silent=true", "silent is for the whole network: leave out --from and --to"},
 		"keys of two models":              {"", "loss=1% transmit=false", "loss is for networks of the model link, and transmit for rfpipe and tdma: no network has both"},
@@ -307,12 +308,12 @@ func TestSetWithoutKeysShowsWhatTheNetworkBeganWithAndItsChanges(t *testing.T) {
 }
 
 func TestKeysOfTheNetworksModelAreCompleted(t *testing.T) {
-	const all = "rate delay jitter jitterDistribution reorder loss gilbertElliott duplicate limit limitBytes silent frequency transmitPower antennaGain noiseFigure transmit jammer schedule"
+	const all = "rate delay jitter jitterDistribution jitterCorrelation reorder loss lossCorrelation gilbertElliott duplicate corrupt limit limitBytes silent frequency transmitPower antennaGain noiseFigure transmit jammer schedule"
 	for name, c := range map[string]struct {
 		p             *platform
 		network, want string
 	}{
-		"a link in place":            {radioPlatform(), "lan", "rate delay jitter jitterDistribution reorder loss gilbertElliott duplicate limit limitBytes silent"},
+		"a link in place":            {radioPlatform(), "lan", "rate delay jitter jitterDistribution jitterCorrelation reorder loss lossCorrelation gilbertElliott duplicate corrupt limit limitBytes silent"},
 		"a pipe in place":            {radioPlatform(), "pipe", "rate delay jitter frequency transmitPower antennaGain noiseFigure transmit jammer silent"},
 		"a named waveform":           {radioPlatform(), "vhf", "rate schedule transmitPower antennaGain noiseFigure transmit jammer silent"},
 		"a waveform nobody knows of": {newPlatform(), "vhf", all},

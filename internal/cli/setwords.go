@@ -40,14 +40,17 @@ func describePatch(l v1alpha1.LinkPatch) (parts []string) {
 	parts = given(parts, "delay", l.Delay)
 	parts = given(parts, "jitter", l.Jitter)
 	parts = given(parts, "jitterDistribution", l.JitterDistribution)
+	parts = given(parts, "jitterCorrelation", l.JitterCorrelation)
 	parts = given(parts, "reorder", l.Reorder)
 	parts = given(parts, "loss", l.Loss)
+	parts = given(parts, "lossCorrelation", l.LossCorrelation)
 	if g := l.GilbertElliott; g != nil {
 		values := []string{string(g.GoodToBad), string(g.BadToGood), string(g.LossInBad), string(g.LossInGood)}
 		values = slices.DeleteFunc(values, func(v string) bool { return v == "" })
 		parts = append(parts, "gilbertElliott="+strings.Join(values, ","))
 	}
 	parts = given(parts, "duplicate", l.Duplicate)
+	parts = given(parts, "corrupt", l.Corrupt)
 	parts = given(parts, "limit", l.Limit)
 	return given(parts, "limitBytes", l.LimitBytes)
 }
@@ -61,18 +64,18 @@ func given[T any](parts []string, key string, value *T) []string {
 
 // asPatch shows a whole model with the words of a change; what has no effect is left out.
 func asPatch(l v1alpha1.LinkModel) v1alpha1.LinkPatch {
-	patch := v1alpha1.LinkPatch{Rate: l.Rate, GilbertElliott: l.GilbertElliott, LimitBytes: l.LimitBytes}
+	patch := v1alpha1.LinkPatch{Rate: l.Rate, GilbertElliott: l.GilbertElliott, Corrupt: l.Corrupt, LimitBytes: l.LimitBytes}
 	if l.Delay.Std() != 0 {
 		patch.Delay = &l.Delay
 	}
 	if l.Jitter.Std() != 0 {
-		patch.Jitter, patch.JitterDistribution = &l.Jitter, &l.JitterDistribution
+		patch.Jitter, patch.JitterDistribution, patch.JitterCorrelation = &l.Jitter, &l.JitterDistribution, l.JitterCorrelation
 	}
 	if l.Reorder {
 		patch.Reorder = &l.Reorder
 	}
 	if l.Loss.Fraction() != 0 {
-		patch.Loss = &l.Loss
+		patch.Loss, patch.LossCorrelation = &l.Loss, l.LossCorrelation
 	}
 	if l.Duplicate.Fraction() != 0 {
 		patch.Duplicate = &l.Duplicate

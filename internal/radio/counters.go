@@ -43,6 +43,8 @@ type Counters struct {
 	FramesReceived, BytesReceived uint64
 	// Copies are the additional transmissions of frames that go over several links.
 	Copies uint64
+	// Corrupted are the transmissions whose content the model changed.
+	Corrupted uint64
 	// Released are the transmissions that reached their receivers' interfaces.
 	Released uint64
 	// Drops by Reason.

@@ -33,6 +33,9 @@ func (n *Network) keep(f *Frame) *Frame {
 	return h
 }
 
+// Corrupted counts, at its sender, that f arrives with another content.
+func (n *Network) Corrupted(f *Frame) { f.Source.counters.Corrupted++ }
+
 // Deliver hands f to the interfaces of its receivers. Without receivers it is dropped as NoReceiver.
 func (n *Network) Deliver(now int64, f *Frame) { n.release(now, f, false) }
 

@@ -562,6 +562,8 @@ type RadioSample struct {
 	BytesSent      uint64 `json:"bytesSent"`
 	FramesReceived uint64 `json:"framesReceived"`
 	BytesReceived  uint64 `json:"bytesReceived"`
+	// FramesCorrupted were sent on with a wrong bit.
+	FramesCorrupted uint64 `json:"framesCorrupted,omitempty"`
 	// Drops by reason: loss, queueFull, noReceiver, silent, tapRing, routerSocket, inFlightAtEnd, radiodRestarted (which the
 	// framesLost of RadioGaps count too) …
 	Drops map[string]uint64 `json:"drops,omitempty"`

@@ -146,6 +146,9 @@ var ofOthers = []struct{ name, kind, spec, path, message string }{
 	{"a slot that carries nothing", "Waveform", "{tdma: {structure: {slotDuration: 5ms, slotOverhead: 5ms}}}", "spec.tdma.structure", "slotoverhead"},
 	{"a schedule that is none", "Waveform", "{tdma: {schedule: <x/>}}", "spec.tdma.schedule", "emane-tdma-schedule"},
 	{"a schedule by hand that is none", "LiveChange", "{experiment: e, changes: [{network: vhf, schedule: <x/>}]}", "spec.changes[0].schedule", "emane-tdma-schedule"},
+	{"losses correlated twice", "Waveform", "{link: {lossCorrelation: 25%, gilbertElliott: {goodToBad: 1%, badToGood: 9%}}}", "spec.link.lossCorrelation", "gilbertElliott has bursts of its own"},
+	{"losses correlated twice downwards", "Waveform", "{link: {}, downlink: {lossCorrelation: 25%, gilbertElliott: {goodToBad: 1%, badToGood: 9%}}}", "spec.downlink.lossCorrelation", "gilbertElliott has bursts of its own"},
+	{"losses correlated twice by hand", "LiveChange", "{experiment: e, changes: [{network: wan, link: {lossCorrelation: 25%, gilbertElliott: {goodToBad: 1%, badToGood: 9%}}}]}", "spec.changes[0].link.lossCorrelation", "gilbertElliott has bursts of its own"},
 	{"a jammer beyond the pole", "LiveChange", "{experiment: e, changes: [{network: vhf, jammer: {name: j, power: 1W, position: {latitude: '91', longitude: '8'}}}]}", "spec.changes[0].jammer.position", "91"},
 	{"no frequency", "Scenario", "{format: synthetic, synthetic: {pattern: Line}, propagation: {model: FreeSpace, frequency: 0MHz}}", "spec.propagation.frequency", "above zero"},
 	{"a spacing backwards", "Scenario", "{format: synthetic, synthetic: {pattern: Line, spacing: -5m}}", "spec.synthetic.spacing", "above zero"},
@@ -166,6 +169,20 @@ func TestWhatOneObjectAloneDecidesIsRefused(t *testing.T) {
 				t.Errorf("findings:\n%s\nwant one about %s: …%s…", join(findings), c.path, c.message)
 			}
 		})
+func TestLossesCorrelatedTwiceAreRefusedInAnExperiment(t *testing.T) {
+	const twice = "lossCorrelation: 25%, gilbertElliott: {goodToBad: 1%, badToGood: 9%}"
+	for path, edit := range map[string][2]string{
+		"spec.networks[1].link.lossCorrelation":        {"delay: 5ms, loss: 0.5%", "delay: 5ms, " + twice},
+		"spec.networks[1].links[0].lossCorrelation":    {"    link: {rate: 2Mbit", "    links: [{from: veh, to: nor, " + twice + "}]\n    link: {rate: 2Mbit"},
+		"spec.timeline[2].set[0].link.lossCorrelation": {"link: {loss: 10%}", "link: {" + twice + "}"},
+	} {
+		findings := judgeText(t, strings.Replace(sound, edit[0], edit[1], 1))
+		if len(findings) != 1 || findings[0].Warning || findings[0].Path != path || !strings.Contains(findings[0].Message, "gilbertElliott has bursts of its own") {
+			t.Errorf("findings:\n%s\nwant one about %s", join(findings), path)
+		}
+	}
+}
+
 	}
 }
 

@@ -92,7 +92,7 @@ func TestADuplicateFollowsItsFrameAndTakesTheLinksTime(t *testing.T) {
 // randomParameters may be any link's, but for Reorder.
 func randomParameters(r *rand.Rand) Parameters {
 	p := Parameters{Delay: time.Duration(r.IntN(50)) * time.Millisecond, Jitter: time.Duration(r.IntN(40)) * time.Millisecond,
-		NormalJitter: r.IntN(2) == 0, Duplicate: r.Float64() * 0.3, Limit: 1 + r.IntN(100), LimitBytes: int64(r.IntN(3)) * 5000}
+		Distribution: Distribution(r.IntN(4)), JitterCorrelation: r.Float64(), LossCorrelation: r.Float64(), Corrupt: r.Float64() * 0.1, Duplicate: r.Float64() * 0.3, Limit: 1 + r.IntN(100), LimitBytes: int64(r.IntN(3)) * 5000}
 	if r.IntN(2) == 0 {
 		p.RateBitsPerSecond = math.Exp(r.Float64()*12 + 8) // 3 kbit/s to 0.5 Gbit/s
 	}

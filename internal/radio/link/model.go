@@ -1,5 +1,5 @@
-// Package link is the link model: rate, delay, jitter, loss, duplication and a finite queue on every
-// sender's egress, as `tc netem rate/delay/loss/duplicate/limit` on that interface would give, without
+// Package link is the link model: rate, delay, jitter, loss, duplication, corruption and a finite queue on every
+// sender's egress, as `tc netem rate/delay/loss/duplicate/corrupt/limit` on that interface would give, without
 // a kernel module. docs/links.md has the model in full.
 package link
 
@@ -270,16 +270,27 @@ func (m *Model) offer(n *radio.Network, now int64, f *radio.Frame, q *Queue, rec
 	}
 	f.Receivers, f.Context = receivers, q
 	if !q.Duplicated() {
+		corrupt(n, f, q.Corrupted(length, false))
 		m.pass(n, now, f, arrival)
 		return
 	}
 	second := n.Copy(f)
+	corrupt(n, f, q.Corrupted(length, false))
 	m.pass(n, now, f, arrival)
 	if arrival, reason, accepted = q.OfferDuplicate(now, length); !accepted {
 		n.Drop(second, reason)
 		return
 	}
+	corrupt(n, second, q.Corrupted(length, true))
 	m.pass(n, now, second, arrival)
+}
+
+// corrupt turns a bit of a frame over; -1 is none.
+func corrupt(n *radio.Network, f *radio.Frame, bit int) {
+	if bit >= 0 {
+		f.Data[bit/8] ^= 0x80 >> (bit % 8)
+		n.Corrupted(f)
+	}
 }
 
 func (m *Model) pass(n *radio.Network, now int64, f *radio.Frame, arrival int64) {

@@ -93,7 +93,7 @@ func drain(t testing.TB, end int, latest uint64) (newest uint64, count int) {
 func randomConfig(r *rand.Rand) link.Config {
 	parameters := func() link.Parameters {
 		p := link.Parameters{Delay: time.Duration(r.IntN(30)) * time.Millisecond, Jitter: time.Duration(r.IntN(20)) * time.Millisecond,
-			NormalJitter: r.IntN(2) == 0, Loss: r.Float64() * 0.2, Duplicate: r.Float64() * 0.3, LimitBytes: int64(r.IntN(2)) * 20_000}
+			Distribution: link.Distribution(r.IntN(4)), JitterCorrelation: r.Float64(), LossCorrelation: r.Float64(), Loss: r.Float64() * 0.2, Duplicate: r.Float64() * 0.3, LimitBytes: int64(r.IntN(2)) * 20_000}
 		if r.IntN(2) == 0 {
 			p.RateBitsPerSecond = 1e6 * float64(1+r.IntN(100))
 		}
@@ -203,7 +203,7 @@ func TestALinkThatBranchesOffWaitsForWhatWasSentBefore(t *testing.T) {
 func TestAFrameCostsNoAllocation(t *testing.T) {
 	const rounds, frames = 40, 100
 	n := newNetwork(t, link.Config{Seed: 1, Default: link.Parameters{RateBitsPerSecond: 1e9, Delay: time.Millisecond, Jitter: time.Millisecond,
-		NormalJitter: true, Duplicate: 0.3, GilbertElliott: &link.GilbertElliott{GoodToBad: 0.1, BadToGood: 0.5, LossInBad: 0.5}}})
+		Distribution: link.Normal, Duplicate: 0.3, GilbertElliott: &link.GilbertElliott{GoodToBad: 0.1, BadToGood: 0.5, LossInBad: 0.5}}})
 	ends := stations(t, n, "red", "blue")
 	f, buffer := frame(2, 1), make([]byte, 2000)
 	round := func() {

@@ -1,6 +1,8 @@
 package link
 
 import (
+	"math"
+
 	"vignette.dev/vignette/internal/radio"
 )
 
@@ -11,10 +13,13 @@ const farFuture = 1 << 61
 type Queue struct {
 	Parameters
 	streams streams
-	index   uint64 // of the next frame in the random streams
-	bad     bool   // the state of the Gilbert-Elliott model
-	free    int64  // when the link has sent all it was given
-	latest  int64  // latest arrival of all frames so far
+	index   uint64  // of the next frame in the random streams
+	bad     bool    // the state of the Gilbert-Elliott model
+	before  fate    // of the frame before
+	score   float64 // of the delay of the frame before, while delays are correlated
+	scored  bool
+	free    int64 // when the link has sent all it was given
+	latest  int64 // latest arrival of all frames so far
 	depth   int
 	bytes   int64
 	to      []*radio.Port // receivers of a broadcast
@@ -33,10 +38,11 @@ func (q *Queue) Depth() int { return q.depth }
 func (q *Queue) Offer(now int64, length int) (arrival int64, reason radio.Reason, accepted bool) {
 	index := q.index
 	q.index++
+	score := q.nextScore(index) // also of a lost frame, so that losses do not change the delays of others
 	if q.lost(index) {
 		return 0, radio.Loss, false
 	}
-	return q.admit(now, length, q.streams.jitter, index)
+	return q.admit(now, length, score)
 }
 
 // Duplicated tells whether the frame that Offer accepted last is sent twice. If so OfferDuplicate follows.
@@ -46,16 +52,71 @@ func (q *Queue) Duplicated() bool {
 
 // OfferDuplicate is Offer for the second one of a duplicated frame: it cannot be lost, and meets the same queue.
 func (q *Queue) OfferDuplicate(now int64, length int) (arrival int64, reason radio.Reason, accepted bool) {
-	return q.admit(now, length, q.streams.duplicateJitter, q.index-1)
+	score := 0.
+	if q.Jitter > 0 {
+		score = q.correlated(q.streams.duplicateJitter.normal(q.index - 1))
+	}
+	return q.admit(now, length, score)
+}
+
+// Corrupted gives the bit that is wrong of the frame that Offer accepted last, from 0 for the first, or of its duplicate; -1 where none is.
+func (q *Queue) Corrupted(length int, duplicate bool) (bit int) {
+	s := q.streams.corrupt
+	if duplicate {
+		s = q.streams.duplicateCorrupt
+	}
+	if q.Corrupt <= 0 {
+		return -1
+	}
+	u := s.uniform(q.index-1) / q.Corrupt // evenly from 0 to 1 where it is below 1
+	if u >= 1 {
+		return -1
+	}
+	return min(int(u*float64(8*length)), 8*length-1)
+}
+
+// nextScore is the normal score of a frame's delay.
+func (q *Queue) nextScore(index uint64) float64 {
+	q.scored = q.scored && q.Jitter > 0 && q.JitterCorrelation > 0
+	if q.Jitter <= 0 {
+		return 0
+	}
+	q.score = q.correlated(q.streams.jitter.normal(index))
+	q.scored = q.JitterCorrelation > 0
+	return q.score
+}
+
+// correlated makes of a fresh score one that goes with that of the frame before: an autoregressive process of order 1, standard normal at all times.
+func (q *Queue) correlated(fresh float64) float64 {
+	if !q.scored {
+		return fresh
+	}
+	r := q.JitterCorrelation
+	return r*q.score + math.Sqrt(1-r*r)*fresh
+}
+
+// fate of a frame, and the probability of loss that it was drawn with.
+type fate struct {
+	probability float64
+	lost        bool
 }
 
 func (q *Queue) lost(index uint64) bool {
-	probability := q.Loss
 	if g := q.GilbertElliott; g != nil {
-		probability = q.step(g, index)
-	} else {
-		q.bad = false
+		q.before = fate{}
+		return q.drawn(q.step(g, index), index)
 	}
+	q.bad = false
+	lost := q.drawn(q.Loss, index)
+	// To repeat the fate of the frame before now and then keeps the share of losses, and makes the correlation exact.
+	if q.LossCorrelation > 0 && q.before.probability == q.Loss && q.streams.state.uniform(index) < q.LossCorrelation {
+		lost = q.before.lost
+	}
+	q.before = fate{q.Loss, lost}
+	return lost
+}
+
+func (q *Queue) drawn(probability float64, index uint64) bool {
 	return probability > 0 && q.streams.loss.uniform(index) < probability
 }
 
@@ -74,14 +135,14 @@ func (q *Queue) step(g *GilbertElliott, index uint64) float64 {
 	return g.LossInGood
 }
 
-func (q *Queue) admit(now int64, length int, jitter stream, index uint64) (arrival int64, reason radio.Reason, accepted bool) {
+func (q *Queue) admit(now int64, length int, score float64) (arrival int64, reason radio.Reason, accepted bool) {
 	if q.depth >= q.limit() || q.LimitBytes > 0 && q.bytes+int64(length) > q.LimitBytes {
 		return 0, radio.QueueFull, false
 	}
 	q.depth++
 	q.bytes += int64(length)
 	q.free = min(max(now, q.free)+q.transmission(length), farFuture)
-	arrival = q.free + q.delay(jitter, index)
+	arrival = q.free + q.delay(score)
 	if !q.Reorder {
 		arrival = max(arrival, q.latest)
 	}

@@ -2,6 +2,7 @@ package link
 
 import (
 	"hash/fnv"
+	"math"
 	"strconv"
 )
 
@@ -22,12 +23,12 @@ func newStream(seed int64, source int, destinations, purpose string) stream {
 // streams of a queue: one for each purpose, so that to switch one effect on does not change another.
 // All are indexed by the frame's place among those offered to the queue.
 type streams struct {
-	loss, state, jitter, duplicate, duplicateJitter stream
+	loss, state, jitter, duplicate, duplicateJitter, corrupt, duplicateCorrupt stream
 }
 
 func newStreams(seed int64, source int, destinations string) streams {
 	of := func(purpose string) stream { return newStream(seed, source, destinations, purpose) }
-	return streams{of("loss"), of("state"), of("jitter"), of("duplicate"), of("duplicateJitter")}
+	return streams{of("loss"), of("state"), of("jitter"), of("duplicate"), of("duplicateJitter"), of("corrupt"), of("duplicateCorrupt")}
 }
 
 // uniform is the index-th number of the stream, in [0, 1).
@@ -38,6 +39,11 @@ func (s stream) uniform(index uint64) float64 {
 // inside is the index-th number of the stream, in (0, 1): neither end occurs.
 func (s stream) inside(index uint64) float64 {
 	return (float64(s.bits(index)>>1) + 0.5) / (1 << 52)
+}
+
+// normal is the index-th number of the stream, of the standard normal distribution.
+func (s stream) normal(index uint64) float64 {
+	return math.Sqrt2 * math.Erfinv(2*s.inside(index)-1)
 }
 
 // bits is the index-th number of the stream, of 53 bits.

@@ -84,32 +84,110 @@ func TestTheDelayOfFramesFollowsTheJittersDistribution(t *testing.T) {
 	const rate, length, mean, jitter = 250e3, 500, 100 * time.Millisecond, 20 * time.Millisecond
 	const serialised = 8e9 * length / rate
 	for name, c := range map[string]struct {
-		normal       bool
+		Distribution
 		distribution func(float64) float64 // of the delay's deviation from its mean, in units of the jitter
 	}{
-		"uniform": {false, func(x float64) float64 { return min(max((x+1)/2, 0), 1) }},
-		"normal":  {true, func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }},
+		"uniform":           {Uniform, uniformly},
+		"normal":            {Normal, normally},
+		"pareto":            {Pareto, byPareto},
+		"pareto and normal": {ParetoNormal, byParetoNormal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			atOnePercent(t, func(seed int64) string {
-				q := queueOf(seed, Parameters{RateBitsPerSecond: rate, Delay: mean, Jitter: jitter, NormalJitter: c.normal})
+				q := queueOf(seed, Parameters{RateBitsPerSecond: rate, Delay: mean, Jitter: jitter, Distribution: c.Distribution})
 				deviations := make([]float64, 20_000)
 				for i := range deviations {
 					now := int64(i) * int64(time.Second) // the link is idle again
 					arrival, _, _ := q.Offer(now, length)
 					deviations[i] = (float64(arrival-now) - serialised - float64(mean)) / float64(jitter)
 				}
-				if rejected := uncorrelated(deviations); rejected != "" {
+				if rejected := correlated(deviations, 0); rejected != "" {
 					return rejected
 				}
-				return kolmogorovSmirnov(deviations, c.distribution)
+				return kolmogorovSmirnov(withoutMost(deviations), c.distribution)
 			})
 		})
 	}
 }
 
-// uncorrelated tests that neighbours are, with the autocorrelation at lag 1, of variance 1/n.
-func uncorrelated(values []float64) string {
+// withoutMost leaves out what Pareto's distribution is cut off at, which would be a step in the distribution.
+func withoutMost(deviations []float64) []float64 {
+	return slices.DeleteFunc(deviations, func(x float64) bool { return x == 4 })
+}
+
+func uniformly(x float64) float64 { return min(max((x+1)/2, 0), 1) }
+func normally(x float64) float64  { return math.Erfc(-x/math.Sqrt2) / 2 }
+
+// byPareto is that of 4/3 (p - 3/2) where it is less than 4; p has Pareto's with minimum 1 and shape 3.
+func byPareto(x float64) float64 {
+	below := func(x float64) float64 { return 1 - math.Pow(max(x*3/4+1.5, 1), -3) }
+	return below(min(x, 4)) / below(4)
+}
+
+// byParetoNormal is the inverse of the quantiles q(u)/4 + 3/4 p(u), by halving.
+func byParetoNormal(x float64) float64 {
+	low, high := 0., 1.
+	for range 60 {
+		u := (low + high) / 2
+		if math.Sqrt2*math.Erfinv(2*u-1)/4+min(4*(math.Pow(1-u, -1./3)-1.5)/3, 4)*3/4 < x {
+			low = u
+		} else {
+			high = u
+		}
+	}
+	return low
+}
+
+func TestCorrelatedDelaysKeepTheirDistributionAndAreCorrelatedAsAsked(t *testing.T) {
+	const mean, jitter, r, frames = time.Second, 100 * time.Millisecond, 0.6, 50_000
+	for name, c := range map[string]struct {
+		Distribution
+		distribution func(float64) float64
+		// correlation of neighbours in the closed form.
+		correlation float64
+	}{
+		"uniform":           {Uniform, uniformly, 6 / math.Pi * math.Asin(r/2)},
+		"normal":            {Normal, normally, r},
+		"pareto and normal": {ParetoNormal, byParetoNormal, math.NaN()}, // none is known
+	} {
+		t.Run(name, func(t *testing.T) {
+			atOnePercent(t, func(seed int64) string {
+				q := queueOf(seed, Parameters{Delay: mean, Jitter: jitter, Distribution: c.Distribution, JitterCorrelation: r})
+				deviations := make([]float64, frames)
+				for i := range deviations {
+					now := int64(i) * int64(time.Minute)
+					arrival, _, _ := q.Offer(now, 100)
+					deviations[i] = float64(arrival-now-int64(mean)) / float64(jitter)
+				}
+				if rejected := correlated(scores(deviations, c.distribution), r); rejected != "" {
+					return rejected
+				}
+				if !math.IsNaN(c.correlation) {
+					if got := autocorrelation(deviations); math.Abs(got-c.correlation) > 0.015 {
+						return fmt.Sprintf("neighbours' delays have a correlation of %.3f; want %.3f", got, c.correlation)
+					}
+				}
+				apart := make([]float64, 0, frames/20) // as good as independent: 0.6 to the 20th
+				for i := 0; i < frames; i += 20 {
+					apart = append(apart, deviations[i])
+				}
+				return kolmogorovSmirnov(apart, c.distribution)
+			})
+		})
+	}
+}
+
+// scores are the standard normal ones of values from a distribution.
+func scores(values []float64, distribution func(float64) float64) []float64 {
+	all := make([]float64, len(values))
+	for i, v := range values {
+		u := min(max(distribution(v), 1e-12), 1-1e-12)
+		all[i] = math.Sqrt2 * math.Erfinv(2*u-1)
+	}
+	return all
+}
+
+func autocorrelation(values []float64) float64 {
 	var sum, squares, products float64
 	for _, v := range values {
 		sum += v
@@ -121,9 +199,15 @@ func uncorrelated(values []float64) string {
 			products += (v - mean) * (values[i-1] - mean)
 		}
 	}
+	return products / squares
+}
+
+// correlated tests the lag 1 of an autoregressive process of order 1, whose estimate has the variance (1 - r²)/n.
+func correlated(values []float64, r float64) string {
+	deviation := (autocorrelation(values) - r) / math.Sqrt((1-r*r)/float64(len(values)))
 	// 2.807 is the bound at 0.5 %: this is the smaller one of two tests of the same sample.
-	if r := products / squares * math.Sqrt(float64(len(values))); math.Abs(r) > 2.807 {
-		return fmt.Sprintf("autocorrelation of %.2f standard deviations; want at most 2.807", r)
+	if math.Abs(deviation) > 2.807 {
+		return fmt.Sprintf("autocorrelation %.2f standard deviations from %.2f; want at most 2.807", deviation, r)
 	}
 	return ""
 }
@@ -131,13 +215,14 @@ func uncorrelated(values []float64) string {
 func TestADelayBelowZeroBecomesZero(t *testing.T) {
 	const mean, jitter = 10 * time.Millisecond, 20 * time.Millisecond
 	for name, c := range map[string]struct {
-		normal bool
-		zero   float64
-	}{"uniform": {false, 0.25}, "normal": {true, math.Erfc(0.5/math.Sqrt2) / 2}} {
+		Distribution
+		zero float64
+	}{"uniform": {Uniform, 0.25}, "normal": {Normal, math.Erfc(0.5/math.Sqrt2) / 2},
+		"pareto": {Pareto, 1 - math.Pow(1.5-0.5*3/4, -3)}} {
 		t.Run(name, func(t *testing.T) {
 			atOnePercent(t, func(seed int64) string {
 				const frames = 20_000
-				q, zeros := queueOf(seed, Parameters{Delay: mean, Jitter: jitter, NormalJitter: c.normal}), 0
+				q, zeros := queueOf(seed, Parameters{Delay: mean, Jitter: jitter, Distribution: c.Distribution}), 0
 				for i := range frames {
 					now := int64(i) * int64(time.Second)
 					switch arrival, _, _ := q.Offer(now, 100); {
@@ -182,6 +267,92 @@ func TestLossesAndDuplicatesAreBinomial(t *testing.T) {
 	}
 }
 
+func TestCorrelatedLossesKeepTheirShareAndComeInGeometricBursts(t *testing.T) {
+	const frames, p, c = 200_000, 0.1, 0.7
+	p01, p10 := p*(1-c), (1-p)*(1-c) // of a loss after none, and of none after a loss
+	atOnePercent(t, func(seed int64) string {
+		q, lost := queueOf(seed, Parameters{Loss: p, LossCorrelation: c}), 0
+		for range frames {
+			if _, _, accepted := q.Offer(0, 100); !accepted {
+				lost++
+			}
+		}
+		// Two frames k apart have the correlation c to the k-th.
+		return share(lost, frames, p, p*(1-p)*(1+c)/(1-c))
+	})
+	for name, b := range map[string]struct {
+		lost bool
+		end  float64
+	}{"bursts of losses": {true, p10}, "gaps between them": {false, p01}} {
+		t.Run(name, func(t *testing.T) {
+			atOnePercent(t, func(seed int64) string {
+				return geometric(stretches(seed, Parameters{Loss: p, LossCorrelation: c}, b.lost, 4000), b.end)
+			})
+		})
+	}
+}
+
+func TestALossThatChangesHoldsAtOnceWhateverItsCorrelation(t *testing.T) {
+	q := queueOf(1, Parameters{LossCorrelation: 1})
+	for i, c := range []struct {
+		loss float64
+		lost bool
+	}{{0, false}, {1, true}, {0, false}, {1, true}} {
+		q.Loss = c.loss
+		for range 100 {
+			if _, _, accepted := q.Offer(0, 100); accepted == c.lost {
+				t.Fatalf("step %d: with a loss of %v a frame was accepted: %v", i, c.loss, accepted)
+			}
+		}
+	}
+}
+
+func TestCorruptedFramesAreBinomialAndTheirWrongBitsEven(t *testing.T) {
+	const frames, length = 50_000, 100
+	for name, p := range map[string]float64{"1 %": 0.01, "20 %": 0.2, "100 %": 1} {
+		t.Run(name, func(t *testing.T) {
+			atOnePercent(t, func(seed int64) string {
+				q := queueOf(seed, Parameters{Corrupt: p})
+				corrupted := 0
+				for range frames {
+					q.Offer(0, length)
+					if q.Corrupted(length, false) >= 0 {
+						corrupted++
+					}
+				}
+				if p == 1 {
+					return wantAll(corrupted, frames)
+				}
+				return binomial(corrupted, frames, p)
+			})
+			atOnePercent(t, func(seed int64) string {
+				q := queueOf(seed, Parameters{Corrupt: p})
+				corrupted, first := 0, 0 // first: of them, those wrong in the first quarter
+				for range frames {
+					q.Offer(0, length)
+					switch bit := q.Corrupted(length, true); {
+					case bit >= 8*length:
+						t.Fatalf("bit %d of %d", bit, 8*length)
+					case bit >= 0:
+						corrupted++
+						if bit < 2*length {
+							first++
+						}
+					}
+				}
+				return binomial(first, corrupted, 0.25)
+			})
+		})
+	}
+}
+
+func wantAll(count, n int) string {
+	if count != n {
+		return fmt.Sprintf("%d of %d; want all", count, n)
+	}
+	return ""
+}
+
 func TestGilbertElliottLossesFollowTheClosedForm(t *testing.T) {
 	for name, g := range map[string]GilbertElliott{
 		"Gilbert's, all lost in bad": {GoodToBad: 0.01, BadToGood: 0.25, LossInBad: 1},
@@ -219,14 +390,16 @@ func TestGilbertElliottBurstsAreGeometric(t *testing.T) {
 		end  float64
 	}{"bursts of losses": {true, g.BadToGood}, "gaps between them": {false, g.GoodToBad}} {
 		t.Run(name, func(t *testing.T) {
-			atOnePercent(t, func(seed int64) string { return geometric(stretches(seed, g, c.lost, 4000), c.end) })
+			atOnePercent(t, func(seed int64) string {
+				return geometric(stretches(seed, Parameters{GilbertElliott: &g}, c.lost, 4000), c.end)
+			})
 		})
 	}
 }
 
 // stretches gives the lengths of the first whole stretches of frames that are lost, or not.
-func stretches(seed int64, g GilbertElliott, lost bool, count int) (lengths []int) {
-	q, length := queueOf(seed, Parameters{GilbertElliott: &g}), 0
+func stretches(seed int64, p Parameters, lost bool, count int) (lengths []int) {
+	q, length := queueOf(seed, p), 0
 	for len(lengths) < count {
 		_, _, accepted := q.Offer(0, 100)
 		switch {
@@ -277,7 +450,7 @@ func fates(p Parameters) (lost, duplicated []bool, deviation []int64) {
 }
 
 func TestSwitchingOneEffectOnDoesNotChangeAnother(t *testing.T) {
-	all := Parameters{Loss: 0.1, Duplicate: 0.2, Delay: time.Millisecond, Jitter: time.Millisecond}
+	all := Parameters{Loss: 0.1, LossCorrelation: 0.5, Duplicate: 0.2, Corrupt: 0.3, Delay: time.Millisecond, Jitter: time.Millisecond, JitterCorrelation: 0.5}
 	lost, duplicated, deviation := fates(all)
 	alone := all
 	alone.Jitter, alone.Duplicate = 0, 0

@@ -2,6 +2,7 @@ package link_test
 
 import (
 	"math"
+	"math/bits"
 	"net"
 	"slices"
 	"sync"
@@ -422,7 +423,7 @@ func TestJitterThroughTAPsSpreadsTheDelayEvenly(t *testing.T) {
 
 func TestJitterThroughTAPsKeepsTheOrder(t *testing.T) {
 	const frames = 300
-	b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Delay: 20 * time.Millisecond, Jitter: 20 * time.Millisecond, NormalJitter: true}})
+	b := newBed(t, 2, link.Config{Seed: 1, Default: link.Parameters{Delay: 20 * time.Millisecond, Jitter: 20 * time.Millisecond, Distribution: link.Normal}})
 	for i := range frames {
 		if err := b.Nodes[0].Send(b.Nodes[0].Frame(b.Nodes[1].MAC, uint64(i), 60)); err != nil {
 			t.Fatal(err)
@@ -430,6 +431,54 @@ func TestJitterThroughTAPsKeepsTheOrder(t *testing.T) {
 		time.Sleep(200 * time.Microsecond)
 	}
 	b.receive(t, frames, time.Second) // in order
+	b.Conserved(t)
+}
+
+// watcher keeps copies of a port's frames by direction.
+type watcher struct {
+	mu   sync.Mutex
+	seen [2][][]byte
+}
+
+func (w *watcher) Frame(d radio.Direction, data []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[d] = append(w.seen[d], slices.Clone(data))
+}
+
+func TestACorruptedFrameArrivesWithOneWrongBit(t *testing.T) {
+	const frames, length = 200, 90
+	b := newBed(t, 3, link.Config{Seed: 1, Default: link.Parameters{Delay: time.Millisecond, Corrupt: 1, Limit: 2 * frames}})
+	var sender, first, second watcher
+	for i, w := range []*watcher{&sender, &first, &second} {
+		b.Ports[i].SetTap(w)
+	}
+	for i := range frames {
+		if err := b.Nodes[0].Send(b.Nodes[0].Frame(radiotest.Broadcast, uint64(i), length)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(10 * time.Second); b.Network.Snapshot(false)[2].FramesReceived < frames; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%+v; want %d frames received", b.Network.Snapshot(false)[2], frames)
+		}
+	}
+	for i := range b.Ports {
+		b.Ports[i].SetTap(nil)
+	}
+	for i, sent := range sender.seen[radio.Out] {
+		got := first.seen[radio.In][i]
+		wrong := 0
+		for k := range sent {
+			wrong += bits.OnesCount8(sent[k] ^ got[k])
+		}
+		if len(got) != len(sent) || wrong != 1 || !slices.Equal(got, second.seen[radio.In][i]) {
+			t.Fatalf("frame %d has %d wrong bits; want one, the same for all receivers", i, wrong)
+		}
+	}
+	if counted := b.Network.Snapshot(false)[0].Corrupted; counted != frames {
+		t.Errorf("%d frames counted as corrupted; want %d", counted, frames)
+	}
 	b.Conserved(t)
 }
 

@@ -104,9 +104,9 @@ func TestChangesOfALinkHoldFromTheirMomentOn(t *testing.T) {
 		"from all to one": {[]v1alpha1.TimedRadioChange{at(0, "", "hq", delay("1s"))}, 0, own,
 			[]link.Link{fromHQ, {From: "*", To: "hq", Parameters: with(own, func(p *link.Parameters) { p.Delay = time.Second })}}},
 		"everything": {[]v1alpha1.TimedRadioChange{at(0, "", "", v1alpha1.LinkPatch{Rate: &rate, Delay: ptr.To(v1alpha1.Duration("5ms")),
-			Jitter: ptr.To(v1alpha1.Duration("2ms")), JitterDistribution: ptr.To(v1alpha1.JitterNormal), Reorder: ptr.To(true),
-			Loss: ptr.To(v1alpha1.Percent("0%")), Duplicate: ptr.To(v1alpha1.Percent("4%")), Limit: ptr.To[int32](5), LimitBytes: ptr.To[int64](6000)})}, 0,
-			link.Parameters{RateBitsPerSecond: 2e6, Delay: 5 * time.Millisecond, Jitter: 2 * time.Millisecond, NormalJitter: true, Reorder: true,
+			Jitter: ptr.To(v1alpha1.Duration("2ms")), JitterDistribution: ptr.To(v1alpha1.JitterParetoNormal), JitterCorrelation: ptr.To(v1alpha1.Percent("25%")), Reorder: ptr.To(true),
+			Loss: ptr.To(v1alpha1.Percent("0%")), LossCorrelation: ptr.To(v1alpha1.Percent("30%")), Duplicate: ptr.To(v1alpha1.Percent("4%")), Corrupt: ptr.To(v1alpha1.Percent("2%")), Limit: ptr.To[int32](5), LimitBytes: ptr.To[int64](6000)})}, 0,
+			link.Parameters{RateBitsPerSecond: 2e6, Delay: 5 * time.Millisecond, Jitter: 2 * time.Millisecond, Distribution: link.ParetoNormal, JitterCorrelation: 0.25, Reorder: true, LossCorrelation: 0.3, Corrupt: 0.02,
 				Duplicate: 0.04, Limit: 5, LimitBytes: 6000}, []link.Link{fromHQ}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,7 @@ var (
 	bytesSent       = nodeMetric("bytes_sent_total", "Bytes of the frames that the node handed to its radio, Ethernet header included.")
 	framesReceived  = nodeMetric("frames_received_total", "Frames that the radio handed to the node.")
 	bytesReceived   = nodeMetric("bytes_received_total", "Bytes of the frames that the radio handed to the node, Ethernet header included.")
+	framesCorrupted = nodeMetric("frames_corrupted_total", "Frames of the node that went on with a wrong bit.")
 	drops           = nodeMetric("drops_total", "Frames dropped, by reason.", "reason")
 	queueFrames     = nodeMetric("queue_frames", "Frames of the node that wait or are under way.")
 	delaySeconds    = nodeMetric("delay_seconds", "Time from a frame being sent to its arrival at its receivers.")
@@ -48,7 +49,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (m *Manager) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{framesSent, bytesSent, framesReceived, bytesReceived, drops, queueFrames,
+	for _, d := range []*prometheus.Desc{framesSent, bytesSent, framesReceived, bytesReceived, framesCorrupted, drops, queueFrames,
 		delaySeconds, latenessSeconds, queueClass, slotsUsed, slotsMissed, slotLateness, linkSINR, linkPathloss, linkHeard, linkMissed,
 		linksHeard, stepsTotal, stepsLate, attachSeconds, changesTotal, changesLate} {
 		to <- d
@@ -74,7 +75,7 @@ func (m *Manager) Collect(to chan<- prometheus.Metric) {
 
 func collectNode(to chan<- prometheus.Metric, n *NodeCounters, labels ...string) {
 	for desc, value := range map[*prometheus.Desc]uint64{framesSent: n.FramesSent, bytesSent: n.BytesSent,
-		framesReceived: n.FramesReceived, bytesReceived: n.BytesReceived} {
+		framesReceived: n.FramesReceived, bytesReceived: n.BytesReceived, framesCorrupted: n.Corrupted} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), labels...)
 	}
 	n.eachDrop(func(reason string, frames uint64) {

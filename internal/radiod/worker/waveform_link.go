@@ -12,7 +12,7 @@ import (
 // links is the waveform link.
 type links struct{ config link.Config }
 
-func newLinks(spec *v1alpha1.RadioNetworkSpec) *links {
+func newLinks(spec *v1alpha1.RadioNetworkSpec, air *air) *links {
 	w := &links{link.Config{Seed: spec.Seed}}
 	if spec.Waveform.Link != nil {
 		w.config.Default = linkParameters(spec.Waveform.Link)
@@ -62,8 +62,8 @@ func (s linkSettings) medium(radio.Model) heardLinks { return nil }
 
 // linkParameters of a link as the API has it.
 func linkParameters(l *v1alpha1.LinkModel) link.Parameters {
-	p := link.Parameters{Delay: l.Delay.Std(), Jitter: l.Jitter.Std(), NormalJitter: l.JitterDistribution == v1alpha1.JitterNormal,
-		Reorder: l.Reorder, Loss: l.Loss.Fraction(), Duplicate: l.Duplicate.Fraction(), Limit: int(l.Limit)}
+	p := link.Parameters{Delay: l.Delay.Std(), Jitter: l.Jitter.Std(), Distribution: distributions[l.JitterDistribution],
+		JitterCorrelation: share(l.JitterCorrelation), LossCorrelation: share(l.LossCorrelation), Corrupt: share(l.Corrupt), Reorder: l.Reorder, Loss: l.Loss.Fraction(), Duplicate: l.Duplicate.Fraction(), Limit: int(l.Limit)}
 	if l.Rate != nil {
 		p.RateBitsPerSecond = l.Rate.BitsPerSecond()
 	}
@@ -74,6 +74,18 @@ func linkParameters(l *v1alpha1.LinkModel) link.Parameters {
 		p.LimitBytes = *l.LimitBytes
 	}
 	return p
+}
+
+// distributions of jitter as the API names them.
+var distributions = map[v1alpha1.JitterDistribution]link.Distribution{v1alpha1.JitterUniform: link.Uniform, v1alpha1.JitterNormal: link.Normal,
+	v1alpha1.JitterPareto: link.Pareto, v1alpha1.JitterParetoNormal: link.ParetoNormal}
+
+// share is 0 where none is given.
+func share(p *v1alpha1.Percent) float64 {
+	if p == nil {
+		return 0
+	}
+	return p.Fraction()
 }
 
 func gilbertElliott(g *v1alpha1.GilbertElliott) *link.GilbertElliott {
@@ -93,7 +105,10 @@ func patch(p *link.Parameters, l *v1alpha1.LinkPatch) {
 		p.Jitter = l.Jitter.Std()
 	}
 	if l.JitterDistribution != nil {
-		p.NormalJitter = *l.JitterDistribution == v1alpha1.JitterNormal
+		p.Distribution = distributions[*l.JitterDistribution]
+	}
+	if l.JitterCorrelation != nil {
+		p.JitterCorrelation = l.JitterCorrelation.Fraction()
 	}
 	if l.Reorder != nil {
 		p.Reorder = *l.Reorder
@@ -101,11 +116,17 @@ func patch(p *link.Parameters, l *v1alpha1.LinkPatch) {
 	if l.Loss != nil {
 		p.Loss, p.GilbertElliott = l.Loss.Fraction(), nil
 	}
+	if l.LossCorrelation != nil {
+		p.LossCorrelation = l.LossCorrelation.Fraction()
+	}
 	if l.GilbertElliott != nil {
 		p.Loss, p.GilbertElliott = 0, gilbertElliott(l.GilbertElliott)
 	}
 	if l.Duplicate != nil {
 		p.Duplicate = l.Duplicate.Fraction()
+	}
+	if l.Corrupt != nil {
+		p.Corrupt = l.Corrupt.Fraction()
 	}
 	if l.Limit != nil {
 		p.Limit = int(*l.Limit)

@@ -45,7 +45,7 @@ func (r DataRate) BitsPerSecond() float64 { v, _ := units.ParseDataRate(string(r
 // Percent is a share with its unit, such as 1% or 0.5%.
 //
 // +kubebuilder:validation:MaxLength=16
-// +kubebuilder:validation:XValidation:rule="self.matches('^(100([.]0+)?|[0-9]{1,2}([.][0-9]{1,9})?)%$')",message="must be a percentage from 0% to 100%, such as 1% or 0.5%"
+// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(100([.]0+)?|\d\d?([.]\d+)?)%$')`,message="must be a percentage from 0% to 100%, such as 1% or 0.5%"
 type Percent string
 
 // Fraction converts to a fraction from 0 to 1; what the API server has admitted always converts.

@@ -21,16 +21,20 @@ type LinkModel struct {
 	// +optional
 	Delay Duration `json:"delay,omitempty"`
 
-	// jitter varies the delay from frame to frame: with jitterDistribution uniform evenly from delay - jitter to
-	// delay + jitter, with normal by a standard deviation of jitter. A delay below zero becomes zero.
+	// jitter varies the delay from frame to frame, as jitterDistribution says. A delay below zero becomes zero.
 	// +kubebuilder:default="0ms"
 	// +optional
 	Jitter Duration `json:"jitter,omitempty"`
 
-	// jitterDistribution of the delay about its mean: uniform or normal.
+	// jitterDistribution of the delay about its mean: uniform (evenly from delay - jitter to delay + jitter), normal (with jitter as
+	// standard deviation), or netem's pareto and paretonormal, which have long tails towards greater delays.
 	// +kubebuilder:default=uniform
 	// +optional
 	JitterDistribution JitterDistribution `json:"jitterDistribution,omitempty"`
+
+	// jitterCorrelation of a frame's delay with that of the frame before. The distribution stays as it is.
+	// +optional
+	JitterCorrelation *Percent `json:"jitterCorrelation,omitempty"`
 
 	// reorder lets a frame overtake the ones before it when its jitter is smaller. Without it a frame waits for the ones
 	// before it, so that frames arrive in the order in which they were sent.
@@ -42,6 +46,10 @@ type LinkModel struct {
 	// +optional
 	Loss Percent `json:"loss,omitempty"`
 
+	// lossCorrelation of a frame's loss with that of the frame before. The share of loss stays as it is.
+	// +optional
+	LossCorrelation *Percent `json:"lossCorrelation,omitempty"`
+
 	// gilbertElliott makes losses come in bursts, instead of loss.
 	// +optional
 	GilbertElliott *GilbertElliott `json:"gilbertElliott,omitempty"`
@@ -51,6 +59,10 @@ type LinkModel struct {
 	// +kubebuilder:default="0%"
 	// +optional
 	Duplicate Percent `json:"duplicate,omitempty"`
+
+	// corrupt is the share of frames that arrive with one wrong bit, drawn for each frame that was not lost.
+	// +optional
+	Corrupt *Percent `json:"corrupt,omitempty"`
 
 	// limit is the most frames that may wait or be under way on the link; the newest frame is dropped when it is reached.
 	// +kubebuilder:default=1000
@@ -69,13 +81,15 @@ type LinkModel struct {
 
 // JitterDistribution is how the delay of frames spreads about its mean.
 //
-// +kubebuilder:validation:Enum=uniform;normal
+// +kubebuilder:validation:Enum=uniform;normal;pareto;paretonormal
 type JitterDistribution string
 
 // The distributions of jitter.
 const (
-	JitterUniform JitterDistribution = "uniform"
-	JitterNormal  JitterDistribution = "normal"
+	JitterUniform      JitterDistribution = "uniform"
+	JitterNormal       JitterDistribution = "normal"
+	JitterPareto       JitterDistribution = "pareto"
+	JitterParetoNormal JitterDistribution = "paretonormal"
 )
 
 // GilbertElliott is the two-state loss model of Gilbert (1960) and Elliott (1963): a link is good or
@@ -114,18 +128,27 @@ type LinkPatch struct {
 	// jitterDistribution of the delay about its mean.
 	// +optional
 	JitterDistribution *JitterDistribution `json:"jitterDistribution,omitempty"`
+	// jitterCorrelation of a frame's delay with that of the frame before.
+	// +optional
+	JitterCorrelation *Percent `json:"jitterCorrelation,omitempty"`
 	// reorder lets frames overtake each other.
 	// +optional
 	Reorder *bool `json:"reorder,omitempty"`
 	// loss is the share of frames lost; it ends gilbertElliott, if that held.
 	// +optional
 	Loss *Percent `json:"loss,omitempty"`
+	// lossCorrelation of a frame's loss with that of the frame before; for loss.
+	// +optional
+	LossCorrelation *Percent `json:"lossCorrelation,omitempty"`
 	// gilbertElliott makes losses come in bursts; it ends loss, if that held.
 	// +optional
 	GilbertElliott *GilbertElliott `json:"gilbertElliott,omitempty"`
 	// duplicate is the share of frames sent twice.
 	// +optional
 	Duplicate *Percent `json:"duplicate,omitempty"`
+	// corrupt is the share of frames that arrive with one wrong bit.
+	// +optional
+	Corrupt *Percent `json:"corrupt,omitempty"`
 	// limit is the most frames that may wait or be under way. Frames beyond a lowered limit are not dropped.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000

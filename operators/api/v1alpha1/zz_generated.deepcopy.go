@@ -1033,9 +1033,24 @@ func (in *LinkModel) DeepCopyInto(out *LinkModel) {
 		*out = new(DataRate)
 		**out = **in
 	}
+	if in.JitterCorrelation != nil {
+		in, out := &in.JitterCorrelation, &out.JitterCorrelation
+		*out = new(Percent)
+		**out = **in
+	}
+	if in.LossCorrelation != nil {
+		in, out := &in.LossCorrelation, &out.LossCorrelation
+		*out = new(Percent)
+		**out = **in
+	}
 	if in.GilbertElliott != nil {
 		in, out := &in.GilbertElliott, &out.GilbertElliott
 		*out = new(GilbertElliott)
+		**out = **in
+	}
+	if in.Corrupt != nil {
+		in, out := &in.Corrupt, &out.Corrupt
+		*out = new(Percent)
 		**out = **in
 	}
 	if in.LimitBytes != nil {
@@ -1078,6 +1093,11 @@ func (in *LinkPatch) DeepCopyInto(out *LinkPatch) {
 		*out = new(JitterDistribution)
 		**out = **in
 	}
+	if in.JitterCorrelation != nil {
+		in, out := &in.JitterCorrelation, &out.JitterCorrelation
+		*out = new(Percent)
+		**out = **in
+	}
 	if in.Reorder != nil {
 		in, out := &in.Reorder, &out.Reorder
 		*out = new(bool)
@@ -1088,6 +1108,11 @@ func (in *LinkPatch) DeepCopyInto(out *LinkPatch) {
 		*out = new(Percent)
 		**out = **in
 	}
+	if in.LossCorrelation != nil {
+		in, out := &in.LossCorrelation, &out.LossCorrelation
+		*out = new(Percent)
+		**out = **in
+	}
 	if in.GilbertElliott != nil {
 		in, out := &in.GilbertElliott, &out.GilbertElliott
 		*out = new(GilbertElliott)
@@ -1095,6 +1120,11 @@ func (in *LinkPatch) DeepCopyInto(out *LinkPatch) {
 	}
 	if in.Duplicate != nil {
 		in, out := &in.Duplicate, &out.Duplicate
+		*out = new(Percent)
+		**out = **in
+	}
+	if in.Corrupt != nil {
+		in, out := &in.Corrupt, &out.Corrupt
 		*out = new(Percent)
 		**out = **in
 	}

@@ -211,7 +211,7 @@ func CheckChange(t *topology.Topology, change v1alpha1.RadioChange, path *field.
 			errs = append(errs, field.Invalid(path.Child(end.key), end.name, err.Error()))
 		}
 	}
-	return errs
+	return append(errs, checkPatch(change.Link, path.Child("link"))...)
 }
 
 // capturable says why frames of a network cannot be captured.

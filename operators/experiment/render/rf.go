@@ -96,7 +96,7 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 // CheckWaveform says what of a Waveform no network can have, whatever its nodes are.
 func CheckWaveform(w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	if w.PHY() == nil {
-		return nil
+		return append(checkLink(w.Link, field.NewPath("spec", "link")), checkLink(w.Downlink, field.NewPath("spec", "downlink"))...)
 	}
 	nems := []int{1}
 	if w.TDMA != nil && w.TDMA.Schedule != "" {
@@ -118,6 +118,7 @@ func CheckLiveChange(spec *v1alpha1.LiveChangeSpec) (errs field.ErrorList) {
 			}
 		}
 		errs = append(errs, checkJammer(change.Jammer, path)...)
+		errs = append(errs, checkPatch(change.Link, path.Child("link"))...)
 	}
 	return errs
 }

@@ -204,15 +204,15 @@ func benchSpread(s scale) error {
 	t := newTable("Jitter and duplicates against closed forms (50 ms ± 40 ms, 10 %; Kolmogorov-Smirnov: at 1 % at most 1.63)",
 		"jitter\tframes\tmedian delay\tKolmogorov-Smirnov\tduplicates")
 	for _, c := range []struct {
-		name         string
-		normal       bool
+		name string
+		link.Distribution
 		distribution func(float64) float64 // of the deviation in units of the jitter
 	}{
-		{"uniform", false, func(x float64) float64 { return min(max((x+1)/2, 0), 1) }},
-		{"normal, a fifth of it", true, func(x float64) float64 { return math.Erfc(-5*x/math.Sqrt2) / 2 }},
+		{"uniform", link.Uniform, func(x float64) float64 { return min(max((x+1)/2, 0), 1) }},
+		{"normal, a fifth of it", link.Normal, func(x float64) float64 { return math.Erfc(-5*x/math.Sqrt2) / 2 }},
 	} {
-		p := link.Parameters{Delay: delay, Jitter: jitter, NormalJitter: c.normal, Reorder: true, Duplicate: duplicate, Limit: 1_000_000}
-		if c.normal {
+		p := link.Parameters{Delay: delay, Jitter: jitter, Distribution: c.Distribution, Reorder: true, Duplicate: duplicate, Limit: 1_000_000}
+		if c.Distribution == link.Normal {
 			p.Jitter /= 5 // hardly ever below zero
 		}
 		delays, duplicates, err := spread(p, s.lossFrames/4)
