@@ -208,8 +208,10 @@ func TestNetworksOfOneProtocolAreOneRouter(t *testing.T) {
 		}
 		return names
 	}
-	if d := domains[0]; !slices.Equal(names(d), []string{"z", "a"}) || d.Hello != time.Second || d.Seed != 5 || d.Interfaces[1].Index != 4 {
-		t.Errorf("%+v; want the primary network first, with its intervals", d)
+	if d := domains[0]; !slices.Equal(names(d), []string{"z", "a"}) || d.Seed != 5 || d.Interfaces[1].Index != 4 {
+		t.Errorf("%+v; want the primary network first", d)
+	} else if d.Interfaces[0].Hello != time.Second || d.Interfaces[1].Hello != 3*time.Second {
+		t.Errorf("HELLOs every %v and %v; want those of each network, 1 s and 3 s", d.Interfaces[0].Hello, d.Interfaces[1].Hello)
 	}
 	if d := domains[1]; !slices.Equal(names(d), []string{"b"}) {
 		t.Errorf("%+v; want b alone", d)

@@ -44,8 +44,8 @@ func (g *guest) route(radios []radioLink) (closeAll func(), err error) {
 	return closeAll, nil
 }
 
-// domainsOf has one domain for each protocol. Its intervals and metric are those of its first network, the primary one or else the
-// first by name, as a router has one of each.
+// domainsOf has one domain for each protocol. HELLOs have the times of each network; the interval of TCs and the metric are those of the first
+// network, the primary one or else the first by name, as a router has one of each.
 func domainsOf(radios []radioLink) (domains []routing.Config) {
 	ordered := slices.SortedFunc(slices.Values(radios), func(a, b radioLink) int {
 		if a.Primary != b.Primary {
@@ -62,9 +62,9 @@ func domainsOf(radios []radioLink) (domains []routing.Config) {
 			i = len(domains)
 			domains = append(domains, routing.ConfigOf(r.Routing, r.Seed))
 		}
-		domains[i].Interfaces = append(domains[i].Interfaces, routing.Interface{
-			Name: r.Name, Index: r.index, Address: prefixOf(r.Address), MTU: r.MTU, RateBitsPerSecond: r.RateBitsPerSecond,
-		})
+		n := routing.Interface{Name: r.Name, Index: r.index, Address: prefixOf(r.Address), MTU: r.MTU, RateBitsPerSecond: r.RateBitsPerSecond}
+		n.SetHello(r.Routing)
+		domains[i].Interfaces = append(domains[i].Interfaces, n)
 	}
 	return domains
 }

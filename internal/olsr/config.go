@@ -1,8 +1,10 @@
 package olsr
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -41,16 +43,22 @@ func (c Config) WithDefaults() (Config, error) {
 	orElse(&c.TC, DefaultTC)
 	orElse(&c.TCValidity, validityFactor*c.TC)
 	orElse(&c.RouteInterval, DefaultRouteInterval)
-	for _, f := range []struct {
-		name            string
-		value, at, most time.Duration
-	}{
+	if err := checkTimes([]limitedTime{
 		{"hello", c.Hello, minInterval, maxInterval}, {"helloValidity", c.HelloValidity, c.Hello, maxInterval},
 		{"tc", c.TC, minInterval, maxInterval}, {"tcValidity", c.TCValidity, c.TC, maxInterval},
 		{"routeInterval", c.RouteInterval, 0, maxInterval},
-	} {
-		if f.value < f.at || f.value > f.most {
-			return c, fmt.Errorf("%s: %v is not between %v and %v", f.name, f.value, f.at, f.most)
+	}); err != nil {
+		return c, err
+	}
+	for n := range c.Interfaces {
+		i := &c.Interfaces[n]
+		if i.Hello == 0 {
+			i.Hello = c.Hello
+			orElse(&i.HelloValidity, c.HelloValidity)
+		}
+		orElse(&i.HelloValidity, validityFactor*i.Hello)
+		if err := checkTimes([]limitedTime{{"hello", i.Hello, minInterval, maxInterval}, {"helloValidity", i.HelloValidity, i.Hello, maxInterval}}); err != nil {
+			return c, fmt.Errorf("%w, on interface %s", err, i.Name)
 		}
 	}
 	for name, w := range map[string]**int{"floodingWillingness": &c.FloodingWillingness, "routingWillingness": &c.RoutingWillingness} {
@@ -67,6 +75,33 @@ func (c Config) WithDefaults() (Config, error) {
 	}
 	return c, checkAttached(c.Attached, c.Interfaces[0].Address)
 }
+
+// limitedTime is a field with its bounds.
+type limitedTime struct {
+	name            string
+	value, at, most time.Duration
+}
+
+func checkTimes(all []limitedTime) error {
+	for _, f := range all {
+		if f.value < f.at || f.value > f.most {
+			return fmt.Errorf("%s: %v is not between %v and %v", f.name, f.value, f.at, f.most)
+		}
+	}
+	return nil
+}
+
+// ShortestHello of the interfaces, once defaults are filled in: by it messages are spread that go over all of them.
+func (c *Config) ShortestHello() time.Duration {
+	return slices.MinFunc(c.Interfaces, byHello).Hello
+}
+
+// LongestHello of the interfaces, once defaults are filled in.
+func (c *Config) LongestHello() time.Duration {
+	return slices.MaxFunc(c.Interfaces, byHello).Hello
+}
+
+func byHello(a, b Interface) int { return cmp.Compare(a.Hello, b.Hello) }
 
 func (i *Interface) check(before []Interface) error {
 	if !i.Address.IsValid() || i.Address.IsUnspecified() || i.Address.IsMulticast() || i.Address.Is4In6() {

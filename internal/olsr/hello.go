@@ -238,7 +238,7 @@ func (r *router) hear(now time.Duration, l *link, m *rfc5444.Message, validity, 
 		}
 	})
 	l.heardUntil = max(now+validity, l.symmetricUntil)
-	l.until = max(l.until, l.heardUntil+r.c.HelloValidity)
+	l.until = max(l.until, l.heardUntil+l.iface.HelloValidity)
 	if listed && out != l.outMetric {
 		l.outMetric = out
 		r.dirty, r.mprDirty = true, true
@@ -361,8 +361,8 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 	m := rfc5444.Message{
 		Header: rfc5444.Header{Type: messageHello, AddressLength: r.length, Originator: r.origin},
 		TLVs: []rfc5444.TLV{
-			{Type: rfc5444.ValidityTime, Value: []byte{rfc5444.TimeCode(r.c.HelloValidity)}},
-			{Type: rfc5444.IntervalTime, Value: []byte{rfc5444.TimeCode(r.c.Hello)}},
+			{Type: rfc5444.ValidityTime, Value: []byte{rfc5444.TimeCode(i.HelloValidity)}},
+			{Type: rfc5444.IntervalTime, Value: []byte{rfc5444.TimeCode(i.Hello)}},
 			{Type: messageMPRWilling, Value: []byte{uint8(*r.c.FloodingWillingness<<4 | *r.c.RoutingWillingness)}},
 		},
 	}

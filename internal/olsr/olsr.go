@@ -87,6 +87,9 @@ type Interface struct {
 	MTU int
 	// RateBitsPerSecond of a link, for DAT; 0 is unknown, and then all links count as equally fast.
 	RateBitsPerSecond float64
+	// Hello is the interval of HELLOs on this interface; 0 is Config's. HelloValidity is how long one holds: 0 is three intervals where Hello is
+	// given, else Config's.
+	Hello, HelloValidity time.Duration
 }
 
 // Attached is a network that is reached through this node.
@@ -101,7 +104,7 @@ type Attached struct {
 // Config of a Router. Zero durations are the default of the protocol's RFC.
 type Config struct {
 	Interfaces []Interface
-	// Hello is the interval of HELLOs (2 s); HelloValidity how long one holds (three intervals).
+	// Hello is the interval of HELLOs (2 s); HelloValidity how long one holds (three intervals). An Interface may have its own.
 	Hello, HelloValidity time.Duration
 	// TC is the interval of topology control messages (5 s); TCValidity how long one holds (three intervals).
 	TC, TCValidity time.Duration

@@ -36,8 +36,8 @@ func New(c Config, send Send) (Router, error) {
 	return r, nil
 }
 
-// maxJitter of messages (RFC 6130 section 5.4, RFC 7181 section 5.5).
-func (r *router) maxJitter() time.Duration { return r.c.Hello / 4 }
+// maxJitter of messages that go over all interfaces (RFC 7181 section 5.5).
+func (r *router) maxJitter() time.Duration { return r.c.ShortestHello() / 4 }
 
 // moment of a time, which is then the Router's present.
 func (r *router) moment(at time.Time) time.Duration {
@@ -51,9 +51,9 @@ func (r *router) start(now time.Duration) {
 		return
 	}
 	for _, i := range r.ifaces {
-		i.nextHello = now + core.Jitter(r.random, r.c.Hello)
+		i.nextHello = now + core.Jitter(r.random, i.Hello)
 	}
-	r.nextTC = now + r.c.Hello + core.Jitter(r.random, r.c.TC)
+	r.nextTC = now + r.c.ShortestHello() + core.Jitter(r.random, r.c.TC)
 }
 
 // expireBy has the tables looked through at a moment at the latest.
@@ -126,19 +126,14 @@ func (r *router) Tick(at time.Time) time.Time {
 func (r *router) generate(now time.Duration) {
 	for _, i := range r.ifaces {
 		if now >= i.nextHello {
-			i.nextHello = r.after(now, i.nextHello, r.c.Hello)
+			i.nextHello = core.After(r.random, now, i.nextHello, i.Hello, i.Hello/4) // RFC 6130 section 5.4
 			r.sendHello(now, i)
 		}
 	}
 	if now >= r.nextTC {
-		r.nextTC = r.after(now, r.nextTC, r.c.TC)
+		r.nextTC = core.After(r.random, now, r.nextTC, r.c.TC, r.maxJitter())
 		r.sendTC(now)
 	}
-}
-
-// after is when a message is due again.
-func (r *router) after(now, due, interval time.Duration) time.Duration {
-	return core.After(r.random, now, due, interval, r.maxJitter())
 }
 
 func (r *router) transmit(i *iface, messages [][]byte) {

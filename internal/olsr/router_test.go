@@ -358,3 +358,55 @@ func TestGarbageDoesNotFillTheMemory(t *testing.T) {
 		t.Errorf("%d addresses, %d overflows", got, r.Counters().Overflows)
 	}
 }
+
+func TestHELLOsHaveTheTimesOfTheirInterface(t *testing.T) {
+	fast, slow := Interface{Name: "fast", Address: me}, Interface{Name: "slow", Address: far, Hello: 10 * time.Second, HelloValidity: 50 * time.Second}
+	hellos := [2]int{}
+	r, err := New(Config{Interfaces: []Interface{fast, slow}, Hello: time.Second}, func(iface int, packet []byte) {
+		var p rfc5444.Packet
+		if err := rfc5444.Split(packet, &p); err != nil {
+			t.Fatal(err)
+		}
+		interval, validity := [2]time.Duration{time.Second, 10 * time.Second}[iface], [2]time.Duration{3 * time.Second, 50 * time.Second}[iface]
+		for i := range p.Messages {
+			var m rfc5444.Message
+			if err := p.Messages[i].Decode(&m); err != nil || m.Type != messageHello {
+				continue
+			}
+			hellos[iface]++
+			if got, want := m.TLVs[0].Value[0], rfc5444.TimeCode(validity); got != want {
+				t.Errorf("interface %d: validity of code %d; want %d", iface, got, want)
+			}
+			if got, want := m.TLVs[1].Value[0], rfc5444.TimeCode(interval); got != want {
+				t.Errorf("interface %d: interval of code %d; want %d", iface, got, want)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := start; now.Before(start.Add(100 * time.Second)); {
+		now = r.Tick(now)
+	}
+	// Jitter makes an interval up to a quarter shorter.
+	if hellos[0] < 99 || hellos[0] > 134 || hellos[1] < 9 || hellos[1] > 14 {
+		t.Errorf("%d HELLOs on the fast interface and %d on the slow one in 100 s; want 100 to 134, and 10 to 14", hellos[0], hellos[1])
+	}
+}
+
+func TestAnInterfacesOwnTimesAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		i    Interface
+		want string
+	}{
+		{Interface{Hello: time.Second, HelloValidity: 500 * time.Millisecond}, "helloValidity: 500ms is not between 1s and 24h0m0s, on interface r0"},
+		{Interface{Hello: time.Millisecond}, "hello: 1ms is not between 10ms and 24h0m0s, on interface r0"},
+		{Interface{Hello: 5 * time.Second}, ""},
+	} {
+		c.i.Name, c.i.Address = "r0", me
+		_, err := Config{Interfaces: []Interface{c.i}, HelloValidity: 4 * time.Second}.WithDefaults()
+		if got := fmt.Sprint(err); c.want != "" && got != c.want || c.want == "" && err != nil {
+			t.Errorf("%+v: %s; want %q", c.i, got, c.want)
+		}
+	}
+}

@@ -204,7 +204,7 @@ func (r *router) Restore(at time.Time, saved []byte) error {
 	r.seq, r.ansn, r.advertised = s.Sequence+2*sent, s.ANSN+sent, s.Content
 	r.expireBy(now + sweepInterval)
 	for _, i := range r.ifaces {
-		i.nextHello = now + core.Jitter(r.random, r.maxJitter())
+		i.nextHello = now + core.Jitter(r.random, i.Hello/4)
 	}
 	r.nextTC = now + core.Jitter(r.random, r.c.TC)
 	return nil

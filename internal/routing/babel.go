@@ -79,8 +79,8 @@ func babelArguments(c *Config) []string {
 	for n := range c.Interfaces {
 		i := &c.Interfaces[n]
 		line := "interface " + i.Name + " type wireless"
-		if c.Hello > 0 {
-			line += fmt.Sprintf(" hello-interval %.2f", c.Hello.Seconds())
+		if i.Hello > 0 {
+			line += fmt.Sprintf(" hello-interval %.2f", i.Hello.Seconds())
 		}
 		arguments = append(arguments, "-C", line, "-C", fmt.Sprintf("redistribute local ip %v/32 allow", i.Address.Addr()))
 	}

@@ -19,8 +19,8 @@ import (
 type Config struct {
 	Protocol   v1alpha1.RoutingProtocol
 	Interfaces []Interface
-	// Hello, HelloValidity, TC and TCValidity as in olsr.Config; babel has Hello only.
-	Hello, HelloValidity, TC, TCValidity time.Duration
+	// TC and TCValidity as in olsr.Config.
+	TC, TCValidity time.Duration
 	// Metric of OLSRv2.
 	Metric olsr.Metric
 	// Seed of jitter and of the first sequence numbers.
@@ -29,13 +29,7 @@ type Config struct {
 
 // ConfigOf a network's routing, without interfaces.
 func ConfigOf(r *v1alpha1.Routing, seed int64) Config {
-	std := func(d *v1alpha1.Duration) time.Duration {
-		if d == nil {
-			return 0
-		}
-		return d.Std()
-	}
-	c := Config{Protocol: r.Protocol, Hello: std(r.Hello), HelloValidity: std(r.HelloValidity), TC: std(r.TC), TCValidity: std(r.TCValidity), Seed: seed}
+	c := Config{Protocol: r.Protocol, TC: std(r.TC), TCValidity: std(r.TCValidity), Seed: seed}
 	if r.Metric == v1alpha1.MetricDAT {
 		c.Metric = olsr.DAT
 	}
@@ -56,6 +50,18 @@ func (c *Config) Check() (err error) {
 	return err
 }
 
+// SetHello to that of the interface's network.
+func (i *Interface) SetHello(r *v1alpha1.Routing) {
+	i.Hello, i.HelloValidity = std(r.Hello), std(r.HelloValidity)
+}
+
+func std(d *v1alpha1.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return d.Std()
+}
+
 // Interface of the node in the domain.
 type Interface struct {
 	Name  string
@@ -66,6 +72,8 @@ type Interface struct {
 	MTU int
 	// RateBitsPerSecond of a link, for the metric DAT; 0 is unknown.
 	RateBitsPerSecond float64
+	// Hello and HelloValidity as in olsr.Config; babel has Hello only.
+	Hello, HelloValidity time.Duration
 	// Routes of protocol static.
 	Routes []StaticRoute
 }
@@ -171,7 +179,7 @@ func (i *Instance) startRouter(namespace *os.File, s State) (err error) {
 		return err
 	}
 	// What the kernel has of an earlier instance goes when the domain has had the time to tell of itself.
-	i.keepUntil = time.Now().Add(2*c.Hello + c.TC)
+	i.keepUntil = time.Now().Add(2*c.LongestHello() + c.TC)
 	i.host.do(func() { err = i.begin(s.Router) })
 	return err
 }
@@ -193,11 +201,12 @@ func (i *Instance) begin(snapshot []byte) error {
 }
 
 func (c *Config) olsr() olsr.Config {
-	o := olsr.Config{Hello: c.Hello, HelloValidity: c.HelloValidity, TC: c.TC, TCValidity: c.TCValidity, Metric: c.Metric, Seed: c.Seed}
+	o := olsr.Config{TC: c.TC, TCValidity: c.TCValidity, Metric: c.Metric, Seed: c.Seed}
 	for k := range c.Interfaces {
 		n := &c.Interfaces[k]
 		o.Interfaces = append(o.Interfaces, olsr.Interface{Name: n.Name, Address: n.Address.Addr(), Prefix: n.Address.Masked(),
-			MTU: n.MTU - headersInIP, RateBitsPerSecond: n.RateBitsPerSecond})
+			MTU: n.MTU - headersInIP, RateBitsPerSecond: n.RateBitsPerSecond,
+			Hello: n.Hello, HelloValidity: n.HelloValidity})
 	}
 	return o
 }

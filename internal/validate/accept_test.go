@@ -231,8 +231,10 @@ func TestRoutingThatIsValidStarts(t *testing.T) {
 		}
 		valid++
 		c := routing.ConfigOf(&r, 1)
-		router := olsr.Config{Hello: c.Hello, HelloValidity: c.HelloValidity, TC: c.TC, TCValidity: c.TCValidity,
-			Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("198.18.0.1")}}}
+		var i routing.Interface
+		i.SetHello(&r)
+		router := olsr.Config{TC: c.TC, TCValidity: c.TCValidity,
+			Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("198.18.0.1"), Hello: i.Hello, HelloValidity: i.HelloValidity}}}
 		if _, err := router.WithDefaults(); err != nil {
 			t.Errorf("%s is valid, but the router says %v", hello+helloValidity+tc+tcValidity, err)
 		}

@@ -96,6 +96,38 @@ spec:
 	}
 }
 
+func TestNetworksOfOneRouterThatDifferInWhatItHasOneOfAreAWarning(t *testing.T) {
+	const text = `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: two}
+spec:
+  duration: 10s
+  networks:
+  - {name: wide, waveform: baseline, subnet: 198.18.0.0/24, routing: {protocol: olsrv2, hello: 1s}}
+  - name: narrow
+    waveform: nbwf
+    subnet: 198.18.1.0/24
+    routing: ROUTING
+  apps: [{name: hub, mosquitto: {}}]
+  nodes:
+  - {name: hq, networks: [wide, narrow], apps: [hub]}
+  - {name: veh, networks: [NETWORKS]}
+`
+	const warning = "standard input:11: warning: spec.networks[1].routing: node hq is in network wide first, and takes tc, tcValidity and metric from there"
+	for replaced, want := range map[[2]string]string{
+		{"{protocol: olsrv2, hello: 10s, helloValidity: 50s}", "narrow"}: "",
+		{"{protocol: olsrv2, tc: 20s}", "narrow"}:                        warning,
+		{"{protocol: olsrv2, metric: dat}", "narrow"}:                    warning,
+		{"{protocol: olsrv1, tc: 20s}", "narrow"}:                        "",
+		{"{protocol: none}", "narrow"}:                                   "",
+	} {
+		findings := judgeText(t, strings.NewReplacer("ROUTING", replaced[0], "NETWORKS", replaced[1]).Replace(text))
+		if got := join(findings); (want == "") != (got == "") || !strings.Contains(got, want) || len(findings) > 1 {
+			t.Errorf("%q: findings %q; want %q", replaced, got, want)
+		}
+	}
+}
+
 func join(findings []Finding) string {
 	lines := make([]string, len(findings))
 	for i, f := range findings {

@@ -107,6 +107,7 @@ func NewOn(media [][]int, seed int64, base olsr.Config, maker Maker) (*Network, 
 		for k, medium := range on {
 			node.Config.Interfaces = append(node.Config.Interfaces, olsr.Interface{
 				Name: fmt.Sprintf("if%d", k), Address: Address(i, medium), Prefix: netip.PrefixFrom(Address(i, medium), 16).Masked(),
+				Hello: base.Hello * time.Duration(medium), // slower on media after the first, which has Config's
 			})
 		}
 		net.Nodes = append(net.Nodes, node)

@@ -73,7 +73,7 @@ func (r *router) sense(now time.Duration, i *iface, l *link, n *neighbour, h *he
 					l.Symmetric = min(l.Symmetric, now)
 				case linkSymmetric, linkAsymmetric:
 					l.Symmetric = now + validity
-					l.End = l.Symmetric + r.c.HelloValidity
+					l.End = l.Symmetric + i.HelloValidity
 				}
 			}
 			if r.own[a] && g.Neighbour == mprNeighbour {
@@ -159,9 +159,9 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 	room := (i.MTU - packetHeader - messageHeader - 4) / addressSize
 	free := room
 	flush := func() {
-		h := hello{Interval: r.c.Hello, Willingness: r.willingness(), Groups: groups}
+		h := hello{Interval: i.Hello, Willingness: r.willingness(), Groups: groups}
 		r.Sequence++
-		m := message{Type: typeHello, Validity: r.c.HelloValidity, Originator: r.origin, TTL: 1, Sequence: r.Sequence, Body: h.append(nil)}
+		m := message{Type: typeHello, Validity: i.HelloValidity, Originator: r.origin, TTL: 1, Sequence: r.Sequence, Body: h.append(nil)}
 		r.counters.HellosSent++
 		r.enqueue(i, now, m.append(nil))
 		groups, free = nil, room

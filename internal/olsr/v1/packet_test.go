@@ -163,3 +163,36 @@ func FuzzRestore(f *testing.F) {
 		again.Tables()
 	})
 }
+
+func TestHELLOsHaveTheTimesOfTheirInterface(t *testing.T) {
+	both := addresses("10.0.0.1", "10.0.1.1")
+	hellos := [2]int{}
+	c := olsr.Config{Hello: time.Second, Interfaces: []olsr.Interface{{Address: both[0]}, {Address: both[1], Hello: 10 * time.Second, HelloValidity: 50 * time.Second}}}
+	r, err := New(c, func(iface int, packet []byte) {
+		messages, err := split(packet, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range messages {
+			if m.Type != typeHello {
+				continue
+			}
+			hellos[iface]++
+			h, err := readHello(m.Body)
+			interval, validity := [2]time.Duration{time.Second, 10 * time.Second}[iface], [2]time.Duration{3 * time.Second, 50 * time.Second}[iface]
+			if err != nil || h.Interval != interval || m.Validity != validity {
+				t.Errorf("interface %d: a HELLO of interval %v and validity %v, %v; want %v and %v", iface, h.Interval, m.Validity, err, interval, validity)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := start; now.Before(start.Add(100 * time.Second)); {
+		now = r.Tick(now)
+	}
+	// Jitter makes an interval up to a quarter shorter.
+	if hellos[0] < 99 || hellos[0] > 134 || hellos[1] < 9 || hellos[1] > 14 {
+		t.Errorf("%d HELLOs on the fast interface and %d on the slow one in 100 s; want 100 to 134, and 10 to 14", hellos[0], hellos[1])
+	}
+}

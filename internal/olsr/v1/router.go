@@ -46,17 +46,17 @@ func New(c olsr.Config, send olsr.Send) (olsr.Router, error) {
 	return r, nil
 }
 
-// maxJitter is MAXJITTER (RFC 3626 section 18.3).
-func (r *router) maxJitter() time.Duration { return r.c.Hello / 4 }
+// maxJitter is MAXJITTER (RFC 3626 section 18.3) of messages that go over all interfaces.
+func (r *router) maxJitter() time.Duration { return r.c.ShortestHello() / 4 }
 
 func (r *router) moment(at time.Time) time.Duration {
 	r.last = max(r.last, r.clock.Moment(at))
 	if r.nextTC == 0 {
 		for _, i := range r.ifaces {
-			i.nextHello = r.last + core.Jitter(r.random, r.c.Hello)
+			i.nextHello = r.last + core.Jitter(r.random, i.Hello)
 		}
-		r.nextTC = r.last + r.c.Hello + core.Jitter(r.random, r.c.TC)
-		r.nextMID = r.last + core.Jitter(r.random, r.c.Hello)
+		r.nextTC = r.last + r.c.ShortestHello() + core.Jitter(r.random, r.c.TC)
+		r.nextMID = r.last + core.Jitter(r.random, r.c.ShortestHello())
 		r.nextHNA = r.nextTC
 	}
 	return r.last
@@ -185,7 +185,7 @@ func (r *router) generate(now time.Duration) {
 	}
 	for _, i := range r.ifaces {
 		if now >= i.nextHello {
-			i.nextHello = after(i.nextHello, r.c.Hello)
+			i.nextHello = core.After(r.random, now, i.nextHello, i.Hello, i.Hello/4)
 			r.sendHello(now, i)
 		}
 	}

@@ -85,7 +85,7 @@ func (r *router) Restore(at time.Time, text []byte) error {
 	r.shift(now - age - s.Moment)
 	for n, i := range r.ifaces {
 		i.packetSeq = s.Packets[n]
-		i.nextHello = now + core.Jitter(r.random, r.maxJitter())
+		i.nextHello = now + core.Jitter(r.random, i.Hello/4)
 	}
 	r.twoHops, r.allEdges = 0, 0
 	for _, n := range r.Neighbours {
@@ -95,7 +95,10 @@ func (r *router) Restore(at time.Time, text []byte) error {
 		r.allEdges += len(o.Edges) + len(o.Networks)
 	}
 	// What was sent between snapshot and now must not be sent again under the same numbers.
-	r.Sequence += uint16(min(age/r.c.Hello, 1<<12)) + uint16(4*min(age/r.c.TC, 1<<12)) + 4
+	for _, i := range r.ifaces {
+		r.Sequence += uint16(min(age/i.Hello, 1<<12)) + 1
+	}
+	r.Sequence += uint16(4*min(age/r.c.TC, 1<<12)) + 3
 	r.ANSN += uint16(min(age/r.c.TC, 1<<12)) + 1
 	r.dirty, r.mprDirty = true, true
 	r.nextSweep = now

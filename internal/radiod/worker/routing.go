@@ -291,7 +291,7 @@ func (m *Manager) wantedDomains() map[domainKey]*wantedDomain {
 	return all
 }
 
-// configure a domain. The intervals and the metric are those of its first network: a router has one of each.
+// configure a domain. HELLOs have the times of each network; the interval of TCs and the metric are those of the first: a router has one of each.
 func (m *Manager) configure(w *wantedDomain) {
 	first := m.networks[w.attachments[0].NetworkUID].object
 	r := first.Spec.Routing
@@ -306,6 +306,7 @@ func (m *Manager) configure(w *wantedDomain) {
 		address, _ := netip.ParsePrefix(member.Address)
 		i := routing.Interface{Name: a.Interface, Index: a.Index, Address: address, MTU: int(n.object.Spec.MTU),
 			RateBitsPerSecond: n.object.Spec.Waveform.RateBitsPerSecond()}
+		i.SetHello(n.object.Spec.Routing)
 		for _, route := range member.Routes {
 			to, toErr := netip.ParsePrefix(route.To)
 			via, viaErr := netip.ParseAddr(route.Via)

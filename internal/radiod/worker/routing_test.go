@@ -150,6 +150,33 @@ func TestNodesOutOfRangeReachEachOtherOverOthers(t *testing.T) {
 	}
 }
 
+func TestHELLOsHaveTheTimesOfEachNetworkAndTheRestIsOfTheFirst(t *testing.T) {
+	m := newManager(t)
+	p := newPod(t, "pod-1")
+	for i, name := range []string{"wide", "narrow"} {
+		n := networkOf("exp", name, "pod-1")
+		setRouting(n, v1alpha1.RoutingOLSRv2)
+		n.Spec.Members[0].Primary, n.Spec.Members[0].Address = name == "wide", fmt.Sprintf("198.18.%d.1/24", i)
+		if name == "narrow" {
+			hello, validity, tc := v1alpha1.Duration("7s"), v1alpha1.Duration("30s"), v1alpha1.Duration("9s")
+			n.Spec.Routing.Hello, n.Spec.Routing.HelloValidity, n.Spec.Routing.TC = &hello, &validity, &tc
+		}
+		set(t, m, n)
+		p.attach(t, m, name)
+	}
+	wanted := m.wantedDomains()[domainKey{"pod-1", v1alpha1.RoutingOLSRv2}]
+	if wanted == nil || len(wanted.config.Interfaces) != 2 {
+		t.Fatalf("wanted %+v; want a domain of two interfaces", wanted)
+	}
+	wide, narrow := wanted.config.Interfaces[0], wanted.config.Interfaces[1]
+	if wide.Hello != 200*time.Millisecond || wide.HelloValidity != 3*time.Second || narrow.Hello != 7*time.Second || narrow.HelloValidity != 30*time.Second {
+		t.Errorf("HELLOs every %v and %v, valid for %v and %v; want those of the networks", wide.Hello, narrow.Hello, wide.HelloValidity, narrow.HelloValidity)
+	}
+	if wanted.config.TC != 400*time.Millisecond {
+		t.Errorf("TCs every %v; want those of the first network, 400 ms", wanted.config.TC)
+	}
+}
+
 // routedChain is a worker of radiod whose four nodes have routes to each other.
 func routedChain(t *testing.T, r radiodBed) (m *Manager, stop func(), pods []*pod) {
 	t.Helper()

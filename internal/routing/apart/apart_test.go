@@ -54,8 +54,8 @@ func lone(t *testing.T) (*os.File, routing.Config) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = namespace.Close() })
-	return namespace, routing.Config{Protocol: v1alpha1.RoutingOLSRv2, Hello: 200 * time.Millisecond, Seed: 1,
-		Interfaces: []routing.Interface{{Name: "lo", Index: 1, Address: netip.MustParsePrefix("198.18.9.1/24"), MTU: 1400}}}
+	return namespace, routing.Config{Protocol: v1alpha1.RoutingOLSRv2, Seed: 1,
+		Interfaces: []routing.Interface{{Name: "lo", Index: 1, Address: netip.MustParsePrefix("198.18.9.1/24"), MTU: 1400, Hello: 200 * time.Millisecond}}}
 }
 
 func TestWhatTheProcessIsAskedForItDoes(t *testing.T) {

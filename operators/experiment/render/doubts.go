@@ -16,6 +16,7 @@ import (
 // known.
 func Doubts(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
 	doubts := append(twoRayDoubts(t, spec, waveforms), leadDoubts(t, spec)...)
+	doubts = append(doubts, domainDoubts(t, spec)...)
 	return append(doubts, scenarioDoubts(spec, scenario)...)
 }
 
