@@ -56,18 +56,29 @@ func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.
 		// sound where the API server takes all of it.
 		sound bool
 	}{
-		"a value that is refused":    {"500ms", "0s", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.period: in points baseline-heavy, satcom-heavy: period must be 1ms or more"}, false},
-		"the template":               {"75s", "60s", []string{"campaign.yaml:30: spec.template.spec.timeline[65s].at: in all 4 points: 65s is after the end of the experiment: its duration is 60s"}, false},
-		"a path that is none":        {"publisher.period", "publisher.perod", []string{"in points baseline-heavy, satcom-heavy: apps[bft].publisher.perod: there is no such field: did you mean period?"}, false},
-		"a waveform nobody knows":    {"baseline, satcom]", "baseline, mars]", []string{"campaign.yaml:21: warning: spec.template.spec.networks[0].waveform: in points mars-light, mars-heavy: mars is not in the library of the chart"}, true},
-		"what the operator refuses":  {"nodes:\n      - {name: nor, networks: [wan]", "nodes:\n      - {name: nor, networks: []", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.to: in all 4 points:", "no network in common"}, false},
-		"two levels of one name":     {"baseline, satcom]", "satcom, satcom]", []string{"campaign.yaml:9: spec.matrix.axes[link].values[1]: Duplicate value: \"satcom\""}, false},
-		"an exclusion of no axis":    {"    axes:", "    exclude: [{lnk: satcom}]\n    axes:", []string{"campaign.yaml:8: spec.matrix.exclude[0]: Invalid value: \"lnk\": there is no such axis: did you mean link?"}, false},
-		"everything excluded":        {"    axes:", "    exclude: [{load: light}, {load: heavy}]\n    axes:", []string{"spec.matrix.exclude", "no point is left"}, false},
-		"a seed among what is set":   {"apps[bft].publisher.period\", value: 500ms", "seed\", value: 9", []string{"spec.matrix.axes[load]", "give the campaign repeats and seeds"}, false},
-		"a mistake of the schema":    {"repeats: 2", "repeats: 0", []string{"campaign.yaml:5: spec.repeats: "}, false},
-		"a field that nobody knows":  {"parallelism: 3", "paralelism: 3", []string{"campaign.yaml:6: spec.paralelism: there is no such field: did you mean parallelism?"}, false},
-		"a run that would never end": {"      duration: 75s\n", "", []string{"duration: a run needs one, or it would never end"}, false},
+		"a value that is refused":             {"500ms", "0s", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.period: in points baseline-heavy, satcom-heavy: period must be 1ms or more"}, false},
+		"the template":                        {"75s", "60s", []string{"campaign.yaml:30: spec.template.spec.timeline[65s].at: in all 4 points: 65s is after the end of the experiment: its duration is 60s"}, false},
+		"a path that is none":                 {"publisher.period", "publisher.perod", []string{"in points baseline-heavy, satcom-heavy: apps[bft].publisher.perod: there is no such field: did you mean period?"}, false},
+		"a waveform nobody knows":             {"baseline, satcom]", "baseline, mars]", []string{"campaign.yaml:21: warning: spec.template.spec.networks[0].waveform: in points mars-light, mars-heavy: mars is not in the library of the chart"}, true},
+		"what the operator refuses":           {"nodes:\n      - {name: nor, networks: [wan]", "nodes:\n      - {name: nor, networks: []", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.to: in all 4 points:", "no network in common"}, false},
+		"two levels of one name":              {"baseline, satcom]", "satcom, satcom]", []string{"campaign.yaml:9: spec.matrix.axes[link].values[1]: Duplicate value: \"satcom\""}, false},
+		"an exclusion of no axis":             {"    axes:", "    exclude: [{lnk: satcom}]\n    axes:", []string{"campaign.yaml:8: spec.matrix.exclude[0]: Invalid value: \"lnk\": there is no such axis: did you mean link?"}, false},
+		"everything excluded":                 {"    axes:", "    exclude: [{load: light}, {load: heavy}]\n    axes:", []string{"spec.matrix.exclude", "no point is left"}, false},
+		"a seed among what is set":            {"apps[bft].publisher.period\", value: 500ms", "seed\", value: 9", []string{"spec.matrix.axes[load]", "give the campaign repeats and seeds"}, false},
+		"a mistake of the schema":             {"repeats: 2", "repeats: 0", []string{"campaign.yaml:5: spec.repeats: "}, false},
+		"a number for a duration":             {"500ms", "500", []string{"campaign.yaml:15: spec.matrix.axes[load].levels[1].set[0]: apps[bft].publisher.period is the number 500: it must be a duration with its unit, not negative, such as 100ms"}, false},
+		"numbers for a delay":                 {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "networks[wan].link.delay", values: [100, 200ms]`, []string{"campaign.yaml:9: spec.matrix.axes[link].values[0]: networks[wan].link.delay is the number 100: it must be a duration with its unit"}, false},
+		"a number for a percentage":           {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "networks[wan].link.loss", values: [0.5]`, []string{"networks[wan].link.loss is the number 0.5: it must be a percentage from 0% to 100%"}, false},
+		"degrees without quotes":              {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "nodes[nor].position.latitude", values: [58.2]`, []string{`nodes[nor].position.latitude is the number 58.2: it must be text: write it in quotes, "58.2"`}, false},
+		"a height without a unit":             {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "nodes[nor].position.altitude", values: [20]`, []string{`is the number 20: it must be a length with its unit`}, false},
+		"text for a number":                   {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "networks[wan].mtu", values: ["1400"]`, []string{`networks[wan].mtu is text, 1400: it must be a whole number, such as 5`}, false},
+		"a share for a whole number":          {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "networks[wan].mtu", values: [1400.5]`, []string{`networks[wan].mtu is the number 1400.5: it must be a whole number, such as 5`}, false},
+		"a number for an object":              {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "networks[wan].link", values: [5]`, []string{`networks[wan].link is the number 5: it must be an object, such as {name: value}`}, false},
+		"a number within an object":           {`publisher.period", value: 500ms`, `publisher", value: {protocol: mqtt, to: hub, period: 500}`, []string{`apps[bft].publisher.period is the number 500: it must be a duration`}, false},
+		"a field of no name within an object": {`publisher.period", value: 500ms`, `publisher", value: {protocol: mqtt, to: hub, perod: 1s}`, []string{`apps[bft].publisher.perod: there is no such field: did you mean period?`}, false},
+		"a number in a list":                  {`path: "networks[wan].waveform", values: [baseline, satcom]`, `path: "nodes[nor].apps", values: [[5]]`, []string{`nodes[nor].apps[0] is the number 5: it must be text: write it in quotes, "5"`}, false},
+		"a field that nobody knows":           {"parallelism: 3", "paralelism: 3", []string{"campaign.yaml:6: spec.paralelism: there is no such field: did you mean parallelism?"}, false},
+		"a run that would never end":          {"      duration: 75s\n", "", []string{"duration: a run needs one, or it would never end"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(soundCampaign, c.old, c.with, 1)
@@ -79,6 +90,11 @@ func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.
 			for _, want := range c.want {
 				if !strings.Contains(all, want) {
 					t.Errorf("findings:\n%s\nwant %s", all, want)
+				}
+			}
+			for _, foreign := range []string{"json", "Go ", "cannot unmarshal", "Invalid value: \"\""} {
+				if strings.Contains(all, foreign) {
+					t.Errorf("findings:\n%s\nin words of a library: %q", all, foreign)
 				}
 			}
 			if report.Failed() == c.sound {

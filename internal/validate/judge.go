@@ -130,13 +130,20 @@ func (d *document) wanted(e *field.Error, path string) string {
 		return ""
 	}
 	s := schemaAt(definition.structural, path)
-	switch must := Must(d.kind, path); {
-	case s == nil || s.Type != "string":
+	if s == nil || s.Type != "string" {
 		return ""
-	case s.ValueValidation != nil && strings.Contains(patterns[s.ValueValidation.Pattern], "in quotes"):
+	}
+	must, pattern := Must(d.kind, path), ""
+	if s.ValueValidation != nil {
+		pattern = crdrules.InWords(s.ValueValidation.Pattern)
+	}
+	switch {
+	case strings.Contains(pattern, "in quotes"):
 		return ": write it in quotes" + quoted(d.node(path))
 	case must != "":
 		return ": it " + must
+	case strings.Contains(pattern, "with its unit"):
+		return ": it " + pattern
 	}
 	return d.readOtherwise(path)
 }
@@ -175,18 +182,6 @@ func splitProblems(message string) (problems []string) {
 	return problems
 }
 
-// patterns in words.
-var patterns = map[string]string{
-	`^[a-z]([a-z0-9-]*[a-z0-9])?$`:         "must be lower-case letters, digits and hyphens, with a letter first and no hyphen last",
-	`^[0-9]{1,6}-[0-9]{1,6}$`:              "must be a range such as 2-24",
-	`^-?[0-9]{1,3}([.][0-9]{1,12})?$`:      "must be degrees in quotes, such as '58.19'",
-	`^-?[0-9]{1,9}([.][0-9]{1,6})?(m|km)$`: "must be a length with its unit, such as 120m or 1.5km",
-	`^sha256:[0-9a-f]{64}$`:                "must be sha256: and 64 hexadecimal digits, as vignette scenario push prints them",
-	`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`: "must be a duration with its unit, such as 12.5s or 1m30s",
-	`^[A-Za-z_][A-Za-z0-9_]*$`:                      "must be letters, digits and underscores, with no digit first",
-	`^(#|([^#+/\s]*|[+])(/([^#+/\s]*|[+]))*(/#)?)$`: "must be an MQTT topic filter without spaces: # only at the end after a slash, + only as a whole level",
-}
-
 var (
 	inBody      = regexp.MustCompile(`^\S* in body `)
 	shouldMatch = regexp.MustCompile(`^should match '(.*)'$`)
@@ -197,8 +192,8 @@ var (
 // describe says in words what is wrong, without the path.
 func describe(e *field.Error) string {
 	detail := inBody.ReplaceAllString(e.Detail, "")
-	if m := shouldMatch.FindStringSubmatch(detail); m != nil && patterns[m[1]] != "" {
-		detail = patterns[m[1]]
+	if m := shouldMatch.FindStringSubmatch(detail); m != nil && crdrules.InWords(m[1]) != "" {
+		detail = crdrules.InWords(m[1])
 	}
 	if m := wrongType.FindStringSubmatch(detail); m != nil {
 		if m[1] == "array" {

@@ -40,6 +40,8 @@ func (p Path) in(schema *Schema) *Schema {
 			schema = &property
 		case step.Element && schema.Items != nil && schema.Items.Schema != nil:
 			schema = schema.Items.Schema
+		case step.Element && schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
+			schema = schema.AdditionalProperties.Schema
 		default:
 			return nil
 		}

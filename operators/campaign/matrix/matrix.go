@@ -59,6 +59,15 @@ type Plan struct {
 type axis struct {
 	name   string
 	levels []v1alpha1.Level
+	values bool
+}
+
+// place in the campaign of the j-th setting of the axis's i-th level.
+func (a *axis) place(at *field.Path, i, j int) *field.Path {
+	if a.values {
+		return at.Key(a.name).Child("values").Index(i)
+	}
+	return at.Key(a.name).Child("levels").Index(i).Child("set").Index(j)
 }
 
 // Expand a campaign for a round; 0 for a campaign without a schedule. The errors name what is wrong with the matrix; there is a plan
@@ -90,7 +99,7 @@ func axesOf(spec *v1alpha1.CampaignSpec, at *field.Path) (axes []axis, errs fiel
 	count := 1
 	for _, given := range spec.Matrix.Axes {
 		made, madeErrs := levelsOf(given, at.Key(given.Name))
-		axes, errs = append(axes, axis{given.Name, made}), append(errs, madeErrs...)
+		axes, errs = append(axes, axis{given.Name, made, given.Path != ""}), append(errs, madeErrs...)
 		count *= max(1, len(made))
 		if count > maxCombinations {
 			return nil, append(errs, field.Invalid(at, count, fmt.Sprintf("the axes have more than %d combinations of levels", maxCombinations)))
@@ -134,9 +143,10 @@ func checkPaths(spec *v1alpha1.CampaignSpec, axes []axis, at *field.Path) (errs 
 	setBy := map[string]string{} // paths, with the axis that sets each
 	for _, axis := range axes {
 		mine := map[string]bool{}
-		for _, level := range axis.levels {
-			for _, setting := range level.Set {
+		for i, level := range axis.levels {
+			for j, setting := range level.Set {
 				errs = append(errs, checkSetting(setting, at.Key(axis.name))...)
+				errs = append(errs, checkValue(setting, axis.place(at, i, j))...)
 				mine[string(setting.Path)] = true
 			}
 		}
@@ -152,11 +162,29 @@ func checkPaths(spec *v1alpha1.CampaignSpec, axes []axis, at *field.Path) (errs 
 		}
 	}
 	for _, inclusion := range spec.Matrix.Include {
-		for _, setting := range inclusion.Set {
-			errs = append(errs, checkSetting(setting, field.NewPath("spec", "matrix", "include").Key(string(inclusion.Name)))...)
+		included := field.NewPath("spec", "matrix", "include").Key(string(inclusion.Name))
+		for j, setting := range inclusion.Set {
+			errs = append(errs, checkSetting(setting, included)...)
+			errs = append(errs, checkValue(setting, included.Child("set").Index(j))...)
 		}
 	}
 	return dedupe(errs)
+}
+
+// checkValue refuses a value that its field cannot hold. A path that is none is refused elsewhere.
+func checkValue(setting v1alpha1.Setting, at *field.Path) field.ErrorList {
+	path, err := fieldpath.Parse(string(setting.Path))
+	if err != nil {
+		return nil
+	}
+	value, err := valueOf(setting)
+	if err == nil {
+		err = fieldpath.Check(fieldpath.Experiment(), path, value)
+	}
+	if err != nil {
+		return field.ErrorList{field.Forbidden(at, err.Error())}
+	}
+	return nil
 }
 
 // within tells that a path is another one, or leads to a part of what that leads to.

@@ -75,9 +75,15 @@ func TestAMatrixBecomesRuns(t *testing.T) {
 			s.Matrix.Axes, s.Repeats, s.Order = s.Matrix.Axes[:1], 2, v1alpha1.OrderByPoint
 		},
 			"e4-mosquitto-1 e4-mosquitto-2 e4-rabbitmq-1 e4-rabbitmq-2"},
-		"values of all kinds": {func(s *v1alpha1.CampaignSpec) {
-			s.Matrix.Axes = []v1alpha1.Axis{{Name: "x", Path: "networks[wan].link.loss", Values: values(`"1%"`, `"1"`, `3`, `true`, `"9.8kbit"`, `"-3dB"`, `"3dB"`)}}
-		}, "e4-1pct-1 e4-1-1 e4-3-1 e4-true-1 e4-9-8kbit-1 e4-m3db-1 e4-3db-1"},
+		"values of text": {func(s *v1alpha1.CampaignSpec) {
+			s.Matrix.Axes = []v1alpha1.Axis{{Name: "x", Path: "networks[wan].link.loss", Values: values(`"1%"`, `"1"`, `"9.8kbit"`, `"-3dB"`, `"3dB"`)}}
+		}, "e4-1pct-1 e4-1-1 e4-9-8kbit-1 e4-m3db-1 e4-3db-1"},
+		"numbers": {func(s *v1alpha1.CampaignSpec) {
+			s.Matrix.Axes = []v1alpha1.Axis{{Name: "x", Path: "networks[wan].mtu", Values: values(`576`, `1500`)}}
+		}, "e4-576-1 e4-1500-1"},
+		"yes and no": {func(s *v1alpha1.CampaignSpec) {
+			s.Matrix.Axes = []v1alpha1.Axis{{Name: "x", Path: "networks[wan].link.reorder", Values: values(`true`, `false`)}}
+		}, "e4-true-1 e4-false-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := brokers()
@@ -242,11 +248,8 @@ func TestAPointThatIsNoRunIsRefused(t *testing.T) {
 	for want, change := range map[string]func(*v1alpha1.CampaignSpec){
 		"duration: a run needs one": func(s *v1alpha1.CampaignSpec) { s.Template.Spec.Duration = "" },
 		"stop: a run that":          func(s *v1alpha1.CampaignSpec) { s.Template.Spec.Stop = true },
-		"is no spec of an experiment": func(s *v1alpha1.CampaignSpec) {
-			s.Matrix.Axes[1].Values = values(`5`)
-		},
 		"apps[brokr]: there is no such element: did you mean broker?": func(s *v1alpha1.CampaignSpec) {
-			s.Matrix.Axes[1].Path = "apps[brokr].instances"
+			s.Matrix.Axes[1].Path, s.Matrix.Axes[1].Values = "apps[brokr].instances", values(`1`, `2`)
 		},
 	} {
 		spec := brokers()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,8 +48,8 @@ func (p *Point) Spec(template *v1alpha1.ExperimentSpec, seed int64) (*Spec, erro
 	s.Digest = hex.EncodeToString(sum[:6])
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()
-	if err := strict.Decode(&s.Typed); err != nil {
-		return nil, fmt.Errorf("what the settings make of the template is no spec of an experiment: %w", err)
+	if strict.Decode(&s.Typed) != nil { // values have been checked against their fields: Expand
+		return nil, errors.New("what the settings make of the template is no spec of an experiment")
 	}
 	s.Object["seed"], s.Typed.Seed = seed, seed
 	return s, p.check(&s.Typed)
@@ -70,13 +71,22 @@ func set(object map[string]any, setting v1alpha1.Setting) error {
 	if err != nil {
 		return err
 	}
-	var value any
-	if setting.Value != nil {
-		if err := utiljson.Unmarshal(setting.Value.Raw, &value); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+	value, err := valueOf(setting)
+	if err != nil {
+		return err
 	}
 	return fieldpath.Set(object, fieldpath.Experiment(), path, value)
+}
+
+// valueOf a setting; nil where it removes the field.
+func valueOf(setting v1alpha1.Setting) (value any, err error) {
+	if setting.Value != nil {
+		err = utiljson.Unmarshal(setting.Value.Raw, &value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: the value is no JSON that a field can hold", setting.Path)
+	}
+	return value, nil
 }
 
 // Duration that a run of the point is planned to have, draining included.
