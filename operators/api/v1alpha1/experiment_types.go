@@ -125,6 +125,19 @@ type BridgeTopic struct {
 	// +kubebuilder:default=0
 	// +optional
 	QoS QoS `json:"qos,omitempty"`
+
+	// localPrefix of the topics at the broker that has the bridge, which filter is without. It is taken away as a message leaves, and put before
+	// its topic as one comes in. It holds as it is: nor/ has its slash.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^#+\s"]*$`
+	// +optional
+	LocalPrefix string `json:"localPrefix,omitempty"`
+
+	// remotePrefix of the topics at the other broker, likewise.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^#+\s"]*$`
+	// +optional
+	RemotePrefix string `json:"remotePrefix,omitempty"`
 }
 
 // BridgeDirection says which way messages cross a bridge.

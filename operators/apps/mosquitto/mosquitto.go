@@ -2,6 +2,7 @@
 package mosquitto
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -140,6 +141,13 @@ func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, pee
 		if direction == "" {
 			direction = "both"
 		}
-		fmt.Fprintf(b, "topic %s %s %d\n", topic.Filter, direction, topic.QoS)
+		fmt.Fprintf(b, "topic %s %s %d", topic.Filter, direction, topic.QoS)
+		if topic.LocalPrefix != "" || topic.RemotePrefix != "" {
+			fmt.Fprintf(b, " %s %s", prefix(topic.LocalPrefix), prefix(topic.RemotePrefix))
+		}
+		b.WriteByte('\n')
 	}
 }
+
+// prefix of a bridge's topics; mosquitto.conf has two quotes for none.
+func prefix(text string) string { return cmp.Or(text, `""`) }

@@ -33,6 +33,9 @@ func sites() map[string]apps.Site {
 		"chosen": site(nil, nil,
 			v1alpha1.Bridge{To: "nor/broker", Topics: []v1alpha1.BridgeTopic{{Filter: "/NOR/#", Direction: "in"}, {Filter: "/PRT/+/+/location", Direction: "out", QoS: 2}}},
 			v1alpha1.Bridge{To: "usa/broker", Topics: []v1alpha1.BridgeTopic{{Filter: "chat/#", Direction: "both", QoS: 1}}}),
+		"prefixed": site(nil, nil,
+			v1alpha1.Bridge{To: "nor/broker", Topics: []v1alpha1.BridgeTopic{{Filter: "#", Direction: "out", LocalPrefix: "bft/", RemotePrefix: "prt/"},
+				{Filter: "chat/+", Direction: "in", QoS: 1, RemotePrefix: "nor/"}, {Filter: "#", Direction: "both", LocalPrefix: "shared/"}}}),
 		"tls":                 site(tlsOnly, tlsOnly, v1alpha1.Bridge{To: "nor/broker"}),
 		"password":            site(passwordOnly, nil, v1alpha1.Bridge{To: "nor/broker"}),
 		"secure":              site(both, both, v1alpha1.Bridge{To: "nor/broker"}),
@@ -186,6 +189,25 @@ func TestABridgeBetweenBrokersWithSecurityPassesMessages(t *testing.T) {
 	}
 	if output, err := spoke.client(t, "mosquitto_sub", append(login, "-t", "IST150/#", "-C", "1", "-W", "10")...); err != nil || output != "hello\n" {
 		t.Errorf("the spoke has %q: %v", output, err)
+	}
+}
+
+func TestABridgeWithPrefixesChangesTopicsAsMessagesCross(t *testing.T) {
+	hub := run(t, site(nil, nil), nil)
+	spoke := run(t, site(nil, nil, v1alpha1.Bridge{To: "nor/broker", Topics: []v1alpha1.BridgeTopic{
+		{Filter: "#", Direction: "out", LocalPrefix: "bft/", RemotePrefix: "prt/"}, {Filter: "chat/#", Direction: "in", LocalPrefix: "far/", RemotePrefix: "nor/"}}}), nil, hub.port)
+	// Kept at the brokers: the other one gets it whenever the bridge has connected.
+	if output, err := hub.client(t, "mosquitto_pub", "-t", "nor/chat/1", "-m", "hello", "-r", "-q", "1"); err != nil {
+		t.Fatal(err, output)
+	}
+	if output, err := spoke.client(t, "mosquitto_sub", "-v", "-t", "#", "-C", "1", "-W", "10"); err != nil || output != "far/chat/1 hello\n" {
+		t.Errorf("the spoke has %q: %v; want far/chat/1", output, err)
+	}
+	if output, err := spoke.client(t, "mosquitto_pub", "-t", "bft/veh-1", "-m", "here", "-r", "-q", "1"); err != nil {
+		t.Fatal(err, output)
+	}
+	if output, err := hub.client(t, "mosquitto_sub", "-v", "-t", "prt/#", "-C", "1", "-W", "10"); err != nil || output != "prt/veh-1 here\n" {
+		t.Errorf("the hub has %q: %v; want prt/veh-1", output, err)
 	}
 }
 

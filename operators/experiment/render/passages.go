@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -54,27 +55,35 @@ func bridged(t *topology.Topology, node topology.Node, site apps.Site) (all []ru
 	for _, bridge := range site.App.Mosquitto.Bridges {
 		peer, _ := t.BridgePeer(node, bridge)
 		here, there := place(node.Name, site.App.Name), place(peer.Name, bridge.To[strings.LastIndexByte(bridge.To, '/')+1:])
-		in, out := bridgedTopics(bridge)
-		all = append(all, way(here, there, out)...)
-		all = append(all, way(there, here, in)...)
+		topics := bridge.Topics
+		if len(topics) == 0 {
+			topics = []v1alpha1.BridgeTopic{{Filter: everything}}
+		}
+		var in, out []runapi.PlannedPassage
+		for _, topic := range topics {
+			if topic.Direction != "in" {
+				out = pass(out, runapi.PlannedPassage{From: here, To: there, StripPrefix: topic.LocalPrefix, AddPrefix: topic.RemotePrefix}, topic.Filter)
+			}
+			if topic.Direction != "out" {
+				in = pass(in, runapi.PlannedPassage{From: there, To: here, StripPrefix: topic.RemotePrefix, AddPrefix: topic.LocalPrefix}, topic.Filter)
+			}
+		}
+		all = append(append(all, out...), in...)
 	}
 	return all
 }
 
-// bridgedTopics are the filters of what a bridge takes in and gives out.
-func bridgedTopics(bridge v1alpha1.Bridge) (in, out []string) {
-	if len(bridge.Topics) == 0 {
-		return []string{everything}, []string{everything}
+// pass adds a filter to the ways of a bridge in one direction: to one of the same prefixes, or as another.
+func pass(ways []runapi.PlannedPassage, way runapi.PlannedPassage, filter string) []runapi.PlannedPassage {
+	i := slices.IndexFunc(ways, func(w runapi.PlannedPassage) bool {
+		return w.StripPrefix == way.StripPrefix && w.AddPrefix == way.AddPrefix
+	})
+	if i < 0 {
+		i = len(ways)
+		ways = append(ways, way)
 	}
-	for _, topic := range bridge.Topics {
-		if topic.Direction != "out" {
-			in = append(in, topic.Filter)
-		}
-		if topic.Direction != "in" {
-			out = append(out, topic.Filter)
-		}
-	}
-	return in, out
+	ways[i].Filters = append(ways[i].Filters, filter)
+	return ways
 }
 
 // way that topics of some filters take; none without a filter.

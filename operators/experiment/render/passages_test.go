@@ -49,6 +49,14 @@ func TestAPlanHasTheWaysBetweenBrokers(t *testing.T) {
 			"[{name: hq, networks: [lan], apps: [a]}, {name: veh, networks: [lan], apps: [b]}]",
 			passages{{From: "hq/a", To: "veh/b", Filters: []string{"i/#"}}},
 		},
+		"a bridge with prefixes": {
+			`[{name: a, mosquitto: {}}, {name: b, mosquitto: {bridges: [{to: a, topics: [{filter: o/#, direction: out, localPrefix: l/, remotePrefix: r/},
+			  {filter: b/#, localPrefix: l/, remotePrefix: r/}, {filter: i/#, direction: in, remotePrefix: x/}]}]}}]`,
+			"[{name: hq, networks: [lan], apps: [a]}, {name: veh, networks: [lan], apps: [b]}]",
+			passages{{From: "veh/b", To: "hq/a", Filters: []string{"o/#", "b/#"}, StripPrefix: "l/", AddPrefix: "r/"},
+				{From: "hq/a", To: "veh/b", Filters: []string{"b/#"}, StripPrefix: "r/", AddPrefix: "l/"},
+				{From: "hq/a", To: "veh/b", Filters: []string{"i/#"}, StripPrefix: "x/"}},
+		},
 		"a cluster": {
 			"[{name: r, rabbitmq: {cluster: true}}]", "[{name: hq, networks: [lan], apps: [r]}, {name: veh, networks: [lan], apps: [r]}]",
 			passages{{From: "hq/r", To: "veh/r", Filters: all}, {From: "veh/r", To: "hq/r", Filters: all}},

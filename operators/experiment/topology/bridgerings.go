@@ -12,7 +12,9 @@ import (
 
 // passage is one way over a bridge for messages of a topic filter.
 type passage struct {
-	from, to, filter string
+	from, to string
+	// filter of the topics without strip, which is taken away; add is put before them.
+	filter, strip, add string
 	// bridge is its place in the spec; a message does not go back over the bridge that it came by.
 	bridge string
 	path   *field.Path
@@ -20,18 +22,15 @@ type passage struct {
 
 // checkBridgeRings refuses bridges that bring a message back to its broker. It would go round for ever. References must be good.
 func (t *Topology) checkBridgeRings(spec *v1alpha1.ExperimentSpec) field.ErrorList {
-	all := t.passages(spec)
-	tried := map[string]bool{}
-	for _, p := range all {
-		if tried[p.filter] {
-			continue
-		}
-		tried[p.filter] = true
-		// What matches this filter takes all of these ways.
-		open := slices.DeleteFunc(slices.Clone(all), func(o passage) bool { return !covers(o.filter, p.filter) })
-		if ring := findRing(open); ring != nil {
-			return field.ErrorList{field.Invalid(ring[0].path, p.filter, fmt.Sprintf("the bridges make a ring, %s, in which a message of a topic that matches %s "+
-				"goes round for ever: leave out one of the bridges, or take topics or directions that do not lead back", names(ring), p.filter))}
+	walk := walk{all: t.passages(spec), next: map[string][]int{}, done: map[step]bool{}}
+	for i, p := range walk.all {
+		walk.next[p.from] = append(walk.next[p.from], i)
+	}
+	for i, p := range walk.all {
+		filter := p.strip + p.filter
+		if ring := walk.ring(step{i, filter}); ring != nil {
+			return field.ErrorList{field.Invalid(ring[0].path, filter, fmt.Sprintf("the bridges make a ring, %s, in which a message of a topic that matches %s "+
+				"goes round for ever: leave out one of the bridges, or take topics or directions that do not lead back", names(ring), filter))}
 		}
 	}
 	return nil
@@ -49,7 +48,7 @@ func (t *Topology) passages(spec *v1alpha1.ExperimentSpec) (all []passage) {
 					continue // has been said
 				}
 				path := field.NewPath("spec", "apps").Index(i).Child("mosquitto", "bridges").Index(j).Child("to")
-				p := passage{brokerName(node.Name, app.Name), brokerName(peer.Name, bridge.To), "", node.Name + path.String(), path}
+				p := passage{from: brokerName(node.Name, app.Name), to: brokerName(peer.Name, bridge.To), bridge: node.Name + path.String(), path: path}
 				all = append(all, p.ways(bridge.Topics)...)
 			}
 		}
@@ -65,7 +64,8 @@ func (p passage) ways(topics []v1alpha1.BridgeTopic) (all []passage) {
 	back := p
 	back.from, back.to = p.to, p.from
 	for _, topic := range topics {
-		p.filter, back.filter = topic.Filter, topic.Filter
+		p.filter, p.strip, p.add = topic.Filter, topic.LocalPrefix, topic.RemotePrefix
+		back.filter, back.strip, back.add = p.filter, p.add, p.strip
 		if topic.Direction != "in" {
 			all = append(all, p)
 		}
@@ -76,40 +76,64 @@ func (p passage) ways(topics []v1alpha1.BridgeTopic) (all []passage) {
 	return all
 }
 
-// findRing gives ways that lead from a broker back to it, each over another bridge than the one before; nil where there are none.
-func findRing(all []passage) []passage {
-	next := map[string][]passage{}
-	for _, p := range all {
-		next[p.from] = append(next[p.from], p)
+// step of a walk: the passage that messages take next, by its place, and a filter that their topics match before it.
+type step struct {
+	passage int
+	topics  string
+}
+
+const (
+	// longestWalk is as many bridges as no experiment has one after the other: a walk that is longer goes round, under ever new topics.
+	longestWalk = 300
+	// mostSteps that are tried, of which prefixes may make very many.
+	mostSteps = 300_000
+)
+
+// walk goes over bridges, each another one than the one before.
+type walk struct {
+	all   []passage
+	next  map[string][]int // passages by the broker where they begin
+	done  map[step]bool
+	under []step
+}
+
+// ring gives ways that lead from a broker back to it; nil where none begins with a step.
+func (w *walk) ring(s step) []passage {
+	again := slices.Index(w.under, s)
+	if len(w.under) == longestWalk {
+		again = slices.IndexFunc(w.under, func(o step) bool { return o.passage == s.passage })
 	}
-	done := map[passage]bool{}
-	var under []passage
-	var visit func(p passage) []passage
-	visit = func(p passage) []passage {
-		if i := slices.Index(under, p); i >= 0 {
-			return slices.Clone(under[i:])
-		}
-		if done[p] {
-			return nil
-		}
-		under = append(under, p)
-		for _, n := range next[p.to] {
-			if n.bridge == p.bridge {
-				continue
-			}
-			if ring := visit(n); ring != nil {
-				return ring
-			}
-		}
-		under, done[p] = under[:len(under)-1], true
+	if again >= 0 {
+		return w.untilBack(w.under[again:])
+	}
+	p := w.all[s.passage]
+	bare, passes := strings.CutPrefix(s.topics, p.strip)
+	if !passes || w.done[s] || len(w.done) > mostSteps || len(w.under) == longestWalk {
 		return nil
 	}
-	for _, p := range all {
-		if ring := visit(p); ring != nil {
+	w.under = append(w.under, s)
+	for _, i := range w.next[p.to] {
+		n, after := &w.all[i], step{i, p.add + bare}
+		if n.bridge == p.bridge || !covers(n.strip+n.filter, after.topics) {
+			continue
+		}
+		if ring := w.ring(after); ring != nil {
 			return ring
 		}
 	}
+	w.under, w.done[s] = w.under[:len(w.under)-1], true
 	return nil
+}
+
+// untilBack are the passages of a walk up to where it comes to its first broker again.
+func (w *walk) untilBack(steps []step) (ring []passage) {
+	for _, s := range steps {
+		p := w.all[s.passage]
+		if ring = append(ring, p); p.to == ring[0].from {
+			break
+		}
+	}
+	return ring
 }
 
 func names(ring []passage) string {

@@ -20,6 +20,10 @@ func TestBridgesInARingAreRefusedWhereAMessageWouldGoRound(t *testing.T) {
 		"a ring whose last way is closed": {[3]string{`[{to: b, topics: [{filter: x, direction: out}]}]`, `[{to: c, topics: [{filter: x, direction: out}]}]`, `[{to: a, topics: [{filter: x, direction: in}]}]`}, false},
 		"each bridge with its own topics": {[3]string{`[{to: b, topics: [{filter: a/#, direction: out}]}]`, `[{to: c, topics: [{filter: b/#, direction: out}]}]`, `[{to: a, topics: [{filter: c/#, direction: out}]}]`}, false},
 		"one topic within the others":     {[3]string{`[{to: b, topics: [{filter: "#"}]}]`, `[{to: c, topics: [{filter: x/y}]}]`, `[{to: a, topics: [{filter: x/+}]}]`}, true},
+		"prefixes that lead elsewhere":    {[3]string{`[{to: b, topics: [{filter: "#", direction: out, remotePrefix: a/}]}]`, `[{to: c, topics: [{filter: "#", direction: out, localPrefix: b/}]}]`, `[{to: a}]`}, false},
+		"a prefix that is taken away":     {[3]string{`[{to: b, topics: [{filter: "#", direction: out, remotePrefix: x/}]}]`, `[{to: c, topics: [{filter: "#", direction: out, localPrefix: x/}]}]`, `[{to: a, topics: [{filter: "#", direction: out}]}]`}, true},
+		"a prefix at every turn":          {[3]string{`[{to: b, topics: [{filter: "#", direction: out, remotePrefix: x/}]}]`, `[{to: c, topics: [{filter: "#", direction: out}]}]`, `[{to: a, topics: [{filter: "#", direction: out}]}]`}, true},
+		"topics that get shorter":         {[3]string{`[{to: b, topics: [{filter: "+", direction: out, localPrefix: x/y/}]}]`, `[{to: c, topics: [{filter: "+", direction: out}]}]`, `[{to: a, topics: [{filter: "+", direction: out}]}]`}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := "networks: [{name: lan, subnet: 198.18.1.0/24}]\napps:\n"
