@@ -8,6 +8,7 @@ _HOST = {
     "cpus": "processors",
     "cpuModel": "processor",
     "memoryBytes": "memory",
+    "tcpCongestionControl": "TCP congestion control",
     "bootID": "boot",
     "kubelet": "kubelet",
     "containerRuntime": "runtime",

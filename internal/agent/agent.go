@@ -56,8 +56,8 @@ func wallClock() time.Time { return time.Now().Round(0) }
 
 // Options are what a test, or an unusual place, changes; the zero value is right in a node's container.
 type Options struct {
-	LogDir, TokenFile, CgroupDir, ClockFile string
-	Stdout, Stderr                          io.Writer
+	LogDir, TokenFile, CgroupDir, ClockFile, SysctlDir string
+	Stdout, Stderr                                     io.Writer
 	// NeverHold makes every process at its planned time instead of holding it ready before.
 	NeverHold bool
 }
@@ -72,6 +72,7 @@ func (o Options) withDefaults() Options {
 	fallback(&o.TokenFile, agentconfig.TokenFile)
 	fallback(&o.CgroupDir, "/sys/fs/cgroup")
 	fallback(&o.ClockFile, agentconfig.ClockFile)
+	fallback(&o.SysctlDir, "/proc/sys/net/ipv4")
 	if o.Stdout == nil {
 		o.Stdout = os.Stdout
 	}
@@ -87,6 +88,7 @@ type Agent struct {
 	logDir    string
 	cgroupDir string
 	clockFile string
+	sysctlDir string
 	server    server
 	events    *eventLog
 	ledger    *ledger
@@ -115,7 +117,7 @@ func New(config agentconfig.Config, o Options) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clockFile: o.ClockFile, events: events, ledger: executed,
+	a := &Agent{config: config, logDir: o.LogDir, cgroupDir: o.CgroupDir, clockFile: o.ClockFile, sysctlDir: o.SysctlDir, events: events, ledger: executed,
 		schedule: newSchedule(), state: newState(config.App), neverHold: o.NeverHold,
 		server: client.New(config.Server, httpClient(), client.TokenFile(o.TokenFile))}
 	executed.notSynced = func(err error) {
@@ -262,6 +264,12 @@ func (a *Agent) prepare() {
 			return
 		}
 	}
+	if wanted := a.config.TCPCongestionControl; wanted != "" {
+		if err := a.checkCongestionControl(wanted); err != nil {
+			a.fail(fmt.Sprintf("app %s on node %s: %v", a.config.App, a.config.Node, err), 0)
+			return
+		}
+	}
 	if len(a.ledger.ids) > 0 {
 		a.fail(fmt.Sprintf("app %s on node %s: its container was restarted in the middle of the run; what ran has ended and is not started again", a.config.App, a.config.Node), 0)
 	}
@@ -271,6 +279,19 @@ func (a *Agent) prepare() {
 			return
 		}
 	}
+}
+
+// checkCongestionControl says why the node's kernel has another one than the experiment asks for.
+func (a *Agent) checkCongestionControl(wanted string) error {
+	read := func(name string) string {
+		text, _ := os.ReadFile(filepath.Join(a.sysctlDir, name)) // what cannot be read is not told
+		return strings.Join(strings.Fields(string(text)), ", ")
+	}
+	if has := read("tcp_congestion_control"); has != wanted {
+		return fmt.Errorf("tcpCongestionControl: the kernel did not take %s and has %s: it knows %s, and allows programs %s; take one of these, or have "+
+			"the administrator load and allow %[1]s (docs/links.md)", wanted, has, read("tcp_available_congestion_control"), read("tcp_allowed_congestion_control"))
+	}
+	return nil
 }
 
 // poll follows the plan until it says finish.

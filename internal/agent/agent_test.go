@@ -288,6 +288,33 @@ func TestACommandThatDoesNotExistFailsTheAgentBeforeTheRunBegins(t *testing.T) {
 	}
 }
 
+func TestAnotherCongestionControlThanTheExperimentsFailsTheAgentBeforeTheRunBegins(t *testing.T) {
+	t.Parallel()
+	for wanted, want := range map[string]string{"bbr": "", "": "", "vegas": "app bft on node nor: tcpCongestionControl: the kernel did not take vegas and has bbr: it knows " +
+		"reno, bbr, cubic, and allows programs reno, bbr; take one of these, or have the administrator load and allow vegas (docs/links.md)"} {
+		t.Run(wanted, func(t *testing.T) {
+			t.Parallel()
+			s := newFakeServer(t)
+			n := newNode(t, s, "exec sleep 60")
+			n.config.TCPCongestionControl, n.options.SysctlDir = wanted, t.TempDir()
+			for name, text := range map[string]string{"tcp_congestion_control": "bbr\n", "tcp_available_congestion_control": "reno bbr cubic\n", "tcp_allowed_congestion_control": "reno bbr\n"} {
+				if err := os.WriteFile(filepath.Join(n.options.SysctlDir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n.run()
+			if want == "" {
+				n.waitPhase(runapi.AgentReady)
+				return
+			}
+			n.waitPhase(runapi.AgentFailed)
+			if m := s.lastReport().Message; m != want {
+				t.Errorf("message %q; want %q", m, want)
+			}
+		})
+	}
+}
+
 func TestAProcessAsideMayFailOrBeMissingAndTheAppGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

@@ -70,6 +70,8 @@ type Config struct {
 	// MessagesOnStdout tells that lines of standard output that are message events belong into the message log. Without
 	// it the app appends them to the file that VIGNETTE_MESSAGE_LOG names.
 	MessagesOnStdout bool `json:"messagesOnStdout,omitempty"`
+	// TCPCongestionControl that the node's kernel must have; empty for any.
+	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
 	// SpoolLimitBytes bounds the logs of the container before they are shipped; 0 means 512 MiB. Half of
 	// it is for standard output and error, which are cut off beyond, with an event.
 	SpoolLimitBytes int64 `json:"spoolLimitBytes,omitempty"`

@@ -14,7 +14,7 @@ var frozenFields = []struct {
 }{
 	{"duration", false}, {"seed", false}, {"scenario", false}, {"networks", true}, {"apps", true},
 	{"nodes", true}, {"timeline", false}, {"drain", false}, {"collect", false}, {"tolerances", false}, {"ttlAfterFinished", false},
-	{"priority", false}, {"queueName", false},
+	{"priority", false}, {"queueName", false}, {"tcpCongestionControl", false},
 }
 
 // immutability makes one rule per field, so that the refusal names the one that was edited.

@@ -120,6 +120,7 @@ func (c *comparison) host(before runapi.Host, hosts []runapi.Host) {
 		c.text(what+": architecture", before.Architecture, now.Architecture)
 		c.text(what+": processors", number(before.CPUs), number(now.CPUs))
 		c.text(what+": processor", before.CPUModel, now.CPUModel)
+		c.text(what+": TCP congestion control", before.TCPCongestionControl, now.TCPCongestionControl)
 		c.text(what+": memory", gibibytes(before.MemoryBytes), gibibytes(now.MemoryBytes))
 		c.text(what+": boot", before.BootID, now.BootID)
 		c.text(what+": kubelet", before.Kubelet, now.Kubelet)

@@ -31,6 +31,9 @@ func (g *guest) setUpRadios(ctx context.Context) ([]radioLink, error) {
 			return nil, err
 		}
 		radios = append(radios, radioLink{i, index})
+		if err := podnet.SetCongestionControl(i.TCPCongestionControl); err != nil {
+			g.log.Warn("radio", "error", err) // the agents, which look for it, fail the run
+		}
 		g.log.Info("radio", "interface", i.Name, "address", i.Address, "mtu", i.MTU)
 	}
 	return radios, nil

@@ -86,6 +86,8 @@ type Interface struct {
 	MTU int `json:"mtu"`
 	// Primary takes multicast and limited broadcast.
 	Primary bool `json:"primary,omitempty"`
+	// TCPCongestionControl of the kernel; the machine's own where empty.
+	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
 	// Routes of protocol static.
 	Routes []v1alpha1.MemberRoute `json:"routes,omitempty"`
 	// Routing of the network, without its routes; nil, or protocol none, for a guest that routes itself or not at all.

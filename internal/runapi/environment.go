@@ -40,6 +40,8 @@ type Host struct {
 	// CPUModel as its kernel names it, told by radiod.
 	CPUModel    string `json:"cpuModel,omitempty"`
 	MemoryBytes int64  `json:"memoryBytes,omitempty"`
+	// TCPCongestionControl that the experiment's nodes had there, told by radiod.
+	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
 	// BootID differs after each boot.
 	BootID           string `json:"bootID,omitempty"`
 	Kubelet          string `json:"kubelet,omitempty"`

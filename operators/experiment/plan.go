@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,7 +99,7 @@ func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Envi
 			return err
 		}
 	}
-	if !s.usesEMANE() && !slices.ContainsFunc(e.Hosts, func(h runapi.Host) bool { return h.CPUModel == "" }) {
+	if !s.usesEMANE() && !slices.ContainsFunc(e.Hosts, func(h runapi.Host) bool { return h.CPUModel == "" || h.TCPCongestionControl == "" }) {
 		return nil
 	}
 	networks, err := r.radioNetworks(ctx, s)
@@ -108,8 +109,9 @@ func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Envi
 	for i := range e.Hosts {
 		for _, network := range networks {
 			for _, told := range network.Status.Hosts {
-				if told.Host == e.Hosts[i].Name && e.Hosts[i].CPUModel == "" {
-					e.Hosts[i].CPUModel = told.CPUModel
+				if told.Host == e.Hosts[i].Name {
+					e.Hosts[i].CPUModel = cmp.Or(e.Hosts[i].CPUModel, told.CPUModel)
+					e.Hosts[i].TCPCongestionControl = cmp.Or(e.Hosts[i].TCPCongestionControl, told.TCPCongestionControl)
 				}
 			}
 		}

@@ -50,7 +50,7 @@ func TestTheRunRecordSaysWhatItRanOn(t *testing.T) {
 		t.Errorf("rerun of %+v, based on %+v; want based on u1, as its spec is not known", plan.RerunOf, plan.BasedOn)
 	}
 	want := runapi.Host{Name: "n1", Nodes: []string{"nor", "observer", "prt", "veh-1", "veh-2"}, Kernel: "6.1.0", OS: "Debian 12", Architecture: "amd64",
-		CPUs: 2, CPUModel: "A Processor", MemoryBytes: 4 << 30, BootID: "b1", Kubelet: "v1.34.1", ContainerRuntime: "containerd://1.7"}
+		CPUs: 2, CPUModel: "A Processor", MemoryBytes: 4 << 30, TCPCongestionControl: "cubic", BootID: "b1", Kubelet: "v1.34.1", ContainerRuntime: "containerd://1.7"}
 	if diff := cmp.Diff([]runapi.Host{want}, got.Hosts); diff != "" {
 		t.Errorf("hosts (-want +got):\n%s", diff)
 	}

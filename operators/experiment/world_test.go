@@ -437,7 +437,7 @@ func (w *world) radiod() {
 	w.must(w.api.List(w.t.Context(), &list))
 	for i := range list.Items {
 		n := &list.Items[i]
-		status := v1alpha1.RadioNetworkHost{Host: "n1", CPUModel: "A Processor", Message: w.radioTrouble, Refused: w.radioRefusal}
+		status := v1alpha1.RadioNetworkHost{Host: "n1", CPUModel: "A Processor", TCPCongestionControl: "cubic", Message: w.radioTrouble, Refused: w.radioRefusal}
 		for _, member := range n.Spec.Members {
 			carried := n.Spec.Engine != v1alpha1.EngineEMANE || len(n.Spec.EMANE) == 1 && runs[n.Spec.EMANE[0].PodUID]
 			if runs[member.PodUID] && carried {

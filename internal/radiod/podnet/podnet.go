@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -215,7 +216,46 @@ var settings = []setting{
 }
 
 // recorded settings are left as they are and noted for the run record, as they shape TCP's results.
-var recorded = []string{"ipv4/tcp_congestion_control", "ipv4/tcp_rmem", "ipv4/tcp_wmem"}
+var recorded = []string{congestionControl, "ipv4/tcp_rmem", "ipv4/tcp_wmem"}
+
+const congestionControl = "ipv4/tcp_congestion_control"
+
+// CongestionControl is the name of TCP's in settings.
+var CongestionControl = sysctlName(congestionControl)
+
+// SetCongestionControl of TCP in the calling thread's namespace; none leaves it as it is. A kernel loads the module that it takes. In a pod it refuses
+// what its host has not allowed for programs without privileges; see AllowCongestionControl.
+func SetCongestionControl(name string) error { return setCongestionControl(procSysNet, name) }
+
+func setCongestionControl(root, name string) error {
+	if name == "" {
+		return nil
+	}
+	if err := overwrite(filepath.Join(root, congestionControl), name); err != nil {
+		return fmt.Errorf("TCP congestion control %s: %w", name, err)
+	}
+	return nil
+}
+
+// AllowCongestionControl adds one to those that programs on this host, and so its pods, may choose. Only a process in the host's own network
+// namespace may do that.
+func AllowCongestionControl(name string) error { return allowCongestionControl(procSysNet, name) }
+
+func allowCongestionControl(root, name string) error {
+	path := filepath.Join(root, "ipv4/tcp_allowed_congestion_control")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("allow TCP congestion control %s: %w", name, err)
+	}
+	allowed := strings.Fields(string(text))
+	if slices.Contains(allowed, name) {
+		return nil
+	}
+	if err := overwrite(path, strings.Join(append(allowed, name), " ")); err != nil {
+		return fmt.Errorf("allow TCP congestion control %s: %w", name, err)
+	}
+	return nil
+}
 
 // applySettings returns all values by their dotted sysctl(8) names. root is replaced in tests.
 func applySettings(root, name string) (map[string]string, error) {

@@ -98,3 +98,28 @@ func TestParseInterfaceNamesWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestACongestionControlIsAddedToThoseThatAreAllowedOnce(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "ipv4/tcp_allowed_congestion_control")
+	if err := allowCongestionControl(root, "cubic"); err == nil {
+		t.Error("allowed in a namespace that has no list; want an error")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("reno bbr\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"bbr": "reno bbr", "cubic": "reno bbr cubic"} {
+		if err := os.WriteFile(path, []byte("reno bbr\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := allowCongestionControl(root, name); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(path); strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s: the list is %q; want %q", name, got, want)
+		}
+	}
+}

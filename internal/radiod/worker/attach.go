@@ -89,7 +89,8 @@ func (m *Manager) admit(request wire.Request, identity netns.Identity) (*attachm
 	a := &attachment{record: record{PodUID: request.PodUID, PodNamespace: request.PodNamespace, PodName: request.PodName,
 		ContainerID: request.ContainerID, Interface: member.Interface, Configuration: request.Configuration,
 		NamespacePath: request.Namespace, Namespace: identity, NetworkUID: string(n.object.UID),
-		RunUID: string(n.object.Spec.Experiment.UID), Network: n.object.Spec.Network, Member: *member, Engine: n.object.Spec.Engine}, fd: -1}
+		RunUID: string(n.object.Spec.Experiment.UID), Network: n.object.Spec.Network, Member: *member, Engine: n.object.Spec.Engine},
+		congestionControl: n.object.Spec.TCPCongestionControl, fd: -1}
 	if member.Runtime == v1alpha1.RuntimeVM {
 		a.Guest = &guest{TAP: request.Interface}
 	}
@@ -139,6 +140,7 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 	if err := a.putGuest(i, namespace); err != nil {
 		return err
 	}
+	m.setCongestionControl(a, namespace)
 	if err := m.store.put(attachmentFiles, a.id(), &a.record); err != nil {
 		return err
 	}
@@ -150,6 +152,24 @@ func (m *Manager) create(a *attachment, mtu int, namespace *os.File) (err error)
 		return m.applyRules(namespace, a)
 	}
 	return nil
+}
+
+// setCongestionControl of TCP in a pod. What its kernel refuses shows in the settings, and the node's agents, which look for it, fail the run.
+func (m *Manager) setCongestionControl(a *attachment, namespace *os.File) {
+	wanted := a.congestionControl
+	if wanted == "" || a.Guest != nil { // a guest has a kernel of its own
+		return
+	}
+	set := func() error { return netns.Do(namespace, func() error { return podnet.SetCongestionControl(wanted) }) }
+	err := set()
+	if err != nil && podnet.AllowCongestionControl(wanted) == nil {
+		err = set()
+	}
+	if err != nil {
+		m.Log.Warn("TCP keeps the host's congestion control", "pod", a.PodUID, "interface", a.Interface, "error", err)
+		return
+	}
+	a.Settings[podnet.CongestionControl] = wanted
 }
 
 // prepare looks into the pod's namespace before the radio comes.

@@ -726,3 +726,35 @@ func TestSpooledCountersAddUp(t *testing.T) {
 		}
 	}
 }
+
+func TestNodesHaveTheCongestionControlThatTheExperimentAsksFor(t *testing.T) {
+	const file = "/proc/sys/net/ipv4/tcp_congestion_control"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := strings.TrimSpace(string(text))
+	for asked, want := range map[string]string{"": host, "reno": "reno", "nosuch": host} { // every kernel has reno
+		t.Run(asked, func(t *testing.T) {
+			m := newManager(t)
+			n := networkOf("run", "vhf", "pod-1")
+			n.Spec.TCPCongestionControl = asked
+			set(t, m, n)
+			p := newPod(t, "pod-1")
+			p.attach(t, m, "vhf")
+			p.do(t, func() error {
+				text, err := os.ReadFile(file)
+				if got := strings.TrimSpace(string(text)); got != want {
+					t.Errorf("the pod has %s; want %s", got, want)
+				}
+				return err
+			})
+			if got := m.congestionControl(string(n.UID)); got != want {
+				t.Errorf("the status tells %q; want %s", got, want)
+			}
+		})
+	}
+	if now, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(now)) != host {
+		t.Errorf("the host has %s, %v; want %s as before", now, err, host)
+	}
+}

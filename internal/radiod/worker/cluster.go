@@ -68,6 +68,8 @@ type hostStatus struct {
 	// nems are the attached members', as text, and peer is how others reach this host.
 	nems string
 	peer v1alpha1.RadioPeer
+	// congestionControl of TCP that attached members have.
+	congestionControl string
 }
 
 // NewCluster connects to the API server's caches; Run starts them.
@@ -309,7 +311,7 @@ func (c *Cluster) writeStatus(ctx context.Context, name types.NamespacedName, ui
 	if !known {
 		return nil
 	}
-	status := hostStatus{attached: attached, message: message, refused: c.manager.Refused(uid)}
+	status := hostStatus{attached: attached, message: message, refused: c.manager.Refused(uid), congestionControl: c.manager.congestionControl(uid)}
 	c.manager.describeHost(uid, &status)
 	c.mu.Lock()
 	written, was := c.written[uid]
@@ -362,6 +364,9 @@ func hostEntry(host, cpuModel string, s hostStatus) map[string]any {
 			nems = append(nems, n)
 		}
 		entry["nems"] = nems
+	}
+	if s.congestionControl != "" {
+		entry["tcpCongestionControl"] = s.congestionControl
 	}
 	if s.peer.Key != "" {
 		entry["peer"] = map[string]any{"address": s.peer.Address, "key": s.peer.Key}

@@ -56,14 +56,15 @@ func TestTheStatusIsWrittenOnChangeOnly(t *testing.T) {
 		}
 	}
 	write(0, "nothing attached, nothing written before")
-	a := &attachment{record: record{PodUID: "pod-1", Interface: "vhf", NetworkUID: string(n.UID)}}
+	a := &attachment{record: record{PodUID: "pod-1", Interface: "vhf", NetworkUID: string(n.UID),
+		Settings: map[string]string{"net.ipv4.tcp_congestion_control": "reno"}}}
 	c.manager.attachments[a.key()] = a
 	write(1, "one attached")
 	var got v1alpha1.RadioNetwork
 	if err := c.client.Get(t.Context(), name, &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Status.Hosts) != 1 || !reflect.DeepEqual(got.Status.Hosts[0], v1alpha1.RadioNetworkHost{Host: "n1", Attached: 1}) {
+	if len(got.Status.Hosts) != 1 || !reflect.DeepEqual(got.Status.Hosts[0], v1alpha1.RadioNetworkHost{Host: "n1", Attached: 1, TCPCongestionControl: "reno"}) {
 		t.Errorf("status %+v; want one attached on n1", got.Status)
 	}
 	if len(got.Spec.Members) != 2 {

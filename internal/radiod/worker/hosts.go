@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"maps"
@@ -16,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -326,6 +328,18 @@ func translate(s *radio.Shipment, difference int64) {
 	for i := range s.Parts {
 		s.Parts[i].Sent += difference
 	}
+}
+
+// congestionControl of TCP that the members of a network here have; empty where none is attached, or all are guests, whose kernels are their own.
+func (m *Manager) congestionControl(uid string) (found string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.attachments {
+		if a.NetworkUID == uid {
+			found = cmp.Or(found, a.Settings[podnet.CongestionControl])
+		}
+	}
+	return found
 }
 
 // describeHost adds to this host's entry in a network's status what other hosts need, and what is wrong with them.

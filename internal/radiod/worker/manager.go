@@ -86,6 +86,8 @@ type attachment struct {
 	unread uint64
 	// taken are the interface indexes that the pod's namespace had before.
 	taken []int
+	// congestionControl of TCP that the pod is to have; empty for its host's.
+	congestionControl string
 }
 
 // Manager owns the attachments of this host.

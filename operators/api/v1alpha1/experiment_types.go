@@ -951,6 +951,13 @@ type ExperimentSpec struct {
 	// +optional
 	QueueName string `json:"queueName,omitempty"`
 
+	// tcpCongestionControl of all nodes, by the kernel's name for it, such as cubic, reno or bbr. Without it nodes have their hosts' default.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=15
+	// +kubebuilder:validation:Pattern=`^[a-z][a-z0-9_-]*$`
+	// +optional
+	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
+
 	// scenario moves the platforms that carry the nodes, by the name of a Scenario in the same namespace.
 	// +optional
 	Scenario *ScenarioReference `json:"scenario,omitempty"`

@@ -105,6 +105,9 @@ type RadioNetworkSpec struct {
 	Scenario string `json:"scenario,omitempty"`
 	// mtu of the radio interfaces, bytes.
 	MTU int32 `json:"mtu"`
+	// tcpCongestionControl of the members' kernels; the host's where absent.
+	// +optional
+	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
 	// seed of the network's random streams.
 	Seed int64 `json:"seed"`
 	// silent radios send and receive nothing; the attachments stay.
@@ -182,6 +185,10 @@ type RadioNetworkHost struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	CPUModel string `json:"cpuModel,omitempty"`
+	// tcpCongestionControl that the members on this host have, for run records.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TCPCongestionControl string `json:"tcpCongestionControl,omitempty"`
 	// peer says where the other hosts reach this one with frames for its members.
 	// +optional
 	Peer *RadioPeer `json:"peer,omitempty"`

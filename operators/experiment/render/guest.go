@@ -72,7 +72,8 @@ func guestInterfaces(in Input, node topology.Node, waveforms map[string]v1alpha1
 		network, _ := networkOf(e, a.Network)
 		next := guestconfig.Interface{
 			Name: a.Network, MAC: a.MAC, Address: a.Address.String(), MTU: int(mtu(network)), Primary: i == 0,
-			Routes: staticRoutes(in.Topology, network)[node.Name], RateBitsPerSecond: ptr.To(waveforms[a.Network]).RateBitsPerSecond(),
+			TCPCongestionControl: e.Spec.TCPCongestionControl,
+			Routes:               staticRoutes(in.Topology, network)[node.Name], RateBitsPerSecond: ptr.To(waveforms[a.Network]).RateBitsPerSecond(),
 		}
 		if routing := routingOf(network); routing != nil {
 			next.Routing = routing.DeepCopy()
@@ -124,6 +125,7 @@ func agentConfig(in Input, node topology.Node, app v1alpha1.App, r apps.Renderin
 		Server: in.Options.ServerURL, RunUID: string(in.Experiment.UID), Node: node.Name, App: app.Name,
 		Instances: r.Instances, Files: r.Files, StopGraceSeconds: r.StopGraceSeconds, DrainOnStop: r.DrainOnStop,
 		MessagesOnStdout: app.MessageLog == v1alpha1.MessageLogStdout, SpoolLimitBytes: spoolLimitBytes,
+		TCPCongestionControl: in.Experiment.Spec.TCPCongestionControl,
 	}
 	if config.Instances == nil {
 		config.Instances = []agentconfig.Instance{}

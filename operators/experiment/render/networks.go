@@ -56,6 +56,8 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Changes:    Changes(e, network.Name),
 				Captures:   captures(in, network.Name),
 				Members:    members(in, network, waveforms[network.Name], pods),
+
+				TCPCongestionControl: e.Spec.TCPCongestionControl,
 			},
 		}
 		networks[i].SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RadioNetwork"))
