@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,34 @@ func TestFilesAreValidByEMANEsDocumentTypes(t *testing.T) {
 	}
 }
 
+func TestACurveOfAnotherModelIsWrittenAsTheModelsOwn(t *testing.T) {
+	const wifi = `<pcr><table pktsize="128"><datarate index="1"><row sinr="-9" por="0"/><row sinr="-2" por="100"/></datarate>
+	  <datarate index="3"><row sinr="0" por="0"/><row sinr="4" por="100"/></datarate></table></pcr>`
+	p, s := pipe(), slotted()
+	p.Waveform.RFPipe.PCR, p.Waveform.RFPipe.Rate, s.Waveform.TDMA.PCR = wifi, "5.5Mbit", wifi
+	for name, c := range map[string]struct {
+		spec *v1alpha1.RadioNetworkSpec
+		want []string
+	}{
+		"RF Pipe": {p, []string{`<table pktsize="128">`, `<row sinr="0.00" por="0.00"></row>`, `<row sinr="4.00" por="100.00"></row>`}},
+		"TDMA":    {s, []string{`<tdmabasemodel-pcr packetsize="128">`, `<datarate bps="5500000">`, `<entry sinr="-9.00" por="0.00"></entry>`}},
+	} {
+		files, err := Render(c.spec, &c.spec.Members[0], process())
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(files, func(f File) bool { return f.Name == PCR })
+		for _, want := range c.want {
+			if !strings.Contains(string(files[i].Text), want) {
+				t.Errorf("%s: %s\nwant %s", name, files[i].Text, want)
+			}
+		}
+		if strings.Contains(string(files[i].Text), "index=") {
+			t.Errorf("%s: %s\nwant no index of a rate", name, files[i].Text)
+		}
+	}
+}
+
 func TestWhatEMANECannotDoIsRefusedByItsField(t *testing.T) {
 	for _, c := range []struct {
 		name, field string
@@ -124,7 +153,7 @@ func TestWhatEMANECannotDoIsRefusedByItsField(t *testing.T) {
 		{"interference of its own", "waveform.rfpipe.interference", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.Interference = v1alpha1.InterferenceAll }},
 		{"another queue", "waveform.rfpipe.queueDepth", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.QueueDepth = 10 }},
 		{"half a bit per second", "waveform.rfpipe.rate", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.Rate = "9.5bit" }},
-		{"TDMA's curve in an RF pipe", "waveform.rfpipe.pcr", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.PCR = everythingTDMA }},
+		{"a curve that is none", "waveform.rfpipe.pcr", func(p, _ *v1alpha1.RadioNetworkSpec) { p.Waveform.RFPipe.PCR = "<pcr/>" }},
 		{"adaptive rates", "waveform.tdma.adaptiveRates", func(_, s *v1alpha1.RadioNetworkSpec) {
 			s.Waveform.TDMA.AdaptiveRates = []v1alpha1.TDMARate{{Rate: "1Mbit", SINR: "10dB"}}
 		}},

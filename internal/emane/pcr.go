@@ -32,17 +32,21 @@ func (p *Process) pcr(w *v1alpha1.WaveformSpec) ([]byte, error) {
 		text, want, fieldName, given = everythingRFPipe, rfpipeRoot, "waveform.rfpipe.pcr", w.RFPipe.PCR
 	}
 	if given != "" {
-		if _, err := phy.ParsePCR([]byte(given)); err != nil {
+		curve, err := phy.ParsePCR([]byte(given))
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", fieldName, err)
 		}
 		text = given
+		switch _, root, _ := onlyElements(given); { // it has been read
+		case w.TDMA != nil && root != want:
+			text = curve.TDMA()
+		case w.TDMA == nil && (root != want || len(curve.RatesBitsPerSecond()) > 0):
+			text = curve.RFPipe(w.RFPipe.Rate.BitsPerSecond())
+		}
 	}
 	elements, root, err := onlyElements(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", fieldName, err)
-	}
-	if root != want {
-		return nil, fmt.Errorf("%s: root element %s, want %s: EMANE takes a curve for the model's own", fieldName, root, want)
 	}
 	var b bytes.Buffer
 	b.WriteString(xml.Header)

@@ -13,16 +13,21 @@ import (
 	"strings"
 )
 
-// The two kinds of PCR files, by their root elements.
+// The kinds of PCR files, by their root elements. Files of the IEEE 802.11abg model have the RF Pipe's, with datarate elements in the table.
 const (
-	rfPipeRoot = "pcr"
-	tdmaRoot   = "tdmabasemodel-pcr"
+	rfPipeRoot   = "pcr"
+	tdmaRoot     = "tdmabasemodel-pcr"
+	bentPipeRoot = "bentpipe-model-pcr"
 )
+
+// wifiRates in bit/s by the index of a datarate in a file of the IEEE 802.11abg model, from 1 on.
+var wifiRates = [...]float64{1e6, 2e6, 5.5e6, 11e6, 6e6, 9e6, 12e6, 18e6, 24e6, 36e6, 48e6, 54e6}
 
 // maxSINRDB is the largest absolute value that EMANE takes for a row's SINR.
 const maxSINRDB = 255
 
-// ParsePCR reads the text of an EMANE RF Pipe PCR file (root element pcr) or TDMA PCR file (tdmabasemodel-pcr).
+// ParsePCR reads the text of an EMANE PCR file: of RF Pipe or IEEE 802.11abg (root element pcr), TDMA (tdmabasemodel-pcr) or Bent Pipe
+// (bentpipe-model-pcr), of which only one curve.
 func ParsePCR(text []byte) (*Curve, error) {
 	p := &pcrParser{decoder: xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))}
 	p.decoder.CharsetReader = asItIs
@@ -71,7 +76,7 @@ func (p *pcrParser) element(path string, e xml.StartElement) error {
 	switch path {
 	case rfPipeRoot:
 		return p.begin()
-	case tdmaRoot:
+	case tdmaRoot, bentPipeRoot:
 		if err := p.begin(); err != nil {
 			return err
 		}
@@ -84,11 +89,51 @@ func (p *pcrParser) element(path string, e xml.StartElement) error {
 		return p.size(e, "pktsize", math.MaxUint32)
 	case tdmaRoot + "/datarate":
 		return p.rate(e)
-	case rfPipeRoot + "/table/row", tdmaRoot + "/datarate/entry":
+	case rfPipeRoot + "/table/datarate":
+		return p.wifiRate(e)
+	case bentPipeRoot + "/curve":
+		return p.bentPipe(e)
+	case rfPipeRoot + "/table/row":
+		if p.curve.rates[0].bitsPerSecond > 0 {
+			return errors.New("row beside a datarate: want it within one")
+		}
+		return p.row(e)
+	case tdmaRoot + "/datarate/entry", bentPipeRoot + "/curve/entry", rfPipeRoot + "/table/datarate/row":
 		return p.row(e)
 	default:
-		return fmt.Errorf("element %s: want %s with table and row, or %s with datarate and entry", path, rfPipeRoot, tdmaRoot)
+		return fmt.Errorf("element %s: want %s with table and row (or datarate and row), %s with datarate and entry, or %s with curve and entry", path, rfPipeRoot, tdmaRoot, bentPipeRoot)
 	}
+}
+
+// wifiRate begins the curve of a rate of IEEE 802.11abg.
+func (p *pcrParser) wifiRate(e xml.StartElement) error {
+	index, err := number(e, "index", 1, float64(len(wifiRates)))
+	if err != nil {
+		return err
+	}
+	if index != math.Trunc(index) {
+		return fmt.Errorf("index of datarate: %v, want a whole number from 1 (1 Mbit/s) to %d (54 Mbit/s)", index, len(wifiRates))
+	}
+	switch table := p.curve.rates[0]; { // made by the table, whose own rows it would have
+	case table.bitsPerSecond == 0 && len(table.points) > 0:
+		return errors.New("datarate beside rows of the table: want all rows within one")
+	case table.bitsPerSecond == 0:
+		p.curve.rates = nil
+	}
+	return p.addRate(wifiRates[int(index)-1])
+}
+
+// bentPipe begins the only curve of a Bent Pipe file: which of several a radio takes its transponder would say, which no model here has.
+func (p *pcrParser) bentPipe(e xml.StartElement) error {
+	index, err := number(e, "index", 0, math.MaxUint16)
+	if err != nil {
+		return err
+	}
+	if len(p.curve.rates) > 0 {
+		return fmt.Errorf("second curve, of index %v: a network's radios have one: leave that of their transponders' transmit.pcrcurveindex", index)
+	}
+	p.curve.rates = append(p.curve.rates, rateCurve{})
+	return nil
 }
 
 func (p *pcrParser) begin() error {
@@ -113,9 +158,13 @@ func (p *pcrParser) rate(e xml.StartElement) error {
 	if err != nil {
 		return err
 	}
+	return p.addRate(rate)
+}
+
+func (p *pcrParser) addRate(rate float64) error {
 	for _, r := range p.curve.rates {
 		if r.bitsPerSecond == rate {
-			return fmt.Errorf("bps of datarate: second curve for %v bit/s", rate)
+			return fmt.Errorf("datarate: second curve for %v bit/s", rate)
 		}
 	}
 	p.curve.rates = append(p.curve.rates, rateCurve{bitsPerSecond: rate})
@@ -132,7 +181,7 @@ func (p *pcrParser) row(e xml.StartElement) error {
 		return err
 	}
 	r := &p.curve.rates[len(p.curve.rates)-1]
-	if n := len(r.points); p.path[0] == rfPipeRoot && n > 0 && sinr <= r.points[n-1].sinrDB {
+	if n := len(r.points); len(p.path) == 3 && p.path[0] == rfPipeRoot && n > 0 && sinr <= r.points[n-1].sinrDB {
 		return fmt.Errorf("sinr of row: %v after %v, want ascending values", sinr, r.points[n-1].sinrDB)
 	}
 	r.points = append(r.points, point{sinr, percent / 100})
@@ -175,4 +224,34 @@ func number(e xml.StartElement, name string, least, most float64) (float64, erro
 		return 0, fmt.Errorf("%s of %s: %q, want a number from %v to %v", name, e.Name.Local, e.Attr[i].Value, least, most)
 	}
 	return v, nil
+}
+
+// RFPipe is the curve that holds for a rate as the text of an RF Pipe PCR file.
+func (c *Curve) RFPipe(rateBitsPerSecond float64) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<pcr><table pktsize="%.0f">`, c.sizeBytes)
+	c.of(rateBitsPerSecond).write(&b, "row")
+	b.WriteString("</table></pcr>")
+	return b.String()
+}
+
+// TDMA is the curve as the text of a TDMA PCR file.
+func (c *Curve) TDMA() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<tdmabasemodel-pcr packetsize="%.0f">`, min(c.sizeBytes, math.MaxUint16))
+	for i := range c.rates {
+		rate := cmp.Or(c.rates[i].bitsPerSecond, 1e6) // the first one holds for all others
+		fmt.Fprintf(&b, `<datarate bps="%.0f">`, rate)
+		c.rates[i].write(&b, "entry")
+		b.WriteString("</datarate>")
+	}
+	b.WriteString("</tdmabasemodel-pcr>")
+	return b.String()
+}
+
+// write the points as elements. EMANE takes two decimals.
+func (r *rateCurve) write(b *strings.Builder, element string) {
+	for _, p := range r.points {
+		fmt.Fprintf(b, `<%s sinr="%.2f" por="%.2f"/>`, element, p.sinrDB, 100*p.completion)
+	}
 }
