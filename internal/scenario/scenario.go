@@ -117,12 +117,15 @@ func (s *Scenario) HasPathloss() bool { return s.has(pathloss) || s.has(pathloss
 // HasPositions says whether any position is known at any time.
 func (s *Scenario) HasPositions() bool { return s.has(position) }
 
+// CommEffects in Beyond.
+const CommEffects = "comm effects"
+
 // Beyond names what the scenario has beyond movement and pathloss, in the plural: comm effects, fading selections, antenna profiles.
 func (s *Scenario) Beyond() (names []string) {
 	for _, x := range []struct {
 		kind kind
 		name string
-	}{{commEffect, "comm effects"}, {fadingSelection, "fading selections"}, {antennaProfile, "antenna profiles"}} {
+	}{{commEffect, CommEffects}, {fadingSelection, "fading selections"}, {antennaProfile, "antenna profiles"}} {
 		if s.has(x.kind) {
 			names = append(names, x.name)
 		}

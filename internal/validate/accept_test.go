@@ -169,6 +169,9 @@ func TestWhatOneObjectAloneDecidesIsRefused(t *testing.T) {
 				t.Errorf("findings:\n%s\nwant one about %s: …%s…", join(findings), c.path, c.message)
 			}
 		})
+	}
+}
+
 func TestLossesCorrelatedTwiceAreRefusedInAnExperiment(t *testing.T) {
 	const twice = "lossCorrelation: 25%, gilbertElliott: {goodToBad: 1%, badToGood: 9%}"
 	for path, edit := range map[string][2]string{
@@ -183,6 +186,39 @@ func TestLossesCorrelatedTwiceAreRefusedInAnExperiment(t *testing.T) {
 	}
 }
 
+func TestCommEffectsWantAScenarioAndTheLinkModelAndEachPairApart(t *testing.T) {
+	text := `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: effects}
+spec:
+  duration: 1m
+  scenario: {ref: lab}
+  networks:
+  - {name: wan, waveform: baseline, subnet: 198.18.0.0/24, commEffects: true}
+  apps: [{name: hub, mosquitto: {}}]
+  nodes:
+  - {name: a, networks: [wan], apps: [hub]}
+  - {name: b, networks: [wan]}
+  timeline:
+  - {at: 10s, set: [{network: wan, link: {limit: 5}}]}
+---
+apiVersion: vignette.dev/v1alpha1
+kind: Scenario
+metadata: {name: lab}
+spec: {format: synthetic, synthetic: {pattern: Line, platforms: 2}}
+`
+	for name, c := range map[string]struct{ old, with, want string }{
+		"as they are":            {"1m", "1m", ""},
+		"no scenario":            {"  scenario: {ref: lab}\n", "", "spec.scenario: Required value: network wan takes comm effects from a scenario: name one"},
+		"links of some":          {"commEffects: true", "commEffects: true, links: [{from: a, to: b}]", "spec.networks[0].links: Forbidden: with commEffects each pair of nodes has a link of its own"},
+		"a radio in place":       {"waveform: baseline", "rfpipe: {}", "spec.networks[0].commEffects: Forbidden: is for the link model"},
+		"a radio by name":        {"waveform: baseline", "waveform: rfpipe-wideband", "spec.networks[0].commEffects: Forbidden: comm effects are for the link model, and waveform rfpipe-wideband is rfpipe"},
+		"a change of some links": {"network: wan, link", "network: wan, from: a, link", "network wan has commEffects, by which each pair of nodes has a link of its own: leave out from and to"},
+	} {
+		findings := judgeText(t, strings.Replace(text, c.old, c.with, 1))
+		if got := join(findings); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: findings:\n%s\nwant %q", name, got, c.want)
+		}
 	}
 }
 

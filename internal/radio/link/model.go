@@ -29,6 +29,8 @@ type Config struct {
 	// the one that names more nodes (not groups), and of those the first. Each sender has one queue for every
 	// distinct To of the links that hold for it; links to Everybody share the queue of the default.
 	Links []Link
+	// Effects, where they are given, hold in the place of Links: each pair of nodes has a queue of its own then.
+	Effects Effects
 }
 
 // Model is the link model of one network.
@@ -236,6 +238,10 @@ func best(links []ranked, to *radio.Port) (found *Link) {
 // Transmit implements radio.Model. A broadcast or multicast goes once over each distinct link.
 func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
 	s := m.senders[f.Source]
+	if m.config.Effects != nil {
+		m.transmitApart(n, now, f, s)
+		return
+	}
 	if !f.Destination.IsMulticast() {
 		m.unicast(n, now, f, s)
 		return

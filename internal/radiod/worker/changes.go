@@ -52,7 +52,7 @@ func newReplay(spec *v1alpha1.RadioNetworkSpec, air *air) (*replay, error) {
 	}
 	w, err := newWaveform(spec, r.changes, air)
 	if w == nil {
-		w, r.switchedOff = newLinks(spec), true
+		w, r.switchedOff = newLinks(spec, air), true
 	}
 	r.waveform = w
 	return r, err

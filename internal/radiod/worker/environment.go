@@ -6,6 +6,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
 )
 
 // air is what lies between a network's radios: pathloss and jamming as functions of time, and the clock that their time slots
@@ -79,6 +80,27 @@ func (a *air) Jamming(at *radio.Port, now int64, frequencyHertz, bandwidthHertz 
 	return milliwatts
 }
 
+// Effect of a scenario's comm effects on what one port sends to another. It implements link.Effects.
+func (a *air) Effect(from, to *radio.Port, now int64) (e link.Effect, known bool) {
+	t := a.track.Load()
+	if t == nil {
+		return e, false
+	}
+	i, j := t.member(from.NEM), t.member(to.NEM)
+	effects := t.at(now).effects
+	if i < 0 || j < 0 || effects == nil {
+		return e, false
+	}
+	k := i*t.members + j
+	return effects[k].Effect, effects[k].known
+}
+
+// effect of a scenario on a pair of members, if it has one.
+type effect struct {
+	link.Effect
+	known bool
+}
+
 // moment is what holds from one time on until the next moment. It is not changed once it is linked.
 type moment struct {
 	// at is its time after T0, nanoseconds.
@@ -87,6 +109,8 @@ type moment struct {
 	pathloss []float32
 	// version of the pathloss.
 	version uint64
+	// effects on links from the one member to the other, by rows of senders; nil for networks that take none.
+	effects []effect
 	// positions of the members; placed tells which are known.
 	positions []geo.Position
 	placed    []bool

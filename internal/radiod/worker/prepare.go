@@ -8,10 +8,12 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/propagation"
+	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -39,7 +41,9 @@ type surroundings struct {
 	heights      []float64
 	commonHeight float64
 	source       v1alpha1.PathlossSource
-	scenario     *scenario.Scenario // nil for none
+	// effects tells that the scenario's comm effects are wanted, and no pathloss.
+	effects  bool
+	scenario *scenario.Scenario // nil for none
 	// frequencyHertz and bandwidthHertz as the network begins.
 	frequencyHertz float64
 	// changes with jammers and frequencies, in order.
@@ -48,8 +52,8 @@ type surroundings struct {
 
 // surroundingsOf a network.
 func surroundingsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario) *surroundings {
-	physical := spec.Waveform.PHY()
-	s := &surroundings{members: spec.Members, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
+	physical := cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{})
+	s := &surroundings{effects: spec.CommEffects, members: spec.Members, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), scenario: compiled,
 		frequencyHertz: physical.Frequency.Hertz(), commonHeight: physical.AntennaMetres(nil, "", "")}
 	for i := range spec.Members {
 		s.heights = append(s.heights, physical.AntennaMetres(spec.Radios, spec.Members[i].Node, spec.Members[i].Group))
@@ -137,8 +141,12 @@ func (p *preparer) moment(at int64) (*moment, error) {
 	}
 	m := &moment{at: at}
 	p.place(m)
-	p.attenuate(m)
-	p.jam(m)
+	if p.effects {
+		p.affect(m)
+	} else {
+		p.attenuate(m)
+		p.jam(m)
+	}
 	p.tail = m
 	return m, nil
 }
@@ -186,6 +194,26 @@ func (p *preparer) attenuate(m *moment) {
 	}
 	if p.tail != nil && bytesEqual(p.tail.pathloss, m.pathloss) {
 		m.pathloss, m.version = p.tail.pathloss, p.tail.version // there is nothing to learn, and less to keep
+	}
+}
+
+// affect takes the scenario's comm effects as they are.
+func (p *preparer) affect(m *moment) {
+	n := len(p.members)
+	m.effects = make([]effect, n*n)
+	for i, from := range p.platforms {
+		for j, to := range p.platforms {
+			if from < 0 || to < 0 || i == j {
+				continue
+			}
+			if e, known := p.cursor.CommEffect(from, to); known {
+				m.effects[i*n+j] = effect{link.Effect{Latency: e.Latency, Jitter: e.Jitter, Loss: e.LossPercent / 100, Duplicate: e.DuplicationPercent / 100,
+					Unicast: float64(e.UnicastBitsPerSecond), Broadcast: float64(e.BroadcastBitsPerSecond)}, true}
+			}
+		}
+	}
+	if p.tail != nil && slices.Equal(p.tail.effects, m.effects) {
+		m.effects = p.tail.effects // less to keep
 	}
 }
 
@@ -290,7 +318,11 @@ func (p *preparer) following(last int64) (at int64, more bool) {
 
 // ahead is how many moments may be prepared that are not reached yet.
 func (p *preparer) ahead() int {
-	return min(max(maxAheadBytes/(4*len(p.members)*len(p.members)+1), 2), maxAhead)
+	bytes := 4
+	if p.effects {
+		bytes = int(unsafe.Sizeof(effect{}))
+	}
+	return min(max(maxAheadBytes/(bytes*len(p.members)*len(p.members)+1), 2), maxAhead)
 }
 
 // outlook prepares a network's track while the network runs.

@@ -14,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/propagation"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -248,4 +249,25 @@ func TestWhatIsPastIsLetGoOfThoughNobodyAsks(t *testing.T) {
 	eventually(t, "the end of the scenario is reached", func() bool {
 		return o.at(clock.Monotonic()).between(0, 1) == all[len(all)-1].dB && o.current.Load().at >= int64(all[len(all)-1].at)
 	})
+}
+
+func TestEffectsAreThoseOfTheScenarioAtItsTime(t *testing.T) {
+	fast, slow := scenario.CommEffect{Latency: time.Millisecond, UnicastBitsPerSecond: 1000}, scenario.CommEffect{Latency: time.Second, Jitter: time.Millisecond, LossPercent: 25, DuplicationPercent: 50}
+	_, content := compile(t, func(b *scenario.Builder) error {
+		return errors.Join(b.CommEffect(0, 1, 2, fast), b.CommEffect(time.Second, 1, 2, slow), b.CommEffect(time.Second, 2, 3, fast))
+	})
+	n := networkOf("run", "wan", "pod-1", "pod-2", "pod-3")
+	n.Spec.CommEffects, n.Spec.T0 = true, &metav1.MicroTime{Time: time.Unix(1000, 0)}
+	for i := range n.Spec.Members {
+		n.Spec.Members[i].Platform = ptr.To(int32(i + 1))
+	}
+	quick := effect{link.Effect{Latency: time.Millisecond, Unicast: 1000}, true}
+	for at, want := range map[time.Duration][2]effect{
+		time.Second - 1: {quick, effect{}}, time.Second: {{link.Effect{Latency: time.Second, Jitter: time.Millisecond, Loss: 0.25, Duplicate: 0.5}, true}, quick},
+	} {
+		m := prepared(t, &n.Spec, opened(t, content), at, true)
+		if got := [2]effect{m.effects[1], m.effects[5]}; got != want || m.effects[3].known {
+			t.Errorf("at %v: from 1 to 2 and from 2 to 3 %+v; want %+v, and nothing from 2 to 1: %+v", at, got, want, m.effects[3])
+		}
+	}
 }

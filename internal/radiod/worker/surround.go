@@ -12,10 +12,12 @@ import (
 
 var errNoPathloss = errors.New("pathloss: Scenario needs a scenario with pathloss, and the experiment has none")
 
+var errNoEffects = errors.New("commEffects need a scenario, and the experiment has none")
+
 // surround makes the air of a network what its object says; the lock is held. An error says what is missing for it.
 func (m *Manager) surround(n *network) error {
 	spec := &n.object.Spec
-	if spec.Waveform.PHY() == nil {
+	if spec.Waveform.PHY() == nil && !spec.CommEffects {
 		return nil
 	}
 	var compiled *scenario.Scenario
@@ -27,7 +29,11 @@ func (m *Manager) surround(n *network) error {
 		}
 	}
 	s := surroundingsOf(spec, compiled)
-	if s.source == v1alpha1.PathlossScenario && (compiled == nil || !compiled.HasPathloss()) {
+	if s.effects && compiled == nil {
+		n.forgetOutlook()
+		return errNoEffects
+	}
+	if !s.effects && s.source == v1alpha1.PathlossScenario && (compiled == nil || !compiled.HasPathloss()) {
 		n.forgetOutlook()
 		return refuse(errNoPathloss)
 	}
@@ -50,7 +56,7 @@ func (m *Manager) surround(n *network) error {
 
 // same tells that two surroundings are the same.
 func (s *surroundings) same(other *surroundings) bool {
-	return s.scenario == other.scenario && s.zero == other.zero && s.source == other.source && s.frequencyHertz == other.frequencyHertz &&
+	return s.effects == other.effects && s.scenario == other.scenario && s.zero == other.zero && s.source == other.source && s.frequencyHertz == other.frequencyHertz &&
 		equality.Semantic.DeepEqual(s.members, other.members) && equality.Semantic.DeepEqual(s.changes, other.changes)
 }
 

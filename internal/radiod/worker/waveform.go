@@ -51,6 +51,6 @@ func newWaveform(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioC
 	case spec.Waveform.TDMA != nil:
 		return newTDMA(spec, changes, air)
 	default:
-		return newLinks(spec), nil
+		return newLinks(spec, air), nil
 	}
 }

@@ -14,6 +14,9 @@ type links struct{ config link.Config }
 
 func newLinks(spec *v1alpha1.RadioNetworkSpec, air *air) *links {
 	w := &links{link.Config{Seed: spec.Seed}}
+	if spec.CommEffects {
+		w.config.Effects = air
+	}
 	if spec.Waveform.Link != nil {
 		w.config.Default = linkParameters(spec.Waveform.Link)
 	}

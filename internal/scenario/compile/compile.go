@@ -213,8 +213,13 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if !st.Pathloss {
 		c.warnings = append(c.warnings, "the scenario has no pathloss: give propagation, or use networks that reckon it from positions")
 	}
-	if names := s.Beyond(); len(names) > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf("the scenario keeps the source's %s, but no radio model heeds them", strings.Join(names, " and ")))
+	names := s.Beyond()
+	if i := slices.Index(names, scenario.CommEffects); i >= 0 {
+		names = slices.Delete(names, i, i+1)
+		c.warnings = append(c.warnings, "the scenario has comm effects: they hold for networks of the link model with commEffects: true")
+	}
+	if len(names) > 0 {
+		c.warnings = append(c.warnings, fmt.Sprintf("the scenario keeps the source's %s, but no radio model takes them", strings.Join(names, " and ")))
 	}
 	return Result{Digest: digest, Statistics: statistics, Warnings: slices.Clip(c.warnings)}, nil
 }

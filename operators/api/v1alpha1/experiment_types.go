@@ -86,6 +86,11 @@ type Network struct {
 	// +optional
 	MTU int32 `json:"mtu,omitempty"`
 
+	// commEffects gives each pair of nodes the latency, jitter, loss, duplicates and rates that the scenario's comm effects (EMANE's) have for their
+	// platforms, from moment to moment; only for networks of the link model. What the scenario says nothing of has the network's own link.
+	// +optional
+	CommEffects bool `json:"commEffects,omitempty"`
+
 	// links replace the network's own model for frames from one group of nodes to another; one direction each.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic

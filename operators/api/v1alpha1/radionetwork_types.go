@@ -78,7 +78,7 @@ type GroupLink struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || self.experiment == oldSelf.experiment && self.network == oldSelf.network && self.waveform == oldSelf.waveform && self.mtu == oldSelf.mtu && self.seed == oldSelf.seed && self.members == oldSelf.members",message="cannot change once t0 is set, but for silent, changes and captures: what a run measures would be of two networks"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || has(self.links) == has(oldSelf.links) && (!has(self.links) || self.links == oldSelf.links) && has(self.radios) == has(oldSelf.radios) && (!has(self.radios) || self.radios == oldSelf.radios)",message="links and radios cannot change once t0 is set: use changes"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || has(self.routing) == has(oldSelf.routing) && (!has(self.routing) || self.routing == oldSelf.routing) && has(self.scenario) == has(oldSelf.scenario) && (!has(self.scenario) || self.scenario == oldSelf.scenario)",message="routing and scenario cannot change once t0 is set"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || has(self.engine) == has(oldSelf.engine) && (!has(self.engine) || self.engine == oldSelf.engine) && has(self.emane) == has(oldSelf.emane) && (!has(self.emane) || self.emane == oldSelf.emane)",message="engine and emane cannot change once t0 is set"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.t0) || has(self.engine) == has(oldSelf.engine) && (!has(self.engine) || self.engine == oldSelf.engine) && has(self.emane) == has(oldSelf.emane) && (!has(self.emane) || self.emane == oldSelf.emane) && has(self.commEffects) == has(oldSelf.commEffects) && has(self.tcpCongestionControl) == has(oldSelf.tcpCongestionControl) && (!has(self.tcpCongestionControl) || self.tcpCongestionControl == oldSelf.tcpCongestionControl)",message="engine, emane, commEffects and tcpCongestionControl cannot change once t0 is set"
 type RadioNetworkSpec struct {
 	// experiment that the network belongs to.
 	Experiment ExperimentReference `json:"experiment"`
@@ -90,6 +90,9 @@ type RadioNetworkSpec struct {
 	// +kubebuilder:validation:MaxItems=80
 	// +optional
 	Links []GroupLink `json:"links,omitempty"`
+	// commEffects of the scenario hold for each pair of members that it has them for.
+	// +optional
+	CommEffects bool `json:"commEffects,omitempty"`
 	// engine that carries the frames; native where absent.
 	// +optional
 	Engine Engine `json:"engine,omitempty"`

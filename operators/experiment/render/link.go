@@ -1,6 +1,8 @@
 package render
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -20,6 +22,25 @@ func checkPatch(l *v1alpha1.LinkPatch, path *field.Path) field.ErrorList {
 		return nil
 	}
 	return checkLosses(l.LossCorrelation, l.GilbertElliott, path)
+}
+
+// checkCommEffects says why a network cannot take the comm effects of a scenario.
+func checkCommEffects(spec *v1alpha1.ExperimentSpec, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
+	if !network.CommEffects {
+		return nil
+	}
+	if spec.Scenario == nil {
+		errs = append(errs, field.Required(field.NewPath("spec", "scenario"), fmt.Sprintf("network %s takes comm effects from a scenario: name one", network.Name)))
+	}
+	if network.RFPipe != nil || network.TDMA != nil {
+		errs = append(errs, field.Forbidden(path.Child("commEffects"), "is for the link model: radios take pathloss"))
+	}
+	for part, given := range map[string]bool{"links": len(network.Links) > 0, "base": len(network.Base) > 0} {
+		if given {
+			errs = append(errs, field.Forbidden(path.Child(part), "with commEffects each pair of nodes has a link of its own: leave it out"))
+		}
+	}
+	return errs
 }
 
 func checkLosses(correlation *v1alpha1.Percent, bursts *v1alpha1.GilbertElliott, path *field.Path) field.ErrorList {

@@ -49,7 +49,7 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Engine:     engineOf(network, waveforms[network.Name]),
 				Radios:     network.Radios,
 				Routing:    routingOf(network),
-				Scenario:   scenarioOf(in, waveforms[network.Name]),
+				Scenario:   scenarioOf(in, network, waveforms[network.Name]),
 				Links:      links(network, waveforms[network.Name]),
 				MTU:        mtu(network),
 				Seed:       apps.Seed(e.Spec.Seed, "network", network.Name),
@@ -57,6 +57,7 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Captures:   captures(in, network.Name),
 				Members:    members(in, network, waveforms[network.Name], pods),
 
+				CommEffects:          network.CommEffects,
 				TCPCongestionControl: e.Spec.TCPCongestionControl,
 			},
 		}
@@ -87,7 +88,7 @@ func members(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec,
 			if node.IsVM() {
 				member.Runtime = v1alpha1.RuntimeVM
 			}
-			if waveform.PHY() != nil {
+			if moves(network, waveform) {
 				member.Platform, member.Position = in.Scenario.platformOf(node), node.Position
 			}
 			found = append(found, member)

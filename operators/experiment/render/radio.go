@@ -169,6 +169,11 @@ func Fits(spec *v1alpha1.RadioNetworkSpec) bool {
 func CheckRadio(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	for i, network := range spec.Networks {
+		errs = append(errs, checkCommEffects(spec, network, path.Child("networks").Index(i))...)
+		errs = append(errs, checkLink(network.Link, path.Child("networks").Index(i).Child("link"))...)
+		for j := range network.Links {
+			errs = append(errs, checkLink(&network.Links[j].LinkModel, path.Child("networks").Index(i).Child("links").Index(j))...)
+		}
 		for j, name := range network.Base {
 			if err := onNetwork(t, network.Name, name); err != nil {
 				errs = append(errs, field.Invalid(path.Child("networks").Index(i).Child("base").Index(j), name, err.Error()))

@@ -83,6 +83,9 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 	if p == nil {
 		return append(checkLinkOnly(network, path), c.checkChanges(network, w)...)
 	}
+	if network.CommEffects && network.Waveform != "" {
+		errs = append(errs, field.Forbidden(path.Child("commEffects"), fmt.Sprintf("comm effects are for the link model, and waveform %s is %s", network.Waveform, modelOf(w))))
+	}
 	if len(network.Links) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("links"), fmt.Sprintf("links are for the link model, and waveform %s is %s", network.Waveform, modelOf(w))))
 	}
@@ -324,7 +327,7 @@ func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 // checkChanges of the timeline against the model of a network, in order of time, as a schedule may build on the one before.
 func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	model := NewChangeable(w, nemsOn(c.topology, network.Name))
-	model.engine = network.Engine
+	model.engine, model.apart = network.Engine, network.CommEffects
 	type placed struct {
 		v1alpha1.TimedRadioChange
 		path *field.Path
@@ -351,6 +354,8 @@ type Changeable struct {
 	engine   v1alpha1.Engine
 	nems     []int
 	schedule *tdma.Schedule
+	// apart tells that each pair of nodes has a link of its own, by the scenario.
+	apart bool
 }
 
 // NewChangeable is the model before any change.
@@ -370,7 +375,7 @@ func AsChanged(spec *v1alpha1.RadioNetworkSpec) *Changeable {
 	}
 	slices.Sort(nems)
 	c := NewChangeable(&spec.Waveform, nems)
-	c.engine = spec.Engine
+	c.engine, c.apart = spec.Engine, spec.CommEffects
 	for _, change := range spec.Changes {
 		_ = c.Change(change.RadioChange, nil) // what does not fit was said when it was made, and changes nothing
 	}
@@ -386,6 +391,9 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 		}
 	}
 	forbid("link", change.Link != nil && model != "link", "the link model")
+	if c.apart && change.Link != nil && (change.From != "" && change.From != everyNode || change.To != "" && change.To != everyNode) {
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("network %s has commEffects, by which each pair of nodes has a link of its own: leave out from and to", change.Network)))
+	}
 	forbid("radio", change.Radio != nil && model == "link", "rfpipe and tdma")
 	forbid("jammer", change.Jammer != nil && model == "link", "rfpipe and tdma")
 	forbid("schedule", change.Schedule != "" && model != "tdma", "tdma")

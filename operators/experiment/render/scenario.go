@@ -50,11 +50,16 @@ func (s *Scenario) lacks(node topology.Node) string {
 }
 
 // scenarioOf a network: the digest, where the model has use for it.
-func scenarioOf(in Input, waveform v1alpha1.WaveformSpec) string {
-	if in.Scenario == nil || waveform.PHY() == nil {
+func scenarioOf(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec) string {
+	if in.Scenario == nil || !moves(network, waveform) {
 		return ""
 	}
 	return in.Scenario.Digest
+}
+
+// moves reports whether it matters to a network where its nodes are.
+func moves(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) bool {
+	return waveform.PHY() != nil || network.CommEffects
 }
 
 func plannedScenario(in Input) *runapi.PlannedScenario {
