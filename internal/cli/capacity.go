@@ -74,13 +74,29 @@ type seen struct {
 	usageError string
 	// notShown says what the user may not read.
 	notShown []string
-	// everybody tells that the experiments of all namespaces are there, and so the whole queue.
-	everybody bool
+	// namespace that the user asked from.
+	namespace string
+	// Of which namespaces quotas and experiments are there; with those of all, the whole queue.
+	quotasOf, experimentsOf extent
+}
+
+// extent of what the user may read.
+type extent int
+
+const (
+	ofNone extent = iota
+	ofOwnNamespace
+	ofAllNamespaces
+)
+
+// hasQuotasOf reports whether a namespace without quotas in seen has none.
+func (s *seen) hasQuotasOf(namespace string) bool {
+	return s.quotasOf == ofAllNamespaces || s.quotasOf == ofOwnNamespace && namespace == s.namespace
 }
 
 // see what the user may read: of all namespaces, else of the one asked for.
 func (c *cluster) see(ctx context.Context) (seen, error) {
-	var s seen
+	s := seen{namespace: c.namespace}
 	var nodes corev1.NodeList
 	var pods corev1.PodList
 	var quotas corev1.ResourceQuotaList
@@ -88,25 +104,24 @@ func (c *cluster) see(ctx context.Context) (seen, error) {
 	for _, what := range []struct {
 		name string
 		list client.ObjectList
-		// cluster-wide only: half of it would mislead.
-		whole bool
-	}{{"nodes", &nodes, true}, {"pods", &pods, true}, {"resource quotas", &quotas, false}, {"experiments", &experiments, false}} {
+		// of is nil for what is of use as a whole only: half of it would mislead.
+		of *extent
+	}{{"nodes", &nodes, nil}, {"pods", &pods, nil}, {"resource quotas", &quotas, &s.quotasOf}, {"experiments", &experiments, &s.experimentsOf}} {
+		readable, name := ofAllNamespaces, what.name
 		err := c.kube.List(ctx, what.list)
-		if apierrors.IsForbidden(err) && !what.whole {
-			s.notShown = append(s.notShown, fmt.Sprintf("%s of namespaces other than %s", what.name, c.namespace))
+		if apierrors.IsForbidden(err) && what.of != nil {
+			s.notShown = append(s.notShown, fmt.Sprintf("%s of namespaces other than %s", name, c.namespace))
+			readable, name = ofOwnNamespace, name+" of namespace "+c.namespace
 			err = c.kube.List(ctx, what.list, client.InNamespace(c.namespace))
-		} else if err == nil && what.list == &experiments {
-			s.everybody = true
 		}
 		if apierrors.IsForbidden(err) {
-			name := what.name
-			if !what.whole {
-				name += " of namespace " + c.namespace
-			}
-			s.notShown, err = append(s.notShown, name), nil
+			readable, s.notShown, err = ofNone, append(s.notShown, name), nil
 		}
 		if err != nil {
 			return s, explain(err)
+		}
+		if what.of != nil {
+			*what.of = readable
 		}
 	}
 	usage, err := c.archive.Usage(ctx, c.namespace)
@@ -149,10 +164,11 @@ type quotaCapacity struct {
 }
 
 type teamCapacity struct {
-	Namespace string          `json:"namespace"`
-	Running   int             `json:"running"`
-	Queued    int             `json:"queued"`
-	Quotas    []quotaCapacity `json:"quotas"`
+	Namespace string `json:"namespace"`
+	Running   int    `json:"running"`
+	Queued    int    `json:"queued"`
+	// Quotas are null where they may not be read.
+	Quotas []quotaCapacity `json:"quotas"`
 }
 
 type queuedExperiment struct {
@@ -183,10 +199,20 @@ type capacityReport struct {
 	// PositionsRounded tells that positions beyond 10 are rounded up, as not all of the queue may be read.
 	PositionsRounded bool     `json:"positionsRounded,omitempty"`
 	NotShown         []string `json:"notShown"`
+	// nobody is what an empty queue means.
+	nobody string
 }
 
 func capacityOf(s seen) capacityReport {
-	report := capacityReport{SchemaVersion: 1, Hosts: []hostCapacity{}, Teams: teamsOf(s), Queue: queueOf(s), PositionsRounded: !s.everybody, NotShown: []string{}}
+	report := capacityReport{SchemaVersion: 1, Hosts: []hostCapacity{}, Teams: teamsOf(s), Queue: queueOf(s), PositionsRounded: s.experimentsOf != ofAllNamespaces, NotShown: []string{}}
+	switch s.experimentsOf {
+	case ofAllNamespaces:
+		report.nobody = "Nobody waits."
+	case ofOwnNamespace:
+		report.nobody = "Nobody waits in namespace " + s.namespace + "."
+	default:
+		report.nobody = "Who waits is not shown: you may read no experiments."
+	}
 	report.NotShown = append(report.NotShown, s.notShown...)
 	report.Archive, report.ArchiveProblem = s.usage, s.usageError
 	withPods := !slices.Contains(s.notShown, "pods")
@@ -242,7 +268,10 @@ func teamsOf(s seen) []teamCapacity {
 	teams := map[string]*teamCapacity{}
 	team := func(namespace string) *teamCapacity {
 		if teams[namespace] == nil {
-			teams[namespace] = &teamCapacity{Namespace: namespace, Quotas: []quotaCapacity{}}
+			teams[namespace] = &teamCapacity{Namespace: namespace}
+			if s.hasQuotasOf(namespace) {
+				teams[namespace].Quotas = []quotaCapacity{}
+			}
 		}
 		return teams[namespace]
 	}
@@ -257,7 +286,7 @@ func teamsOf(s seen) []teamCapacity {
 	}
 	for i := range s.quotas {
 		q := &s.quotas[i]
-		if teams[q.Namespace] == nil && !slices.ContainsFunc(s.experiments, func(e v1alpha1.Experiment) bool { return e.Namespace == q.Namespace }) {
+		if q.Namespace != s.namespace && teams[q.Namespace] == nil && !slices.ContainsFunc(s.experiments, func(e v1alpha1.Experiment) bool { return e.Namespace == q.Namespace }) {
 			continue // no team: nobody has experiments there
 		}
 		for name, hard := range q.Status.Hard {
@@ -306,7 +335,7 @@ func queueOf(s seen) []queuedExperiment {
 			Position: position(e), Namespace: e.Namespace, Name: e.Name, Priority: e.Spec.Priority, QueueName: e.Spec.QueueName, Nodes: e.Status.Nodes.Total,
 			Since: e.CreationTimestamp.UTC(), Reason: "New", Message: "the operator has not looked at it yet",
 		}
-		if entry.Position > 0 && s.everybody {
+		if entry.Position > 0 && s.experimentsOf == ofAllNamespaces {
 			entry.Position = int32(i + 1)
 		}
 		if e.Status.Queue != nil && e.Status.Queue.ExpectedStart != nil {
@@ -359,7 +388,7 @@ func (r capacityReport) text(now time.Time) string {
 	if len(r.Queue) > 0 {
 		parts = append(parts, r.queueTable(now))
 	} else {
-		parts = append(parts, "Nobody waits.\n")
+		parts = append(parts, r.nobody+"\n")
 	}
 	if r.Archive != nil {
 		parts = append(parts, archiveText(r.Archive))
@@ -417,7 +446,9 @@ func (t *teamCapacity) rows() (rows table) {
 		amounts[0].right = true
 		rows = append(rows, append(first, append(left(q.Name, q.Resource), amounts...)...))
 	}
-	if len(rows) == 0 {
+	if t.Quotas == nil {
+		rows = append(rows, append(head(), left("?")...))
+	} else if len(rows) == 0 {
 		rows = append(rows, append(head(), left("none")...))
 	}
 	return rows

@@ -1,17 +1,24 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -46,7 +53,7 @@ func busy() seen {
 	cordoned := node("c")
 	cordoned.Spec.Unschedulable = true
 	first := waits(1, 0, "NoRoom", "quota team has 3 of pods free (of 30), and 24 nodes and the workflow need 25")
-	s := seen{everybody: true, nodes: []corev1.Node{node("b"), node("a"), cordoned}, pods: []corev1.Pod{pod("a"), pod("a"), pod("b"), pod("c")}}
+	s := seen{quotasOf: ofAllNamespaces, experimentsOf: ofAllNamespaces, nodes: []corev1.Node{node("b"), node("a"), cordoned}, pods: []corev1.Pod{pod("a"), pod("a"), pod("b"), pod("c")}}
 	s.quotas = []corev1.ResourceQuota{
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "team"}, Status: corev1.ResourceQuotaStatus{
 			Hard: corev1.ResourceList{"pods": resource.MustParse("30"), "requests.memory": resource.MustParse("8Gi")},
@@ -96,7 +103,8 @@ func TestCapacityShowsHostsTeamsAndTheQueueInOrder(t *testing.T) {
 
 func TestCapacitySaysWhatMayNotBeRead(t *testing.T) {
 	s := busy()
-	s.nodes, s.pods, s.everybody = nil, nil, false
+	s.nodes, s.pods = nil, nil
+	s.namespace, s.quotasOf, s.experimentsOf = "team-nor", ofOwnNamespace, ofOwnNamespace
 	s.experiments = s.experiments[:2]
 	s.experiments[0].Status.Queue.Position = 30
 	s.notShown = []string{"nodes", "pods", "resource quotas of namespaces other than team-nor", "experiments of namespaces other than team-nor"}
@@ -104,5 +112,41 @@ func TestCapacitySaysWhatMayNotBeRead(t *testing.T) {
 }
 
 func TestCapacityOfAnEmptyClusterSaysThatNobodyWaits(t *testing.T) {
-	golden.Check(t, "capacity-empty.txt", capacityOf(seen{everybody: true, nodes: busy().nodes[:1]}).text(noon))
+	golden.Check(t, "capacity-empty.txt", capacityOf(seen{quotasOf: ofAllNamespaces, experimentsOf: ofAllNamespaces, nodes: busy().nodes[:1]}).text(noon))
+}
+
+// TestCapacityOfSomebodyWithoutExperimentsShowsHisOwnQuota by what the API server lets him list.
+func TestCapacityOfSomebodyWithoutExperimentsShowsHisOwnQuota(t *testing.T) {
+	quota := busy().quotas[0]
+	for name, c := range map[string]struct {
+		may          func(namespace string) bool
+		want, wanted string
+	}{
+		"who may read nothing": {func(string) bool { return false }, "Who waits is not shown: you may read no experiments.", "experiments of namespace team-nor"},
+		"who may read his own": {func(namespace string) bool { return namespace == "team-nor" },
+			"Nobody waits in namespace team-nor.", "experiments of namespaces other than team-nor"},
+		"who may read everything": {func(string) bool { return true }, "Nobody waits.", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kube := fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(&quota).WithInterceptorFuncs(interceptor.Funcs{
+				List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					given := (&client.ListOptions{}).ApplyOptions(options)
+					if !c.may(given.Namespace) {
+						return apierrors.NewForbidden(schema.GroupResource{Resource: "anything"}, "", nil)
+					}
+					return api.List(ctx, list, options...)
+				}}).Build()
+			s, err := (&cluster{kube: kube, namespace: "team-nor"}).see(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := capacityOf(s).text(noon)
+			if !strings.Contains(text, c.want) || !strings.Contains(text, c.wanted) || c.want != "Nobody waits." && strings.Contains(text, "Nobody waits.\n") {
+				t.Errorf("it says\n%s\nwant %q and %q", text, c.want, c.wanted)
+			}
+			if own := strings.Contains(text, "team-nor         0        0   team    pods"); own != (name != "who may read nothing") {
+				t.Errorf("the own namespace's quota is shown: %v in\n%s", own, text)
+			}
+		})
+	}
 }
