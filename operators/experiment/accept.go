@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,8 @@ const (
 	ReasonWaveformNotFound  = "WaveformNotFound"
 	ReasonConfigMapNotFound = "ConfigMapNotFound"
 	ReasonSecretNotFound    = "SecretNotFound"
+	ReasonSecretNotAllowed  = "SecretNotAllowed"
+	ReasonOpenNotAllowed    = "ManagementNetworkNotAllowed"
 	ReasonKeyNotFound       = "KeyNotFound"
 	ReasonScenarioNotFound  = "ScenarioNotFound"
 	ReasonScenarioNotReady  = "ScenarioNotReady"
@@ -131,6 +134,9 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 		return true, err
 	}
 	if err := r.resolveConfigMaps(ctx, s); err != nil {
+		return true, err
+	}
+	if err := errors.Join(r.checkAllowed(ctx, s), r.checkOpen(ctx, s)); err != nil {
 		return true, err
 	}
 	if err := r.resolveScenario(ctx, s); err != nil {
@@ -316,9 +322,10 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 		s.warn("NotAccepted", "%s", status.Message)
 	}
 	s.after(time.Minute) // cluster ranges are not watched
-	fromConfigMap := []string{ReasonConfigMapNotFound, ReasonKeyNotFound, ReasonScriptInvalid, ReasonPayloadTooLarge}
-	if slices.Contains(fromConfigMap, s.findings[0].reason) {
-		s.after(configMapRecheck)
+	notWatched := []string{ReasonConfigMapNotFound, ReasonKeyNotFound, ReasonScriptInvalid, ReasonPayloadTooLarge,
+		ReasonSecretNotFound, ReasonSecretNotAllowed, ReasonDiskNotFound, ReasonDiskNotAllowed, ReasonOpenNotAllowed}
+	if slices.Contains(notWatched, s.findings[0].reason) {
+		s.after(recheck)
 	}
 	return true, nil
 }

@@ -64,8 +64,9 @@ func realWorld(t *testing.T) (*world, *writeCounter) {
 	e := readExperiment(t)
 	w := &world{t: t, api: api, clock: clocktesting.NewFakeClock(time.Now()), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
 	w.server = &server{world: w, states: map[string]*runapi.State{}, real: true}
-	team := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.key.Namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
-	for _, object := range []client.Object{team, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform}}, ethernet()} {
+	restricted := team(w.key.Namespace)
+	restricted.Labels["pod-security.kubernetes.io/enforce"] = "restricted"
+	for _, object := range []client.Object{restricted, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: platform}}, ethernet()} {
 		w.must(api.Create(t.Context(), object))
 	}
 	w.addHost()

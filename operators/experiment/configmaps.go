@@ -18,11 +18,10 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// configMapRecheck is how soon a ConfigMap that was missing is looked for again: people wait for it.
-const configMapRecheck = 5 * time.Second
+// recheck is how soon a ConfigMap, Secret or claim that was missing is looked for again: people wait for it.
+const recheck = 5 * time.Second
 
-// resolveConfigMaps finds the content that apps take from ConfigMaps. Secrets are left to the kubelet: an
-// operator that could read them could read everybody's.
+// resolveConfigMaps finds the content that apps take from ConfigMaps. That of Secrets only the kubelet reads.
 func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
 	s.scripts, s.fileBytes = map[v1alpha1.KeyReference]string{}, map[v1alpha1.KeyReference]int{}
 	if usesVMs(s.experiment) {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
@@ -53,7 +52,7 @@ func plainWorld(t *testing.T, config *rest.Config, change func(*v1alpha1.Experim
 	w := &world{t: t, api: api, clock: clocktesting.NewFakeClock(time.Now()), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
 	w.server = &server{world: w, states: map[string]*runapi.State{}, real: true}
 	for _, name := range []string{e.Namespace, platform} {
-		w.must(api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		w.must(api.Create(t.Context(), team(name)))
 	}
 	w.must(api.Create(t.Context(), ethernet()))
 	w.addHost()

@@ -16,6 +16,7 @@ import (
 // another experiment like the world's, in a namespace.
 func (w *world) another(namespace, name string, change ...func(*v1alpha1.Experiment)) types.NamespacedName {
 	w.t.Helper()
+	w.must(client.IgnoreAlreadyExists(w.api.Create(w.t.Context(), team(namespace))))
 	e := readExperiment(w.t)
 	e.Namespace, e.Name = namespace, name
 	for _, c := range change {

@@ -91,8 +91,8 @@ var (
 // makeItFirst is what helps where a Secret, a ConfigMap, or a key of one is missing.
 const makeItFirst = "make it, then make the experiment anew"
 
-// startTrouble says in plain words why a container cannot be made. The operator does not read Secrets, so
-// that this is the first that anybody hears of one that is missing.
+// startTrouble says in plain words why a container cannot be made. The operator does not read what Secrets have, so that this is the first
+// that anybody hears of a key that is missing.
 func startTrouble(part string, waiting *corev1.ContainerStateWaiting) (reason, message string) {
 	if found := missingReference.FindStringSubmatch(waiting.Message); found != nil {
 		reason, kind := ReasonSecretNotFound, "Secret"

@@ -5,16 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/operators/experiment/credentials"
 	"vignette.dev/vignette/operators/experiment/render"
-	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// ensureSecurity makes the certificates and the password of the experiment's brokers, once and before the first pod. The operator has no
-// right to read Secrets: one that is there already is the one that it made before, as its name has the experiment's UID.
+// ensureSecurity makes the certificates and the password of the experiment's brokers, once and before the first pod. The operator reads no
+// Secret: one that is there already is the one that it made before, as its name has the experiment's UID.
 func (r *Reconciler) ensureSecurity(ctx context.Context, s *scope) (bool, error) {
 	hosts, addresses := render.Secured(s.topology)
 	if len(hosts) == 0 || len(s.pods) == len(s.topology.Nodes) {
@@ -90,17 +88,4 @@ func (r *Reconciler) secretMade(ctx context.Context, s *scope, err error) (stop 
 	default:
 		return true, err
 	}
-}
-
-// missingSecret is that of an app's variables that is not there; empty where all are. What else keeps the API server from answering is left to
-// the kubelet, which mounts it.
-func (r *Reconciler) missingSecret(ctx context.Context, s *scope, node topology.Node) (secret, app string) {
-	secrets, of := render.VariableSecrets(s.topology, node)
-	for i, name := range secrets {
-		there, err := r.secretExists(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.experiment.Namespace, Name: name}})
-		if err == nil && !there {
-			return name, of[i]
-		}
-	}
-	return "", ""
 }

@@ -74,7 +74,7 @@ func (c *cluster) world(t testing.TB, change func(*v1alpha1.Experiment)) *world 
 	e.Namespace = fmt.Sprintf("team-%d", worldsMade.Add(1))
 	w := &world{t: t, clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second)), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000)}
 	w.server = &server{world: w, states: map[string]*runapi.State{}, real: true}
-	w.must(c.server.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.Namespace}}))
+	w.must(c.server.Create(t.Context(), team(e.Namespace)))
 	w.mirrored(c.server)
 	w.must(w.api.Create(t.Context(), e))
 	w.uid = string(e.UID)

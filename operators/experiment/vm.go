@@ -38,7 +38,6 @@ import (
 // +kubebuilder:rbac:groups=kubevirt.io,resources=virtualmachineinstances,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups="",resources=serviceaccounts/token,resourceNames=default,verbs=create
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
-// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
 
 // Reasons of virtual machines.
 const (
@@ -50,6 +49,8 @@ const (
 	ReasonTemplateNotFound = "NodeTemplateNotFound"
 	// ReasonDiskNotFound of Accepted: a virtual machine's claim is not there.
 	ReasonDiskNotFound = "DiskNotFound"
+	// ReasonDiskNotAllowed of Accepted: no administrator lets experiments use a virtual machine's claim.
+	ReasonDiskNotAllowed = "DiskNotAllowed"
 )
 
 const (
@@ -128,30 +129,6 @@ func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
 	}
 	for _, err := range render.CheckGuestImage(s.input()) {
 		s.find(ReasonGuestMissing, err)
-	}
-	return r.checkDisks(ctx, s)
-}
-
-// checkDisks finds claims that are not there.
-func (r *Reconciler) checkDisks(ctx context.Context, s *scope) error {
-	for i, node := range s.experiment.Spec.Nodes {
-		if node.VM == nil || node.Runtime != v1alpha1.RuntimeVM {
-			continue
-		}
-		name := node.VM.PersistentVolumeClaim
-		if template, known := s.templates[node.VM.Template]; known {
-			name = node.VM.Over(&template).PersistentVolumeClaim
-		}
-		if name == "" {
-			continue
-		}
-		var claim corev1.PersistentVolumeClaim
-		err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.experiment.Namespace, Name: name}, &claim)
-		if apierrors.IsNotFound(err) {
-			s.find(ReasonDiskNotFound, field.NotFound(field.NewPath("spec", "nodes").Index(i).Child("vm", "persistentVolumeClaim"), name))
-		} else if err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -335,10 +312,6 @@ func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
 		launcher, vm := s.pods[node.Name], s.vms[node.Name]
 		if begun(launcher) || r.guests.has(launcher.UID) {
 			continue
-		}
-		if secret, app := r.missingSecret(ctx, s, node); secret != "" {
-			s.doom(ReasonSecretNotFound, "node %s: app %s takes a variable from Secret %s, which is not in this namespace: %s", node.Name, app, secret, makeItFirst)
-			return true, nil
 		}
 		secret, err := r.guestSecret(ctx, s, node, vm, launcher)
 		if err != nil || s.doomed {

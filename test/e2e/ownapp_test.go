@@ -123,9 +123,9 @@ func TestWhatAnAppOfOnesOwnLacksIsSaidInPlainWords(t *testing.T) {
 		change          func(a *v1alpha1.App)
 		reason, message string
 	}{
-		"no such Secret": {func(a *v1alpha1.App) {
+		"no such key in the Secret": {func(a *v1alpha1.App) {
 			a.Env = []v1alpha1.EnvVar{{Name: "KEY", Secret: &v1alpha1.KeyReference{Name: "keys", Key: "own"}}}
-		}, "SecretNotFound", "takes a variable from Secret keys, which is not in this namespace"},
+		}, "KeyNotFound", "from key own of Secret keys, which has no such key"},
 		"no such program": {func(a *v1alpha1.App) { a.Command = []string{"/no/such/program"} },
 			"AppFailed", "the app's image has no such program"},
 		"an interpreter that is not there": {func(a *v1alpha1.App) {
@@ -141,6 +141,7 @@ func TestWhatAnAppOfOnesOwnLacksIsSaidInPlainWords(t *testing.T) {
 			e := makeExperiment(newNamespace(t), "lacking").Network("wan", "198.18.9.0/24", "baseline").
 				Image("own", analysisImage(t), "/bin/sleep", "60").Node("nor", "wan", "own").Obj()
 			c.change(&e.Spec.Apps[0])
+			mustCreate(t, &corev1.Secret{ObjectMeta: forExperiments(e.Namespace, "keys")})
 			mustCreate(t, e)
 			done := waitFor(t, e, finishTimeout, v1alpha1.PhaseFailed)
 			ready := meta.FindStatusCondition(done.Status.Conditions, v1alpha1.ConditionReady)

@@ -155,7 +155,7 @@ func fillClaim(t *testing.T, namespace string) (sum string) {
 		t.Fatalf("qemu-img: %v: %s (Debian: qemu-utils)", err, text)
 	}
 	mustCreate(t, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claimName},
+		ObjectMeta: forExperiments(namespace, claimName),
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("3Gi")}},

@@ -389,21 +389,6 @@ func TestBadVMSpecsAreRefusedByName(t *testing.T) {
 	}
 }
 
-// wantNotAccepted waits until the operator says what is wrong.
-func wantNotAccepted(t *testing.T, e *v1alpha1.Experiment, want string) {
-	t.Helper()
-	eventually(t, time.Minute, "it to be refused", func() error {
-		now := get(t, e)
-		for _, c := range now.Status.Conditions {
-			if c.Type == v1alpha1.ConditionAccepted && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, want) {
-				t.Logf("%s: %s", c.Reason, c.Message)
-				return nil
-			}
-		}
-		return errorf("phase %q: %+v", now.Status.Phase, now.Status.Conditions)
-	})
-}
-
 // TestConsolesAndLoginsTakeTheRoleOfAnExperimenter asks KubeVirt's API as people with the roles.
 func TestConsolesAndLoginsTakeTheRoleOfAnExperimenter(t *testing.T) {
 	needsKubeVirt(t)

@@ -722,7 +722,8 @@ type EnvVar struct {
 	// +optional
 	ConfigMap *KeyReference `json:"configMap,omitempty"`
 
-	// secret has the value, under a key of a Secret in the experiment's namespace.
+	// secret has the value, under a key of a Secret in the experiment's namespace. An administrator lets experiments use it by the label
+	// vignette.dev/for-experiments=true.
 	// +optional
 	Secret *KeyReference `json:"secret,omitempty"`
 }
@@ -820,10 +821,17 @@ type Node struct {
 	// +optional
 	VM *VirtualMachine `json:"vm,omitempty"`
 
-	// managementNetwork: Isolated keeps the node's traffic on the radio; Open leaves eth0 open, and the result says so.
+	// managementNetwork: Isolated keeps the node's traffic on the radio; Open leaves eth0 open, and the result says so. A node without networks is
+	// always Open. An administrator allows it by the label vignette.dev/management-network=Open of the namespace.
 	// +kubebuilder:default=Isolated
 	// +optional
 	ManagementNetwork ManagementNetwork `json:"managementNetwork,omitempty"`
+}
+
+// OpensManagement reports whether eth0 of the node is open. radiod guards it as it attaches the node's first radio, so that a node without a network
+// has it open, too.
+func (n *Node) OpensManagement() bool {
+	return n.ManagementNetwork == ManagementOpen || len(n.Networks) == 0
 }
 
 // TimelineEntry starts and stops apps, and changes networks, at one moment, or spreads the starts and stops over some time.

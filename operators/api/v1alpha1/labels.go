@@ -12,6 +12,15 @@ const (
 	// LabelExperimentNamespace is set on objects that live in the platform's namespace.
 	LabelExperimentNamespace = "vignette.dev/experiment-namespace"
 
+	// LabelForExperiments, with value ForExperiments, is what administrators set on the Secrets and volume claims that experiments of
+	// the namespace may use. Kubernetes lets nobody set it who may not write such objects.
+	LabelForExperiments = "vignette.dev/for-experiments"
+	ForExperiments      = "true"
+
+	// LabelManagementNetwork, with value ManagementOpen, is what administrators set on the namespaces whose nodes may have an open cluster
+	// interface.
+	LabelManagementNetwork = "vignette.dev/management-network"
+
 	// LabelRerunOf is the UID of the run that an experiment repeats, LabelBasedOn that of the run whose spec was changed to make it,
 	// and AnnotationRerun what is known of that run, a runapi.Rerun as JSON. `vignette rerun` sets them.
 	LabelRerunOf    = "vignette.dev/rerun-of"

@@ -45,8 +45,9 @@ type VirtualMachine struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// persistentVolumeClaim in the experiment's namespace that holds the disk, instead of an image. Nothing is written to it: what the guest
-	// writes goes with the machine, so that every run begins from the same disk.
+	// persistentVolumeClaim in the experiment's namespace that holds the disk, instead of an image, with the label
+	// vignette.dev/for-experiments=true. Nothing is written to it: what the guest writes goes with the machine, so that every run begins from
+	// the same disk.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
@@ -102,8 +103,8 @@ type CloudInit struct {
 	// +optional
 	UserData string `json:"userData,omitempty"`
 
-	// secret in the experiment's namespace whose key userdata has the user data. The platform cannot read Secrets and adds nothing to
-	// it: it has to start the agent itself, or the node has agent: false.
+	// secret in the experiment's namespace whose key userdata has the user data, with the label vignette.dev/for-experiments=true. The platform
+	// does not read it and adds nothing to it: it has to start the agent itself, or the node has agent: false.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional

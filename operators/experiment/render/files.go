@@ -2,7 +2,9 @@ package render
 
 import (
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,6 +104,56 @@ type ConfigMapKey struct {
 	NamePath, KeyPath *field.Path
 	// Text tells that an environment variable takes it, or that it is a script, which cannot be binary.
 	Text bool
+}
+
+// Reference names another object of the experiment's namespace, and the field that does.
+type Reference struct {
+	Name string
+	Path *field.Path
+}
+
+// SecretReferences are the Secrets that the experiment takes variables and user data from, each once, with the field that names it first.
+func SecretReferences(in Input) (references []Reference) {
+	add := func(name string, path *field.Path) {
+		if name != "" && !slices.ContainsFunc(references, func(r Reference) bool { return r.Name == name }) {
+			references = append(references, Reference{name, path})
+		}
+	}
+	spec := &in.Experiment.Spec
+	for i, app := range spec.Apps {
+		for j, variable := range app.Env {
+			if variable.Secret != nil {
+				add(variable.Secret.Name, field.NewPath("spec", "apps").Index(i).Child("env").Index(j).Child("secret", "name"))
+			}
+		}
+	}
+	for i, vm := range machineSettings(in) {
+		if vm.CloudInit != nil {
+			add(vm.CloudInit.Secret, field.NewPath("spec", "nodes").Index(i).Child("vm", "cloudInit", "secret"))
+		}
+	}
+	return references
+}
+
+// ClaimReferences are the volume claims that virtual machines begin from.
+func ClaimReferences(in Input) (references []Reference) {
+	for i, vm := range machineSettings(in) {
+		if vm.PersistentVolumeClaim != "" {
+			references = append(references, Reference{vm.PersistentVolumeClaim, field.NewPath("spec", "nodes").Index(i).Child("vm", "persistentVolumeClaim")})
+		}
+	}
+	return references
+}
+
+// machineSettings are those of the spec's virtual machines, by the index of their nodes.
+func machineSettings(in Input) iter.Seq2[int, v1alpha1.VirtualMachine] {
+	return func(yield func(int, v1alpha1.VirtualMachine) bool) {
+		for i, node := range in.Experiment.Spec.Nodes {
+			if node.Runtime == v1alpha1.RuntimeVM && !yield(i, settings(in, node.VM)) {
+				return
+			}
+		}
+	}
 }
 
 // takenPaths are not the app's: a file there would break the container or what the platform gives it.

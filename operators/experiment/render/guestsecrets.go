@@ -17,7 +17,7 @@ import (
 )
 
 // What apps of a virtual machine take from Secrets comes to it on disks that KubeVirt makes, one of each Secret with all its keys as files: the
-// operator reads no Secret, and the guest's own disk has none of their values. The agent in the guest gives each app what is its own.
+// operator reads none of their values, and the guest's own disk has none of their values. The agent in the guest gives each app what is its own.
 
 // mostGuestSecrets of one machine.
 const mostGuestSecrets = 16
@@ -66,17 +66,17 @@ func securityOfNode(sites []apps.Site) (security string) {
 	return security
 }
 
-// VariableSecrets are the Secrets that a node's apps take variables from, each once, with the first app of each.
-func VariableSecrets(t *topology.Topology, node topology.Node) (secrets, of []string) {
+// variableSecrets are the Secrets that a node's apps take variables from, each once.
+func variableSecrets(t *topology.Topology, node topology.Node) (secrets []string) {
 	for _, name := range node.Apps {
 		app, _ := t.App(name)
 		for _, variable := range app.Env {
 			if variable.Secret != nil && !slices.Contains(secrets, variable.Secret.Name) {
-				secrets, of = append(secrets, variable.Secret.Name), append(of, app.Name)
+				secrets = append(secrets, variable.Secret.Name)
 			}
 		}
 	}
-	return secrets, of
+	return secrets
 }
 
 // guestSecrets of a machine are the Secrets whose disks it has, in their order: the first is that of brokers' security, where there is any.
@@ -87,8 +87,7 @@ func guestSecrets(in Input, node topology.Node, sites []apps.Site) (secrets []st
 	case clientSecurity:
 		secrets = append(secrets, in.ClientSecurity)
 	}
-	variables, _ := VariableSecrets(in.Topology, node)
-	return append(secrets, variables...)
+	return append(secrets, variableSecrets(in.Topology, node)...)
 }
 
 // addSecrets to a machine, each as a disk. They come last, as images may tell disks by their order.
@@ -130,7 +129,7 @@ func tellSecrets(app *guestconfig.App, in Input, node topology.Node, sites []app
 
 // checkGuestSecrets says whether a machine can have so many disks.
 func checkGuestSecrets(in Input, node topology.Node, path *field.Path) *field.Error {
-	if secrets, _ := VariableSecrets(in.Topology, node); len(secrets) > mostGuestSecrets {
+	if secrets := variableSecrets(in.Topology, node); len(secrets) > mostGuestSecrets {
 		return field.Invalid(path.Child("apps"), len(secrets),
 			fmt.Sprintf("is how many Secrets the node's apps take variables from, each of which is a disk of the virtual machine: want %d at most, or the node to be a pod", mostGuestSecrets))
 	}

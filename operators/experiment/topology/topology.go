@@ -248,7 +248,7 @@ func countOf(spec v1alpha1.Node) int32 {
 func expandOne(spec v1alpha1.Node, i, position int32) Node {
 	node := Node{
 		Name: spec.Name, Template: spec.Name, Group: spec.Group, NEM: position, Apps: spec.Apps,
-		OpenManagement: spec.ManagementNetwork == v1alpha1.ManagementOpen, Platform: platformOf(spec, i), Position: spec.Position,
+		OpenManagement: spec.OpensManagement(), Platform: platformOf(spec, i), Position: spec.Position,
 		Runtime: v1alpha1.RuntimePod,
 	}
 	if spec.Runtime == v1alpha1.RuntimeVM {

@@ -1,0 +1,75 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// +kubebuilder:rbac:groups="",resources=secrets;persistentvolumeclaims,verbs=get
+
+// checkAllowed finds Secrets and claims that are not there, or that no administrator lets experiments use. Whoever may run experiments reads them
+// by an app of his own, and his role gives him no other right to them.
+func (r *Reconciler) checkAllowed(ctx context.Context, s *scope) error {
+	for _, secret := range render.SecretReferences(s.input()) {
+		if err := r.checkLabel(ctx, s, "Secret", secret, ReasonSecretNotFound, ReasonSecretNotAllowed); err != nil {
+			return err
+		}
+	}
+	for _, claim := range render.ClaimReferences(s.input()) {
+		if err := r.checkLabel(ctx, s, "PersistentVolumeClaim", claim, ReasonDiskNotFound, ReasonDiskNotAllowed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkLabel reads the metadata alone: what a Secret has never reaches the operator.
+func (r *Reconciler) checkLabel(ctx context.Context, s *scope, kind string, of render.Reference, notFound, notAllowed string) error {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.experiment.Namespace, Name: of.Name}, object)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.find(notFound, field.NotFound(of.Path, of.Name))
+	case apierrors.IsForbidden(err):
+		s.find(notAllowed, field.Forbidden(of.Path, fmt.Sprintf("the platform has no right to look at %s %s", kind, of.Name)))
+	case err != nil:
+		return err
+	case object.Labels[v1alpha1.LabelForExperiments] != v1alpha1.ForExperiments:
+		s.find(notAllowed, field.Forbidden(of.Path, fmt.Sprintf("%s %s does not have the label %s=%s, by which an administrator lets experiments use it",
+			kind, of.Name, v1alpha1.LabelForExperiments, v1alpha1.ForExperiments)))
+	}
+	return nil
+}
+
+// checkOpen finds nodes with an open cluster interface in a namespace whose nodes may have none: they reach whatever pods of the cluster do.
+func (r *Reconciler) checkOpen(ctx context.Context, s *scope) error {
+	i := slices.IndexFunc(s.experiment.Spec.Nodes, func(n v1alpha1.Node) bool { return n.OpensManagement() })
+	if i < 0 {
+		return nil
+	}
+	var namespace corev1.Namespace
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: s.experiment.Namespace}, &namespace); err != nil {
+		return err
+	}
+	if namespace.Labels[v1alpha1.LabelManagementNetwork] == string(v1alpha1.ManagementOpen) {
+		return nil
+	}
+	path, why := field.NewPath("spec", "nodes").Index(i).Child("managementNetwork"), ""
+	if len(s.experiment.Spec.Nodes[i].Networks) == 0 {
+		path, why = field.NewPath("spec", "nodes").Index(i).Child("networks"), "a node without a network has an open cluster interface: "
+	}
+	s.find(ReasonOpenNotAllowed, field.Forbidden(path, fmt.Sprintf("%snamespace %s does not have the label %s=%s, by which an administrator allows that",
+		why, s.experiment.Namespace, v1alpha1.LabelManagementNetwork, v1alpha1.ManagementOpen)))
+	return nil
+}

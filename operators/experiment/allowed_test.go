@@ -1,0 +1,105 @@
+package experiment
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// allowed names an object of the team that experiments may use.
+func (w *world) allowed(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.key.Namespace, Name: name, Labels: map[string]string{"vignette.dev/for-experiments": "true"}}
+}
+
+// podSecret has the last app, in a pod, take a variable from a Secret.
+func podSecret(e *v1alpha1.Experiment) {
+	app := &e.Spec.Apps[5]
+	app.Env = append(app.Env, v1alpha1.EnvVar{Name: "TOKEN", Secret: &v1alpha1.KeyReference{Name: "keys", Key: "token"}})
+}
+
+// machineWith gives the first node, a machine, these settings.
+func machineWith(vm v1alpha1.VirtualMachine) func(*v1alpha1.Experiment) {
+	return func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &vm }
+}
+
+// uses are all ways by which a spec reads what its author may not.
+var uses = map[string]struct {
+	change   func(*v1alpha1.Experiment)
+	template v1alpha1.VirtualMachine
+	kind     client.Object
+	path     string
+}{
+	"a variable of a pod":     {podSecret, v1alpha1.VirtualMachine{}, &corev1.Secret{}, "spec.apps[5].env[1].secret.name"},
+	"a variable of a machine": {secretMachine, v1alpha1.VirtualMachine{}, &corev1.Secret{}, "spec.apps[5].env[0].secret.name"},
+	"a machine's user data": {machineWith(v1alpha1.VirtualMachine{Image: "r/own:1", CloudInit: &v1alpha1.CloudInit{Secret: "keys"}}),
+		v1alpha1.VirtualMachine{}, &corev1.Secret{}, "spec.nodes[0].vm.cloudInit.secret"},
+	"user data by a template": {machineWith(v1alpha1.VirtualMachine{Template: "router"}),
+		v1alpha1.VirtualMachine{Image: "r/own:1", CloudInit: &v1alpha1.CloudInit{Secret: "keys"}}, &corev1.Secret{}, "spec.nodes[0].vm.cloudInit.secret"},
+	"a machine's claim": {machineWith(v1alpha1.VirtualMachine{PersistentVolumeClaim: "keys"}),
+		v1alpha1.VirtualMachine{}, &corev1.PersistentVolumeClaim{}, "spec.nodes[0].vm.persistentVolumeClaim"},
+	"a claim by a template": {machineWith(v1alpha1.VirtualMachine{Template: "router"}),
+		v1alpha1.VirtualMachine{PersistentVolumeClaim: "keys"}, &corev1.PersistentVolumeClaim{}, "spec.nodes[0].vm.persistentVolumeClaim"},
+}
+
+func TestExperimentsUseOnlyWhatAnAdministratorLetsThem(t *testing.T) {
+	for name, c := range uses {
+		t.Run(name, func(t *testing.T) {
+			w := machineWorld(t, c.change)
+			w.must(w.api.Create(t.Context(), &v1alpha1.NodeTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "router"}, Spec: v1alpha1.NodeTemplateSpec{VM: c.template}}))
+			kind, missing, closed := "Secret", ReasonSecretNotFound, ReasonSecretNotAllowed
+			if _, claim := c.kind.(*corev1.PersistentVolumeClaim); claim {
+				kind, missing, closed = "PersistentVolumeClaim", ReasonDiskNotFound, ReasonDiskNotAllowed
+			}
+			w.wantNotAccepted(missing, c.path+`: Not found: "keys"`)
+			c.kind.SetNamespace(w.key.Namespace)
+			c.kind.SetName("keys")
+			c.kind.SetLabels(map[string]string{"vignette.dev/for-experiments": "false"})
+			w.must(w.api.Create(t.Context(), c.kind))
+			w.wantNotAccepted(closed, fmt.Sprintf("%s: Forbidden: %s keys does not have the label vignette.dev/for-experiments=true", c.path, kind))
+			c.kind.SetLabels(w.allowed("keys").Labels)
+			w.must(w.api.Update(t.Context(), c.kind))
+			w.untilPhase(v1alpha1.PhaseRunning)
+		})
+	}
+}
+
+func TestASecretThatIsWithdrawnBeforeItsNodesStartEndsTheExperiment(t *testing.T) {
+	w := newWorld(t, podSecret)
+	w.makeSecret("keys", map[string][]byte{"token": []byte("s3cret")})
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	w.must(w.api.Delete(t.Context(), &corev1.Secret{ObjectMeta: w.allowed("keys")}))
+	w.wantFailed(ReasonReferenceLost, `spec.apps[5].env[1].secret.name: Not found: "keys"`)
+}
+
+func TestAnOpenClusterInterfaceIsForAnAdministratorToAllow(t *testing.T) {
+	observer := func(change func(*v1alpha1.Node)) func(*v1alpha1.Experiment) {
+		return func(e *v1alpha1.Experiment) { change(&e.Spec.Nodes[3]) }
+	}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.Node)
+		want   string // empty: accepted
+	}{
+		"open, beside a radio": {func(n *v1alpha1.Node) { n.Networks = []string{"wan"} }, "spec.nodes[3].managementNetwork: Forbidden: namespace team-nor does not have the label vignette.dev/management-network=Open"},
+		"a pod without a radio": {func(n *v1alpha1.Node) { n.ManagementNetwork = v1alpha1.ManagementIsolated },
+			"spec.nodes[3].networks: Forbidden: a node without a network has an open cluster interface: namespace team-nor"},
+		"a machine without a radio": {func(n *v1alpha1.Node) { n.ManagementNetwork, n.Runtime = "", v1alpha1.RuntimeVM }, "spec.nodes[3].networks: Forbidden"},
+		"isolated":                  {func(n *v1alpha1.Node) { n.Networks, n.ManagementNetwork = []string{"wan"}, v1alpha1.ManagementIsolated }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, observer(c.change))
+			namespace := team(w.key.Namespace)
+			namespace.Labels = map[string]string{"vignette.dev/management-network": "Isolated"}
+			w.must(w.api.Update(t.Context(), namespace))
+			if c.want != "" {
+				w.wantNotAccepted(ReasonOpenNotAllowed, c.want)
+				w.must(w.api.Update(t.Context(), team(w.key.Namespace)))
+			}
+			w.untilPhase(v1alpha1.PhaseRunning)
+		})
+	}
+}
