@@ -7,15 +7,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/golden"
 )
@@ -88,5 +91,59 @@ func TestWhatGuardsTeamsFromEachOther(t *testing.T) {
 			decode(t, made)
 			golden.Check(t, name, made)
 		})
+	}
+}
+
+// TestMetricsOfAllTeamsAreForReadersOnly: what listens for other pods asks for a token, and what scrapes it has one.
+func TestMetricsOfAllTeamsAreForReadersOnly(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/monitoring.yaml", "--set", "monitoring.prometheus.enabled=true",
+		"--api-versions", "monitoring.coreos.com/v1/PodMonitor")
+	monitors := 0
+	for document := range strings.SplitSeq(made, "\n---\n") {
+		switch {
+		case strings.Contains(document, "kind: PodMonitor") && strings.Contains(document, "port: metrics"):
+			monitors++
+			if !strings.Contains(document, "authorization: {credentials: {name: vignette-metrics-reader, key: token}}") {
+				t.Errorf("it sends no token:\n%s", document)
+			}
+		case strings.Contains(document, "kind: Deployment"):
+			onlyTheGuardListens(t, document)
+		}
+	}
+	if monitors != 3 {
+		t.Errorf("%d PodMonitors of the platform's parts, want 3", monitors)
+	}
+	config, err := os.ReadFile("vignette/files/prometheus.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if jobs, tokens := strings.Count(string(config), "job_name:"), strings.Count(string(config), "credentials_file:"); jobs != tokens || jobs == 0 {
+		t.Errorf("%d jobs of Prometheus, of which %d send a token", jobs, tokens)
+	}
+}
+
+// onlyTheGuardListens for others than Prometheus' own pod.
+func onlyTheGuardListens(t *testing.T, manifest string) {
+	t.Helper()
+	var prometheus appsv1.Deployment
+	if err := yaml.Unmarshal([]byte(manifest), &prometheus); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range prometheus.Spec.Template.Spec.Containers {
+		loopback := slices.Contains(c.Args, "--web.listen-address=127.0.0.1:9091")
+		if guard := c.Name == "guard"; guard != (len(c.Ports) > 0) || guard == loopback {
+			t.Errorf("container %s has ports %v and arguments %q", c.Name, c.Ports, c.Args)
+		}
+	}
+}
+
+func TestRadiodWatchesOnlyTheNamespacesItIsToldOf(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/radiod.yaml",
+		"--set", "radiod.appMetricsReaders[0].namespace=monitoring", "--set", "radiod.appMetricsReaders[0].service=prometheus-operated",
+		"--set", "radiod.appMetricsReaders[1].namespace=vignette-system", "--set", "radiod.appMetricsReaders[1].service=own")
+	for part, count := range map[string]int{"--app-metrics-readers=monitoring/prometheus-operated,vignette-system/own\n": 1, "namespace: monitoring\n": 2, "namespace: kube-system\n": 0} {
+		if got := strings.Count(made, part); got != count {
+			t.Errorf("%q is there %d times, want %d", part, got, count)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/signal"
@@ -20,6 +21,7 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
+	"vignette.dev/vignette/internal/metricreaders"
 	"vignette.dev/vignette/internal/server"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -31,7 +33,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{Use: "server", Short: "vignette's results archive", Version: version, SilenceUsage: true}
-	root.AddCommand(serveCommand(), collectCommand())
+	root.AddCommand(serveCommand(), collectCommand(), guardCommand())
 	if err := root.ExecuteContext(ctx); err != nil {
 		stop()
 		os.Exit(1)
@@ -59,7 +61,7 @@ func serveCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.listen, "listen", ":8080", "address to listen on")
-	flags.StringVar(&o.metrics, "metrics-listen", ":9090", "address of the metrics, which are those of all teams' runs; none if empty")
+	flags.StringVar(&o.metrics, "metrics-listen", ":9090", "address of the metrics of all teams' runs, for who may get /metrics of the cluster; none if empty")
 	flags.StringVar(&o.dir, "archive", "/archive", "folder of the archive")
 	flags.StringVar(&o.quota, "quota", "2Gi", "bytes that the logs of one run may take, such as 2Gi; 0 is no bound")
 	flags.StringVar(&o.teamQuota, "team-quota", "50%", "bytes that all runs of a namespace together may take, such as 20Gi, or a share of the archive's volume; 0 is no bound")
@@ -138,11 +140,15 @@ func (o options) listenAll(ctx context.Context, config *rest.Config, s *server.S
 			return err
 		}
 	}
+	readers, err := metricreaders.New(config, slog.Default())
+	if err != nil {
+		return err
+	}
 	ports, ctx := errgroup.WithContext(ctx)
 	ports.Go(func() error { return listen(ctx, o.listen, s, nil) })
 	if o.metrics != "" {
 		metrics := http.NewServeMux()
-		metrics.Handle("GET /metrics", s.Metrics())
+		metrics.Handle("GET "+metricreaders.Path, readers.Only(s.Metrics()))
 		ports.Go(func() error { return listen(ctx, o.metrics, metrics, nil) })
 	}
 	if a != nil {

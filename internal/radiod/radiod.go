@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,11 +22,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	controllerlog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/metricreaders"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/holder"
@@ -45,6 +48,8 @@ type Options struct {
 	CaptureSpoolBytes int64
 	// HostIP is the address at which other hosts reach this one, at PeerPort.
 	HostIP   string
+	// Scrapers are the Services whose pods may read the metrics of nodes' apps.
+	Scrapers []types.NamespacedName
 	PeerPort int
 }
 
@@ -71,6 +76,7 @@ func ParseOptions(arguments []string) (Options, error) {
 	spool := flags.String("capture-spool", "512Mi", "bytes that captures may take in the state folder while the archive has not got them; what has no room is dropped and counted")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
+	scrapers := flags.String("app-metrics-readers", "", "comma-separated NAMESPACE/SERVICE of those whose pods may read the metrics of nodes' apps; none by default")
 	}
 	room, err := resource.ParseQuantity(*spool)
 	if err != nil {
@@ -79,6 +85,13 @@ func ParseOptions(arguments []string) (Options, error) {
 	o.CaptureSpoolBytes = room.Value()
 	if o.ServerURL == "" {
 		o.ServerURL = fmt.Sprintf("http://%s.%s.svc", o.ServerService, o.Namespace)
+	}
+	for _, text := range strings.FieldsFunc(*scrapers, func(r rune) bool { return r == ',' }) {
+		namespace, name, found := strings.Cut(text, "/")
+		if !found || namespace == "" || name == "" {
+			return o, fmt.Errorf("--app-metrics-readers %q: want NAMESPACE/SERVICE, such as monitoring/prometheus-operated", text)
+		}
+		o.Scrapers = append(o.Scrapers, types.NamespacedName{Namespace: namespace, Name: name})
 	}
 	if o.Loops <= 0 {
 		o.Loops = max(1, runtime.NumCPU()/2)
@@ -184,7 +197,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 		return err
 	}
 	cluster.Store(c)
-	readers, err := newReaders(config, log)
+	readers, err := metricreaders.New(config, log)
 	if err != nil {
 		return fmt.Errorf("API server: %w", err)
 	}
@@ -279,11 +292,11 @@ func sweep(ctx context.Context, log *slog.Logger, manager *worker.Manager, ready
 	}
 }
 
-func serveMetrics(ctx context.Context, address string, readers *readers, collect []prometheus.Collector, loops *health, ready *atomic.Bool) error {
+func serveMetrics(ctx context.Context, address string, readers *metricreaders.Readers, collect []prometheus.Collector, loops *health, ready *atomic.Bool) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(append(collect, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))...)
 	mux := http.NewServeMux()
-	mux.Handle(metricsPath, readers.only(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
+	mux.Handle(metricreaders.Path, readers.Only(promhttp.HandlerFor(registry, promhttp.HandlerOpts{})))
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := loops.check(time.Now()); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

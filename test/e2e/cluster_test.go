@@ -52,33 +52,55 @@ func radiodMetricMentioning(t *testing.T, namespace string) string {
 
 func radiodMetrics(t *testing.T) (lines []string) {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pods corev1.PodList
-	if err := kube.List(t.Context(), &pods, client.InNamespace(platformNamespace), client.MatchingLabels{"app.kubernetes.io/name": "vignette-radiod"}); err != nil {
-		t.Fatal(err)
-	}
-	token, err := clientset.CoreV1().ServiceAccounts(platformNamespace).CreateToken(t.Context(), "vignette-metrics-reader", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pod := range pods.Items {
-		for authorization, want := range map[string]int{"": http.StatusUnauthorized, "Bearer " + token.Status.Token: http.StatusOK} {
-			status, body := getFromPod(t, clientset, &pod, 9600, "/metrics", authorization)
-			if status != want {
-				t.Fatalf("metrics of %s, with a token %t: %d, %s", pod.Name, authorization != "", status, body)
-			}
-			lines = append(lines, strings.Split(body, "\n")...)
+	for _, pod := range podsOf(t, "vignette-radiod") {
+		status, body := getFromPod(t, pod, 9600, "/metrics", "Bearer "+tokenOf(t, platformNamespace, "vignette-metrics-reader"))
+		if status != http.StatusOK {
+			t.Fatalf("metrics of %s: %d, %s", pod.Name, status, body)
 		}
+		lines = append(lines, strings.Split(body, "\n")...)
 	}
 	return lines
 }
 
-// getFromPod through a port that is forwarded: the API server's proxy keeps tokens to itself.
-func getFromPod(t *testing.T, clientset *kubernetes.Clientset, pod *corev1.Pod, port int, path, authorization string) (status int, body string) {
+// podsOf a part of the platform.
+func podsOf(t *testing.T, part string) (pods []*corev1.Pod) {
 	t.Helper()
+	var list corev1.PodList
+	if err := kube.List(t.Context(), &list, client.InNamespace(platformNamespace), client.MatchingLabels{"app.kubernetes.io/name": part}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	if len(pods) == 0 {
+		t.Fatalf("%s has no pods", part)
+	}
+	return pods
+}
+
+// tokenOf a service account.
+func tokenOf(t *testing.T, namespace, account string) string {
+	t.Helper()
+	clientset, err := kubernetes.NewForConfig(restConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.Status.Token
+}
+
+// getFromPod through a port that is forwarded: the API server's proxy keeps tokens to itself.
+func getFromPod(t *testing.T, pod *corev1.Pod, port int, path, authorization string) (status int, body string) {
+	t.Helper()
+	clientset, err := kubernetes.NewForConfig(restConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
 	request := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward")
 	transport, upgrader, err := spdy.RoundTripperFor(restConfig)
 	if err != nil {

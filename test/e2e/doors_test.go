@@ -3,10 +3,14 @@
 package e2e
 
 import (
+	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,5 +63,142 @@ func TestAnExperimenterReadsNoSecretThatNobodyLetHimUse(t *testing.T) {
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 	if out := archivedText(t, done, "logs/nor/own/stdout-1.log"); out != "s3cret\n" {
 		t.Errorf("the app printed %q; want what the Secret has", out)
+	}
+}
+
+// TestMetricsOfAllTeamsAskForTheRightToGetThem by the tokens of nobody, of a tenant and of who may read them.
+func TestMetricsOfAllTeamsAskForTheRightToGetThem(t *testing.T) {
+	t.Parallel()
+	tenant := newTenant(t, "vignette-admin")
+	for part, port := range metricsPorts(t) {
+		path := "/metrics"
+		if part == "vignette-prometheus" {
+			path = "/api/v1/query?query=up"
+		}
+		pod := podsOf(t, part)[0]
+		for who, c := range map[string]struct {
+			authorization string
+			want          int
+		}{
+			"nobody":   {"", http.StatusUnauthorized},
+			"a tenant": {"Bearer " + tokenOf(t, tenant.namespace, "default"), http.StatusForbidden},
+			"a reader": {"Bearer " + tokenOf(t, platformNamespace, "vignette-metrics-reader"), http.StatusOK},
+		} {
+			if status, body := getFromPod(t, pod, port, path, c.authorization); status != c.want {
+				t.Errorf("%s asks %s: %d, %.200s; want %d", who, part, status, body, c.want)
+			}
+		}
+	}
+}
+
+// metricsPorts of the parts that are installed.
+func metricsPorts(t *testing.T) map[string]int {
+	t.Helper()
+	ports := map[string]int{"vignette-server": 9090, "vignette-operator": 8080, "vignette-radiod": 9600, "vignette-prometheus": 9090}
+	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: platformNamespace, Name: "vignette-prometheus"}, &appsv1.Deployment{}); apierrors.IsNotFound(err) {
+		delete(ports, "vignette-prometheus")
+	}
+	return ports
+}
+
+// askScript prints for each URL which status it answers with, or that it does not.
+const askScript = `
+import sys, urllib.error, urllib.request
+for url in sys.argv[1:]:
+    try:
+        said = urllib.request.urlopen(url, timeout=5).status
+    except urllib.error.HTTPError as refusal:
+        said = refusal.code
+    except OSError:
+        said = "unreachable"
+    print(url, said)
+`
+
+// TestAnOpenNodeIsForAnAdministratorToAllowAndReadsNoOthersMetrics has a node without a network ask for all that listens.
+func TestAnOpenNodeIsForAnAdministratorToAllowAndReadsNoOthersMetrics(t *testing.T) {
+	t.Parallel()
+	victim := pair(newNamespace(t), "victim").Duration("120s").Obj()
+	victim.Spec.Timeline[1].At = "120s"
+	mustCreate(t, victim)
+	waitFor(t, victim, startTimeout, v1alpha1.PhaseRunning)
+	var member corev1.Pod
+	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: victim.Namespace, Name: "victim-veh"}, &member); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{fmt.Sprintf("http://%s:%s/metrics unreachable", member.Status.PodIP, member.Annotations["prometheus.io/port"])}
+	for part, port := range metricsPorts(t) {
+		want = append(want, fmt.Sprintf("http://%s:%d/metrics 401", podsOf(t, part)[0].Status.PodIP, port))
+		if part == "vignette-prometheus" {
+			want = append(want, fmt.Sprintf("http://%s:9091/api/v1/query?query=up unreachable", podsOf(t, part)[0].Status.PodIP))
+		}
+	}
+	command := []string{"python3", "-c", askScript}
+	for _, line := range want {
+		url, _, _ := strings.Cut(line, " ")
+		command = append(command, url)
+	}
+	tenant := newTenant(t, "vignette-admin")
+	e := makeExperiment(tenant.namespace, "spy").Duration("40s").Network("wan", "198.18.9.0/24", "baseline").Image("own", analysisImage(t), command...).Obj()
+	e.Spec.Nodes = []v1alpha1.Node{{Name: "eyes", Apps: []string{"own"}}}
+	if err := tenant.Create(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	wantNotAccepted(t, e, "a node without a network has an open cluster interface")
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant.namespace}}
+	label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"vignette.dev/management-network":"Open"}}}`))
+	if err := tenant.Patch(t.Context(), namespace.DeepCopy(), label); !apierrors.IsForbidden(err) {
+		t.Errorf("a tenant labels its namespace: %v; want it forbidden", err)
+	}
+	if err := kube.Patch(t.Context(), namespace, label); err != nil {
+		t.Fatal(err)
+	}
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	got := strings.Split(strings.TrimSpace(archivedText(t, done, "logs/eyes/own/stdout-1.log")), "\n")
+	if !slices.Equal(got, want) {
+		t.Errorf("the node found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// resolveScript prints for each name what it resolves to, and asks the nameserver named first for one by UDP.
+const resolveScript = `
+import socket, sys, time
+server, names = sys.argv[1], sys.argv[2:]
+for name in names:
+    begun = time.monotonic()
+    try:
+        said = socket.gethostbyname(name)
+    except OSError:
+        said = "nothing"
+    print(name, said, "at once" if time.monotonic() - begun < 1 else "late")
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(3)
+s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\12kubernetes\7default\3svc\7cluster\5local\0\0\1\0\1", (server, 53))
+try:
+    print("answer of", len(s.recv(512)), "bytes")
+except OSError:
+    print("no answer")
+`
+
+// TestANodeCannotAskTheClustersNameserver by its resolver, or by hand.
+func TestANodeCannotAskTheClustersNameserver(t *testing.T) {
+	t.Parallel()
+	var dns corev1.Service
+	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, &dns); apierrors.IsNotFound(err) {
+		t.Skip("the cluster's nameserver is no Service kube-dns in kube-system")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	e := makeExperiment(newNamespace(t), "asks").Network("wan", "198.18.9.0/24", "baseline").
+		Image("own", analysisImage(t), "python3", "-c", resolveScript, dns.Spec.ClusterIP, "hq", "kubernetes.default.svc.cluster.local", "vignette-server."+platformNamespace+".svc").
+		Node("hq", "wan").Node("nor", "wan", "own").Obj()
+	mustCreate(t, e)
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	var server corev1.Service
+	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: platformNamespace, Name: "vignette-server"}, &server); err != nil {
+		t.Fatal(err)
+	}
+	want := "hq 198.18.9.1 at once\nkubernetes.default.svc.cluster.local nothing at once\nvignette-server." + platformNamespace + ".svc " + server.Spec.ClusterIP + " at once\nno answer\n"
+	if out := archivedText(t, done, "logs/nor/own/stdout-1.log"); out != want {
+		t.Errorf("the app found\n%swant\n%s", out, want)
 	}
 }

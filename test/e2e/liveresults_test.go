@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,7 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -36,23 +37,19 @@ func (s sample) value() float64 {
 	return v
 }
 
-// prometheus answers a query as it is now.
+// prometheus answers a query as it is now, as it does for Grafana.
 func prometheus(t *testing.T, query string) ([]sample, error) {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := clientset.CoreV1().Services(platformNamespace).ProxyGet("http", "vignette-prometheus", "9090", "api/v1/query", map[string]string{"query": query}).DoRaw(t.Context())
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, text)
+	status, text := getFromPod(t, podsOf(t, "vignette-prometheus")[0], 9090, "/api/v1/query?query="+url.QueryEscape(query), "Bearer "+tokenOf(t, platformNamespace, "vignette-metrics-reader"))
+	if status != http.StatusOK {
+		return nil, fmt.Errorf("status %d: %s", status, text)
 	}
 	var answer struct {
 		Data struct {
 			Result []sample `json:"result"`
 		} `json:"data"`
 	}
-	return answer.Data.Result, json.Unmarshal(text, &answer)
+	return answer.Data.Result, json.Unmarshal([]byte(text), &answer)
 }
 
 // panelQueries of the chart's dashboards by dashboard, panel and number, annotations too.

@@ -3,12 +3,13 @@
 package e2e
 
 import (
-	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -48,21 +49,17 @@ func TestXMPPClientsOnOtherNodesHearEachOtherThroughProsody(t *testing.T) {
 	}
 }
 
-// expectMetrics scrapes a port of a node while it runs, as Prometheus does.
+// expectMetrics reads a port of a node while it runs.
 func expectMetrics(t *testing.T, e *v1alpha1.Experiment, node string, port int, metric string) {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var body []byte
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name + "-" + node}}
+	status, body := 0, ""
 	for range 20 {
-		body, err = clientset.CoreV1().RESTClient().Get().Namespace(e.Namespace).Resource("pods").
-			Name(fmt.Sprintf("%s-%s:%d", e.Name, node, port)).SubResource("proxy").Suffix("metrics").DoRaw(t.Context())
-		if err == nil && strings.Contains(string(body), metric) {
+		status, body = getFromPod(t, pod, port, "/metrics", "")
+		if status == http.StatusOK && strings.Contains(body, metric) {
 			return
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
-	t.Errorf("metrics of node %s at port %d: %v; want %s in\n%.2000s", node, port, err, metric, body)
+	t.Errorf("metrics of node %s at port %d: status %d; want %s in\n%.2000s", node, port, status, metric, body)
 }

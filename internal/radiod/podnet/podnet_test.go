@@ -17,7 +17,7 @@ func TestRulesForEth0(t *testing.T) {
 		allowed Allowed
 	}{
 		"one-radio": {[]int{3}, Allowed{DNS: []netip.AddrPort{port("10.96.0.10:53"), port("10.1.0.5:53")},
-			Servers: []netip.AddrPort{port("10.96.7.7:80"), port("10.1.0.9:8080")}, Hosts: []netip.Addr{address("192.0.2.1")}}},
+			Servers: []netip.AddrPort{port("10.96.7.7:80"), port("10.1.0.9:8080")}, Hosts: []netip.Addr{address("192.0.2.1")}, Scrapers: []netip.Addr{address("10.1.0.77")}}},
 		"two-radios-and-ipv6":  {[]int{3, 5}, Allowed{DNS: []netip.AddrPort{port("[fd00::a]:53")}, Hosts: []netip.Addr{address("fe80::1")}}},
 		"nothing-is-known-yet": {[]int{7}, Allowed{}},
 	} {
@@ -28,7 +28,7 @@ func TestRulesForEth0(t *testing.T) {
 func TestRulesForALauncher(t *testing.T) {
 	port, address := netip.MustParseAddrPort, netip.MustParseAddr
 	golden.Check(t, "launcher.txt", LauncherRulesText(2, Allowed{DNS: []netip.AddrPort{port("10.96.0.10:53")},
-		Servers: []netip.AddrPort{port("10.96.7.7:80")}, Hosts: []netip.Addr{address("192.0.2.1")}}.Normalise()))
+		Servers: []netip.AddrPort{port("10.96.7.7:80")}, Hosts: []netip.Addr{address("192.0.2.1")}, Scrapers: []netip.Addr{address("fd00::77")}}.Normalise()))
 }
 
 func TestEqualSetsAreEqualHoweverTheyAreListed(t *testing.T) {

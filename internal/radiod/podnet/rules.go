@@ -16,7 +16,7 @@ import (
 // TableName of the nftables table (family inet) in a pod's namespace.
 const TableName = "vignette"
 
-// Metrics ports of apps that may be scraped through eth0.
+// Metrics ports of apps that Scrapers may read through eth0.
 const metricsFirst, metricsLast = 9400, 9499
 
 // Allowed is what a pod may reach, and be reached by, without a radio.
@@ -27,7 +27,9 @@ type Allowed struct {
 	DNS []netip.AddrPort
 	// Hosts are the addresses of the Kubernetes node, from which kubelet probes.
 	Hosts []netip.Addr
-	// Ports of TCP at which it may be reached by anybody, besides those of metrics.
+	// Scrapers may read the metrics of apps, which ask for no token.
+	Scrapers []netip.Addr
+	// Ports of TCP at which it may be reached by anybody.
 	Ports []uint16
 }
 
@@ -36,13 +38,15 @@ func (a Allowed) Normalise() Allowed {
 	a.Servers = slices.Compact(slices.SortedFunc(slices.Values(a.Servers), netip.AddrPort.Compare))
 	a.DNS = slices.Compact(slices.SortedFunc(slices.Values(a.DNS), netip.AddrPort.Compare))
 	a.Hosts = slices.Compact(slices.SortedFunc(slices.Values(a.Hosts), netip.Addr.Compare))
+	a.Scrapers = slices.Compact(slices.SortedFunc(slices.Values(a.Scrapers), netip.Addr.Compare))
 	a.Ports = slices.Compact(slices.Sorted(slices.Values(a.Ports)))
 	return a
 }
 
 // Equal compares normalised sets.
 func (a Allowed) Equal(b Allowed) bool {
-	return slices.Equal(a.Servers, b.Servers) && slices.Equal(a.DNS, b.DNS) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Ports, b.Ports)
+	return slices.Equal(a.Servers, b.Servers) && slices.Equal(a.DNS, b.DNS) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Scrapers, b.Scrapers) &&
+		slices.Equal(a.Ports, b.Ports)
 }
 
 // chain is a chain of the table with its rules; base chains drop what no rule accepts.
@@ -148,7 +152,9 @@ func (c *chain) addEth0Incoming(a Allowed) {
 	for _, host := range a.Hosts {
 		c.add("accept", address("saddr", host)...)
 	}
-	c.add("accept", ports("tcp", metricsFirst, metricsLast)...)
+	for _, scraper := range a.Scrapers {
+		c.add("accept", append(address("saddr", scraper), ports("tcp", metricsFirst, metricsLast)...)...)
+	}
 	for _, port := range a.Ports {
 		c.add("accept", ports("tcp", port, port)...)
 	}

@@ -20,9 +20,9 @@ const agentsPort = "http"
 
 // allowedFrom works out what pods may reach through eth0: the server's Service and the cluster's
 // nameservers, each with what lies behind it, as some networks replace the Service's address before
-// a packet leaves the pod.
-func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, server types.NamespacedName, nameservers, hosts []netip.Addr) podnet.Allowed {
-	a := podnet.Allowed{Hosts: hosts}
+// a packet leaves the pod. What lies behind the Services of scrapers may read apps' metrics.
+func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, server types.NamespacedName, scrapers []types.NamespacedName, nameservers, hosts []netip.Addr) podnet.Allowed {
+	a := podnet.Allowed{Hosts: hosts, Scrapers: behind(scrapers, slices)}
 	for _, nameserver := range nameservers {
 		a.DNS = append(a.DNS, netip.AddrPortFrom(nameserver, dnsPort))
 	}
@@ -36,6 +36,21 @@ func allowedFrom(services []corev1.Service, slices []discoveryv1.EndpointSlice, 
 		}
 	}
 	return a.Normalise()
+}
+
+// behind Services are the addresses of their pods.
+func behind(services []types.NamespacedName, endpointSlices []discoveryv1.EndpointSlice) (all []netip.Addr) {
+	for i := range endpointSlices {
+		slice := &endpointSlices[i]
+		service := types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
+		if !slices.Contains(services, service) {
+			continue
+		}
+		for _, endpoint := range slice.Endpoints {
+			all = append(all, parseAddresses(endpoint.Addresses)...)
+		}
+	}
+	return all
 }
 
 func servesDNS(s *corev1.Service, nameservers []netip.Addr) bool {

@@ -437,7 +437,7 @@ func TestEth0CarriesOnlyWhatIsAllowed(t *testing.T) {
 	network.Spec.Members[2].OpenManagement = true
 	set(t, m, network)
 	o := newOutside(t)
-	pods := map[string]*pod{"1": newPod(t, "pod-1"), "2": newPod(t, "pod-2"), "3": newPod(t, "pod-3"), "9": newPod(t, "stranger")}
+	pods := map[string]*pod{"1": newPod(t, "pod-1"), "2": newPod(t, "pod-2"), "3": newPod(t, "pod-3"), "8": newPod(t, "prometheus"), "9": newPod(t, "stranger")}
 	for n, p := range pods {
 		o.connect(t, p, n)
 	}
@@ -463,7 +463,7 @@ func TestEth0CarriesOnlyWhatIsAllowed(t *testing.T) {
 		pods[n].attach(t, m, "vhf")
 	}
 	allowed := podnet.Allowed{DNS: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.10:53")},
-		Servers: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.20:80")}, Hosts: []netip.Addr{netip.MustParseAddr("10.99.1.1")}}
+		Servers: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.20:80")}, Hosts: []netip.Addr{netip.MustParseAddr("10.99.1.1")}, Scrapers: []netip.Addr{netip.MustParseAddr("10.99.8.2")}}
 	if err := m.SetAllowed(allowed); err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +480,9 @@ func TestEth0CarriesOnlyWhatIsAllowed(t *testing.T) {
 		{"a peer's eth0 over TCP", one.reachesTCP(t, "10.99.2.2:1883"), false},
 		{"a peer's eth0 over UDP", one.reachesUDP(t, "10.99.2.2:1883", peer), false},
 		{"a peer's metrics", one.reachesTCP(t, "10.99.2.2:9464"), false},
-		{"metrics from outside", stranger.reachesTCP(t, "10.99.1.2:9464"), true},
+		{"metrics from outside", stranger.reachesTCP(t, "10.99.1.2:9464"), false},
+		{"metrics from their reader", pods["8"].reachesTCP(t, "10.99.1.2:9464"), true},
+		{"an app from the metrics' reader", pods["8"].reachesTCP(t, "10.99.1.2:1883"), false},
 		{"a port below the metrics from outside", stranger.reachesTCP(t, "10.99.1.2:9399"), false},
 		{"an app from outside", stranger.reachesTCP(t, "10.99.1.2:1883"), false},
 		{"an app from the host, as a probe", o.reachesTCP(t, "10.99.1.2:1883"), true},

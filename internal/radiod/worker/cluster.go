@@ -39,6 +39,8 @@ type ClusterOptions struct {
 	// ServerService is the name of the server's Service.
 	ServerService string
 	// ResolvConf has the cluster's nameservers.
+	// Scrapers are the Services whose pods may read the metrics of nodes' apps.
+	Scrapers []types.NamespacedName
 	ResolvConf string
 	Log        *slog.Logger
 }
@@ -89,8 +91,8 @@ func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
 	withDNS := map[string]cache.Config{options.Namespace: {}, options.DNSNamespace: {}}
 	caches, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, ByObject: map[client.Object]cache.ByObject{
 		&v1alpha1.RadioNetwork{}:     {Namespaces: own},
-		&corev1.Service{}:            {Namespaces: withDNS},
-		&discoveryv1.EndpointSlice{}: {Namespaces: withDNS},
+		&corev1.Service{}:            {Namespaces: watched},
+		&discoveryv1.EndpointSlice{}: {Namespaces: watched},
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("API server: %w", err)
@@ -272,7 +274,6 @@ func (c *Cluster) tryRenewAllowed(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("nameservers: %w", err)
 	}
-	defer file.Close()
 	hosts, err := hostAddresses()
 	if err != nil {
 		return fmt.Errorf("addresses of the host: %w", err)

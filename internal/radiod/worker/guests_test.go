@@ -619,8 +619,8 @@ func TestAGuestsManagementCarriesOnlyWhatIsAllowed(t *testing.T) {
 	m := newManager(t)
 	set(t, m, ofMachine(networkOf("run", "vhf", "pod-1", "vm-1")))
 	o := newOutside(t)
-	one, l, stranger := newPod(t, "pod-1"), launcher{newPod(t, "vm-1")}, newPod(t, "stranger")
-	for n, p := range map[string]*pod{"1": one, "2": l.pod, "9": stranger} {
+	one, l, scraper, stranger := newPod(t, "pod-1"), launcher{newPod(t, "vm-1")}, newPod(t, "prometheus"), newPod(t, "stranger")
+	for n, p := range map[string]*pod{"1": one, "2": l.pod, "8": scraper, "9": stranger} {
 		o.connect(t, p, n)
 	}
 	guest := newGuestNetwork(t, o, l, "2")
@@ -643,7 +643,8 @@ func TestAGuestsManagementCarriesOnlyWhatIsAllowed(t *testing.T) {
 	one.attach(t, m, "vhf")
 	l.attach(t, m)
 	if err := m.SetAllowed(podnet.Allowed{DNS: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.10:53")},
-		Servers: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.20:80")}, Hosts: []netip.Addr{netip.MustParseAddr("10.99.2.1")}}); err != nil {
+		Servers: []netip.AddrPort{netip.MustParseAddrPort("10.96.0.20:80")}, Hosts: []netip.Addr{netip.MustParseAddr("10.99.2.1")},
+		Scrapers: []netip.Addr{netip.MustParseAddr("10.99.8.2")}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -661,7 +662,8 @@ func TestAGuestsManagementCarriesOnlyWhatIsAllowed(t *testing.T) {
 		{"another port of the launcher", guest.reachesUDP(t, "10.0.2.1:69", other), false},
 		{"a peer's eth0", guest.reachesTCP(t, "10.99.1.2:1883"), false},
 		{"SSH from outside", stranger.reachesTCP(t, "10.0.2.2:22"), true},
-		{"metrics from outside", stranger.reachesTCP(t, "10.0.2.2:9464"), true},
+		{"metrics from outside", stranger.reachesTCP(t, "10.0.2.2:9464"), false},
+		{"metrics from their reader", scraper.reachesTCP(t, "10.0.2.2:9464"), true},
 		{"an app from outside", stranger.reachesTCP(t, "10.0.2.2:1883"), false},
 		{"an app from the host, as a probe", o.reachesTCP(t, "10.0.2.2:1883"), true},
 	} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -462,14 +463,19 @@ func TestAllowedFollowsServicesAndEndpoints(t *testing.T) {
 	services := []corev1.Service{service("platform", "server", "10.96.0.20", port("http", 80), port("https", 443)), service("platform", "other", "10.96.0.30", port("http", 80)),
 		service("kube-system", "dns", "10.96.0.10", port("dns", 53), port("metrics", 9153)), service("kube-system", "headless", "None", port("http", 80))}
 	slices := []discoveryv1.EndpointSlice{slice("platform", "server", "http", 8080, "10.1.0.9"), slice("platform", "server", "https", 8443, "10.1.0.9"), slice("kube-system", "server", "http", 8081, "10.1.0.10"),
-		slice("kube-system", "dns", "dns", 5353, "10.1.0.5"), slice("kube-system", "dns", "metrics", 9153, "10.1.0.5")}
+		slice("kube-system", "dns", "dns", 5353, "10.1.0.5"), slice("kube-system", "dns", "metrics", 9153, "10.1.0.5"),
+		slice("monitoring", "prometheus", "web", 9090, "10.1.0.20", "10.1.0.21"), slice("team-nor", "prometheus", "web", 9090, "10.1.0.66")}
 	nameservers := podnet.NameServers(strings.NewReader("search a b\nnameserver 10.96.0.10 # cluster\nnameserver 169.254.20.10\nnameserver nonsense\n"))
-	got := allowedFrom(services, slices, types.NamespacedName{Namespace: "platform", Name: "server"}, nameservers, []netip.Addr{netip.MustParseAddr("192.0.2.1")})
+	got := allowedFrom(services, slices, types.NamespacedName{Namespace: "platform", Name: "server"},
+		[]types.NamespacedName{{Namespace: "monitoring", Name: "prometheus"}}, nameservers, []netip.Addr{netip.MustParseAddr("192.0.2.1")})
 	if want := "[10.1.0.9:8080 10.96.0.20:80]"; sprint(got.Servers) != want {
 		t.Errorf("servers %v; want %s", got.Servers, want)
 	}
 	if want := "[10.1.0.5:5353 10.96.0.10:53 169.254.20.10:53]"; sprint(got.DNS) != want {
 		t.Errorf("DNS %v; want %s", got.DNS, want)
+	}
+	if want := "[10.1.0.20 10.1.0.21]"; fmt.Sprint(got.Scrapers) != want {
+		t.Errorf("readers of apps' metrics %v; want %s", got.Scrapers, want)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 	kubeclient "k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +28,7 @@ import (
 	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"vignette.dev/vignette/internal/metricreaders"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment"
@@ -91,7 +93,7 @@ func parseFlags() *config {
 	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from the turn of an experiment to come up to \"every agent is ready\"")
 	flag.DurationVar(&o.CleanupDeadline, "cleanup-deadline", o.CleanupDeadline, "time after which a deletion goes on without what it could not remove")
 	flag.StringVar(&c.clusterCIDRs, "cluster-cidrs", "", "comma-separated ranges of the cluster that experiments may not use, besides those that Kubernetes tells")
-	flag.StringVar(&c.metrics, "metrics-bind-address", ":8080", "address of /metrics; 0 for none")
+	flag.StringVar(&c.metrics, "metrics-bind-address", ":8080", "address of /metrics, for who may get that path of the cluster; 0 for none")
 	flag.StringVar(&c.probes, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.StringVar(&c.pprof, "pprof-bind-address", "", "address of /debug/pprof, which tells who asks what the operator does; none where it is empty")
 	flag.BoolVar(&c.leaderElect, "leader-elect", false, "let one of several replicas work at a time")
@@ -162,18 +164,18 @@ func (c *config) run() error {
 			return err
 		}
 	}
-	rest, err := ctrl.GetConfig()
+	cluster, err := ctrl.GetConfig()
 	if err != nil {
 		return err
 	}
 	// No more requests are under way than experiments are worked on at once, and the API server's priority and fairness shares out the rest: a
 	// rate of our own would keep large experiments waiting for nothing.
-	rest.QPS, rest.Burst = -1, 0
+	cluster.QPS, cluster.Burst = -1, 0
 	namespace := c.options.Render.Namespace
-	manager, err := ctrl.NewManager(rest, ctrl.Options{
+	manager, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme: scheme, Cache: experiment.CacheOptions(namespace),
 		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.ConfigMap{}}}},
-		Metrics: server.Options{BindAddress: c.metrics}, HealthProbeBindAddress: c.probes, PprofBindAddress: c.pprof,
+		Metrics: server.Options{BindAddress: c.metrics, FilterProvider: onlyReaders}, HealthProbeBindAddress: c.probes, PprofBindAddress: c.pprof,
 		LeaderElection: c.leaderElect, LeaderElectionID: "vignette-operator", LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -186,6 +188,15 @@ func (c *config) run() error {
 }
 
 func (c *config) register(manager ctrl.Manager) error {
+// onlyReaders guards the metrics, which are of all teams.
+func onlyReaders(config *rest.Config, _ *http.Client) (server.Filter, error) {
+	readers, err := metricreaders.New(config, slog.Default())
+	if err != nil {
+		return nil, err
+	}
+	return func(_ logr.Logger, metrics http.Handler) (http.Handler, error) { return readers.Only(metrics), nil }, nil
+}
+
 	token := runs.TokenSource(runs.NoToken)
 	if c.tokenFile != "" {
 		token = runs.TokenFile(c.tokenFile)

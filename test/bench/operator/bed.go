@@ -14,9 +14,12 @@ import (
 	"syscall"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +61,8 @@ type bed struct {
 type operator struct {
 	process        *os.Process
 	metrics, pprof string
+	// token of who may read the metrics.
+	token string
 }
 
 // newBed has nothing to do yet.
@@ -255,7 +260,11 @@ func (b *bed) startOperator(ctx context.Context, kubeconfig string) error {
 	if err != nil {
 		return err
 	}
-	o := &operator{metrics: ports[0], pprof: ports[1]}
+	token, err := b.metricsReader(ctx)
+	if err != nil {
+		return err
+	}
+	o := &operator{metrics: ports[0], pprof: ports[1], token: token}
 	args := []string{"--kubeconfig", kubeconfig, "--namespace", platform, "--server-url", b.archive.url, "--image-registry", "bench", "--metrics-bind-address", o.metrics,
 		"--health-probe-bind-address", "0", "--pprof-bind-address", o.pprof}
 	if o.process, err = b.run("operator", append(args, strings.Fields(b.options.operator)...)...); err != nil {
@@ -271,6 +280,29 @@ func (b *bed) startOperator(ctx context.Context, kubeconfig string) error {
 			return fmt.Errorf("the operator does not answer: %w", err)
 		}
 	}
+}
+
+// metricsReader makes an account that may read metrics, and gives its token.
+func (b *bed) metricsReader(ctx context.Context) (token string, err error) {
+	kube, err := kubernetes.NewForConfig(b.config)
+	if err != nil {
+		return "", err
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "metrics-reader"}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: account.Name},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:monitoring"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}}}
+	for _, object := range []client.Object{account, binding} {
+		if err := b.api.Create(ctx, object); err != nil {
+			return "", err
+		}
+	}
+	day := ptr.To(int64(24 * 60 * 60))
+	made, err := kube.CoreV1().ServiceAccounts(platform).CreateToken(ctx, account.Name, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: day}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	return made.Status.Token, nil
 }
 
 // run a program until the end, its output in a file.

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"vignette.dev/vignette/internal/metricreaders"
 )
 
 // calls by what they do, such as "create pods".
@@ -208,11 +210,19 @@ func (o *operator) memory() (m memory) {
 
 // reconciles of experiments so far, by the operator's metrics.
 func (o *operator) reconciles() (sum int, err error) {
-	response, err := http.Get("http://" + o.metrics + "/metrics")
+	request, err := http.NewRequest(http.MethodGet, "http://"+o.metrics+metricreaders.Path, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	request.Header.Set("Authorization", "Bearer "+o.token)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("metrics: %s", response.Status)
+	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {

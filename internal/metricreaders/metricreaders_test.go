@@ -1,4 +1,4 @@
-package radiod
+package metricreaders
 
 import (
 	"context"
@@ -48,9 +48,9 @@ func (f accessReviews) Create(_ context.Context, review *authorizationv1.Subject
 func TestOnlyWhomKubernetesLetsReadsMetrics(t *testing.T) {
 	asked, now := 0, time.Now()
 	reviews := tokenReviews{asked: &asked, users: map[string]string{"p": "prometheus", "t": "a tenant"}}
-	r := &readers{tokens: reviews, access: accessReviews{reader: "prometheus"}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), now: func() time.Time { return now },
+	r := &Readers{tokens: reviews, access: accessReviews{reader: "prometheus"}, log: slog.New(slog.NewTextHandler(io.Discard, nil)), now: func() time.Time { return now },
 		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), known: map[[32]byte]answer{}}
-	guarded := r.only(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all teams' series") }))
+	guarded := r.Only(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "all teams' series") }))
 	get := func(authorization string) int {
 		request, answer := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody), httptest.NewRecorder()
 		request.Header.Set("Authorization", authorization)

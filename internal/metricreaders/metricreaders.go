@@ -1,4 +1,5 @@
-package radiod
+// Package metricreaders guards metrics of all teams: Kubernetes says who may read them.
+package metricreaders
 
 import (
 	"context"
@@ -18,20 +19,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// Path of the metrics, and of the right that readers need.
+const Path = "/metrics"
+
 const (
-	metricsPath = "/metrics"
 	// allowedFor and refusedFor bound how long an answer of the API server is believed.
 	allowedFor = time.Minute
 	refusedFor = 10 * time.Second
-	// mostReaders that are remembered, and reviewsPerSecond of tokens that are not, whatever tokens are thrown at radiod.
+	// mostReaders that are remembered, and reviewsPerSecond of tokens that are not, whatever tokens are thrown at the port.
 	mostReaders      = 1000
 	reviewsPerSecond = 5
 	reviewPatience   = 3 * time.Second
 )
 
-// readers lets those read the metrics, which are of all teams, whom Kubernetes lets: who has a bearer token of the cluster's and the right to
-// get the path. (controller-runtime's filter does the same with all of k8s.io/apiserver, three times the size of radiod.)
-type readers struct {
+// Readers are those with a bearer token of the cluster and the right to get Path. (controller-runtime's filter does the same with all of
+// k8s.io/apiserver, three times the size of radiod.)
+type Readers struct {
 	tokens authenticationclient.TokenReviewInterface
 	access authorizationclient.SubjectAccessReviewInterface
 	log    *slog.Logger
@@ -48,7 +51,8 @@ type answer struct {
 	until  time.Time
 }
 
-func newReaders(config *rest.Config, log *slog.Logger) (*readers, error) {
+// New asks the API server of the configuration.
+func New(config *rest.Config, log *slog.Logger) (*Readers, error) {
 	authentication, err := authenticationclient.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -57,16 +61,16 @@ func newReaders(config *rest.Config, log *slog.Logger) (*readers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &readers{tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(), log: log, now: time.Now,
+	return &Readers{tokens: authentication.TokenReviews(), access: authorization.SubjectAccessReviews(), log: log, now: time.Now,
 		limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond), known: map[[sha256.Size]byte]answer{}}, nil
 }
 
-// only hands requests of readers on.
-func (r *readers) only(next http.Handler) http.Handler {
+// Only hands requests of readers on.
+func (r *Readers) Only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		token, bearer := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
 		if !bearer || token == "" {
-			http.Error(w, "the metrics want a bearer token of the cluster, with the right to get "+metricsPath, http.StatusUnauthorized)
+			http.Error(w, "the metrics want a bearer token of the cluster, with the right to get "+Path, http.StatusUnauthorized)
 			return
 		}
 		if status := r.status(request.Context(), token); status != http.StatusOK {
@@ -77,7 +81,7 @@ func (r *readers) only(next http.Handler) http.Handler {
 	})
 }
 
-func (r *readers) status(ctx context.Context, token string) int {
+func (r *Readers) status(ctx context.Context, token string) int {
 	key := sha256.Sum256([]byte(token))
 	r.mu.Lock()
 	known, found := r.known[key]
@@ -109,7 +113,7 @@ func (r *readers) status(ctx context.Context, token string) int {
 }
 
 // review a token by the API server.
-func (r *readers) review(ctx context.Context, token string) (status int, err error) {
+func (r *Readers) review(ctx context.Context, token string) (status int, err error) {
 	who, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, err
@@ -124,7 +128,7 @@ func (r *readers) review(ctx context.Context, token string) (status int, err err
 	}
 	may, err := r.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: metricsPath, Verb: "get"},
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: Path, Verb: "get"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, err
