@@ -44,12 +44,14 @@ type Options struct {
 	Host, Namespace, DNSNamespace, ServerService, ServerURL, TokenFile string
 	StateDirectory, Socket, MetricsAddress, Kubeconfig, ResolvConf     string
 	Loops, Nice, Realtime                                              int
+	// ClusterDNS lets nodes ask the cluster's DNS.
+	ClusterDNS bool
 	// CaptureSpoolBytes that captures may have waiting for the archive.
 	CaptureSpoolBytes int64
-	// HostIP is the address at which other hosts reach this one, at PeerPort.
-	HostIP   string
 	// Scrapers are the Services whose pods may read the metrics of nodes' apps.
 	Scrapers []types.NamespacedName
+	// HostIP is the address at which other hosts reach this one, at PeerPort.
+	HostIP   string
 	PeerPort int
 }
 
@@ -59,6 +61,7 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags := flag.NewFlagSet("radiod", flag.ContinueOnError)
 	flags.StringVar(&o.Host, "host", os.Getenv("NODE_NAME"), "name of the Kubernetes node (default: $NODE_NAME)")
 	flags.StringVar(&o.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the platform's namespace (default: $POD_NAMESPACE)")
+	flags.BoolVar(&o.ClusterDNS, "cluster-dns", false, "let nodes ask the cluster's DNS")
 	flags.StringVar(&o.DNSNamespace, "dns-namespace", "kube-system", "namespace of the cluster's DNS Service")
 	flags.StringVar(&o.ServerService, "server-service", "vignette-server", "name of the server's Service")
 	flags.StringVar(&o.ServerURL, "server-url", "", "URL of the server (default: http://SERVER-SERVICE.NAMESPACE.svc)")
@@ -73,25 +76,25 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.IntVar(&o.Loops, "loops", 0, "event loops of the radio engine (default: one for two processors)")
 	flags.IntVar(&o.Nice, "nice", radio.DefaultNice, "scheduling priority of the process, -20 to 19")
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
+	scrapers := flags.String("app-metrics-readers", "", "comma-separated NAMESPACE/SERVICE of those whose pods may read the metrics of nodes' apps; none by default")
 	spool := flags.String("capture-spool", "512Mi", "bytes that captures may take in the state folder while the archive has not got them; what has no room is dropped and counted")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
-	scrapers := flags.String("app-metrics-readers", "", "comma-separated NAMESPACE/SERVICE of those whose pods may read the metrics of nodes' apps; none by default")
 	}
 	room, err := resource.ParseQuantity(*spool)
 	if err != nil {
 		return o, fmt.Errorf("--capture-spool %q: want bytes such as 512Mi: %w", *spool, err)
 	}
 	o.CaptureSpoolBytes = room.Value()
-	if o.ServerURL == "" {
-		o.ServerURL = fmt.Sprintf("http://%s.%s.svc", o.ServerService, o.Namespace)
-	}
 	for _, text := range strings.FieldsFunc(*scrapers, func(r rune) bool { return r == ',' }) {
 		namespace, name, found := strings.Cut(text, "/")
 		if !found || namespace == "" || name == "" {
 			return o, fmt.Errorf("--app-metrics-readers %q: want NAMESPACE/SERVICE, such as monitoring/prometheus-operated", text)
 		}
 		o.Scrapers = append(o.Scrapers, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	if o.ServerURL == "" {
+		o.ServerURL = fmt.Sprintf("http://%s.%s.svc", o.ServerService, o.Namespace)
 	}
 	if o.Loops <= 0 {
 		o.Loops = max(1, runtime.NumCPU()/2)
@@ -192,7 +195,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, engine *radio.Engin
 		log.Error("restore attachments", "error", err)
 	}
 	c, err := worker.NewCluster(config, worker.ClusterOptions{Host: o.Host, Namespace: o.Namespace, DNSNamespace: o.DNSNamespace,
-		ServerService: o.ServerService, ResolvConf: o.ResolvConf, Log: log})
+		ClusterDNS: o.ClusterDNS, Scrapers: o.Scrapers, ServerService: o.ServerService, ResolvConf: o.ResolvConf, Log: log})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package experiment
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -102,4 +104,18 @@ func TestAnOpenClusterInterfaceIsForAnAdministratorToAllow(t *testing.T) {
 			w.untilPhase(v1alpha1.PhaseRunning)
 		})
 	}
+}
+
+func TestNodesAreNotMadeBeforeTheServersAddressIsKnown(t *testing.T) {
+	w := newWorld(t)
+	lookup := w.reconciler.Options.LookupHost
+	w.reconciler.Options.LookupHost = func(context.Context, string) ([]string, error) { return nil, errors.New("the nameserver is away") }
+	for range 5 {
+		_, _ = w.reconcile() // it is tried again later
+	}
+	if pods := w.pods(); len(pods) > 0 {
+		t.Errorf("%d pods were made, which would not find the server", len(pods))
+	}
+	w.reconciler.Options.LookupHost = lookup
+	w.untilPhase(v1alpha1.PhaseRunning)
 }

@@ -5,6 +5,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"time"
 
@@ -65,6 +66,8 @@ type Options struct {
 	ClusterCIDRs []netip.Prefix
 	// Version of the operator, for the run record.
 	Version string
+	// LookupHost finds the server's addresses.
+	LookupHost func(ctx context.Context, host string) ([]string, error)
 }
 
 // DefaultOptions as the manager's flags have them.
@@ -72,6 +75,7 @@ func DefaultOptions() Options {
 	return Options{
 		StartLead: 5 * time.Second, ChangeLead: time.Second,
 		ProvisioningDeadline: 5 * time.Minute, CleanupDeadline: time.Minute,
+		LookupHost: net.DefaultResolver.LookupHost,
 	}
 }
 

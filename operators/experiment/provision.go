@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	defer r.endMaking(s)
-	steps := []phaseFunc{r.loadPods, r.heedStop, r.awaitTurn, r.checkProvisioning, r.beginMaking, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.ensurePods, r.ensureVMs,
+	steps := []phaseFunc{r.loadPods, r.heedStop, r.awaitTurn, r.checkProvisioning, r.beginMaking, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.findServer, r.ensurePods, r.ensureVMs,
 		r.enlist, r.releaseVMs, r.release, r.noteRelease, r.ensureEMANE, r.awaitAgents}
 	for _, step := range steps {
 		if stop, err := step(ctx, s); stop || err != nil {
@@ -267,6 +268,24 @@ func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, err
 			return true, err
 		}
 	}
+	return false, nil
+}
+
+// findServer looks up the server's address for nodes that have no nameserver.
+func (r *Reconciler) findServer(ctx context.Context, s *scope) (bool, error) {
+	name := render.ServerName(s.options)
+	if name == "" || !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return !render.AsksClusterDNS(s.options, n) }) {
+		return false, nil
+	}
+	addresses, err := r.Options.LookupHost(ctx, name)
+	if err == nil && len(addresses) == 0 {
+		err = errors.New("it has none")
+	}
+	if err != nil {
+		s.experiment.Status.Message = "looking for the server's address"
+		return true, fmt.Errorf("address of %s: %w", name, err)
+	}
+	s.serverAddress = addresses[0]
 	return false, nil
 }
 

@@ -42,6 +42,8 @@ type scope struct {
 	contents map[v1alpha1.KeyReference][]byte
 	// clientSecurity is the Secret for virtual machines with clients of brokers with security, once it is there.
 	clientSecurity string
+	// serverAddress for nodes that cannot look it up, once it is known.
+	serverAddress string
 	// live is what people do to the experiment beside its spec.
 	live live
 	// radios are the radio networks as they are, where changes made by hand are to be judged.
@@ -86,7 +88,7 @@ func (s *scope) warn(reason, format string, args ...any) {
 func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
 
 func (s *scope) input() render.Input {
-	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes, Contents: s.contents, Templates: s.templates,
+	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes, Contents: s.contents, Templates: s.templates, ServerAddress: s.serverAddress,
 		ClientSecurity: s.clientSecurity}
 }
 

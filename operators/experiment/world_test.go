@@ -100,6 +100,12 @@ type world struct {
 func testOptions() Options {
 	o := DefaultOptions()
 	o.Version = "test"
+	o.LookupHost = func(_ context.Context, host string) ([]string, error) {
+		if host != "server" {
+			return nil, errors.New("no such host")
+		}
+		return []string{"10.96.0.20"}, nil
+	}
 	o.Render = render.Options{
 		Namespace: platform, ServerURL: "http://server", AgentImage: "r/agent:1", ServerImage: "r/server:1", AnalysisImage: "r/analysis:1",
 		Apps: apps.Images{Traffic: "r/traffic:1", Mosquitto: "r/mosquitto:1"}, PullPolicy: corev1.PullIfNotPresent,
@@ -148,17 +154,17 @@ func newWorld(t testing.TB, change ...func(*v1alpha1.Experiment)) *world {
 	return newWorldOf(t, e, ethernet(), host("n1"))
 }
 
+// team is a namespace whose nodes may have open cluster interfaces.
+func team(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"vignette.dev/management-network": "Open"}}}
+}
+
 func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000), options: testOptions()}
 	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e, team(e.Namespace))...).
 		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}, &v1alpha1.RadioNetwork{}, &v1alpha1.LiveChange{}, &v1alpha1.Capture{}).
 		WithIndex(&v1alpha1.LiveChange{}, experimentField, experimentIndex).WithIndex(&v1alpha1.Capture{}, experimentField, experimentIndex).
-// team is a namespace whose nodes may have open cluster interfaces.
-func team(name string) *corev1.Namespace {
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"vignette.dev/management-network": "Open"}}}
-}
-
 		WithIndex(&corev1.Pod{}, runField, runIndex).WithIndex(&nadv1.NetworkAttachmentDefinition{}, runField, runIndex).WithIndex(&v1alpha1.RadioNetwork{}, runField, runIndex).
 		WithRESTMapper(withKubeVirt()).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.withUID}).Build()

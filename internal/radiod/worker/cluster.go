@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -34,13 +35,15 @@ type ClusterOptions struct {
 	Host string
 	// Namespace of the platform, where RadioNetworks and the server are.
 	Namespace string
+	// ClusterDNS lets isolated nodes ask the cluster's DNS.
+	ClusterDNS bool
 	// DNSNamespace is where the cluster's DNS Service is.
 	DNSNamespace string
+	// Scrapers are the Services whose pods may read the metrics of nodes' apps.
+	Scrapers []types.NamespacedName
 	// ServerService is the name of the server's Service.
 	ServerService string
 	// ResolvConf has the cluster's nameservers.
-	// Scrapers are the Services whose pods may read the metrics of nodes' apps.
-	Scrapers []types.NamespacedName
 	ResolvConf string
 	Log        *slog.Logger
 }
@@ -88,7 +91,13 @@ func NewCluster(config *rest.Config, options ClusterOptions) (*Cluster, error) {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
 	own := map[string]cache.Config{options.Namespace: {}}
-	withDNS := map[string]cache.Config{options.Namespace: {}, options.DNSNamespace: {}}
+	watched := map[string]cache.Config{options.Namespace: {}}
+	if options.ClusterDNS {
+		watched[options.DNSNamespace] = cache.Config{}
+	}
+	for _, scraper := range options.Scrapers {
+		watched[scraper.Namespace] = cache.Config{}
+	}
 	caches, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, ByObject: map[client.Object]cache.ByObject{
 		&v1alpha1.RadioNetwork{}:     {Namespaces: own},
 		&corev1.Service{}:            {Namespaces: watched},
@@ -270,7 +279,7 @@ func (c *Cluster) tryRenewAllowed(ctx context.Context) error {
 	if err := c.reader.List(ctx, &slices); err != nil {
 		return err
 	}
-	file, err := os.Open(c.ResolvConf)
+	nameservers, err := c.nameservers()
 	if err != nil {
 		return fmt.Errorf("nameservers: %w", err)
 	}
@@ -279,7 +288,20 @@ func (c *Cluster) tryRenewAllowed(ctx context.Context) error {
 		return fmt.Errorf("addresses of the host: %w", err)
 	}
 	server := types.NamespacedName{Namespace: c.Namespace, Name: c.ServerService}
-	return c.manager.SetAllowed(allowedFrom(services.Items, slices.Items, server, podnet.NameServers(file), hosts))
+	return c.manager.SetAllowed(allowedFrom(services.Items, slices.Items, server, c.Scrapers, nameservers, hosts))
+}
+
+// nameservers that nodes may ask.
+func (c *Cluster) nameservers() ([]netip.Addr, error) {
+	if !c.ClusterDNS {
+		return nil, nil
+	}
+	file, err := os.Open(c.ResolvConf)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return podnet.NameServers(file), nil
 }
 
 // writeStatuses writes this host's entries, on change only, many changes as one.

@@ -88,6 +88,7 @@ func parseFlags() *config {
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
 	flag.StringVar(&c.memoryLimit, "app-memory-limit", "2Gi", "memory of an app's container that states no limit, and 64Mi more for each further instance; 0 is no limit")
 	flag.StringVar(&c.scratchLimit, "app-scratch-limit", "1Gi", "most that an app may have in each of its folders for data and for /tmp; 0 is no limit")
+	flag.BoolVar(&r.ClusterDNS, "cluster-dns", false, "let nodes ask the cluster's DNS, through which they can signal to each other past their radios")
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
 	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
 	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from the turn of an experiment to come up to \"every agent is ready\"")
@@ -187,7 +188,6 @@ func (c *config) run() error {
 	return manager.Start(ctrl.SetupSignalHandler())
 }
 
-func (c *config) register(manager ctrl.Manager) error {
 // onlyReaders guards the metrics, which are of all teams.
 func onlyReaders(config *rest.Config, _ *http.Client) (server.Filter, error) {
 	readers, err := metricreaders.New(config, slog.Default())
@@ -197,6 +197,7 @@ func onlyReaders(config *rest.Config, _ *http.Client) (server.Filter, error) {
 	return func(_ logr.Logger, metrics http.Handler) (http.Handler, error) { return readers.Only(metrics), nil }, nil
 }
 
+func (c *config) register(manager ctrl.Manager) error {
 	token := runs.TokenSource(runs.NoToken)
 	if c.tokenFile != "" {
 		token = runs.TokenFile(c.tokenFile)

@@ -47,7 +47,7 @@ func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string
 	if UserData(in, node) == "" { // cloud-init gives them to others
 		config.SSHKeys = settingsOf(in, node).SSHKeys
 	}
-	for _, alias := range hostAliases(in.Topology, node) {
+	for _, alias := range hostAliases(in, node) {
 		config.Hosts = append(config.Hosts, guestconfig.Host{Address: alias.IP, Names: alias.Hostnames})
 	}
 	if !node.HasAgent() {

@@ -53,7 +53,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 	p.Spec = corev1.PodSpec{
 		Hostname:                      node.Name,
 		ServiceAccountName:            "default", // only the projected token speaks for it
-		HostAliases:                   hostAliases(in.Topology, node),
+		HostAliases:                   hostAliases(in, node),
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		SchedulingGates:               []corev1.PodSchedulingGate{{Name: v1alpha1.SchedulingGate}},
 		AutomountServiceAccountToken:  ptr.To(false),
@@ -63,6 +63,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 		InitContainers:                []corev1.Container{install(in.Options)},
 		Volumes:                       []corev1.Volume{emptyDir("bin", resource.MustParse(binLimit)), TokenVolume()},
 	}
+	p.Spec.DNSPolicy, p.Spec.DNSConfig = dnsOf(in, node)
 	p.Annotations = map[string]string{}
 	var ports []int
 	for _, site := range sites {
@@ -119,17 +120,6 @@ func encode(v any) string {
 		panic(fmt.Sprintf("encode %T: %v", v, err))
 	}
 	return string(text)
-}
-
-// hostAliases let every peer's name resolve to its radio address, and the node's own name to its own.
-func hostAliases(t *topology.Topology, node topology.Node) []corev1.HostAlias {
-	var aliases []corev1.HostAlias
-	for _, peer := range t.Nodes {
-		if address, ok := peer.AddressFor(node); ok {
-			aliases = append(aliases, corev1.HostAlias{IP: address.String(), Hostnames: []string{peer.Name}})
-		}
-	}
-	return aliases
 }
 
 func podSecurity() *corev1.PodSecurityContext {

@@ -38,6 +38,8 @@ type Options struct {
 	MemoryLimit, ScratchLimit resource.Quantity
 	// PullPolicy of the platform's images.
 	PullPolicy corev1.PullPolicy
+	// ClusterDNS lets isolated nodes ask the cluster's DNS.
+	ClusterDNS bool
 }
 
 // Names of objects that all experiments share.
@@ -60,6 +62,8 @@ type Input struct {
 	Experiment *v1alpha1.Experiment
 	Topology   *topology.Topology
 	Options    Options
+	// ServerAddress is behind the name in Options.ServerURL, once it is known: isolated nodes have no nameserver to ask.
+	ServerAddress string
 	// Scenario that moves the nodes, or nil.
 	Scenario *Scenario
 	// Scripts are the contents of those scripts that are in ConfigMaps, as far as they are known.

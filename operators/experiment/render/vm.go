@@ -62,6 +62,7 @@ func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachine
 			},
 		},
 	}
+	vm.Spec.DNSPolicy, vm.Spec.DNSConfig = dnsOf(in, node)
 	addDisks(vm, in, node, spec, GuestSecretName(e, node.Name, made))
 	addInterfaces(vm, e, node)
 	if spec.Ignition != "" {

@@ -1,0 +1,52 @@
+package render
+
+import (
+	"net/netip"
+	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+// Isolated nodes have no nameserver. The cluster's answers everybody from one cache, so that nodes and teams could signal to each other by what they
+// ask for, past the radio.
+
+// nowhere is a nameserver that refuses at once, unless an app of the node is one.
+const nowhere = "127.0.0.1"
+
+// AsksClusterDNS reports whether a node may ask the cluster's DNS.
+func AsksClusterDNS(o Options, node topology.Node) bool { return o.ClusterDNS || node.OpenManagement }
+
+func dnsOf(in Input, node topology.Node) (corev1.DNSPolicy, *corev1.PodDNSConfig) {
+	if AsksClusterDNS(in.Options, node) {
+		return "", nil
+	}
+	return corev1.DNSNone, &corev1.PodDNSConfig{Nameservers: []string{nowhere}}
+}
+
+// ServerName that nodes have to find the address of; empty where the URL has an address.
+func ServerName(o Options) string {
+	server, err := url.Parse(o.ServerURL)
+	if err != nil {
+		return ""
+	}
+	if _, err := netip.ParseAddr(server.Hostname()); err == nil {
+		return ""
+	}
+	return server.Hostname()
+}
+
+// hostAliases let every peer's name resolve to its radio address, the node's own name to its own, and the server's where no nameserver tells it.
+func hostAliases(in Input, node topology.Node) []corev1.HostAlias {
+	var aliases []corev1.HostAlias
+	for _, peer := range in.Topology.Nodes {
+		if address, ok := peer.AddressFor(node); ok {
+			aliases = append(aliases, corev1.HostAlias{IP: address.String(), Hostnames: []string{peer.Name}})
+		}
+	}
+	if in.ServerAddress != "" && !AsksClusterDNS(in.Options, node) {
+		aliases = append(aliases, corev1.HostAlias{IP: in.ServerAddress, Hostnames: []string{ServerName(in.Options)}})
+	}
+	return aliases
+}
