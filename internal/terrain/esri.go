@@ -43,7 +43,7 @@ func readESRIHeader(words *wordReader) (*esriHeader, error) {
 	for {
 		word, err := words.next()
 		if err != nil {
-			return nil, fmt.Errorf("the header of the grid is not complete: %w", err)
+			return nil, fmt.Errorf("the header of the grid is not complete: %w", ended(err))
 		}
 		if c := word[0]; c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9') || isNaN(word) {
 			h.firstNumber = word
@@ -56,12 +56,20 @@ func readESRIHeader(words *wordReader) (*esriHeader, error) {
 		h.seen[key] = true
 		text, err := words.next()
 		if err != nil {
-			return nil, fmt.Errorf("%s has no value: %w", key, err)
+			return nil, fmt.Errorf("%s has no value: %w", key, ended(err))
 		}
 		if err := h.set(key, text); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// ended says in plain words that the file has no more.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errors.New("the file ends too early")
+	}
+	return err
 }
 
 func (h *esriHeader) set(key, text string) error {

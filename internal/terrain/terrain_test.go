@@ -114,7 +114,7 @@ func TestCentresOfCellsMayBeGiven(t *testing.T) {
 
 func TestWrongGridsAreRefusedWithTheirLine(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":               {"", "small.asc:1: the header of the grid is not complete"},
+		"empty":               {"", "small.asc:1: the header of the grid is not complete: the file ends too early"},
 		"unknown word":        {"ncols 3\nfoo 2\n", `small.asc:2: "foo" is no word of the header`},
 		"twice":               {"ncols 3\nncols 3\n", "small.asc:2: ncols is given twice"},
 		"no number":           {"ncols x\n", `small.asc:1: ncols: "x" is not a number`},
