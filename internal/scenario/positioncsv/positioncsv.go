@@ -1,6 +1,6 @@
 // Package positioncsv reads rows of positions, and position lines in the manner of MGEN logs.
 //
-// A row is time,platform,latitude,longitude[,altitude], separated by commas, semicolons or tabs; or without the platform where the
+// A row is time,platform,latitude,longitude[,altitude], separated by commas, semicolons or tabs, of which the latter two let numbers have decimal commas; or without the platform where the
 // options give it. A first line with names may put columns in another order, and leave out platform and time. Time is in seconds since the
 // scenario's start, in seconds or milliseconds since 1970, or a date. A platform is a number or a name.
 //
@@ -243,11 +243,11 @@ func (p *parser) row(line []byte) error {
 		case "platform":
 			t, err = p.track(field)
 		case "latitude":
-			position.Latitude, err = reading.Float(field, column)
+			position.Latitude, err = p.float(field, column)
 		case "longitude":
-			position.Longitude, err = reading.Float(field, column)
+			position.Longitude, err = p.float(field, column)
 		case "altitude":
-			position.Altitude, err = reading.Float(field, column)
+			position.Altitude, err = p.float(field, column)
 		}
 		if err != nil {
 			return err
@@ -257,6 +257,14 @@ func (p *parser) row(line []byte) error {
 		t = p.own()
 	}
 	return p.keep(at, t, position)
+}
+
+// float with a decimal point; also with a comma where that separates no columns.
+func (p *parser) float(field []byte, column string) (float64, error) {
+	if p.separator != ',' && bytes.Count(field, []byte{','}) == 1 {
+		field = bytes.Replace(field, []byte{','}, []byte{'.'}, 1)
+	}
+	return reading.Float(field, column)
 }
 
 const (
@@ -271,17 +279,19 @@ func (p *parser) time(field []byte) (time.Duration, error) {
 	if len(field) == 0 {
 		return tracks.Untimed, nil
 	}
-	if seconds, err := reading.Float(field, "time"); err == nil && seconds > sinceEpoch {
+	seconds, err := p.float(field, "time")
+	switch {
+	case err == nil && seconds > sinceEpoch:
 		if seconds > inMilliseconds {
 			seconds /= 1e3
 		}
 		date := time.UnixMicro(int64(math.Round(min(seconds, inMilliseconds) * 1e6))).UTC()
 		field = []byte(date.Format(time.RFC3339Nano))
-	} else if err == nil {
+	case err == nil:
 		if err := p.on(tracks.Seconds, field); err != nil {
 			return 0, err
 		}
-		return reading.Seconds(field)
+		return reading.Duration(seconds)
 	}
 	at, err := p.file.Date(string(field))
 	if err != nil {
