@@ -12,11 +12,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
-
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/internal/scenario/picture"
+	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -327,7 +326,7 @@ func scenarioOf(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open
 	return spec, func(s v1alpha1.ScenarioSource) ([]byte, error) { return os.ReadFile(filepath.Join(s.ConfigMap, s.Key)) }, nil
 }
 
-// manifest of a Scenario; the files of its sources lie beside it, each called as its key.
+// manifest of a Scenario; the files of its sources are in ConfigMaps in the same file, or lie beside it, each called as its key.
 func manifest(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
 	if len(files) > 1 || o != (fileOptions{}) {
 		return spec, nil, fmt.Errorf("%s is a manifest, which says all: give it alone, without --format and flags about tracks", files[0])
@@ -336,14 +335,19 @@ func manifest(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open c
 	if err != nil {
 		return spec, nil, err
 	}
-	var object v1alpha1.Scenario
-	if err := yaml.UnmarshalStrict(text, &object); err != nil {
-		return spec, nil, fmt.Errorf("%s: %w", files[0], err)
+	object, inFile, findings := validate.ScenarioIn(files[0], text)
+	for _, f := range findings {
+		if !f.Warning {
+			return spec, nil, errors.New(f.String())
+		}
 	}
-	if object.Kind != "Scenario" {
-		return spec, nil, fmt.Errorf("%s is a %s: want the manifest of a Scenario", files[0], object.Kind)
+	if object == nil {
+		return spec, nil, fmt.Errorf("%s: want the manifest of a Scenario", files[0])
 	}
 	return object.Spec, func(s v1alpha1.ScenarioSource) ([]byte, error) {
+		if content, err := inFile(s); err == nil {
+			return content, nil
+		}
 		return os.ReadFile(filepath.Join(filepath.Dir(files[0]), filepath.Base(s.Key)))
 	}, nil
 }

@@ -127,6 +127,30 @@ func TestInspectReadsTracksOfAllFormats(t *testing.T) {
 	}
 }
 
+func TestInspectTakesTheConfigMapsOfAManifest(t *testing.T) {
+	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a.csv: \"0,1,58,8\\n60,1,58,8\\n\"}\n---\n"
+	const object = "apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {format: csv, source: {configMap: c, key: a.csv}}\n"
+	for name, c := range map[string]struct {
+		text, want string
+		code       int
+	}{
+		"a ConfigMap in the file": {configMap + object, "duration   1m0s", 0},
+		"another kind":            {strings.Replace(object, "Scenario", "Experiment", 1), "Experiment: want a file with a Scenario", 1},
+		"an unknown field":        {strings.Replace(object, "format: csv", "format: csv, apps: []", 1), "spec.apps: there is no such field", 1},
+		"no YAML":                 {"a: b: c", "is not YAML", 1},
+		"nothing":                 {"", "want the manifest of a Scenario", 1},
+		"two of them":             {object + "---\n" + object, "a file with two Scenarios: want one", 1},
+	} {
+		file := filepath.Join(t.TempDir(), "s.yaml")
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, out, errs := vignette("scenario", "inspect", file); code != c.code || !strings.Contains(out+errs, c.want) {
+			t.Errorf("%s: exit code %d: %s%s; want %q", name, code, out, errs, c.want)
+		}
+	}
+}
+
 func TestFlagsAboutTracksAreRefusedWhereTheyMakeNoSense(t *testing.T) {
 	file := chainFile(t, chain)
 	for want, args := range map[string][]string{

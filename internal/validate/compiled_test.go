@@ -84,6 +84,10 @@ func TestPlatformsOfAMadeUpScenarioAreKnown(t *testing.T) {
 	if findings := join(Text("all.yaml", []byte(text)).Findings); findings != "" {
 		t.Errorf("findings:\n%s\nwant none", findings)
 	}
+	terrain := strings.Replace(text, "frequency: 300MHz}", "frequency: 300MHz, syntheticTerrain: 1}", 1)
+	if findings := join(Text("all.yaml", []byte(terrain)).Findings); !strings.Contains(findings, "warning: spec: FreeSpace takes nothing of the terrain") {
+		t.Errorf("findings:\n%s", findings)
+	}
 	text = strings.Replace(text, `platform: "2"`, `platform: "3"`, 1)
 	if findings := join(Text("all.yaml", []byte(text)).Findings); !strings.Contains(findings, "scenario patrol has the platforms 1-2, and not 3") {
 		t.Errorf("findings:\n%s", findings)

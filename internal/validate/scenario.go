@@ -68,8 +68,10 @@ func configMaps(documents []*document) contents {
 }
 
 func (d *document) compile(s *v1alpha1.Scenario, contents contents) compiled {
+	unread := compiled{findings: d.warnings(compile.Doubts(&s.Spec))}
 	if s.Spec.Format == v1alpha1.ScenarioSynthetic && s.Spec.Synthetic != nil {
-		return compiled{scenario: madeUp(d.name, &s.Spec)}
+		unread.scenario = madeUp(d.name, &s.Spec)
+		return unread
 	}
 	files := s.Spec.Files()
 	if p := s.Spec.Propagation; p != nil && p.Terrain != nil {
@@ -77,11 +79,11 @@ func (d *document) compile(s *v1alpha1.Scenario, contents contents) compiled {
 	}
 	for _, file := range files {
 		if contents[file.ConfigMap] == nil {
-			return compiled{} // it is for the cluster to say
+			return unread // it is for the cluster to say
 		}
 	}
 	if s.Spec.Compiled != "" || len(files) == 0 {
-		return compiled{}
+		return unread
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), longestCompilation)
 	defer cancel()
@@ -89,17 +91,42 @@ func (d *document) compile(s *v1alpha1.Scenario, contents contents) compiled {
 	if err != nil {
 		return compiled{findings: []Finding{d.uncompiled(ctx, err)}}
 	}
-	c := compiled{scenario: &render.Scenario{Name: d.name, Digest: result.Digest, Statistics: result.Statistics}}
 	warnings := result.Warnings
 	for _, kind := range result.Statistics.UnknownSentences {
 		warnings = append(warnings, "passed over: "+kind)
 	}
-	for _, warning := range warnings {
-		f := d.finding("spec", warning)
+	return compiled{&render.Scenario{Name: d.name, Digest: result.Digest, Statistics: result.Statistics}, d.warnings(warnings)}
+}
+
+func (d *document) warnings(texts []string) (findings []Finding) {
+	for _, text := range texts {
+		f := d.finding("spec", text)
 		f.Warning = true
-		c.findings = append(c.findings, f)
+		findings = append(findings, f)
 	}
-	return c
+	return findings
+}
+
+// ScenarioIn a text, in which ConfigMaps may stand beside it, and what open gives of those; what is wrong with it is in the findings.
+func ScenarioIn(name string, text []byte) (s *v1alpha1.Scenario, open compile.Open, findings []Finding) {
+	documents, findings := parse(name, text)
+	for _, d := range documents {
+		if d.kind != "Scenario" || d.foreign() {
+			continue
+		}
+		findings = append(findings, d.judge(surroundings{})...)
+		if s != nil {
+			return nil, nil, append(findings, d.finding("", "a file with two Scenarios: want one"))
+		}
+		s = &v1alpha1.Scenario{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, s); err != nil {
+			return nil, nil, findings // said already
+		}
+	}
+	if s == nil && len(documents) > 0 {
+		findings = append(findings, documents[0].finding("kind", documents[0].kind+": want a file with a Scenario"))
+	}
+	return s, configMaps(documents).open, findings
 }
 
 func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {

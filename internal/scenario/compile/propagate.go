@@ -157,9 +157,7 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 	if p.ground, err = c.terrain(movement); err != nil {
 		return nil, err
 	}
-	if model := spec.Model; p.ground != nil && (model == v1alpha1.PropagationFreeSpace || model == v1alpha1.PropagationLogDistance) {
-		c.warnings = append(c.warnings, fmt.Sprintf("%s takes nothing of the terrain but the heights of antennas: no hill is in the way; Diffraction takes it all", model))
-	}
+	c.warnings = append(c.warnings, Doubts(&c.spec)...)
 	if p.model, err = c.model(p.ground); err != nil {
 		return nil, err
 	}
@@ -172,6 +170,15 @@ func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, erro
 		p.written[i] = float32(math.Inf(-1))
 	}
 	return p, nil
+}
+
+// Doubts are about what a scenario's author hardly wants, whatever its files have. Compile warns of them too.
+func Doubts(spec *v1alpha1.ScenarioSpec) []string {
+	p := spec.Propagation
+	if p == nil || (p.Terrain == nil && p.SyntheticTerrain == nil) || (p.Model != v1alpha1.PropagationFreeSpace && p.Model != v1alpha1.PropagationLogDistance) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s takes nothing of the terrain but the heights of antennas: no hill is in the way; Diffraction takes it all", p.Model)}
 }
 
 // Check says what of a scenario cannot be, whatever its files have.
