@@ -222,6 +222,14 @@ func TestTheStartOfTracksMayBeGiven(t *testing.T) {
 	}
 }
 
+func TestANameThatNoTrackHasIsSaid(t *testing.T) {
+	spec := v1alpha1.ScenarioSpec{Format: "gpx", Source: from("a"), Tracks: &v1alpha1.ScenarioTracks{Named: []v1alpha1.NamedTrack{{Name: "alpah", Offset: "5s"}}}}
+	_, result := compiled(t, spec, files{"a": tracksFrom(noon, "alpha")})
+	if said := strings.Join(result.Warnings, "; "); !strings.Contains(said, "tracks.named[alpah]: no track has this name") {
+		t.Errorf("warnings: %q", said)
+	}
+}
+
 func TestWhatTracksCannotBeIsRefused(t *testing.T) {
 	start := metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC))
 	origin := &v1alpha1.Position{Latitude: "58", Longitude: "8"}

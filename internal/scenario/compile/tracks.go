@@ -86,14 +86,12 @@ func checkTracks(spec *v1alpha1.ScenarioSpec) error {
 	}
 	t := spec.Tracks
 	switch {
-	case t == nil && f.plane:
-		return fmt.Errorf("tracks.origin is missing: coordinates of %s are metres: want the latitude and longitude of 0, 0", f.name)
+	case f.plane && (t == nil || t.Origin == nil):
+		return fmt.Errorf("tracks.origin is missing: coordinates of %s are metres: want the latitude and longitude of 0, 0 (--origin)", f.name)
 	case t == nil:
 		return nil
 	case f.tracks == nil:
 		return fmt.Errorf("tracks: format %s has none: leave the field out", f.name)
-	case t.Origin == nil && f.plane:
-		return fmt.Errorf("tracks.origin is missing: coordinates of %s are metres: want the latitude and longitude of 0, 0", f.name)
 	case t.Origin != nil && !f.plane && f.name != v1alpha1.ScenarioSUMO:
 		return fmt.Errorf("tracks.origin is for coordinates in metres, of ns2 and sumo: leave it out for %s", f.name)
 	case t.Start != nil && alignments[t.Align] != tracks.AlignNone:

@@ -3,6 +3,7 @@ package tracks
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -136,7 +137,7 @@ func (p *putter) take(source *Source) {
 		}
 	}
 	for _, t := range source.Tracks {
-		name := t.Name
+		name := strings.TrimSpace(t.Name)
 		if name == "" && len(source.Tracks) == 1 {
 			name = nameOf(source.Name)
 		}
@@ -304,7 +305,8 @@ func (p *placed) where() string {
 func (p *putter) move(t *placed, point *Point) error {
 	point.At += t.shift
 	if point.At > scenario.MaxDuration || point.At < -scenario.MaxDuration {
-		return t.source.errorf(point.Line, "the point is %s after the scenario's start: want at most a year, or a common start (tracks.align, --align)", point.At.Round(time.Second))
+		return t.source.errorf(point.Line, "the point is %s after the scenario's start: want at most a year, by a common start of all tracks (tracks.align, --align) or a part of the file",
+			point.At.Round(time.Second))
 	}
 	p.tally.Sentence(point.At)
 	return nil
@@ -312,6 +314,15 @@ func (p *putter) move(t *placed, point *Point) error {
 
 // report on all files.
 func (p *putter) report(sources []Source) scenario.Report {
+	there := map[string]bool{}
+	for _, t := range p.all {
+		there[t.name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.rules.Named)) {
+		if !there[name] {
+			p.tally.Warn(fmt.Sprintf("tracks.named[%s]: no track has this name", reading.Label(name)))
+		}
+	}
 	if pause := p.presence.Pause(); pause != "" {
 		p.tally.Warn(pause + "; a common start (tracks.align, --align) moves the sources together")
 	}
