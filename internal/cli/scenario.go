@@ -127,6 +127,9 @@ func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiled
 	}
 	fmt.Fprintf(out, "platforms  %d: %s\n", len(s.Platforms()), v1alpha1.PlatformRanges(s.Platforms()))
 	fmt.Fprintf(out, "duration   %s\n", s.Duration())
+	if !c.start.IsZero() {
+		fmt.Fprintf(out, "start      %s\n", c.start.Format(time.RFC3339Nano))
+	}
 	fmt.Fprintf(out, "positions  %s\n", yesNo(s.HasPositions()))
 	fmt.Fprintf(out, "pathloss   %s\n", yesNo(s.HasPathloss()))
 	fmt.Fprintf(out, "digest     %s\n", c.digest)
@@ -269,6 +272,8 @@ type compiledScenario struct {
 	digest            string
 	format            v1alpha1.ScenarioFormat
 	unknown, warnings []string
+	// start is the date of time 0, if the files have dates.
+	start time.Time
 }
 
 // withScenario compiles files, or opens one that is compiled, and does something with it.
@@ -298,7 +303,7 @@ func withScenario(ctx context.Context, files []string, o fileOptions, do func(*c
 		return err
 	}
 	return do(&compiledScenario{scenario: s, file: file, digest: result.Digest, format: spec.Format,
-		unknown: result.Statistics.UnknownSentences, warnings: result.Warnings})
+		unknown: result.Statistics.UnknownSentences, warnings: result.Warnings, start: result.Start})
 }
 
 // scenarioOf files: the spec that they make, and where its sources are.

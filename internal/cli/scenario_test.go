@@ -111,7 +111,7 @@ func TestInspectReadsTracksOfAllFormats(t *testing.T) {
 			`<trk><name>b</name><trkseg><trkpt lat="58" lon="8"><time>2026-02-01T12:00:00Z</time></trkpt></trkseg></trk></gpx>`, "duration   0s", []string{"--align", "tracks"}},
 		"route.gpx":  {`<gpx><rte><rtept lat="58" lon="8"/><rtept lat="58.01" lon="8"/></rte></gpx>`, "duration   1m0s", []string{"--duration", "1m"}},
 		"path.kml":   {`<kml><Placemark><LineString><coordinates>8,58 8,58.01</coordinates></LineString></Placemark></kml>`, "duration   1m51.3", []string{"--speed", "36km/h"}},
-		"late.csv":   {"2026-01-31T12:00:00Z,1,58,8\n2026-01-31T12:01:00Z,1,58,8\n", "duration   30s", []string{"--start", "2026-01-31T12:00:30Z"}},
+		"late.csv":   {"2026-01-31T12:00:00Z,1,58,8\n2026-01-31T12:01:00Z,1,58,8\n", "duration   30s\nstart      2026-01-31T12:00:30Z\n", []string{"--start", "2026-01-31T12:00:30Z"}},
 		"move.scen":  {"$node_(0) set X_ 1\n$ns_ at 1 \"$node_(0) setdest 11 0 10\"\n", "duration   2.5s", []string{"--origin", "58,8,100m", "--unit", "1.5m", "--y-axis", "South"}},
 		"gps.nmea":   {"$GPGGA,120000,5806.0,N,00754.0,E,1,08,0.9,12.0,M,,M,,\n$GPGGA,120007,5806.0,N,00754.0,E,1,08,0.9,12.0,M,,M,,\n", "duration   7s", nil},
 		"fcd.xml":    {`<fcd-export><timestep time="3"><vehicle id="v" x="8" y="58"/></timestep></fcd-export>`, "duration   3s", nil},

@@ -31,6 +31,8 @@ type Result struct {
 	Digest string
 	// Statistics as a Scenario's status has them.
 	Statistics v1alpha1.ScenarioStatistics
+	// Start is the date of the scenario's time 0, where its files have dates.
+	Start time.Time
 	// Warnings for people: what of the source does not show in the compiled scenario, and why.
 	Warnings []string
 }
@@ -74,6 +76,8 @@ type compilation struct {
 	open     Open
 	unknown  map[string]int64
 	warnings []string
+	// start of files with dates.
+	start time.Time
 	// presence of platforms in files that are no tracks.
 	presence tracks.Presence
 }
@@ -221,7 +225,7 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if len(names) > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("the scenario keeps the source's %s, but no radio model takes them", strings.Join(names, " and ")))
 	}
-	return Result{Digest: digest, Statistics: statistics, Warnings: slices.Clip(c.warnings)}, nil
+	return Result{Digest: digest, Statistics: statistics, Start: c.start, Warnings: slices.Clip(c.warnings)}, nil
 }
 
 // nothing is the error of sources in which nothing is understood, with what was passed over.

@@ -74,7 +74,7 @@ func FormatNames() (names []string) {
 
 // FormatOfFile by its name; empty if that does not say it.
 func FormatOfFile(name string) v1alpha1.ScenarioFormat {
-	ending := strings.ToLower(path.Ext(strings.TrimSuffix(name, ".gz")))
+	ending := path.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz"))
 	for _, f := range formats {
 		for _, e := range f.endings {
 			if e == ending {

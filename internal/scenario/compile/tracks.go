@@ -39,6 +39,7 @@ func (c *compilation) readTracks(parse tracks.Parse, files []*file, b *scenario.
 		c.unknown[kind] += n
 	}
 	c.warnings = append(c.warnings, report.Warnings...)
+	c.start = report.Origin
 	return c.ctx.Err()
 }
 

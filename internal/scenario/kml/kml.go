@@ -11,6 +11,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"vignette.dev/vignette/internal/geo"
@@ -149,6 +150,9 @@ func (p *parser) geometry(m *mark, start xml.StartElement, depth int) error {
 	return p.Skip()
 }
 
+// spacedComma is none that KML allows, but some files have it.
+var spacedComma = regexp.MustCompile(`\s*,\s*`)
+
 // coordinates of a line or a point: longitude,latitude[,altitude], with spaces between.
 func (p *parser) coordinates() (points []tracks.Point, err error) {
 	err = p.Elements(func(start xml.StartElement) error {
@@ -164,7 +168,7 @@ func (p *parser) coordinates() (points []tracks.Point, err error) {
 		if err := p.Decode(&text, start); err != nil {
 			return err
 		}
-		for tuple := range strings.FieldsSeq(text) {
+		for tuple := range strings.FieldsSeq(spacedComma.ReplaceAllString(text, ",")) {
 			position, err := p.position(strings.Split(tuple, ","), tuple)
 			if err != nil {
 				return p.Errorf(line, "%s", err)

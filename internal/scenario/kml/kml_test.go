@@ -57,6 +57,7 @@ func TestTracksAreFoundInAllTheirForms(t *testing.T) {
 		"points of a folder":      {"<Folder><name>f</name>" + stamped("a", "2026-01-31T12:00:00Z", "8.0,58.0,10") + stamped("b", "2026-01-31T12:00:10Z", "8.2,58.1,30") + "</Folder>", tracks.Pace{}},
 		"a line with a time span": {"<Placemark><TimeSpan><begin>2026-01-31T12:00:00Z</begin><end>2026-01-31T12:00:10Z</end></TimeSpan>" + line + "</Placemark>", tracks.Pace{}},
 		"a line that takes 10 s":  {"<Placemark>" + line + "</Placemark>", tracks.Pace{Duration: 10 * time.Second}},
+		"a line with spaces":      {"<Placemark>" + strings.ReplaceAll(line, ",", " , ") + "</Placemark>", tracks.Pace{Duration: 10 * time.Second}},
 		"a line beside a track":   {"<Placemark>" + line + "</Placemark>" + track, tracks.Pace{}},
 		"a point without a time":  {"<Placemark><Point><coordinates>1,2</coordinates></Point></Placemark>" + track, tracks.Pace{}},
 	} {

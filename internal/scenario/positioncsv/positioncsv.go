@@ -111,7 +111,7 @@ func (p *parser) track(text []byte) (*tracks.Track, error) {
 	case len(text) > maxName:
 		return nil, fmt.Errorf("platform is %q: want a name of at most %d bytes", reading.Short(text), maxName)
 	}
-	return p.file.Named(string(text)), nil
+	return p.file.Named(reading.Text(text)), nil
 }
 
 // maxName of a platform, in bytes.
@@ -182,7 +182,7 @@ func (p *parser) fields(line []byte) ([][]byte, error) {
 		line = bytes.TrimLeft(line, " ")
 		field, rest, more := bytes.Cut(line, []byte{p.separator})
 		if len(line) > 0 && line[0] == '"' {
-			inside, after, closed := bytes.Cut(line[1:], []byte{'"'})
+			inside, after, closed := quoted(line[1:])
 			if !closed {
 				return nil, errors.New("a quote is not closed")
 			}
@@ -198,6 +198,18 @@ func (p *parser) fields(line []byte) ([][]byte, error) {
 			return fields, nil
 		}
 		line = rest
+	}
+}
+
+// quoted text up to the quote that ends it, in which two quotes stand for one, and what comes after it.
+func quoted(text []byte) (inside, after []byte, closed bool) {
+	for {
+		part, rest, found := bytes.Cut(text, []byte{'"'})
+		inside = append(inside, part...)
+		if !found || len(rest) == 0 || rest[0] != '"' {
+			return inside, rest, found
+		}
+		inside, text = append(inside, '"'), rest[1:]
 	}
 }
 

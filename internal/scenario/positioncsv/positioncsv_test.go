@@ -113,6 +113,16 @@ func TestPlatformsMayHaveNames(t *testing.T) {
 	}
 }
 
+func TestNamesMayBeInQuotesAndInAnotherEncoding(t *testing.T) {
+	named := options{rules: tracks.Rules{Named: map[string]tracks.Rule{`Håøya "1", north`: {Platform: 7}}}}
+	for name, text := range map[string]string{"UTF-8": "0,\"Håøya \"\"1\"\", north\",58,8\n", "ISO-8859-1": "0,\"H\xe5\xf8ya \"\"1\"\", north\" ,58,8\n"} {
+		s, _ := readertest.Compile(t, text, with(named))
+		if !slices.Equal(s.Platforms(), []int{7}) {
+			t.Errorf("in %s its platforms are %v", name, s.Platforms())
+		}
+	}
+}
+
 func TestAFileOfOnePlatformNeedsNoColumnForIt(t *testing.T) {
 	s, _ := readertest.Compile(t, "time,lat,lon\n0,58,8\n5,58.1,8\n", with(options{}))
 	readertest.Places(t, s, readertest.Place{Platform: 1, Seconds: 5, Position: geo.Position{Latitude: 58.1, Longitude: 8}})

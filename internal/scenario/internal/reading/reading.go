@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
 
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/utf8text"
@@ -104,6 +107,18 @@ func Platform(text []byte) (int, error) {
 		return 0, fmt.Errorf("platform is %q: want a number from %d to %d", Short(text), scenario.MinPlatform, scenario.MaxPlatform)
 	}
 	return n, nil
+}
+
+// Text of a name that may be in the encoding of older systems of the west.
+func Text(name []byte) string {
+	if utf8.Valid(name) {
+		return string(name)
+	}
+	decoded, err := charmap.Windows1252.NewDecoder().Bytes(name)
+	if err != nil {
+		return strings.ToValidUTF8(string(name), "?")
+	}
+	return string(decoded)
 }
 
 // Short form of a text for an error.

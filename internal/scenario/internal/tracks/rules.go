@@ -177,15 +177,9 @@ func (p *putter) shifts() error {
 			t.shift -= t.first()
 		}
 	case AlignSources:
-		first := map[*Source]time.Duration{}
+		firsts := firstsOf(timed)
 		for _, t := range timed {
-			had, known := first[t.source]
-			if at := t.first(); !known || at < had {
-				first[t.source] = at
-			}
-		}
-		for _, t := range timed {
-			t.shift -= first[t.source]
+			t.shift -= firsts[t.source]
 		}
 	default:
 		return p.asTheyAre(timed)
@@ -195,15 +189,8 @@ func (p *putter) shifts() error {
 
 // asTheyAre leaves times to each other as they are.
 func (p *putter) asTheyAre(timed []*placed) error {
-	for _, t := range timed {
-		clock, other := timed[0].source.Clock, t.source.Clock
-		if other != clock {
-			return fmt.Errorf("%s has %s and %s has %s: want one of them in all sources, or a common start (tracks.align, --align)",
-				timed[0].source.Name, clock, t.source.Name, other)
-		}
-		if other != Dates && !p.rules.Start.IsZero() {
-			return fmt.Errorf("tracks.start is a date, but %s has %s: want dates, or no start", t.source.Name, other)
-		}
+	if err := p.oneClock(timed); err != nil {
+		return err
 	}
 	if len(timed) == 0 || timed[0].source.Clock == Seconds {
 		return nil
@@ -212,16 +199,10 @@ func (p *putter) asTheyAre(timed []*placed) error {
 	if timed[0].source.Clock == TimesOfDay {
 		earlier = earlierTimeOfDay
 	}
-	firsts := map[*Source]time.Duration{}
-	for _, t := range timed {
-		had, known := firsts[t.source]
-		if at := t.first(); !known || at < had {
-			firsts[t.source] = at
-		}
-	}
+	firsts := firstsOf(timed)
 	origin := firsts[timed[0].source]
-	for _, first := range firsts {
-		origin = earlier(origin, first)
+	for _, t := range timed { // in the order of the files, as of three times of day no one need be the earliest
+		origin = earlier(origin, firsts[t.source])
 	}
 	if !p.rules.Start.IsZero() {
 		origin = time.Duration(p.rules.Start.UnixNano())
@@ -236,6 +217,33 @@ func (p *putter) asTheyAre(timed []*placed) error {
 		}
 	}
 	return nil
+}
+
+// oneClock refuses times of two kinds, and a date as start of others than dates.
+func (p *putter) oneClock(timed []*placed) error {
+	for _, t := range timed {
+		clock, other := timed[0].source.Clock, t.source.Clock
+		if other != clock {
+			return fmt.Errorf("%s has %s and %s has %s: want one of them in all sources, or a common start (tracks.align, --align)",
+				timed[0].source.Name, clock, t.source.Name, other)
+		}
+		if other != Dates && !p.rules.Start.IsZero() {
+			return fmt.Errorf("tracks.start is a date, but %s has %s: want dates, or no start", t.source.Name, other)
+		}
+	}
+	return nil
+}
+
+// firstsOf the sources: the first moment of each.
+func firstsOf(timed []*placed) map[*Source]time.Duration {
+	firsts := map[*Source]time.Duration{}
+	for _, t := range timed {
+		had, known := firsts[t.source]
+		if at := t.first(); !known || at < had {
+			firsts[t.source] = at
+		}
+	}
+	return firsts
 }
 
 func earlierDate(a, b time.Duration) time.Duration { return min(a, b) }
