@@ -3,7 +3,6 @@ package vernemq
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,20 +28,23 @@ const image = "/vernemq"
 // patience with what happens on a busy host.
 const patience = 3 * time.Minute
 
-// real is a VerneMQ that runs what the kind renders, on a loopback address of its own.
+// real is a VerneMQ that runs what the kind renders, at an address.
 type real struct {
 	site    apps.Site
 	address string
+	within  []string // command that runs others in the broker's network namespace
 	dir     string
 	port    int
 	epmd    int
 	log     syncbuffer.Buffer
 	kill    func()
+	ended   <-chan struct{}
 }
 
 // child runs a program until kill is called, or this process ends in any way: the kernel ends it with the thread that started it.
-func child(cmd *exec.Cmd) (kill func(), err error) {
-	started, ended := make(chan error), make(chan struct{})
+func child(cmd *exec.Cmd) (kill func(), ended chan struct{}, err error) {
+	started := make(chan error)
+	ended = make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -55,31 +57,60 @@ func child(cmd *exec.Cmd) (kill func(), err error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return sync.OnceFunc(func() { _ = cmd.Process.Kill(); <-ended }), nil
+	return sync.OnceFunc(func() { _ = cmd.Process.Kill(); <-ended }), ended, nil
 }
 
-// startReal starts the brokers of nodes, by the nodes' names, and Erlang's name service for them alone.
-func startReal(t *testing.T, nodes map[string]apps.Site) map[string]*real {
+// network joins this process's network namespace and another one, whose name it tells; their addresses are firstAt and memberAt.
+func network(t *testing.T) (name string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, for network namespaces")
+	}
+	name = fmt.Sprintf("vernemq-%d", os.Getpid())
+	link := fmt.Sprintf("vmq%d", os.Getpid())
+	for _, words := range []string{
+		"netns add " + name, "link add " + link + " type veth peer name radio0 netns " + name,
+		"addr add " + firstAt + "/30 dev " + link, "link set " + link + " up",
+		"-n " + name + " addr add " + memberAt + "/30 dev radio0", "-n " + name + " link set radio0 up", "-n " + name + " link set lo up",
+	} {
+		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %s: %v\n%s", words, err, out)
+		}
+		if strings.HasPrefix(words, "netns add") {
+			t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+		}
+	}
+	return name
+}
+
+const firstAt, memberAt = "198.18.251.1", "198.18.251.2"
+
+// startReal starts brokers at their addresses, and Erlang's name service for them alone; the second one is in a network namespace of its own.
+func startReal(t *testing.T, nodes ...*real) {
 	t.Helper()
 	found, err := filepath.Glob(image + "/erts-*/bin/epmd")
 	if err != nil || len(found) != 1 {
 		t.Skipf("needs VerneMQ 2.0.1 in %s, as its image has it, which no package registry has", image)
 	}
-	epmd := testport.Free(t)
-	kill, err := child(exec.Command(found[0], "-port", fmt.Sprint(epmd), "-address", loopback))
-	if err != nil {
-		t.Fatal(err)
+	epmd, hosts := testport.Free(t), ""
+	for _, r := range nodes {
+		hosts += r.address + " " + r.site.Node + "\n"
 	}
-	t.Cleanup(kill)
-	brokers, hosts := map[string]*real{}, ""
-	for i, node := range slices.Sorted(maps.Keys(nodes)) {
-		r := &real{site: nodes[node], address: fmt.Sprintf("127.0.0.%d", i+1), dir: t.TempDir(), port: testport.Free(t), epmd: epmd}
-		brokers[node] = r
-		hosts += r.address + " " + node + "\n"
+	for i, r := range nodes {
+		r.dir, r.port, r.epmd = t.TempDir(), testport.Free(t), epmd
+		if i > 0 {
+			r.within = []string{"ip", "netns", "exec", network(t)}
+		}
+		names := append(slices.Clone(r.within), found[0], "-port", fmt.Sprint(epmd))
+		kill, _, err := child(exec.Command(names[0], names[1:]...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(kill)
 	}
-	for _, r := range brokers {
+	for _, r := range nodes {
 		r.write(t, hosts)
 		r.start(t)
 		t.Cleanup(func() {
@@ -89,7 +120,6 @@ func startReal(t *testing.T, nodes map[string]apps.Site) map[string]*real {
 			}
 		})
 	}
-	return brokers
 }
 
 // write what is rendered as the agent would.
@@ -108,10 +138,11 @@ func (r *real) write(t *testing.T, hosts string) {
 
 func (r *real) start(t *testing.T) {
 	t.Helper()
-	cmd := exec.Command("/bin/sh", filepath.Join(r.dir, "vernemq.sh"))
+	command := append(slices.Clone(r.within), "/bin/sh", filepath.Join(r.dir, "vernemq.sh"))
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = []string{"PATH=" + os.Getenv("PATH"), fmt.Sprintf("ERL_EPMD_PORT=%d", r.epmd)}, &r.log, &r.log
 	var err error
-	if r.kill, err = child(cmd); err != nil {
+	if r.kill, r.ended, err = child(cmd); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,6 +150,8 @@ func (r *real) start(t *testing.T) {
 // user is a client of a broker that hears all, and what it tells.
 type user struct {
 	transport.Client
+	broker *real
+
 	mu    sync.Mutex
 	words []string
 	heard map[string]bool
@@ -127,7 +160,7 @@ type user struct {
 
 func (r *real) user(t *testing.T, version string) *user {
 	t.Helper()
-	u := &user{heard: map[string]bool{}}
+	u := &user{broker: r, heard: map[string]bool{}}
 	locked := func(do func()) { u.mu.Lock(); defer u.mu.Unlock(); do() }
 	config := trafficconfig.Config{Version: version, Broker: fmt.Sprintf("%s:%d", r.address, r.port),
 		Publish: &trafficconfig.Publish{}, Subscribe: &trafficconfig.Subscribe{Topics: []string{"#"}}}
@@ -156,24 +189,26 @@ func (r *real) user(t *testing.T, version string) *user {
 	return u
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for: %s", what)
-		}
-	}
-}
-
 // hears waits until it has heard one of the messages of another client.
 func (u *user) hears(t *testing.T, from *user, what string) {
 	t.Helper()
-	eventually(t, what, func() bool {
+	late := time.After(patience)
+	for {
 		_ = from.Publish("a/b", []byte(what)) // without a connection it is refused
 		u.mu.Lock()
-		defer u.mu.Unlock()
-		return u.heard[what]
-	})
+		heard := u.heard[what]
+		u.mu.Unlock()
+		if heard {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("waited in vain for: %s", what)
+		case <-u.broker.ended:
+			t.Fatalf("the broker ended before: %s", what)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // wasRefused tells what a broker refused that served the client.
@@ -189,14 +224,14 @@ func (u *user) wasRefused() (words []string) {
 }
 
 func TestRealBrokersWhoseClientsDoNotWaitFormOneMeshAlsoAfterARestart(t *testing.T) {
-	first, member := sites()["cluster-first"], sites()["cluster"]
-	first.ClusterPeers, member.ClusterPeers = []string{"nor"}, []string{"deu"}
-	brokers := startReal(t, map[string]apps.Site{"deu": first, "nor": member})
-	deu, nor := brokers["deu"].user(t, mqtt.Version311), brokers["nor"].user(t, mqtt.Version5)
+	first, member := &real{site: sites()["cluster-first"], address: firstAt}, &real{site: sites()["cluster"], address: memberAt}
+	first.site.ClusterPeers, member.site.ClusterPeers = []string{"nor"}, []string{"deu"}
+	startReal(t, first, member)
+	deu, nor := first.user(t, mqtt.Version311), member.user(t, mqtt.Version5)
 	nor.hears(t, deu, "from the first to the member")
 	deu.hears(t, nor, "from the member to the first")
-	brokers["nor"].kill()
-	brokers["nor"].start(t)
+	member.kill()
+	member.start(t)
 	nor.hears(t, deu, "from the first to the member that was started again")
 	deu.hears(t, nor, "from the member that was started again to the first")
 	if refused := append(deu.wasRefused(), nor.wasRefused()...); len(refused) > 0 {
@@ -205,8 +240,8 @@ func TestRealBrokersWhoseClientsDoNotWaitFormOneMeshAlsoAfterARestart(t *testing
 }
 
 func TestARealBrokerRefusesNobodyWhileItStartsAndIsQuiet(t *testing.T) {
-	login := sites()["login"]
-	broker := startReal(t, map[string]apps.Site{"nor": login})["nor"]
+	broker := &real{site: sites()["login"], address: loopback}
+	startReal(t, broker)
 	for _, version := range []string{mqtt.Version311, mqtt.Version5} {
 		u := broker.user(t, version)
 		u.hears(t, u, "from MQTT "+version)

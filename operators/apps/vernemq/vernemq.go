@@ -78,15 +78,22 @@ func Config(site apps.Site) string {
 	return b.String()
 }
 
-// Started is what the broker evaluates once VerneMQ runs, authentication and access lists included. It joins the mesh and opens the listener for clients
-// by the commands of vmq-admin. The order matters: a member that clients reached before may not join any more. All but the first member, by the
+// Started is what the broker's Erlang evaluates. Once VerneMQ runs, authentication and access lists included, it joins the mesh and opens the listener
+// for clients by the commands of vmq-admin. The order matters: a member that clients reached before may not join any more. All but the first member, by the
 // nodes' names, join the first. One that was started again still knows the others.
 func Started(site apps.Site) string {
 	var b strings.Builder
-	b.WriteString("Admin = fun(Command) -> vmq_server_cli:command([\"vmq-admin\" | Command], false) end.\n")
-	join := ""
+	b.WriteString(`Admin = fun(Command) -> vmq_server_cli:command(["vmq-admin" | Command], false) end.
+Await = fun Again() ->
+    case lists:keymember(vmq_server, 1, application:which_applications(infinity)) of
+        true -> ok;
+        false -> timer:sleep(50), Again()
+    end
+end.
+`)
+	before := "        Await(),\n"
 	if joins(site) {
-		join = "        Join(),\n"
+		before += "        Join(),\n"
 		b.WriteString(`Join = fun Again() ->
     case vmq_peer_service:members() of
         [_] ->
@@ -108,7 +115,7 @@ end.
             init:stop(1)
     end
 end).
-`, join, strings.Join(listener(site), `", "`))
+`, before, strings.Join(listener(site), `", "`))
 	return b.String()
 }
 

@@ -215,21 +215,30 @@ func TestABrokerAloneSpeaksToNobodyButItself(t *testing.T) {
 	}
 }
 
-// standIns are VerneMQ's modules that Started calls. The broker is a member of a mesh of MEMBERS; the join works the second time.
+// standIns are VerneMQ's application, which takes its time to start, and its modules that Started calls. The broker is a member of a mesh of MEMBERS; the
+// join works the second time.
 var standIns = map[string]string{
+	"vmq_server_app": `-module(vmq_server_app).
+-export([start/2, stop/1]).
+start(_, _) -> timer:sleep(300), os:putenv("STARTED", "yes"), {ok, self()}.
+stop(_) -> ok.
+`,
 	"vmq_peer_service": `-module(vmq_peer_service).
 -export([members/0]).
 members() -> lists:seq(1, list_to_integer(os:getenv("MEMBERS")) + length([x || "2" <- [os:getenv("JOINS")]])).
 `,
 	"vmq_server_cli": `-module(vmq_server_cli).
 -export([command/2]).
-command(["vmq-admin", "cluster" | _] = Command, false) ->
+command(Command, false) ->
+    "yes" = os:getenv("STARTED"),
+    run(Command).
+run(["vmq-admin", "cluster" | _] = Command) ->
     io:format("~s~n", [lists:join(" ", Command)]),
     case os:getenv("JOINS") of
         false -> os:putenv("JOINS", "1"), exit(noproc);
         _ -> os:putenv("JOINS", "2"), {ok, [{text, "Done"}]}
     end;
-command(["vmq-admin", "listener" | _] = Command, false) ->
+run(["vmq-admin", "listener" | _] = Command) ->
     io:format("~s~n", [lists:join(" ", Command)]),
     case os:getenv("LISTENER") of
         "refused" -> {error, [{alert, "eaddrinuse"}]};
@@ -255,8 +264,10 @@ func evaluate(t *testing.T, s apps.Site, environment ...string) (calls []string,
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
+	write(t, filepath.Join(dir, "vmq_server.app"), "{application, vmq_server, [{applications, [kernel, stdlib]}, {mod, {vmq_server_app, []}}]}.\n", 0o644)
 	write(t, filepath.Join(dir, "started.erl"), Started(s), 0o644)
-	broker := exec.CommandContext(t.Context(), "erl", "-noshell", "-noinput", "-pa", dir, "-run", "file", "eval", filepath.Join(dir, "started.erl"))
+	broker := exec.CommandContext(t.Context(), "erl", "-noshell", "-noinput", "-pa", dir, "-run", "file", "eval", filepath.Join(dir, "started.erl"),
+		"-eval", "application:start(vmq_server)")
 	broker.Env = append(append(os.Environ(), "HOME="+dir, "MEMBERS=1"), environment...)
 	out, err := broker.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
