@@ -33,6 +33,8 @@ func TestValuesAreAccepted(t *testing.T) {
 		"processors as numbers":        {"vignette", "radiod: {resources: {requests: {cpu: 0.5, memory: 64Mi}, limits: {hugepages-2Mi: 4Mi}}}"},
 		"a switch taken off":           {"vignette", "networkPolicies: {create: false}"},
 		"values of a parent chart":     {"vignette", "global: {anything: [goes]}"},
+		"the cluster's nameserver":     {"vignette", "nodes: {clusterDNS: true}"},
+		"a team with a nameserver":     {"vignette-team", "networkPolicy: {clusterDNS: true}"},
 		"a team":                       {"vignette-team", "{experimenters: {groups: [nor]}, quota: {pods: 60, requests.cpu: '8'}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
