@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/runapi"
+	runclient "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -136,7 +139,9 @@ func TestCapacityOfSomebodyWithoutExperimentsShowsHisOwnQuota(t *testing.T) {
 					}
 					return api.List(ctx, list, options...)
 				}}).Build()
-			s, err := (&cluster{kube: kube, namespace: "team-nor"}).see(t.Context())
+			archive := httptest.NewServer(http.NotFoundHandler())
+			defer archive.Close()
+			s, err := (&cluster{kube: kube, namespace: "team-nor", archive: runclient.New(archive.URL, archive.Client(), runclient.NoToken)}).see(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
