@@ -122,7 +122,7 @@ func levelsOf(given v1alpha1.Axis, at *field.Path) (levels []v1alpha1.Level, err
 		name, err := levelName(given.Values[i].Raw)
 		where := at.Child("values").Index(i)
 		if err != nil {
-			errs = append(errs, field.Invalid(where, string(given.Values[i].Raw), err.Error()))
+			errs = append(errs, field.Invalid(where, strings.Trim(string(given.Values[i].Raw), `"`), err.Error()))
 		}
 		if err == nil && slices.ContainsFunc(levels, func(l v1alpha1.Level) bool { return l.Name == name }) {
 			errs = append(errs, field.Duplicate(where, name))
