@@ -274,6 +274,30 @@ func TestANodeThatLeavesRangeIsHeardNoMore(t *testing.T) {
 	t.Logf("%d frames in range, %d after; %d of %d steps late", near, far, b.Counters(false)[0].LateSteps, b.Counters(false)[0].Steps)
 }
 
+func TestANetworkOfLinksFollowsTheCommEffectsOfItsScenario(t *testing.T) {
+	b := newAirBed(t, 3, v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{Delay: "1ms", Limit: 1000}})
+	b.object.Spec.CommEffects = true
+	b.begin(t)
+	if _, message, _ := b.Status(string(b.object.UID)); !strings.Contains(message, "commEffects need a scenario") {
+		t.Errorf("message %q; want what is missing", message)
+	}
+	lost, passed := scenario.CommEffect{LossPercent: 100}, scenario.CommEffect{Latency: time.Millisecond}
+	digest, content := compile(t, func(builder *scenario.Builder) error {
+		return errors.Join(builder.CommEffect(0, 1, 3, lost), builder.CommEffect(time.Second, 1, 2, lost), builder.CommEffect(time.Second, 1, 3, passed))
+	})
+	b.server.mu.Lock()
+	b.server.scenarios[digest] = content
+	b.server.mu.Unlock()
+	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) { spec.Scenario = digest })
+	b.ready(t)
+	b.hears(t, "before T0 the state at t = 0", 1, 2)
+	b.hears(t, "the other way", 3, 1, 2)
+	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) {
+		spec.T0 = &metav1.MicroTime{Time: time.Now().Add(-2 * time.Second)}
+	})
+	b.hears(t, "after a second", 1, 3)
+}
+
 func TestAnotherWorkerIsRightAtOnceInTheMiddleOfAScenario(t *testing.T) {
 	b := newAirBed(t, 3, rfpipeOf())
 	b.play(losses(t, loss3{0, 1, 2, 80}, loss3{0, 1, 3, 80}, loss3{0, 2, 3, 80},
