@@ -78,6 +78,13 @@ func TestAScenarioWithoutItsConfigMapIsForTheClusterToCompile(t *testing.T) {
 	}
 }
 
+func TestTracksOfACompiledScenarioAreRefused(t *testing.T) {
+	text := "apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {format: gpx, compiled: 'sha256:" + strings.Repeat("0", 64) + "', tracks: {speed: 5m/s}}\n"
+	if findings := join(Text("s.yaml", []byte(text)).Findings); !strings.Contains(findings, "tracks: the scenario is compiled already: leave the field out") {
+		t.Errorf("findings:\n%s", findings)
+	}
+}
+
 func TestPlatformsOfAMadeUpScenarioAreKnown(t *testing.T) {
 	_, text, _ := strings.Cut(patrol, "---\n")
 	text = strings.Replace(text, "format: csv\n  source: {configMap: patrol, key: rows.csv}", "format: synthetic\n  synthetic: {pattern: Line, platforms: 2, duration: 1m}", 1)

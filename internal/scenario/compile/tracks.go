@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -91,6 +92,8 @@ func checkTracks(spec *v1alpha1.ScenarioSpec) error {
 		return fmt.Errorf("tracks.origin is missing: coordinates of %s are metres: want the latitude and longitude of 0, 0 (--origin)", f.name)
 	case t == nil:
 		return nil
+	case spec.Compiled != "":
+		return errors.New("tracks: the scenario is compiled already: leave the field out")
 	case f.tracks == nil:
 		return fmt.Errorf("tracks: format %s has none: leave the field out", f.name)
 	case t.Origin != nil && !f.plane && f.name != v1alpha1.ScenarioSUMO:
@@ -116,7 +119,7 @@ func checkSources(spec *v1alpha1.ScenarioSpec, f format) error {
 		}
 	}
 	if p := spec.Propagation; p != nil && p.Terrain != nil && (p.Terrain.Offset != "" || p.Terrain.Platform != nil) {
-		return fmt.Errorf("propagation.terrain: it moves no platform: leave platform and offset out")
+		return errors.New("propagation.terrain: it moves no platform: leave platform and offset out")
 	}
 	return nil
 }
