@@ -119,6 +119,9 @@ func (d *document) checkKind(apiVersion string) []Finding {
 		return []Finding{d.finding("", "needs apiVersion: vignette.dev/v1alpha1 and kind: Experiment, Campaign, Waveform, NodeTemplate, Scenario, LiveChange or Capture")}
 	case group != "vignette.dev":
 		f := d.finding("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
+		if d.kind == "ConfigMap" {
+			f.Message = "ConfigMap of v1 is not an object of vignette: only what objects in these files take from it is checked"
+		}
 		if err == nil {
 			f.Message += "; vignette's has apiVersion: " + definition.apiVersion()
 		}
