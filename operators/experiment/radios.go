@@ -100,10 +100,10 @@ func (s *scope) networkTrouble(networks []v1alpha1.RadioNetwork, plan runapi.Pla
 
 // changedNetwork names what of a network's spec is not as the operator has written it. The API server keeps most of it from being changed.
 func (s *scope) changedNetwork(network *v1alpha1.RadioNetwork, plan runapi.Plan) string {
-	if plan.T0 == nil { // the radios hear of T0 before the server does
+	if plan.T0 == nil || s.experiment.Status.T0 == nil || s.elapsed() < 0 { // until T0 radios may not have heard of it, or of an earlier one
 		return ""
 	}
-	if !network.Spec.T0.Equal(s.experiment.Status.T0) {
+	if t0 := network.Spec.T0; t0 != nil && !t0.Equal(s.experiment.Status.T0) { // where it is missing it is set again
 		return "spec.t0"
 	}
 	for _, want := range render.Changes(s.experiment, network.Spec.Network) {
