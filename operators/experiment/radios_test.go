@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -293,4 +294,29 @@ func TestTheAPIServerKeepsTheRadiosOfARunAsTheyAre(t *testing.T) {
 	}); err != nil {
 		t.Errorf("the operator's own changes: %v", err)
 	}
+}
+
+// blind is a cache that does not show RadioNetworks.
+type blind struct{ client.Client }
+
+func (b blind) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	if _, networks := into.(*v1alpha1.RadioNetworkList); networks {
+		return nil
+	}
+	return b.Client.List(ctx, into, options...)
+}
+
+func TestAChangeThatIsOnRecordHasReachedTheRadiosThatTheCacheDoesNotShow(t *testing.T) {
+	w := newWorld(t)
+	w.untilAfterT0(10 * time.Second)
+	seeing := w.reconciler.Client
+	w.reconciler.Client = blind{seeing}
+	burst := w.change("burst", lossOf("wan", "50%"))
+	w.step()
+	w.reconciler.Client = seeing
+	w.wantFate(burst, "True Applied")
+	if changes := w.radio("wan").Changes; len(changes) != 1 {
+		t.Errorf("the radios know of %d changes; want the one that is on record", len(changes))
+	}
+	w.untilPhase(v1alpha1.PhaseSucceeded)
 }

@@ -28,6 +28,9 @@ type steering struct {
 // the plan by it. Once the run is over, its captures end.
 func (r *Reconciler) steer(ctx context.Context, s *scope, plan *runapi.Plan, over bool) (*steering, error) {
 	known, err := r.radioNetworks(ctx, s)
+	if err == nil && len(known) < len(s.experiment.Spec.Networks) { // the cache may be behind, and what no radio hears of must not be planned
+		known, err = r.pastCaches().radioNetworks(ctx, s)
+	}
 	if err != nil {
 		return nil, err
 	}
