@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/validate"
@@ -101,49 +98,23 @@ func readFile(name string, stdin io.Reader) ([]byte, error) {
 func check(name string, text []byte, complaints io.Writer) ([]*unstructured.Unstructured, error) {
 	report := validate.Text(name, text)
 	for _, finding := range report.Findings {
-		fmt.Fprintln(complaints, finding)
+		if !finding.Elsewhere { // else the cluster will say
+			fmt.Fprintln(complaints, finding)
+		}
 	}
 	if report.Failed() {
 		return nil, exit(exitFailure)
 	}
-	var objects []*unstructured.Unstructured
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	experiments := 0
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if len(object.Object) == 0 {
-			continue
-		}
-		for _, object := range flat(object) {
-			if isExperiment(object) || isCampaign(object) {
-				experiments++
-			}
-			objects = append(objects, object)
+	for _, object := range report.Manifests {
+		if isExperiment(object) || isCampaign(object) {
+			experiments++
 		}
 	}
 	if experiments == 0 {
 		return nil, fmt.Errorf("%s has no Experiment and no Campaign: use kubectl apply for other objects", name)
 	}
-	return objects, nil
-}
-
-// flat gives the items of a List; another object is one itself.
-func flat(object *unstructured.Unstructured) (items []*unstructured.Unstructured) {
-	if !object.IsList() {
-		return []*unstructured.Unstructured{object}
-	}
-	list, _, _ := unstructured.NestedSlice(object.Object, "items") // IsList has seen it
-	for _, item := range list {
-		if content, ok := item.(map[string]any); ok {
-			items = append(items, &unstructured.Unstructured{Object: content})
-		}
-	}
-	return items
+	return report.Manifests, nil
 }
 
 func isExperiment(object *unstructured.Unstructured) bool { return isOf(object, "Experiment") }

@@ -64,7 +64,12 @@ func TestInspectNamesWhatIsWrong(t *testing.T) {
 		"a file of no kind":      {[]string{"chain.dat"}, "Say --format eel"},
 		"two formats":            {[]string{"a.eel", "b.csv"}, "files of one format"},
 		"a manifest beside more": {[]string{"a.yaml", "b.eel"}, "give it alone"},
-		"a picture that is none": {[]string{chainFile(t, chain), "-o", "x.png"}, "ends in .svg"},
+		"an experiment": {[]string{"../../scenarios/quickstart/experiment.yaml"},
+			"Experiment is not inspected: vignette validate ../../scenarios/quickstart/experiment.yaml judges it, vignette run"},
+		"a waveform":               {[]string{"../../charts/vignette/files/waveforms/baseline.yaml"}, "Waveform is not inspected: want a file with a Scenario"},
+		"a scenario that is wrong": {[]string{manifestFile(t, "apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {format: ell, nodes: 3}\n")}, "s.yaml:4: spec.nodes: there is no such field"},
+		"a manifest that is none":  {[]string{manifestFile(t, "kind: [\n")}, "s.yaml:1: is not YAML: the list that begins here"},
+		"a picture that is none":   {[]string{chainFile(t, chain), "-o", "x.png"}, "ends in .svg"},
 		"a step of nothing": {[]string{chainFile(t, chain), "--every", "1ns"},
 			"--every 1ns: the table would have 60000000001 rows: want at most 10000, by --every 1s or more"},
 		"a step back":         {[]string{chainFile(t, chain), "--every", "-1s"}, "--every -1s: want a time above zero"},
@@ -79,6 +84,15 @@ func TestInspectNamesWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+}
+
+func manifestFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestInspectNumbersTracksAsAnObjectDoes(t *testing.T) {

@@ -3,7 +3,6 @@ package validate
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -84,8 +83,7 @@ func (d *document) doubts(e *v1alpha1.Experiment, known surroundings) (findings 
 
 func (d *document) refuse(problems field.ErrorList, consequence string) (findings []Finding) {
 	for _, problem := range problems {
-		body := strings.TrimPrefix(problem.ErrorBody(), `Invalid value: "": `)
-		findings = append(findings, d.finding(problem.Field, fmt.Sprintf("%s: the API server lets this pass, but %s", body, consequence)))
+		findings = append(findings, d.finding(problem.Field, fmt.Sprintf("%s: the API server lets this pass, but %s", describe(problem), consequence)))
 	}
 	return findings
 }

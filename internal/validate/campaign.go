@@ -67,7 +67,7 @@ func (d *document) expand(known surroundings) (*Expansion, []Finding) {
 // refused turns errors of the matrix into findings.
 func (d *document) refused(errs field.ErrorList) (findings []Finding) {
 	for _, e := range errs {
-		findings = append(findings, d.finding(e.Field, strings.TrimPrefix(e.ErrorBody(), "Forbidden: ")))
+		findings = append(findings, d.finding(e.Field, describe(e)))
 	}
 	return findings
 }

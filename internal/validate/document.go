@@ -2,6 +2,7 @@ package validate
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,17 +11,23 @@ import (
 	"strings"
 
 	yamlv3 "gopkg.in/yaml.v3"
+	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/utf8text"
 )
 
 // document is one YAML document that holds an object of vignette.
 type document struct {
 	file   string
+	source []byte
 	root   *yamlv3.Node
 	object map[string]any
-	kind   string
-	name   string
+	// raw is the object as the file has it, without defaults.
+	raw  map[string]any
+	kind string
+	name string
 	// expansion of a campaign, once it was judged.
 	expansion *Expansion
 }
@@ -29,6 +36,8 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // parse splits a file into documents and finds what is not even an object.
 func parse(file string, text []byte) (documents []*document, findings []Finding) {
+	text, _ = io.ReadAll(utf8text.NewReader(bytes.NewReader(text))) // bytes that are no text are found below
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
 	for {
 		var node yamlv3.Node
@@ -37,15 +46,20 @@ func parse(file string, text []byte) (documents []*document, findings []Finding)
 			return documents, findings
 		}
 		if err != nil {
-			return documents, append(findings, syntaxFinding(file, err))
+			return documents, append(findings, syntaxFinding(file, text, err))
 		}
 		if len(node.Content) == 0 || node.Content[0].Tag == "!!null" {
+			continue
+		}
+		if found := keyProblem(file, text, &node, 0); found != nil {
+			findings = append(findings, *found)
 			continue
 		}
 		for _, object := range items(node.Content[0]) {
 			d, found := newDocument(file, object)
 			findings = append(findings, found...)
 			if d != nil {
+				d.source = text
 				documents = append(documents, d)
 			}
 		}
@@ -62,17 +76,6 @@ func items(root *yamlv3.Node) []*yamlv3.Node {
 	return list.Content
 }
 
-func syntaxFinding(file string, err error) Finding {
-	f := Finding{File: file, Message: "is not YAML: " + yamlLine.ReplaceAllString(err.Error(), "")}
-	if strings.Contains(f.Message, "cannot start any token") {
-		f.Message += " (YAML is indented with spaces, not with tabs)"
-	}
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		f.Line, _ = strconv.Atoi(m[1]) // no line: 0
-	}
-	return f
-}
-
 func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
 	d := &document{file: file, root: root}
 	fail := func(format string, args ...any) (*document, []Finding) {
@@ -81,17 +84,11 @@ func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
 	if root.Kind != yamlv3.MappingNode {
 		return fail("is not an object: want apiVersion, kind, metadata and spec")
 	}
-	text, err := yamlv3.Marshal(root)
-	if err != nil {
-		return fail("is not YAML: %v", err)
+	var err error
+	if d.object, err = contentOf(root); err != nil {
+		return fail("%s", unreadable(err))
 	}
-	asJSON, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		return fail("is not YAML that JSON can express: %v", err)
-	}
-	if err := utiljson.Unmarshal(asJSON, &d.object); err != nil {
-		return fail("is not an object: %v", err)
-	}
+	d.raw = runtime.DeepCopyJSON(d.object)
 	d.kind, _ = d.object["kind"].(string)
 	if metadata, ok := d.object["metadata"].(map[string]any); ok {
 		d.name, _ = metadata["name"].(string)
@@ -101,6 +98,24 @@ func newDocument(file string, root *yamlv3.Node) (*document, []Finding) {
 	}
 	apiVersion, _ := d.object["apiVersion"].(string)
 	return d, d.duplicates(root, "", 0, d.checkKind(apiVersion))
+}
+
+// contentOf a document as Kubernetes reads it, by YAML 1.1.
+func contentOf(root *yamlv3.Node) (object map[string]any, err error) {
+	size := inlineLimit
+	alone, err := inline(root, &size, 0)
+	if err != nil {
+		return nil, err
+	}
+	text, err := yamlv3.Marshal(alone)
+	if err != nil {
+		return nil, err
+	}
+	asJSON, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	return object, utiljson.Unmarshal(asJSON, &object)
 }
 
 // foreign tells that the object is of another API group, whose schema is not known here.
@@ -115,6 +130,10 @@ func (d *document) checkKind(apiVersion string) []Finding {
 	definition, err := definitionOf(d.kind)
 	group, _, _ := strings.Cut(apiVersion, "/")
 	switch {
+	case (apiVersion == "" || d.kind == "") && d.otherTool() != "", group == "kustomize.config.k8s.io":
+		f := d.finding("", cmp.Or(d.otherTool(), toolFiles["kustomization.yaml"]))
+		f.Warning = true
+		return []Finding{f}
 	case apiVersion == "" || d.kind == "":
 		return []Finding{d.finding("", "needs apiVersion: vignette.dev/v1alpha1 and kind: Experiment, Campaign, Waveform, NodeTemplate, Scenario, LiveChange or Capture")}
 	case group != "vignette.dev":
@@ -153,6 +172,9 @@ func (d *document) duplicates(node *yamlv3.Node, path string, depth int, finding
 				findings = append(findings, Finding{File: d.file, Line: key.Line, Path: child, Message: fmt.Sprintf("is given twice, first in line %d", line)})
 			}
 			seen[key.Value] = key.Line
+			if !d.foreign() {
+				findings = append(findings, d.keyReadOtherwise(key, child)...)
+			}
 			findings = d.duplicates(node.Content[i+1], child, depth+1, findings)
 		}
 	case yamlv3.SequenceNode:

@@ -44,6 +44,9 @@ func (d *document) judge(known surroundings) []Finding {
 		findings = append(findings, d.unknownWaveforms(known.waveforms)...)
 		findings = append(findings, d.unknownObjects(known)...)
 	}
+	if !slices.ContainsFunc(findings, func(f Finding) bool { return !f.Warning }) {
+		findings = append(findings, d.missingContents(known)...)
+	}
 	return findings
 }
 
@@ -214,11 +217,22 @@ func describe(e *field.Error) string {
 		return "has the name of an earlier entry"
 	case e.Type == field.ErrorTypeInvalid || e.Type == field.ErrorTypeRequired || e.Type == field.ErrorTypeForbidden:
 		if value, ok := e.BadValue.(string); ok && value != "" && !typeNames[value] && !strings.Contains(detail, value) {
-			return fmt.Sprintf("%q %s", value, detail)
+			return fmt.Sprintf("%q%s%s", value, joint(detail), detail)
 		}
 		return detail
 	}
 	return strings.Replace(e.ErrorBody(), e.Detail, detail, 1)
+}
+
+// predicate begins what is said of a value, rather than a sentence of its own.
+var predicate = regexp.MustCompile(`^(must|should|is|are|has|needs|lies|does|cannot|takes|names|ends) `)
+
+// joint between a value and what is wrong with it.
+func joint(detail string) string {
+	if predicate.MatchString(detail) {
+		return " "
+	}
+	return ": "
 }
 
 // typeNames stand for the value in the errors of CEL rules.

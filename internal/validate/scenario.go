@@ -124,9 +124,17 @@ func ScenarioIn(name string, text []byte) (s *v1alpha1.Scenario, open compile.Op
 		}
 	}
 	if s == nil && len(documents) > 0 {
-		findings = append(findings, documents[0].finding("kind", documents[0].kind+": want a file with a Scenario"))
+		findings = append(findings, documents[0].finding("kind", notInspected(documents[0])))
 	}
 	return s, configMaps(documents).open, findings
+}
+
+// notInspected says what to do with an object that is no Scenario.
+func notInspected(d *document) string {
+	if d.foreign() || d.kind != "Experiment" && d.kind != "Campaign" {
+		return d.kind + " is not inspected: want a file with a Scenario"
+	}
+	return fmt.Sprintf("%s is not inspected: vignette validate %s judges it, vignette run %[2]s starts it; want a file with a Scenario", d.kind, d.file)
 }
 
 func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {

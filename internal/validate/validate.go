@@ -35,6 +35,8 @@ type Finding struct {
 	Message string `json:"message"`
 	// Warning marks what may be right all the same.
 	Warning bool `json:"warning,omitempty"`
+	// Elsewhere tells that the cluster may well have what the files lack.
+	Elsewhere bool `json:"-"`
 }
 
 func (f Finding) String() string {
@@ -56,6 +58,8 @@ type Report struct {
 	Findings []Finding
 	// Objects that were judged, as kind/name.
 	Objects []string
+	// Manifests are all objects as the files have them, in order, also those of others.
+	Manifests []*unstructured.Unstructured
 	// Expansions of the campaigns among them, by kind/name; none of those that are refused.
 	Expansions map[string]Expansion
 }
@@ -115,9 +119,13 @@ func (r *Report) parse(name string, text []byte) []*document {
 }
 
 func (r *Report) judge(documents []*document) {
-	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), compileScenarios(documents), named(documents, "NodeTemplate")}
+	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), compileScenarios(documents), named(documents, "NodeTemplate"),
+		map[string]keyed{"ConfigMap": contentsOf(documents, "ConfigMap"), "Secret": contentsOf(documents, "Secret")}}
 	for _, d := range documents {
-		r.Findings = append(r.Findings, d.judge(known)...)
+		for _, f := range d.judge(known) {
+			r.Findings = append(r.Findings, d.ofTemplate(f))
+		}
+		r.Manifests = append(r.Manifests, &unstructured.Unstructured{Object: d.raw})
 		if d.foreign() {
 			continue
 		}
@@ -142,6 +150,8 @@ type surroundings struct {
 	scenarios map[string]compiled
 	// templates of nodes, by name.
 	templates map[string]bool
+	// contents are the keys of the ConfigMaps and Secrets in the files, by kind.
+	contents map[string]keyed
 }
 
 // named are the names of the objects of a kind.

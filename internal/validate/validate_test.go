@@ -206,7 +206,7 @@ func TestWhatIsNotAnObjectIsRefused(t *testing.T) {
 		"broken YAML":                   {"a: [1\nb: }", "is not YAML"},
 		"nothing":                       {"", "holds no object"},
 		"no kind":                       {"metadata: {name: a}", "needs apiVersion"},
-		"tabs":                          {"spec:\n\ta: 1\n", "standard input:2: is not YAML: found character that cannot start any token (YAML is indented with spaces"},
+		"tabs":                          {"spec:\n\ta: 1\n", "standard input:2: is not YAML: the line is indented with a tab: YAML is indented with spaces"},
 		"no API group":                  {"apiVersion: v1\nkind: Experiment", "vignette's has apiVersion: vignette.dev/v1alpha1"},
 		"an unknown kind":               {"apiVersion: vignette.dev/v1alpha1\nkind: Experimnt", "kind: Experimnt is no kind of vignette"},
 		"an old version":                {"apiVersion: vignette.dev/v1\nkind: Experiment", "vignette.dev/v1 is not served"},
@@ -288,8 +288,9 @@ func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Findings) != 0 {
-		t.Errorf("findings:\n%s\nwant none", join(report.Findings))
+	made := func(f Finding) bool { return strings.Contains(f.Message, "ConfigMap own-app is not in these files") } // its README has kubectl make it
+	if findings := slices.DeleteFunc(report.Findings, made); len(findings) != 0 {
+		t.Errorf("findings:\n%s\nwant none", join(findings))
 	}
 	if len(report.Objects) < len(files) {
 		t.Errorf("%d objects in %d files; want one in each at least", len(report.Objects), len(files))
@@ -321,6 +322,9 @@ func FuzzFiles(f *testing.F) {
 		for _, finding := range report.Findings {
 			if finding.Line > lines || finding.Message == "" {
 				t.Errorf("finding %+v in %d lines", finding, lines)
+			}
+			if said := strings.ReplaceAll(finding.Message, text, ""); ofLibraries.MatchString(said) && !ofLibraries.MatchString(text) {
+				t.Errorf("finding in words of a library: %s", finding)
 			}
 		}
 	})

@@ -1,0 +1,112 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/render"
+)
+
+// reference to what another object holds.
+type reference struct {
+	// path of the field that names it.
+	path            string
+	kind, name, key string
+	// until says what happens while it is missing.
+	until string
+}
+
+// keyed are the keys of objects of a kind, such as ConfigMap, by their names; nil keys where they are not known.
+type keyed map[string]map[string]bool
+
+// contentsOf the ConfigMaps or Secrets in the files. A SealedSecret or ExternalSecret makes a Secret of its name.
+func contentsOf(documents []*document, kind string) keyed {
+	found := keyed{}
+	for _, d := range documents {
+		switch {
+		case d.kind == kind:
+			found[d.name] = map[string]bool{}
+			for _, part := range []string{"data", "stringData", "binaryData"} {
+				values, _, _ := unstructured.NestedMap(d.object, part) // what has none holds nothing
+				for key := range values {
+					found[d.name][key] = true
+				}
+			}
+		case d.foreign() && strings.HasSuffix(d.kind, kind):
+			found[d.name] = nil
+		}
+	}
+	return found
+}
+
+// missingContents warns of ConfigMaps and Secrets that the files do not have, or that lack a key.
+func (d *document) missingContents(known surroundings) (findings []Finding) {
+	for _, r := range d.references() {
+		keys, found := known.contents[r.kind][r.name]
+		what := ""
+		switch {
+		case !found:
+			what = fmt.Sprintf("%s %s is not in these files: until the cluster has it, %s", r.kind, r.name, r.until)
+		case keys != nil && r.key != "" && !keys[r.key]:
+			what = fmt.Sprintf("%s %s of these files has no key %s: until it has, %s", r.kind, r.name, r.key, r.until)
+		default:
+			continue
+		}
+		f := d.finding(r.path, what)
+		f.Warning, f.Elsewhere = true, true
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+func (d *document) references() []reference {
+	var e v1alpha1.Experiment
+	var s v1alpha1.Scenario
+	switch { // what cannot be read has been refused
+	case d.kind == "Experiment" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e) == nil:
+		return ofExperiment(&e.Spec)
+	case d.kind == "Scenario" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &s) == nil:
+		return ofScenario(&s.Spec)
+	}
+	return nil
+}
+
+func ofExperiment(spec *v1alpha1.ExperimentSpec) (found []reference) {
+	for _, key := range render.ConfigMapKeys(spec) {
+		found = append(found, reference{key.NamePath.String(), "ConfigMap", key.Name, key.Key, "the experiment waits with " + v1alpha1.ConditionAccepted + "=False"})
+	}
+	const until = "the nodes that need it do not start"
+	for i, app := range spec.Apps {
+		for j, variable := range app.Env {
+			if secret := variable.Secret; secret != nil {
+				found = append(found, reference{fmt.Sprintf("spec.apps[%d].env[%d].secret.name", i, j), "Secret", secret.Name, secret.Key, until})
+			}
+		}
+	}
+	for i, node := range spec.Nodes {
+		if node.VM != nil && node.VM.CloudInit != nil && node.VM.CloudInit.Secret != "" {
+			found = append(found, reference{fmt.Sprintf("spec.nodes[%d].vm.cloudInit.secret", i), "Secret", node.VM.CloudInit.Secret, render.UserDataKey, until})
+		}
+	}
+	return found
+}
+
+func ofScenario(spec *v1alpha1.ScenarioSpec) (found []reference) {
+	add := func(path string, source *v1alpha1.ScenarioSource) {
+		if source != nil {
+			found = append(found, reference{path + ".configMap", "ConfigMap", source.ConfigMap, source.Key, "the scenario is not compiled"})
+		}
+	}
+	add("spec.source", spec.Source)
+	for i := range spec.Sources {
+		add(fmt.Sprintf("spec.sources[%d]", i), &spec.Sources[i])
+	}
+	if spec.Propagation != nil {
+		add("spec.propagation.terrain", spec.Propagation.Terrain)
+	}
+	return found
+}

@@ -1,0 +1,271 @@
+package validate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	yamlv3 "gopkg.in/yaml.v3"
+)
+
+// This file says in words why a text is no YAML: the library names the wrong line, in words of its own.
+
+// helm finds what only a template of Helm has, placeholder any tool's.
+var (
+	helm = regexp.MustCompile(`\{\{-?\s*(\.(Values|Release|Chart|Capabilities|Files|Template)\b|` +
+		`(include|template|define|if|else|range|with|end|tpl|toYaml|default|required|lookup|printf)\b|\$|/\*)`)
+	placeholder = regexp.MustCompile(`\{\{.*?\}\}|\{%.*?%\}|\$\{[A-Za-z_]\w*\}`)
+)
+
+const (
+	renderHelm     = "is a Helm template: render it first, with helm template NAME CHART | vignette validate -"
+	renderTemplate = "has placeholders of a template: render it first, with the tool that it is for"
+)
+
+// syntaxFinding says what keeps a text from being YAML, and where.
+func syntaxFinding(file string, text []byte, err error) Finding {
+	if f, found := templateFinding(file, text); found {
+		return f
+	}
+	problem := yamlLine.ReplaceAllString(err.Error(), "")
+	f := Finding{File: file, Line: problemLine(text, err)}
+	line, before := lineAt(text, f.Line), lineAt(text, f.Line-1)
+	if strings.Contains(problem, "mapping values are not allowed") && indentation(before) == indentation(line) && !strings.Contains(before, ":") && before != "" {
+		f.Line, problem = f.Line-1, "could not find expected ':'" // the library takes both lines for one key
+	}
+	f.Message = "is not YAML: " + inWords(problem, line)
+	return f
+}
+
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+
+// templateFinding is about a text that is to be rendered before it is YAML.
+func templateFinding(file string, text []byte) (Finding, bool) {
+	for _, kind := range []struct {
+		pattern *regexp.Regexp
+		message string
+	}{{helm, renderHelm}, {placeholder, renderTemplate}} {
+		if at := kind.pattern.FindIndex(text); at != nil {
+			return Finding{File: file, Line: 1 + bytes.Count(text[:at[0]], []byte("\n")), Message: kind.message}, true
+		}
+	}
+	return Finding{}, false
+}
+
+// isTemplate tells whether a line has a placeholder, and which message fits.
+func isTemplate(line string) (message string, found bool) {
+	f, found := templateFinding("", []byte(line))
+	return f.Message, found
+}
+
+// ofTemplate says of what is wrong in a line with a placeholder that the text is to be rendered first.
+func (d *document) ofTemplate(f Finding) Finding {
+	if message, found := isTemplate(lineAt(d.source, f.Line)); found && !f.Warning {
+		f.Message += "; the file " + message
+	}
+	return f
+}
+
+// lineAt gives a line by its number, from 1.
+func lineAt(text []byte, number int) string {
+	lines := strings.Split(string(text), "\n")
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return strings.TrimRight(lines[number-1], "\r")
+}
+
+// syntaxWords are the library's words, and ours.
+var syntaxWords = []struct{ problem, words string }{
+	{"mapping values are not allowed", "the line has a second ': ', or is indented otherwise than its neighbours: write a value with ': ' in quotes"},
+	{"did not find expected key", "the line does not belong to the lines before it: it is indented otherwise, or text follows a value in quotes or brackets"},
+	{"did not find expected '-' indicator", "the line is no entry of the list before it: begin it with '- ', or indent it as the list's own key"},
+	{"did not find expected ',' or ']'", "the list that begins here with [ is not closed by ], or lacks a comma"},
+	{"did not find expected ',' or '}'", "the object that begins here with { is not closed by }, or lacks a comma"},
+	{"could not find expected ':'", "the line is no key: a key has ': ' and its value after it"},
+	{"found a tab character", "the line is indented with a tab: YAML is indented with spaces, not with tabs"},
+	{"did not find expected node content", "the line lacks a value, or its value begins with a sign of YAML's own: write the value in quotes"},
+	{"block sequence entries are not allowed", "a list cannot begin in the line of its key: put '- ' into the next line"},
+	{"mapping keys are not allowed", "a value cannot begin with '? ': write it in quotes"},
+	{"found unexpected end of stream", "the text that begins here with a quote does not end"},
+	{"found unexpected document indicator", "the text that begins here with a quote does not end"},
+	{"found unknown escape character", "a backslash in double quotes stands before a letter that means nothing: write it twice, or use single quotes"},
+	{"did not find expected hexdecimal number", "a backslash with x, u or U in double quotes needs digits after it: use single quotes"},
+	{"unknown anchor", "the line refers with * to an anchor & that is not there: write a text that begins with * in quotes"},
+	{"did not find expected alphabetic or numeric character", "a name must follow * or &: write a text that begins with one of them in quotes"},
+	{"did not find expected <document start>", "the line belongs to nothing, as the object before it has ended: separate objects by a line ---"},
+	{"undefined tag handle", "the value begins with !: write it in quotes"},
+	{"control characters are not allowed", "there are bytes that are no text: save it as text in UTF-8"},
+	{"UTF-8", "there are bytes that are no text: save it as text in UTF-8"},
+	{"UTF-16", "there are bytes that are no text: save it as text in UTF-8"},
+	{"surrogate", "there are bytes that are no text: save it as text in UTF-8"},
+	{"invalid Unicode character", "there are bytes that are no text: save it as text in UTF-8"},
+	{"exceeded max depth", "brackets or indentation are nested too deeply"},
+	{"excessive aliasing", "its anchors and aliases would make it too large"},
+	{"block scalar", "the lines of a text after | or > must be indented deeper than its key, by spaces only"},
+}
+
+// inWords says what is wrong with a line. A tab is the cause of several problems.
+func inWords(problem, line string) string {
+	if strings.Contains(problem, "cannot start any token") {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") || strings.Contains(line, ":\t") {
+			return "the line is indented with a tab: YAML is indented with spaces, not with tabs"
+		}
+		return "the line has a value that begins with a sign of YAML's own, such as @, ` or %: write it in quotes"
+	}
+	if strings.Contains(problem, "did not find expected node content") {
+		for _, brackets := range []string{"[]", "{}"} {
+			if strings.Count(line, brackets[:1]) > strings.Count(line, brackets[1:]) {
+				problem = "did not find expected ',' or '" + brackets[1:] + "'"
+			}
+		}
+	}
+	for _, w := range syntaxWords {
+		if strings.Contains(problem, w.problem) {
+			return w.words
+		}
+	}
+	return "the line breaks its rules"
+}
+
+// problemLine is the line that a reader would call wrong. For most problems the library names the line before it, or where the object around
+// it began; then it is the first line with which the text has this problem.
+func problemLine(text []byte, err error) int {
+	said := 0
+	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
+		said, _ = strconv.Atoi(m[1]) // no line: 0
+	}
+	if said > 0 && slices.ContainsFunc(scannerProblems, func(p string) bool { return strings.Contains(err.Error(), p) }) {
+		return said
+	}
+	ends := lineEnds(text)
+	first := sort.Search(len(ends), func(i int) bool {
+		cut := readAll(text[:ends[i]])
+		return cut != nil && cut.Error() == err.Error()
+	})
+	if first == len(ends) {
+		return said
+	}
+	return first + 1
+}
+
+// scannerProblems are those of which the library names the right line.
+var scannerProblems = []string{"could not find expected ':'", "found unexpected end of stream", "found unexpected document indicator"}
+
+// lineEnds are the places after each line.
+func lineEnds(text []byte) (ends []int) {
+	at := 0
+	for line := range bytes.Lines(text) {
+		at += len(line)
+		ends = append(ends, at)
+	}
+	return ends
+}
+
+// readAll documents of a text; what is wrong with the first that is.
+func readAll(text []byte) error {
+	decoder := yamlv3.NewDecoder(bytes.NewReader(text))
+	for {
+		var node yamlv3.Node
+		if err := decoder.Decode(&node); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// toolFiles are files that stand in the folders of objects and are for other tools.
+var toolFiles = map[string]string{
+	"kustomization.yaml": "is Kustomize's: kustomize build FOLDER | vignette validate -",
+	"kustomization.yml":  "is Kustomize's: kustomize build FOLDER | vignette validate -",
+	"Chart.yaml":         "belongs to a Helm chart: helm template NAME FOLDER | vignette validate -",
+	"values.yaml":        "belongs to a Helm chart: helm template NAME FOLDER | vignette validate -",
+}
+
+// otherTool says what a file without apiVersion and kind is for, where that is known.
+func (d *document) otherTool() string {
+	return toolFiles[filepath.Base(d.file)]
+}
+
+// keyProblem finds a key that is no text, which no object of Kubernetes has.
+func keyProblem(file string, text []byte, node *yamlv3.Node, depth int) *Finding {
+	if depth > deepest {
+		return nil
+	}
+	for i, child := range node.Content {
+		if node.Kind == yamlv3.MappingNode && i%2 == 0 && child.Kind != yamlv3.ScalarNode && child.Kind != yamlv3.AliasNode {
+			message := "a key must be text, not a list or an object"
+			if template, found := isTemplate(lineAt(text, child.Line)); found {
+				message = template
+			}
+			return &Finding{File: file, Line: child.Line, Message: message}
+		}
+		if found := keyProblem(file, text, child, depth+1); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+var errTooLarge = errors.New("its anchors and aliases would make it too large")
+
+// inline puts copies of what aliases stand for in their places, so that an item of a List can be judged alone. It stops at a size
+// that no object has.
+func inline(node *yamlv3.Node, budget *int, depth int) (*yamlv3.Node, error) {
+	if *budget--; *budget < 0 || depth > inlineDeepest {
+		return nil, errTooLarge
+	}
+	if node.Kind == yamlv3.AliasNode && node.Alias != nil {
+		return inline(node.Alias, budget, depth+1)
+	}
+	made := *node
+	made.Anchor, made.Content = "", make([]*yamlv3.Node, len(node.Content))
+	for i, child := range node.Content {
+		own, err := inline(child, budget, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		made.Content[i] = own
+	}
+	return &made, nil
+}
+
+// Bounds of the nodes of one object, and of their nesting.
+const (
+	inlineLimit   = 1 << 20
+	inlineDeepest = 1000
+)
+
+// unreadable says why an object that is YAML is none of Kubernetes.
+func unreadable(err error) string {
+	text := err.Error()
+	switch {
+	case errors.Is(err, errTooLarge), strings.Contains(text, "excessive aliasing"):
+		return errTooLarge.Error()
+	case strings.Contains(text, "NaN"), strings.Contains(text, "Inf"):
+		return "has a number without bounds, .inf or .nan, which no field takes"
+	case strings.Contains(text, "map merge requires"):
+		return "<< takes an anchor of an object, such as *defaults"
+	case strings.Contains(text, "unknown anchor"):
+		return "refers with * to an anchor & that is not in the same object"
+	}
+	return "has a value that no field takes: want text, numbers, true or false, lists and objects"
+}
+
+var plainWord = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
+
+// keyReadOtherwise finds keys without quotes that Kubernetes reads as true or false; a jammer's off is read as meant.
+func (d *document) keyReadOtherwise(key *yamlv3.Node, path string) (findings []Finding) {
+	if key.Style != 0 || !plainWord.MatchString(key.Value) || len(key.Value) == 1 || strings.HasSuffix(path, "jammer."+key.Value) {
+		return nil
+	}
+	return []Finding{{File: d.file, Line: key.Line, Path: path, Message: fmt.Sprintf("YAML reads %s without quotes as true or false; write it in quotes, %[1]q", key.Value)}}
+}
