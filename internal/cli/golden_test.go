@@ -96,9 +96,9 @@ func TestTheLiveLine(t *testing.T) {
 	counters := &runapi.Counters{Sent: 120, Received: 840}
 	for name, c := range map[string]struct{ got, want string }{
 		"terminal": {progressLine(running(), counters, noon.Add(31*time.Second), true),
-			"quickstart  Running/stop    [████████░░░░░░░░░░░░]   42%  0:31 / 1:15  nodes 2/2  sent 120  received 840"},
+			"quickstart  Running         [████████░░░░░░░░░░░░]   42%  0:31 / 1:15  nodes 2/2  sent 120  received 840"},
 		"plain": {progressLine(running(), counters, noon.Add(-5*time.Second), false),
-			"quickstart  Running/stop     42%  -0:05 / 1:15  nodes 2/2  sent 120  received 840"},
+			"quickstart  Running          42%  -0:05 / 1:15  nodes 2/2  sent 120  received 840"},
 		"not yet seen": {progressLine(&v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, nil, noon, false), "new  Submitted     "},
 		"cut":          {cut("abcdef", 4), "abc…"},
 		"hours":        {clock(3*time.Hour + 62*time.Second), "3:01:02"},
@@ -116,6 +116,26 @@ func TestFiguresHaveThreeDigitsAndAUnit(t *testing.T) {
 	}{{0, "0.00 µs"}, {0.000412, "412 µs"}, {0.00141, "1.41 ms"}, {0.1124, "112 ms"}, {1.534, "1.53 s"}, {301.2, "301 s"}, {-0.002, "-2.00 ms"}} {
 		if got := seconds(c.seconds); got != c.want {
 			t.Errorf("seconds(%v) = %q; want %q", c.seconds, got, c.want)
+		}
+	}
+}
+
+func TestTheStageOfARunIsNotTheWorkflowsStep(t *testing.T) {
+	for _, c := range []struct {
+		phase v1alpha1.ExperimentPhase
+		step  string
+		stop  bool
+		want  string
+	}{
+		{"", "", false, "Submitted"}, {v1alpha1.PhaseQueued, "", false, "Queued"}, {v1alpha1.PhaseRunning, "", false, "Running"},
+		{v1alpha1.PhaseRunning, "replay", false, "Starting"}, {v1alpha1.PhaseRunning, "start", false, "Starting"},
+		{v1alpha1.PhaseRunning, "stop", false, "Running"}, {v1alpha1.PhaseRunning, "stop", true, "Stopping"},
+		{v1alpha1.PhaseRunning, "drain", true, "Draining"}, {v1alpha1.PhaseAnalysing, "analyse", false, "Analysing"},
+	} {
+		e := &v1alpha1.Experiment{}
+		e.Status.Phase, e.Status.Step, e.Spec.Stop = c.phase, c.step, c.stop
+		if got := stage(e); got != c.want {
+			t.Errorf("phase %q, step %q, stop %v reads %q; want %q", c.phase, c.step, c.stop, got, c.want)
 		}
 	}
 }

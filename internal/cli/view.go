@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/argo"
 )
 
 // view shows how an experiment is getting on: one line that is rewritten on a terminal; elsewhere a
@@ -82,16 +83,21 @@ func (v *view) close() {
 
 func (v *view) print(line string) { fmt.Fprintln(v.out, safetext.Terminal(line)) }
 
-// stage is the phase with the step of the workflow.
+// stage is the phase, and of a run that goes on what it is at.
 func stage(e *v1alpha1.Experiment) string {
-	phase := string(e.Status.Phase)
-	if phase == "" {
-		phase = "Submitted"
+	switch {
+	case e.Status.Phase == "":
+		return "Submitted"
+	case e.Status.Phase != v1alpha1.PhaseRunning:
+		return string(e.Status.Phase)
+	case e.Status.Step == argo.StepReplay, e.Status.Step == argo.StepStart:
+		return "Starting"
+	case e.Status.Step == argo.StepStop && e.Spec.Stop:
+		return "Stopping"
+	case e.Status.Step == argo.StepDrain:
+		return "Draining"
 	}
-	if e.Status.Step != "" && e.Status.Phase == v1alpha1.PhaseRunning {
-		return phase + "/" + e.Status.Step
-	}
-	return phase
+	return string(e.Status.Phase) // the step stop lasts from the last start to the last stop
 }
 
 // progressLine is everything there is to say in one line.

@@ -1165,7 +1165,8 @@ type ExperimentStatus struct {
 	// +optional
 	Progress string `json:"progress,omitempty"`
 
-	// step of the workflow that is under way: replay, start, stop, drain, collect or analyse.
+	// step of the workflow that is under way: replay, start, stop, drain, collect or analyse. The step stop waits for the last stop, so
+	// it lasts for most of a run.
 	// +optional
 	Step string `json:"step,omitempty"`
 
