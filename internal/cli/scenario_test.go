@@ -149,7 +149,7 @@ func TestInspectTakesTheConfigMapsOfAManifest(t *testing.T) {
 		code       int
 	}{
 		"a ConfigMap in the file": {configMap + object, "duration   1m0s", 0},
-		"another kind":            {strings.Replace(object, "Scenario", "Experiment", 1), "Experiment: want a file with a Scenario", 1},
+		"another kind":            {strings.Replace(object, "Scenario", "Experiment", 1), "Experiment is not inspected: vignette validate", 1},
 		"an unknown field":        {strings.Replace(object, "format: csv", "format: csv, apps: []", 1), "spec.apps: there is no such field", 1},
 		"no YAML":                 {"a: b: c", "is not YAML", 1},
 		"nothing":                 {"", "want the manifest of a Scenario", 1},

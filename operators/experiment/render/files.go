@@ -21,6 +21,8 @@ import (
 const (
 	// fileMode: everybody may read, as the app may have any user id; nobody may write.
 	fileMode = int32(0o444)
+	// contentFile is the only file of a volume.
+	contentFile = "content"
 	// annotationLimit of all annotations of an object together, by the API server.
 	annotationLimit = 256 << 10
 	// annotationReserve is for what others add to a pod, such as Multus.
@@ -44,9 +46,22 @@ func fileAnnotations(app v1alpha1.App) map[string]string {
 
 func fileMounts(app v1alpha1.App) (mounts []corev1.VolumeMount) {
 	for i, file := range filesOf(app) {
-		mounts = append(mounts, corev1.VolumeMount{Name: fileVolume(app.Name, i), MountPath: file.Path, SubPath: "content", ReadOnly: true})
+		mounts = append(mounts, contentMount(fileVolume(app.Name, i), file.Path))
 	}
 	return mounts
+}
+
+// annotationVolume has the value of an annotation as its only file.
+func annotationVolume(name, annotation string) corev1.Volume {
+	source := &corev1.DownwardAPIVolumeSource{DefaultMode: ptr.To(fileMode), Items: []corev1.DownwardAPIVolumeFile{{
+		Path: contentFile, FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + annotation + "']"},
+	}}}
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{DownwardAPI: source}}
+}
+
+// contentMount puts the only file of a volume somewhere in a container.
+func contentMount(volume, path string) corev1.VolumeMount {
+	return corev1.VolumeMount{Name: volume, MountPath: path, SubPath: contentFile, ReadOnly: true}
 }
 
 func fileVolumes(app v1alpha1.App) (volumes []corev1.Volume) {
@@ -55,12 +70,10 @@ func fileVolumes(app v1alpha1.App) (volumes []corev1.Volume) {
 		if file.ConfigMap != nil {
 			volume.ConfigMap = &corev1.ConfigMapVolumeSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: file.ConfigMap.Name}, DefaultMode: ptr.To(fileMode),
-				Items: []corev1.KeyToPath{{Key: file.ConfigMap.Key, Path: "content"}},
+				Items: []corev1.KeyToPath{{Key: file.ConfigMap.Key, Path: contentFile}},
 			}
 		} else {
-			volume.DownwardAPI = &corev1.DownwardAPIVolumeSource{DefaultMode: ptr.To(fileMode), Items: []corev1.DownwardAPIVolumeFile{{
-				Path: "content", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + fileAnnotation(app.Name, i) + "']"},
-			}}}
+			volume = annotationVolume(volume.Name, fileAnnotation(app.Name, i))
 		}
 		volumes = append(volumes, volume)
 	}

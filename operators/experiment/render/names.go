@@ -37,12 +37,17 @@ func ServerName(o Options) string {
 	return server.Hostname()
 }
 
-// hostAliases let every peer's name resolve to its radio address, the node's own name to its own, and the server's where no nameserver tells it.
+// hostAliases are the names of all nodes as one of them resolves them, itself included, and the server's where no nameserver tells it.
 func hostAliases(in Input, node topology.Node) []corev1.HostAlias {
 	var aliases []corev1.HostAlias
 	for _, peer := range in.Topology.Nodes {
-		if address, ok := peer.AddressFor(node); ok {
-			aliases = append(aliases, corev1.HostAlias{IP: address.String(), Hostnames: []string{peer.Name}})
+		main, shared := peer.AddressFor(node)
+		for _, a := range peer.Attachments {
+			names := []string{networkHost(peer, a.Network)}
+			if shared && a.Address.Addr() == main {
+				names = append([]string{peer.Name}, names...)
+			}
+			aliases = append(aliases, corev1.HostAlias{IP: a.Address.Addr().String(), Hostnames: names})
 		}
 	}
 	if in.ServerAddress != "" && !AsksClusterDNS(in.Options, node) {

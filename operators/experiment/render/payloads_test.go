@@ -2,8 +2,11 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"vignette.dev/vignette/internal/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
@@ -79,9 +82,9 @@ func TestAPayloadsFileIsMountedWhereTheProgramReadsIt(t *testing.T) {
 	in.Options.ServerURL, in.Experiment.UID = "http://server", "u1"
 	pod := Pods(in)[0]
 	container := pod.Spec.Containers[1]
-	mount := container.VolumeMounts[len(container.VolumeMounts)-1]
-	volume := pod.Spec.Volumes[len(pod.Spec.Volumes)-1]
-	if mount.MountPath != "/vignette/payload" || mount.Name != volume.Name || volume.ConfigMap == nil || volume.ConfigMap.Name != "pictures" || volume.ConfigMap.Items[0].Key != "map.jpg" {
+	mount := container.VolumeMounts[slices.IndexFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/vignette/payload" })]
+	volume := pod.Spec.Volumes[slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })]
+	if volume.ConfigMap == nil || volume.ConfigMap.Name != "pictures" || volume.ConfigMap.Items[0].Key != "map.jpg" {
 		t.Errorf("mount %+v of volume %+v; want the ConfigMap's key at /vignette/payload", mount, volume)
 	}
 	if config := configs(t, in)["hq/pub"]; !strings.Contains(fmt.Sprint(config.Files), `"payload":"file:/vignette/payload"`) {

@@ -78,6 +78,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 		p.Spec.Volumes = append(p.Spec.Volumes, appVolumes(IdleApp, in.Options)...)
 	}
 	addSecurity(p, e, sites)
+	addHosts(p, node)
 	maps.Copy(p.Annotations, podAnnotations(e, node, ports))
 	return p
 }

@@ -36,6 +36,7 @@ func Secured(t *topology.Topology) (hosts []string, addresses []netip.Addr) {
 			}
 			hosts = append(hosts, node.Name)
 			for _, a := range node.Attachments {
+				hosts = append(hosts, networkHost(node, a.Network))
 				addresses = append(addresses, a.Address.Addr())
 			}
 			break

@@ -64,7 +64,7 @@ func TestAPodWithSecurityIsAsItsGoldenFile(t *testing.T) {
 func TestCertificatesAreForTheNodesOfBrokersWithSecurity(t *testing.T) {
 	hosts, addresses := Secured(secured(t).Topology)
 	want := []netip.Addr{netip.MustParseAddr("198.18.9.1"), netip.MustParseAddr("198.18.10.1")}
-	if diff := cmp.Diff([]string{"nor"}, hosts); diff != "" || len(addresses) != 2 || addresses[0] != want[0] || addresses[1] != want[1] {
+	if diff := cmp.Diff([]string{"nor", "nor.wan", "nor.lan"}, hosts); diff != "" || len(addresses) != 2 || addresses[0] != want[0] || addresses[1] != want[1] {
 		t.Errorf("for %v and %v", hosts, addresses)
 	}
 	if hosts, _ := Secured(quickstart(t).Topology); len(hosts) != 0 {
