@@ -55,6 +55,7 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	if err := c.list(t.Context(), &out); err != nil || !strings.Contains(out.String(), "quickstart   Submitted") {
 		t.Errorf("list: %v\n%s", err, out.String())
 	}
+	t.Run("toolbox", func(t *testing.T) { toolboxIsBrought(t, c) })
 	t.Run("set", func(t *testing.T) { changesAreAdmitted(t, c) })
 	elsewhere, err := dial(config, "nowhere")
 	if err != nil {

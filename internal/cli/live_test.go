@@ -479,8 +479,8 @@ func TestAShellPassesTheExitCodeOnAndExplainsWhatAnImageLacks(t *testing.T) {
 		t.Errorf("exit code: %v; want 42", err)
 	}
 	missing := errors.New(`exec failed: unable to start container process: exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown`)
-	if err := explainExec(missing, s, node, "bft", nil); !strings.Contains(err.Error(), "image of app bft has no shell: bring an image with one") ||
-		!strings.Contains(err.Error(), "(kubectl debug -n team-nor -it bft-live-hq --image=IMAGE --target=bft), or another container of node hq with --app (broker)") {
+	if err := explainExec(missing, s, node, "bft", nil); !strings.Contains(err.Error(), "image of app bft has no shell: use --toolbox, or an image of yours") ||
+		!strings.Contains(err.Error(), "(kubectl debug -n team-nor -it bft-live-hq --profile=restricted --image=IMAGE --target=bft), or another container of node hq with --app (broker)") {
 		t.Errorf("without a shell: %v", err)
 	}
 	if err := explainExec(missing, s, node, "bft", []string{"/bin/sh"}); !strings.Contains(err.Error(), "image of app bft has no program /bin/sh") {
@@ -578,7 +578,9 @@ func TestErrorsOfLiveCommandsSayWhatToDoNext(t *testing.T) {
 	third.Status.Phase, third.Name = v1alpha1.PhaseQueued, "third"
 	ctx := t.Context()
 	shell := func(experiment, node, app string) func(*cluster) error {
-		return func(c *cluster) error { return c.shell(ctx, experiment, node, app, nil, streams{}) }
+		return func(c *cluster) error {
+			return c.shell(ctx, shellPlace{experiment: experiment, node: node, app: app}, nil, streams{})
+		}
 	}
 	capture := func(node, network string, o captureOptions) func(*cluster) error {
 		o.file, o.limit = "-", "1Mi"

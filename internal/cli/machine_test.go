@@ -211,7 +211,7 @@ func TestErrorsOfConsoleAndSSHSayWhatToDo(t *testing.T) {
 }
 
 func TestAShellOnAMachineNamesWhatThereIsInstead(t *testing.T) {
-	err := (&kubeVirt{}).cluster(t, withMachines()).shell(t.Context(), "", "veh-1", "", nil, streams{strings.NewReader(""), io.Discard, io.Discard})
+	err := (&kubeVirt{}).cluster(t, withMachines()).shell(t.Context(), shellPlace{node: "veh-1"}, nil, streams{strings.NewReader(""), io.Discard, io.Discard})
 	if err == nil || !strings.Contains(err.Error(), "is a virtual machine, whose apps have no containers: vignette ssh -n team-nor -e bft-live veh-1, or vignette console") {
 		t.Errorf("error %v; want ssh and console named", err)
 	}

@@ -38,18 +38,22 @@ type streams struct {
 
 func newShell(t *target) *cobra.Command {
 	var experiment, app string
+	var tools bool
 	cmd := &cobra.Command{
 		Use:   "shell NODE [-- COMMAND...]",
 		Short: "Open a shell on a node, or run a command there",
 		Long: "shell opens a shell in the pod of a node of a running experiment, or runs a command there: what it sends goes\n" +
 			"over the node's radios. Each app of a node has a container of its own, with the files of its image, and --app\n" +
 			"chooses it; by default it is the first app that is not the platform's traffic generator, whose image has no shell.\n" +
+			"With --toolbox it is a container with ping, ip, tc, ss, iperf3, dig, curl and the like, brought into the node's pod\n" +
+			"for it: it shares the node's radios, and stays until the node ends.\n" +
 			"On a terminal the command gets one too; else input and output are passed on as they are, so that it works in\n" +
 			"pipes. The exit code is that of the command. Nodes that are virtual machines have no containers: see vignette ssh\n" +
 			"and vignette console.",
 		Example: "  vignette shell hq\n" +
 			"  vignette shell hq -- cat /etc/hosts\n" +
-			"  vignette shell -e bft-live --app picture veh-3 -- ip -s link show wan\n" +
+			"  vignette shell --toolbox hq -- ping -c 3 veh-1.wan\n" +
+			"  vignette shell -e bft-live --app picture veh-3 -- cat /proc/net/dev\n" +
 			"  tar c config | vignette shell hq -- tar x -C /tmp",
 		Args:              shellArguments,
 		ValidArgsFunction: t.completeNode(&experiment),
@@ -58,11 +62,13 @@ func newShell(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.shell(cmd.Context(), experiment, args[0], app, args[1:], rawStreams(cmd))
+			return c.shell(cmd.Context(), shellPlace{experiment, args[0], app, tools}, args[1:], rawStreams(cmd))
 		},
 	}
 	t.experimentFlag(cmd, &experiment)
 	cmd.Flags().StringVar(&app, "app", "", "`APP` of the node whose container it is (default: the first with an image that may have a shell)")
+	cmd.Flags().BoolVar(&tools, "toolbox", false, "in a container with tools for networks, brought into the node's pod")
+	cmd.MarkFlagsMutuallyExclusive("app", "toolbox")
 	complete(cmd, "app", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		return t.offer(cmd, experiment, typed, func(s *site) []string { return s.appsOf(args) })
 	})
@@ -104,12 +110,19 @@ func shellArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (c *cluster) shell(ctx context.Context, experiment, nodeName, app string, command []string, s streams) error {
-	site, err := c.up(ctx, experiment, "vignette shell "+nodeName)
+// shellPlace is where a shell is to be: in an app's container, or in the toolbox.
+type shellPlace struct {
+	experiment, node, app string
+	toolbox               bool
+}
+
+func (c *cluster) shell(ctx context.Context, place shellPlace, command []string, s streams) error {
+	app := place.app
+	site, err := c.up(ctx, place.experiment, "vignette shell "+place.node)
 	if err != nil {
 		return err
 	}
-	node, err := site.node(nodeName)
+	node, err := site.node(place.node)
 	if err != nil {
 		return err
 	}
@@ -123,14 +136,20 @@ func (c *cluster) shell(ctx context.Context, experiment, nodeName, app string, c
 		return err
 	}
 	key := client.ObjectKey{Namespace: site.Namespace, Name: render.PodName(site.Name, node.Name)}
-	if err := c.podUp(ctx, key, site, node); err != nil {
+	pod, err := c.podUp(ctx, key, site, node)
+	if err != nil {
 		return err
+	}
+	if place.toolbox {
+		if app, err = c.toolbox(ctx, pod, site, node, s); err != nil {
+			return err
+		}
 	}
 	terminal := terminalOf(s)
 	options := &corev1.PodExecOptions{Container: app, Command: command, Stdin: s.in != nil, Stdout: true, Stderr: terminal == nil, TTY: terminal != nil}
 	if len(command) == 0 {
 		options.Command = anyShell
-		if terminal != nil && len(node.Apps) > 1 {
+		if terminal != nil && len(node.Apps) > 1 && !place.toolbox {
 			fmt.Fprintf(s.err, "In the container of app %s; --app chooses another: %s\n", app, some(node.Apps))
 		}
 	}
@@ -148,21 +167,21 @@ func (s *site) shellContainer(node topology.Node) string {
 	return containers(node)[0]
 }
 
-// podUp says why a node cannot be entered.
-func (c *cluster) podUp(ctx context.Context, key client.ObjectKey, s *site, node topology.Node) error {
+// podUp gives the pod of a node, or says why it cannot be entered.
+func (c *cluster) podUp(ctx context.Context, key client.ObjectKey, s *site, node topology.Node) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	err := c.kube.Get(ctx, key, pod)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return explain(err)
+		return nil, explain(err)
 	}
 	if err == nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-		return nil
+		return pod, nil
 	}
 	how := "its pod is gone"
 	if err == nil {
 		how = "its pod is " + string(pod.Status.Phase)
 	}
-	return fmt.Errorf("node %[1]s of experiment %[2]s is not up, %[3]s: vignette status -n %[4]s %[2]s tells why; what it wrote: vignette logs -n %[4]s -e %[2]s %[1]s",
+	return nil, fmt.Errorf("node %[1]s of experiment %[2]s is not up, %[3]s: vignette status -n %[4]s %[2]s tells why; what it wrote: vignette logs -n %[4]s -e %[2]s %[1]s",
 		node.Name, s.Name, how, s.Namespace)
 }
 
@@ -177,9 +196,9 @@ func explainExec(err error, s *site, node topology.Node, app string, command []s
 	case !strings.Contains(err.Error(), "no such file or directory") && !strings.Contains(err.Error(), "executable file not found"):
 		return explain(err)
 	case len(command) > 0:
-		return fmt.Errorf("the image of app %s has no program %s: name another one%s", app, command[0], elsewhere(node, app))
+		return fmt.Errorf("the image of app %s has no program %s: name another one%s, or use --toolbox", app, command[0], elsewhere(node, app))
 	}
-	return fmt.Errorf("the image of app %[1]s has no shell: bring an image with one (kubectl debug -n %[2]s -it %[3]s --image=IMAGE --target=%[1]s)%[4]s",
+	return fmt.Errorf("the image of app %[1]s has no shell: use --toolbox, or an image of yours (kubectl debug -n %[2]s -it %[3]s --profile=restricted --image=IMAGE --target=%[1]s)%[4]s",
 		app, s.Namespace, render.PodName(s.Name, node.Name), elsewhere(node, app))
 }
 

@@ -196,7 +196,7 @@ type setting struct{ path, value string }
 // settings and why: nodes are routers of the tactical network, without a kernel that learns routes
 // behind the routing protocol's back (redirects) or drops asymmetric ones (rp_filter); an address
 // is only known on its own radio (ARP); IPv6 and reports of link-local groups, which no router asks for, would
-// chatter on links of a few kbit/s; apps without privileges may listen on the ports their protocols use.
+// chatter on links of a few kbit/s; apps without privileges may listen on the ports their protocols use, and ping.
 // Nodes forward without routing of ours, too: an app of their own may route.
 var settings = []setting{
 	{"ipv4/ip_forward", "1"},
@@ -212,6 +212,7 @@ var settings = []setting{
 	{"ipv4/conf/IF/arp_announce", "2"},
 	{"ipv4/igmp_link_local_mcast_reports", "0"},
 	{"ipv4/ip_unprivileged_port_start", "0"},
+	{"ipv4/ping_group_range", "0 65535"},
 	{"ipv6/conf/IF/disable_ipv6", "1"},
 }
 

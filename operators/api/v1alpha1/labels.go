@@ -26,6 +26,9 @@ const (
 	LabelRerunOf    = "vignette.dev/rerun-of"
 	LabelBasedOn    = "vignette.dev/based-on"
 	AnnotationRerun = "vignette.dev/rerun"
+
+	// AnnotationToolbox on a node's pod is the image that `vignette shell --toolbox` brings into it.
+	AnnotationToolbox = "vignette.dev/toolbox-image"
 )
 
 const (

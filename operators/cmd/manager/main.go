@@ -85,6 +85,7 @@ func parseFlags() *config {
 	flag.StringVar(&r.AnalysisImage, "analysis-image", "", "image of the analysis")
 	flag.StringVar(&r.GuestImage, "guest-image", "", "container disk of virtual machines that name no disk of their own")
 	flag.StringVar(&r.GuestToolsImage, "guest-tools-image", "", "container disk with the agent and the platform's programs, for guests")
+	flag.StringVar(&r.ToolboxImage, "toolbox-image", "", "image with tools for networks, for vignette shell --toolbox")
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments that ask for them are not accepted")
 	flag.StringVar(&c.memoryLimit, "app-memory-limit", "2Gi", "memory of an app's container that states no limit, and 64Mi more for each further instance; 0 is no limit")
 	flag.StringVar(&c.scratchLimit, "app-scratch-limit", "1Gi", "most that an app may have in each of its folders for data and for /tmp; 0 is no limit")
@@ -110,6 +111,7 @@ func (c *config) complete() error {
 		"agent": &r.AgentImage, "traffic": &r.Apps.Traffic, "mosquitto": &r.Apps.Mosquitto, "mgen": &r.Apps.MGEN,
 		"rabbitmq": &r.Apps.RabbitMQ, "vernemq": &r.Apps.VerneMQ, "prosody": &r.Apps.Prosody, "zeromq": &r.Apps.ZeroMQ, "wsn-cxf": &r.Apps.WSNCXF,
 		"server": &r.ServerImage, "analysis": &r.AnalysisImage, "guest": &r.GuestImage, "guest-tools": &r.GuestToolsImage,
+		"toolbox": &r.ToolboxImage,
 	} {
 		if *image != "" {
 			continue

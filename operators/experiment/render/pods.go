@@ -64,7 +64,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 		Volumes:                       []corev1.Volume{emptyDir("bin", resource.MustParse(binLimit)), TokenVolume()},
 	}
 	p.Spec.DNSPolicy, p.Spec.DNSConfig = dnsOf(in, node)
-	p.Annotations = map[string]string{}
+	p.Annotations = map[string]string{v1alpha1.AnnotationToolbox: in.Options.ToolboxImage}
 	var ports []int
 	for _, site := range sites {
 		rendering := KindOf(site.App).Render(site)

@@ -36,6 +36,8 @@ type Options struct {
 	EMANEImage string
 	// MemoryLimit of an app's container that states none, and ScratchLimit of each of its folders for data and for /tmp; zero is no limit.
 	MemoryLimit, ScratchLimit resource.Quantity
+	// ToolboxImage has tools for networks, for shells on nodes.
+	ToolboxImage string
 	// PullPolicy of the platform's images.
 	PullPolicy corev1.PullPolicy
 	// ClusterDNS lets isolated nodes ask the cluster's DNS.

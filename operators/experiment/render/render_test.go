@@ -36,7 +36,7 @@ func quickstart(t *testing.T) Input {
 	return Input{Experiment: e, Topology: expanded, ServerAddress: "10.96.0.20", Options: Options{
 		Namespace: "vignette-system", ServerURL: "http://vignette-server.vignette-system.svc",
 		AgentImage: "r/agent:1", ServerImage: "r/server:1", AnalysisImage: "r/analysis:1",
-		Apps: apps.Images{Traffic: "r/traffic:1", Mosquitto: "r/mosquitto:1"}, PullPolicy: corev1.PullIfNotPresent,
+		Apps: apps.Images{Traffic: "r/traffic:1", Mosquitto: "r/mosquitto:1"}, ToolboxImage: "r/toolbox:1", PullPolicy: corev1.PullIfNotPresent,
 		MemoryLimit: resource.MustParse("2Gi"), ScratchLimit: resource.MustParse("1Gi"),
 	}}
 }
