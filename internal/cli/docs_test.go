@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -84,4 +86,86 @@ func TestExamplesOfCommandsNameFilesThatAreThere(t *testing.T) {
 	if named < 3 {
 		t.Errorf("%d files are named", named)
 	}
+}
+
+// codeLine is a line of a block of code that begins with the command, inlineCode one in running text.
+var (
+	codeLine   = regexp.MustCompile(`(?m)^(?: {4}|\t)?(?:\$ )?(?:bin/|kubectl )?vignette (.*)$`)
+	fenced     = regexp.MustCompile("(?ms)^ *```(?:sh|bash|console)?\n(.*?)^ *```")
+	inlineCode = regexp.MustCompile("`(?:kubectl )?vignette ([^`\n]+)`")
+	// synopsis is a line with what may be left out, or with several commands.
+	synopsis = regexp.MustCompile(`\[|\w, \w`)
+	comment  = regexp.MustCompile(`\s+#.*$`)
+)
+
+// parsed says what is wrong with the words after vignette; whole tells that they are a whole command line, not one that is spoken of.
+func parsed(line string, whole bool) error {
+	root := newRoot("test", "vignette", io.Discard)
+	args := words(strings.TrimSuffix(strings.TrimSpace(comment.ReplaceAllString(line, "")), "&"))
+	c, rest, err := root.Find(args)
+	if err != nil {
+		return err
+	}
+	if c == root {
+		return errors.New("it names no command")
+	}
+	if err := c.ParseFlags(rest); err != nil || !whole {
+		if !whole && err != nil && strings.Contains(err.Error(), "flag needs an argument") {
+			return nil // a flag that is spoken of
+		}
+		return err
+	}
+	return c.ValidateArgs(c.Flags().Args())
+}
+
+func TestEveryCommandOfTheDocsParses(t *testing.T) {
+	lines := 0
+	err := filepath.WalkDir("../..", func(page string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := entry.Name(); entry.IsDir() && (strings.HasPrefix(name, ".") && name != ".." || name == "reference") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(page) != ".md" {
+			return nil
+		}
+		text := readText(t, page)
+		blocks := indented(text)
+		for _, m := range fenced.FindAllStringSubmatch(text, -1) {
+			blocks += m[1]
+		}
+		for _, m := range codeLine.FindAllStringSubmatch(blocks, -1) {
+			if lines++; synopsis.MatchString(comment.ReplaceAllString(m[1], "")) {
+				continue
+			}
+			if err := parsed(m[1], true); err != nil {
+				t.Errorf("%s: vignette %s: %v", page, m[1], err)
+			}
+		}
+		for _, m := range inlineCode.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			lines++
+			if err := parsed(m[1], false); err != nil {
+				t.Errorf("%s: `vignette %s`: %v", page, m[1], err)
+			}
+		}
+		return nil
+	})
+	if err != nil || lines < 100 {
+		t.Errorf("%d commands were looked at: %v", lines, err)
+	}
+}
+
+// indented blocks of a page: lines of four spaces after an empty line, or after such lines.
+func indented(text string) string {
+	var b strings.Builder
+	empty, inside := true, false
+	for line := range strings.Lines(text) {
+		inside = strings.HasPrefix(line, "    ") && (empty || inside)
+		if inside {
+			b.WriteString(line)
+		}
+		empty = strings.TrimSpace(line) == ""
+	}
+	return b.String()
 }
