@@ -45,24 +45,38 @@ type cluster struct {
 }
 
 func (t *target) connect() (*cluster, error) {
+	config, namespace, err := t.load()
+	if err != nil {
+		return nil, err
+	}
+	return dial(config, namespace)
+}
+
+// errNotConfigured is that of a user without a cluster.
+var errNotConfigured = errors.New("there is no kubeconfig, or it is empty")
+
+func isNotConfigured(err error) bool { return errors.Is(err, errNotConfigured) }
+
+// load the configuration, and the namespace of the experiments.
+func (t *target) load() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = t.kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: t.context})
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		err = errors.New("there is no kubeconfig, or it is empty")
+		err = errNotConfigured
 	}
 	if err != nil {
-		return nil, fmt.Errorf("no cluster to speak to: %w (set KUBECONFIG or --kubeconfig; for the developer cluster: eval \"$(hack/cluster env)\")", err)
+		return nil, "", fmt.Errorf("no cluster to speak to: %w (set KUBECONFIG or --kubeconfig; for the developer cluster: eval \"$(hack/cluster env)\")", err)
 	}
 	config.QPS = -1 // a handful of requests a second; the default limiter would only delay them
 	namespace := t.namespace
 	if namespace == "" {
 		if namespace, _, err = loader.Namespace(); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	return dial(config, namespace)
+	return config, namespace, nil
 }
 
 func dial(config *rest.Config, namespace string) (*cluster, error) {

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vignette.dev/vignette/internal/doctor"
+)
+
+func newDoctor(t *target, version string) *cobra.Command {
+	var local bool
+	output := "table"
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what a cluster, or this machine, lacks for the platform",
+		Long: "doctor looks at the cluster and says what it lacks for the platform and for you: versions, Multus, Argo Workflows, the\n" +
+			"folder of CNI plugins, storage, the platform's own parts, clocks, your rights. Each line that is not ok says what to do.\n" +
+			"It changes nothing. What you may not read is unknown. With --local, or where no cluster is configured, it says what\n" +
+			"this machine lacks for make demo. The exit code is 1 if something that is needed is missing.",
+		Example: "  vignette doctor\n" +
+			"  vignette doctor -n team-nor -o json\n" +
+			"  vignette doctor --local",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if output != "table" && output != "json" {
+				return fmt.Errorf("--output %q: want table or json", output)
+			}
+			return noArguments(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := t.diagnose(cmd, local, version)
+			if err != nil {
+				return err
+			}
+			if err := printDiagnosis(cmd.OutOrStdout(), report, output); err != nil {
+				return err
+			}
+			if !report.OK {
+				return exit(exitFailure)
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&local, "local", false, "look at this machine, for make demo")
+	cmd.Flags().StringVarP(&output, "output", "o", output, "`form`: table or json")
+	complete(cmd, "output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// diagnose the cluster, or this machine where none is configured.
+func (t *target) diagnose(cmd *cobra.Command, local bool, version string) (doctor.Report, error) {
+	config, namespace, err := t.load()
+	if !local && err == nil {
+		return doctor.CheckCluster(doctor.Gather(cmd.Context(), config, namespace, t.platform, version)), nil
+	}
+	if !local && !isNotConfigured(err) {
+		return doctor.Report{}, err
+	}
+	if !local {
+		fmt.Fprintln(cmd.ErrOrStderr(), "No cluster is configured: this is what this machine has for make demo.")
+	}
+	folder, err := os.Getwd()
+	if err != nil {
+		return doctor.Report{}, err
+	}
+	return doctor.CheckMachine(doctor.GatherMachine(cmd.Context(), folder)), nil
+}
+
+func printDiagnosis(out io.Writer, report doctor.Report, form string) error {
+	if form == "json" {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(report)
+	}
+	_, err := io.WriteString(out, diagnosisText(report))
+	return err
+}
+
+func diagnosisText(report doctor.Report) string {
+	rows, missing := table{left("CHECK", "STATE", "FOUND", "REMEDY")}, []string{}
+	for _, c := range report.Checks {
+		rows = append(rows, left(c.Name, string(c.State), c.Found, c.Remedy))
+		if c.Needed && c.State == doctor.Missing {
+			missing = append(missing, c.Name)
+		}
+	}
+	if report.OK {
+		return rows.String() + "\nNothing that is needed is missing.\n"
+	}
+	return rows.String() + "\nMissing and needed: " + strings.Join(missing, ", ") + ".\n"
+}

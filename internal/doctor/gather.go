@@ -1,0 +1,398 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/crds"
+)
+
+// ownDefinitions are those of this program, by name.
+var ownDefinitions = sync.OnceValue(func() map[string]*apiextensionsv1.CustomResourceDefinition {
+	found := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	err := fs.WalkDir(crds.Files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := crds.Files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(text, definition); err != nil {
+			return err
+		}
+		found[definition.Name] = definition
+		return nil
+	})
+	if err != nil {
+		panic(fmt.Sprintf("embedded definitions: %v", err)) // a test reads them all
+	}
+	return found
+})
+
+// ownKinds of the platform.
+func ownKinds() map[string]bool {
+	kinds := map[string]bool{}
+	for _, d := range ownDefinitions() {
+		kinds[d.Spec.Names.Kind] = true
+	}
+	return kinds
+}
+
+// gatherer reads facts as the caller.
+type gatherer struct {
+	kube                client.Client
+	namespace, platform string
+}
+
+// patience with an API server that does not answer.
+const patience = 10 * time.Second
+
+// Gather the facts of a cluster. What the caller may not read is unknown.
+func Gather(ctx context.Context, config *rest.Config, namespace, platform, program string) Cluster {
+	c := Cluster{Server: config.Host, Namespace: namespace, Platform: platform, Program: program}
+	asked := rest.CopyConfig(config)
+	asked.Timeout = patience
+	if err := c.discover(asked); err != nil {
+		c.Unreachable = err.Error()
+		return c
+	}
+	g, err := newGatherer(asked, namespace, platform)
+	if err != nil {
+		c.Unreachable = err.Error()
+		return c
+	}
+	c.Hosts, c.Definitions, c.Parts = g.hosts(ctx), g.definitions(ctx), g.parts(ctx)
+	c.Template, c.Archive, c.Storage = g.template(ctx), g.archive(ctx), g.storage(ctx)
+	c.PodSecurity, c.Rights, c.Clocks = g.podSecurity(ctx), g.rights(ctx), g.clocks(ctx)
+	c.PluginProblems, c.Waveforms = g.pluginProblems(ctx), g.waveforms(ctx)
+	return c
+}
+
+func newGatherer(config *rest.Config, namespace, platform string) (*gatherer, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	kube, err := client.New(config, client.Options{Scheme: scheme})
+	return &gatherer{kube, namespace, platform}, err
+}
+
+// kindsOf are the groups whose kinds the checks ask for.
+var kindsOf = []string{"vignette.dev", "k8s.cni.cncf.io", "argoproj.io", "metrics.k8s.io", "monitoring.coreos.com", "kubevirt.io"}
+
+// discover the version and the kinds of a cluster.
+func (c *Cluster) discover(config *rest.Config) error {
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	v, err := d.ServerVersion()
+	if err != nil {
+		return err
+	}
+	c.Version, c.Kinds = v.GitVersion, map[string]bool{}
+	groups, err := d.ServerGroups()
+	if err != nil {
+		return err
+	}
+	for _, group := range groups.Groups {
+		if !slices.Contains(kindsOf, group.Name) {
+			continue
+		}
+		for _, served := range group.Versions {
+			resources, err := d.ServerResourcesForGroupVersion(served.GroupVersion)
+			if err != nil {
+				continue // an API whose server is away serves nothing
+			}
+			for _, resource := range resources.APIResources {
+				c.Kinds[resource.Kind+"."+group.Name] = true
+			}
+		}
+	}
+	return nil
+}
+
+// why something is not known.
+func why(err error) string {
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		return "you may not read it"
+	case meta.IsNoMatchError(err):
+		return "the cluster does not serve it"
+	}
+	return err.Error()
+}
+
+func (g *gatherer) hosts(ctx context.Context) Fact[[]Host] {
+	var list corev1.NodeList
+	if err := g.kube.List(ctx, &list); err != nil {
+		return unknown[[]Host](why(err))
+	}
+	hosts := []Host{}
+	for _, node := range list.Items {
+		info := node.Status.NodeInfo
+		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		hosts = append(hosts, Host{node.Name, info.OperatingSystem, info.KernelVersion, info.ContainerRuntimeVersion, ready})
+	}
+	return known(hosts)
+}
+
+func (g *gatherer) definitions(ctx context.Context) Fact[map[string]Definition] {
+	found := map[string]Definition{}
+	for name, own := range ownDefinitions() {
+		there := &apiextensionsv1.CustomResourceDefinition{}
+		err := g.kube.Get(ctx, client.ObjectKey{Name: name}, there)
+		if apierrors.IsNotFound(err) {
+			continue
+		} else if err != nil {
+			return unknown[map[string]Definition](why(err))
+		}
+		established := slices.ContainsFunc(there.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		})
+		found[name] = Definition{established, equality.Semantic.DeepEqual(own.Spec.Versions, there.Spec.Versions)}
+	}
+	return known(found)
+}
+
+// parts of the platform, and those of others, wherever they are.
+func (g *gatherer) parts(ctx context.Context) Fact[map[string]Part] {
+	var deployments appsv1.DeploymentList
+	var daemons appsv1.DaemonSetList
+	within := []client.ListOption{}
+	err := g.kube.List(ctx, &deployments)
+	if apierrors.IsForbidden(err) {
+		within = append(within, client.InNamespace(g.platform))
+		err = g.kube.List(ctx, &deployments, within...)
+	}
+	if err == nil {
+		err = g.kube.List(ctx, &daemons, within...)
+	}
+	if err != nil {
+		return unknown[map[string]Part](why(err))
+	}
+	parts := map[string]Part{}
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		if name := g.partOf(d); name != "" {
+			part := partFrom(d, &d.Spec.Template)
+			part.Ready, part.Wanted = int(d.Status.ReadyReplicas), int(replicas(d.Spec.Replicas))
+			parts[name] = part
+		}
+	}
+	for i := range daemons.Items {
+		d := &daemons.Items[i]
+		if name := g.partOf(d); name != "" {
+			part := partFrom(d, &d.Spec.Template)
+			part.Ready, part.Wanted = int(d.Status.NumberReady), int(d.Status.DesiredNumberScheduled)
+			part.Outdated = part.Wanted - int(d.Status.UpdatedNumberScheduled)
+			parts[name] = part
+		}
+	}
+	return known(parts)
+}
+
+func replicas(n *int32) int32 {
+	if n == nil {
+		return 1
+	}
+	return *n
+}
+
+// partOf the checks that a workload is; empty for none.
+func (g *gatherer) partOf(workload client.Object) string {
+	name := workload.GetName()
+	own, isOwn := strings.CutPrefix(name, "vignette-")
+	switch {
+	case isOwn && workload.GetNamespace() == g.platform:
+		return own
+	case strings.Contains(name, "multus"):
+		return Multus
+	case strings.HasSuffix(name, "workflow-controller"):
+		return Argo
+	}
+	return ""
+}
+
+func partFrom(workload client.Object, template *corev1.PodTemplateSpec) Part {
+	part := Part{Found: true, Version: workload.GetLabels()["app.kubernetes.io/version"]}
+	if len(template.Spec.Containers) > 0 {
+		part.Image = template.Spec.Containers[0].Image
+	}
+	for _, volume := range template.Spec.Volumes {
+		if volume.HostPath != nil && slices.Contains([]string{"cni-bin", "cnibin"}, volume.Name) {
+			part.BinDir = volume.HostPath.Path
+		}
+	}
+	return part
+}
+
+// get an object of a kind that is no type of ours.
+func (g *gatherer) get(ctx context.Context, kind schema.GroupVersionKind, name string) (*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	return object, g.kube.Get(ctx, client.ObjectKey{Name: name}, object)
+}
+
+func (g *gatherer) template(ctx context.Context) Fact[bool] {
+	_, err := g.get(ctx, schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "ClusterWorkflowTemplate"}, "vignette-experiment")
+	if err != nil && !apierrors.IsNotFound(err) {
+		return unknown[bool](why(err))
+	}
+	return known(err == nil)
+}
+
+func (g *gatherer) archive(ctx context.Context) Fact[string] {
+	service, err := g.get(ctx, schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}, "v1alpha1.results.vignette.dev")
+	if apierrors.IsNotFound(err) {
+		return known("the APIService v1alpha1.results.vignette.dev is not there")
+	}
+	if err != nil {
+		return unknown[string](why(err))
+	}
+	conditions, _, _ := unstructured.NestedSlice(service.Object, "status", "conditions") // none: not available
+	for _, entry := range conditions {
+		condition, _ := entry.(map[string]any)
+		if condition["type"] != "Available" {
+			continue
+		}
+		if condition["status"] == "True" {
+			return known("")
+		}
+		return known(fmt.Sprint("not available: ", condition["message"]))
+	}
+	return known("not available yet")
+}
+
+func (g *gatherer) storage(ctx context.Context) Fact[Storage] {
+	var s Storage
+	claim := &corev1.PersistentVolumeClaim{}
+	claimErr := g.kube.Get(ctx, client.ObjectKey{Namespace: g.platform, Name: "vignette-archive"}, claim)
+	if claimErr == nil {
+		s.Claim = string(claim.Status.Phase)
+	}
+	var classes storagev1.StorageClassList
+	if err := g.kube.List(ctx, &classes); err != nil && s.Claim == "" {
+		return unknown[Storage](why(err))
+	}
+	for _, class := range classes.Items {
+		if class.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" {
+			s.Default = class.Name
+		}
+	}
+	if s.Claim == "" && s.Default == "" && apierrors.IsForbidden(claimErr) {
+		return unknown[Storage](why(claimErr)) // a claim may be there
+	}
+	return known(s)
+}
+
+func (g *gatherer) podSecurity(ctx context.Context) Fact[string] {
+	namespace := &corev1.Namespace{}
+	err := g.kube.Get(ctx, client.ObjectKey{Name: g.platform}, namespace)
+	if apierrors.IsNotFound(err) {
+		return unknown[string]("there is no namespace " + g.platform)
+	}
+	if err != nil {
+		return unknown[string](why(err))
+	}
+	return known(namespace.Labels["pod-security.kubernetes.io/enforce"])
+}
+
+func (g *gatherer) rights(ctx context.Context) Fact[map[string]bool] {
+	found := map[string]bool{}
+	for _, right := range Rights {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: g.namespace, Verb: right.Verb, Group: right.Group, Resource: right.Resource, Subresource: right.Subresource,
+			},
+		}}
+		if err := g.kube.Create(ctx, review); err != nil {
+			return unknown[map[string]bool](why(err))
+		}
+		found[right.Name] = review.Status.Allowed
+	}
+	return known(found)
+}
+
+// clocks by the hosts' leases: each has the host's time, and the API server's time of the same write, in whole seconds.
+func (g *gatherer) clocks(ctx context.Context) Fact[map[string]time.Duration] {
+	var leases coordinationv1.LeaseList
+	if err := g.kube.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
+		return unknown[map[string]time.Duration](why(err))
+	}
+	offsets := map[string]time.Duration{}
+	for i := range leases.Items {
+		lease := &leases.Items[i]
+		written := latest(lease.ManagedFields)
+		if lease.Spec.RenewTime == nil || written.IsZero() {
+			continue
+		}
+		offsets[lease.Name] = lease.Spec.RenewTime.Sub(written.Add(500 * time.Millisecond))
+	}
+	return known(offsets)
+}
+
+func latest(fields []metav1.ManagedFieldsEntry) (at time.Time) {
+	for _, entry := range fields {
+		if entry.Time != nil && entry.Time.After(at) {
+			at = entry.Time.Time
+		}
+	}
+	return at
+}
+
+// pluginProblems are pods that wait as no plugin radio was found.
+func (g *gatherer) pluginProblems(ctx context.Context) Fact[[]string] {
+	var events corev1.EventList
+	if err := g.kube.List(ctx, &events, client.MatchingFields{"reason": "FailedCreatePodSandBox"}); err != nil {
+		return unknown[[]string](why(err))
+	}
+	pods := []string{}
+	for _, event := range events.Items {
+		pod := event.InvolvedObject.Namespace + "/" + event.InvolvedObject.Name
+		if strings.Contains(event.Message, `failed to find plugin "radio"`) && !slices.Contains(pods, pod) {
+			pods = append(pods, pod)
+		}
+	}
+	return known(pods)
+}
+
+func (g *gatherer) waveforms(ctx context.Context) Fact[int] {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "vignette.dev", Version: "v1alpha1", Kind: "WaveformList"})
+	if err := g.kube.List(ctx, list); err != nil {
+		return unknown[int](why(err))
+	}
+	return known(len(list.Items))
+}

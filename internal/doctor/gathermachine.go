@@ -1,0 +1,196 @@
+package doctor
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// developerSubnets is what the first developer cluster of a machine takes.
+var developerSubnets = netip.MustParsePrefix("10.128.0.0/14")
+
+var versionNumber = regexp.MustCompile(`\d+\.\d+(\.\d+)?`)
+
+// GatherMachine reads the facts of this machine, of which folder is the one it is asked in.
+func GatherMachine(ctx context.Context, folder string) Machine {
+	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Kernel: firstLine("/proc/sys/kernel/osrelease"), Root: os.Geteuid() == 0, Checkout: checkoutAt(folder)}
+	m.Programs = map[string]string{}
+	for program := range Packages {
+		if _, found := lookUp(program); found {
+			m.Programs[program] = ""
+		}
+	}
+	for _, tool := range tools {
+		if path, found := lookUp(tool.program); found {
+			m.Programs[tool.program] = versionOf(ctx, path, tool.program)
+		}
+	}
+	_, m.Installs = lookUp("apt-get")
+	m.Features = kernelFeatures("/", m.Kernel)
+	m.Home, m.FreeDiskBytes = homeDisk()
+	m.MemoryBytes = memoryBytes()
+	m.TakenSubnets = takenSubnets()
+	return m
+}
+
+// lookUp a program on the PATH, and where root's programs and Go are.
+func lookUp(program string) (path string, found bool) {
+	for _, folder := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin", "/usr/local/go/bin") {
+		path := filepath.Join(folder, program)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// versionOf a program; what it prints where that has none.
+func versionOf(ctx context.Context, path, program string) string {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	argument := "--version"
+	if program == "go" {
+		argument = "version"
+	}
+	command := exec.CommandContext(ctx, path, argument)
+	command.Env = append(os.Environ(), "GOTOOLCHAIN=local")
+	out, err := command.CombinedOutput()
+	if number := versionNumber.FindString(string(out)); err == nil && number != "" {
+		return number
+	}
+	return "is not known"
+}
+
+// checkoutAt is the repository's folder around a folder.
+func checkoutAt(folder string) string {
+	for {
+		if text, err := os.ReadFile(filepath.Join(folder, "go.mod")); err == nil && strings.HasPrefix(string(text), "module vignette.dev/vignette\n") {
+			return folder
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return ""
+		}
+		folder = parent
+	}
+}
+
+// kernelOptions by which a kernel's configuration names the features.
+var kernelOptions = map[string]string{
+	"br_netfilter": "CONFIG_BRIDGE_NETFILTER", "overlay": "CONFIG_OVERLAY_FS", "veth": "CONFIG_VETH", "tun": "CONFIG_TUN", "nf_tables": "CONFIG_NF_TABLES",
+	"nft_chain_nat": "CONFIG_NFT_NAT", "xt_comment": "CONFIG_NETFILTER_XT_MATCH_COMMENT",
+}
+
+// kernelFeatures below a root: loaded, configured, or there as a module.
+func kernelFeatures(root, release string) Fact[map[string]bool] {
+	modules := filepath.Join(root, "lib/modules", release)
+	listed := readText(filepath.Join(modules, "modules.builtin")) + readText(filepath.Join(modules, "modules.dep"))
+	configured := kernelConfig(root, release)
+	filesystems := readText(filepath.Join(root, "proc/filesystems"))
+	has, sure := map[string]bool{}, listed != "" || configured != ""
+	for name := range KernelFeatures {
+		has[name] = exists(filepath.Join(root, "sys/module", name)) || strings.Contains(listed, "/"+name+".ko") ||
+			strings.Contains(configured, "\n"+kernelOptions[name]+"=y\n") || strings.Contains(configured, "\n"+kernelOptions[name]+"=m\n")
+	}
+	has["tun"] = has["tun"] || exists(filepath.Join(root, "dev/net/tun"))
+	has["overlay"] = has["overlay"] || strings.Contains(filesystems, "\toverlay\n")
+	has["cgroup"] = strings.Contains(filesystems, "\tcgroup")
+	has["namespaces"] = exists(filepath.Join(root, "proc/self/ns/net")) && exists(filepath.Join(root, "proc/self/ns/pid"))
+	for name := range KernelFeatures {
+		if !has[name] && !sure {
+			return unknown[map[string]bool]("it does not say what it has: there is no /lib/modules and no configuration")
+		}
+	}
+	return known(has)
+}
+
+// kernelConfig of the running kernel; empty where it is not told.
+func kernelConfig(root, release string) string {
+	if text := readText(filepath.Join(root, "boot/config-"+release)); text != "" {
+		return "\n" + text
+	}
+	file, err := os.Open(filepath.Join(root, "proc/config.gz"))
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	unpacked, err := gzip.NewReader(file)
+	if err != nil {
+		return ""
+	}
+	text, err := io.ReadAll(io.LimitReader(unpacked, 1<<22))
+	if err != nil {
+		return ""
+	}
+	return "\n" + string(text)
+}
+
+func homeDisk() (home string, free int64) {
+	home = os.Getenv("VIGNETTE_HOME")
+	if cache, err := os.UserCacheDir(); home == "" && err == nil {
+		home = filepath.Join(cache, "vignette")
+	}
+	for at := home; ; at = filepath.Dir(at) {
+		var stat unix.Statfs_t
+		if unix.Statfs(at, &stat) == nil {
+			return home, int64(stat.Bavail) * int64(stat.Bsize)
+		}
+		if at == filepath.Dir(at) {
+			return home, 0
+		}
+	}
+}
+
+// memoryBytes of the machine, or of the control group that it is.
+func memoryBytes() int64 {
+	for line := range strings.Lines(readText("/proc/meminfo")) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "MemTotal:" {
+			kib, _ := strconv.ParseInt(fields[1], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// takenSubnets of the machine's interfaces that are not the developer cluster's own bridges.
+func takenSubnets() (taken []string) {
+	interfaces, _ := net.Interfaces() // none: nothing is taken
+	for _, i := range interfaces {
+		addresses, _ := i.Addrs()
+		for _, a := range addresses {
+			prefix, err := netip.ParsePrefix(a.String())
+			if err == nil && prefix.Overlaps(developerSubnets) && !strings.HasPrefix(i.Name, "vgn") {
+				taken = append(taken, fmt.Sprintf("%s has %s", i.Name, prefix))
+			}
+		}
+	}
+	return taken
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func readText(path string) string {
+	text, _ := os.ReadFile(path) // what is not there has nothing
+	return string(text)
+}
+
+func firstLine(path string) string {
+	line, _, _ := strings.Cut(readText(path), "\n")
+	return line
+}
