@@ -196,7 +196,7 @@ func parsed[C any](text []byte, check func(C) error) error {
 // valid gives the experiment of a text that validate finds nothing wrong with; nil for another.
 func valid(text string) (*v1alpha1.Experiment, surroundings) {
 	documents, findings := parse("mutant.yaml", []byte(text))
-	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), compileScenarios(documents), named(documents, "NodeTemplate")}
+	known := surroundingsOf(documents)
 	for _, d := range documents {
 		findings = append(findings, d.judge(known)...)
 	}

@@ -119,8 +119,7 @@ func (r *Report) parse(name string, text []byte) []*document {
 }
 
 func (r *Report) judge(documents []*document) {
-	known := surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), compileScenarios(documents), named(documents, "NodeTemplate"),
-		map[string]keyed{"ConfigMap": contentsOf(documents, "ConfigMap"), "Secret": contentsOf(documents, "Secret")}}
+	known := surroundingsOf(documents)
 	for _, d := range documents {
 		for _, f := range d.judge(known) {
 			r.Findings = append(r.Findings, d.ofTemplate(f))
@@ -152,6 +151,12 @@ type surroundings struct {
 	templates map[string]bool
 	// contents are the keys of the ConfigMaps and Secrets in the files, by kind.
 	contents map[string]keyed
+}
+
+// surroundingsOf the objects in files.
+func surroundingsOf(documents []*document) surroundings {
+	return surroundings{knownWaveforms(documents), knownScripts(documents), knownFiles(documents), compileScenarios(documents), named(documents, "NodeTemplate"),
+		map[string]keyed{"ConfigMap": contentsOf(documents, "ConfigMap"), "Secret": contentsOf(documents, "Secret")}}
 }
 
 // named are the names of the objects of a kind.
