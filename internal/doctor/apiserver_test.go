@@ -80,7 +80,7 @@ func TestDoctorAgainstARealAPIServer(t *testing.T) {
 		r := CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
 		expect(t, r, map[string]string{"hosts": "ok 1 of 1", "kernels": "ok 6.1.0-18-amd64", "operator": "ok 1 of 1 ready (1)", "radiod": "warning 2 of 2 ready, 1 of an earlier version",
 			"server": "missing", "versions": "warning images of 1 and 2", "storage": "ok default class local", "Pod Security": "missing vignette-system enforces baseline",
-			"CNI folder": "missing the container runtime does not find the plugin radio, as for team-nor/a-hq", "clocks": "warning off from the API server's: h2 by -9"})
+			"CNI folder": "missing the container runtime does not find the plugin radio, as for team-nor/a-hq", "clocks": "warning off from the API server's: h2 by -"})
 	})
 	t.Run("older definitions", func(t *testing.T) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}

@@ -37,6 +37,7 @@ func TestTheAPIServerRefusesTheSameMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Run("refusals", func(t *testing.T) { serverRefuses(t, c) })
+	t.Run("words", func(t *testing.T) { serverAnswersInWords(t, c) })
 	t.Run("beside an experiment", func(t *testing.T) { serverJudgesBeside(t, c) })
 	t.Run("accepted", func(t *testing.T) { serverAccepts(t, c) })
 	t.Run("edits", func(t *testing.T) { serverGuardsEdits(t, c) })

@@ -141,7 +141,9 @@ func (d *document) wanted(e *field.Error, path string) string {
 		pattern = crdrules.InWords(s.ValueValidation.Pattern)
 	}
 	switch {
-	case strings.Contains(pattern, "in quotes"):
+	case strings.Contains(e.Detail, `"boolean"`): // a word that was meant as text
+		return d.readOtherwise(path)
+	case strings.Contains(must, "in quotes"):
 		return ": write it in quotes" + quoted(d.node(path))
 	case must != "":
 		return ": it " + must

@@ -40,7 +40,6 @@ const (
 // MQTTSNGateway is a gateway of MQTT-SN 1.2 on UDP port 1884, in front of an MQTT broker.
 type MQTTSNGateway struct {
 	// to is the MQTT broker: an app's name (the one on the same node, else the only one in the experiment) or node/app.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	To string `json:"to"`
@@ -111,7 +110,6 @@ type MediatorLeg struct {
 	Protocol Protocol `json:"protocol"`
 
 	// to is the broker: an app's name (the one on the same node, else the only one in the experiment) or node/app.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	To string `json:"to"`

@@ -54,7 +54,6 @@ type AnnotationValue string
 // FieldPath names a field of an experiment's spec: names joined by dots, and in brackets the name (or, of a list without names, the
 // place, from 0) of an element of a list: duration, networks[wan].link.rate, apps[bft].publisher.period, timeline[0].at.
 //
-// +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=256
 // +kubebuilder:validation:Pattern=`^[a-z][A-Za-z0-9]*(\[[A-Za-z0-9][A-Za-z0-9._-]*\])*([.][a-z][A-Za-z0-9]*(\[[A-Za-z0-9][A-Za-z0-9._-]*\])*)*$`
 type FieldPath string
@@ -97,9 +96,8 @@ type Level struct {
 // +kubebuilder:validation:XValidation:rule="has(self.path) != has(self.levels)",message="an axis needs either path and values, or levels"
 type Axis struct {
 	// name of the axis, such as broker, link or period.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:Pattern=`^[a-z]([A-Za-z0-9-]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([A-Za-z0-9-]*[A-Za-z0-9])?$')",message="must be letters, digits and hyphens, with a small letter first and no hyphen last"
 	Name string `json:"name"`
 
 	// path of the field that takes the values.

@@ -21,9 +21,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.links) || self.links.all(a, self.links.exists_one(b, a.from == b.from && a.to == b.to))",message="two links go from the same group to the same group",fieldPath=".links"
 type Network struct {
 	// name of the network and of the nodes' interface on it.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=12
-	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="must be lower-case letters, digits and hyphens, with a letter first and no hyphen last"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['lo', 'eth0', 'all', 'default'])",message="lo and eth0 are other interfaces of the node, and the kernel keeps all and default for itself: take another name"
 	Name string `json:"name"`
 
@@ -71,7 +70,6 @@ type Network struct {
 
 	// subnet of the network in CIDR form, IPv4, prefix length 8 to 30. A node's address is the subnet's base plus its
 	// NEM id. Use a part of 198.18.0.0/15; what overlaps the cluster's own ranges is refused.
-	// +kubebuilder:validation:MinLength=9
 	// +kubebuilder:validation:MaxLength=18
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 4",message="must be an IPv4 subnet in CIDR form, such as 198.18.0.0/24"
 	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self) == cidr(self).masked()",message="must be the base address of a subnet, not an address within it: for 198.18.0.7/24 write 198.18.0.0/24"
@@ -101,7 +99,6 @@ type Network struct {
 // Bridge joins a broker to another one.
 type Bridge struct {
 	// to is the other broker: an app's name, or node/app where several nodes run it.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=48
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	To string `json:"to"`
@@ -249,7 +246,7 @@ type Publisher struct {
 	// from the last to the first.
 	// +kubebuilder:validation:MaxItems=7
 	// +kubebuilder:validation:items:MaxLength=48
-	// +kubebuilder:validation:items:Pattern=`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	// +listType=atomic
 	// +optional
 	Failover []string `json:"failover,omitempty"`
@@ -275,7 +272,6 @@ type Publisher struct {
 
 	// topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced.
 	// +kubebuilder:default="/{country}/{unit}/{entity}/location"
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([^#+{}[:cntrl:]]|[{](country|unit|entity|node|app|instance)[}])+$')",message="must be an MQTT topic without # and +; in braces country, unit, entity, node, app or instance"
 	// +optional
@@ -290,7 +286,6 @@ type Publisher struct {
 	Payload string `json:"payload,omitempty"`
 
 	// country that the messages speak of, in capitals; by default the node's group in capitals.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z0-9][A-Z0-9_-]*$')",message="must be in capitals, such as NOR; digits, - and _ may follow"
 	// +optional
@@ -406,7 +401,6 @@ type ScriptProtocol string
 // ScriptedMessage is one message of a script.
 type ScriptedMessage struct {
 	// at is when it is sent, counted from the app's start.
-	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$`
 	At string `json:"at"`
@@ -476,7 +470,7 @@ type Subscriber struct {
 	// from the last to the first.
 	// +kubebuilder:validation:MaxItems=7
 	// +kubebuilder:validation:items:MaxLength=48
-	// +kubebuilder:validation:items:Pattern=`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	// +listType=atomic
 	// +optional
 	Failover []string `json:"failover,omitempty"`
@@ -499,9 +493,8 @@ type Subscriber struct {
 	// +kubebuilder:default={"#"}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
-	// +kubebuilder:validation:items:XValidation:rule="self.matches('^(#|([^#+/[:cntrl:]]*|[+])(/([^#+/[:cntrl:]]*|[+]))*(/#)?)$')",message="must be an MQTT topic filter: # only at the end after a slash, + only as a whole level"
+	// +kubebuilder:validation:items:XValidation:rule="self.matches(r'^(([^#+/\\p{Cc}]*|[+])/)*([^#+/\\p{Cc}]*|[+]|#)$')",message="must be an MQTT topic filter: # only at the end after a slash, + only as a whole level"
 	// +listType=atomic
 	// +optional
 	Topics []string `json:"topics,omitempty"`
@@ -526,9 +519,8 @@ type Subscriber struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.mosquitto) || !has(self.mosquitto.bridges) || self.mosquitto.bridges.all(b, b.to.substring(b.to.lastIndexOf('/') + 1) != self.name)",message="a broker cannot bridge to itself",fieldPath=".mosquitto.bridges"
 type App struct {
 	// name of the app, used by nodes, by the timeline and by other apps.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=20
-	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="must be lower-case letters, digits and hyphens, with a letter first and no hyphen last"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['agent', 'idle'])",message="agent and idle are names of the platform's own containers: take another name"
 	Name string `json:"name"`
 
@@ -592,7 +584,6 @@ type App struct {
 	Script *MessageScript `json:"script,omitempty"`
 
 	// image of an app of your own, on nodes that are pods. It needs a command.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[^[:space:]]+$')",message="must be the name of an image, without spaces"
 	// +optional
@@ -637,9 +628,8 @@ type App struct {
 
 	// protocol that an app of your own speaks: mqtt, mqtt-udp, or a word for one of its own. Apps of different protocols are
 	// not expected to receive from each other. Without it, topics alone decide who is.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="must be lower-case letters, digits, dots and hyphens, with a letter or digit first and last"
 	// +optional
 	Protocol string `json:"protocol,omitempty"`
 
@@ -659,7 +649,6 @@ type App struct {
 // +kubebuilder:validation:XValidation:rule="has(self.configMap) != has(self.content)",message="a file needs either configMap or content"
 type AppFile struct {
 	// path of the file in the app's container, absolute.
-	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:XValidation:rule="self.startsWith('/') && !self.endsWith('/') && !self.matches('(^|/)[.][.]?(/|$)|//|[[:cntrl:]]')",message="must be the absolute path of a file, such as /etc/app/config.yaml, without . and .. in it"
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('/vignette/') && !self.startsWith('/proc/') && !self.startsWith('/sys/') && !self.startsWith('/dev/')",message="must not lie in /vignette, /proc, /sys or /dev: they are the platform's and the kernel's"
@@ -685,7 +674,6 @@ type KeyReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 	// key in the object's data.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key"`
@@ -704,10 +692,9 @@ const (
 
 // EnvVar is an environment variable with a value, or one from a ConfigMap or Secret.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.value), has(self.configMap), has(self.secret)].filter(source, source).size() == 1",message="a variable needs one of value, configMap and secret"
+// +kubebuilder:validation:XValidation:rule="(has(self.value) ? 1 : 0) + (has(self.configMap) ? 1 : 0) + (has(self.secret) ? 1 : 0) == 1",message="a variable needs one of value, configMap and secret"
 type EnvVar struct {
 	// name of the variable.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('VIGNETTE_')",message="variables that begin with VIGNETTE_ are set by the platform"
@@ -755,16 +742,14 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.vm) || !has(self.vm.agent) || self.vm.agent || !has(self.apps) || self.apps.size() == 0",message="a node with agent: false runs no apps, as nobody could start them: leave out apps, or agent",fieldPath=".apps",reason=FieldValueForbidden
 type Node struct {
 	// name of the node; also its host name, which its peers resolve to its radio address.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="must be lower-case letters, digits and hyphens, with a letter first and no hyphen last"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'radio', 'local', 'cross', 'localhost'])",message="must not be all, radio, local, cross or localhost: results and host names use them"
 	Name string `json:"name"`
 
 	// group that the node counts to in links and results; by default its name.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=24
-	// +kubebuilder:validation:Pattern=`^[a-z]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]([a-z0-9-]*[a-z0-9])?$')",message="must be lower-case letters, digits and hyphens, with a letter first and no hyphen last"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['all', 'radio', 'local', 'cross'])",message="must not be all, radio, local or cross: results have groups of these names"
 	// +optional
 	Group string `json:"group,omitempty"`
@@ -790,7 +775,7 @@ type Node struct {
 
 	// platforms of the scenario that carry count nodes, as a range such as 2-24.
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^[0-9]{1,6}-[0-9]{1,6}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]{1,6}-[0-9]{1,6}$')",message="must be a range such as 2-24"
 	// +optional
 	Platforms string `json:"platforms,omitempty"`
 

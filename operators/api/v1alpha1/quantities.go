@@ -90,7 +90,7 @@ func (d Decibel) DB() float64 { v, _ := units.ParseDecibel(string(d)); return v 
 // Degrees of latitude or longitude, such as 58.19.
 //
 // +kubebuilder:validation:MaxLength=24
-// +kubebuilder:validation:Pattern=`^-?[0-9]{1,3}([.][0-9]{1,12})?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^-?[0-9]{1,3}([.][0-9]{1,12})?$')",message="must be degrees in quotes, such as '58.19'"
 type Degrees string
 
 // Float converts to degrees; what the API server has admitted always converts.
@@ -99,7 +99,7 @@ func (d Degrees) Float() float64 { v, _ := units.ParseDegrees(string(d)); return
 // Metres is a height or distance with its unit, such as 120m or 1.5km.
 //
 // +kubebuilder:validation:MaxLength=24
-// +kubebuilder:validation:Pattern=`^-?[0-9]{1,9}([.][0-9]{1,6})?(m|km)$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^-?[0-9]{1,9}([.][0-9]{1,6})?(m|km)$')",message="must be a length with its unit, such as 120m or 1.5km"
 type Metres string
 
 // Float converts to metres; what the API server has admitted always converts.

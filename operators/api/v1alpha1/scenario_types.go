@@ -147,7 +147,7 @@ type Propagation struct {
 	// exponent of LogDistance: 2 is free space.
 	// +kubebuilder:default="3"
 	// +kubebuilder:validation:MaxLength=8
-	// +kubebuilder:validation:Pattern=`^[0-9]([.][0-9]{1,4})?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]([.][0-9]{1,4})?$')",message="must be a number from 0 to 9.9999 in quotes, such as '3'"
 	// +optional
 	Exponent string `json:"exponent,omitempty"`
 	// shadowing is the standard deviation of LogDistance's log-normal shadowing, correlated over shadowingDistance.
@@ -229,7 +229,7 @@ type ScenarioSpec struct {
 	// compiled is the digest, sha256:…, of a scenario that was compiled and put into the archive by
 	// "vignette scenario push", for files too large for ConfigMaps.
 	// +kubebuilder:validation:MaxLength=71
-	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="must be sha256: and 64 hexadecimal digits, as vignette scenario push prints them"
 	// +optional
 	Compiled string `json:"compiled,omitempty"`
 

@@ -33,13 +33,12 @@ const (
 type VirtualMachine struct {
 	// template names a NodeTemplate of the experiment's namespace, or else of the platform's. What is given here goes before what it says.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be the name of an object: lower-case letters, digits and hyphens, with a letter or digit first and last"
 	// +optional
 	Template string `json:"template,omitempty"`
 
 	// image of the disk, as KubeVirt's container disks are: an image with one qcow2 or raw file in /disk. Without image and
 	// persistentVolumeClaim it is the platform's own guest.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^\S+$`
 	// +optional
@@ -80,9 +79,8 @@ type VirtualMachine struct {
 
 	// sshKeys that may log in as root, as lines of authorized_keys.
 	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=2048
-	// +kubebuilder:validation:items:Pattern=`^[^\s].*$`
+	// +kubebuilder:validation:items:XValidation:rule="self != '' && !self.startsWith(' ')",message="must be a line of authorized_keys, without a space before it"
 	// +listType=atomic
 	// +optional
 	SSHKeys []string `json:"sshKeys,omitempty"`

@@ -108,9 +108,14 @@ func kindOf(value any) string {
 	return "the number"
 }
 
+// wantsQuotes reports whether a number or word is right once it is text.
+func wantsQuotes(words string) bool {
+	return strings.Contains(words, "letters") || strings.Contains(words, "in quotes")
+}
+
 // wanted says what a field must be, in the words of its definition where that has some.
 func wanted(field *Schema, value any) string {
-	if rules := field.XValidations; len(rules) > 0 && strings.HasPrefix(rules[0].Message, "must be ") {
+	if rules := field.XValidations; len(rules) > 0 && strings.HasPrefix(rules[0].Message, "must be ") && !wantsQuotes(rules[0].Message) {
 		return rules[0].Message
 	}
 	if words := crdrules.InWords(field.Pattern); strings.Contains(words, "with its unit") {
