@@ -180,6 +180,10 @@ verify: ## Fail if a generated file is out of date, or a dependency's licence is
 audit: ## Look for known vulnerabilities and licences of dependencies (AUDIT=--strict: fail where a database cannot be reached)
 	hack/audit $(AUDIT)
 
+.PHONY: docs
+docs: ## Build the documentation as a site into bin/site, with search, for use without a network
+	hack/python --lock hack/tools/requirements.lock hack/site/build.py
+
 .PHONY: lint
 lint: ## Vet, format and style checks
 	hack/lint
