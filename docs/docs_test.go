@@ -1,0 +1,171 @@
+// Package docs holds the documentation; its tests hold the wording of the pages for users.
+package docs
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write how many long sentences each page has now")
+
+const (
+	mostWords = 25
+	// backlog of pages that were written before the rule: how many long sentences each may still have.
+	backlog = "testdata/long-sentences.txt"
+	// mostTerms keeps the glossary a page that people read.
+	mostTerms = 80
+)
+
+// privateWords have a plain one that readers know from elsewhere. Glossary and API use the plain one.
+var privateWords = map[*regexp.Regexp]string{
+	regexp.MustCompile(`(?i)\breckon(s|ed|ing)?\b`):                         "compute",
+	regexp.MustCompile(`(?i)\bheed(s|ed)?\b`):                               "check, obey",
+	regexp.MustCompile(`(?i)\bsalvag(e|es|ed|ing)\b`):                       "keep, archive",
+	regexp.MustCompile(`(?i)\bwidow(s|ed)?\b`):                              "orphan",
+	regexp.MustCompile(`(?i)\bdoom(s|ed)?\b`):                               "bound to fail",
+	regexp.MustCompile(`(?i)\bhopeless\b`):                                  "unrecoverable",
+	regexp.MustCompile(`(?i)\bstrays?\b`):                                   "unexpected, foreign",
+	regexp.MustCompile(`(?i)\boutlook\b`):                                   "forecast",
+	regexp.MustCompile(`(?i)\b(reck|betwixt|thereof|therein|wherein)\b`):    "say it in a plain word",
+	regexp.MustCompile(`(?i)\bstrangers?\b`):                                "foreign pod, foreign program",
+	regexp.MustCompile(`(?i)\b(utili[sz]e|leverage|seamless(ly)?)(s|d)?\b`): "use; or leave it out",
+}
+
+// pages for users, by their paths from this folder. The reference and the decisions are for looking things up.
+func pages(t *testing.T) []string {
+	t.Helper()
+	found := []string{"../README.md"}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if entry.IsDir() && (path == "reference" || path == "adr" || path == "testdata") {
+			return fs.SkipDir
+		}
+		if generated := path == "analysis-api.md"; filepath.Ext(path) == ".md" && !generated {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil || len(found) < 20 {
+		t.Fatalf("%d pages, %v; want all of them", len(found), err)
+	}
+	return found
+}
+
+func prose(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sentences(string(text))
+}
+
+func TestSentencesAreShort(t *testing.T) {
+	allowed, now := readBacklog(t), map[string]int{}
+	for _, page := range pages(t) {
+		var long []string
+		for _, s := range prose(t, page) {
+			if n := len(strings.Fields(s)); n > mostWords {
+				long = append(long, fmt.Sprintf("%d words: %s", n, s))
+			}
+		}
+		if now[page] = len(long); len(long) > allowed[page] && !*update {
+			t.Errorf("%s has %d sentences of more than %d words; want at most %d:\n%s", page, len(long), mostWords, allowed[page], strings.Join(long, "\n"))
+		}
+	}
+	if *update {
+		writeBacklog(t, now)
+	}
+}
+
+func TestPagesUsePlainWords(t *testing.T) {
+	for _, page := range pages(t) {
+		for _, s := range prose(t, page) {
+			for word, plain := range privateWords {
+				if found := word.FindString(s); found != "" {
+					t.Errorf("%s: %q: want %s, in: %s", page, found, plain, s)
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPageIsInTheNavigation(t *testing.T) {
+	text, err := os.ReadFile("../hack/site/mkdocs.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages(t) {
+		if index := page == "README.md" || page == "../README.md"; !index && !strings.Contains(string(text), ": docs/"+page+"\n") {
+			t.Errorf("hack/site/mkdocs.yml has no place for docs/%s", page)
+		}
+	}
+}
+
+func TestTheGlossaryHasOneMeaningForAWord(t *testing.T) {
+	text, err := os.ReadFile("glossary.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \|$`).FindAllStringSubmatch(string(text), -1) {
+		if m[1] == "term" {
+			continue
+		}
+		for term := range strings.SplitSeq(m[1], ", ") {
+			if seen[term] {
+				t.Errorf("%s is explained twice", term)
+			}
+			seen[term] = true
+		}
+	}
+	if len(seen) < 40 || len(seen) > mostTerms+4 { // four measuring points have one line
+		t.Errorf("%d terms; want at most %d", len(seen), mostTerms)
+	}
+}
+
+func TestSentencesAreFoundInMarkdown(t *testing.T) {
+	got := sentences("# A *title*\n\nOne [link](x.md), `a b c` and 3.5 m,\ne.g. this. Two! \"Three.\" Four\n\n```\ncode. code\n```\n\n    more code.\n\n- item one. Item two\n  goes on\n- next\n\n| a | b. c |\n|---|---|\n| 1 | 2 |\n")
+	want := []string{"A title", "One link, code and 3.5 m, e.g. this.", "Two!", `"Three."`, "Four", "item one.", "Item two goes on", "next", "a", "b.", "c", "1", "2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+func readBacklog(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(backlog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		var page string
+		var n int
+		if _, err := fmt.Sscan(line, &n, &page); err != nil {
+			t.Fatalf("%s: %q: want a number and a page", backlog, line)
+		}
+		allowed[page] = n
+	}
+	return allowed
+}
+
+func writeBacklog(t *testing.T, now map[string]int) {
+	t.Helper()
+	var text strings.Builder
+	for _, page := range slices.Sorted(maps.Keys(now)) {
+		if now[page] > 0 {
+			fmt.Fprintf(&text, "%d %s\n", now[page], page)
+		}
+	}
+	if err := os.WriteFile(backlog, []byte(text.String()), 0o644); err != nil { //nolint:gosec // public
+		t.Fatal(err)
+	}
+}
