@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vignette.dev/vignette/internal/validate"
 )
 
 var update = flag.Bool("update", false, "write how many long sentences each page has now")
@@ -94,6 +96,15 @@ func TestPagesUsePlainWords(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestTheExperimentOfTheREADMEIsValid(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	_, experiment, _ := strings.Cut(string(text), "```yaml\n")
+	experiment, _, _ = strings.Cut(experiment, "```\n")
+	if report := validate.Text("README.md", []byte(experiment)); err != nil || report.Failed() || len(report.Objects) != 1 {
+		t.Errorf("%d objects, findings %v, %v; want one object without findings", len(report.Objects), report.Findings, err)
 	}
 }
 
