@@ -69,7 +69,7 @@ func marshal(crd *apiextensionsv1.CustomResourceDefinition) ([]byte, error) {
 	delete(tree["metadata"].(map[string]any), "creationTimestamp")
 	joinLines(tree)
 	out, err := yaml.Marshal(tree)
-	return append([]byte("---\n"), out...), err
+	return append([]byte("---\n# SPDX-License-Identifier: Apache-2.0\n"), out...), err
 }
 
 // joinLines makes each paragraph of the descriptions one line: kubectl explain breaks lines itself.
