@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -102,5 +103,18 @@ func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.
 				t.Errorf("refused: %v; want %v", report.Failed(), !c.sound)
 			}
 		})
+	}
+}
+
+func TestACampaignOfMoreRunsThanARoundHasIsRefused(t *testing.T) {
+	var sizes []string
+	for mtu := range 64 {
+		sizes = append(sizes, strconv.Itoa(1400+mtu))
+	}
+	axis := "    axes:\n    - {name: mtu, path: \"networks[wan].mtu\", values: [" + strings.Join(sizes, ", ") + "]}\n"
+	text := strings.Replace(strings.Replace(soundCampaign, "    axes:\n", axis, 1), "repeats: 2", "repeats: 4", 1)
+	findings := join(judgeText(t, text))
+	if want := "256 points × 4 repeats are more than 1000 runs"; !strings.Contains(findings, want) {
+		t.Errorf("findings:\n%s\nwant %q", findings, want)
 	}
 }
