@@ -72,14 +72,15 @@ func template() string { return apps.RunFile("mosquitto.conf.in") }
 func passwords() string { return apps.RunFile("passwords") }
 
 // startScript makes what has the password in it, from the Secret: the broker's password file, with the password's hash, and the
-// configuration, where bridges log in. What an earlier start left is written over.
+// configuration, where bridges log in. What an earlier start left is written over. From lines of name:password the program would cut a password at
+// its first colon.
 var startScript = `set -eu
 umask 077
 user=$(cat ` + security("username") + `)
 password=$(cat ` + security("password") + `)
-printf '%s:%s\n' "$user" "$password" > ` + passwords() + `
-mosquitto_passwd -U ` + passwords() + `
-sed -e "s/` + userMark + `/$user/" -e "s/` + passwordMark + `/$password/" ` + template() + ` > ` + apps.RunFile("mosquitto.conf") + `
+printf '%s\n%s\n' "$password" "$password" | mosquitto_passwd -c ` + passwords() + ` "$user" > /dev/null
+literal() { printf %s "$1" | sed 's/[&/\]/\\&/g'; }
+sed -e "s/` + userMark + `/$(literal "$user")/" -e "s/` + passwordMark + `/$(literal "$password")/" ` + template() + ` > ` + apps.RunFile("mosquitto.conf") + `
 exec ` + program + ` -c ` + apps.RunFile("mosquitto.conf") + `
 `
 

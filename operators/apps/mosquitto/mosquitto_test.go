@@ -126,6 +126,7 @@ func secrets(t *testing.T) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	files[credentials.Password] = []byte(`pass:w/or&d\:`) // characters of the shell, of sed and of password files
 	return files
 }
 
