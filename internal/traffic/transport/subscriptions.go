@@ -47,7 +47,7 @@ func (s *Subscriptions) Missing() []string {
 	return slices.DeleteFunc(slices.Clone(s.setup.Filters()), func(filter string) bool { return s.granted[filter] })
 }
 
-// Granted: the broker has the subscriptions to these filters.
+// Granted notes that the broker has the subscriptions to these filters.
 func (s *Subscriptions) Granted(filters ...string) {
 	s.mu.Lock()
 	for _, filter := range filters {
@@ -58,7 +58,7 @@ func (s *Subscriptions) Granted(filters ...string) {
 	s.tell("", filters)
 }
 
-// Refused: the broker refuses the subscriptions to these filters; the reason is for people, and not empty.
+// Refused notes that the broker refuses the subscriptions to these filters; the reason is for people, and not empty.
 func (s *Subscriptions) Refused(reason string, filters ...string) { s.tell(reason, filters) }
 
 // tell of answers that are not as the ones before.
