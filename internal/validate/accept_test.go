@@ -209,10 +209,10 @@ spec: {format: synthetic, synthetic: {pattern: Line, platforms: 2}}
 `
 	for name, c := range map[string]struct{ old, with, want string }{
 		"as they are":            {"1m", "1m", ""},
-		"no scenario":            {"  scenario: {ref: lab}\n", "", "spec.scenario: Required value: network wan takes comm effects from a scenario: name one"},
-		"links of some":          {"commEffects: true", "commEffects: true, links: [{from: a, to: b}]", "spec.networks[0].links: Forbidden: with commEffects each pair of nodes has a link of its own"},
-		"a radio in place":       {"waveform: baseline", "rfpipe: {}", "spec.networks[0].commEffects: Forbidden: is for the link model"},
-		"a radio by name":        {"waveform: baseline", "waveform: rfpipe-wideband", "spec.networks[0].commEffects: Forbidden: comm effects are for the link model, and waveform rfpipe-wideband is rfpipe"},
+		"no scenario":            {"  scenario: {ref: lab}\n", "", "spec.scenario: network wan takes comm effects from a scenario: name one"},
+		"links of some":          {"commEffects: true", "commEffects: true, links: [{from: a, to: b}]", "spec.networks[0].links: with commEffects each pair of nodes has a link of its own"},
+		"a radio in place":       {"waveform: baseline", "rfpipe: {}", "spec.networks[0].commEffects: is for the link model"},
+		"a radio by name":        {"waveform: baseline", "waveform: rfpipe-wideband", "spec.networks[0].commEffects: comm effects are for the link model, and waveform rfpipe-wideband is rfpipe"},
 		"a change of some links": {"network: wan, link", "network: wan, from: a, link", "network wan has commEffects, by which each pair of nodes has a link of its own: leave out from and to"},
 	} {
 		findings := judgeText(t, strings.Replace(text, c.old, c.with, 1))
