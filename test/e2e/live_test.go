@@ -163,6 +163,12 @@ func shellWorks(t *testing.T, namespace string) {
 	if !strings.Contains(out, "198.18.9.1") || !strings.Contains(out, "hq") {
 		t.Errorf("/etc/hosts of veh:\n%s\nwant the radio address of hq", out)
 	}
+	if out := mustVignette(t, namespace, "shell", "hq", "--", "getent", "hosts", "hq"); !strings.HasPrefix(out, "198.18.9.1 ") {
+		t.Errorf("hq on hq: %q; want its radio address first", out)
+	}
+	if out := mustVignette(t, namespace, "shell", "--toolbox", "veh", "--", "ping", "-c", "1", "hq.wan"); !strings.Contains(out, "198.18.9.1") || !strings.Contains(out, " 0% packet loss") {
+		t.Errorf("ping in the toolbox:\n%s\nwant an answer of hq's radio", out)
+	}
 	if out, errs, code := vignette(t, namespace, "through a pipe\n", "shell", "hq", "--", "cat"); out != "through a pipe\n" || code != 0 {
 		t.Errorf("cat in a pipe: %q, %q, exit code %d", out, errs, code)
 	}
