@@ -7,16 +7,25 @@ import (
 )
 
 func TestAKernelThatEndedAProcessForItsMemoryIsKnownByTheControlGroup(t *testing.T) {
-	dir := t.TempDir()
-	if outOfMemory(dir) {
-		t.Error("nothing is known of the memory")
-	}
-	for text, want := range map[string]bool{"low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\n": false, "max 12\noom 1\noom_kill 1\noom_group_kill 0\n": true} {
-		if err := os.WriteFile(filepath.Join(dir, "memory.events"), []byte(text), 0o600); err != nil {
+	for text, c := range map[string]struct {
+		file string
+		want bool
+	}{
+		"low 0\nhigh 0\nmax 12\noom 0\noom_kill 0\n":          {"memory.events", false},
+		"max 12\noom 1\noom_kill 1\noom_group_kill 0\n":       {"memory.events", true},
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 0\n":       {"memory/memory.oom_control", false},
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 2\n":       {"memory/memory.oom_control", true},
+		"oom_kill 2, in a file that says nothing of memory\n": {"memory.stat", false},
+	} {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, "memory"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if got := outOfMemory(dir); got != want {
-			t.Errorf("%q says %v", text, got)
+		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := outOfMemory(dir); got != c.want {
+			t.Errorf("%s with %q says %v", c.file, text, got)
 		}
 	}
 }

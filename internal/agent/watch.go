@@ -151,10 +151,14 @@ func readCPU(root string) cpuUse {
 	return use
 }
 
-// outOfMemory reports whether the kernel has ended a process of the container for its memory limit, by its cgroup of version 2.
+// outOfMemory reports whether the kernel has ended a process of the container for its memory limit, by its cgroup of version 2 or 1.
 func outOfMemory(root string) bool {
-	values, err := readPairs(filepath.Join(root, "memory.events"))
-	return err == nil && values["oom_kill"] > 0
+	for _, file := range []string{"memory.events", "memory/memory.oom_control"} {
+		if values, err := readPairs(filepath.Join(root, file)); err == nil && values["oom_kill"] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // readPairs reads lines of a name and a number.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -80,9 +81,20 @@ func podsOf(t *testing.T, part string) (pods []*corev1.Pod) {
 	return pods
 }
 
+// tokens of service accounts that tests share, as a client would: each new one costs its reader a review.
+var tokens = struct {
+	sync.Mutex
+	of map[string]string
+}{of: map[string]string{}}
+
 // tokenOf a service account.
 func tokenOf(t *testing.T, namespace, account string) string {
 	t.Helper()
+	tokens.Lock()
+	defer tokens.Unlock()
+	if known := tokens.of[namespace+"/"+account]; known != "" {
+		return known
+	}
 	clientset, err := kubernetes.NewForConfig(restConfig)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +103,7 @@ func tokenOf(t *testing.T, namespace, account string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tokens.of[namespace+"/"+account] = token.Status.Token
 	return token.Status.Token
 }
 

@@ -172,8 +172,8 @@ for name in names:
     print(name, said, "at once" if time.monotonic() - begun < 1 else "late")
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(3)
-s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\12kubernetes\7default\3svc\7cluster\5local\0\0\1\0\1", (server, 53))
 try:
+    s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\12kubernetes\7default\3svc\7cluster\5local\0\0\1\0\1", (server, 53))
     print("answer of", len(s.recv(512)), "bytes")
 except OSError:
     print("no answer")
