@@ -130,6 +130,9 @@ func (c *Cache) Authenticate(ctx context.Context, token string) (Identity, error
 	}
 	// The answer is for all who wait: it is looked up even if the first of them gives up.
 	asked := c.asking.DoChan(string(key[:]), func() (any, error) {
+		if known, ok := c.answers.Get(key); ok { // another request's answer came since
+			return known.(answer).identity, known.(answer).err
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewPatience)
 		defer cancel()
 		identity, err := c.of.Authenticate(ctx, token)
