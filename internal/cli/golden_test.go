@@ -128,7 +128,7 @@ func TestTheStageOfARunIsNotTheWorkflowsStep(t *testing.T) {
 		want  string
 	}{
 		{"", "", false, "Submitted"}, {v1alpha1.PhaseQueued, "", false, "Queued"}, {v1alpha1.PhaseRunning, "", false, "Running"},
-		{v1alpha1.PhaseRunning, "replay", false, "Starting"}, {v1alpha1.PhaseRunning, "start", false, "Starting"},
+		{v1alpha1.PhaseRunning, "replay", false, "Running"}, {v1alpha1.PhaseRunning, "start", false, "Running"},
 		{v1alpha1.PhaseRunning, "stop", false, "Running"}, {v1alpha1.PhaseRunning, "stop", true, "Stopping"},
 		{v1alpha1.PhaseRunning, "drain", true, "Draining"}, {v1alpha1.PhaseAnalysing, "analyse", false, "Analysing"},
 	} {

@@ -90,14 +90,12 @@ func stage(e *v1alpha1.Experiment) string {
 		return "Submitted"
 	case e.Status.Phase != v1alpha1.PhaseRunning:
 		return string(e.Status.Phase)
-	case e.Status.Step == argo.StepReplay, e.Status.Step == argo.StepStart:
-		return "Starting"
 	case e.Status.Step == argo.StepStop && e.Spec.Stop:
 		return "Stopping"
 	case e.Status.Step == argo.StepDrain:
 		return "Draining"
 	}
-	return string(e.Status.Phase) // the step stop lasts from the last start to the last stop
+	return string(e.Status.Phase) // the steps start and stop last as long as the run does
 }
 
 // progressLine is everything there is to say in one line.
