@@ -95,9 +95,9 @@ func (i *isolation) apply(ctx context.Context) error {
 	return nil
 }
 
-// allowed are the server, where its name leads to, and the name servers; from outside, SSH.
+// allowed are the server, where its name leads to, and the name servers; from outside, SSH and the metrics of apps.
 func (i *isolation) allowed(ctx context.Context) (podnet.Allowed, error) {
-	a := podnet.Allowed{Ports: []uint16{sshPort}}
+	a := podnet.Allowed{Ports: []uint16{sshPort}, AllScrapers: true}
 	for _, file := range []string{resolvConfPath, upstreamPath} {
 		text, err := os.ReadFile(file)
 		if err != nil && !os.IsNotExist(err) {

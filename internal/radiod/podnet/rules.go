@@ -29,6 +29,8 @@ type Allowed struct {
 	Hosts []netip.Addr
 	// Scrapers may read the metrics of apps, which ask for no token.
 	Scrapers []netip.Addr
+	// AllScrapers may: where somebody else keeps others out, as radiod does in front of a guest.
+	AllScrapers bool
 	// Ports of TCP at which it may be reached by anybody.
 	Ports []uint16
 }
@@ -46,7 +48,7 @@ func (a Allowed) Normalise() Allowed {
 // Equal compares normalised sets.
 func (a Allowed) Equal(b Allowed) bool {
 	return slices.Equal(a.Servers, b.Servers) && slices.Equal(a.DNS, b.DNS) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Scrapers, b.Scrapers) &&
-		slices.Equal(a.Ports, b.Ports)
+		a.AllScrapers == b.AllScrapers && slices.Equal(a.Ports, b.Ports)
 }
 
 // chain is a chain of the table with its rules; base chains drop what no rule accepts.
@@ -154,6 +156,9 @@ func (c *chain) addEth0Incoming(a Allowed) {
 	}
 	for _, scraper := range a.Scrapers {
 		c.add("accept", append(address("saddr", scraper), ports("tcp", metricsFirst, metricsLast)...)...)
+	}
+	if a.AllScrapers {
+		c.add("accept", ports("tcp", metricsFirst, metricsLast)...)
 	}
 	for _, port := range a.Ports {
 		c.add("accept", ports("tcp", port, port)...)
