@@ -221,15 +221,24 @@ func limitMemory(resources *corev1.ResourceRequirements, o Options, app v1alpha1
 	if _, limited := resources.Limits[corev1.ResourceMemory]; limited || o.MemoryLimit.IsZero() {
 		return
 	}
+	request, requested := resources.Requests[corev1.ResourceMemory]
+	if !requested { // Kubernetes would take the limit for it
+		request = smallRequests().Requests[corev1.ResourceMemory]
+		setMemory(&resources.Requests, request)
+	}
 	limit := o.MemoryLimit.DeepCopy()
 	limit.Add(*resource.NewQuantity(instanceMemory*int64(max(app.Instances, 1)-1), resource.BinarySI))
-	if request := resources.Requests[corev1.ResourceMemory]; request.Cmp(limit) > 0 {
+	if request.Cmp(limit) > 0 {
 		limit = request
 	}
-	if resources.Limits == nil {
-		resources.Limits = corev1.ResourceList{}
+	setMemory(&resources.Limits, limit)
+}
+
+func setMemory(list *corev1.ResourceList, memory resource.Quantity) {
+	if *list == nil {
+		*list = corev1.ResourceList{}
 	}
-	resources.Limits[corev1.ResourceMemory] = limit
+	(*list)[corev1.ResourceMemory] = memory
 }
 
 func appVolumes(app string, o Options) []corev1.Volume {

@@ -211,6 +211,15 @@ func TestEveryContainerHasAMemoryLimitAndEveryFolderASize(t *testing.T) {
 	if diff := cmp.Diff(want, limits); diff != "" {
 		t.Errorf("memory limits (-want +got):\n%s", diff)
 	}
+	in.Experiment.Spec.Apps[4].Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
+	in.Topology, _ = topology.Expand(&in.Experiment.Spec)
+	for _, pod := range Pods(in) {
+		for _, c := range pod.Spec.Containers {
+			if request := c.Resources.Requests.Memory(); request.IsZero() || c.Name == "radio-udp" && request.String() != "32Mi" {
+				t.Errorf("container %s requests %s of memory; Kubernetes takes its limit where it requests none", c.Name, request)
+			}
+		}
+	}
 	in.Options.MemoryLimit = resource.Quantity{}
 	if limit := Pods(in)[0].Spec.Containers[0].Resources.Limits.Memory(); !limit.IsZero() {
 		t.Errorf("the administrator wants no limit, and it is %s", limit)
