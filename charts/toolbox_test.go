@@ -11,14 +11,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	to "k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/testkube"
 )
 
-// TestContainersBroughtIntoPodsGetNoSecrets has a real API server judge by the chart's policy and role.
-func TestContainersBroughtIntoPodsGetNoSecrets(t *testing.T) {
+// TestContainersBroughtIntoPodsGetNoSecretsAndNoPrivileges has a real API server judge by the chart's policy and role.
+func TestContainersBroughtIntoPodsGetNoSecretsAndNoPrivileges(t *testing.T) {
 	policy := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/admission.yaml")
 	role := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/roles.yaml")
 	config := testkube.Start(t)
@@ -59,6 +60,25 @@ func TestContainersBroughtIntoPodsGetNoSecrets(t *testing.T) {
 	}
 	if err := bring(t, admin, corev1.EphemeralContainerCommon{Name: "a", Image: "toolbox", Env: []corev1.EnvVar{secret}}, client.DryRunAll); err != nil {
 		t.Errorf("for who may read Secrets: %v", err)
+	}
+	for what, security := range map[string]*corev1.SecurityContext{
+		"privileges":   {Privileged: to.To(true)},
+		"a capability": {Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_RAW", "SYS_ADMIN"}}},
+	} {
+		container := corev1.EphemeralContainerCommon{Name: "b", Image: "toolbox", SecurityContext: security}
+		if err := bring(t, kari, container, client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "unless you may create pods") {
+			t.Errorf("%s: %v; want it refused", what, err)
+		}
+		if err := bring(t, admin, container, client.DryRunAll); err != nil {
+			t.Errorf("%s for who may create pods: %v", what, err)
+		}
+	}
+	network := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}}}
+	if err := bring(t, kari, corev1.EphemeralContainerCommon{Name: "b", Image: "toolbox", SecurityContext: network}, client.DryRunAll); err != nil {
+		t.Errorf("kubectl debug --profile=netadmin: %v", err)
+	}
+	if err := bring(t, admin, corev1.EphemeralContainerCommon{Name: "admins", Image: "toolbox", SecurityContext: &corev1.SecurityContext{Privileged: to.To(true)}}); err != nil {
+		t.Fatal(err)
 	}
 	if err := bring(t, kari, corev1.EphemeralContainerCommon{Name: "toolbox-1", Image: "toolbox", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}}); err != nil {
 		t.Errorf("the toolbox: %v", err)
