@@ -147,3 +147,12 @@ func TestRadiodWatchesOnlyTheNamespacesItIsToldOf(t *testing.T) {
 		}
 	}
 }
+
+func TestATeamsQuotaMayBeNoBound(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/server.yaml", "--set", "server.teams.team-nor.quota=0", "--set", "server.teams.team-prt.retention=0s")
+	for part, count := range map[string]int{"--team-quotas=team-nor=0\n": 1, "--team-quotas": 1, "--team-retentions=team-prt=0s\n": 1, "--team-retentions": 1} {
+		if got := strings.Count(made, part); got != count {
+			t.Errorf("%q is there %d times, want %d", part, got, count)
+		}
+	}
+}
