@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,11 +95,35 @@ func TestDoctorAgainstARealAPIServer(t *testing.T) {
 		r := CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
 		expect(t, r, map[string]string{"definitions": "warning of another version than this program: captures.vignette.dev"})
 	})
+	t.Run("with a claim of one's own for the archive", func(t *testing.T) { seenWithAnOwnClaim(t, config, admin.kube) })
 	t.Run("for an experimenter", func(t *testing.T) { seenByAnExperimenter(t, config) })
 	t.Run("of no cluster", func(t *testing.T) {
 		r := CheckCluster(Gather(t.Context(), &rest.Config{Host: "https://127.0.0.1:1"}, "team-nor", "vignette-system", ""))
 		expect(t, r, map[string]string{"API server": "missing"})
 	})
+}
+
+// seenWithAnOwnClaim: the chart's server.storage.existingClaim needs no default StorageClass.
+func seenWithAnOwnClaim(t *testing.T, config *rest.Config, kube client.Client) {
+	labels := map[string]string{"app": "x"}
+	volume := corev1.Volume{Name: "archive", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "own"}}}
+	server := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "vignette-system", Name: "vignette-server"}, Spec: appsv1.DeploymentSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "r/server:1"}}, Volumes: []corev1.Volume{volume}}}}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "vignette-system", Name: "own"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
+	for _, o := range []client.Object{server, claim} {
+		if err := kube.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim.Status.Phase = corev1.ClaimBound
+	if err := kube.Status().Update(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	r := CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
+	expect(t, r, map[string]string{"storage": "ok the archive's claim is bound"})
 }
 
 // seenByAnExperimenter: who has no rights on the cluster's own objects is told of his own, and nothing fails by what he may not read.

@@ -68,12 +68,14 @@ type Part struct {
 	Version string
 	// BinDir is the hosts' folder of CNI plugins that it writes to.
 	BinDir string
+	// Claim of the volume that it has.
+	Claim string
 }
 
 // Storage for the archive.
 type Storage struct {
-	// Claim is the phase of the archive's claim, empty where there is none, and Default the default class.
-	Claim, Default string
+	// Name of the archive's claim, and Claim its phase, empty where there is none; Default is the default class.
+	Name, Claim, Default string
 }
 
 // Names of the parts.
@@ -314,7 +316,7 @@ func (c Cluster) storage() Check {
 	case s.Claim == "Bound":
 		return k.fine("the archive's claim is bound")
 	case s.Claim != "":
-		return k.lacks("the archive's claim is "+s.Claim, fmt.Sprintf("kubectl -n %s describe pvc vignette-archive tells why", c.Platform))
+		return k.lacks("the archive's claim is "+s.Claim, fmt.Sprintf("kubectl -n %s describe pvc %s tells why", c.Platform, s.Name))
 	case s.Default == "":
 		return k.lacks("no default StorageClass", "name one by the chart's server.storage.storageClassName, or a claim of yours by server.storage.existingClaim")
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -87,7 +88,8 @@ func Gather(ctx context.Context, config *rest.Config, namespace, platform, progr
 		return c
 	}
 	c.Hosts, c.Definitions, c.Parts = g.hosts(ctx), g.definitions(ctx), g.parts(ctx)
-	c.Template, c.Archive, c.Storage = g.template(ctx), g.archive(ctx), g.storage(ctx)
+	c.Template, c.Archive = g.template(ctx), g.archive(ctx)
+	c.Storage = g.storage(ctx, cmp.Or(c.Parts.Value[Server].Claim, ownClaim))
 	c.PodSecurity, c.Rights, c.Clocks = g.podSecurity(ctx), g.rights(ctx), g.clocks(ctx)
 	c.PluginProblems, c.Waveforms = g.pluginProblems(ctx), g.waveforms(ctx)
 	return c
@@ -254,6 +256,9 @@ func partFrom(workload client.Object, template *corev1.PodTemplateSpec) Part {
 		if volume.HostPath != nil && slices.Contains([]string{"cni-bin", "cnibin"}, volume.Name) {
 			part.BinDir = volume.HostPath.Path
 		}
+		if volume.PersistentVolumeClaim != nil {
+			part.Claim = volume.PersistentVolumeClaim.ClaimName
+		}
 	}
 	return part
 }
@@ -295,10 +300,13 @@ func (g *gatherer) archive(ctx context.Context) Fact[string] {
 	return known("not available yet")
 }
 
-func (g *gatherer) storage(ctx context.Context) Fact[Storage] {
-	var s Storage
+// ownClaim is that of the archive where the chart makes it.
+const ownClaim = "vignette-archive"
+
+func (g *gatherer) storage(ctx context.Context, name string) Fact[Storage] {
+	s := Storage{Name: name}
 	claim := &corev1.PersistentVolumeClaim{}
-	claimErr := g.kube.Get(ctx, client.ObjectKey{Namespace: g.platform, Name: "vignette-archive"}, claim)
+	claimErr := g.kube.Get(ctx, client.ObjectKey{Namespace: g.platform, Name: name}, claim)
 	if claimErr == nil {
 		s.Claim = string(claim.Status.Phase)
 	}
