@@ -183,7 +183,7 @@ func TestTheNotesSayWhatIsMissing(t *testing.T) {
 	}{
 		"an empty cluster":    {"vignette", nil, "MISSING: Argo Workflows", "WARNING"},
 		"a complete cluster":  {"vignette", all, "vignette results -n team-a quickstart", "MISSING"},
-		"no network policies": {"vignette", append([]string{"--set", "networkPolicies.create=false"}, all...), "WARNING: without network policies", "MISSING"},
+		"no network policies": {"vignette", append([]string{"--set", "networkPolicies.create=false"}, all...), "Its metrics want a token all the same", "MISSING"},
 		"nobody may run":      {"vignette-team", nil, "Nobody was given a right", ""},
 		"somebody may run":    {"vignette-team", []string{"--set", "experimenters.groups={nor}"}, "has no quota", "Nobody"},
 	} {
