@@ -40,12 +40,11 @@ func TestContainersBroughtIntoPodsGetNoSecretsAndNoPrivileges(t *testing.T) {
 	create(t, admin, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "node"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}}})
 	create(t, admin, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "kari"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "vignette-experimenter"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "kari"}}})
-	as := rest.CopyConfig(config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: "kari"}
-	kari, err := client.New(as, client.Options{Scheme: testkube.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	create(t, admin, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "debugger"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}, {APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"patch"}}}})
+	create(t, admin, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ola"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "debugger"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "ola"}}})
+	kari, ola := clientOf(t, config, "kari"), clientOf(t, config, "ola")
 	secret := corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "s"}, Key: "k"}}}
 	deadline := time.Now().Add(20 * time.Second) // a policy takes a moment to be in force
 	for err = nil; err == nil && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
@@ -69,8 +68,10 @@ func TestContainersBroughtIntoPodsGetNoSecretsAndNoPrivileges(t *testing.T) {
 		if err := bring(t, kari, container, client.DryRunAll); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "unless you may create pods") {
 			t.Errorf("%s: %v; want it refused", what, err)
 		}
-		if err := bring(t, admin, container, client.DryRunAll); err != nil {
-			t.Errorf("%s for who may create pods: %v", what, err)
+		for who, as := range map[string]client.Client{"who may create pods": admin, "who runs no experiments": ola} {
+			if err := bring(t, as, container, client.DryRunAll); err != nil {
+				t.Errorf("%s for %s: %v", what, who, err)
+			}
 		}
 	}
 	network := &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_RAW"}}}
@@ -83,6 +84,17 @@ func TestContainersBroughtIntoPodsGetNoSecretsAndNoPrivileges(t *testing.T) {
 	if err := bring(t, kari, corev1.EphemeralContainerCommon{Name: "toolbox-1", Image: "toolbox", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}}); err != nil {
 		t.Errorf("the toolbox: %v", err)
 	}
+}
+
+func clientOf(t *testing.T, config *rest.Config, user string) client.Client {
+	t.Helper()
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: user}
+	made, err := client.New(as, client.Options{Scheme: testkube.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
 }
 
 func create(t *testing.T, kube client.Client, object client.Object) {
