@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	to "k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,10 +35,16 @@ func (c *cluster) toolbox(ctx context.Context, pod *corev1.Pod, s *site, node to
 		return "", fmt.Errorf("node %[1]s of experiment %[2]s knows no toolbox, as its operator is older than this command: kubectl debug -n %[3]s -it %[4]s --profile=restricted --image=IMAGE brings an image of yours",
 			node.Name, s.Name, s.Namespace, pod.Name)
 	}
-	name := toolboxName + fmt.Sprint(len(pod.Spec.EphemeralContainers)+1)
-	before := pod.DeepCopy()
-	pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, toolboxContainer(name, image))
-	err := c.kube.SubResource("ephemeralcontainers").Patch(ctx, pod, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{}))
+	name := ""
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the kubelet writes the pod's status at any time
+		if err := c.kube.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+			return err
+		}
+		name = toolboxName + fmt.Sprint(len(pod.Spec.EphemeralContainers)+1)
+		before := pod.DeepCopy()
+		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, toolboxContainer(name, image))
+		return c.kube.SubResource("ephemeralcontainers").Patch(ctx, pod, client.StrategicMergeFrom(before, client.MergeFromWithOptimisticLock{}))
+	})
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodSecurity"):
 		return "", fmt.Errorf("the namespace's Pod Security refuses the toolbox: %w", err)
