@@ -263,3 +263,22 @@ func TestTracksOfDifferentDaysAreSaid(t *testing.T) {
 		t.Errorf("warnings of one day: %q", said)
 	}
 }
+
+func TestSourcesThatFollowEachOtherMayEndBeforeTheStart(t *testing.T) {
+	rows := func(latitude int, begin, end string) string {
+		return fmt.Sprintf("%s,1,%d,8\n%s,1,%d,8\n", begin, latitude, end, latitude)
+	}
+	f := files{"a": rows(58, "2026-01-31T10:00:00Z", "2026-01-31T10:10:00Z"), "b": rows(59, "2026-01-31T10:20:00Z", "2026-01-31T10:50:00Z"),
+		"c": rows(60, "2026-01-31T10:55:00Z", "2026-01-31T12:10:00Z")}
+	start := metav1.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for want, sources := range map[float64][]string{59: {"b", "a"}, 60: {"c", "b", "a"}} {
+		s, _ := compiled(t, v1alpha1.ScenarioSpec{Format: "csv", Sources: sourcesOf(sources...), Tracks: &v1alpha1.ScenarioTracks{Start: &start}}, f)
+		c := s.NewCursor()
+		if err := c.Seek(0); err != nil {
+			t.Fatal(err)
+		}
+		if p, known := c.Position(0); !known || p.Latitude != want {
+			t.Errorf("of %v the platform begins at latitude %v; want %v", sources, p.Latitude, want)
+		}
+	}
+}

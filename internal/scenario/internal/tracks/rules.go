@@ -256,10 +256,13 @@ func earlierTimeOfDay(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
-// put the points of all tracks into the builder.
+// put the points of all tracks into the builder: what begins later is put later, so that of all that is before the start the last place holds.
 func (p *putter) put() error {
-	steppers := map[*Source]*stepper{}
+	steppers, begins := map[*Source]*stepper{}, map[*placed]time.Duration{}
 	for _, t := range p.all {
+		begins[t] = t.first() + t.shift
+	}
+	for _, t := range slices.SortedStableFunc(slices.Values(p.all), func(a, b *placed) int { return cmp.Compare(begins[a], begins[b]) }) {
 		s := steppers[t.source]
 		if s == nil {
 			s = &stepper{builder: p.builder, step: p.rules.Step}
@@ -294,8 +297,7 @@ func (p *putter) putTrack(s *stepper, t *placed) error {
 	if span.Last < 0 {
 		p.tally.Warn(fmt.Sprintf("%s ends %s before the scenario's start: its platform stays where it was then", t.label(), -span.Last))
 	}
-	clash := p.presence.Add(t.where(), t.number, scenario.Span{First: max(span.First, 0), Last: max(span.Last, 0)})
-	if clash != "" {
+	if clash := p.presence.Add(t.where(), t.number, span); clash != "" {
 		return fmt.Errorf("%s: want each platform in one source, or sources that follow each other", clash)
 	}
 	return nil
