@@ -31,7 +31,7 @@ const (
 
 // syntaxFinding says what keeps a text from being YAML, and where.
 func syntaxFinding(file string, text []byte, err error) Finding {
-	if f, found := templateFinding(file, text); found {
+	if f, found := templateFinding(file, text); found && f.Message == renderHelm {
 		return f
 	}
 	problem := yamlLine.ReplaceAllString(err.Error(), "")
@@ -39,6 +39,10 @@ func syntaxFinding(file string, text []byte, err error) Finding {
 	line, before := lineAt(text, f.Line), lineAt(text, f.Line-1)
 	if strings.Contains(problem, "mapping values are not allowed") && indentation(before) == indentation(line) && !strings.Contains(before, ":") && before != "" {
 		f.Line, problem = f.Line-1, "could not find expected ':'" // the library takes both lines for one key
+	}
+	if message, found := isTemplate(lineAt(text, f.Line)); found { // in other lines scripts have such placeholders
+		f.Message = message
+		return f
 	}
 	f.Message = "is not YAML: " + inWords(problem, line)
 	return f
@@ -75,11 +79,18 @@ func (d *document) ofTemplate(f Finding) Finding {
 
 // lineAt gives a line by its number, from 1.
 func lineAt(text []byte, number int) string {
-	lines := strings.Split(string(text), "\n")
-	if number < 1 || number > len(lines) {
+	for ; number > 1; number-- {
+		_, after, found := bytes.Cut(text, []byte("\n"))
+		if !found {
+			return ""
+		}
+		text = after
+	}
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	if number < 1 {
 		return ""
 	}
-	return strings.TrimRight(lines[number-1], "\r")
+	return strings.TrimRight(string(line), "\r")
 }
 
 // syntaxWords are the library's words, and ours.

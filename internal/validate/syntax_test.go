@@ -46,6 +46,7 @@ func TestWhatIsNoYAMLIsSaidInWordsWithItsLine(t *testing.T) {
 		"a template of Jinja":               {head + "spec:\n{% for n in nodes %}\n  seed: 1\n{% endfor %}\n", "placeholders of a template", 5},
 		"a value of Ansible's":              {head + "spec:\n  duration: {{ duration }}\n", "placeholders of a template", 5},
 		"a variable of envsubst":            {head + "spec:\n  duration: ${DURATION}\n  nodes: [{name: a}]\n", "placeholders of a template", 5},
+		"a variable of a script elsewhere":  {head + "spec:\n  description: |\n    ${HOME} {{ it }}\n  apps: [a, b\n  nodes: []\n", "is not closed", 7},
 		"a merge of what is no object":      {head + "spec:\n  apps: &x [1]\n  drain: {<<: 1}\n", "<< takes an anchor of an object", 1},
 		"a number without bounds":           {head + "spec: {seed: .inf}\n", "a number without bounds", 1},
 		"an alias that holds itself":        {"a: &a [*a]\n", "too large", 1},
