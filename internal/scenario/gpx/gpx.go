@@ -48,7 +48,9 @@ func (p *parser) element(start xml.StartElement) error {
 
 // track with segments, or a route, which is one segment.
 func (p *parser) track(t *tracks.Track, content string) error {
-	p.file.Tracks = append(p.file.Tracks, t)
+	if err := p.file.Begin(t); err != nil {
+		return p.Errorf(p.Line(), "%s", err)
+	}
 	return p.Elements(func(start xml.StartElement) error {
 		switch start.Name.Local {
 		case "name":
@@ -57,10 +59,13 @@ func (p *parser) track(t *tracks.Track, content string) error {
 			if content == "rtept" {
 				return p.point(t, start)
 			}
-			t.Segments = append(t.Segments, nil)
+			first := true
 			return p.Elements(func(start xml.StartElement) error {
 				if start.Name.Local != "trkpt" {
 					return p.Skip()
+				}
+				if first {
+					t.Segments, first = append(t.Segments, nil), false
 				}
 				return p.point(t, start)
 			})

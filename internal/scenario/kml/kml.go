@@ -226,16 +226,20 @@ func (p *parser) track(m *mark) error {
 			return p.Skip()
 		}
 		if start.Name.Local == "when" {
-			whens = append(whens, text)
+			if whens = append(whens, text); len(whens) > tracks.MaxPoints {
+				return p.Errorf(line, "the track has more than %d when: want fewer, or a part of it", tracks.MaxPoints)
+			}
 			return nil
 		}
 		missing = append(missing, strings.TrimSpace(text) == "")
 		points = append(points, tracks.Point{Line: line})
-		if missing[len(missing)-1] {
-			return nil
-		}
 		var err error
-		if points[len(points)-1].Position, err = p.position(strings.Fields(text), text); err != nil {
+		if missing[len(missing)-1] {
+			err = p.file.Count(geo.Position{})
+		} else {
+			points[len(points)-1].Position, err = p.position(strings.Fields(text), text)
+		}
+		if err != nil {
 			return p.Errorf(line, "%s", err)
 		}
 		return nil
@@ -247,7 +251,9 @@ func (p *parser) track(m *mark) error {
 		return p.Errorf(begin, "the track has %d when and %d coord: want one of each for each point", len(whens), len(points))
 	}
 	segment, err := p.timed(points, whens, missing)
-	m.segments = append(m.segments, segment)
+	if len(segment) > 0 {
+		m.segments = append(m.segments, segment)
+	}
 	return err
 }
 
@@ -271,7 +277,9 @@ func (p *parser) timed(points []tracks.Point, whens []string, missing []bool) (s
 // keep what a placemark has.
 func (p *parser) keep(m *mark, in *folder) error {
 	if m.hasTracks {
-		p.file.Tracks = append(p.file.Tracks, &tracks.Track{Name: strings.TrimSpace(m.name), Segments: m.segments, Ordered: true})
+		if err := p.begin(&tracks.Track{Name: strings.TrimSpace(m.name), Segments: m.segments, Ordered: true}); err != nil {
+			return err
+		}
 	}
 	begin, end := m.begin, m.end
 	if m.stamp != "" {
@@ -288,7 +296,9 @@ func (p *parser) keep(m *mark, in *folder) error {
 				return err
 			}
 		}
-		p.file.Tracks = append(p.file.Tracks, t)
+		if err := p.begin(t); err != nil {
+			return err
+		}
 	}
 	for _, point := range m.points {
 		for _, when := range []string{begin, end} {
@@ -303,6 +313,13 @@ func (p *parser) keep(m *mark, in *folder) error {
 		if begin == "" && end == "" {
 			p.file.Tally.Unknown("Point without a time")
 		}
+	}
+	return nil
+}
+
+func (p *parser) begin(t *tracks.Track) error {
+	if err := p.file.Begin(t); err != nil {
+		return p.Errorf(p.Line(), "%s", err)
 	}
 	return nil
 }

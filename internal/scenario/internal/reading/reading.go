@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,6 +132,7 @@ func Short(text []byte) string {
 type Tally struct {
 	report    scenario.Report
 	platforms [scenario.MaxPlatform + 1]bool
+	warned    map[string]bool
 }
 
 // Sentence that was understood.
@@ -174,7 +174,11 @@ func printable(r rune) rune {
 
 // Warn once of something.
 func (t *Tally) Warn(warning string) {
-	if !slices.Contains(t.report.Warnings, warning) {
+	if t.warned == nil {
+		t.warned = map[string]bool{}
+	}
+	if !t.warned[warning] {
+		t.warned[warning] = true
 		t.report.Warnings = append(t.report.Warnings, warning)
 	}
 }

@@ -106,7 +106,7 @@ func Put(b *scenario.Builder, sources []Source, rules Rules) (scenario.Report, e
 	for i := range sources {
 		p.take(&sources[i])
 	}
-	for _, step := range []func() error{p.fill, p.numbers, p.shifts, p.put} {
+	for _, step := range []func() error{p.numbers, p.fill, p.shifts, p.put} {
 		if err := step(); err != nil {
 			return scenario.Report{}, err
 		}

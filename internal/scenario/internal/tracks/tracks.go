@@ -19,6 +19,9 @@ import (
 // MaxPoints of all files of a scenario, which are held in memory.
 const MaxPoints = 10_000_000
 
+// MaxTracks of a file. A scenario has fewer platforms still.
+const MaxTracks = scenario.MaxPlatform
+
 // Untimed is the time of a point that has none.
 const Untimed = time.Duration(math.MinInt64)
 
@@ -155,6 +158,19 @@ func (f *File) Numbered(platform int) *Track {
 	return t
 }
 
+// Begin a track.
+func (f *File) Begin(t *Track) error {
+	f.Tracks = append(f.Tracks, t)
+	return f.tooMany()
+}
+
+func (f *File) tooMany() error {
+	if len(f.Tracks) > MaxTracks {
+		return fmt.Errorf("the file has more than %d tracks: want at most %d platforms", MaxTracks, scenario.MaxPlatforms)
+	}
+	return nil
+}
+
 // pointsPerLook at the context.
 const pointsPerLook = 1 << 10
 
@@ -162,6 +178,9 @@ const pointsPerLook = 1 << 10
 func (f *File) Count(p geo.Position) error {
 	if f.points++; f.points > MaxPoints {
 		return fmt.Errorf("the file has more than %d points: want fewer, or a part of it", MaxPoints)
+	}
+	if err := f.tooMany(); err != nil {
+		return err
 	}
 	if f.points%pointsPerLook == 0 {
 		if err := f.ctx.Err(); err != nil {

@@ -3,6 +3,7 @@ package tracks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -66,5 +67,30 @@ func TestAPauseBeforeOrBetweenSourcesIsSaid(t *testing.T) {
 				t.Errorf("it says %q; want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestTracksHaveABound(t *testing.T) {
+	const want = "more than 65534 tracks"
+	begun, named := NewFile("many.gpx", Options{}), NewFile("many.csv", Options{})
+	var err error
+	for range MaxTracks + 1 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = begun.Begin(&Track{})
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("of begun ones: %v", err)
+	}
+	err = nil
+	for i := range MaxTracks + 1 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = named.Add(named.Named(fmt.Sprint("v", i)), Point{})
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("of named ones: %v", err)
 	}
 }
