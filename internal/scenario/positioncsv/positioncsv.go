@@ -298,6 +298,9 @@ func (p *parser) time(field []byte) (time.Duration, error) {
 			seconds /= 1e3
 		}
 		date := time.UnixMicro(int64(math.Round(min(seconds, inMilliseconds) * 1e6))).UTC()
+		if date.Year() > 2200 {
+			return 0, fmt.Errorf("time is %q: want seconds or milliseconds since 1970, or a date", reading.Short(field))
+		}
 		field = []byte(date.Format(time.RFC3339Nano))
 	case err == nil:
 		if err := p.on(tracks.Seconds, field); err != nil {

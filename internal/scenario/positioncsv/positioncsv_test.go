@@ -157,6 +157,7 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 		"a platform of 0":          {options{}, "0,0,58,8,10\n", 1, `platform is "0": want a number from 1 to 65534, or a name`},
 		"a platform of nothing":    {options{}, "0,,58,8,10\n", 1, `platform is ""`},
 		"a row without a time":     {options{}, "time,node,lat,lon\n,7,58,8\n", 2, "the point has no time"},
+		"microseconds since 1970":  {options{}, "time,node,lat,lon\n1769846400000000,7,58,8\n", 2, `time is "1769846400000000": want seconds or milliseconds since 1970, or a date`},
 		"a time in words":          {options{}, "time,node,lat,lon\nnoon,7,58,8\n", 2, `time is "noon": want one such as 2026-01-31T12:00:00Z, or seconds`},
 		"seconds after dates":      {options{}, "2026-01-31T12:00:00Z,7,58,8,10\n5,7,58,8,10\n", 2, "want times that are all seconds, or all like"},
 		"a decimal comma":          {options{}, "0,7,\"58,1\",8\n", 1, `latitude is "58,1": want a number with a decimal point, such as 58.1`},
