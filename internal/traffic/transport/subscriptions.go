@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -58,8 +59,10 @@ func (s *Subscriptions) Granted(filters ...string) {
 	s.tell("", filters)
 }
 
-// Refused notes that the broker refuses the subscriptions to these filters; the reason is for people, and not empty.
-func (s *Subscriptions) Refused(reason string, filters ...string) { s.tell(reason, filters) }
+// Refused notes that the broker refuses the subscriptions to these filters; the reason is for people. A broker may give none.
+func (s *Subscriptions) Refused(reason string, filters ...string) {
+	s.tell(cmp.Or(reason, "no reason given"), filters)
+}
 
 // tell of answers that are not as the ones before.
 func (s *Subscriptions) tell(refusal string, filters []string) {

@@ -77,3 +77,11 @@ func TestNobodyIsAskedAfterTheConnectionOrTheClient(t *testing.T) {
 		}
 	})
 }
+
+func TestARefusalWithoutAReasonIsARefusal(t *testing.T) {
+	s, events, _ := asking()
+	s.Refused("", "a")
+	if want := []string{"a no reason given"}; !slices.Equal(*events, want) {
+		t.Errorf("events %q; want %q", *events, want)
+	}
+}
