@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -162,10 +163,10 @@ func (c *cluster) capture(ctx context.Context, node, network string, o captureOp
 	}
 	defer out.Close()
 	capture := o.object(s, node, network)
-	if err := c.kube.Create(ctx, capture, client.FieldOwner(fieldManager)); err != nil {
-		return explain(err)
-	}
 	run := &captureRun{cluster: c, capture: capture, uid: string(s.UID), node: node, notes: notes}
+	if err := c.kube.Create(ctx, capture, client.FieldOwner(fieldManager)); err != nil {
+		return explainRefused(err, "Capture", run.flagOf)
+	}
 	return run.stream(ctx, out)
 }
 
@@ -235,7 +236,7 @@ func (r *captureRun) saved() string {
 
 // begun waits until frames are captured.
 func (r *captureRun) begun(ctx context.Context) error {
-	return r.await(ctx, r.capture, "the capture", func() ([]metav1.Condition, string) {
+	return r.await(ctx, r.capture, "the capture", r.flagOf, func() ([]metav1.Condition, string) {
 		if r.capture.Status.EndedAt != nil {
 			return nil, "" // it was so short that it is over; what it has can be read all the same
 		}
@@ -243,8 +244,39 @@ func (r *captureRun) begun(ctx context.Context) error {
 	})
 }
 
+// flagOf a field of a Capture, with its value, as it was typed.
+func (r *captureRun) flagOf(field string) string {
+	spec := &r.capture.Spec
+	switch name := strings.TrimPrefix(field, "spec."); {
+	case name == "filter":
+		return fmt.Sprintf("--filter %q", spec.Filter)
+	case name == "duration":
+		return fmt.Sprintf("--duration %q", spec.Duration)
+	case name == "snapLengthBytes":
+		return "--snaplen"
+	case name == "limit":
+		return fmt.Sprintf("--limit %q", spec.Limit)
+	case name == "network":
+		return fmt.Sprintf("network %q", spec.Network)
+	case strings.HasPrefix(name, "nodes"):
+		return fmt.Sprintf("node %q", r.node)
+	}
+	return field
+}
+
+// refusedField begins what the operator says of a field: its path, and mostly its value.
+var refusedField = regexp.MustCompile(`\bspec(?:\.[A-Za-z]+|\[[^\]]*\])+: (?:(?:Invalid value: (?:"(?:[^"\\]|\\.)*"|[^\s:]+)|Forbidden|Required value): )?`)
+
+// asTyped has what was typed in the place of fields.
+func asTyped(message string, typed func(field string) string) string {
+	return refusedField.ReplaceAllStringFunc(message, func(found string) string {
+		field, _, _ := strings.Cut(found, ": ")
+		return typed(field) + ": "
+	})
+}
+
 // await reads an object until a condition of it is true. It fails where it is false for good, as its message says.
-func (c *cluster) await(ctx context.Context, object client.Object, what string, condition func() ([]metav1.Condition, string)) error {
+func (c *cluster) await(ctx context.Context, object client.Object, what string, typed func(field string) string, condition func() ([]metav1.Condition, string)) error {
 	limited, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	why := "is the operator up? kubectl get deployments -A -l app.kubernetes.io/part-of=vignette"
@@ -259,7 +291,7 @@ func (c *cluster) await(ctx context.Context, object client.Object, what string, 
 		}
 		if found := meta.FindStatusCondition(conditions, name); found != nil {
 			if found.Status == metav1.ConditionFalse {
-				return fmt.Errorf("%s was refused: %s", what, found.Message)
+				return fmt.Errorf("%s was refused: %s", what, asTyped(found.Message, typed))
 			}
 			why = "the operator says: " + found.Message
 		}

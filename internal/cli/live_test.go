@@ -163,7 +163,7 @@ func (p *platform) cluster(t *testing.T, objects ...client.Object) *cluster {
 			case *v1alpha1.Capture:
 				condition.Type = v1alpha1.ConditionCapturing
 				if o.Spec.Filter == "wrong" {
-					condition.Status, condition.Message = metav1.ConditionFalse, `spec.filter: "wrong" is no filter`
+					condition.Status, condition.Message = metav1.ConditionFalse, `spec.filter: Invalid value: "wrong": want one of tcpdump's`
 				}
 				o.Status.Conditions = []metav1.Condition{condition}
 			case *v1alpha1.LiveChange:
@@ -611,7 +611,7 @@ func TestErrorsOfLiveCommandsSayWhatToDoNext(t *testing.T) {
 		"the pod is gone":          {[]client.Object{liveCluster()}, shell("", "hq", ""), "node hq of experiment bft-live is not up, its pod is gone: vignette status -n team-nor bft-live tells why"},
 		"no such network":          {[]client.Object{liveCluster()}, capture("hq", "vhf", captureOptions{}), "there is no network vhf in experiment bft-live: want one of wan, lan"},
 		"a node off the network":   {[]client.Object{liveCluster()}, capture("veh-1", "lan", captureOptions{}), "node veh-1 is not on network lan: its networks are wan"},
-		"a filter that is wrong":   {[]client.Object{liveCluster()}, capture("hq", "wan", captureOptions{filter: "wrong"}), `the capture was refused: spec.filter: "wrong" is no filter`},
+		"a filter that is wrong":   {[]client.Object{liveCluster()}, capture("hq", "wan", captureOptions{filter: "wrong"}), `the capture was refused: --filter "wrong": want one of tcpdump's`},
 		"logs of no node":          {[]client.Object{liveCluster()}, logs("prt", logsOptions{streams: streamNames}), "there is no node prt in experiment bft-live: want one of hq, veh-1"},
 		"logs of no app":           {[]client.Object{liveCluster()}, logs("hq/ghost", logsOptions{streams: streamNames}), "has no app ghost: want one of bft, broker"},
 		"logs of no instance":      {[]client.Object{liveCluster()}, logs("hq", logsOptions{streams: streamNames[:1], instance: 9}), "--instance 9: no app of hq has as many instances"},

@@ -283,7 +283,7 @@ func (c *cluster) set(ctx context.Context, experiment string, w *wish, out io.Wr
 	if err := c.kube.Create(ctx, live, client.FieldOwner(fieldManager)); err != nil {
 		return explainChange(err, w.arguments())
 	}
-	err = c.await(ctx, live, "the change", func() ([]metav1.Condition, string) {
+	err = c.await(ctx, live, "the change", func(field string) string { return argumentOf(field, w.arguments()) }, func() ([]metav1.Condition, string) {
 		return live.Status.Conditions, v1alpha1.ConditionApplied
 	})
 	if err != nil {
@@ -295,13 +295,18 @@ func (c *cluster) set(ctx context.Context, experiment string, w *wish, out io.Wr
 
 // explainChange puts what the API server refuses into the words that were typed.
 func explainChange(err error, arguments []string) error {
+	return explainRefused(err, "LiveChange", func(field string) string { return argumentOf(field, arguments) })
+}
+
+// explainRefused object of a kind.
+func explainRefused(err error, kind string, typed func(field string) string) error {
 	var status apierrors.APIStatus
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return explain(err)
 	}
 	var refusals []error
 	for _, cause := range status.Status().Details.Causes {
-		said := argumentOf(cause.Field, arguments) + ": " + refusalText(cause)
+		said := typed(cause.Field) + ": " + refusalText(kind, cause)
 		if !slices.ContainsFunc(refusals, func(err error) bool { return err.Error() == said }) {
 			refusals = append(refusals, errors.New(said))
 		}
@@ -316,12 +321,12 @@ func explainChange(err error, arguments []string) error {
 var schemaWords = regexp.MustCompile(`^Invalid value: .*?: (\S+ in body )?`)
 
 // refusalText is what a refusal says of a field, such as Invalid value: "string": must be a percentage.
-func refusalText(cause metav1.StatusCause) string {
+func refusalText(kind string, cause metav1.StatusCause) string {
 	m := schemaWords.FindStringSubmatch(cause.Message)
 	if m == nil {
 		return cause.Message
 	}
-	if must := validate.Must("LiveChange", cause.Field); must != "" && m[1] != "" {
+	if must := validate.Must(kind, cause.Field); must != "" && m[1] != "" {
 		return must
 	}
 	return strings.TrimPrefix(cause.Message, m[0])

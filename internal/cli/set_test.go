@@ -257,6 +257,31 @@ func TestWhatTheAPIServerRefusesOfAChangeIsSaidInTheWordsThatWereTyped(t *testin
 	}
 }
 
+func TestWhatTheOperatorRefusesOfAChangeIsSaidInTheWordsThatWereTyped(t *testing.T) {
+	changes := field.NewPath("spec", "changes").Index(0)
+	refusal := field.ErrorList{
+		field.Invalid(changes.Child("link", "loss"), "a \": b", "must be a percentage"),
+		field.Forbidden(changes.Child("radio", "frequency"), "the network has none"),
+		field.Invalid(changes.Child("link", "limit"), 0, "must be above zero"),
+	}.ToAggregate().Error()
+	got := asTyped(refusal, func(field string) string { return argumentOf(field, []string{"frequency=1MHz", "loss=a", "limit=0"}) })
+	if want := "[loss=a: must be a percentage, frequency=1MHz: the network has none, limit=0: must be above zero]"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+}
+
+func TestWhatTheAPIServerRefusesOfACaptureIsSaidByItsFlags(t *testing.T) {
+	run := &captureRun{node: "hq", capture: &v1alpha1.Capture{Spec: v1alpha1.CaptureSpec{Duration: "1ns", Filter: "ip"}}}
+	refusal := apierrors.NewInvalid(schema.GroupKind{Group: "vignette.dev", Kind: "Capture"}, "x", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "duration"), "1ns", "spec.duration in body should match '^x$'"),
+		field.TooLong(field.NewPath("spec", "filter"), "", 1024),
+	})
+	err := explainRefused(refusal, "Capture", run.flagOf)
+	if want := "--duration \"1ns\": must be a duration"; !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "\n--filter \"ip\": ") {
+		t.Errorf("%v; want %s", err, want)
+	}
+}
+
 func TestSetWithoutKeysShowsWhatTheNetworkBeganWithAndItsChanges(t *testing.T) {
 	p := radioPlatform()
 	jammer := &v1alpha1.Jammer{Name: "noise", Power: ptr(v1alpha1.Power("100W")), Position: &v1alpha1.Position{Latitude: "58.19", Longitude: "7.98", Altitude: "0m"}}
