@@ -116,7 +116,7 @@ func (p *parser) sentence(line []byte) error {
 	case !ok:
 		p.file.Tally.Unknown(fields[0])
 		return nil
-	case len(fields) < known.fields:
+	case len(fields) < known.fields, kind == "RMC" && !checked && len(fields) == known.fields && fields[9] != "" && len(fields[9]) < len("310126"):
 		p.file.Tally.Unknown(kind + " cut short")
 		return nil
 	}

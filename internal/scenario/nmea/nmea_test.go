@@ -67,6 +67,7 @@ func TestPositionsAreReadFromSentencesOfAllKinds(t *testing.T) {
 		"no fix between":       {log(gga("120000", "5806.0"), "$GPGGA,120005,,,,,0,00,,,M,,M,,", "$GPRMC,120006,V,,,,,,,310126,,,N", gga("120010", "5812.0")), 10},
 		"damaged between":      {log(gga("120000", "5806.0")) + "$GPGGA,120005.00,9999.0,N,00754.0,W,1,08,0.9,12.5,M,40.0,M,,*00\n" + log(gga("120010", "5812.0")), 10},
 		"cut at the end":       {log(gga("120000", "5806.0"), gga("120010", "5812.0")) + "$GPGGA,1200", 10},
+		"cut in its date":      {log(gga("120000", "5806.0"), gga("120010", "5812.0")) + "$GPRMC,120020.00,A,5818.0,N,00754.0,E,10.0,90.0,3101", 10},
 		"marked":               {"\ufeff" + log(gga("120000", "5806.0"), gga("120010", "5812.0")), 10},
 		"UTF-16":               {readertest.UTF16(log(gga("120000", "5806.0"), gga("120010", "5812.0"))), 10},
 		"ISO-8859-1 in others": {log(gga("120000", "5806.0")) + "$GPTXT,01,01,02,H\xe5\xf8ya\n" + log(gga("120010", "5812.0")), 10},
