@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/utf8text"
@@ -128,5 +129,5 @@ func (x *XML) fault(err error) error {
 	case errors.As(err, &syntax):
 		return x.Errorf(syntax.Line, "the file is not well-formed XML: %s", syntax.Msg)
 	}
-	return x.Errorf(x.Line(), "the file cannot be read as XML: %s", err)
+	return x.Errorf(x.Line(), "the file cannot be read as XML: %s", strings.TrimPrefix(err.Error(), "xml: "))
 }
