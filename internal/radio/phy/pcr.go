@@ -41,9 +41,21 @@ func ParsePCR(text []byte) (*Curve, error) {
 		}
 		if err != nil {
 			line, _ := p.decoder.InputPos()
-			return nil, fmt.Errorf("pcr: line %d: %w", line, err)
+			return nil, fmt.Errorf("pcr: line %d: %w", line, inWords(err))
 		}
 	}
+}
+
+// inWords says what keeps a text from being XML.
+func inWords(err error) error {
+	syntax, ok := errors.AsType[*xml.SyntaxError](err)
+	switch {
+	case !ok:
+		return err
+	case syntax.Msg == "unexpected EOF":
+		return errors.New("the text ends too early")
+	}
+	return errors.New("the text is not well-formed XML: " + syntax.Msg)
 }
 
 // asItIs is the text whatever encoding it declares: it comes out of a manifest, which is in UTF-8.
