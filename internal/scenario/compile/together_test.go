@@ -233,18 +233,21 @@ func TestANameThatNoTrackHasIsSaid(t *testing.T) {
 func TestWhatTracksCannotBeIsRefused(t *testing.T) {
 	start := metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC))
 	origin := &v1alpha1.Position{Latitude: "58", Longitude: "8"}
-	f := files{"rows": "0,1,58,8\n", "move": "$node_(0) set X_ 1\n"}
+	far := metav1.NewTime(time.Date(9999, 1, 31, 12, 0, 0, 0, time.UTC))
+	f := files{"rows": "0,1,58,8\n", "move": "$node_(0) set X_ 1\n", "untimed": "name,lat,lon\na,58,8\na,59,8\n"}
 	for want, spec := range map[string]v1alpha1.ScenarioSpec{
-		"tracks.origin is missing":                 {Format: "ns2", Source: from("move")},
-		"tracks.origin is for coordinates":         {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin}},
-		"tracks: format eel has none":              {Format: "eel", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{}},
-		"files of eel keep their times":            {Format: "eel", Sources: later(sourcesOf("rows", "rows"), "1s")},
-		"tracks.start is for align AsDated":        {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start, Align: "Tracks"}},
-		"tracks.start is a date, but files/rows":   {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start}},
-		"tracks.speed and tracks.duration exclude": {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Speed: "1m/s", Duration: "1s"}},
-		"tracks.named[a].duration is":              {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Named: []v1alpha1.NamedTrack{{Name: "a", Duration: "0s"}}}},
-		`tracks.unit is "0m"`:                      {Format: "ns2", Source: from("move"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin, Unit: "0m"}},
-		"propagation.terrain: it moves no":         {Format: "csv", Source: from("rows"), Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "1MHz", Terrain: &later(sourcesOf("rows", "rows"), "1s")[1]}},
+		"tracks.origin is missing":                                                       {Format: "ns2", Source: from("move")},
+		"tracks.origin is for coordinates":                                               {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin}},
+		"tracks: format eel has none":                                                    {Format: "eel", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{}},
+		"files of eel keep their times":                                                  {Format: "eel", Sources: later(sourcesOf("rows", "rows"), "1s")},
+		"tracks.start is for align AsDated":                                              {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start, Align: "Tracks"}},
+		"tracks.start is 9999-01-31T12:00:00Z: want a year from 1950 to 2200":            {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &far}},
+		"the track takes 10000h0m0s, which is more than a year: want a shorter duration": {Format: "csv", Source: from("untimed"), Tracks: &v1alpha1.ScenarioTracks{Duration: "10000h"}},
+		"tracks.start is a date, but files/rows":                                         {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start}},
+		"tracks.speed and tracks.duration exclude":                                       {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Speed: "1m/s", Duration: "1s"}},
+		"tracks.named[a].duration is":                                                    {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Named: []v1alpha1.NamedTrack{{Name: "a", Duration: "0s"}}}},
+		`tracks.unit is "0m"`:                                                            {Format: "ns2", Source: from("move"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin, Unit: "0m"}},
+		"propagation.terrain: it moves no":                                               {Format: "csv", Source: from("rows"), Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "1MHz", Terrain: &later(sourcesOf("rows", "rows"), "1s")[1]}},
 	} {
 		if _, err := Compile(context.Background(), spec, f.open, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v; want %q", err, want)

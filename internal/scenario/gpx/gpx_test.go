@@ -209,7 +209,7 @@ func TestFilesThatAreNoTracksAreRefused(t *testing.T) {
 
 func TestAStepThatMakesTooManyPositionsIsRefused(t *testing.T) {
 	err := readertest.Refusal(t, strings.Replace(twoTracks, "12:00:10Z", "12:00:19Z", 1), with(0, tracks.Rules{Step: time.Microsecond}))
-	if !strings.Contains(err.Reason, "want a longer step") {
+	if !strings.Contains(err.Reason, "want shorter tracks") {
 		t.Errorf("error is %q", err)
 	}
 }

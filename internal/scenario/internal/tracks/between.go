@@ -43,7 +43,7 @@ func (s *stepper) between(platform int, from, to Point) error {
 		at = 0
 	}
 	if s.made += max(0, to.At-at) / s.step; s.made > MaxInterpolated {
-		return fmt.Errorf("between the points of the tracks there are more than %d positions at steps of %s: want a longer step or shorter tracks", MaxInterpolated, s.step)
+		return fmt.Errorf("between the points of the tracks there are more than %d positions at steps of %s: want shorter tracks", MaxInterpolated, s.step)
 	}
 	for ; at <= to.At; at += s.step {
 		fraction := float64(at-from.At) / float64(to.At-from.At)

@@ -58,6 +58,9 @@ func (p *placed) fillAll() error {
 			seconds = share(along[i], all, i, len(points)-1) * p.pace.Duration.Seconds()
 		}
 		at, err := reading.Duration(seconds)
+		if err != nil && p.pace.Duration > 0 {
+			return p.source.errorf(points[i].Line, "the track takes %s, which is more than a year: want a shorter duration", p.pace.Duration)
+		}
 		if err != nil {
 			return p.source.errorf(points[i].Line, "at %g m/s the track takes more than a year: want a higher speed", p.pace.MetresPerSecond)
 		}
