@@ -80,9 +80,6 @@ func (p *placed) label() string {
 	return p.source.Name
 }
 
-// line of its first point.
-func (p *placed) line() int { return p.Segments[0][0].Line }
-
 // first moment by its clock.
 func (p *placed) first() time.Duration { return p.span().First }
 
