@@ -36,7 +36,7 @@ import (
 func corpus(t testing.TB) (documents []string) {
 	t.Helper()
 	root := filepath.Join("..", "..", "scenarios")
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" {
 			return err
 		}
