@@ -162,7 +162,7 @@ func TestTheNewestWriteOfALeaseCounts(t *testing.T) {
 // able is a machine that has everything.
 func able() Machine {
 	m := Machine{OS: "linux", Arch: "amd64", Kernel: "6.1.0", Root: true, Checkout: "/src/vignette", Programs: map[string]string{"go": "1.26.1", "python3": "3.11.2", "make": "4.3"},
-		Features: known(map[string]bool{}), Home: "/root/.cache/vignette", FreeDiskBytes: 100 << 30, MemoryBytes: 8 << 30, Installs: true}
+		Features: known(map[string]bool{}), Home: "/var/cache/vignette", FreeDiskBytes: 100 << 30, MemoryBytes: 8 << 30, Installs: true}
 	for program := range Packages {
 		m.Programs[program] = ""
 	}
