@@ -64,7 +64,7 @@ func (t *Tally) Late(network, node string, from, to int64) {
 	t.late[node] = times
 	for i := range t.recent {
 		d := &t.recent[i]
-		if d.ts > from && 2*d.sent-d.ts <= to && (node == "" || slices.Contains(t.nodesOf(d), node)) {
+		if d.ts > from && 2*d.sent-d.ts <= to && (node == "" || t.carries(d, node)) {
 			t.hold(d)
 		}
 	}
@@ -79,11 +79,17 @@ func routed(plan *runapi.Plan, network string) bool {
 	return true
 }
 
-// nodesOf a delivery: its sender's, its receiver's, and those of their brokers.
-func (t *Tally) nodesOf(d *delivery) []string {
+// carries reports whether a node has a part in a delivery.
+func (t *Tally) carries(d *delivery, node string) bool {
+	nodes := t.nodesOf(d)
+	return slices.Contains(nodes[:], node)
+}
+
+// nodesOf a delivery: its sender's, its receiver's, and those of their brokers, of which some may be the same.
+func (t *Tally) nodesOf(d *delivery) [4]string {
 	s := &t.streams[d.stream]
 	from, to := &t.instances[s.publisher], &t.instances[s.subscribers[d.slot].instance]
-	return slices.Compact(slices.Sorted(slices.Values([]string{from.node, from.publishBroker, to.subscribeBroker, to.node})))
+	return [4]string{from.node, from.publishBroker, to.subscribeBroker, to.node}
 }
 
 // hold counts a delivery by the least delay that it can have had without the radio's lateness.
@@ -92,9 +98,9 @@ func (t *Tally) hold(d *delivery) {
 	if s.subscribers[d.slot].local {
 		return
 	}
-	late := t.late[""].heldUp(d.sent, d.ts)
-	if len(t.late) > 0 {
-		for _, node := range t.nodesOf(d) {
+	late, nodes := t.late[""].heldUp(d.sent, d.ts), t.nodesOf(d)
+	for i, node := range nodes {
+		if !slices.Contains(nodes[:i], node) {
 			late += t.late[node].heldUp(d.sent, d.ts)
 		}
 	}
