@@ -9,6 +9,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/internal/reading"
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -100,8 +101,8 @@ func checkTracks(spec *v1alpha1.ScenarioSpec) error {
 		return fmt.Errorf("tracks.origin is for coordinates in metres, of ns2 and sumo: leave it out for %s", f.name)
 	case t.Start != nil && alignments[t.Align] != tracks.AlignNone:
 		return fmt.Errorf("tracks.start is for align AsDated: leave one of the two out, as with align %s dates do not count", t.Align)
-	case t.Start != nil && (t.Start.Year() < 1950 || t.Start.Year() > 2200):
-		return fmt.Errorf("tracks.start is %s: want a year from 1950 to 2200", t.Start.Format(time.RFC3339))
+	case t.Start != nil && reading.CheckYear(t.Start.Time) != nil:
+		return fmt.Errorf("tracks.start is %s: %w", t.Start.Format(time.RFC3339), reading.CheckYear(t.Start.Time))
 	case t.Unit != "" && !(t.Unit.Float() > 0):
 		return fmt.Errorf("tracks.unit is %q: must be above zero, such as 1.5m", t.Unit)
 	}

@@ -19,7 +19,6 @@ package eel
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -37,20 +36,11 @@ type Options struct{}
 
 // Read a file whose name is for errors into a builder. Errors about the file are *scenario.SyntaxError.
 func Read(r io.Reader, name string, b *scenario.Builder, _ Options) (scenario.Report, error) {
-	lines := reading.NewLines(r, name)
 	p := parser{builder: b}
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return p.tally.Report(), nil
-		}
-		if err != nil {
-			return scenario.Report{}, err
-		}
-		if err := p.sentence(line); err != nil {
-			return scenario.Report{}, lines.Errorf("%s", err)
-		}
+	if err := reading.EachLine(r, name, func(line []byte, _ int) error { return p.sentence(line) }); err != nil {
+		return scenario.Report{}, err
 	}
+	return p.tally.Report(), nil
 }
 
 type parser struct {

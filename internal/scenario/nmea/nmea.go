@@ -9,7 +9,6 @@ package nmea
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -26,23 +25,14 @@ func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, erro
 	p := &parser{file: tracks.NewFile(name, options), track: &tracks.Track{}}
 	p.file.Clock = tracks.TimesOfDay
 	p.file.Tracks = []*tracks.Track{p.track}
-	lines := reading.NewLines(r, name)
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			p.end()
-			return p.file, nil
-		}
-		if err == nil {
-			p.line = lines.Number()
-			if err = p.sentence(line); err != nil {
-				err = lines.Errorf("%s", err)
-			}
-		}
-		if err != nil {
-			return p.file, err
-		}
+	err := reading.EachLine(r, name, func(line []byte, number int) error {
+		p.line = number
+		return p.sentence(line)
+	})
+	if err == nil {
+		p.end()
 	}
+	return p.file, err
 }
 
 type parser struct {

@@ -11,7 +11,6 @@ package ns2
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -32,22 +31,14 @@ import (
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
 	p := &parser{file: tracks.NewFile(name, options), plane: options.Plane, nodes: map[int]*node{}}
 	p.file.ByName = true
-	lines := reading.NewLines(r, name)
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return p.file, p.tracks(name)
-		}
-		if err == nil {
-			p.line = lines.Number()
-			if err = p.statement(line); err != nil {
-				err = lines.Errorf("%s", err)
-			}
-		}
-		if err != nil {
-			return p.file, err
-		}
+	err := reading.EachLine(r, name, func(line []byte, number int) error {
+		p.line = number
+		return p.statement(line)
+	})
+	if err == nil {
+		err = p.tracks(name)
 	}
+	return p.file, err
 }
 
 type parser struct {

@@ -29,24 +29,14 @@ import (
 func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, error) {
 	p := &parser{platform: options.Platform, file: tracks.NewFile(name, options)}
 	p.file.ByName = true
-	lines := reading.NewLines(r, name)
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return p.file, nil
-		}
-		if err != nil {
-			return p.file, err
-		}
+	return p.file, reading.EachLine(r, name, func(line []byte, number int) error {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
-			continue
+			return nil
 		}
-		p.number = lines.Number()
-		if err := p.line(line); err != nil {
-			return p.file, lines.Errorf("%s", err)
-		}
-	}
+		p.number = number
+		return p.line(line)
+	})
 }
 
 // midnight of times of day.

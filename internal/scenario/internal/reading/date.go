@@ -1,6 +1,7 @@
 package reading
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -8,6 +9,14 @@ import (
 
 // forms of dates besides RFC 3339; those without a zone are in UTC.
 var forms = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05", "2006-01-02"}
+
+// CheckYear refuses dates far from ours, whose nanoseconds since 1970 would not fit.
+func CheckYear(at time.Time) error {
+	if at.Year() < 1950 || at.Year() > 2200 {
+		return errors.New("want a year from 1950 to 2200")
+	}
+	return nil
+}
 
 // Date and time, since 1970. A date without a zone is in UTC, and zoned is false.
 func Date(text string) (since time.Duration, zoned bool, err error) {
@@ -17,8 +26,8 @@ func Date(text string) (since time.Duration, zoned bool, err error) {
 		if err != nil {
 			continue
 		}
-		if at.Year() < 1950 || at.Year() > 2200 {
-			return 0, false, fmt.Errorf("time is %q: want a year from 1950 to 2200", Short([]byte(text)))
+		if err := CheckYear(at); err != nil {
+			return 0, false, fmt.Errorf("time is %q: %w", Short([]byte(text)), err)
 		}
 		return time.Duration(at.UnixNano()), strings.Contains(form, "Z07"), nil
 	}

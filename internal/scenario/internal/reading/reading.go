@@ -29,42 +29,24 @@ const (
 	maxKindLength = 40
 )
 
-// Lines of a file, with their numbers.
-type Lines struct {
-	scanner *bufio.Scanner
-	name    string
-	number  int
-}
-
-// NewLines of a file with this name.
-func NewLines(r io.Reader, name string) *Lines {
+// EachLine of a file with this name, with its number from 1; do must not keep it. What do refuses is an error about that line.
+func EachLine(r io.Reader, name string, do func(line []byte, number int) error) error {
 	scanner := bufio.NewScanner(utf8text.NewReader(r))
 	scanner.Buffer(make([]byte, 64<<10), MaxLineLength)
-	return &Lines{scanner: scanner, name: name}
-}
-
-// Next line; the caller must not keep it. It is io.EOF after the last one.
-func (l *Lines) Next() ([]byte, error) {
-	if !l.scanner.Scan() {
-		switch err := l.scanner.Err(); {
-		case errors.Is(err, bufio.ErrTooLong):
-			l.number++
-			return nil, l.Errorf("the line is longer than %d bytes", MaxLineLength)
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", l.name, err)
+	number := 0
+	for scanner.Scan() {
+		number++
+		if err := do(scanner.Bytes(), number); err != nil {
+			return &scenario.SyntaxError{File: name, Line: number, Reason: err.Error()}
 		}
-		return nil, io.EOF
 	}
-	l.number++
-	return l.scanner.Bytes(), nil
-}
-
-// Number of the current line, from 1.
-func (l *Lines) Number() int { return l.number }
-
-// Errorf is an error about the current line.
-func (l *Lines) Errorf(format string, args ...any) error {
-	return &scenario.SyntaxError{File: l.name, Line: l.number, Reason: fmt.Sprintf(format, args...)}
+	switch err := scanner.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return &scenario.SyntaxError{File: name, Line: number + 1, Reason: fmt.Sprintf("the line is longer than %d bytes", MaxLineLength)}
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 // Float that is finite.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"vignette.dev/vignette/internal/scenario"
@@ -62,7 +63,7 @@ func (x *XML) File(root []string, do func(xml.StartElement) error, comment func(
 			switch {
 			case begun:
 				err = do(e)
-			case !contains(root, e.Name.Local):
+			case !slices.Contains(root, e.Name.Local):
 				err = x.Errorf(x.Line(), "the file is an element %s: want %s", Short([]byte(e.Name.Local)), root[0])
 			}
 			begun = true
@@ -71,15 +72,6 @@ func (x *XML) File(root []string, do func(xml.StartElement) error, comment func(
 			return err
 		}
 	}
-}
-
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
 }
 
 // Elements in the current one, up to its end. Each must be read or skipped.
