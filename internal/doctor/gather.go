@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/crds"
 )
@@ -34,23 +33,12 @@ import (
 // ownDefinitions are those of this program, by name.
 var ownDefinitions = sync.OnceValue(func() map[string]*apiextensionsv1.CustomResourceDefinition {
 	found := map[string]*apiextensionsv1.CustomResourceDefinition{}
-	err := fs.WalkDir(crds.Files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := crds.Files.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(text, definition); err != nil {
-			return err
-		}
-		found[definition.Name] = definition
-		return nil
-	})
+	all, err := crds.Definitions()
 	if err != nil {
 		panic(fmt.Sprintf("embedded definitions: %v", err)) // a test reads them all
+	}
+	for _, definition := range all {
+		found[definition.Name] = definition
 	}
 	return found
 })
@@ -209,7 +197,7 @@ func (g *gatherer) parts(ctx context.Context) Fact[map[string]Part] {
 		d := &deployments.Items[i]
 		if name := g.partOf(d); name != "" {
 			part := partFrom(d, &d.Spec.Template)
-			part.Ready, part.Wanted = int(d.Status.ReadyReplicas), int(replicas(d.Spec.Replicas))
+			part.Ready, part.Wanted = int(d.Status.ReadyReplicas), int(ptr.Deref(d.Spec.Replicas, 1))
 			parts[name] = part
 		}
 	}
@@ -223,13 +211,6 @@ func (g *gatherer) parts(ctx context.Context) Fact[map[string]Part] {
 		}
 	}
 	return known(parts)
-}
-
-func replicas(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
 }
 
 // partOf the checks that a workload is; empty for none.

@@ -5,7 +5,6 @@ package testkube
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/crds"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -163,19 +161,8 @@ func definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 		foreign("kubevirt.io", "v1", "VirtualMachineInstance", "virtualmachineinstances"),
 		foreign("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions"),
 	}
-	err := fs.WalkDir(crds.Files, ".", func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		text, err := crds.Files.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		found = append(found, definition)
-		return yaml.Unmarshal(text, definition)
-	})
-	return found, err
+	own, err := crds.Definitions()
+	return append(found, own...), err
 }
 
 // foreign is a definition that takes anything; like Argo's own it has no status subresource.

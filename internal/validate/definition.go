@@ -10,7 +10,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
-	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/crds"
 	"vignette.dev/vignette/internal/crdrules"
@@ -40,30 +39,21 @@ func definitionOf(kind string) (*definition, error) {
 }
 
 func loadDefinitions() (map[string]*definition, error) {
-	entries, err := crds.Files.ReadDir(".")
+	own, err := crds.Definitions()
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]*definition{}
-	for _, entry := range entries {
-		text, err := crds.Files.ReadFile(entry.Name())
-		if err != nil {
-			return nil, err
+	for _, crd := range own {
+		if all[crd.Spec.Names.Kind], err = newDefinition(crd, crdrules.All); err != nil {
+			return nil, fmt.Errorf("%s: %w", crd.Name, err)
 		}
-		d, err := newDefinition(text, crdrules.All)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", entry.Name(), err)
-		}
-		all[d.crd.Spec.Names.Kind] = d
 	}
 	return all, nil
 }
 
-func newDefinition(text []byte, extent crdrules.Extent) (*definition, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	if err := yaml.UnmarshalStrict(text, crd); err != nil {
-		return nil, err
-	}
+// newDefinition takes a definition over, with the rules of this program.
+func newDefinition(crd *apiextensionsv1.CustomResourceDefinition, extent crdrules.Extent) (*definition, error) {
 	if n := len(crd.Spec.Versions); n != 1 {
 		return nil, fmt.Errorf("%d versions: want one", n)
 	}
