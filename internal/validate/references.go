@@ -68,29 +68,20 @@ func (d *document) references() []reference {
 	var s v1alpha1.Scenario
 	switch { // what cannot be read has been refused
 	case d.kind == "Experiment" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &e) == nil:
-		return ofExperiment(&e.Spec)
+		return ofExperiment(&e)
 	case d.kind == "Scenario" && runtime.DefaultUnstructuredConverter.FromUnstructured(d.object, &s) == nil:
 		return ofScenario(&s.Spec)
 	}
 	return nil
 }
 
-func ofExperiment(spec *v1alpha1.ExperimentSpec) (found []reference) {
-	for _, key := range render.ConfigMapKeys(spec) {
+func ofExperiment(e *v1alpha1.Experiment) (found []reference) {
+	for _, key := range render.ConfigMapKeys(&e.Spec) {
 		found = append(found, reference{key.NamePath.String(), "ConfigMap", key.Name, key.Key, "the experiment waits with " + v1alpha1.ConditionAccepted + "=False"})
 	}
 	const until = "the nodes that need it do not start"
-	for i, app := range spec.Apps {
-		for j, variable := range app.Env {
-			if secret := variable.Secret; secret != nil {
-				found = append(found, reference{fmt.Sprintf("spec.apps[%d].env[%d].secret.name", i, j), "Secret", secret.Name, secret.Key, until})
-			}
-		}
-	}
-	for i, node := range spec.Nodes {
-		if node.VM != nil && node.VM.CloudInit != nil && node.VM.CloudInit.Secret != "" {
-			found = append(found, reference{fmt.Sprintf("spec.nodes[%d].vm.cloudInit.secret", i), "Secret", node.VM.CloudInit.Secret, render.UserDataKey, until})
-		}
+	for _, secret := range render.SecretReferences(render.Input{Experiment: e}) {
+		found = append(found, reference{secret.Path.String(), "Secret", secret.Name, secret.Key, until})
 	}
 	return found
 }

@@ -20,7 +20,12 @@ import (
 // checkAllowed finds Secrets and claims that are not there, or that no administrator lets experiments use. Whoever may run experiments reads them
 // by an app of his own, and his role gives him no other right to them.
 func (r *Reconciler) checkAllowed(ctx context.Context, s *scope) error {
+	asked := map[string]bool{}
 	for _, secret := range render.SecretReferences(s.input()) {
+		if asked[secret.Name] {
+			continue
+		}
+		asked[secret.Name] = true
 		if err := r.checkLabel(ctx, s, "Secret", secret, ReasonSecretNotFound, ReasonSecretNotAllowed); err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,30 +118,25 @@ type ConfigMapKey struct {
 	Text bool
 }
 
-// Reference names another object of the experiment's namespace, and the field that does.
+// Reference names another object of the experiment's namespace, a key in it where one is meant, and the field that does.
 type Reference struct {
-	Name string
-	Path *field.Path
+	Name, Key string
+	Path      *field.Path
 }
 
-// SecretReferences are the Secrets that the experiment takes variables and user data from, each once, with the field that names it first.
+// SecretReferences are the keys of Secrets that the experiment takes variables and user data from.
 func SecretReferences(in Input) (references []Reference) {
-	add := func(name string, path *field.Path) {
-		if name != "" && !slices.ContainsFunc(references, func(r Reference) bool { return r.Name == name }) {
-			references = append(references, Reference{name, path})
-		}
-	}
 	spec := &in.Experiment.Spec
 	for i, app := range spec.Apps {
 		for j, variable := range app.Env {
 			if variable.Secret != nil {
-				add(variable.Secret.Name, field.NewPath("spec", "apps").Index(i).Child("env").Index(j).Child("secret", "name"))
+				references = append(references, Reference{variable.Secret.Name, variable.Secret.Key, field.NewPath("spec", "apps").Index(i).Child("env").Index(j).Child("secret", "name")})
 			}
 		}
 	}
 	for i, vm := range machineSettings(in) {
-		if vm.CloudInit != nil {
-			add(vm.CloudInit.Secret, field.NewPath("spec", "nodes").Index(i).Child("vm", "cloudInit", "secret"))
+		if vm.CloudInit != nil && vm.CloudInit.Secret != "" {
+			references = append(references, Reference{vm.CloudInit.Secret, UserDataKey, field.NewPath("spec", "nodes").Index(i).Child("vm", "cloudInit", "secret")})
 		}
 	}
 	return references
@@ -152,7 +146,7 @@ func SecretReferences(in Input) (references []Reference) {
 func ClaimReferences(in Input) (references []Reference) {
 	for i, vm := range machineSettings(in) {
 		if vm.PersistentVolumeClaim != "" {
-			references = append(references, Reference{vm.PersistentVolumeClaim, field.NewPath("spec", "nodes").Index(i).Child("vm", "persistentVolumeClaim")})
+			references = append(references, Reference{vm.PersistentVolumeClaim, "", field.NewPath("spec", "nodes").Index(i).Child("vm", "persistentVolumeClaim")})
 		}
 	}
 	return references
