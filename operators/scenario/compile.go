@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	// mostUnpacked bytes of all sources together: the operator, which works for everybody, holds them in memory.
-	mostUnpacked = 256 << 20
-	// longest time that a compilation may take.
-	longest = 15 * time.Minute
+	// maxUnpackedBytes bytes of all sources together: the operator, which works for everybody, holds them in memory.
+	maxUnpackedBytes = 256 << 20
+	// maxCompileTime time that a compilation may take.
+	maxCompileTime = 15 * time.Minute
 )
 
-// outcome of a compilation.
-type outcome struct {
+// compileResult of a compilation.
+type compileResult struct {
 	digest     string
 	statistics *v1alpha1.ScenarioStatistics
 	ready      metav1.Condition
@@ -47,18 +47,18 @@ func (p *problem) Error() string { return p.err.Error() }
 
 func (p *problem) Unwrap() error { return p.err }
 
-// unavailable marks errors of the API server and the store, which pass.
-type unavailable struct{ error }
+// temporaryError marks errors of the API server and the store, which pass.
+type temporaryError struct{ error }
 
-func (u unavailable) Unwrap() error { return u.error }
+func (u temporaryError) Unwrap() error { return u.error }
 
 // compile a scenario and put it into the store, or find there what was compiled elsewhere.
-func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha1.ScenarioSpec) outcome {
-	limited, cancel := context.WithTimeout(ctx, longest)
+func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha1.ScenarioSpec) compileResult {
+	limited, cancel := context.WithTimeout(ctx, maxCompileTime)
 	defer cancel()
-	out, err := r.make(limited, namespace, spec)
+	out, err := r.compileToFile(limited, namespace, spec)
 	var (
-		passing unavailable
+		passing temporaryError
 		known   *problem
 		syntax  *scenario.SyntaxError
 	)
@@ -67,36 +67,36 @@ func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha
 	case err == nil:
 		return out
 	case ctx.Err() != nil || errors.As(err, &passing):
-		return outcome{retry: err}
+		return compileResult{retry: err}
 	case limited.Err() != nil:
-		reason, err = ReasonTooLarge, fmt.Errorf("compiling takes more than %s: compile it with \"vignette scenario push\"", longest)
+		reason, err = ReasonTooLarge, fmt.Errorf("compiling takes more than %s: compile it with \"vignette scenario push\"", maxCompileTime)
 	case errors.As(err, &known):
 		reason = known.reason
 	case errors.As(err, &syntax):
 		reason = ReasonMalformed
 	}
-	return outcome{ready: condition(metav1.ConditionFalse, reason, err.Error())}
+	return compileResult{ready: condition(metav1.ConditionFalse, reason, err.Error())}
 }
 
-// make the compiled scenario in a file without a name.
-func (r *Reconciler) make(ctx context.Context, namespace string, spec v1alpha1.ScenarioSpec) (outcome, error) {
+// compileToFile the compiled scenario in a file without a name.
+func (r *Reconciler) compileToFile(ctx context.Context, namespace string, spec v1alpha1.ScenarioSpec) (compileResult, error) {
 	file, err := os.CreateTemp("", "scenario-*")
 	if err != nil {
-		return outcome{}, unavailable{err}
+		return compileResult{}, temporaryError{err}
 	}
 	defer file.Close()
 	if err := os.Remove(file.Name()); err != nil {
-		return outcome{}, unavailable{err}
+		return compileResult{}, temporaryError{err}
 	}
 	if spec.Compiled != "" {
 		return r.fetch(ctx, spec.Compiled, file)
 	}
-	sources := &sources{live: r.Live, namespace: namespace, most: mostUnpacked}
+	sources := &sources{live: r.Live, namespace: namespace, limit: maxUnpackedBytes}
 	result, err := compile.Compile(ctx, spec, func(s v1alpha1.ScenarioSource) ([]byte, error) { return sources.open(ctx, s) }, file)
 	if err != nil {
-		return outcome{}, err
+		return compileResult{}, err
 	}
-	out := outcome{digest: result.Digest, statistics: &result.Statistics, ready: ready(&result.Statistics, result.Warnings)}
+	out := compileResult{digest: result.Digest, statistics: &result.Statistics, ready: ready(&result.Statistics, result.Warnings)}
 	return out, r.store(ctx, result.Digest, file)
 }
 
@@ -104,48 +104,48 @@ func (r *Reconciler) make(ctx context.Context, namespace string, spec v1alpha1.S
 func (r *Reconciler) store(ctx context.Context, digest string, file *os.File) error {
 	has, err := r.Store.HasScenario(ctx, digest)
 	if err != nil {
-		return unavailable{err}
+		return temporaryError{err}
 	}
 	if has {
 		return nil
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return unavailable{err}
+		return temporaryError{err}
 	}
 	if err := r.Store.PutScenario(ctx, digest, io.NopCloser(file)); err != nil {
-		return unavailable{fmt.Errorf("storing the compiled scenario: %w", err)}
+		return temporaryError{fmt.Errorf("storing the compiled scenario: %w", err)}
 	}
 	return nil
 }
 
 // fetch what was compiled elsewhere, to see what it is.
-func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (outcome, error) {
+func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (compileResult, error) {
 	has, err := r.Store.HasScenario(ctx, digest)
 	if err != nil {
-		return outcome{}, unavailable{err}
+		return compileResult{}, temporaryError{err}
 	}
 	if !has {
-		return outcome{}, &problem{ReasonNotInStore, fmt.Errorf("spec.compiled: the archive has no scenario %s: store it with \"vignette scenario push\"", digest)}
+		return compileResult{}, &problem{ReasonNotInStore, fmt.Errorf("spec.compiled: the archive has no scenario %s: store it with \"vignette scenario push\"", digest)}
 	}
 	body, err := r.Store.Scenario(ctx, digest)
 	if err != nil {
-		return outcome{}, unavailable{err}
+		return compileResult{}, temporaryError{err}
 	}
 	defer body.Close()
 	sum := sha256.New()
 	size, err := io.Copy(io.MultiWriter(file, sum), body)
 	if err != nil {
-		return outcome{}, unavailable{err}
+		return compileResult{}, temporaryError{err}
 	}
 	if has := digests.Of(sum); has != digest {
-		return outcome{}, unavailable{fmt.Errorf("the store gave %s for %s", has, digest)}
+		return compileResult{}, temporaryError{fmt.Errorf("the store gave %s for %s", has, digest)}
 	}
 	s, err := scenario.Open(file, size)
 	if err != nil {
-		return outcome{}, fmt.Errorf("spec.compiled: %w", err)
+		return compileResult{}, fmt.Errorf("spec.compiled: %w", err)
 	}
 	statistics := statisticsOf(s)
-	return outcome{digest: digest, statistics: &statistics, ready: ready(&statistics, nil)}, nil
+	return compileResult{digest: digest, statistics: &statistics, ready: ready(&statistics, nil)}, nil
 }
 
 // statisticsOf a compiled scenario.
@@ -159,8 +159,8 @@ func statisticsOf(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
 type sources struct {
 	live      client.Reader
 	namespace string
-	// most bytes that all of them may have when unpacked.
-	most     int64
+	// limit bytes that all of them may have when unpacked.
+	limit    int64
 	last     *corev1.ConfigMap
 	unpacked int64
 }
@@ -174,7 +174,7 @@ func (s *sources) open(ctx context.Context, file v1alpha1.ScenarioSource) ([]byt
 			return nil, &problem{ReasonConfigMapNotFound, fmt.Errorf("there is no ConfigMap %q in this namespace", file.ConfigMap)}
 		}
 		if err != nil {
-			return nil, unavailable{err}
+			return nil, temporaryError{err}
 		}
 		s.last = configMap
 	}
@@ -192,10 +192,10 @@ func (s *sources) open(ctx context.Context, file v1alpha1.ScenarioSource) ([]byt
 func (s *sources) count(file v1alpha1.ScenarioSource, content []byte) error {
 	size := int64(0)
 	if r, err := compile.Unpack(file.Key, content); err == nil {
-		size, _ = io.Copy(io.Discard, io.LimitReader(r, s.most+1))
+		size, _ = io.Copy(io.Discard, io.LimitReader(r, s.limit+1))
 	}
-	if s.unpacked += size; s.unpacked > s.most {
-		return &problem{ReasonTooLarge, fmt.Errorf("with it the sources have more than %d MiB: compile them with \"vignette scenario push\"", s.most>>20)}
+	if s.unpacked += size; s.unpacked > s.limit {
+		return &problem{ReasonTooLarge, fmt.Errorf("with it the sources have more than %d MiB: compile them with \"vignette scenario push\"", s.limit>>20)}
 	}
 	return nil
 }

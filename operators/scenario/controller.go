@@ -45,11 +45,11 @@ const (
 	ReasonStoreUnavailable  = "StoreUnavailable"
 )
 
-// recheck is how often the store is asked whether it still has a scenario, which also tells it that the scenario is used.
-const recheck = 10 * time.Minute
+// storeCheckInterval is how often the store is asked whether it still has a scenario, which also tells it that the scenario is used.
+const storeCheckInterval = 10 * time.Minute
 
-// missingRecheck is how soon a scenario that somebody else is to push is looked for again.
-const missingRecheck = 15 * time.Second
+// missingCheckInterval is how soon a scenario that somebody else is to push is looked for again.
+const missingCheckInterval = 15 * time.Second
 
 // Store is the server's store of compiled scenarios.
 type Store interface {
@@ -79,24 +79,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	from, err := r.stateOf(ctx, &s)
+	from, err := r.inputDigest(ctx, &s)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	if s.Status.CompiledFrom == from {
-		if err := r.observe(ctx, &s); err != nil {
+		if err := r.observeGeneration(ctx, &s); err != nil {
 			return ctrl.Result{}, err
 		}
-		lost, err := r.lost(ctx, &s)
+		lost, err := r.storeChanged(ctx, &s)
 		if err != nil || !lost {
-			return ctrl.Result{RequeueAfter: r.nextLook(&s)}, err
+			return ctrl.Result{RequeueAfter: r.nextStoreCheck(&s)}, err
 		}
 		r.jobs.forget(request.NamespacedName)
 	}
 	out, finished := r.jobs.result(request.NamespacedName, from)
 	if !finished {
 		spec, namespace := *s.Spec.DeepCopy(), s.Namespace
-		r.jobs.start(request.NamespacedName, from, func(ctx context.Context) outcome { return r.compile(ctx, namespace, spec) })
+		r.jobs.start(request.NamespacedName, from, func(ctx context.Context) compileResult { return r.compile(ctx, namespace, spec) })
 		return ctrl.Result{}, r.write(ctx, &s, v1alpha1.ScenarioStatus{}, condition(metav1.ConditionUnknown, ReasonCompiling, "its sources are being read"))
 	}
 	if out.retry != nil {
@@ -112,8 +112,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	// The job stays until another state comes, lest a stale read begins it anew.
-	r.jobs.looked(s.UID, r.now())
-	return ctrl.Result{RequeueAfter: r.nextLook(&s)}, nil
+	r.jobs.storeChecked(s.UID, r.now())
+	return ctrl.Result{RequeueAfter: r.nextStoreCheck(&s)}, nil
 }
 
 func (r *Reconciler) now() time.Time {
@@ -123,21 +123,21 @@ func (r *Reconciler) now() time.Time {
 	return r.Now()
 }
 
-// nextLook is how soon the store is to be asked again.
-func (r *Reconciler) nextLook(s *v1alpha1.Scenario) time.Duration {
+// nextStoreCheck is how soon the store is to be asked again.
+func (r *Reconciler) nextStoreCheck(s *v1alpha1.Scenario) time.Duration {
 	if s.Spec.Compiled != "" && !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) {
-		return missingRecheck
+		return missingCheckInterval
 	}
-	return recheck
+	return storeCheckInterval
 }
 
-// lost tells that the store no longer has what was compiled, or has by now what it had not.
-func (r *Reconciler) lost(ctx context.Context, s *v1alpha1.Scenario) (bool, error) {
+// storeChanged tells that the store no longer has what was compiled, or has by now what it had not.
+func (r *Reconciler) storeChanged(ctx context.Context, s *v1alpha1.Scenario) (bool, error) {
 	ready := meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady)
 	if !ready && s.Spec.Compiled == "" {
 		return false, nil // what is wrong is in the sources
 	}
-	if r.now().Sub(r.jobs.lookedAt(s.UID)) < r.nextLook(s) {
+	if r.now().Sub(r.jobs.storeCheckedAt(s.UID)) < r.nextStoreCheck(s) {
 		return false, nil
 	}
 	digest := s.Status.Digest
@@ -146,13 +146,13 @@ func (r *Reconciler) lost(ctx context.Context, s *v1alpha1.Scenario) (bool, erro
 	}
 	has, err := r.Store.HasScenario(ctx, digest)
 	if err == nil {
-		r.jobs.looked(s.UID, r.now())
+		r.jobs.storeChecked(s.UID, r.now())
 	}
 	return has != ready, err
 }
 
-// observe that nothing which counts has changed, as after an edit of the description: what the status says holds for this generation too.
-func (r *Reconciler) observe(ctx context.Context, s *v1alpha1.Scenario) error {
+// observeGeneration that nothing which counts has changed, as after an edit of the description: what the status says holds for this generation too.
+func (r *Reconciler) observeGeneration(ctx context.Context, s *v1alpha1.Scenario) error {
 	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || s.Status.ObservedGeneration == s.Generation {
 		return nil
@@ -185,8 +185,8 @@ func condition(status metav1.ConditionStatus, reason, message string) metav1.Con
 	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}
 }
 
-// stateOf a scenario's spec and of the ConfigMaps that it names: another one needs compiling.
-func (r *Reconciler) stateOf(ctx context.Context, s *v1alpha1.Scenario) (string, error) {
+// inputDigest a scenario's spec and of the ConfigMaps that it names: another one needs compiling.
+func (r *Reconciler) inputDigest(ctx context.Context, s *v1alpha1.Scenario) (string, error) {
 	spec := s.Spec.DeepCopy()
 	spec.Description = ""
 	versions := map[string]string{}
@@ -225,19 +225,19 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
 	if err := manager.Add(&r.jobs); err != nil {
 		return err
 	}
-	r.jobs.done = func(name types.NamespacedName) {
+	r.jobs.onFinished = func(name types.NamespacedName) {
 		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 		done <- event.GenericEvent{Object: object}
 	}
 	return ctrl.NewControllerManagedBy(manager).
 		Named("scenario").
 		For(&v1alpha1.Scenario{}).
-		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.usersOf)).
+		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.scenariosUsing)).
 		WatchesRawSource(source.Channel(done, &handler.EnqueueRequestForObject{})).
 		Complete(r)
 }
 
-func (r *Reconciler) usersOf(ctx context.Context, configMap client.Object) (requests []reconcile.Request) {
+func (r *Reconciler) scenariosUsing(ctx context.Context, configMap client.Object) (requests []reconcile.Request) {
 	var list v1alpha1.ScenarioList
 	if err := r.Client.List(ctx, &list, client.InNamespace(configMap.GetNamespace())); err != nil {
 		return nil

@@ -25,28 +25,28 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// memory is a store.
-type memory struct {
+// memoryStore is a store.
+type memoryStore struct {
 	mu   sync.Mutex
 	has  map[string][]byte
 	puts int
 	down error
 }
 
-func (m *memory) HasScenario(_ context.Context, digest string) (bool, error) {
+func (m *memoryStore) HasScenario(_ context.Context, digest string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, found := m.has[digest]
 	return found, m.down
 }
 
-func (m *memory) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
+func (m *memoryStore) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return io.NopCloser(bytes.NewReader(m.has[digest])), m.down
 }
 
-func (m *memory) PutScenario(_ context.Context, digest string, content io.Reader) error {
+func (m *memoryStore) PutScenario(_ context.Context, digest string, content io.Reader) error {
 	text, err := io.ReadAll(content)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,36 +61,36 @@ func (m *memory) PutScenario(_ context.Context, digest string, content io.Reader
 	return err
 }
 
-// lab has one Scenario, company1, and its controller.
-type lab struct {
+// testBed has one Scenario, company1, and its controller.
+type testBed struct {
 	*testing.T
 	client     client.Client
-	store      *memory
+	store      *memoryStore
 	reconciler *Reconciler
 	now        time.Time
 	done       chan types.NamespacedName
 }
 
-func newLab(t *testing.T, spec v1alpha1.ScenarioSpec, configMaps ...client.Object) *lab {
+func newTestBed(t *testing.T, spec v1alpha1.ScenarioSpec, configMaps ...client.Object) *testBed {
 	s := &v1alpha1.Scenario{ObjectMeta: metav1.ObjectMeta{Name: "company1", Namespace: "team", Generation: 3, UID: "uid-1"}, Spec: spec}
-	l := &lab{T: t, store: &memory{has: map[string][]byte{}}, now: time.Unix(1_800_000_000, 0), done: make(chan types.NamespacedName, 8),
+	l := &testBed{T: t, store: &memoryStore{has: map[string][]byte{}}, now: time.Unix(1_800_000_000, 0), done: make(chan types.NamespacedName, 8),
 		client: fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(configMaps, s)...).WithStatusSubresource(s).Build()}
 	l.restart()
 	return l
 }
 
 // restart the operator.
-func (l *lab) restart() {
+func (l *testBed) restart() {
 	l.reconciler = &Reconciler{Client: l.client, Live: l.client, Metadata: l.client, Store: l.store, Now: func() time.Time { return l.now }}
-	l.reconciler.jobs.done = func(name types.NamespacedName) { l.done <- name }
+	l.reconciler.jobs.onFinished = func(name types.NamespacedName) { l.done <- name }
 }
 
-func (l *lab) reconcile() (ctrl.Result, error) {
+func (l *testBed) reconcile() (ctrl.Result, error) {
 	return l.reconciler.Reconcile(l.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "company1"}})
 }
 
 // settle reconciles, waits for the job that it begins, and reconciles again.
-func (l *lab) settle() *v1alpha1.Scenario {
+func (l *testBed) settle() *v1alpha1.Scenario {
 	l.Helper()
 	if _, err := l.reconcile(); err != nil {
 		l.Fatal(err)
@@ -110,7 +110,7 @@ func (l *lab) settle() *v1alpha1.Scenario {
 }
 
 // isIdle checks that reconciling does nothing at all.
-func (l *lab) isIdle() {
+func (l *testBed) isIdle() {
 	l.Helper()
 	before := l.scenario()
 	for range 2 {
@@ -128,7 +128,7 @@ func (l *lab) isIdle() {
 	}
 }
 
-func (l *lab) scenario() *v1alpha1.Scenario {
+func (l *testBed) scenario() *v1alpha1.Scenario {
 	l.Helper()
 	s := &v1alpha1.Scenario{}
 	if err := l.client.Get(l.Context(), types.NamespacedName{Namespace: "team", Name: "company1"}, s); err != nil {
@@ -194,7 +194,7 @@ func TestAScenarioIsCompiledAndWhatIsWrongWithItIsNamed(t *testing.T) {
 			if c.source != nil {
 				objects = append(objects, c.source)
 			}
-			l := newLab(t, c.spec, objects...)
+			l := newTestBed(t, c.spec, objects...)
 			s := l.settle()
 			if got := readyOf(s); got.Reason != c.reason || !strings.Contains(got.Message, c.says) || got.ObservedGeneration != 3 {
 				t.Errorf("Ready %+v; want %s: …%s…", got, c.reason, c.says)
@@ -210,7 +210,7 @@ func TestAScenarioIsCompiledAndWhatIsWrongWithItIsNamed(t *testing.T) {
 
 func TestSourcesThatWouldTakeTheOperatorsMemoryAreRefusedBeforeTheyAreUnpacked(t *testing.T) {
 	bomb := packed(t, io.LimitReader(zeros{}, 1<<20+1))
-	s := &sources{live: fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(bomb).Build(), namespace: "team", most: 1 << 20}
+	s := &sources{live: fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(bomb).Build(), namespace: "team", limit: 1 << 20}
 	_, err := s.open(t.Context(), v1alpha1.ScenarioSource{ConfigMap: "data", Key: "run.eel.gz"})
 	var found *problem
 	if !errors.As(err, &found) || found.reason != ReasonTooLarge || !strings.Contains(err.Error(), "vignette scenario push") {
@@ -219,7 +219,7 @@ func TestSourcesThatWouldTakeTheOperatorsMemoryAreRefusedBeforeTheyAreUnpacked(t
 }
 
 func TestAScenariosStatusHasItsStatistics(t *testing.T) {
-	s := newLab(t, eelFrom("run.eel"), configMap(hills)).settle().Status.Statistics
+	s := newTestBed(t, eelFrom("run.eel"), configMap(hills)).settle().Status.Statistics
 	if s == nil || s.Platforms != 3 || s.PlatformNumbers != "1-2,4" || !s.Pathloss || !s.Positions || s.Duration.Std() != time.Minute {
 		t.Fatalf("statistics %+v", s)
 	}
@@ -229,12 +229,12 @@ func TestAScenariosStatusHasItsStatistics(t *testing.T) {
 }
 
 func TestASettledScenarioIsNeitherWrittenNorCompiledAgain(t *testing.T) {
-	l := newLab(t, eelFrom("run.eel"), configMap(hills))
+	l := newTestBed(t, eelFrom("run.eel"), configMap(hills))
 	l.settle()
 	l.isIdle()
 	l.restart()
 	l.isIdle()
-	l.now = l.now.Add(2 * recheck)
+	l.now = l.now.Add(2 * storeCheckInterval)
 	l.isIdle()
 	if l.store.puts != 1 {
 		t.Errorf("stored %d times", l.store.puts)
@@ -242,7 +242,7 @@ func TestASettledScenarioIsNeitherWrittenNorCompiledAgain(t *testing.T) {
 }
 
 func TestAnotherDescriptionIsSeenAndNothingIsCompiledAgain(t *testing.T) {
-	l := newLab(t, eelFrom("run.eel"), configMap(hills))
+	l := newTestBed(t, eelFrom("run.eel"), configMap(hills))
 	s := l.settle()
 	s.Spec.Description, s.Generation = "hills", s.Generation+1
 	if err := l.client.Update(t.Context(), s); err != nil {
@@ -262,7 +262,7 @@ func TestAnotherDescriptionIsSeenAndNothingIsCompiledAgain(t *testing.T) {
 }
 
 func TestAScenarioFollowsItsConfigMap(t *testing.T) {
-	l := newLab(t, eelFrom("run.eel"))
+	l := newTestBed(t, eelFrom("run.eel"))
 	if s := l.settle(); readyOf(s).Reason != ReasonConfigMapNotFound {
 		t.Fatalf("Ready %+v", readyOf(s))
 	}
@@ -279,24 +279,24 @@ func TestAScenarioFollowsItsConfigMap(t *testing.T) {
 	if first.Status.Digest == "" || second.Status.Digest == "" || first.Status.Digest == second.Status.Digest {
 		t.Errorf("digests %q and %q", first.Status.Digest, second.Status.Digest)
 	}
-	if names := l.reconciler.usersOf(t.Context(), data); len(names) != 1 {
+	if names := l.reconciler.scenariosUsing(t.Context(), data); len(names) != 1 {
 		t.Errorf("a change of the ConfigMap wakes %v", names)
 	}
 }
 
 func TestAScenarioThatTheStoreLostIsCompiledAgain(t *testing.T) {
-	l := newLab(t, eelFrom("run.eel"), configMap(hills))
+	l := newTestBed(t, eelFrom("run.eel"), configMap(hills))
 	digest := l.settle().Status.Digest
 	clear(l.store.has)
 	l.isIdle()
-	l.now = l.now.Add(recheck)
+	l.now = l.now.Add(storeCheckInterval)
 	if s := l.settle(); s.Status.Digest != digest || len(l.store.has) != 1 {
 		t.Errorf("status %+v, %d in the store", s.Status, len(l.store.has))
 	}
 }
 
 func TestAScenarioWaitsForTheStore(t *testing.T) {
-	l := newLab(t, eelFrom("run.eel"), configMap(hills))
+	l := newTestBed(t, eelFrom("run.eel"), configMap(hills))
 	l.store.down = errors.New("the server is away")
 	if s := l.settle(); readyOf(s).Reason != ReasonStoreUnavailable || !strings.Contains(readyOf(s).Message, "is away") {
 		t.Errorf("Ready %+v", readyOf(s))
@@ -308,15 +308,15 @@ func TestAScenarioWaitsForTheStore(t *testing.T) {
 }
 
 func TestAScenarioThatWasPushedIsReadyOnceTheStoreHasIt(t *testing.T) {
-	compiled := newLab(t, eelFrom("run.eel"), configMap(hills))
+	compiled := newTestBed(t, eelFrom("run.eel"), configMap(hills))
 	digest := compiled.settle().Status.Digest
-	l := newLab(t, v1alpha1.ScenarioSpec{Format: "eel", Compiled: digest})
+	l := newTestBed(t, v1alpha1.ScenarioSpec{Format: "eel", Compiled: digest})
 	if s := l.settle(); readyOf(s).Reason != ReasonNotInStore || s.Status.Digest != "" {
 		t.Fatalf("Ready %+v", readyOf(s))
 	}
 	l.isIdle()
 	l.store.has = compiled.store.has
-	l.now = l.now.Add(missingRecheck)
+	l.now = l.now.Add(missingCheckInterval)
 	s := l.settle()
 	if readyOf(s).Reason != ReasonCompiled || s.Status.Digest != digest || s.Status.Statistics.PlatformNumbers != "1-2,4" {
 		t.Errorf("status %+v", s.Status)
@@ -328,9 +328,14 @@ func TestANewerStateEndsTheCompilationOfTheOlder(t *testing.T) {
 	var j jobs
 	name := types.NamespacedName{Name: "a"}
 	began, ended := make(chan struct{}), make(chan error, 1)
-	j.start(name, "old", func(ctx context.Context) outcome { close(began); <-ctx.Done(); ended <- ctx.Err(); return outcome{} })
+	j.start(name, "old", func(ctx context.Context) compileResult {
+		close(began)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return compileResult{}
+	})
 	<-began // one that has not begun is not begun any more
-	j.start(name, "new", func(context.Context) outcome { return outcome{digest: "sha256:1"} })
+	j.start(name, "new", func(context.Context) compileResult { return compileResult{digest: "sha256:1"} })
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the older ended with %v", err)
 	}

@@ -10,39 +10,39 @@ import (
 )
 
 const (
-	// atOnce is how many scenarios are compiled at a time: the memory that they take is bounded by it.
-	atOnce = 2
-	// ofOne namespace at most, so that a tenant's long compilations do not keep everybody's waiting.
-	ofOne = atOnce - 1
+	// maxParallel is how many scenarios are compiled at a time: the memory that they take is bounded by it.
+	maxParallel = 2
+	// maxPerNamespace namespace at most, so that a tenant's long compilations do not keep everybody's waiting.
+	maxPerNamespace = maxParallel - 1
 )
 
 // jobs compile scenarios beside the reconciler, so that one that takes minutes holds up nobody else's. Each scenario has one
 // at most; a newer state of it ends the one of the older.
 type jobs struct {
-	// done is told of each job that has finished; it may be nil.
-	done func(types.NamespacedName)
+	// onFinished is told of each job that has finished; it may be nil.
+	onFinished func(types.NamespacedName)
 
-	mu      sync.Mutex
-	running map[types.NamespacedName]*job
-	looks   map[types.UID]time.Time
+	mu          sync.Mutex
+	running     map[types.NamespacedName]*job
+	storeChecks map[types.UID]time.Time
 	// waiting for their turn, in the order in which they came, and busy ones by their namespace.
-	waiting []*turn
+	waiting []*slot
 	busy    map[string]int
 	// context of all jobs: that of the manager.
 	context context.Context
 }
 
-// turn of a job to compile; begin is closed when it comes.
-type turn struct {
+// slot of a job to compile; begin is closed when it comes.
+type slot struct {
 	namespace string
 	begin     chan struct{}
 }
 
 type job struct {
-	from     string
+	inputs   string
 	cancel   context.CancelFunc
 	finished chan struct{}
-	out      outcome
+	out      compileResult
 }
 
 // Start gives the jobs the manager's context; it is a manager's Runnable.
@@ -55,14 +55,14 @@ func (j *jobs) Start(ctx context.Context) error {
 }
 
 // start compiles a state of a scenario, unless that is being done.
-func (j *jobs) start(name types.NamespacedName, from string, compile func(context.Context) outcome) {
+func (j *jobs) start(name types.NamespacedName, from string, compile func(context.Context) compileResult) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.running == nil {
 		j.running, j.busy = map[types.NamespacedName]*job{}, map[string]int{}
 	}
 	if had := j.running[name]; had != nil {
-		if had.from == from {
+		if had.inputs == from {
 			return
 		}
 		had.cancel()
@@ -72,40 +72,40 @@ func (j *jobs) start(name types.NamespacedName, from string, compile func(contex
 		parent = context.Background()
 	}
 	ctx, cancel := context.WithCancel(parent)
-	started := &job{from: from, cancel: cancel, finished: make(chan struct{})}
+	started := &job{inputs: from, cancel: cancel, finished: make(chan struct{})}
 	j.running[name] = started
-	own := &turn{name.Namespace, make(chan struct{})}
+	own := &slot{name.Namespace, make(chan struct{})}
 	j.waiting = append(j.waiting, own)
-	j.next()
+	j.startWaiting()
 	go func() {
 		defer cancel()
 		select {
 		case <-own.begin:
 			started.out = compile(ctx)
 		case <-ctx.Done():
-			started.out = outcome{retry: ctx.Err()}
+			started.out = compileResult{retry: ctx.Err()}
 		}
-		j.end(own)
+		j.releaseSlot(own)
 		close(started.finished)
-		if ctx.Err() == nil && j.done != nil {
-			j.done(name)
+		if ctx.Err() == nil && j.onFinished != nil {
+			j.onFinished(name)
 		}
 	}()
 }
 
-// next turns begin while there is room. The caller holds the lock.
-func (j *jobs) next() {
+// startWaiting turns begin while there is room. The caller holds the lock.
+func (j *jobs) startWaiting() {
 	for {
 		best, all := -1, 0
 		for _, n := range j.busy {
 			all += n
 		}
 		for i, t := range j.waiting {
-			if j.busy[t.namespace] < ofOne && (best < 0 || j.busy[t.namespace] < j.busy[j.waiting[best].namespace]) {
+			if j.busy[t.namespace] < maxPerNamespace && (best < 0 || j.busy[t.namespace] < j.busy[j.waiting[best].namespace]) {
 				best = i
 			}
 		}
-		if all >= atOnce || best < 0 {
+		if all >= maxParallel || best < 0 {
 			return
 		}
 		t := j.waiting[best]
@@ -115,8 +115,8 @@ func (j *jobs) next() {
 	}
 }
 
-// end a turn, or its wait.
-func (j *jobs) end(t *turn) {
+// releaseSlot a turn, or its wait.
+func (j *jobs) releaseSlot(t *slot) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if i := slices.Index(j.waiting, t); i >= 0 {
@@ -124,22 +124,22 @@ func (j *jobs) end(t *turn) {
 	} else if j.busy[t.namespace]--; j.busy[t.namespace] == 0 {
 		delete(j.busy, t.namespace)
 	}
-	j.next()
+	j.startWaiting()
 }
 
 // result of the job for a state of a scenario, once it has finished.
-func (j *jobs) result(name types.NamespacedName, from string) (out outcome, finished bool) {
+func (j *jobs) result(name types.NamespacedName, from string) (out compileResult, finished bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	had := j.running[name]
-	if had == nil || had.from != from {
-		return outcome{}, false
+	if had == nil || had.inputs != from {
+		return compileResult{}, false
 	}
 	select {
 	case <-had.finished:
 		return had.out, true
 	default:
-		return outcome{}, false
+		return compileResult{}, false
 	}
 }
 
@@ -153,19 +153,19 @@ func (j *jobs) forget(name types.NamespacedName) {
 	}
 }
 
-// looked notes when the store was asked about a scenario.
-func (j *jobs) looked(uid types.UID, now time.Time) {
+// storeChecked notes when the store was asked about a scenario.
+func (j *jobs) storeChecked(uid types.UID, now time.Time) {
 	const most = 10_000 // of those that were deleted nothing tells
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.looks == nil || len(j.looks) > most {
-		j.looks = map[types.UID]time.Time{}
+	if j.storeChecks == nil || len(j.storeChecks) > most {
+		j.storeChecks = map[types.UID]time.Time{}
 	}
-	j.looks[uid] = now
+	j.storeChecks[uid] = now
 }
 
-func (j *jobs) lookedAt(uid types.UID) time.Time {
+func (j *jobs) storeCheckedAt(uid types.UID) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.looks[uid]
+	return j.storeChecks[uid]
 }

@@ -10,16 +10,16 @@ import (
 
 func TestATenantsCompilationsDoNotKeepOthersWaiting(t *testing.T) {
 	done := make(chan types.NamespacedName, 8)
-	j := &jobs{done: func(name types.NamespacedName) { done <- name }}
-	long := func(ctx context.Context) outcome {
+	j := &jobs{onFinished: func(name types.NamespacedName) { done <- name }}
+	long := func(ctx context.Context) compileResult {
 		<-ctx.Done()
-		return outcome{}
+		return compileResult{}
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		j.start(types.NamespacedName{Namespace: "greedy", Name: name}, "", long)
 	}
 	modest := types.NamespacedName{Namespace: "modest", Name: "a"}
-	j.start(modest, "", func(context.Context) outcome { return outcome{} })
+	j.start(modest, "", func(context.Context) compileResult { return compileResult{} })
 	select {
 	case name := <-done:
 		if name != modest {
@@ -30,14 +30,14 @@ func TestATenantsCompilationsDoNotKeepOthersWaiting(t *testing.T) {
 	}
 }
 
-func TestWhoNoLongerWaitsLeavesItsTurnToTheNext(t *testing.T) {
+func TestAForgottenJobLeavesItsSlotToTheNext(t *testing.T) {
 	began := make(chan string, 8)
 	j := &jobs{}
 	start := func(name string) {
-		j.start(types.NamespacedName{Namespace: "n", Name: name}, "", func(ctx context.Context) outcome {
+		j.start(types.NamespacedName{Namespace: "n", Name: name}, "", func(ctx context.Context) compileResult {
 			began <- name
 			<-ctx.Done()
-			return outcome{}
+			return compileResult{}
 		})
 	}
 	next := func(want string) {
