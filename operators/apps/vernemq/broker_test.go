@@ -25,11 +25,11 @@ import (
 // image is where VerneMQ is, as in the image that its makers publish.
 const image = "/vernemq"
 
-// patience with what happens on a busy host.
-const patience = 3 * time.Minute
+// waitTimeout with what happens on a busy host.
+const waitTimeout = 3 * time.Minute
 
-// real is a VerneMQ that runs what the kind renders, at an address.
-type real struct {
+// realBroker is a VerneMQ that runs what the kind renders, at an address.
+type realBroker struct {
 	site    apps.Site
 	address string
 	within  []string // command that runs others in the broker's network namespace
@@ -88,7 +88,7 @@ func network(t *testing.T) (name string) {
 const firstAt, memberAt = "198.18.251.1", "198.18.251.2"
 
 // startReal starts brokers at their addresses, and Erlang's name service for them alone; the second one is in a network namespace of its own.
-func startReal(t *testing.T, nodes ...*real) {
+func startReal(t *testing.T, nodes ...*realBroker) {
 	t.Helper()
 	found, err := filepath.Glob(image + "/erts-*/bin/epmd")
 	if err != nil || len(found) != 1 {
@@ -123,7 +123,7 @@ func startReal(t *testing.T, nodes ...*real) {
 }
 
 // write what is rendered as the agent would.
-func (r *real) write(t *testing.T, hosts string) {
+func (r *realBroker) write(t *testing.T, hosts string) {
 	t.Helper()
 	r.site.MetricsPorts = []int{0}
 	write(t, filepath.Join(r.dir, "hosts"), hosts, 0o644)
@@ -136,7 +136,7 @@ func (r *real) write(t *testing.T, hosts string) {
 	}
 }
 
-func (r *real) start(t *testing.T) {
+func (r *realBroker) start(t *testing.T) {
 	t.Helper()
 	command := append(slices.Clone(r.within), "/bin/sh", filepath.Join(r.dir, "vernemq.sh"))
 	cmd := exec.Command(command[0], command[1:]...)
@@ -147,10 +147,10 @@ func (r *real) start(t *testing.T) {
 	}
 }
 
-// user is a client of a broker that hears all, and what it tells.
-type user struct {
+// testClient is a client of a broker that hears all, and what it tells.
+type testClient struct {
 	transport.Client
-	broker *real
+	broker *realBroker
 
 	mu    sync.Mutex
 	words []string
@@ -158,9 +158,9 @@ type user struct {
 	up    bool
 }
 
-func (r *real) user(t *testing.T, version string) *user {
+func (r *realBroker) newClient(t *testing.T, version string) *testClient {
 	t.Helper()
-	u := &user{broker: r, heard: map[string]bool{}}
+	u := &testClient{broker: r, heard: map[string]bool{}}
 	locked := func(do func()) { u.mu.Lock(); defer u.mu.Unlock(); do() }
 	config := trafficconfig.Config{Version: version, Broker: fmt.Sprintf("%s:%d", r.address, r.port),
 		Publish: &trafficconfig.Publish{}, Subscribe: &trafficconfig.Subscribe{Topics: []string{"#"}}}
@@ -189,10 +189,10 @@ func (r *real) user(t *testing.T, version string) *user {
 	return u
 }
 
-// hears waits until it has heard one of the messages of another client.
-func (u *user) hears(t *testing.T, from *user, what string) {
+// waitReceived waits until it has heard one of the messages of another client.
+func (u *testClient) waitReceived(t *testing.T, from *testClient, what string) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(waitTimeout)
 	for {
 		_ = from.Publish("a/b", []byte(what)) // without a connection it is refused
 		u.mu.Lock()
@@ -211,8 +211,8 @@ func (u *user) hears(t *testing.T, from *user, what string) {
 	}
 }
 
-// wasRefused tells what a broker refused that served the client.
-func (u *user) wasRefused() (words []string) {
+// refusals tells what a broker refused that served the client.
+func (u *testClient) refusals() (words []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, word := range u.words {
@@ -224,28 +224,28 @@ func (u *user) wasRefused() (words []string) {
 }
 
 func TestRealBrokersWhoseClientsDoNotWaitFormOneMeshAlsoAfterARestart(t *testing.T) {
-	first, member := &real{site: sites()["cluster-first"], address: firstAt}, &real{site: sites()["cluster"], address: memberAt}
+	first, member := &realBroker{site: sites()["cluster-first"], address: firstAt}, &realBroker{site: sites()["cluster"], address: memberAt}
 	first.site.ClusterPeers, member.site.ClusterPeers = []string{"nor"}, []string{"deu"}
 	startReal(t, first, member)
-	deu, nor := first.user(t, mqtt.Version311), member.user(t, mqtt.Version5)
-	nor.hears(t, deu, "from the first to the member")
-	deu.hears(t, nor, "from the member to the first")
+	deu, nor := first.newClient(t, mqtt.Version311), member.newClient(t, mqtt.Version5)
+	nor.waitReceived(t, deu, "from the first to the member")
+	deu.waitReceived(t, nor, "from the member to the first")
 	member.kill()
 	member.start(t)
-	nor.hears(t, deu, "from the first to the member that was started again")
-	deu.hears(t, nor, "from the member that was started again to the first")
-	if refused := append(deu.wasRefused(), nor.wasRefused()...); len(refused) > 0 {
+	nor.waitReceived(t, deu, "from the first to the member that was started again")
+	deu.waitReceived(t, nor, "from the member that was started again to the first")
+	if refused := append(deu.refusals(), nor.refusals()...); len(refused) > 0 {
 		t.Errorf("brokers refused %q", refused)
 	}
 }
 
 func TestARealBrokerRefusesNobodyWhileItStartsAndIsQuiet(t *testing.T) {
-	broker := &real{site: sites()["login"], address: loopback}
+	broker := &realBroker{site: sites()["login"], address: loopback}
 	startReal(t, broker)
 	for _, version := range []string{mqtt.Version311, mqtt.Version5} {
-		u := broker.user(t, version)
-		u.hears(t, u, "from MQTT "+version)
-		if refused := u.wasRefused(); len(refused) > 0 {
+		u := broker.newClient(t, version)
+		u.waitReceived(t, u, "from MQTT "+version)
+		if refused := u.refusals(); len(refused) > 0 {
 			t.Errorf("the broker refused %q", refused)
 		}
 	}

@@ -48,7 +48,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	}
 }
 
-func alone(site apps.Site) bool { return len(site.ClusterPeers) == 0 }
+func isStandalone(site apps.Site) bool { return len(site.ClusterPeers) == 0 }
 
 // Config is the broker's vernemq.conf (https://docs.vernemq.com/configuring-vernemq), without what the script adds. Queue and in-flight limits and what
 // is allowed in a network that has come apart stay as VerneMQ ships them: they are part of what an experiment measures. The listener for clients is not
@@ -65,7 +65,7 @@ func Config(site apps.Site) string {
 		fmt.Fprintf(&b, "listener.http.metrics = 0.0.0.0:%d\n", ports[0])
 	}
 	address, cookie := ownAddress, apps.ErlangCookie(site)
-	if alone(site) {
+	if isStandalone(site) {
 		address, cookie = loopback, ownCookie
 	}
 	// Peers connect to the address that the listener has, so it must be one that means the same to all of them.
@@ -92,7 +92,7 @@ Await = fun Again() ->
 end.
 `)
 	before := "        Await(),\n"
-	if joins(site) {
+	if joinsFirst(site) {
 		before += "        Join(),\n"
 		b.WriteString(`Join = fun Again() ->
     case vmq_peer_service:members() of
@@ -129,12 +129,12 @@ func listener(site apps.Site) []string {
 	return append(options, "--ssl", "--cafile="+dir+"/ca.crt", "--certfile="+dir+"/tls.crt", "--keyfile="+dir+"/tls.key")
 }
 
-// first member by the nodes' names, and whether this one joins it.
-func first(site apps.Site) string {
+// firstMember member by the nodes' names, and whether this one joins it.
+func firstMember(site apps.Site) string {
 	return slices.Min(append(slices.Clone(site.ClusterPeers), site.Node))
 }
 
-func joins(site apps.Site) bool { return first(site) != site.Node }
+func joinsFirst(site apps.Site) bool { return firstMember(site) != site.Node }
 
 func flag(on bool) string {
 	if on {
@@ -167,7 +167,7 @@ done
 		fmt.Fprintf(&b, "rm -f vmq.passwd\npassword=$(cat %[1]s/password)\nprintf '%%s\\n%%s\\n' \"$password\" \"$password\" | vernemq/bin/vmq-passwd -c vmq.passwd \"$(cat %[1]s/username)\" > /dev/null\n", agentconfig.SecurityDir)
 	}
 	fmt.Fprintf(&b, "export HOME=%s ERL_CRASH_DUMP_BYTES=0\n", agentconfig.RunDir)
-	if alone(site) {
+	if isStandalone(site) {
 		b.WriteString("export ERL_EPMD_ADDRESS=" + loopback + "\n")
 	}
 	fmt.Fprintf(&b, "exec vernemq/bin/vernemq console -noshell -noinput -run file eval %s\n", apps.RunFile("started.erl"))
@@ -176,14 +176,14 @@ done
 
 // configuration in its place, with what only the script can know.
 func configuration(site apps.Site) string {
-	if alone(site) {
+	if isStandalone(site) {
 		return "cookie=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \\n')\n" +
 			"sed \"s/" + ownCookie + "/$cookie/\" vernemq.conf > vernemq/etc/vernemq.conf\ncp started.erl.in started.erl\n"
 	}
 	// The last address of a name is the radio's: before it /etc/hosts has that of the pod for the node's own name.
 	return `address() { awk -v name="$1" '{ for (i = 2; i <= NF; i++) if ($i == name) found = $1 } END { print found }' /etc/hosts; }` + "\n" +
 		fmt.Sprintf("sed \"s/%s/$(address %s)/\" vernemq.conf > vernemq/etc/vernemq.conf\n", ownAddress, site.Node) +
-		fmt.Sprintf("sed \"s/%s/$(address %s)/\" started.erl.in > started.erl\n", firstAddress, first(site))
+		fmt.Sprintf("sed \"s/%s/$(address %s)/\" started.erl.in > started.erl\n", firstAddress, firstMember(site))
 }
 
 // licence of an image that asks whether it is accepted: that is for the platform's owner to say.

@@ -50,8 +50,8 @@ type key struct {
 	kind    string
 }
 
-// documented keys of vernemq.conf, each with a type, a meaning and its source.
-func documented(t *testing.T) (keys []key) {
+// documentedKeys keys of vernemq.conf, each with a type, a meaning and its source.
+func documentedKeys(t *testing.T) (keys []key) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/keys.tsv")
 	if err != nil {
@@ -97,7 +97,7 @@ func valid(kind, value string) bool {
 
 // TestConfigurationsHaveDocumentedKeysOnly stands for a run of VerneMQ, whose image cannot be had where the tests run.
 func TestConfigurationsHaveDocumentedKeysOnly(t *testing.T) {
-	keys, used := documented(t), map[string]bool{}
+	keys, used := documentedKeys(t), map[string]bool{}
 	for name, s := range sites() {
 		seen := map[string]bool{}
 		for line := range strings.Lines(Config(s)) {
@@ -122,14 +122,14 @@ func TestConfigurationsHaveDocumentedKeysOnly(t *testing.T) {
 	}
 }
 
-// inImage has the rendered files in a folder that stands for /vignette/run, beside one with the image's parts, whose programs say how they are called.
+// fakeInstallation has the rendered files in a folder that stands for /vignette/run, beside one with the image's parts, whose programs say how they are called.
 // exec runs the script and tells what was printed.
-type inImage struct {
+type fakeInstallation struct {
 	run  string
 	exec func() string
 }
 
-func inImageOf(t *testing.T, s apps.Site) inImage {
+func fakeInstallationOf(t *testing.T, s apps.Site) fakeInstallation {
 	t.Helper()
 	run, image, security := t.TempDir(), t.TempDir(), t.TempDir()
 	write(t, filepath.Join(security, "username"), "user", 0o644)
@@ -144,7 +144,7 @@ func inImageOf(t *testing.T, s apps.Site) inImage {
 	for _, f := range (Kind{}).Render(s).Files {
 		write(t, moved.Replace(f.Path), moved.Replace(f.Content), 0o644)
 	}
-	return inImage{run: run, exec: func() string {
+	return fakeInstallation{run: run, exec: func() string {
 		out, err := exec.Command("sh", filepath.Join(run, "vernemq.sh")).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -153,7 +153,7 @@ func inImageOf(t *testing.T, s apps.Site) inImage {
 	}}
 }
 
-func (i inImage) read(t *testing.T, name string) string {
+func (i fakeInstallation) read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(i.run, name))
 	if err != nil {
@@ -170,7 +170,7 @@ func TestTheScriptMakesADirectoryOfItsOwn(t *testing.T) {
 		"secure":        "accept_eula = yes",
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := inImageOf(t, sites()[name])
+			i := fakeInstallationOf(t, sites()[name])
 			for range 2 { // as after a crash
 				started := "vernemq/bin/vernemq console -noshell -noinput -run file eval " + i.run + "/started.erl\n"
 				if out := i.exec(); !strings.HasSuffix(out, started) {
@@ -189,7 +189,7 @@ func TestTheScriptMakesADirectoryOfItsOwn(t *testing.T) {
 }
 
 func TestAPasswordMayHaveColons(t *testing.T) {
-	i := inImageOf(t, sites()["login"])
+	i := fakeInstallationOf(t, sites()["login"])
 	i.exec()
 	if given := i.read(t, "vmq.passwd"); given != "-c vmq.passwd user sec:ret:\nsec:ret:\n" {
 		t.Errorf("vmq-passwd was given %q; want the password twice, all of it", given)
@@ -199,7 +199,7 @@ func TestAPasswordMayHaveColons(t *testing.T) {
 func TestABrokerAloneSpeaksToNobodyButItself(t *testing.T) {
 	cookies := map[string]bool{}
 	for range 2 {
-		i := inImageOf(t, site())
+		i := fakeInstallationOf(t, site())
 		i.exec()
 		config := i.read(t, "vernemq/etc/vernemq.conf")
 		for _, want := range []string{"nodename = VerneMQ@127.0.0.1\n", "listener.vmq.clustering = 127.0.0.1:44053\n", "erlang.distribution.interface = 127.0.0.1\n"} {
