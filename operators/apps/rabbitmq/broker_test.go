@@ -87,7 +87,7 @@ func child(cmd *exec.Cmd) (kill func(), err error) {
 
 const server = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-func needs(t *testing.T, programs ...string) {
+func requirePrograms(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
 		if _, err := os.Stat(program); err == nil {
@@ -113,7 +113,7 @@ func startEPMD(t *testing.T) {
 // start all brokers, once.
 func start(t *testing.T) {
 	t.Helper()
-	needs(t, server, "epmd")
+	requirePrograms(t, server, "epmd")
 	startEPMD(t)
 	for b, s := range map[*broker]apps.Site{&secure: secureSite(), &nor: clusterSite("nor", "usa"), &usa: clusterSite("usa", "nor")} {
 		b.once.Do(func() {
@@ -182,12 +182,12 @@ func (b *broker) wait(t *testing.T) {
 	}
 }
 
-// patience with what happens on a busy host.
-const patience = 3 * time.Minute
+// waitTimeout with what happens on a busy host.
+const waitTimeout = 3 * time.Minute
 
 // reached waits until ok.
 func reached(ok func() bool) bool {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTimeout); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return true
 		}

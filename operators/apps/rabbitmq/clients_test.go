@@ -68,33 +68,33 @@ func (c *client) note(state string) {
 	c.states = append(c.states, state)
 }
 
-func (c *client) told() []string {
+func (c *client) stateChanges() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.states)
 }
 
-// heard are messages that came, with how often.
-func (c *client) heard() map[string]int {
+// receivedMessages are messages that came, with how often.
+func (c *client) receivedMessages() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.received)
 }
 
-// wrote are messages that went out, with how often.
-func (c *client) wrote() map[string]int {
+// sentMessages are messages that went out, with how often.
+func (c *client) sentMessages() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.sent)
 }
 
-// up waits for the connection.
-func (c *client) up(t *testing.T) *client {
+// waitConnected waits for the connection.
+func (c *client) waitConnected(t *testing.T) *client {
 	t.Helper()
 	if !reached(func() bool {
-		return slices.ContainsFunc(c.told(), func(s string) bool { return strings.HasPrefix(s, "up true") })
+		return slices.ContainsFunc(c.stateChanges(), func(s string) bool { return strings.HasPrefix(s, "up true") })
 	}) {
-		t.Fatalf("never connected: %v", c.told())
+		t.Fatalf("never connected: %v", c.stateChanges())
 	}
 	return c
 }

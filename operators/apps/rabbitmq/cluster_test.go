@@ -28,7 +28,7 @@ func (b *broker) metrics(t *testing.T) string {
 
 func TestTheBrokersOwnStatisticsAreServed(t *testing.T) {
 	b := startOpen(t)
-	open(t, b.subscriber(trafficconfig.ProtocolAMQP, "nor/counted", 0, "#")).up(t)
+	open(t, b.subscriber(trafficconfig.ProtocolAMQP, "nor/counted", 0, "#")).waitConnected(t)
 	if !reached(func() bool { // RabbitMQ counts every 5 s
 		text := b.metrics(t)
 		return strings.Contains(text, "\nrabbitmq_queues ") && !strings.Contains(text, "\nrabbitmq_connections 0\n")
@@ -46,11 +46,11 @@ func TestBrokersThatStartAtOnceFormOneCluster(t *testing.T) {
 	for _, protocol := range append([]string{trafficconfig.ProtocolMQTT}, protocols...) {
 		t.Run(protocol, func(t *testing.T) {
 			topic := protocol + "/mesh"
-			s := open(t, second.subscriber(protocol, "usa/mesh", 0, topic)).up(t)
-			p := open(t, first.publisher(protocol, "nor/mesh", 0)).up(t)
+			s := open(t, second.subscriber(protocol, "usa/mesh", 0, topic)).waitConnected(t)
+			p := open(t, first.publisher(protocol, "nor/mesh", 0)).waitConnected(t)
 			reached(func() bool {
 				_ = p.Publish(topic, []byte("probe"))
-				return len(s.heard()) > 0
+				return len(s.receivedMessages()) > 0
 			})
 			want := map[string]int{}
 			for i := range 100 {
@@ -59,7 +59,7 @@ func TestBrokersThatStartAtOnceFormOneCluster(t *testing.T) {
 				want[topic+" "+string(message)] = 1
 			}
 			heard := func() map[string]int {
-				h := s.heard()
+				h := s.receivedMessages()
 				delete(h, topic+" probe")
 				return h
 			}

@@ -16,7 +16,7 @@ import (
 
 // TestTsharkDissectsWhatClientsOfAMQPSay captures clients of QoS 1 from their first packet to their last. For STOMP Wireshark has no dissector.
 func TestTsharkDissectsWhatClientsOfAMQPSay(t *testing.T) {
-	needs(t, "tshark", "tcpdump")
+	requirePrograms(t, "tshark", "tcpdump")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to capture on loopback")
 	}
@@ -32,15 +32,15 @@ func TestTsharkDissectsWhatClientsOfAMQPSay(t *testing.T) {
 	if !reached(func() bool { _, err := os.Stat(file); return err == nil }) {
 		t.Fatalf("tcpdump does not begin: %s", said.String())
 	}
-	s := open(t, b.subscriber(trafficconfig.ProtocolAMQP, "nor/dissected", 1, "dissected/#")).up(t)
-	p := open(t, b.publisher(trafficconfig.ProtocolAMQP, "prt/dissected", 1)).up(t)
+	s := open(t, b.subscriber(trafficconfig.ProtocolAMQP, "nor/dissected", 1, "dissected/#")).waitConnected(t)
+	p := open(t, b.publisher(trafficconfig.ProtocolAMQP, "prt/dissected", 1)).waitConnected(t)
 	const messages = 20
 	for i := range messages {
 		if err := p.Publish("dissected/x", bytes.Repeat([]byte{'a', 0, 0xff}, i*500)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	reached(func() bool { return len(s.heard()) == messages })
+	reached(func() bool { return len(s.receivedMessages()) == messages })
 	p.close()
 	s.close()
 	time.Sleep(200 * time.Millisecond) // what tcpdump has not read yet; its buffer (64 MiB) has a place of -s bytes for each packet

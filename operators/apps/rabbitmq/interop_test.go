@@ -20,19 +20,19 @@ func TestFiltersChooseAsInMQTT(t *testing.T) {
 	b := startOpen(t)
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
-			s := open(t, b.subscriber(protocol, "nor/filters", 0, protocol+"/PRT/+/location", protocol+"/PRT/x/#", protocol+"/end")).up(t)
-			p := open(t, b.publisher(protocol, "prt/p", 0)).up(t)
+			s := open(t, b.subscriber(protocol, "nor/filters", 0, protocol+"/PRT/+/location", protocol+"/PRT/x/#", protocol+"/end")).waitConnected(t)
+			p := open(t, b.publisher(protocol, "prt/p", 0)).waitConnected(t)
 			for _, topic := range []string{"/PRT/x/location", "/PRT/y/location", "/PRT/y/z/location", "/PRT/x", "/PRT/x/1/2", "PRT/x/location", "/end"} {
 				if err := p.Publish(protocol+topic, []byte("m")); err != nil {
 					t.Fatal(err)
 				}
 			}
-			reached(func() bool { return s.heard()[protocol+"/end m"] > 0 })
+			reached(func() bool { return s.receivedMessages()[protocol+"/end m"] > 0 })
 			want := map[string]int{}
 			for _, topic := range []string{"/PRT/x/location", "/PRT/y/location", "/PRT/x", "/PRT/x/1/2", "/end"} {
 				want[protocol+topic+" m"] = 1
 			}
-			if got := s.heard(); !maps.Equal(got, want) {
+			if got := s.receivedMessages(); !maps.Equal(got, want) {
 				t.Errorf("heard %v; want %v", got, want)
 			}
 		})
@@ -45,11 +45,11 @@ func TestMessagesOfQoS1OutliveTheSubscribersConnection(t *testing.T) {
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {
 			topic := protocol + "/kept"
-			first := open(t, b.subscriber(protocol, "nor/kept", 1, topic)).up(t)
-			p := open(t, b.publisher(protocol, "prt/kept", 1)).up(t)
+			first := open(t, b.subscriber(protocol, "nor/kept", 1, topic)).waitConnected(t)
+			p := open(t, b.publisher(protocol, "prt/kept", 1)).waitConnected(t)
 			_ = p.Publish(topic, []byte("0"))
-			if !reached(func() bool { return len(first.heard()) == 1 }) {
-				t.Fatalf("heard %v", first.heard())
+			if !reached(func() bool { return len(first.receivedMessages()) == 1 }) {
+				t.Fatalf("heard %v", first.receivedMessages())
 			}
 			first.close()
 			want := map[string]int{}
@@ -59,8 +59,8 @@ func TestMessagesOfQoS1OutliveTheSubscribersConnection(t *testing.T) {
 			}
 			p.close()
 			second := open(t, b.subscriber(protocol, "nor/kept", 1, topic))
-			reached(func() bool { return len(second.heard()) == len(want) })
-			if got := second.heard(); !maps.Equal(got, want) {
+			reached(func() bool { return len(second.receivedMessages()) == len(want) })
+			if got := second.receivedMessages(); !maps.Equal(got, want) {
 				t.Errorf("heard %v; want %v: the first had acknowledged its only message", got, want)
 			}
 		})
@@ -141,7 +141,7 @@ func TestMessagesOfQoS1SurviveConnectionsThatAreCut(t *testing.T) {
 			way := newProxy(t, b.of(protocol))
 			subscriber, publisher := b.subscriber(protocol, "nor/cut", 1, topic), b.publisher(protocol, "prt/cut", 1)
 			subscriber.Broker, publisher.Broker = way.address, way.address
-			s, p := open(t, subscriber).up(t), open(t, publisher).up(t)
+			s, p := open(t, subscriber).waitConnected(t), open(t, publisher).waitConnected(t)
 			want := map[string]bool{}
 			for i := range messages {
 				payload := fmt.Sprintf("%04d%0500d", i, 0)
@@ -154,8 +154,8 @@ func TestMessagesOfQoS1SurviveConnectionsThatAreCut(t *testing.T) {
 					way.cut()
 				}
 			}
-			reached(func() bool { return len(s.heard()) == messages })
-			heard, wrote := s.heard(), p.wrote()
+			reached(func() bool { return len(s.receivedMessages()) == messages })
+			heard, wrote := s.receivedMessages(), p.sentMessages()
 			for message := range want {
 				if heard[message] == 0 || wrote[message] == 0 {
 					t.Fatalf("%.20s… came %d times and was sent %d times; %d of %d came", message, heard[message], wrote[message], len(heard), messages)
@@ -184,8 +184,8 @@ func TestClientsGoOnToTheNextBroker(t *testing.T) {
 	for _, protocol := range protocols {
 		config := b.subscriber(protocol, "nor/failover", 0, "#")
 		config.Broker, config.Failover = "127.0.0.1:9", []string{b.of(protocol)}
-		c := open(t, config).up(t)
-		if told := c.told(); told[len(told)-1] != "up true: "+b.of(protocol) {
+		c := open(t, config).waitConnected(t)
+		if told := c.stateChanges(); told[len(told)-1] != "up true: "+b.of(protocol) {
 			t.Errorf("%s: %v; want a connection to %s at last", protocol, told, b.of(protocol))
 		}
 	}

@@ -57,8 +57,8 @@ func NodeName(site apps.Site) string {
 // stay as RabbitMQ ships them: they are part of what an experiment measures.
 func Config(site apps.Site) string {
 	var b strings.Builder
-	listeners(&b, site)
-	login(&b, site)
+	writeListeners(&b, site)
+	writeLogin(&b, site)
 	fmt.Fprintf(&b, "vm_memory_high_watermark.absolute = %d\n", watermark(site.App))
 	b.WriteString("heartbeat = 60\nlog.console = true\nlog.console.level = info\nlog.file = false\n")
 	if ports := site.StatisticsPorts(); ports != nil {
@@ -66,12 +66,12 @@ func Config(site apps.Site) string {
 	} else {
 		b.WriteString("prometheus.tcp.ip = 127.0.0.1\n")
 	}
-	cluster(&b, site)
+	writeCluster(&b, site)
 	return b.String()
 }
 
-// listeners at the ports that clients are told; with TLS there are no others.
-func listeners(b *strings.Builder, site apps.Site) {
+// writeListeners at the ports that clients are told; with TLS there are no others.
+func writeListeners(b *strings.Builder, site apps.Site) {
 	secure := site.App.Security != nil && site.App.Security.TLS
 	for _, l := range []struct {
 		prefix   string
@@ -90,8 +90,8 @@ func listeners(b *strings.Builder, site apps.Site) {
 	}
 }
 
-// login: RabbitMQ's user guest serves those without a name, from any node; with a password there is no such user.
-func login(b *strings.Builder, site apps.Site) {
+// writeLogin: RabbitMQ's user guest serves those without a name, from any node; with a password there is no such user.
+func writeLogin(b *strings.Builder, site apps.Site) {
 	if hasPassword(site) {
 		b.WriteString("mqtt.allow_anonymous = false\n")
 		return
@@ -111,9 +111,9 @@ func watermark(app v1alpha1.App) int64 {
 	return memoryBytes
 }
 
-// cluster names all members, in the order of their names on each of them. Brokers that were apart find together again by themselves
+// writeCluster names all members, in the order of their names on each of them. Brokers that were apart find together again by themselves
 // (autoheal): the side with fewer clients starts anew. A broker that is alone speaks to nobody but itself.
-func cluster(b *strings.Builder, site apps.Site) {
+func writeCluster(b *strings.Builder, site apps.Site) {
 	if len(site.ClusterPeers) == 0 {
 		b.WriteString("distribution.listener.interface = 127.0.0.1\n")
 		return

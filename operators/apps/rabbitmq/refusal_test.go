@@ -32,17 +32,17 @@ func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 			c := open(t, b.subscriber(protocol, "nor/refused", 1, "refused/#"))
 			said := func(text string) func() bool {
 				return func() bool {
-					return slices.ContainsFunc(c.told(), func(s string) bool { return strings.HasPrefix(s, "warning: the subscription to refused/# is "+text) })
+					return slices.ContainsFunc(c.stateChanges(), func(s string) bool { return strings.HasPrefix(s, "warning: the subscription to refused/# is "+text) })
 				}
 			}
 			if !reached(said("refused: ")) {
-				t.Fatalf("told %q; want the refusal", c.told())
+				t.Fatalf("told %q; want the refusal", c.stateChanges())
 			}
 			if _, err := channel.QueueDelete(queue, false, false, false); err != nil {
 				t.Fatal(err)
 			}
-			if c.up(t); !reached(said("made")) {
-				t.Errorf("told %q; want that it is made", c.told())
+			if c.waitConnected(t); !reached(said("made")) {
+				t.Errorf("told %q; want that it is made", c.stateChanges())
 			}
 		})
 	}

@@ -44,19 +44,19 @@ func TestWithTLSAndAPasswordOnlyThoseWhoHaveBothAreServed(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			subscriber, publisher := b.subscriber(protocol, "nor/secure", 1, protocol+"/#"), b.publisher(protocol, "prt/secure", 1)
 			subscriber.Security, publisher.Security = b.security(), b.security()
-			s, p := open(t, subscriber).up(t), open(t, publisher).up(t)
+			s, p := open(t, subscriber).waitConnected(t), open(t, publisher).waitConnected(t)
 			if !reached(func() bool {
 				_ = p.Publish(protocol+"/x", []byte("secret"))
-				return len(s.heard()) > 0
+				return len(s.receivedMessages()) > 0
 			}) {
-				t.Errorf("the subscriber heard nothing: %v", s.told())
+				t.Errorf("the subscriber heard nothing: %v", s.stateChanges())
 			}
 
 			stranger, guest := b.publisher(protocol, "prt/stranger", 1), b.publisher(protocol, "prt/guest", 1)
 			guest.Security = &trafficconfig.Security{CAFile: b.security().CAFile}
 			for name, c := range map[string]*client{"without TLS": open(t, stranger), "without a password": open(t, guest)} {
-				if !reached(func() bool { return len(c.told()) > 0 }) || slices.ContainsFunc(c.told(), func(s string) bool { return strings.HasPrefix(s, "up true") }) {
-					t.Errorf("a client %s is served: %v", name, c.told())
+				if !reached(func() bool { return len(c.stateChanges()) > 0 }) || slices.ContainsFunc(c.stateChanges(), func(s string) bool { return strings.HasPrefix(s, "up true") }) {
+					t.Errorf("a client %s is served: %v", name, c.stateChanges())
 				}
 			}
 		})

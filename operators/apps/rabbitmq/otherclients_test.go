@@ -18,8 +18,8 @@ import (
 // python of Debian, whose packages of pika and stomp.py the clients are from.
 const python = "/usr/bin/python3"
 
-// strangers are clients that nobody here wrote: pika, stomp.py and mosquitto_sub, subscribed to everything.
-type strangers struct {
+// otherClients are clients that nobody here wrote: pika, stomp.py and mosquitto_sub, subscribed to everything.
+type otherClients struct {
 	to io.Writer
 	b  *broker
 
@@ -27,10 +27,10 @@ type strangers struct {
 	heard map[string]map[string]int // by client, how often each "topic payload"
 }
 
-func meet(t *testing.T, b *broker) *strangers {
+func startOtherClients(t *testing.T, b *broker) *otherClients {
 	t.Helper()
-	needs(t, python, "/usr/lib/python3/dist-packages/pika", "/usr/lib/python3/dist-packages/stomp", "mosquitto_sub", "mosquitto_pub")
-	s := &strangers{b: b, heard: map[string]map[string]int{}}
+	requirePrograms(t, python, "/usr/lib/python3/dist-packages/pika", "/usr/lib/python3/dist-packages/stomp", "mosquitto_sub", "mosquitto_pub")
+	s := &otherClients{b: b, heard: map[string]map[string]int{}}
 	peers := exec.Command(python, "testdata/peers.py", fmt.Sprint(b.ports.amqp), fmt.Sprint(b.ports.stomp))
 	to, err := peers.StdinPipe()
 	if err != nil {
@@ -52,7 +52,7 @@ func meet(t *testing.T, b *broker) *strangers {
 }
 
 // listen to what a program prints, until the test ends.
-func (s *strangers) listen(t *testing.T, program *exec.Cmd, parse func(line string) (client, topic, payload string)) {
+func (s *otherClients) listen(t *testing.T, program *exec.Cmd, parse func(line string) (client, topic, payload string)) {
 	t.Helper()
 	out, err := program.StdoutPipe()
 	if err != nil {
@@ -76,14 +76,14 @@ func (s *strangers) listen(t *testing.T, program *exec.Cmd, parse func(line stri
 	}()
 }
 
-func (s *strangers) of(client string) map[string]int {
+func (s *otherClients) of(client string) map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.heard[client])
 }
 
 // publish by one of them.
-func (s *strangers) publish(t *testing.T, client, topic, payload string) {
+func (s *otherClients) publish(t *testing.T, client, topic, payload string) {
 	t.Helper()
 	if client == "mosquitto_pub" {
 		if out, err := exec.Command("mosquitto_pub", "-p", fmt.Sprint(s.b.ports.mqtt), "-t", topic, "-m", payload).CombinedOutput(); err != nil {
@@ -110,13 +110,13 @@ func of(prefix string, heard map[string]int) map[string]int {
 // message exactly once, on its very topic.
 func TestAllProtocolsHearEachOther(t *testing.T) {
 	b := startOpen(t)
-	s := meet(t, b)
+	s := startOtherClients(t, b)
 	publishers, listeners := map[string]*client{}, map[string]func() map[string]int{}
 	for _, protocol := range append([]string{trafficconfig.ProtocolMQTT}, protocols...) {
 		for qos := range 2 {
 			name := fmt.Sprintf("%s QoS %d", protocol, qos)
-			publishers[name] = open(t, b.publisher(protocol, fmt.Sprintf("prt/%s%d", protocol, qos), qos)).up(t)
-			listeners[name] = open(t, b.subscriber(protocol, fmt.Sprintf("nor/%s%d", protocol, qos), qos, "#")).up(t).heard
+			publishers[name] = open(t, b.publisher(protocol, fmt.Sprintf("prt/%s%d", protocol, qos), qos)).waitConnected(t)
+			listeners[name] = open(t, b.subscriber(protocol, fmt.Sprintf("nor/%s%d", protocol, qos), qos, "#")).waitConnected(t).receivedMessages
 		}
 	}
 	for _, name := range []string{"pika", "stomp.py", "mosquitto_sub"} {
