@@ -33,7 +33,7 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		Files:            []agentconfig.File{{Path: config, Content: Config(site)}},
 		StopGraceSeconds: 2,
 	}
-	if wantsPassword(site) {
+	if usesPassword(site) {
 		start := apps.RunFile("start.sh")
 		r.Files = []agentconfig.File{{Path: template(), Content: Config(site)}, {Path: start, Content: startScript}}
 		r.Instances[0].Command = []string{"/bin/sh", start}
@@ -63,8 +63,8 @@ func addStatistics(r *apps.Rendering, site apps.Site) {
 
 // Marks of what only the Secret knows.
 const (
-	userMark     = "@USERNAME@"
-	passwordMark = "@PASSWORD@"
+	userPlaceholder     = "@USERNAME@"
+	passwordPlaceholder = "@PASSWORD@"
 )
 
 func template() string { return apps.RunFile("mosquitto.conf.in") }
@@ -80,14 +80,14 @@ user=$(cat ` + security("username") + `)
 password=$(cat ` + security("password") + `)
 printf '%s\n%s\n' "$password" "$password" | mosquitto_passwd -c ` + passwords() + ` "$user" > /dev/null
 literal() { printf %s "$1" | sed 's/[&/\]/\\&/g'; }
-sed -e "s/` + userMark + `/$(literal "$user")/" -e "s/` + passwordMark + `/$(literal "$password")/" ` + template() + ` > ` + apps.RunFile("mosquitto.conf") + `
+sed -e "s/` + userPlaceholder + `/$(literal "$user")/" -e "s/` + passwordPlaceholder + `/$(literal "$password")/" ` + template() + ` > ` + apps.RunFile("mosquitto.conf") + `
 exec ` + program + ` -c ` + apps.RunFile("mosquitto.conf") + `
 `
 
 func security(file string) string { return agentconfig.SecurityDir + "/" + file }
 
-// wantsPassword tells that the broker checks one, or that a bridge of it logs in with one.
-func wantsPassword(site apps.Site) bool {
+// usesPassword tells that the broker checks one, or that a bridge of it logs in with one.
+func usesPassword(site apps.Site) bool {
 	for _, peer := range site.Servers {
 		if s := peer.App.Security; s != nil && s.Password {
 			return true
@@ -131,7 +131,7 @@ func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, pee
 		fmt.Fprintf(b, "bridge_cafile %s\n", security("ca.crt"))
 	}
 	if s := peer.App.Security; s != nil && s.Password {
-		fmt.Fprintf(b, "remote_username %s\nremote_password %s\n", userMark, passwordMark)
+		fmt.Fprintf(b, "remote_username %s\nremote_password %s\n", userPlaceholder, passwordPlaceholder)
 	}
 	topics := bridge.Topics
 	if len(topics) == 0 {
