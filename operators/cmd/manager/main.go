@@ -178,7 +178,7 @@ func (c *config) run() error {
 	manager, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme: scheme, Cache: experiment.CacheOptions(namespace),
 		Client:  client.Options{Cache: &client.CacheOptions{Unstructured: true, DisableFor: []client.Object{&corev1.ConfigMap{}}}},
-		Metrics: server.Options{BindAddress: c.metrics, FilterProvider: onlyReaders}, HealthProbeBindAddress: c.probes, PprofBindAddress: c.pprof,
+		Metrics: server.Options{BindAddress: c.metrics, FilterProvider: authorizeMetrics}, HealthProbeBindAddress: c.probes, PprofBindAddress: c.pprof,
 		LeaderElection: c.leaderElect, LeaderElectionID: "vignette-operator", LeaderElectionNamespace: namespace, LeaderElectionReleaseOnCancel: true,
 	})
 	if err != nil {
@@ -190,8 +190,8 @@ func (c *config) run() error {
 	return manager.Start(ctrl.SetupSignalHandler())
 }
 
-// onlyReaders guards the metrics, which are of all teams.
-func onlyReaders(config *rest.Config, _ *http.Client) (server.Filter, error) {
+// authorizeMetrics guards the metrics, which are of all teams.
+func authorizeMetrics(config *rest.Config, _ *http.Client) (server.Filter, error) {
 	readers, err := metricreaders.New(config, slog.Default())
 	if err != nil {
 		return nil, err
@@ -210,9 +210,9 @@ func (c *config) register(manager ctrl.Manager) error {
 	archive := runs.New(c.options.Render.ServerURL, &http.Client{Timeout: 15 * time.Second, Transport: connections}, token)
 	experiments := &experiment.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Options: c.options,
-		Recorder: manager.GetEventRecorderFor("vignette"),
-		Runs:     archive,
-		News:     runs.New(c.options.Render.ServerURL, &http.Client{}, token), // it waits on purpose
+		Recorder:   manager.GetEventRecorderFor("vignette"),
+		Runs:       archive,
+		RunUpdates: runs.New(c.options.Render.ServerURL, &http.Client{}, token), // it waits on purpose
 	}
 	kubernetes, err := discovery.NewDiscoveryClientForConfigAndClient(manager.GetConfig(), manager.GetHTTPClient())
 	if err != nil {
