@@ -15,18 +15,18 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// collectWithin bounds a scrape, as caches that are not there yet are waited for.
-const collectWithin = 2 * time.Second
+// collectTimeout bounds a scrape, as caches that are not there yet are waited for.
+const collectTimeout = 2 * time.Second
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("vignette_"+name, help, labels, nil)
 }
 
 var (
-	experiments = desc("experiments", "Experiments in the cluster, by phase.", "namespace", "phase")
-	waitingFrom = desc("experiment_waiting_since_seconds", "When an experiment that waits in the queue was made, Unix seconds.", "namespace", "experiment", "reason")
-	startTime   = desc("experiment_start_time_seconds", "When the first object of an experiment that goes on was made, Unix seconds.", "namespace", "experiment", "phase")
-	dueTime     = desc("experiment_due_time_seconds", "When the drain of an experiment that goes on ends at the latest, Unix seconds; of none that stays up until it is stopped.",
+	experiments  = desc("experiments", "Experiments in the cluster, by phase.", "namespace", "phase")
+	waitingSince = desc("experiment_waiting_since_seconds", "When an experiment that waits in the queue was made, Unix seconds.", "namespace", "experiment", "reason")
+	startTime    = desc("experiment_start_time_seconds", "When the first object of an experiment that goes on was made, Unix seconds.", "namespace", "experiment", "phase")
+	dueTime      = desc("experiment_due_time_seconds", "When the drain of an experiment that goes on ends at the latest, Unix seconds; of none that stays up until it is stopped.",
 		"namespace", "experiment", "phase")
 	teamNodes = desc("team_nodes", "Nodes of experiments that have a pod which has not ended.", "namespace")
 	teamQuota = desc("team_quota", "What the ResourceQuotas of a namespace with experiments allow (hard), and what is used of it (used); pods, cores or bytes.",
@@ -43,7 +43,7 @@ type Collector struct{ Client client.Reader }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{experiments, waitingFrom, startTime, dueTime, teamNodes, teamQuota, allocatable, campaignRuns, runDelivered, runMedian,
+	for _, d := range []*prometheus.Desc{experiments, waitingSince, startTime, dueTime, teamNodes, teamQuota, allocatable, campaignRuns, runDelivered, runMedian,
 		collectFailure} {
 		to <- d
 	}
@@ -51,7 +51,7 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), collectWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	out := series{to}
 	teams := map[string]bool{}
@@ -95,7 +95,7 @@ func (c *Collector) experiments(ctx context.Context, out series, teams map[strin
 			phase = v1alpha1.PhaseQueued
 		}
 		counts[[2]string{e.Namespace, string(phase)}]++
-		one(out, e, phase)
+		experimentSeries(out, e, phase)
 	}
 	for key, n := range counts {
 		out.gauge(experiments, n, key[0], key[1])
@@ -103,8 +103,8 @@ func (c *Collector) experiments(ctx context.Context, out series, teams map[strin
 	return nil
 }
 
-// one experiment's own series, while it is not over.
-func one(out series, e *v1alpha1.Experiment, phase v1alpha1.ExperimentPhase) {
+// experimentSeries experiment's own series, while it is not over.
+func experimentSeries(out series, e *v1alpha1.Experiment, phase v1alpha1.ExperimentPhase) {
 	switch {
 	case phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseFailed:
 		return
@@ -115,7 +115,7 @@ func one(out series, e *v1alpha1.Experiment, phase v1alpha1.ExperimentPhase) {
 				reason = condition.Reason
 			}
 		}
-		out.gauge(waitingFrom, seconds(e.CreationTimestamp.Time), e.Namespace, e.Name, reason)
+		out.gauge(waitingSince, seconds(e.CreationTimestamp.Time), e.Namespace, e.Name, reason)
 	}
 	if e.Status.StartTime != nil {
 		out.gauge(startTime, seconds(e.Status.StartTime.Time), e.Namespace, e.Name, string(phase))
