@@ -12,7 +12,7 @@ import (
 
 // Check a value against the type of the field that a path leads to, and of the fields within it. A path that leads nowhere is left to Set.
 func Check(schema *Schema, path Path, value any) error {
-	field := path.in(schema)
+	field := path.schemaIn(schema)
 	if field == nil || value == nil {
 		return nil
 	}

@@ -107,8 +107,8 @@ func (s setter) fail(i int, format string, args ...any) error {
 	return fmt.Errorf("%s: %s", s.path[:i+1], fmt.Sprintf(format, args...))
 }
 
-// into follows the i-th step within what is there, and gives what is there after it.
-func (s setter) into(container any, schema *Schema, i int) (any, error) {
+// follow follows the i-th step within what is there, and gives what is there after it.
+func (s setter) follow(container any, schema *Schema, i int) (any, error) {
 	if !s.path[i].Element {
 		return s.field(container, schema, i)
 	}
@@ -116,7 +116,7 @@ func (s setter) into(container any, schema *Schema, i int) (any, error) {
 	case schema.Items != nil && schema.Items.Schema != nil:
 		return s.element(container, schema, i)
 	case schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil:
-		return s.within(container, schema.AdditionalProperties.Schema, i)
+		return s.entry(container, schema.AdditionalProperties.Schema, i)
 	}
 	return nil, s.fail(i-1, "is no list, so it has no element %s", s.path[i].Name)
 }
@@ -125,7 +125,7 @@ func (s setter) field(container any, schema *Schema, i int) (any, error) {
 	property, known := schema.Properties[s.path[i].Name]
 	switch {
 	case known:
-		return s.within(container, &property, i)
+		return s.entry(container, &property, i)
 	case schema.Items != nil:
 		return nil, s.fail(i-1, "is a list: name one of its elements in brackets, such as %s[%s]", s.path[i-1].Name, example(container, schema))
 	case len(schema.Properties) == 0 && schema.AdditionalProperties != nil:
@@ -147,8 +147,8 @@ func suggest(name string, known []string) string {
 	return ": want one of " + strings.Join(known, ", ")
 }
 
-// within sets or follows an entry of an object.
-func (s setter) within(container any, schema *Schema, i int) (any, error) {
+// entry sets or follows an entry of an object.
+func (s setter) entry(container any, schema *Schema, i int) (any, error) {
 	object, ok := container.(map[string]any)
 	if container != nil && !ok {
 		return nil, s.fail(i, "lies in what is no object but %v", container)
@@ -160,7 +160,7 @@ func (s setter) within(container any, schema *Schema, i int) (any, error) {
 	}
 	after, err := s.value, error(nil)
 	if !s.last(i) {
-		after, err = s.into(object[name], schema, i+1)
+		after, err = s.follow(object[name], schema, i+1)
 	}
 	if err != nil || after == nil {
 		return container, err
@@ -178,7 +178,7 @@ func (s setter) element(container any, schema *Schema, i int) (any, error) {
 	if container != nil && !ok {
 		return nil, s.fail(i-1, "is no list but %v", container)
 	}
-	at, err := s.find(list, schema, i)
+	at, err := s.indexOf(list, schema, i)
 	if err != nil {
 		return nil, err
 	}
@@ -186,18 +186,18 @@ func (s setter) element(container any, schema *Schema, i int) (any, error) {
 	case !s.last(i) && at == len(list):
 		return nil, s.fail(i, "there is no such element%s", suggest(s.path[i].Name, names(list, schema)))
 	case !s.last(i):
-		list[at], err = s.into(list[at], schema.Items.Schema, i+1)
+		list[at], err = s.follow(list[at], schema.Items.Schema, i+1)
 	case s.value == nil && at == len(list):
 	case s.value == nil:
 		list = slices.Delete(list, at, at+1)
 	default:
-		list, err = s.put(list, at, schema, i)
+		list, err = s.replace(list, at, schema, i)
 	}
 	return list, err
 }
 
-// put the value into a list, at its end where it is new. An element that is known by a name gets it.
-func (s setter) put(list []any, at int, schema *Schema, i int) ([]any, error) {
+// replace the value into a list, at its end where it is new. An element that is known by a name gets it.
+func (s setter) replace(list []any, at int, schema *Schema, i int) ([]any, error) {
 	if key := keyOf(schema); key != "" {
 		object, ok := s.value.(map[string]any)
 		if !ok {
@@ -215,8 +215,8 @@ func (s setter) put(list []any, at int, schema *Schema, i int) ([]any, error) {
 	return list, nil
 }
 
-// find the place of an element; the list's length where it is not there.
-func (s setter) find(list []any, schema *Schema, i int) (int, error) {
+// indexOf the place of an element; the list's length where it is not there.
+func (s setter) indexOf(list []any, schema *Schema, i int) (int, error) {
 	if key := keyOf(schema); key != "" {
 		at := slices.IndexFunc(list, func(e any) bool { return nameOf(e, key) == s.path[i].Name })
 		if at < 0 {

@@ -9,7 +9,7 @@ import (
 
 // Value of a field as it is typed on a command line: null for none, YAML for objects and lists.
 func Value(schema *Schema, path Path, typed string) (value any, err error) {
-	want, field := "", path.in(schema)
+	want, field := "", path.schemaIn(schema)
 	switch {
 	case typed == "null" || field == nil: // Set says what is wrong with the path
 		return nil, nil
@@ -31,8 +31,8 @@ func Value(schema *Schema, path Path, typed string) (value any, err error) {
 	return value, nil
 }
 
-// in gives the schema of what a path leads to; nil where it leads nowhere.
-func (p Path) in(schema *Schema) *Schema {
+// schemaIn gives the schema of what a path leads to; nil where it leads nowhere.
+func (p Path) schemaIn(schema *Schema) *Schema {
 	for _, step := range p {
 		property, known := schema.Properties[step.Name]
 		switch {
