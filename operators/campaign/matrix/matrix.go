@@ -62,8 +62,8 @@ type axis struct {
 	values bool
 }
 
-// place in the campaign of the j-th setting of the axis's i-th level.
-func (a *axis) place(at *field.Path, i, j int) *field.Path {
+// fieldOf in the campaign of the j-th setting of the axis's i-th level.
+func (a *axis) fieldOf(at *field.Path, i, j int) *field.Path {
 	if a.values {
 		return at.Key(a.name).Child("values").Index(i)
 	}
@@ -88,10 +88,10 @@ func Expand(campaign string, round int64, spec *v1alpha1.CampaignSpec) (*Plan, f
 	for _, point := range points {
 		for repeat := int32(1); repeat <= max(1, spec.Repeats); repeat++ {
 			name := runName(campaign, round, point, repeat)
-			plan.Runs = append(plan.Runs, Run{Point: point, Name: name, Repeat: repeat, Seed: seed(spec, repeat)})
+			plan.Runs = append(plan.Runs, Run{Point: point, Name: name, Repeat: repeat, Seed: seedOf(spec, repeat)})
 		}
 	}
-	order(plan.Runs, spec)
+	sortRuns(plan.Runs, spec)
 	return plan, checkNames(plan.Runs, matrix)
 }
 
@@ -132,8 +132,8 @@ func levelsOf(given v1alpha1.Axis, at *field.Path) (levels []v1alpha1.Level, err
 	return levels, errs
 }
 
-// own are the fields that are the campaign's own.
-var own = map[string]string{
+// reservedFields are the fields that are the campaign's own.
+var reservedFields = map[string]string{
 	"seed": "give the campaign repeats and seeds, which are the same for every point",
 	"stop": "a run that is stopped before it starts measures nothing",
 }
@@ -146,13 +146,13 @@ func checkPaths(spec *v1alpha1.CampaignSpec, axes []axis, at *field.Path) (errs 
 		for i, level := range axis.levels {
 			for j, setting := range level.Set {
 				errs = append(errs, checkSetting(setting, at.Key(axis.name))...)
-				errs = append(errs, checkValue(setting, axis.place(at, i, j))...)
+				errs = append(errs, checkValue(setting, axis.fieldOf(at, i, j))...)
 				mine[string(setting.Path)] = true
 			}
 		}
 		for _, path := range slices.Sorted(maps.Keys(mine)) {
 			for _, earlier := range slices.Sorted(maps.Keys(setBy)) {
-				if within(earlier, path) {
+				if isWithin(earlier, path) {
 					errs = append(errs, field.Invalid(at.Key(axis.name), path, fmt.Sprintf("would undo what axis %s sets: %s", setBy[earlier], earlier)))
 				}
 			}
@@ -187,8 +187,8 @@ func checkValue(setting v1alpha1.Setting, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// within tells that a path is another one, or leads to a part of what that leads to.
-func within(path, of string) bool {
+// isWithin tells that a path is another one, or leads to a part of what that leads to.
+func isWithin(path, of string) bool {
 	rest, ok := strings.CutPrefix(path, of)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
@@ -198,7 +198,7 @@ func checkSetting(setting v1alpha1.Setting, at *field.Path) field.ErrorList {
 	if err != nil {
 		return field.ErrorList{field.Invalid(at, setting.Path, err.Error())}
 	}
-	if why, isOwn := own[path[0].Name]; isOwn {
+	if why, isOwn := reservedFields[path[0].Name]; isOwn {
 		return field.ErrorList{field.Invalid(at, setting.Path, "is not an experiment's to vary: "+why)}
 	}
 	return nil
@@ -237,7 +237,7 @@ func checkLevels(selection map[string]v1alpha1.LevelName, axes []axis, at *field
 			errs = append(errs, field.Invalid(at, name, "there is no such axis"+suggest(name, all)))
 			continue
 		}
-		if find(axes[i].levels, selection[name]) == nil {
+		if findLevel(axes[i].levels, selection[name]) == nil {
 			all := make([]string, len(axes[i].levels))
 			for j, level := range axes[i].levels {
 				all[j] = string(level.Name)
@@ -259,7 +259,7 @@ func suggest(name string, known []string) string {
 	return ": want one of " + strings.Join(known, ", ")
 }
 
-func find(levels []v1alpha1.Level, name v1alpha1.LevelName) *v1alpha1.Level {
+func findLevel(levels []v1alpha1.Level, name v1alpha1.LevelName) *v1alpha1.Level {
 	for i := range levels {
 		if levels[i].Name == name {
 			return &levels[i]
@@ -285,7 +285,7 @@ func combinations(axes []axis, exclude []v1alpha1.Selection) []*Point {
 		points = next
 	}
 	points = slices.DeleteFunc(points, func(p *Point) bool {
-		return slices.ContainsFunc(exclude, func(s v1alpha1.Selection) bool { return picks(s, p.Levels) })
+		return slices.ContainsFunc(exclude, func(s v1alpha1.Selection) bool { return matches(s, p.Levels) })
 	})
 	for _, point := range points {
 		if len(axes) == 0 {
@@ -303,7 +303,7 @@ func join(names, name string) string {
 	return names + "-" + name
 }
 
-func picks(selection v1alpha1.Selection, levels map[string]v1alpha1.LevelName) bool {
+func matches(selection v1alpha1.Selection, levels map[string]v1alpha1.LevelName) bool {
 	for axis, level := range selection {
 		if levels[axis] != level {
 			return false
@@ -317,7 +317,7 @@ func inclusions(include []v1alpha1.Inclusion, axes []axis) (points []*Point) {
 		point := &Point{Name: pointName(string(given.Name)), full: string(given.Name), Levels: maps.Clone(given.Levels), Included: true}
 		for _, axis := range axes {
 			if level, named := given.Levels[axis.name]; named {
-				point.Settings = append(point.Settings, find(axis.levels, level).Set...)
+				point.Settings = append(point.Settings, findLevel(axis.levels, level).Set...)
 			}
 		}
 		point.Settings = append(point.Settings, given.Set...)

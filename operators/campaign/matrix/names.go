@@ -46,19 +46,21 @@ func levelName(raw []byte) (v1alpha1.LevelName, error) {
 }
 
 var (
-	unfit    = regexp.MustCompile(`[^a-z0-9]+`)
-	negative = regexp.MustCompile(`(^|[^a-z0-9])-([0-9])`)
+	invalidChars = regexp.MustCompile(`[^a-z0-9]+`)
+	negative     = regexp.MustCompile(`(^|[^a-z0-9])-([0-9])`)
 )
 
-// clean makes a text fit for names of objects: 1% and 1 are different ones, and so are -3dB and 3dB.
-func clean(text string) string {
+// sanitize makes a text fit for names of objects: 1% and 1 are different ones, and so are -3dB and 3dB.
+func sanitize(text string) string {
 	text = strings.ReplaceAll(strings.ToLower(text), "%", "pct")
 	text = negative.ReplaceAllString(text, "${1}m${2}")
-	return strings.Trim(unfit.ReplaceAllString(text, "-"), "-")
+	return strings.Trim(invalidChars.ReplaceAllString(text, "-"), "-")
 }
 
 // pointName is fit for a label's value.
-func pointName(full string) string { return shorten(clean(full), full, validation.LabelValueMaxLength) }
+func pointName(full string) string {
+	return shorten(sanitize(full), full, validation.LabelValueMaxLength)
+}
 
 // shorten a name to a length by a digest of what it stands for.
 func shorten(name, of string, most int) string {

@@ -10,8 +10,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// seed of a repeat: of the list, or else counted up from the template's, those in the list left out.
-func seed(spec *v1alpha1.CampaignSpec, repeat int32) int64 {
+// seedOf of a repeat: of the list, or else counted up from the template's, those in the list left out.
+func seedOf(spec *v1alpha1.CampaignSpec, repeat int32) int64 {
 	if int(repeat) <= len(spec.Seeds) {
 		return spec.Seeds[repeat-1]
 	}
@@ -29,19 +29,19 @@ func seed(spec *v1alpha1.CampaignSpec, repeat int32) int64 {
 	}
 }
 
-// order runs, which come by point and repeat, as they are to start.
-func order(runs []Run, spec *v1alpha1.CampaignSpec) {
+// sortRuns runs, which come by point and repeat, as they are to start.
+func sortRuns(runs []Run, spec *v1alpha1.CampaignSpec) {
 	switch spec.Order {
 	case v1alpha1.OrderByPoint:
 	case v1alpha1.OrderShuffled:
-		slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(draw(spec, a), draw(spec, b)) })
+		slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(shuffleKey(spec, a), shuffleKey(spec, b)) })
 	default:
 		slices.SortStableFunc(runs, func(a, b Run) int { return cmp.Compare(a.Repeat, b.Repeat) })
 	}
 }
 
-// draw gives a run its place among the others: by its own name, so that those that are added come in between and leave the others' order.
-func draw(spec *v1alpha1.CampaignSpec, run Run) uint64 {
+// shuffleKey gives a run its place among the others: by its own name, so that those that are added come in between and leave the others' order.
+func shuffleKey(spec *v1alpha1.CampaignSpec, run Run) uint64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%s/%d", spec.Template.Spec.Seed, run.Point.full, run.Repeat))
 	return binary.BigEndian.Uint64(sum[:8])
 }
