@@ -133,8 +133,8 @@ type Site struct {
 	Scripted *Scripted
 	// Pattern is the MGEN script by which a publisher sends; empty for one with a period.
 	Pattern string
-	// FirstOfApp is the place of the first instance here among all AllOfApp instances of the app in the experiment.
-	FirstOfApp, AllOfApp int
+	// FirstIndex is the place of the first instance here among all AllOfApp instances of the app in the experiment.
+	FirstIndex, TotalInstances int
 	// MetricsPorts of the instances; 0 for none.
 	MetricsPorts []int
 	Images       Images

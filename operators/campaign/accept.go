@@ -28,8 +28,8 @@ const (
 const (
 	// dryRuns that the API server is asked for at once.
 	dryRuns = 8
-	// recheck of a campaign that was not accepted: a definition or an admission policy of the cluster may have changed.
-	recheck = 10 * time.Minute
+	// recheckInterval of a campaign that was not accepted: a definition or an admission policy of the cluster may have changed.
+	recheckInterval = 10 * time.Minute
 	// maxProblems that a message tells of.
 	maxProblems = 5
 )
@@ -43,32 +43,32 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	}
 	if judged != nil && judged.ObservedGeneration == c.Generation {
 		age := s.now.Sub(judged.LastTransitionTime.Time)
-		if left := recheck - age%recheck; age < recheck {
-			s.after(left)
+		if left := recheckInterval - age%recheckInterval; age < recheckInterval {
+			s.requeueAfter(left)
 			return false, nil
 		}
 	}
-	problems, err := r.judge(ctx, c)
+	problems, err := r.checkAllPoints(ctx, c)
 	if err != nil {
 		return false, err
 	}
 	if len(problems) > 0 {
-		s.refuse(describe(problems))
-		s.after(recheck)
+		s.reject(joinProblems(problems))
+		s.requeueAfter(recheckInterval)
 		return false, nil
 	}
 	s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, "every point is a good experiment")
 	return true, nil
 }
 
-func (s *scope) refuse(message string) {
+func (s *scope) reject(message string) {
 	if s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, ReasonInvalid, message) {
-		s.notes = append(s.notes, decide.Note{Warning: true, Reason: "NotAccepted", Message: message})
+		s.events = append(s.events, decide.Event{Warning: true, Reason: "NotAccepted", Message: message})
 	}
 	s.campaign.Status.Message = message
 }
 
-func describe(problems []string) string {
+func joinProblems(problems []string) string {
 	message := strings.Join(problems[:min(len(problems), maxProblems)], "; ")
 	if more := len(problems) - maxProblems; more > 0 {
 		message += fmt.Sprintf("; and %d more", more)
@@ -80,8 +80,8 @@ func describe(problems []string) string {
 	return message
 }
 
-// judge says what is wrong with a campaign: with its matrix, its schedule, and with each point that has not been started.
-func (r *Reconciler) judge(ctx context.Context, c *v1alpha1.Campaign) (problems []string, err error) {
+// checkAllPoints says what is wrong with a campaign: with its matrix, its schedule, and with each point that has not been started.
+func (r *Reconciler) checkAllPoints(ctx context.Context, c *v1alpha1.Campaign) (problems []string, err error) {
 	if c.Spec.Schedule != nil {
 		if _, err := decide.ParseSchedule(c.Spec.Schedule); err != nil {
 			problems = append(problems, err.Error())
@@ -100,7 +100,7 @@ func (r *Reconciler) judge(ctx context.Context, c *v1alpha1.Campaign) (problems 
 	group.SetLimit(dryRuns)
 	for i, point := range plan.Points {
 		group.Go(func() error {
-			problem, err := r.judgePoint(ctx, c, point)
+			problem, err := r.checkPoint(ctx, c, point)
 			mu.Lock()
 			defer mu.Unlock()
 			found[i] = problem
@@ -110,11 +110,11 @@ func (r *Reconciler) judge(ctx context.Context, c *v1alpha1.Campaign) (problems 
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return together(plan.Points, found), nil
+	return groupProblems(plan.Points, found), nil
 }
 
-// together tells a problem that several points have once, with the first of them.
-func together(points []*matrix.Point, found []string) (problems []string) {
+// groupProblems tells a problem that several points have once, with the first of them.
+func groupProblems(points []*matrix.Point, found []string) (problems []string) {
 	count := map[string]int{}
 	for _, problem := range found {
 		count[problem]++
@@ -134,8 +134,8 @@ func together(points []*matrix.Point, found []string) (problems []string) {
 	return problems
 }
 
-// judgePoint says what is wrong with a point, as the API server and the experiments' controller would.
-func (r *Reconciler) judgePoint(ctx context.Context, c *v1alpha1.Campaign, point *matrix.Point) (string, error) {
+// checkPoint says what is wrong with a point, as the API server and the experiments' controller would.
+func (r *Reconciler) checkPoint(ctx context.Context, c *v1alpha1.Campaign, point *matrix.Point) (string, error) {
 	spec, err := point.Spec(&c.Spec.Template.Spec, 1)
 	if err != nil {
 		return err.Error(), nil
@@ -146,7 +146,7 @@ func (r *Reconciler) judgePoint(ctx context.Context, c *v1alpha1.Campaign, point
 	err = r.Client.Create(ctx, object, client.DryRunAll)
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return reasons(err), nil
+		return describeAPIError(err), nil
 	case apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "exceeded quota"):
 		return err.Error(), nil
 	case err != nil && !apierrors.IsForbidden(err):
@@ -159,8 +159,8 @@ func (r *Reconciler) judgePoint(ctx context.Context, c *v1alpha1.Campaign, point
 	return "", nil
 }
 
-// reasons of the API server, without the generated name of what it refused.
-func reasons(err error) string {
+// describeAPIError of the API server, without the generated name of what it refused.
+func describeAPIError(err error) string {
 	status, ok := err.(apierrors.APIStatus)
 	if !ok || status.Status().Details == nil || len(status.Status().Details.Causes) == 0 {
 		return err.Error()

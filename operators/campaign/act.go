@@ -22,8 +22,8 @@ import (
 // refusedRecheck is when the creation of an experiment that a quota forbids is tried again.
 const refusedRecheck = 15 * time.Second
 
-// act on a status that has been written.
-func (r *Reconciler) act(ctx context.Context, s *scope, actions decide.Actions) error {
+// execute on a status that has been written.
+func (r *Reconciler) execute(ctx context.Context, s *scope, actions decide.Actions) error {
 	var errs []error
 	for _, name := range actions.Create {
 		errs = append(errs, r.create(ctx, s, name))
@@ -53,15 +53,15 @@ func (r *Reconciler) create(ctx context.Context, s *scope, name string) error {
 	}
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		s.after(0) // the next look tells whose it is
+		s.requeueAfter(0) // the next look tells whose it is
 		return nil
 	case apierrors.IsForbidden(err): // a quota, or the namespace is going
-		run.Message = describe([]string{"cannot be created: " + err.Error()})
-		s.after(refusedRecheck)
+		run.Message = joinProblems([]string{"cannot be created: " + err.Error()})
+		s.requeueAfter(refusedRecheck)
 		return nil
 	case apierrors.IsInvalid(err) || errors.As(err, &specError{}):
 		now := metav1.NewTime(s.now)
-		run.Phase, run.CompletionTime, run.Message = v1alpha1.RunFailed, &now, describe([]string{err.Error()})
+		run.Phase, run.CompletionTime, run.Message = v1alpha1.RunFailed, &now, joinProblems([]string{err.Error()})
 		return nil
 	}
 	return err
@@ -130,7 +130,7 @@ func render(c *v1alpha1.Campaign, run *v1alpha1.CampaignRun, spec *matrix.Spec) 
 }
 
 // stop an experiment early: what it measured is still analysed.
-func (r *Reconciler) stop(ctx context.Context, s *scope, seen decide.Seen) error {
+func (r *Reconciler) stop(ctx context.Context, s *scope, seen decide.ObservedExperiment) error {
 	var e v1alpha1.Experiment
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.campaign.Namespace, Name: seen.Name}, &e)
 	if err != nil || e.UID != seen.UID || e.Spec.Stop {
@@ -140,13 +140,13 @@ func (r *Reconciler) stop(ctx context.Context, s *scope, seen decide.Seen) error
 	stopped.Spec.Stop = true
 	err = r.Client.Patch(ctx, stopped, client.MergeFromWithOptions(&e, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
-		s.after(time.Second)
+		s.requeueAfter(time.Second)
 		return nil
 	}
 	return client.IgnoreNotFound(err)
 }
 
-func (r *Reconciler) delete(ctx context.Context, s *scope, seen decide.Seen) error {
+func (r *Reconciler) delete(ctx context.Context, s *scope, seen decide.ObservedExperiment) error {
 	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: s.campaign.Namespace, Name: seen.Name}}
 	err := r.Client.Delete(ctx, e, client.Preconditions{UID: &seen.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if apierrors.IsConflict(err) { // another one has the name now

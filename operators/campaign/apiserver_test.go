@@ -99,7 +99,7 @@ func (w *world) untilRoundOver() v1alpha1.CampaignStatus {
 		if status := w.at(w.clock.Now().Add(time.Second)); status.RoundCompletionTime != nil && status.Phase == v1alpha1.CampaignScheduled {
 			return status
 		}
-		w.proceed()
+		w.advanceExperiments()
 	}
 	w.t.Fatalf("the round has no end: %+v", w.campaign().Status)
 	return v1alpha1.CampaignStatus{}
@@ -113,8 +113,8 @@ func (w *world) wantRound(what string, round int64, due time.Time) {
 	}
 }
 
-// told tells whether an event with a reason has been told since the last time.
-func (w *world) told(reason string) (found bool) {
+// eventRecorded tells whether an event with a reason has been told since the last time.
+func (w *world) eventRecorded(reason string) (found bool) {
 	for {
 		select {
 		case event := <-w.events.Events:
@@ -139,9 +139,9 @@ func rounds(t *testing.T, api client.WithWatch) {
 	w.untilRoundOver()
 	w.at(w.night(2))
 	w.wantRound("the second night", 2, w.night(2))
-	w.told("")
+	w.eventRecorded("")
 	w.at(w.night(3).Add(time.Second))
-	if w.wantRound("Forbid, while a round goes on", 2, w.night(3)); !w.told("RoundLeftOut") {
+	if w.wantRound("Forbid, while a round goes on", 2, w.night(3)); !w.eventRecorded("RoundLeftOut") {
 		t.Error("nobody is told of the round that was left out")
 	}
 	w.untilRoundOver()
@@ -160,7 +160,7 @@ func rounds(t *testing.T, api client.WithWatch) {
 		t.Errorf("Replace stops %d of the two that run", stopped)
 	}
 	for w.campaign().Status.Round == 3 {
-		w.proceed()
+		w.advanceExperiments()
 		w.at(w.clock.Now().Add(time.Second))
 	}
 	w.wantRound("Replace, once what ran has ended", 4, w.night(5))
@@ -208,9 +208,9 @@ func (w *world) suspendedFor() {
 	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = true })
 	w.at(w.night(7).Add(30 * time.Minute))
 	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = false })
-	w.told("")
+	w.eventRecorded("")
 	w.at(w.night(7).Add(61 * time.Minute))
-	if w.wantRound("resumed after the deadline", 5, w.night(7)); !w.told("RoundLeftOut") {
+	if w.wantRound("resumed after the deadline", 5, w.night(7)); !w.eventRecorded("RoundLeftOut") {
 		w.t.Error("nobody is told of the round that was too late")
 	}
 }

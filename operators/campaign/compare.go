@@ -17,8 +17,8 @@ import (
 const (
 	// comparisonTime is more than the server gives itself.
 	comparisonTime = 6 * time.Minute
-	// comparisonPatience is how long after a round's end a server that cannot be asked is asked again.
-	comparisonPatience = 5 * time.Minute
+	// comparisonRetryFor is how long after a round's end a server that cannot be asked is asked again.
+	comparisonRetryFor = 5 * time.Minute
 	comparisonRetry    = 15 * time.Second
 )
 
@@ -26,7 +26,7 @@ const (
 // made the status says why, and the round is what it is.
 func (r *Reconciler) compare(ctx context.Context, s *scope) {
 	status := &s.campaign.Status
-	uids, left := compared(status.Runs)
+	uids, left := comparableRuns(status.Runs)
 	result := &v1alpha1.ComparisonStatus{Round: status.Round, Runs: int32(len(uids))}
 	if len(uids) < 2 {
 		result.Message = "there are not two runs with results to compare"
@@ -34,13 +34,13 @@ func (r *Reconciler) compare(ctx context.Context, s *scope) {
 		return
 	}
 	query := url.Values{"run": uids}
-	err := r.ask(ctx, uids)
+	err := r.requestComparison(ctx, uids)
 	switch {
-	case err != nil && passing(err) && s.now.Sub(status.RoundCompletionTime.Time) < comparisonPatience:
-		s.after(comparisonRetry)
+	case err != nil && isTemporary(err) && s.now.Sub(status.RoundCompletionTime.Time) < comparisonRetryFor:
+		s.requeueAfter(comparisonRetry)
 		return
 	case err != nil:
-		result.Message = describe([]string{"the runs could not be compared: " + err.Error()})
+		result.Message = joinProblems([]string{"the runs could not be compared: " + err.Error()})
 	default:
 		result.Path = "/v1/compare?" + query.Encode()
 		if left > 0 {
@@ -50,7 +50,7 @@ func (r *Reconciler) compare(ctx context.Context, s *scope) {
 	status.Comparison = result
 }
 
-func (r *Reconciler) ask(ctx context.Context, uids []string) error {
+func (r *Reconciler) requestComparison(ctx context.Context, uids []string) error {
 	ctx, cancel := context.WithTimeout(ctx, comparisonTime)
 	defer cancel()
 	body, err := r.Archive.Compare(ctx, uids, "json", "")
@@ -62,8 +62,8 @@ func (r *Reconciler) ask(ctx context.Context, uids []string) error {
 	return err
 }
 
-// passing tells that the server may answer otherwise in a while.
-func passing(err error) bool {
+// isTemporary tells that the server may answer otherwise in a while.
+func isTemporary(err error) bool {
 	for _, status := range []int{
 		http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusNotImplemented, http.StatusUnprocessableEntity,
 		http.StatusInsufficientStorage,
@@ -75,8 +75,8 @@ func passing(err error) bool {
 	return true
 }
 
-// compared are the runs of a comparison, in the order of the repeats, and how many are left out.
-func compared(all []v1alpha1.CampaignRun) (uids []string, left int) {
+// comparableRuns are the runs of a comparison, in the order of the repeats, and how many are left out.
+func comparableRuns(all []v1alpha1.CampaignRun) (uids []string, left int) {
 	var with []v1alpha1.CampaignRun
 	for _, run := range all {
 		if run.Phase == v1alpha1.RunSucceeded && run.Results != nil {

@@ -47,25 +47,25 @@ type Reconciler struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 
-	latest freshness.Versions
+	written freshness.Versions
 }
 
 // scope is what one reconciliation works with. campaign.Status is written once, at the end.
 type scope struct {
 	campaign *v1alpha1.Campaign
 	now      time.Time
-	world    decide.World
-	notes    []decide.Note
+	observed decide.Observed
+	events   []decide.Event
 	// plan of the matrix, once it has been asked for.
 	plan *matrix.Plan
-	// wait is the shortest time after which to come back; 0 for none.
-	wait time.Duration
+	// requeueIn is the shortest time after which to come back; 0 for none.
+	requeueIn time.Duration
 }
 
-// after asks for another reconciliation at the latest then.
-func (s *scope) after(d time.Duration) {
-	if d = max(d, 10*time.Millisecond); s.wait == 0 || d < s.wait {
-		s.wait = d
+// requeueAfter asks for another reconciliation at the latest then.
+func (s *scope) requeueAfter(d time.Duration) {
+	if d = max(d, 10*time.Millisecond); s.requeueIn == 0 || d < s.requeueIn {
+		s.requeueIn = d
 	}
 }
 
@@ -85,9 +85,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	patchErr := r.writeStatus(ctx, before, s)
 	if apierrors.IsConflict(patchErr) { // a stale read: the next event brings the newer object
 		patchErr = nil
-		s.after(time.Second)
+		s.requeueAfter(time.Second)
 	}
-	return ctrl.Result{RequeueAfter: s.wait}, errors.Join(err, patchErr)
+	return ctrl.Result{RequeueAfter: s.requeueIn}, errors.Join(err, patchErr)
 }
 
 func (r *Reconciler) step(ctx context.Context, s *scope, before *v1alpha1.Campaign) error {
@@ -98,20 +98,20 @@ func (r *Reconciler) step(ctx context.Context, s *scope, before *v1alpha1.Campai
 	if err != nil {
 		return err
 	}
-	actions, err := decide.Step(s.campaign, accepted, s.world, s.now)
-	s.notes = append(s.notes, actions.Notes...)
-	if actions.Wait > 0 {
-		s.after(actions.Wait)
+	actions, err := decide.Step(s.campaign, accepted, s.observed, s.now)
+	s.events = append(s.events, actions.Events...)
+	if actions.RequeueAfter > 0 {
+		s.requeueAfter(actions.RequeueAfter)
 	}
 	if err != nil {
-		s.refuse(err.Error())
+		s.reject(err.Error())
 	}
-	s.summarise()
+	s.setSummaryConditions()
 	if !equality.Semantic.DeepEqual(before.Status, s.campaign.Status) {
-		s.after(0) // to act on it
+		s.requeueAfter(0) // to act on it
 		return nil
 	}
-	return r.act(ctx, s, actions)
+	return r.execute(ctx, s, actions)
 }
 
 // writeStatus writes what changed, if anything, and only then tells the events.
@@ -126,9 +126,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Campaign,
 	if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.latest.Note(after)
+	r.written.Record(after)
 	log.FromContext(ctx).V(1).Info("status written", "phase", after.Status.Phase, "message", after.Status.Message)
-	for _, note := range s.notes {
+	for _, note := range s.events {
 		kind := corev1.EventTypeNormal
 		if note.Warning {
 			kind = corev1.EventTypeWarning

@@ -50,7 +50,7 @@ type world struct {
 	// killAt is the write at which the operator is killed, before it or after; 0 for none.
 	killAt int
 	before bool
-	dead   bool
+	killed bool
 	// lag is how many reconciliations a cache keeps what it has.
 	lag     int
 	age     int
@@ -63,9 +63,9 @@ var errKilled = errors.New("the operator was killed")
 
 // archive answers as the server would.
 type archive struct {
-	states map[string]runapi.State
-	err    error
-	asked  [][]string
+	states          map[string]runapi.State
+	err             error
+	compareRequests [][]string
 }
 
 func (a *archive) State(_ context.Context, uid string) (runapi.State, error) {
@@ -76,7 +76,7 @@ func (a *archive) State(_ context.Context, uid string) (runapi.State, error) {
 }
 
 func (a *archive) Compare(_ context.Context, uids []string, _, _ string) (io.ReadCloser, error) {
-	a.asked = append(a.asked, uids)
+	a.compareRequests = append(a.compareRequests, uids)
 	return io.NopCloser(strings.NewReader("{}")), a.err
 }
 
@@ -122,7 +122,7 @@ func (w *world) restart() {
 	if !ok {
 		w.t.Fatal("the API has no watch")
 	}
-	w.dead = false
+	w.killed = false
 	operator := interceptor.NewClient(under, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
 			return w.read(func() error { return c.Get(ctx, key, into, o...) })
@@ -149,7 +149,7 @@ func (w *world) restart() {
 }
 
 func (w *world) read(do func() error) error {
-	if w.dead {
+	if w.killed {
 		return errKilled
 	}
 	return do()
@@ -173,14 +173,14 @@ func (w *world) list(ctx context.Context, c client.WithWatch, into client.Object
 }
 
 func (w *world) write(what string, do func() error) error {
-	if w.dead {
+	if w.killed {
 		return errKilled
 	}
 	w.writes = append(w.writes, what)
 	if len(w.writes) != w.killAt {
 		return do()
 	}
-	w.dead = true
+	w.killed = true
 	if !w.before {
 		_ = do() // done, but nobody hears of it
 	}
@@ -223,15 +223,15 @@ func (w *world) edit(change func(*v1alpha1.Campaign)) {
 func (w *world) reconcile() {
 	w.t.Helper()
 	_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: w.key})
-	if w.dead {
+	if w.killed {
 		w.restart()
 		return
 	}
 	w.must(err)
 }
 
-// proceed takes each experiment one phase on.
-func (w *world) proceed() {
+// advanceExperiments takes each experiment one phase on.
+func (w *world) advanceExperiments() {
 	w.t.Helper()
 	next := map[v1alpha1.ExperimentPhase]v1alpha1.ExperimentPhase{"": v1alpha1.PhaseQueued, v1alpha1.PhaseQueued: v1alpha1.PhaseRunning, v1alpha1.PhaseRunning: v1alpha1.PhaseSucceeded}
 	for _, e := range w.experiments() {
@@ -259,7 +259,7 @@ func (w *world) untilOver() {
 			return
 		}
 		w.clock.Step(time.Second)
-		w.proceed()
+		w.advanceExperiments()
 	}
 	w.t.Fatalf("no end: %+v", w.campaign().Status)
 }
@@ -316,8 +316,8 @@ func TestACampaignMakesEachOfItsPointsOnceAndComparesThem(t *testing.T) {
 	if c.Status.Phase != v1alpha1.CampaignSucceeded || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady) || c.Status.Counts.Summary != "3/3" {
 		t.Errorf("%+v", c.Status)
 	}
-	if len(w.archive.asked) != 1 || len(w.archive.asked[0]) != 3 || !strings.HasPrefix(c.Status.Comparison.Path, "/v1/compare?run=uid-") {
-		t.Errorf("asked to compare %v, comparison %+v", w.archive.asked, c.Status.Comparison)
+	if len(w.archive.compareRequests) != 1 || len(w.archive.compareRequests[0]) != 3 || !strings.HasPrefix(c.Status.Comparison.Path, "/v1/compare?run=uid-") {
+		t.Errorf("asked to compare %v, comparison %+v", w.archive.compareRequests, c.Status.Comparison)
 	}
 	e := w.experiments()[1]
 	if e.Labels[v1alpha1.LabelCampaign] != "tiny" || e.Labels["study"] != "e2" || e.Annotations[v1alpha1.AnnotationLevels] != `{"delay":"1ms","period":"500ms"}` ||
@@ -347,8 +347,8 @@ func (w *world) wantMade(names ...string) {
 	}
 }
 
-// aCourse is a campaign with an edit while it runs, and an experiment that somebody deletes.
-func (w *world) aCourse() {
+// runDisturbedCampaign is a campaign with an edit while it runs, and an experiment that somebody deletes.
+func (w *world) runDisturbedCampaign() {
 	w.t.Helper()
 	w.must(w.api.Create(w.t.Context(), tiny()))
 	for len(w.experiments()) < 2 {
@@ -364,13 +364,13 @@ func (w *world) aCourse() {
 
 func TestAnOperatorKilledAtAnyWriteIsReplacedByOneThatGoesOn(t *testing.T) {
 	undisturbed := newWorld(t)
-	undisturbed.aCourse()
+	undisturbed.runDisturbedCampaign()
 	for write := 1; write <= len(undisturbed.writes); write++ {
 		for _, before := range []bool{false, true} {
 			t.Run(fmt.Sprintf("write %d (%s), before it: %t", write, undisturbed.writes[write-1], before), func(t *testing.T) {
 				w := newWorld(t)
 				w.killAt, w.before = write, before
-				w.aCourse()
+				w.runDisturbedCampaign()
 				w.wantOutcome()
 			})
 		}
@@ -390,12 +390,12 @@ func (w *world) wantOutcome() {
 	}
 }
 
-func TestOldNewsOfExperimentsMisleadsNobody(t *testing.T) {
+func TestAStaleCacheMisleadsNobody(t *testing.T) {
 	for lag := 1; lag <= 9; lag++ {
 		t.Run(fmt.Sprint(lag), func(t *testing.T) {
 			w := newWorld(t)
 			w.lag = lag
-			w.aCourse()
+			w.runDisturbedCampaign()
 			w.wantOutcome()
 		})
 	}

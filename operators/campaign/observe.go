@@ -21,41 +21,41 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, &list, client.InNamespace(c.Namespace), labels); err != nil {
 		return err
 	}
-	s.world = decide.World{}
+	s.observed = decide.Observed{}
 	for i := range list.Items {
 		if e := &list.Items[i]; metav1.IsControlledBy(e, c) {
-			s.world[e.Name] = see(e, c)
+			s.observed[e.Name] = observationOf(e, c)
 		}
 	}
 	for i := range c.Status.Runs {
 		run := &c.Status.Runs[i]
-		seen, found := s.world[run.Name]
-		if !decide.UnderWay(run) || found && (run.UID == "" || run.UID == seen.UID) {
+		seen, found := s.observed[run.Name]
+		if !decide.IsActive(run) || found && (run.UID == "" || run.UID == seen.UID) {
 			continue
 		}
-		if err := r.look(ctx, s, run); err != nil {
+		if err := r.findUncached(ctx, s, run); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// look for a run's experiment past the cache, and if it is gone, in the archive for what came of it.
-func (r *Reconciler) look(ctx context.Context, s *scope, run *v1alpha1.CampaignRun) error {
+// findUncached for a run's experiment past the cache, and if it is gone, in the archive for what came of it.
+func (r *Reconciler) findUncached(ctx context.Context, s *scope, run *v1alpha1.CampaignRun) error {
 	var e v1alpha1.Experiment
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: s.campaign.Namespace, Name: run.Name}, &e)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	delete(s.world, run.Name)
+	delete(s.observed, run.Name)
 	switch {
 	case err == nil && (run.UID == "" || run.UID == e.UID):
-		s.world[run.Name] = see(&e, s.campaign)
+		s.observed[run.Name] = observationOf(&e, s.campaign)
 		return nil
 	case run.UID == "":
 		return nil // it has not been made yet
 	}
-	gone := decide.Seen{Name: run.Name, UID: run.UID, Gone: true, Ours: true}
+	gone := decide.ObservedExperiment{Name: run.Name, UID: run.UID, Gone: true, Owned: true}
 	state, err := r.Archive.State(ctx, string(run.UID))
 	if err != nil && !runs.IsNotFound(err) {
 		return err
@@ -66,15 +66,15 @@ func (r *Reconciler) look(ctx context.Context, s *scope, run *v1alpha1.CampaignR
 			gone.Results = experiment.Headline(state.Results)
 		}
 	}
-	s.world[run.Name] = gone
+	s.observed[run.Name] = gone
 	return nil
 }
 
-// see what an experiment is like.
-func see(e *v1alpha1.Experiment, c *v1alpha1.Campaign) decide.Seen {
+// observationOf what an experiment is like.
+func observationOf(e *v1alpha1.Experiment, c *v1alpha1.Campaign) decide.ObservedExperiment {
 	round, _ := strconv.ParseInt(e.Labels[v1alpha1.LabelCampaignRound], 10, 64) // the operator's own label
-	return decide.Seen{
-		Name: e.Name, UID: e.UID, Phase: e.Status.Phase, Ours: metav1.IsControlledBy(e, c), Deleting: !e.DeletionTimestamp.IsZero(), Round: round,
+	return decide.ObservedExperiment{
+		Name: e.Name, UID: e.UID, Phase: e.Status.Phase, Owned: metav1.IsControlledBy(e, c), Deleting: !e.DeletionTimestamp.IsZero(), Round: round,
 		CompletionTime: e.Status.CompletionTime, Results: e.Status.Results, Message: e.Status.Message,
 	}
 }

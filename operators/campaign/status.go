@@ -14,8 +14,8 @@ func (s *scope) setCondition(kind string, status metav1.ConditionStatus, reason,
 		metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.campaign.Generation}, s.now)
 }
 
-// summarise derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
-func (s *scope) summarise() {
+// setSummaryConditions derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
+func (s *scope) setSummaryConditions() {
 	status := &s.campaign.Status
 	state, reason := kstatus.InProgress, string(status.Phase)
 	accepted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted)

@@ -50,50 +50,50 @@ type finding struct {
 	reason, message string
 }
 
-func (s *scope) find(reason string, err *field.Error) {
+func (s *scope) addFinding(reason string, err *field.Error) {
 	s.findings = append(s.findings, finding{reason, err.Error()})
 }
 
-// compiled is what a spec alone decides. Nobody changes it.
-type compiled struct {
+// compiledSpec is what a spec alone decides. Nobody changes it.
+type compiledSpec struct {
 	spec     v1alpha1.ExperimentSpec
 	topology *topology.Topology
 	timeline *timeline.Timeline
 	findings []finding
 }
 
-// compiledSpecs are kept of so many experiments: those that are under way are looked at every few seconds, and their specs hardly ever change.
-const compiledSpecs = 2000
+// maxCompiledSpecs are kept of so many experiments: those that are under way are looked at every few seconds, and their specs hardly ever change.
+const maxCompiledSpecs = 2000
 
-// memo of compiled specs by their experiments' UIDs.
-type memo struct {
+// specCache of compiled specs by their experiments' UIDs.
+type specCache struct {
 	once  sync.Once
 	specs *lru.Cache
 }
 
-func (m *memo) cache() *lru.Cache {
-	m.once.Do(func() { m.specs = lru.New(compiledSpecs) })
+func (m *specCache) entries() *lru.Cache {
+	m.once.Do(func() { m.specs = lru.New(maxCompiledSpecs) })
 	return m.specs
 }
 
-// expand compiles the spec. The API server has refused most of what could be wrong with it.
-func (r *Reconciler) expand(_ context.Context, s *scope) (bool, error) {
-	uid, specs := s.experiment.UID, r.compiled.cache()
+// compileSpec compiles the spec. The API server has refused most of what could be wrong with it.
+func (r *Reconciler) compileSpec(_ context.Context, s *scope) (bool, error) {
+	uid, specs := s.experiment.UID, r.specs.entries()
 	if finished(s.phase()) {
 		specs.Remove(uid)
 		return false, nil
 	}
 	known, _ := specs.Get(uid)
-	c, ok := known.(*compiled)
+	c, ok := known.(*compiledSpec)
 	if !ok || !equality.Semantic.DeepEqual(c.spec, s.experiment.Spec) {
-		c = s.compile()
+		c = s.compileSpec()
 		specs.Add(uid, c)
 	}
 	s.topology, s.timeline, s.findings = c.topology, c.timeline, slices.Clone(c.findings)
 	return false, nil
 }
 
-func (s *scope) compile() *compiled {
+func (s *scope) compileSpec() *compiledSpec {
 	spec := s.experiment.Spec.DeepCopy()
 	t, errs := topology.Expand(spec)
 	errs = append(errs, render.Check(spec)...)
@@ -105,18 +105,18 @@ func (s *scope) compile() *compiled {
 	errs = append(errs, timelineErrs...)
 	s.topology, s.timeline = t, times
 	if len(errs) == 0 {
-		errs = render.CheckSize(render.Pods(s.input()), spec)
+		errs = render.CheckSize(render.Pods(s.renderInput()), spec)
 	}
-	c := &compiled{spec: *spec, topology: t, timeline: times}
+	c := &compiledSpec{spec: *spec, topology: t, timeline: times}
 	for _, err := range errs {
 		c.findings = append(c.findings, finding{ReasonInvalid, err.Error()})
 	}
 	return c
 }
 
-// refer resolves what the experiment refers to outside itself. Once its radio networks exist they
+// resolveReferences resolves what the experiment refers to outside itself. Once its radio networks exist they
 // hold the waveforms and the scenario's digest, and a later change of a Waveform does not reach the run.
-func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) resolveReferences(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != "" && s.phase() != v1alpha1.PhaseQueued && s.phase() != v1alpha1.PhaseProvisioning {
 		return false, nil
 	}
@@ -127,7 +127,7 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 			return true, err
 		}
 	}
-	if err := r.checkKueue(s); err != nil {
+	if err := r.checkKueueInstalled(s); err != nil {
 		return true, err
 	}
 	if err := r.checkVMs(ctx, s); err != nil {
@@ -136,7 +136,7 @@ func (r *Reconciler) refer(ctx context.Context, s *scope) (bool, error) {
 	if err := r.resolveConfigMaps(ctx, s); err != nil {
 		return true, err
 	}
-	if err := errors.Join(r.checkAllowed(ctx, s), r.checkOpen(ctx, s)); err != nil {
+	if err := errors.Join(r.checkSecretsAndClaims(ctx, s), r.checkOpenManagement(ctx, s)); err != nil {
 		return true, err
 	}
 	if err := r.resolveScenario(ctx, s); err != nil {
@@ -154,15 +154,15 @@ func (s *scope) checkScripts() {
 	if len(s.findings) > 0 { // of a topology that is not good nothing can be said
 		return
 	}
-	for _, err := range render.CheckPayloads(s.input()) {
-		s.find(ReasonPayloadTooLarge, err)
+	for _, err := range render.CheckPayloads(s.renderInput()) {
+		s.addFinding(ReasonPayloadTooLarge, err)
 	}
-	errs := render.CheckScripts(s.input())
+	errs := render.CheckScripts(s.renderInput())
 	if len(errs) == 0 && len(s.scripts) > 0 {
-		errs = render.CheckSize(render.Pods(s.input()), &s.experiment.Spec)
+		errs = render.CheckSize(render.Pods(s.renderInput()), &s.experiment.Spec)
 	}
 	for _, err := range errs {
-		s.find(ReasonScriptInvalid, err)
+		s.addFinding(ReasonScriptInvalid, err)
 	}
 }
 
@@ -171,15 +171,15 @@ func (s *scope) checkGuests() {
 	if len(s.findings) > 0 {
 		return
 	}
-	for _, err := range render.CheckVMs(s.input()) {
-		s.find(ReasonInvalid, err)
+	for _, err := range render.CheckVMs(s.renderInput()) {
+		s.addFinding(ReasonInvalid, err)
 	}
 }
 
-// accepted is the message about an experiment whose references are good, with what its author hardly wants.
-func (s *scope) accepted() string {
+// acceptedMessage is the message about an experiment whose references are good, with what its author hardly wants.
+func (s *scope) acceptedMessage() string {
 	message := "every reference is good"
-	for _, doubt := range render.Doubts(s.topology, &s.experiment.Spec, s.waveforms, s.scenario) {
+	for _, doubt := range render.SpecWarnings(s.topology, &s.experiment.Spec, s.waveforms, s.scenario) {
 		message += "; " + doubt.Error()
 	}
 	return message
@@ -189,13 +189,13 @@ func (s *scope) accepted() string {
 func (s *scope) checkRadios() {
 	spec := &s.experiment.Spec
 	for _, err := range render.CheckEngine(spec, s.options) {
-		s.find(ReasonEngineMissing, err)
+		s.addFinding(ReasonEngineMissing, err)
 	}
 	for _, err := range render.CheckBase(spec, s.waveforms) {
-		s.find(ReasonBaseMismatch, err)
+		s.addFinding(ReasonBaseMismatch, err)
 	}
 	for _, err := range render.CheckRadioModels(spec, s.topology, s.waveforms, s.scenario) {
-		s.find(ReasonRadioMismatch, err)
+		s.addFinding(ReasonRadioMismatch, err)
 	}
 }
 
@@ -209,25 +209,25 @@ func (r *Reconciler) resolveScenario(ctx context.Context, s *scope) error {
 	var scenario v1alpha1.Scenario
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.experiment.Namespace, Name: reference.Ref}, &scenario)
 	if apierrors.IsNotFound(err) {
-		s.find(ReasonScenarioNotFound, field.NotFound(path, reference.Ref))
+		s.addFinding(ReasonScenarioNotFound, field.NotFound(path, reference.Ref))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if why := notReady(&scenario); why != "" {
-		s.find(ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
+	if why := whyNotReady(&scenario); why != "" {
+		s.addFinding(ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
 		return nil
 	}
 	s.scenario = &render.Scenario{Name: reference.Ref, Digest: scenario.Status.Digest, Synthetic: scenario.Spec.Format == v1alpha1.ScenarioSynthetic}
 	if scenario.Status.Statistics != nil {
 		s.scenario.Statistics = *scenario.Status.Statistics
 	}
-	return r.checkPinned(ctx, s, path)
+	return r.checkScenarioUnchanged(ctx, s, path)
 }
 
-// notReady says why a scenario cannot be used, if it cannot. What its status says of an earlier spec does not count.
-func notReady(scenario *v1alpha1.Scenario) string {
+// whyNotReady says why a scenario cannot be used, if it cannot. What its status says of an earlier spec does not count.
+func whyNotReady(scenario *v1alpha1.Scenario) string {
 	ready := meta.FindStatusCondition(scenario.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil || ready.ObservedGeneration != scenario.Generation:
@@ -238,9 +238,9 @@ func notReady(scenario *v1alpha1.Scenario) string {
 	return ""
 }
 
-// checkPinned finds that the scenario changed after the radio networks were made: half of the nodes would move by the one,
+// checkScenarioUnchanged finds that the scenario changed after the radio networks were made: half of the nodes would move by the one,
 // half by the other.
-func (r *Reconciler) checkPinned(ctx context.Context, s *scope, path *field.Path) error {
+func (r *Reconciler) checkScenarioUnchanged(ctx context.Context, s *scope, path *field.Path) error {
 	for _, network := range s.experiment.Spec.Networks {
 		var existing v1alpha1.RadioNetwork
 		key := types.NamespacedName{Namespace: r.Options.Render.Namespace, Name: render.RadioNetworkName(s.experiment, network.Name)}
@@ -251,7 +251,7 @@ func (r *Reconciler) checkPinned(ctx context.Context, s *scope, path *field.Path
 			continue
 		}
 		if digest := existing.Spec.Scenario; digest != "" && digest != s.scenario.Digest {
-			s.find(ReasonScenarioChanged, field.Invalid(path, s.scenario.Name,
+			s.addFinding(ReasonScenarioChanged, field.Invalid(path, s.scenario.Name,
 				fmt.Sprintf("the scenario changed while the nodes were being made: it was %s and is %s", digest, s.scenario.Digest)))
 			return nil
 		}
@@ -275,7 +275,7 @@ func (r *Reconciler) resolveWaveform(ctx context.Context, s *scope, network v1al
 	var waveform v1alpha1.Waveform
 	err := r.Client.Get(ctx, types.NamespacedName{Name: network.Waveform}, &waveform)
 	if apierrors.IsNotFound(err) {
-		s.find(ReasonWaveformNotFound, field.NotFound(path.Child("waveform"), network.Waveform))
+		s.addFinding(ReasonWaveformNotFound, field.NotFound(path.Child("waveform"), network.Waveform))
 		return nil
 	}
 	if err == nil {
@@ -290,22 +290,22 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	switch s.phase() {
 	case "":
 		status.Phase = v1alpha1.PhaseQueued
-		s.normal(string(v1alpha1.PhaseQueued), "waiting to be admitted")
+		s.normalEvent(string(v1alpha1.PhaseQueued), "waiting to be admitted")
 		if s.experiment.Spec.Stop {
-			s.after(0)
+			s.requeueAfter(0)
 			return true, nil
 		}
 	case v1alpha1.PhaseQueued:
 		if s.experiment.Spec.Stop { // whatever else it waits for
-			s.doom(ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
-			s.end(v1alpha1.PhaseFailed, s.failure().Message)
+			s.fail(ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
+			s.finish(v1alpha1.PhaseFailed, s.failure().Message)
 			return true, nil
 		}
 	case v1alpha1.PhaseProvisioning:
 		if len(s.findings) > 0 {
-			s.doom(ReasonReferenceLost, "%s", describe(s.findings))
+			s.fail(ReasonReferenceLost, "%s", describeFindings(s.findings))
 		}
-		return s.doomed, nil
+		return s.justFailed, nil
 	default:
 		return false, nil
 	}
@@ -314,23 +314,23 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	}
 	s.setNodes(0, len(s.topology.Nodes))
 	if len(s.findings) == 0 {
-		s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, s.accepted())
+		s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionTrue, ReasonAccepted, s.acceptedMessage())
 		return false, nil
 	}
-	status.Message = describe(s.findings)
+	status.Message = describeFindings(s.findings)
 	if s.setCondition(v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.findings[0].reason, status.Message) {
-		s.warn("NotAccepted", "%s", status.Message)
+		s.warningEvent("NotAccepted", "%s", status.Message)
 	}
-	s.after(time.Minute) // cluster ranges are not watched
+	s.requeueAfter(time.Minute) // cluster ranges are not watched
 	notWatched := []string{ReasonConfigMapNotFound, ReasonKeyNotFound, ReasonScriptInvalid, ReasonPayloadTooLarge,
 		ReasonSecretNotFound, ReasonSecretNotAllowed, ReasonDiskNotFound, ReasonDiskNotAllowed, ReasonOpenNotAllowed}
 	if slices.Contains(notWatched, s.findings[0].reason) {
-		s.after(recheck)
+		s.requeueAfter(recheckInterval)
 	}
 	return true, nil
 }
 
-func describe(findings []finding) string {
+func describeFindings(findings []finding) string {
 	messages := make([]string, len(findings))
 	for i, f := range findings {
 		messages[i] = f.message
@@ -347,7 +347,7 @@ func (r *Reconciler) checkSubnets(ctx context.Context, s *scope) error {
 		subnet := s.topology.Subnets[network.Name]
 		for _, taken := range ranges {
 			if subnet.IsValid() && subnet.Overlaps(taken.prefix) {
-				s.find(ReasonSubnetOverlap, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("subnet"), network.Subnet,
+				s.addFinding(ReasonSubnetOverlap, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("subnet"), network.Subnet,
 					fmt.Sprintf("overlaps %s, %s: use a part of 198.18.0.0/15", taken.prefix, taken.what)))
 				break
 			}

@@ -18,74 +18,74 @@ import (
 	"vignette.dev/vignette/operators/experiment/queue"
 )
 
-// roomInterval between two looks for room, for changes that no watch tells.
-const roomInterval = 15 * time.Second
+// roomCheckInterval between two looks for room, for changes that no watch tells.
+const roomCheckInterval = 15 * time.Second
 
-// refusals count how often the API server refused pods for which there seemed to be room: a scoped quota, or one
+// quotaRefusals count how often the API server refused pods for which there seemed to be room: a scoped quota, or one
 // that a LimitRange's defaults use up, is its own to judge. Each time the next try comes later, until a
 // quota changes. After a restart the counting begins anew.
-type refusals struct {
-	mu sync.Mutex
-	by map[types.UID]refusal
+type quotaRefusals struct {
+	mu           sync.Mutex
+	byExperiment map[types.UID]quotaRefusal
 }
 
-type refusal struct {
+type quotaRefusal struct {
 	times int
 	until time.Time
 	// quotas of the namespace at that time.
 	quotas string
 }
 
-// mostPatience between two tries.
-const mostPatience = 5 * time.Minute
+// maxRetryDelay between two tries.
+const maxRetryDelay = 5 * time.Minute
 
-// note one more refusal; it tells how many there were, and how long to wait.
-func (l *refusals) note(uid types.UID, now time.Time, quotas string) (times int, wait time.Duration) {
+// add one more refusal; it tells how many there were, and how long to wait.
+func (l *quotaRefusals) add(uid types.UID, now time.Time, quotas string) (times int, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.by == nil {
-		l.by = map[types.UID]refusal{}
+	if l.byExperiment == nil {
+		l.byExperiment = map[types.UID]quotaRefusal{}
 	}
-	times = l.by[uid].times + 1
-	wait = min(roomInterval<<min(times-1, 8), mostPatience)
-	l.by[uid] = refusal{times: times, until: now.Add(wait), quotas: quotas}
+	times = l.byExperiment[uid].times + 1
+	wait = min(roomCheckInterval<<min(times-1, 8), maxRetryDelay)
+	l.byExperiment[uid] = quotaRefusal{times: times, until: now.Add(wait), quotas: quotas}
 	return times, wait
 }
 
-// wait is how long it is to the next try; 0 where it may be made now.
-func (l *refusals) wait(uid types.UID, now time.Time, quotas string) time.Duration {
+// retryIn is how long it is to the next try; 0 where it may be made now.
+func (l *quotaRefusals) retryIn(uid types.UID, now time.Time, quotas string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last, found := l.by[uid]
+	last, found := l.byExperiment[uid]
 	if !found || last.quotas != quotas {
 		return 0
 	}
 	return max(last.until.Sub(now), 0)
 }
 
-// rest is how long it is to the next try as long as no quota changes.
-func (l *refusals) rest(uid types.UID, now time.Time) time.Duration {
+// retryInUnchanged is how long it is to the next try as long as no quota changes.
+func (l *quotaRefusals) retryInUnchanged(uid types.UID, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return max(l.by[uid].until.Sub(now), 0)
+	return max(l.byExperiment[uid].until.Sub(now), 0)
 }
 
-func (l *refusals) forget(uid types.UID) {
+func (l *quotaRefusals) forget(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.by, uid)
+	delete(l.byExperiment, uid)
 }
 
-// quotasOf a namespace in words: what they allow, not what is used of it.
-func (r *Reconciler) quotasOf(ctx context.Context, e *v1alpha1.Experiment) (string, error) {
+// quotaFingerprint a namespace in words: what they allow, not what is used of it.
+func (r *Reconciler) quotaFingerprint(ctx context.Context, e *v1alpha1.Experiment) (string, error) {
 	var quotas corev1.ResourceQuotaList
 	if err := r.Client.List(ctx, &quotas, client.InNamespace(e.Namespace)); err != nil {
 		return "", err
 	}
-	return quotaWords(quotas.Items, e.Namespace), nil
+	return fingerprintQuotas(quotas.Items, e.Namespace), nil
 }
 
-func quotaWords(quotas []corev1.ResourceQuota, namespace string) string {
+func fingerprintQuotas(quotas []corev1.ResourceQuota, namespace string) string {
 	var words []string
 	for _, quota := range quotas {
 		if quota.Namespace != namespace {
@@ -99,8 +99,8 @@ func quotaWords(quotas []corev1.ResourceQuota, namespace string) string {
 	return strings.Join(words, "\n")
 }
 
-// ordinal of a number of times.
-func ordinal(times int) string {
+// timesInWords of a number of times.
+func timesInWords(times int) string {
 	if times == 1 {
 		return "once"
 	}
@@ -113,7 +113,7 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	if left, err := r.deleteChildren(ctx, s); err != nil || len(left) > 0 {
-		s.after(pollInterval) // it was in Provisioning before and could not stay there
+		s.requeueAfter(pollInterval) // it was in Provisioning before and could not stay there
 		return true, err
 	}
 	if s.experiment.Spec.QueueName != "" {
@@ -122,23 +122,23 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 	if err := r.leaveKueue(ctx, s.experiment); err != nil {
 		return true, err
 	}
-	verdict, decided, err := r.verdict(ctx, s)
+	verdict, decided, err := r.queueDecision(ctx, s)
 	if err != nil || !decided {
 		return true, err
 	}
 	s.experiment.Status.Queue = queueStatus(&verdict)
 	if !verdict.Admitted {
-		r.wait(s, &verdict)
+		r.stayQueued(s, &verdict)
 		return true, nil
 	}
-	s.admitted(verdict.Message)
+	s.beginProvisioning(verdict.Message)
 	return true, nil
 }
 
-// wait in the queue, and say why. The event tells a new reason only: what lacks may change often.
-func (r *Reconciler) wait(s *scope, verdict *queue.Verdict) {
+// stayQueued in the queue, and say why. The event tells a new reason only: what lacks may change often.
+func (r *Reconciler) stayQueued(s *scope, verdict *queue.Decision) {
 	if verdict.Reason == queue.ReasonQuotaRefused { // the refusal's own message stays
-		s.after(r.refused.rest(s.experiment.UID, s.now))
+		s.requeueAfter(r.quotaRefusals.retryInUnchanged(s.experiment.UID, s.now))
 		return
 	}
 	status := &s.experiment.Status
@@ -147,15 +147,15 @@ func (r *Reconciler) wait(s *scope, verdict *queue.Verdict) {
 	status.Message = verdict.Message
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, verdict.Reason, verdict.Message)
 	if tell {
-		s.warn(verdict.Reason, "%s", verdict.Message)
+		s.warningEvent(verdict.Reason, "%s", verdict.Message)
 	}
 }
 
-// admitted begins the run.
-func (s *scope) admitted(message string) {
+// beginProvisioning begins the run.
+func (s *scope) beginProvisioning(message string) {
 	status := &s.experiment.Status
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionTrue, queue.ReasonAdmitted, message)
-	s.normal(queue.ReasonAdmitted, "%s", message)
+	s.normalEvent(queue.ReasonAdmitted, "%s", message)
 	now := metav1.NewTime(s.now)
 	status.Phase, status.StartTime, status.Message, status.Queue = v1alpha1.PhaseProvisioning, &now, creatingNodes, nil
 	if !s.timeline.Live() {

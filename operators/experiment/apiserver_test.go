@@ -173,7 +173,7 @@ func (w *world) wait(what string, reached func(*v1alpha1.Experiment) bool) *v1al
 		if reached(e) {
 			return e
 		}
-		w.play()
+		w.actAsOthers()
 	}
 	e := w.experiment()
 	if e != nil {
@@ -183,7 +183,7 @@ func (w *world) wait(what string, reached func(*v1alpha1.Experiment) bool) *v1al
 	return nil
 }
 
-func (w *world) play() {
+func (w *world) actAsOthers() {
 	w.server.mu.Lock()
 	defer w.server.mu.Unlock()
 	w.clock.SetTime(time.Now())
@@ -257,21 +257,23 @@ func TestOnARealAPIServer(t *testing.T) {
 
 	t.Run("a live cluster takes changes and captures until it is stopped, and they go with it", func(t *testing.T) {
 		early := w.change("early", lossOf("wan", "2%"))
-		w.wait("told that there is none", func(*v1alpha1.Experiment) bool { return strings.HasPrefix(w.fate(early), "False ExperimentNotFound") })
+		w.wait("told that there is none", func(*v1alpha1.Experiment) bool {
+			return strings.HasPrefix(w.conditionOf(early), "False ExperimentNotFound")
+		})
 		e := w.apply(func(e *v1alpha1.Experiment) {
 			e.Spec.Duration = ""
 			e.Spec.Collect = &v1alpha1.Collect{Captures: []string{"wan"}}
 		})
 		film := w.capture("film", "wan")
 		w.wait("changed and capturing", func(*v1alpha1.Experiment) bool {
-			return strings.HasPrefix(w.fate(early), "True Applied") && strings.HasPrefix(w.fate(film), "True Capturing")
+			return strings.HasPrefix(w.conditionOf(early), "True Applied") && strings.HasPrefix(w.conditionOf(film), "True Capturing")
 		})
 		if radio := w.radio("wan"); len(radio.Changes) != 1 || len(radio.Captures) != 2 {
 			t.Errorf("the radios have changes %+v and captures %+v", radio.Changes, radio.Captures)
 		}
 		w.must(w.api.Delete(t.Context(), film))
 		w.wait("without the capture", func(*v1alpha1.Experiment) bool { return len(w.radio("wan").Captures) == 1 })
-		if owner := bound(early); owner == nil || owner.UID != e.UID {
+		if owner := owningExperiment(early); owner == nil || owner.UID != e.UID {
 			t.Errorf("the change's owner is %+v", owner)
 		}
 		stopped := w.experiment()

@@ -18,8 +18,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// recheck is how soon a ConfigMap, Secret or claim that was missing is looked for again: people wait for it.
-const recheck = 5 * time.Second
+// recheckInterval is how soon a ConfigMap, Secret or claim that was missing is looked for again: people wait for it.
+const recheckInterval = 5 * time.Second
 
 // resolveConfigMaps finds the content that apps take from ConfigMaps. That of Secrets only the kubelet reads.
 func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
@@ -27,7 +27,7 @@ func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
 	if usesVMs(s.experiment) {
 		s.contents = map[v1alpha1.KeyReference][]byte{}
 	}
-	found, err := r.readConfigMaps(ctx, s, s.find)
+	found, err := r.readConfigMaps(ctx, s, s.addFinding)
 	s.configMaps = found
 	return err
 }
@@ -93,9 +93,9 @@ func changedConfigMaps(before, now []runapi.PlannedConfigMap) (changed []string)
 	return changed
 }
 
-// givenConfigMaps are the contents as they were before the first node was released, as far as the server knows them.
-func (r *Reconciler) givenConfigMaps(ctx context.Context, s *scope) ([]runapi.PlannedConfigMap, error) {
-	if len(s.configMaps) == 0 || !r.released(s.pods) {
+// releasedConfigMaps are the contents as they were before the first node was released, as far as the server knows them.
+func (r *Reconciler) releasedConfigMaps(ctx context.Context, s *scope) ([]runapi.PlannedConfigMap, error) {
+	if len(s.configMaps) == 0 || !r.anyReleased(s.pods) {
 		return s.configMaps, nil
 	}
 	state, err := r.Runs.State(ctx, string(s.experiment.UID))
@@ -105,9 +105,9 @@ func (r *Reconciler) givenConfigMaps(ctx context.Context, s *scope) ([]runapi.Pl
 	return state.Plan.ConfigMaps, err
 }
 
-// keepConfigMaps ends a run whose nodes may have been given different contents: one that changed between the
+// checkConfigMapsUnchanged ends a run whose nodes may have been given different contents: one that changed between the
 // release of the first node and the readiness of the last.
-func (r *Reconciler) keepConfigMaps(ctx context.Context, s *scope, given []runapi.PlannedConfigMap) error {
+func (r *Reconciler) checkConfigMapsUnchanged(ctx context.Context, s *scope, given []runapi.PlannedConfigMap) error {
 	if len(given) == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (r *Reconciler) keepConfigMaps(ctx context.Context, s *scope, given []runap
 		return err
 	}
 	if changed := changedConfigMaps(given, now); len(changed) > 0 {
-		s.doom(ReasonReferenceLost, "%s was changed while the nodes were starting: they may have been given different contents", someOf(changed, "keys"))
+		s.fail(ReasonReferenceLost, "%s was changed while the nodes were starting: they may have been given different contents", someOf(changed, "keys"))
 	}
 	return nil
 }

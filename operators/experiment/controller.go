@@ -88,36 +88,36 @@ type Reconciler struct {
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	Options  Options
-	// News wakes experiments of which the server has something new; nil has each ask for itself.
-	News News
+	// RunUpdates wakes experiments of which the server has something new; nil has each ask for itself.
+	RunUpdates UpdateSource
 	// KubernetesVersion of the API server, for the run record; nil leaves it out.
 	KubernetesVersion func() (string, error)
 	// Console gives the end of what a container has logged, for the last words of guests; nil leaves them out.
 	Console func(ctx context.Context, namespace, pod, container string) (string, error)
 
-	line     line
-	latest   freshness.Versions
-	refused  refusals
-	services serviceMemo
-	compiled memo
-	// turns to come up, and of those who come up to create their nodes.
-	turns, making turns
-	guests        guests
-	// radios that do not work.
-	radios radioTroubles
-	news   *feed
-	// kueueLooks at the Workloads of those that have begun.
-	kueueLooks looks
+	queue             admissionQueue
+	written           freshness.Versions
+	quotaRefusals     quotaRefusals
+	serviceRangeCache serviceRangeCache
+	specs             specCache
+	// starts to come up, and of those who come up to create their nodes.
+	starts, creations startLimiter
+	guests            guestTracker
+	// radioTroubles that do not work.
+	radioTroubles troubleTracker
+	runUpdates    *updateFeed
+	// kueueChecks at the Workloads of those that have begun.
+	kueueChecks checkTimes
 }
 
-// phaseFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.
-type phaseFunc func(context.Context, *scope) (stop bool, err error)
+// stageFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.
+type stageFunc func(context.Context, *scope) (stop bool, err error)
 
 // Reconcile brings one experiment a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var e v1alpha1.Experiment
 	if err := r.fetch(ctx, request.NamespacedName, &e); apierrors.IsNotFound(err) {
-		err := r.widow(ctx, request.NamespacedName)
+		err := r.reportMissingExperiment(ctx, request.NamespacedName)
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: time.Second}, nil
 		}
@@ -126,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		return ctrl.Result{}, err
 	}
 	if e.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(&e, v1alpha1.Finalizer) {
-		return ctrl.Result{RequeueAfter: resyncInterval}, ignoreConflict(r.addFinalizer(ctx, &e))
+		return ctrl.Result{RequeueAfter: resyncInterval}, ignoreConflictOrNotFound(r.addFinalizer(ctx, &e))
 	}
 	s := &scope{experiment: &e, now: r.Clock.Now(), options: r.Options.Render}
 	before := e.DeepCopy()
@@ -137,24 +137,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 		}
 		err = errors.Join(err, patchErr)
 	}()
-	err = r.run(ctx, s)
-	r.yield(s)
+	err = r.runStages(ctx, s)
+	r.freeStartSlots(s)
 	if apierrors.IsConflict(err) {
 		err = nil
-		s.after(200 * time.Millisecond)
+		s.requeueAfter(200 * time.Millisecond)
 	}
-	s.resync()
-	return ctrl.Result{RequeueAfter: s.wait}, err
+	s.ensureRequeue()
+	return ctrl.Result{RequeueAfter: s.requeueIn}, err
 }
 
-func (r *Reconciler) run(ctx context.Context, s *scope) error {
-	phases := []phaseFunc{
-		r.expand, r.tend, r.refer, r.accept, r.admit, r.heedKueue,
-		r.provision, r.drive, r.collect, r.salvage,
-		r.cleanFinished, r.expire,
+func (r *Reconciler) runStages(ctx context.Context, s *scope) error {
+	phases := []stageFunc{
+		r.compileSpec, r.syncLiveObjects, r.resolveReferences, r.accept, r.admit, r.checkKueueEviction,
+		r.provision, r.driveWorkflow, r.collectResults, r.archiveLogs,
+		r.cleanUpFinished, r.deleteExpired,
 	}
 	if !s.experiment.DeletionTimestamp.IsZero() {
-		phases = []phaseFunc{r.delete}
+		phases = []stageFunc{r.finalize}
 	}
 	for _, phase := range phases {
 		if stop, err := phase(ctx, s); stop || err != nil {
@@ -169,17 +169,17 @@ func (r *Reconciler) addFinalizer(ctx context.Context, e *v1alpha1.Experiment) e
 	controllerutil.AddFinalizer(e, v1alpha1.Finalizer)
 	err := r.Client.Patch(ctx, e, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
-		r.latest.Note(e)
+		r.written.Record(e)
 	}
 	return err
 }
 
 // writeStatus writes what changed, if anything, and only then tells the events: a conflicting write is done over.
 func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experiment, s *scope) error {
-	if s.gone {
+	if s.finalizerRemoved {
 		return nil
 	}
-	s.summarise()
+	s.setSummaryConditions()
 	if !equality.Semantic.DeepEqual(before.Status, s.experiment.Status) {
 		after := before.DeepCopy()
 		after.Status = s.experiment.Status
@@ -188,7 +188,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experimen
 		if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		r.latest.Note(after)
+		r.written.Record(after)
 		log.FromContext(ctx).V(1).Info("status written", "phase", after.Status.Phase, "message", after.Status.Message)
 	}
 	for _, event := range s.events {
@@ -197,7 +197,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experimen
 	return nil
 }
 
-func ignoreConflict(err error) error {
+func ignoreConflictOrNotFound(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -416,7 +416,7 @@ func TestAnOutageAcrossStartsOrStopsChangesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.until("agents heard of T0", func(e *v1alpha1.Experiment) bool { return w.heardOfT0(e.UID) })
+			w.until("agents heard of T0", func(e *v1alpha1.Experiment) bool { return w.serverKnowsT0(e.UID) })
 			w.untilAfterT0(c.from)
 			for range int(outage / time.Second) {
 				c.away(w)
@@ -445,10 +445,10 @@ func TestAStartThatAnAgentCannotHaveMadeFailsTheRun(t *testing.T) {
 	for name, hears := range map[string]bool{"it hears of it too late": true, "it never hears of it": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.server.deaf = map[string]bool{"nor/hub": true}
+			w.server.unreachable = map[string]bool{"nor/hub": true}
 			w.untilAfterT0(3 * time.Second)
 			if hears {
-				w.server.deaf = nil
+				w.server.unreachable = nil
 			}
 			e := w.untilFinished()
 			ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady)

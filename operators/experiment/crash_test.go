@@ -18,66 +18,66 @@ func short(e *v1alpha1.Experiment) {
 	e.Spec.Nodes = e.Spec.Nodes[:2]
 }
 
-// course is one way for an experiment to go.
-type course struct {
+// lifecycle is one way for an experiment to go.
+type lifecycle struct {
 	change func(*v1alpha1.Experiment)
-	live   func(*world)
+	play   func(*world)
 }
 
-var courses = map[string]course{
-	"success": {live: func(w *world) {
+var lifecycles = map[string]lifecycle{
+	"success": {play: func(w *world) {
 		w.untilFinished()
 		w.settle()
 	}},
-	"an early stop": {live: func(w *world) {
+	"an early stop": {play: func(w *world) {
 		w.until("2 s after T0", w.afterT0(2*time.Second))
-		w.swerve()
+		w.markDivergence()
 		w.edit(func(e *v1alpha1.Experiment) { e.Spec.Stop = true })
 		w.untilFinished()
 		w.settle()
 	}},
-	"a failing app": {live: func(w *world) {
+	"a failing app": {play: func(w *world) {
 		w.until("1 s after T0", w.afterT0(time.Second))
-		w.swerve()
+		w.markDivergence()
 		w.server.failing = map[string]string{"nor/hub": "boom"}
 		w.untilFinished()
 		w.settle()
 	}},
-	"an app that fails before T0": {live: func(w *world) {
+	"an app that fails before T0": {play: func(w *world) {
 		w.server.failing = map[string]string{"nor/hub": "boom"}
 		w.untilPhase(v1alpha1.PhaseProvisioning)
-		w.swerve()
+		w.markDivergence()
 		w.untilFinished()
 		w.settle()
 	}},
-	"a deletion while Provisioning": {live: func(w *world) {
+	"a deletion while Provisioning": {play: func(w *world) {
 		w.until("with RadioNetworks", func(*v1alpha1.Experiment) bool { return len(w.mirror.now("RadioNetwork")) > 0 })
 		w.deleted()
 	}},
-	"a deletion while Running": {live: func(w *world) {
+	"a deletion while Running": {play: func(w *world) {
 		w.until("1 s after T0", w.afterT0(time.Second))
 		w.deleted()
 	}},
 	"the end of the time to live": {
 		change: func(e *v1alpha1.Experiment) { ttl := v1alpha1.Duration("5s"); e.Spec.TTLAfterFinished = &ttl },
-		live: func(w *world) {
+		play: func(w *world) {
 			w.untilFinished()
-			w.swerve()
+			w.markDivergence()
 			w.until("gone", gone)
 		},
 	},
-	"a deletion of a run with a virtual machine": {change: machine, live: func(w *world) {
+	"a deletion of a run with a virtual machine": {change: machine, play: func(w *world) {
 		w.untilPhase(v1alpha1.PhaseProvisioning)
-		w.swerve()
+		w.markDivergence()
 		w.until("1 s after T0", w.afterT0(time.Second))
 		w.must(w.api.Delete(w.t.Context(), w.experiment()))
 		w.until("gone", gone)
 	}},
 	"a live cluster that is stopped": {
 		change: func(e *v1alpha1.Experiment) { e.Spec.Duration = "" },
-		live: func(w *world) {
+		play: func(w *world) {
 			w.until("with T0", w.afterT0(-time.Minute))
-			w.swerve()
+			w.markDivergence()
 			w.until("1 s after T0", w.afterT0(time.Second))
 			w.change("worse", lossOf("wan", "9%"))
 			w.capture("trace", "wan")
@@ -89,12 +89,12 @@ var courses = map[string]course{
 	},
 }
 
-// swept are the courses that sweeps go over.
-func swept() []string {
+// sweptLifecycles are the courses that sweeps go over.
+func sweptLifecycles() []string {
 	if raceDetector {
 		return []string{"a deletion while Running", "a live cluster that is stopped"}
 	}
-	return slices.Sorted(maps.Keys(courses))
+	return slices.Sorted(maps.Keys(lifecycles))
 }
 
 func gone(e *v1alpha1.Experiment) bool { return e == nil }
@@ -103,8 +103,8 @@ func (w *world) afterT0(d time.Duration) func(*v1alpha1.Experiment) bool {
 	return func(e *v1alpha1.Experiment) bool { return e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) >= d }
 }
 
-// swerve from the course of a success: the writes so far are another sweep's.
-func (w *world) swerve() { w.swerved = len(w.writes) }
+// markDivergence from the course of a success: the writes so far are another sweep's.
+func (w *world) markDivergence() { w.divergedAt = len(w.writes) }
 
 func (w *world) edit(change func(*v1alpha1.Experiment)) {
 	w.t.Helper()
@@ -115,19 +115,19 @@ func (w *world) edit(change func(*v1alpha1.Experiment)) {
 
 func (w *world) deleted() {
 	w.t.Helper()
-	w.swerve()
+	w.markDivergence()
 	w.must(w.api.Delete(w.t.Context(), w.experiment()))
 	w.until("gone", gone)
 }
 
 // crash of the operator at one write of a course.
 type crash struct {
-	course string
-	write  int
-	what   string
+	lifecycle string
+	write     int
+	what      string
 }
 
-func (c crash) String() string { return fmt.Sprintf("%s, write %d, %s", c.course, c.write, c.what) }
+func (c crash) String() string { return fmt.Sprintf("%s, write %d, %s", c.lifecycle, c.write, c.what) }
 
 // sweepCrashes runs every course once undisturbed, and once for each of its writes with a crash there. What is in the API
 // server and the archive in the end, and how often each thing was written, has to be the same.
@@ -135,20 +135,20 @@ func sweepCrashes(t *testing.T, c *cluster, strike func(*world, int)) {
 	t.Helper()
 	want := map[string]outcome{}
 	var crashes []crash
-	for _, name := range swept() {
-		w := c.world(t, courses[name].change)
-		courses[name].live(w)
+	for _, name := range sweptLifecycles() {
+		w := c.world(t, lifecycles[name].change)
+		lifecycles[name].play(w)
 		want[name] = w.outcome()
-		for k := w.swerved + 1; k < len(w.writes); k++ {
-			crashes = append(crashes, crash{course: name, write: k, what: w.normal(w.writes[k-1])})
+		for k := w.divergedAt + 1; k < len(w.writes); k++ {
+			crashes = append(crashes, crash{lifecycle: name, write: k, what: w.normal(w.writes[k-1])})
 		}
-		t.Logf("%s: %d writes, swept from %d on", name, len(w.writes), w.swerved+1)
+		t.Logf("%s: %d writes, swept from %d on", name, len(w.writes), w.divergedAt+1)
 	}
-	sweepOver(t, crashes, crash.String, func(t *testing.T, crash crash) {
-		w := c.world(t, courses[crash.course].change)
+	runSweep(t, crashes, crash.String, func(t *testing.T, crash crash) {
+		w := c.world(t, lifecycles[crash.lifecycle].change)
 		strike(w, crash.write)
-		courses[crash.course].live(w)
-		if diff := want[crash.course].diff(w.outcome()); diff != "" {
+		lifecycles[crash.lifecycle].play(w)
+		if diff := want[crash.lifecycle].diff(w.outcome()); diff != "" {
 			t.Errorf("the outcome differs (-undisturbed +crashed):\n%s", diff)
 		}
 	})

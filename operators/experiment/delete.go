@@ -19,22 +19,22 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// serverPatience of a deletion: the archive is told as a courtesy.
-const serverPatience = 3 * time.Second
+// deletionNoticeTimeout of a deletion: the archive is told as a courtesy.
+const deletionNoticeTimeout = 3 * time.Second
 
-// delete removes everything but the archive, then the finalizer; after the deadline it says what it
+// finalize removes everything but the archive, then the finalizer; after the deadline it says what it
 // could not remove and lets go all the same, as owner references and the sweeper still apply.
-func (r *Reconciler) delete(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) finalize(ctx context.Context, s *scope) (bool, error) {
 	if !controllerutil.ContainsFinalizer(s.experiment, v1alpha1.Finalizer) {
-		s.gone = true
+		s.finalizerRemoved = true
 		return true, nil
 	}
-	r.line.forget(s.experiment.UID)
-	r.refused.forget(s.experiment.UID)
-	r.tellDeletion(ctx, s)
+	r.queue.forget(s.experiment.UID)
+	r.quotaRefusals.forget(s.experiment.UID)
+	r.recordDeletion(ctx, s)
 	left, err := r.deleteEverything(ctx, s)
 	if err == nil && len(left) == 0 { // the caches may not show yet what was made a moment ago
-		left, err = r.pastCaches().deleteEverything(ctx, s)
+		left, err = r.uncached().deleteEverything(ctx, s)
 	}
 	overdue := s.now.Sub(s.experiment.DeletionTimestamp.Time) > r.Options.CleanupDeadline
 	if err != nil && !overdue {
@@ -45,13 +45,13 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (bool, error) {
 	}
 	if len(left) > 0 && !overdue {
 		s.experiment.Status.Message = "removing " + someOf(left, "objects")
-		s.after(pollInterval)
+		s.requeueAfter(pollInterval)
 		return true, nil
 	}
 	if len(left) > 0 && meta.FindStatusCondition(s.experiment.Status.Conditions, ConditionCleanedUp) == nil {
 		s.setCondition(ConditionCleanedUp, metav1.ConditionFalse, "DeadlineExceeded", "not removed in time: "+shorten(strings.Join(left, ", ")))
-		s.warn("CleanupIncomplete", "not removed within %s: %s", r.Options.CleanupDeadline, shorten(strings.Join(left, ", ")))
-		s.after(pollInterval)
+		s.warningEvent("CleanupIncomplete", "not removed within %s: %s", r.Options.CleanupDeadline, shorten(strings.Join(left, ", ")))
+		s.requeueAfter(pollInterval)
 		return true, nil // the condition is written first
 	}
 	return true, r.removeFinalizer(ctx, s)
@@ -60,30 +60,30 @@ func (r *Reconciler) delete(ctx context.Context, s *scope) (bool, error) {
 func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
 	before := s.experiment.DeepCopy()
 	controllerutil.RemoveFinalizer(s.experiment, v1alpha1.Finalizer)
-	s.gone = true
+	s.finalizerRemoved = true
 	return client.IgnoreNotFound(r.Client.Patch(ctx, s.experiment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// tellDeletion notes in the archive that the run was cut short.
-func (r *Reconciler) tellDeletion(ctx context.Context, s *scope) {
+// recordDeletion notes in the archive that the run was cut short.
+func (r *Reconciler) recordDeletion(ctx context.Context, s *scope) {
 	if finished(s.phase()) || s.phase() == "" || s.phase() == v1alpha1.PhaseQueued {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, serverPatience)
+	ctx, cancel := context.WithTimeout(ctx, deletionNoticeTimeout)
 	defer cancel()
-	if err := cutShort(ctx, r.Runs, string(s.experiment.UID), "the experiment was deleted while "+string(s.phase())); err != nil {
+	if err := recordAsFailed(ctx, r.Runs, string(s.experiment.UID), "the experiment was deleted while "+string(s.phase())); err != nil {
 		log.FromContext(ctx).Info("the server could not be told of the deletion, the sweeper tries again", "error", err.Error())
 	}
 }
 
-// planner reads and writes plans of runs.
-type planner interface {
+// planStore reads and writes plans of runs.
+type planStore interface {
 	PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error)
 	State(ctx context.Context, uid string) (runapi.State, error)
 }
 
-// cutShort notes in the archive why a run goes no further, unless it has ended.
-func cutShort(ctx context.Context, archive planner, uid, why string) error {
+// recordAsFailed notes in the archive why a run goes no further, unless it has ended.
+func recordAsFailed(ctx context.Context, archive planStore, uid, why string) error {
 	state, err := archive.State(ctx, uid)
 	if err != nil || finished(state.Plan.Phase) {
 		return err
@@ -113,7 +113,7 @@ func (r *Reconciler) deleteEverything(ctx context.Context, s *scope) ([]string, 
 // attachments of the experiment, by their owner's UID.
 func (r *Reconciler) attachments(ctx context.Context, s *scope) ([]nadv1.NetworkAttachmentDefinition, error) {
 	var list nadv1.NetworkAttachmentDefinitionList
-	err := r.Client.List(ctx, &list, partsOf(s.experiment, s.experiment.Namespace)...)
+	err := r.Client.List(ctx, &list, selectOwnedBy(s.experiment, s.experiment.Namespace)...)
 	var owned []nadv1.NetworkAttachmentDefinition
 	for _, item := range list.Items {
 		if metav1.IsControlledBy(&item, s.experiment) {

@@ -20,42 +20,42 @@ import (
 	"vignette.dev/vignette/operators/experiment/timeline"
 )
 
-// drive takes a running experiment through the suspended steps of its workflow.
-func (r *Reconciler) drive(ctx context.Context, s *scope) (bool, error) {
+// driveWorkflow takes a running experiment through the suspended steps of its workflow.
+func (r *Reconciler) driveWorkflow(ctx context.Context, s *scope) (bool, error) {
 	if failure := s.failure(); s.phase() != v1alpha1.PhaseRunning || failure != nil && failure.Reason == ReasonEvicted {
 		return false, nil // an evicted run is not collected and analysed: somebody waits for its quota
 	}
 	workflow, err := r.workflow(ctx, s)
 	if err != nil || workflow == nil {
-		return s.failure() == nil || s.doomed, err
+		return s.failure() == nil || s.justFailed, err
 	}
 	flow := argo.Read(workflow)
 	if flow.Finished() {
-		s.doom(ReasonWorkflowFailed, "the workflow ended before the run was over: %s", flow.Failure())
+		s.fail(ReasonWorkflowFailed, "the workflow ended before the run was over: %s", flow.Failure())
 		s.experiment.Status.Phase = v1alpha1.PhaseCollecting
 		return true, nil
 	}
 	step := flow.Current()
-	s.enter(step.Name)
+	s.setStep(step.Name)
 	// An operator that was killed between a resume and its status finds the last suspended step over.
 	drained := step.Name == argo.StepDrain && step.Phase == argo.Succeeded
 	if !drained && (step.Name == "" || step.Phase != argo.Running) {
-		s.after(runningPoll)
-		return r.awaitArgo(ctx, s, workflow, step)
+		s.requeueAfter(runningPoll)
+		return r.awaitNextStep(ctx, s, workflow, step)
 	}
 	if drained || !step.Suspend {
-		s.after(runningPoll)
-		err = r.follow(ctx, s, step)
-		return !s.hopeless, err
+		s.requeueAfter(runningPoll)
+		err = r.enterCollecting(ctx, s, step)
+		return !s.unrecoverable, err
 	}
 	err = r.driveStep(ctx, s, workflow, step)
-	return !s.hopeless, err
+	return !s.unrecoverable, err
 }
 
-// follow a workflow that has gone on to a pod step. The operator lets it do so once the run is closed;
+// enterCollecting a workflow that has gone on to a pod step. The operator lets it do so once the run is closed;
 // where somebody else did, what was measured is a part of the run and must not pass for the whole.
-func (r *Reconciler) follow(ctx context.Context, s *scope, step argo.Step) error {
-	state, err := r.runState(ctx, s)
+func (r *Reconciler) enterCollecting(ctx context.Context, s *scope, step argo.Step) error {
+	state, err := r.loadRunState(ctx, s)
 	if runs.IsNotFound(err) {
 		return nil
 	}
@@ -63,28 +63,28 @@ func (r *Reconciler) follow(ctx context.Context, s *scope, step argo.Step) error
 		return err
 	}
 	if state.Plan.MeasureEndNanoseconds == nil {
-		s.doom(ReasonWorkflowFailed, "the workflow came to step %s before the run was over: somebody else resumed it", step.Name)
+		s.fail(ReasonWorkflowFailed, "the workflow came to step %s before the run was over: somebody else resumed it", step.Name)
 	}
 	s.experiment.Status.Phase = v1alpha1.PhaseCollecting
 	return nil
 }
 
 const (
-	// argoPatience for its controller to begin a workflow.
-	argoPatience = 2 * time.Minute
-	// argoStall is how long it may take from one step to the next: its controller may be restarted meanwhile.
-	argoStall = 10 * time.Minute
+	// argoStartTimeout for its controller to begin a workflow.
+	argoStartTimeout = 2 * time.Minute
+	// argoStepTimeout is how long it may take from one step to the next: its controller may be restarted meanwhile.
+	argoStepTimeout = 10 * time.Minute
 )
 
-// awaitArgo waits for the workflow's next step; false where it is in vain.
-func (r *Reconciler) awaitArgo(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) (bool, error) {
+// awaitNextStep waits for the workflow's next step; false where it is in vain.
+func (r *Reconciler) awaitNextStep(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) (bool, error) {
 	switch {
-	case step.Name == "" && s.sinceMade(workflow) > argoPatience:
-		s.doom(ReasonWorkflowFailed, "Argo has not begun Workflow %s within %s: is its controller running?", workflow.GetName(), argoPatience)
-		return s.doomed, nil
-	case !step.Finished.IsZero() && s.now.Sub(step.Finished) > argoStall:
-		s.abandon(ReasonArgoStalled, "Argo has not gone on after step %s of Workflow %s within %s: is its controller running?", step.Name, workflow.GetName(), argoStall)
-		return !s.hopeless, nil
+	case step.Name == "" && s.ageOf(workflow) > argoStartTimeout:
+		s.fail(ReasonWorkflowFailed, "Argo has not begun Workflow %s within %s: is its controller running?", workflow.GetName(), argoStartTimeout)
+		return s.justFailed, nil
+	case !step.Finished.IsZero() && s.now.Sub(step.Finished) > argoStepTimeout:
+		s.failUnrecoverably(ReasonArgoStalled, "Argo has not gone on after step %s of Workflow %s within %s: is its controller running?", step.Name, workflow.GetName(), argoStepTimeout)
+		return !s.unrecoverable, nil
 	case s.failure() == nil && step.Name == "":
 		s.experiment.Status.Message = "waiting for Argo to begin the workflow"
 	}
@@ -93,11 +93,11 @@ func (r *Reconciler) awaitArgo(ctx context.Context, s *scope, workflow *unstruct
 
 // driveStep does what a suspended step stands for, and resumes the workflow when it is done.
 func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) error {
-	s.after(r.steadyPoll(s))
+	s.requeueAfter(r.statePollInterval(s))
 	if _, err := r.loadPods(ctx, s); err != nil {
 		return err
 	}
-	state, err := r.runState(ctx, s)
+	state, err := r.loadRunState(ctx, s)
 	if runs.IsNotFound(err) {
 		return nil
 	}
@@ -105,73 +105,73 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 		return err
 	}
 	s.now = r.Clock.Now() // the answer may have taken seconds, and what is armed now must reach agents in time
-	lost, err := r.noteLosses(ctx, s, state)
+	lost, err := r.recordLosses(ctx, s, state)
 	if err != nil {
 		return err
 	}
-	s.countNodes(lost)
-	if err := r.noteEMANE(ctx, s, state.Incidents); err != nil {
+	s.updateNodeCount(lost)
+	if err := r.recordEMANELosses(ctx, s, state.Incidents); err != nil {
 		return err
 	}
-	r.checkRun(s, state, lost)
-	if s.doomed {
+	r.checkRunFailures(s, state, lost)
+	if s.justFailed {
 		return nil
 	}
 	if s.failure() == nil {
-		if err := r.checkRadioNetworks(ctx, s, state); err != nil || s.doomed {
+		if err := r.checkRadioNetworks(ctx, s, state); err != nil || s.justFailed {
 			return err
 		}
 	}
-	if s.failure() == nil && r.lacksT0(s, state, workflow) {
+	if s.failure() == nil && r.needsT0(s, state, workflow) {
 		r.setT0(s, workflow)
 		return nil // T0 is written before anybody hears of it
 	}
 	plan, err := r.nextPlan(ctx, s, state)
-	if err != nil || s.doomed {
+	if err != nil || s.justFailed {
 		return err
 	}
-	v := r.view(s, state, plan, lost)
-	verdict := decision{done: true}
+	v := r.stepView(s, state, plan, lost)
+	verdict := stepResult{done: true}
 	if s.failure() == nil {
-		verdict = v.decide(step.Name)
+		verdict = v.result(step.Name)
 	}
-	if verdict.late != "" {
-		s.doom(ReasonArmedTooLate, "agents did not hear of their actions in time: %s", verdict.late)
+	if verdict.lateAgents != "" {
+		s.fail(ReasonArmedTooLate, "agents did not hear of their actions in time: %s", verdict.lateAgents)
 		return nil
 	}
-	if err := r.noteSilence(ctx, s, plan, verdict.silent); err != nil {
+	if err := r.recordUnreported(ctx, s, plan, verdict.unreported); err != nil {
 		return err
 	}
-	return r.conclude(ctx, s, workflow, step, state, plan, verdict)
+	return r.publishAndResume(ctx, s, workflow, step, state, plan, verdict)
 }
 
-// progressSteps of a run are shown at least, where they are longer than runningPoll.
-const progressSteps = 20
+// minProgressUpdates of a run are shown at least, where they are longer than runningPoll.
+const minProgressUpdates = 20
 
-// steadyPoll of the server's state while nothing is due.
-func (r *Reconciler) steadyPoll(s *scope) time.Duration {
-	poll := r.news.poll(s.experiment, runningPoll)
+// statePollInterval of the server's state while nothing is due.
+func (r *Reconciler) statePollInterval(s *scope) time.Duration {
+	poll := r.runUpdates.pollAfter(s.experiment, runningPoll)
 	if s.timeline.Live() {
 		return poll
 	}
-	return min(poll, max(runningPoll, s.timeline.End(nil)/progressSteps))
+	return min(poll, max(runningPoll, s.timeline.End(nil)/minProgressUpdates))
 }
 
-// runState is what the server knows of the run. A server that is away is asked again; where it has lost
+// loadRunState is what the server knows of the run. A server that is away is asked again; where it has lost
 // the run's record, which is an error all the same, nothing can come of the run any more.
-func (r *Reconciler) runState(ctx context.Context, s *scope) (runapi.State, error) {
+func (r *Reconciler) loadRunState(ctx context.Context, s *scope) (runapi.State, error) {
 	state, err := r.Runs.State(ctx, string(s.experiment.UID))
 	switch {
 	case runs.IsNotFound(err):
-		s.abandon(ReasonRunRecordLost, "the server has no record of this run any more: its archive was lost or deleted")
+		s.failUnrecoverably(ReasonRunRecordLost, "the server has no record of this run any more: its archive was lost or deleted")
 	case err != nil && s.failure() == nil:
 		s.experiment.Status.Message = "the server does not answer, and is asked again"
 	}
 	return state, err
 }
 
-// conclude tells radios, server and people what is new and, where a step is done, resumes the workflow, in that order.
-func (r *Reconciler) conclude(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step, state runapi.State, plan runapi.Plan, verdict decision) error {
+// publishAndResume tells radios, server and people what is new and, where a step is done, resumes the workflow, in that order.
+func (r *Reconciler) publishAndResume(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step, state runapi.State, plan runapi.Plan, verdict stepResult) error {
 	leaving := verdict.done && (step.Name == argo.StepDrain || s.failure() != nil)
 	if leaving {
 		closePlan(s, &plan)
@@ -179,12 +179,12 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, workflow *unstructu
 			return err
 		}
 	}
-	if err := r.announce(ctx, s, state, plan); err != nil {
+	if err := r.publish(ctx, s, state, plan); err != nil {
 		return err
 	}
-	r.report(s, step, plan)
+	r.describeProgress(s, step, plan)
 	if !verdict.done {
-		s.after(max(verdict.wait, armingPoll))
+		s.requeueAfter(max(verdict.wait, armingPoll))
 		return nil
 	}
 	if err := r.resume(ctx, workflow, step, s.now); err != nil {
@@ -193,20 +193,20 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, workflow *unstructu
 	if leaving {
 		s.experiment.Status.Phase = v1alpha1.PhaseCollecting
 	}
-	s.after(armingPoll)
+	s.requeueAfter(armingPoll)
 	return nil
 }
 
-// announce tells the radios before the server, so that the run record has no change that no radio heard of; at the
+// publish tells the radios before the server, so that the run record has no change that no radio heard of; at the
 // end it tells the server first, so that no capture that has ended is begun again.
-func (r *Reconciler) announce(ctx context.Context, s *scope, state runapi.State, plan runapi.Plan) error {
+func (r *Reconciler) publish(ctx context.Context, s *scope, state runapi.State, plan runapi.Plan) error {
 	over := plan.MeasureEndNanoseconds != nil || s.failure() != nil
-	st, err := r.steer(ctx, s, &plan, over)
+	st, err := r.planRadioUpdates(ctx, s, &plan, over)
 	if err != nil {
 		return err
 	}
 	if !over {
-		if err := r.tellRadios(ctx, st); err != nil {
+		if err := r.applyRadioUpdates(ctx, st); err != nil {
 			return err
 		}
 	}
@@ -216,11 +216,11 @@ func (r *Reconciler) announce(ctx context.Context, s *scope, state runapi.State,
 		}
 	}
 	if over {
-		if err := r.tellRadios(ctx, st); err != nil {
+		if err := r.applyRadioUpdates(ctx, st); err != nil {
 			return err
 		}
 	}
-	return st.tellPeople(ctx)
+	return st.writeLiveStatuses(ctx)
 }
 
 // closePlan ends the measuring window and lets the agents finish.
@@ -235,54 +235,54 @@ func closePlan(s *scope, plan *runapi.Plan) {
 }
 
 const (
-	// announcedWithin the workflow's creation, the server has heard of T0, or the run fails.
-	announcedWithin = 10 * time.Minute
-	// mostPostponed at a time.
-	mostPostponed = 2 * time.Minute
+	// t0Timeout the workflow's creation, the server has heard of T0, or the run fails.
+	t0Timeout = 10 * time.Minute
+	// maxPostponement at a time.
+	maxPostponement = 2 * time.Minute
 )
 
-// lacksT0 tells that T0 is not set yet, or is too near for all to hear of it: where the cluster is slow, writing T0 and telling the server may take
+// needsT0 tells that T0 is not set yet, or is too near for all to hear of it: where the cluster is slow, writing T0 and telling the server may take
 // as long as the lead. Agents hear of T0 by the server's plan, so until that has one T0 can be another.
-func (r *Reconciler) lacksT0(s *scope, state runapi.State, workflow *unstructured.Unstructured) bool {
+func (r *Reconciler) needsT0(s *scope, state runapi.State, workflow *unstructured.Unstructured) bool {
 	if s.experiment.Status.T0 == nil {
 		return true
 	}
-	return state.Plan.T0 == nil && s.elapsed() > -r.lead(s)/2 && s.sinceMade(workflow) < announcedWithin
+	return state.Plan.T0 == nil && s.elapsed() > -r.t0Lead(s)/2 && s.ageOf(workflow) < t0Timeout
 }
 
-func (s *scope) sinceMade(workflow *unstructured.Unstructured) time.Duration {
+func (s *scope) ageOf(workflow *unstructured.Unstructured) time.Duration {
 	return s.now.Sub(workflow.GetCreationTimestamp().Time)
 }
 
 // A cluster that needed long to bring the nodes up is as slow to tell them of T0: the lead is this share of that time, but at most mostLead.
 const (
-	leadShare = 4
-	mostLead  = 30 * time.Second
+	leadFraction = 4
+	maxLead      = 30 * time.Second
 )
 
-// lead from now to T0, in which every agent has to hear of it.
-func (r *Reconciler) lead(s *scope) time.Duration {
-	cameUp := s.now.Sub(s.began())
-	return max(r.Options.StartLead, min(cameUp/leadShare, mostLead))
+// t0Lead from now to T0, in which every agent has to hear of it.
+func (r *Reconciler) t0Lead(s *scope) time.Duration {
+	cameUp := s.now.Sub(s.firstNodeCreated())
+	return max(r.Options.StartLead, min(cameUp/leadFraction, maxLead))
 }
 
 // setT0 so far ahead that all can hear of it; anew, as far as it has taken until now.
 func (r *Reconciler) setT0(s *scope, workflow *unstructured.Unstructured) {
-	lead, event, message := r.lead(s), "Started", "T0 is set"
+	lead, event, message := r.t0Lead(s), "Started", "T0 is set"
 	if s.experiment.Status.T0 != nil {
-		lead, event, message = max(lead, min(s.sinceMade(workflow), mostPostponed)), "Postponed", "T0 is set anew, as the first was too near for all to hear of it"
+		lead, event, message = max(lead, min(s.ageOf(workflow), maxPostponement)), "Postponed", "T0 is set anew, as the first was too near for all to hear of it"
 	}
 	t0 := metav1.NewMicroTime(s.now.Add(lead).Truncate(time.Microsecond))
 	s.experiment.Status.T0 = &t0
 	s.experiment.Status.Message = message
-	s.normal(event, "T0 is %s", t0.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
-	s.after(0)
+	s.normalEvent(event, "T0 is %s", t0.UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
+	s.requeueAfter(0)
 }
 
 // nextPlan adds T0, with all actions, to the plan that the server has. An early stop supersedes them.
 func (r *Reconciler) nextPlan(ctx context.Context, s *scope, state runapi.State) (runapi.Plan, error) {
 	plan := state.Plan
-	environment, err := r.environment(ctx, s, plan.Environment)
+	environment, err := r.runEnvironment(ctx, s, plan.Environment)
 	if err != nil {
 		return plan, err
 	}
@@ -302,15 +302,15 @@ func (r *Reconciler) nextPlan(ctx context.Context, s *scope, state runapi.State)
 	switch {
 	case s.experiment.Spec.Stop && plan.ArmedVersion < timeline.StoppedVersion:
 		plan.Armed, plan.ArmedVersion = s.timeline.StopEarly(s.elapsed()), timeline.StoppedVersion
-	case plan.ArmedVersion < timeline.WholeVersion:
-		plan.Armed, plan.ArmedVersion = s.timeline.Actions, timeline.WholeVersion
+	case plan.ArmedVersion < timeline.TimelineVersion:
+		plan.Armed, plan.ArmedVersion = s.timeline.Actions, timeline.TimelineVersion
 	}
 	return plan, nil
 }
 
-// view for the decision about a step.
-func (r *Reconciler) view(s *scope, state runapi.State, plan runapi.Plan, lost map[runapi.Target]bool) view {
-	v := view{
+// stepView for the decision about a step.
+func (r *Reconciler) stepView(s *scope, state runapi.State, plan runapi.Plan, lost map[runapi.Target]bool) stepView {
+	v := stepView{
 		timeline: s.timeline, armed: plan.Armed, lost: lost,
 		agents: map[runapi.Target]runapi.AgentState{}, drain: s.experiment.Spec.Drain,
 	}
@@ -326,24 +326,24 @@ func (r *Reconciler) view(s *scope, state runapi.State, plan runapi.Plan, lost m
 	return v
 }
 
-// checkRun says what ends a run before its time.
-func (r *Reconciler) checkRun(s *scope, state runapi.State, lost map[runapi.Target]bool) {
+// checkRunFailures says what ends a run before its time.
+func (r *Reconciler) checkRunFailures(s *scope, state runapi.State, lost map[runapi.Target]bool) {
 	if agent := failedAgent(state); agent != nil {
-		s.doom(reasonOf(agent), "%s", agent.Message)
+		s.fail(agentFailureReason(agent), "%s", agent.Message)
 	}
-	if late := tooLate(state); late != "" {
-		s.doom(ReasonArmedTooLate, "%s", late)
+	if late := describeTooLate(state); late != "" {
+		s.fail(ReasonArmedTooLate, "%s", late)
 	}
-	if len(s.alive(lost)) == 0 {
-		s.doom(ReasonAllNodesFailed, "all %d nodes have failed", len(s.topology.Nodes))
+	if len(s.livingNodes(lost)) == 0 {
+		s.fail(ReasonAllNodesFailed, "all %d nodes have failed", len(s.topology.Nodes))
 	}
-	s.heedStop()
+	s.checkStop()
 }
 
-// noteLosses records nodes and apps that are lost, each once, and gives the targets that do nothing any more.
-func (r *Reconciler) noteLosses(ctx context.Context, s *scope, state runapi.State) (map[runapi.Target]bool, error) {
+// recordLosses records nodes and apps that are lost, each once, and gives the targets that do nothing any more.
+func (r *Reconciler) recordLosses(ctx context.Context, s *scope, state runapi.State) (map[runapi.Target]bool, error) {
 	lost := map[runapi.Target]bool{}
-	if err := r.findMissing(ctx, s, state.Incidents); err != nil {
+	if err := r.findMissingPods(ctx, s, state.Incidents); err != nil {
 		return nil, err
 	}
 	all := losses(s.topology, s.pods, s.vms)
@@ -354,25 +354,25 @@ func (r *Reconciler) noteLosses(ctx context.Context, s *scope, state runapi.Stat
 				lost[agent] = true
 			}
 		}
-		if noted(state.Incidents, l) {
+		if isRecorded(state.Incidents, l) {
 			continue
 		}
 		if s.experiment.Status.T0 == nil || s.elapsed() < 0 {
-			s.doom(ReasonNodeFailed, "node %s failed before T0: %s%s", l.node, l.reason, r.lastWords(ctx, s, l.node))
+			s.fail(ReasonNodeFailed, "node %s failed before T0: %s%s", l.node, l.reason, r.consoleTail(ctx, s, l.node))
 			continue
 		}
-		l.reason += r.lastWords(ctx, s, l.node)
+		l.reason += r.consoleTail(ctx, s, l.node)
 		incident := runapi.Incident{What: l.what, Node: l.node, FromSeconds: s.secondsAfterT0(l.at), Reason: l.reason}
 		if err := r.Runs.Incident(ctx, string(s.experiment.UID), incident); err != nil {
 			return nil, err
 		}
-		s.warn(l.what, "node %s, %.1f s after T0: %s; the run goes on without it", l.node, incident.FromSeconds, l.reason)
+		s.warningEvent(l.what, "node %s, %.1f s after T0: %s; the run goes on without it", l.node, incident.FromSeconds, l.reason)
 	}
 	return lost, nil
 }
 
-// alive nodes still do something: one of their agents, or the guest that has none.
-func (s *scope) alive(lost map[runapi.Target]bool) map[string]bool {
+// livingNodes nodes still do something: one of their agents, or the guest that has none.
+func (s *scope) livingNodes(lost map[runapi.Target]bool) map[string]bool {
 	alive := map[string]bool{}
 	for _, agent := range render.AgentsOf(s.topology) {
 		if !lost[agent] {
@@ -387,21 +387,21 @@ func (s *scope) alive(lost map[runapi.Target]bool) map[string]bool {
 	return alive
 }
 
-// countNodes that still do something.
-func (s *scope) countNodes(lost map[runapi.Target]bool) {
-	s.setNodes(len(s.alive(lost)), len(s.topology.Nodes))
+// updateNodeCount that still do something.
+func (s *scope) updateNodeCount(lost map[runapi.Target]bool) {
+	s.setNodes(len(s.livingNodes(lost)), len(s.topology.Nodes))
 }
 
-// noted tells whether a loss is on record: a node is lost once, whatever its pod shows later.
-func noted(incidents []runapi.Incident, l loss) bool {
+// isRecorded tells whether a loss is on record: a node is lost once, whatever its pod shows later.
+func isRecorded(incidents []runapi.Incident, l loss) bool {
 	return slices.ContainsFunc(incidents, func(i runapi.Incident) bool {
 		if i.Node != l.node {
 			return false
 		}
-		if l.what == whatAppFailed {
-			return i.What == whatAppFailed && i.Reason == l.reason
+		if l.what == incidentAppFailed {
+			return i.What == incidentAppFailed && i.Reason == l.reason
 		}
-		return i.What == whatNodeFailed || i.What == whatEvicted
+		return i.What == incidentNodeFailed || i.What == incidentEvicted
 	})
 }
 
@@ -412,8 +412,8 @@ func (s *scope) secondsAfterT0(at time.Time) float64 {
 	return max(at.Sub(s.experiment.Status.T0.Time), 0).Seconds()
 }
 
-// noteSilence records actions that no agent has reported at the end of the drain.
-func (r *Reconciler) noteSilence(ctx context.Context, s *scope, plan runapi.Plan, silent []string) error {
+// recordUnreported records actions that no agent has reported at the end of the drain.
+func (r *Reconciler) recordUnreported(ctx context.Context, s *scope, plan runapi.Plan, silent []string) error {
 	if len(silent) == 0 {
 		return nil
 	}
@@ -421,8 +421,8 @@ func (r *Reconciler) noteSilence(ctx context.Context, s *scope, plan runapi.Plan
 	return r.Runs.Incident(ctx, plan.UID, runapi.Incident{What: "NotReported", FromSeconds: end, Reason: "nobody reported action " + someOf(silent, "actions")})
 }
 
-// report puts the run's progress into words.
-func (r *Reconciler) report(s *scope, step argo.Step, plan runapi.Plan) {
+// describeProgress puts the run's progress into words.
+func (r *Reconciler) describeProgress(s *scope, step argo.Step, plan runapi.Plan) {
 	status := &s.experiment.Status
 	if s.failure() != nil || status.T0 == nil {
 		return
@@ -456,42 +456,42 @@ func (r *Reconciler) workflow(ctx context.Context, s *scope) (*unstructured.Unst
 		return nil, r.createWorkflow(ctx, s)
 	}
 	if err == nil && !metav1.IsControlledBy(w, s.experiment) {
-		return nil, r.awaitName(s, w)
+		return nil, r.awaitWorkflowName(s, w)
 	}
 	return w, err
 }
 
-// awaitName waits for a Workflow that has the run's name to go, where it will: it is being deleted, or belonged to an
+// awaitWorkflowName waits for a Workflow that has the run's name to go, where it will: it is being deleted, or belonged to an
 // experiment of this name that is gone. Another's stays, and the run fails.
-func (r *Reconciler) awaitName(s *scope, taken *unstructured.Unstructured) error {
+func (r *Reconciler) awaitWorkflowName(s *scope, taken *unstructured.Unstructured) error {
 	owner := metav1.GetControllerOf(taken)
 	goes := !taken.GetDeletionTimestamp().IsZero() || owner != nil && owner.Kind == "Experiment" && owner.Name == s.experiment.Name
 	started := s.experiment.Status.StartTime
-	if !goes || started != nil && s.now.Sub(started.Time) > r.Options.ProvisioningDeadline+argoPatience {
-		s.doom(ReasonWorkflowNameTaken, "there is a Workflow %s that belongs to somebody else", taken.GetName())
+	if !goes || started != nil && s.now.Sub(started.Time) > r.Options.ProvisioningDeadline+argoStartTimeout {
+		s.fail(ReasonWorkflowNameTaken, "there is a Workflow %s that belongs to somebody else", taken.GetName())
 		return nil
 	}
 	s.experiment.Status.Message = fmt.Sprintf("waiting for the Workflow %s of an earlier experiment to go", taken.GetName())
-	s.after(2 * pollInterval)
+	s.requeueAfter(2 * pollInterval)
 	return nil
 }
 
 func (r *Reconciler) createWorkflow(ctx context.Context, s *scope) error {
 	status := s.experiment.Status
 	if status.T0 != nil || status.Step != "" || status.Phase != v1alpha1.PhaseRunning {
-		s.doom(ReasonWorkflowDeleted, "Workflow %s was deleted during the run, and a run is never repeated", s.experiment.Name)
+		s.fail(ReasonWorkflowDeleted, "Workflow %s was deleted during the run, and a run is never repeated", s.experiment.Name)
 		return nil
 	}
 	if s.failure() != nil {
 		return nil
 	}
-	err := r.Client.Create(ctx, render.Workflow(s.input()))
-	s.after(pollInterval)
+	err := r.Client.Create(ctx, render.Workflow(s.renderInput()))
+	s.requeueAfter(pollInterval)
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		s.doom(ReasonWorkflowFailed, "the workflow is refused: %v", err)
+		s.fail(ReasonWorkflowFailed, "the workflow is refused: %v", err)
 		return nil
 	}
 	return err
@@ -509,6 +509,6 @@ func (r *Reconciler) resume(ctx context.Context, workflow *unstructured.Unstruct
 // radioNetworks of the experiment, by its UID.
 func (r *Reconciler) radioNetworks(ctx context.Context, s *scope) ([]v1alpha1.RadioNetwork, error) {
 	var list v1alpha1.RadioNetworkList
-	err := r.Client.List(ctx, &list, partsOf(s.experiment, r.Options.Render.Namespace)...)
+	err := r.Client.List(ctx, &list, selectOwnedBy(s.experiment, r.Options.Render.Namespace)...)
 	return slices.DeleteFunc(list.Items, func(n v1alpha1.RadioNetwork) bool { return n.Spec.Experiment.UID != s.experiment.UID }), err
 }

@@ -20,37 +20,37 @@ import (
 )
 
 const (
-	// salvageFor so long the logs of a run that failed early are tried to be saved.
-	salvageFor = 30 * time.Second
-	// sealWait for agents of such a run.
-	sealWait = 3.0
+	// archiveLogsTimeout so long the logs of a run that failed early are tried to be saved.
+	archiveLogsTimeout = 30 * time.Second
+	// sealWaitSeconds for agents of such a run.
+	sealWaitSeconds = 3.0
 )
 
-// collect follows the workflow's pod steps to the results.
-func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
+// collectResults follows the workflow's pod steps to the results.
+func (r *Reconciler) collectResults(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseCollecting && s.phase() != v1alpha1.PhaseAnalysing {
 		return false, nil
 	}
 	workflow, err := r.workflow(ctx, s)
 	if err != nil || workflow == nil {
-		return s.doomed, err
+		return s.justFailed, err
 	}
 	flow := argo.Read(workflow)
 	if flow.Finished() {
-		err := r.conclusion(ctx, s, flow)
-		return !s.hopeless, err
+		err := r.finishRun(ctx, s, flow)
+		return !s.unrecoverable, err
 	}
 	step := flow.Current()
-	s.enter(step.Name)
-	s.after(5 * time.Second)
+	s.setStep(step.Name)
+	s.requeueAfter(5 * time.Second)
 	if step.Suspend && step.Phase == argo.Running {
-		s.after(armingPoll)
+		s.requeueAfter(armingPoll)
 		return true, r.resume(ctx, workflow, step, s.now) // a failed run goes through what is left of the steps
 	}
 	if step.Phase != argo.Running {
-		return r.awaitArgo(ctx, s, workflow, step)
+		return r.awaitNextStep(ctx, s, workflow, step)
 	}
-	r.followPods(s, step)
+	r.describeCollection(s, step)
 	if stop, err := r.ensureShared(ctx, s); stop || err != nil {
 		return true, err
 	}
@@ -58,22 +58,22 @@ func (r *Reconciler) collect(ctx context.Context, s *scope) (bool, error) {
 }
 
 const (
-	// podStart is how long a pod of the workflow may take to start before anybody is told.
-	podStart = 20 * time.Second
-	// podPatience for one that cannot start; an image's registry may be away for a while.
-	podPatience = 5 * time.Minute
+	// stepPodStartTime is how long a pod of the workflow may take to start before anybody is told.
+	stepPodStartTime = 20 * time.Second
+	// stepPodTimeout for one that cannot start; an image's registry may be away for a while.
+	stepPodTimeout = 5 * time.Minute
 )
 
 // checkStepPod says why a step's pod does not start, and ends the workflow where waiting does not heal it.
 func (r *Reconciler) checkStepPod(ctx context.Context, s *scope, workflow *unstructured.Unstructured, pending argo.Step) error {
 	waits := s.now.Sub(pending.Started)
-	if pending.Message == "" || waits < podStart {
+	if pending.Message == "" || waits < stepPodStartTime {
 		return nil
 	}
 	why := fmt.Sprintf("the pod of step %s has not started: %s", pending.Name, pending.Message)
 	reason, _, _ := strings.Cut(pending.Message, ":")
-	if hopeless := imageReasons[reason] || containerReasons[reason]; hopeless && waits > podPatience {
-		s.doom(ReasonWorkflowFailed, "%s", why)
+	if hopeless := imageReasons[reason] || containerReasons[reason]; hopeless && waits > stepPodTimeout {
+		s.fail(ReasonWorkflowFailed, "%s", why)
 		return r.terminate(ctx, workflow)
 	}
 	if s.failure() == nil {
@@ -105,7 +105,7 @@ func (r *Reconciler) terminateWorkflow(ctx context.Context, s *scope) error {
 	return r.terminate(ctx, w)
 }
 
-func (r *Reconciler) followPods(s *scope, step argo.Step) {
+func (r *Reconciler) describeCollection(s *scope, step argo.Step) {
 	status := &s.experiment.Status
 	switch step.Name {
 	case argo.StepAnalyse:
@@ -121,12 +121,12 @@ func (r *Reconciler) followPods(s *scope, step argo.Step) {
 	}
 }
 
-// conclusion writes the results of a finished workflow, or why there are none.
-func (r *Reconciler) conclusion(ctx context.Context, s *scope, flow argo.State) error {
+// finishRun writes the results of a finished workflow, or why there are none.
+func (r *Reconciler) finishRun(ctx context.Context, s *scope, flow argo.State) error {
 	if flow.Phase != argo.Succeeded {
-		s.doom(ReasonWorkflowFailed, "%s", flow.Failure())
+		s.fail(ReasonWorkflowFailed, "%s", flow.Failure())
 	}
-	state, err := r.runState(ctx, s)
+	state, err := r.loadRunState(ctx, s)
 	if runs.IsNotFound(err) {
 		return nil
 	}
@@ -136,11 +136,11 @@ func (r *Reconciler) conclusion(ctx context.Context, s *scope, flow argo.State) 
 	if state.Results != nil {
 		s.experiment.Status.Results = Headline(state.Results)
 	} else if flow.Phase == argo.Succeeded {
-		s.doom(ReasonWorkflowFailed, "the analysis ended well, but the server has no results.json")
+		s.fail(ReasonWorkflowFailed, "the analysis ended well, but the server has no results.json")
 	}
 	phase, message := v1alpha1.PhaseSucceeded, "the results are complete"
 	if state.Results != nil {
-		message = concluding(s.experiment.Status.Results, state.Results.Warnings)
+		message = finishedMessage(s.experiment.Status.Results, state.Results.Warnings)
 	}
 	if failure := s.failure(); failure != nil {
 		phase, message = v1alpha1.PhaseFailed, failure.Message
@@ -155,21 +155,21 @@ func (r *Reconciler) conclusion(ctx context.Context, s *scope, flow argo.State) 
 			return err
 		}
 	}
-	s.end(phase, message)
+	s.finish(phase, message)
 	return nil
 }
 
-// salvage closes a run that failed without a workflow to collect its logs: it asks the agents to
+// archiveLogs closes a run that failed without a workflow to collect its logs: it asks the agents to
 // finish and the server to seal what it gets, for a bounded time.
-func (r *Reconciler) salvage(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) archiveLogs(ctx context.Context, s *scope) (bool, error) {
 	failure := s.failure()
 	if failure == nil || finished(s.phase()) {
 		return false, nil
 	}
 	message := failure.Message
-	if err := r.saveLogs(ctx, s, message); err != nil {
-		if s.now.Sub(failure.LastTransitionTime.Time) < salvageFor {
-			s.after(2 * time.Second)
+	if err := r.sealLogs(ctx, s, message); err != nil {
+		if s.now.Sub(failure.LastTransitionTime.Time) < archiveLogsTimeout {
+			s.requeueAfter(2 * time.Second)
 			return true, nil
 		}
 		message = shorten(fmt.Sprintf("%s (its logs could not be archived: %v)", message, err))
@@ -177,11 +177,11 @@ func (r *Reconciler) salvage(ctx context.Context, s *scope) (bool, error) {
 	if err := r.terminateWorkflow(ctx, s); err != nil {
 		return true, err
 	}
-	s.end(v1alpha1.PhaseFailed, message)
+	s.finish(v1alpha1.PhaseFailed, message)
 	return true, nil
 }
 
-func (r *Reconciler) saveLogs(ctx context.Context, s *scope, message string) error {
+func (r *Reconciler) sealLogs(ctx context.Context, s *scope, message string) error {
 	uid := string(s.experiment.UID)
 	state, err := r.Runs.State(ctx, uid)
 	if runs.IsNotFound(err) {
@@ -200,36 +200,36 @@ func (r *Reconciler) saveLogs(ctx context.Context, s *scope, message string) err
 	if len(state.Agents) == 0 || state.Sealed {
 		return nil
 	}
-	_, err = r.Runs.Seal(ctx, uid, runapi.SealRequest{WaitSeconds: sealWait})
+	_, err = r.Runs.Seal(ctx, uid, runapi.SealRequest{WaitSeconds: sealWaitSeconds})
 	return err
 }
 
-// cleanFinished removes what a finished experiment does not need; its workflow and results stay.
-func (r *Reconciler) cleanFinished(ctx context.Context, s *scope) (bool, error) {
+// cleanUpFinished removes what a finished experiment does not need; its workflow and results stay.
+func (r *Reconciler) cleanUpFinished(ctx context.Context, s *scope) (bool, error) {
 	if !finished(s.phase()) {
 		return false, nil
 	}
 	left, err := r.deleteChildren(ctx, s)
 	if err == nil && len(left) > 0 {
-		s.after(pollInterval)
+		s.requeueAfter(pollInterval)
 	} else if err == nil {
 		err = r.leaveKueue(ctx, s.experiment)
 	}
 	return false, err
 }
 
-// expire deletes a finished experiment after its time to live.
-func (r *Reconciler) expire(ctx context.Context, s *scope) (bool, error) {
+// deleteExpired deletes a finished experiment after its time to live.
+func (r *Reconciler) deleteExpired(ctx context.Context, s *scope) (bool, error) {
 	ttl, completed := s.experiment.Spec.TTLAfterFinished, s.experiment.Status.CompletionTime
 	if !finished(s.phase()) || ttl == nil || completed == nil {
 		return false, nil
 	}
 	if left := ttl.Std() - s.now.Sub(completed.Time); left > 0 {
-		s.after(left)
+		s.requeueAfter(left)
 		return false, nil
 	}
 	// Somebody may have prolonged it a moment ago: only what was looked at is deleted.
-	s.after(0) // the deletion goes next
+	s.requeueAfter(0) // the deletion goes next
 	seen := client.Preconditions{UID: &s.experiment.UID, ResourceVersion: &s.experiment.ResourceVersion}
 	return true, client.IgnoreNotFound(r.Client.Delete(ctx, s.experiment, seen))
 }
@@ -259,7 +259,7 @@ func (r *Reconciler) deleteNetworks(ctx context.Context, s *scope) (left []strin
 		return left, err // it is told by its owners
 	}
 	for i := range networks {
-		r.radios.forget(networks[i].UID)
+		r.radioTroubles.forget(networks[i].UID)
 		left = append(left, "RadioNetwork "+networks[i].Name)
 		if err := r.deleteOne(ctx, &networks[i]); err != nil {
 			return left, err

@@ -26,14 +26,14 @@ func TestTheStatusOfADeadRadioSaysThatNothingArrived(t *testing.T) {
 	}
 	want := "0 % of 31 offered deliveries arrived, 31 were never sent; WARNING: client veh/bft never connected; " +
 		"WARNING: subscriber hq/picture never heard another node; 1 more warnings"
-	if got := concluding(s, results.Warnings); got != want {
+	if got := finishedMessage(s, results.Warnings); got != want {
 		t.Errorf("message %q; want %q", got, want)
 	}
 }
 
 func TestTheStatusOfOlderResultsSpeaksOfExpectedDeliveries(t *testing.T) {
 	s := Headline(&runapi.Results{Messages: runapi.Messages{Sent: 2, Expected: 4, Received: 3}})
-	if s.Group != "all" || s.DeliveredPercent != "75" || s.Offered != 4 || concluding(s, nil) != "75 % of 4 offered deliveries arrived" {
+	if s.Group != "all" || s.DeliveredPercent != "75" || s.Offered != 4 || finishedMessage(s, nil) != "75 % of 4 offered deliveries arrived" {
 		t.Errorf("%+v; want 75 %% of 4", s)
 	}
 }

@@ -23,8 +23,8 @@ func (w *world) healthOf(object client.Object) string {
 	return health
 }
 
-// course of an experiment as deployers see it: its phases, each with what kstatus and Argo CD's health check make of it, as long as they differ.
-func (w *world) course(steps int, do ...func(*v1alpha1.Experiment)) (seen []string) {
+// healthHistory of an experiment as deployers see it: its phases, each with what kstatus and Argo CD's health check make of it, as long as they differ.
+func (w *world) healthHistory(steps int, do ...func(*v1alpha1.Experiment)) (seen []string) {
 	w.t.Helper()
 	for range steps {
 		e := w.experiment()
@@ -60,7 +60,7 @@ func TestDeployersSeeHowAnExperimentIsGettingOn(t *testing.T) {
 			quota.Status.Used = corev1.ResourceList{corev1.ResourcePods: quantity("0")}
 			w.must(w.api.Create(t.Context(), quota))
 		}},
-		{name: "is a live cluster, stopped after 20 s", given: endless, do: func(w *world, e *v1alpha1.Experiment) {
+		{name: "is a live cluster, stopped after 20 s", given: liveCluster, do: func(w *world, e *v1alpha1.Experiment) {
 			if e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) > 20*time.Second && !e.Spec.Stop {
 				w.stop()
 			}
@@ -75,7 +75,7 @@ func TestDeployersSeeHowAnExperimentIsGettingOn(t *testing.T) {
 		if c.world != nil {
 			c.world(w)
 		}
-		seen := w.course(200, func(e *v1alpha1.Experiment) {
+		seen := w.healthHistory(200, func(e *v1alpha1.Experiment) {
 			if c.do != nil {
 				c.do(w, e)
 			}

@@ -53,10 +53,10 @@ const (
 const (
 	// kueuePoll is how often a Workload is looked at: it has no cache, as most clusters have no Kueue.
 	kueuePoll = 3 * time.Second
-	// mostPodSets that a Workload may have.
-	mostPodSets = 8
-	// kueueWants is the annotation of a Workload that tells what it was made for.
-	kueueWants = "vignette.dev/made-for"
+	// maxPodSets that a Workload may have.
+	maxPodSets = 8
+	// kueueSpecAnnotation is the annotation of a Workload that tells what it was made for.
+	kueueSpecAnnotation = "vignette.dev/made-for"
 )
 
 var kueueWorkload = schema.GroupKind{Group: "kueue.x-k8s.io", Kind: "Workload"}
@@ -70,15 +70,15 @@ func (r *Reconciler) kueueKind() (schema.GroupVersionKind, error) {
 	return mapping.GroupVersionKind, nil
 }
 
-// checkKueue finds that an experiment asks for Kueue where there is none.
-func (r *Reconciler) checkKueue(s *scope) error {
+// checkKueueInstalled finds that an experiment asks for Kueue where there is none.
+func (r *Reconciler) checkKueueInstalled(s *scope) error {
 	name := s.experiment.Spec.QueueName
 	if name == "" || s.phase() == v1alpha1.PhaseProvisioning { // it has been admitted
 		return nil
 	}
 	_, err := r.kueueKind()
 	if meta.IsNoMatchError(err) {
-		s.find(ReasonKueueMissing, field.Invalid(field.NewPath("spec", "queueName"), name,
+		s.addFinding(ReasonKueueMissing, field.Invalid(field.NewPath("spec", "queueName"), name,
 			"Kueue is not installed in this cluster: leave it out, and vignette's own queue decides, or have Kueue installed"))
 		return nil
 	}
@@ -88,12 +88,12 @@ func (r *Reconciler) checkKueue(s *scope) error {
 // admitByKueue lets an experiment out of the queue once Kueue has admitted its Workload.
 func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
 	s.experiment.Status.Queue = nil
-	quotas, err := r.quotasOf(ctx, s.experiment)
+	quotas, err := r.quotaFingerprint(ctx, s.experiment)
 	if err != nil {
 		return true, err
 	}
-	if wait := r.refused.wait(s.experiment.UID, s.now, quotas); wait > 0 {
-		s.after(wait)
+	if wait := r.quotaRefusals.retryIn(s.experiment.UID, s.now, quotas); wait > 0 {
+		s.requeueAfter(wait)
 		return true, nil
 	}
 	want, err := r.workload(s)
@@ -102,7 +102,7 @@ func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
 	}
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(want.GroupVersionKind())
-	s.after(kueuePoll)
+	s.requeueAfter(kueuePoll)
 	err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), found)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -118,7 +118,7 @@ func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	case !found.GetDeletionTimestamp().IsZero():
 		return true, nil
-	case found.GetAnnotations()[kueueWants] != want.GetAnnotations()[kueueWants]: // the experiment was edited meanwhile
+	case found.GetAnnotations()[kueueSpecAnnotation] != want.GetAnnotations()[kueueSpecAnnotation]: // the experiment was edited meanwhile
 		return true, r.deleteOne(ctx, found)
 	}
 	return true, r.followWorkload(ctx, s, found)
@@ -132,27 +132,27 @@ func (r *Reconciler) followWorkload(ctx context.Context, s *scope, workload *uns
 	active, told, _ := unstructured.NestedBool(workload.Object, "spec", "active")
 	switch {
 	case told && !active:
-		s.waitForKueue(ReasonKueueInactive, fmt.Sprintf("its Workload %s is not active%s: set spec.active of it", workload.GetName(), because(evicted)))
+		s.waitForKueue(ReasonKueueInactive, fmt.Sprintf("its Workload %s is not active%s: set spec.active of it", workload.GetName(), messageSuffix(evicted)))
 	case evicted.Status == metav1.ConditionTrue:
-		s.waitForKueue(ReasonWaitingForKueue, "Kueue has evicted it before it started"+because(evicted))
+		s.waitForKueue(ReasonWaitingForKueue, "Kueue has evicted it before it started"+messageSuffix(evicted))
 	case admitted.Status == metav1.ConditionTrue:
 		by, _, _ := unstructured.NestedString(workload.Object, "status", "admission", "clusterQueue")
-		r.line.hold(s.experiment.UID, s.now)
-		s.admitted("Kueue has admitted it by ClusterQueue " + by)
-		s.wait = 0
-		s.after(0)
+		r.queue.holdRoom(s.experiment.UID, s.now)
+		s.beginProvisioning("Kueue has admitted it by ClusterQueue " + by)
+		s.requeueIn = 0
+		s.requeueAfter(0)
 	default:
-		s.waitForKueue(ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s%s", s.experiment.Spec.QueueName, because(reserved)))
+		s.waitForKueue(ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s%s", s.experiment.Spec.QueueName, messageSuffix(reserved)))
 	}
 	if evicted.Status == metav1.ConditionTrue && reserved.Status == metav1.ConditionTrue {
-		return r.giveBack(ctx, workload, evicted, s.now)
+		return r.releaseQuota(ctx, workload, evicted, s.now)
 	}
 	return nil
 }
 
-// giveBack the quota of a Workload that was evicted before its experiment began. Kueue leaves that to whoever runs the pods, and there are
+// releaseQuota the quota of a Workload that was evicted before its experiment began. Kueue leaves that to whoever runs the pods, and there are
 // none: the same conditions are set as Kueue's job framework sets. It is Kueue that lets it queue again.
-func (r *Reconciler) giveBack(ctx context.Context, workload *unstructured.Unstructured, evicted metav1.Condition, now time.Time) error {
+func (r *Reconciler) releaseQuota(ctx context.Context, workload *unstructured.Unstructured, evicted metav1.Condition, now time.Time) error {
 	after := workload.DeepCopy()
 	unstructured.RemoveNestedField(after.Object, "status", "admission")
 	again := metav1.ConditionFalse // after a while, or when what stopped it is mended: Kueue sets it then
@@ -168,20 +168,20 @@ func (r *Reconciler) giveBack(ctx context.Context, workload *unstructured.Unstru
 			return err
 		}
 	}
-	return r.patchWorkload(ctx, workload, after)
+	return r.patchWorkloadStatus(ctx, workload, after)
 }
 
-// patchWorkload writes its status, if nobody has meanwhile.
-func (r *Reconciler) patchWorkload(ctx context.Context, before, after *unstructured.Unstructured) error {
+// patchWorkloadStatus writes its status, if nobody has meanwhile.
+func (r *Reconciler) patchWorkloadStatus(ctx context.Context, before, after *unstructured.Unstructured) error {
 	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return ignoreConflict(err)
+	return ignoreConflictOrNotFound(err)
 }
 
-// heedKueue looks after the Workload of an experiment that has begun. A run that is interrupted measures nothing, and cannot go on later: one
+// checkKueueEviction looks after the Workload of an experiment that has begun. A run that is interrupted measures nothing, and cannot go on later: one
 // that Kueue evicts fails. Its pods go, and then its Workload, which is when Kueue has the quota back.
-func (r *Reconciler) heedKueue(ctx context.Context, s *scope) (bool, error) {
+func (r *Reconciler) checkKueueEviction(ctx context.Context, s *scope) (bool, error) {
 	begun := s.phase() == v1alpha1.PhaseProvisioning || s.phase() == v1alpha1.PhaseRunning
-	if s.experiment.Spec.QueueName == "" || !begun || s.failure() != nil || !r.kueueLooks.due(s) {
+	if s.experiment.Spec.QueueName == "" || !begun || s.failure() != nil || !r.kueueChecks.isTime(s) {
 		return false, nil
 	}
 	found, err := r.findWorkload(ctx, s.experiment)
@@ -189,7 +189,7 @@ func (r *Reconciler) heedKueue(ctx context.Context, s *scope) (bool, error) {
 	case meta.IsNoMatchError(err): // it was uninstalled meanwhile, and decides nothing any more
 		return false, nil
 	case apierrors.IsNotFound(err):
-		s.doom(ReasonEvicted, "its Workload %s was deleted, and its quota with it", kueueName(s.experiment))
+		s.fail(ReasonEvicted, "its Workload %s was deleted, and its quota with it", workloadName(s.experiment))
 		return true, nil
 	case err != nil: // a run goes on while Kueue is away
 		log.FromContext(ctx).Info("the Workload cannot be read, and is read again", "error", err.Error())
@@ -198,23 +198,23 @@ func (r *Reconciler) heedKueue(ctx context.Context, s *scope) (bool, error) {
 	evicted, admitted := conditionOf(found, workloadEvicted), conditionOf(found, workloadAdmitted)
 	switch {
 	case evicted.Status == metav1.ConditionTrue:
-		s.doom(ReasonEvicted, "Kueue has evicted it%s", because(evicted))
+		s.fail(ReasonEvicted, "Kueue has evicted it%s", messageSuffix(evicted))
 	case admitted.Status != metav1.ConditionTrue:
-		s.doom(ReasonEvicted, "Kueue does not admit it any more%s", because(admitted))
+		s.fail(ReasonEvicted, "Kueue does not admit it any more%s", messageSuffix(admitted))
 	case s.phase() == v1alpha1.PhaseRunning && conditionOf(found, workloadPodsReady).Status != metav1.ConditionTrue:
-		return false, r.tellReady(ctx, s, found)
+		return false, r.setPodsReady(ctx, s, found)
 	}
-	return s.doomed, nil
+	return s.justFailed, nil
 }
 
-// tellReady tells Kueue that all nodes are up: it may be configured to evict what is not ready in time.
-func (r *Reconciler) tellReady(ctx context.Context, s *scope, workload *unstructured.Unstructured) error {
+// setPodsReady tells Kueue that all nodes are up: it may be configured to evict what is not ready in time.
+func (r *Reconciler) setPodsReady(ctx context.Context, s *scope, workload *unstructured.Unstructured) error {
 	after := workload.DeepCopy()
 	ready := metav1.Condition{Type: workloadPodsReady, Status: metav1.ConditionTrue, Reason: "Started", Message: "All nodes are ready"}
 	if err := setConditionOf(after, ready, s.now); err != nil {
 		return err
 	}
-	return r.patchWorkload(ctx, workload, after)
+	return r.patchWorkloadStatus(ctx, workload, after)
 }
 
 // findWorkload of an experiment that is not about to go.
@@ -225,7 +225,7 @@ func (r *Reconciler) findWorkload(ctx context.Context, e *v1alpha1.Experiment) (
 	}
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(kind)
-	key := client.ObjectKey{Namespace: e.Namespace, Name: kueueName(e)}
+	key := client.ObjectKey{Namespace: e.Namespace, Name: workloadName(e)}
 	if err := r.Live.Get(ctx, key, found); err != nil {
 		return nil, err
 	}
@@ -235,15 +235,15 @@ func (r *Reconciler) findWorkload(ctx context.Context, e *v1alpha1.Experiment) (
 	return found, nil
 }
 
-// looks are when the Workloads of those that have begun were looked at last: they are looked at no more often than kueuePoll.
-type looks struct {
+// checkTimes are when the Workloads of those that have begun were looked at last: they are looked at no more often than kueuePoll.
+type checkTimes struct {
 	once sync.Once
 	last *lru.Cache
 }
 
-func (l *looks) due(s *scope) bool {
-	l.once.Do(func() { l.last = lru.New(compiledSpecs) })
-	s.after(kueuePoll)
+func (l *checkTimes) isTime(s *scope) bool {
+	l.once.Do(func() { l.last = lru.New(maxCompiledSpecs) })
+	s.requeueAfter(kueuePoll)
 	if last, found := l.last.Get(s.experiment.UID); found && s.now.Sub(last.(time.Time)) < kueuePoll && !s.now.Before(last.(time.Time)) {
 		return false
 	}
@@ -251,7 +251,7 @@ func (l *looks) due(s *scope) bool {
 	return true
 }
 
-func because(c metav1.Condition) string {
+func messageSuffix(c metav1.Condition) string {
 	if c.Message == "" {
 		return ""
 	}
@@ -264,7 +264,7 @@ func (s *scope) waitForKueue(reason, message string) {
 	tell := before == nil || before.Reason != reason
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, reason, message)
 	if tell {
-		s.warn(reason, "%s", message)
+		s.warningEvent(reason, "%s", message)
 	}
 }
 
@@ -306,7 +306,7 @@ func (r *Reconciler) workload(s *scope) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets, err := podSets(render.Footprints(s.input()))
+	sets, err := podSets(render.Footprints(s.renderInput()))
 	if err != nil {
 		return nil, err
 	}
@@ -315,17 +315,17 @@ func (r *Reconciler) workload(s *scope) (*unstructured.Unstructured, error) {
 	w := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	w.SetGroupVersionKind(kind)
 	w.SetNamespace(e.Namespace)
-	w.SetName(kueueName(e))
+	w.SetName(workloadName(e))
 	w.SetLabels(map[string]string{v1alpha1.LabelExperimentUID: string(e.UID), "app.kubernetes.io/managed-by": render.ManagedByValue})
 	w.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(e, v1alpha1.GroupVersion.WithKind("Experiment"))})
 	hash := fnv.New64a()
 	fmt.Fprint(hash, spec) // maps are printed in the order of their keys
-	w.SetAnnotations(map[string]string{kueueWants: fmt.Sprintf("%016x", hash.Sum64())})
+	w.SetAnnotations(map[string]string{kueueSpecAnnotation: fmt.Sprintf("%016x", hash.Sum64())})
 	return w, nil
 }
 
-// kueueName of an experiment's Workload: a namesake's goes by another one.
-func kueueName(e *v1alpha1.Experiment) string {
+// workloadName of an experiment's Workload: a namesake's goes by another one.
+func workloadName(e *v1alpha1.Experiment) string {
 	hash := fnv.New32a()
 	fmt.Fprint(hash, e.UID)
 	return fmt.Sprintf("experiment-%s-%08x", e.Name, hash.Sum32())
@@ -351,7 +351,7 @@ func podSets(pods []*corev1.Pod) ([]any, error) {
 	slices.SortStableFunc(sets, func(a, b *set) int {
 		return cmp.Or(b.needs.Memory().Cmp(*a.needs.Memory()), b.needs.Cpu().Cmp(*a.needs.Cpu()))
 	})
-	for len(sets) > mostPodSets {
+	for len(sets) > maxPodSets {
 		last, other := sets[len(sets)-1], sets[len(sets)-2]
 		other.count, sets = other.count+last.count, sets[:len(sets)-1]
 		for name, quantity := range last.needs {

@@ -56,13 +56,13 @@ func plainWorld(t *testing.T, config *rest.Config, change func(*v1alpha1.Experim
 	}
 	w.must(api.Create(t.Context(), ethernet()))
 	w.addHost()
-	w.reconciler = &Reconciler{Client: freshReads{Client: api, live: api}, Live: api, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: testOptions()}
+	w.reconciler = &Reconciler{Client: uncachedReads{Client: api, live: api}, Live: api, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: testOptions()}
 	w.apply(change)
 	return w
 }
 
-// look at the experiment after the operator has come to rest.
-func (w *world) look() *v1alpha1.Experiment {
+// reconciled at the experiment after the operator has come to rest.
+func (w *world) reconciled() *v1alpha1.Experiment {
 	w.t.Helper()
 	for range 4 {
 		w.clock.Step(time.Second)
@@ -73,7 +73,7 @@ func (w *world) look() *v1alpha1.Experiment {
 	return w.experiment()
 }
 
-func (w *world) kueues() *unstructured.Unstructured {
+func (w *world) workload() *unstructured.Unstructured {
 	w.t.Helper()
 	kind, err := w.reconciler.kueueKind()
 	w.must(err)
@@ -86,10 +86,10 @@ func (w *world) kueues() *unstructured.Unstructured {
 	return &list.Items[0]
 }
 
-// kueueSays sets a condition of the Workload, and where it is admitted.
-func (w *world) kueueSays(kind, status, message string) {
+// setWorkloadCondition sets a condition of the Workload, and where it is admitted.
+func (w *world) setWorkloadCondition(kind, status, message string) {
 	w.t.Helper()
-	workload := w.kueues()
+	workload := w.workload()
 	conditions := []any{map[string]any{"type": kind, "status": status, "reason": "Said", "message": message, "lastTransitionTime": "2026-11-22T12:00:00Z"}}
 	w.must(unstructured.SetNestedSlice(workload.Object, conditions, "status", "conditions"))
 	if kind == "Admitted" {
@@ -114,13 +114,13 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 			t.Fatalf("phase %s, Admitted %+v, want %s, %q", e.Status.Phase, c, reason, message)
 		}
 	}
-	e := w.look()
+	e := w.reconciled()
 	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c == nil || c.Reason != ReasonKueueMissing || !strings.Contains(c.Message, "spec.queueName") {
 		t.Fatalf("without Kueue, Accepted is %+v", c)
 	}
 	installKueue(t, config)
-	admitted(w.look(), ReasonWaitingForKueue, "LocalQueue nor")
-	first := w.kueues()
+	admitted(w.reconciled(), ReasonWaitingForKueue, "LocalQueue nor")
+	first := w.workload()
 	if priority, _, _ := unstructured.NestedInt64(first.Object, "spec", "priority"); priority != 7 {
 		t.Errorf("the Workload has priority %d, want 7", priority)
 	}
@@ -133,24 +133,24 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 		t.Errorf("the Workload asks for %d pods, want one for each of %d nodes", count, w.experiment().Status.Nodes.Total)
 	}
 	w.edit(func(e *v1alpha1.Experiment) { e.Spec.Priority = 8 })
-	admitted(w.look(), ReasonWaitingForKueue, "")
-	if again := w.kueues(); again.GetUID() == first.GetUID() {
+	admitted(w.reconciled(), ReasonWaitingForKueue, "")
+	if again := w.workload(); again.GetUID() == first.GetUID() {
 		t.Error("an experiment that was edited keeps the Workload of what it was")
 	}
-	w.kueueSays("QuotaReserved", "False", "insufficient quota for cpu")
-	admitted(w.look(), ReasonWaitingForKueue, "insufficient quota for cpu")
-	w.kueueSays("Evicted", "True", "preempted")
-	admitted(w.look(), ReasonWaitingForKueue, "evicted it before it started: preempted")
-	inactive := w.kueues()
+	w.setWorkloadCondition("QuotaReserved", "False", "insufficient quota for cpu")
+	admitted(w.reconciled(), ReasonWaitingForKueue, "insufficient quota for cpu")
+	w.setWorkloadCondition("Evicted", "True", "preempted")
+	admitted(w.reconciled(), ReasonWaitingForKueue, "evicted it before it started: preempted")
+	inactive := w.workload()
 	w.must(unstructured.SetNestedField(inactive.Object, false, "spec", "active"))
 	w.must(w.api.Update(t.Context(), inactive))
-	if admitted(w.look(), ReasonKueueInactive, "is not active"); !meta.IsStatusConditionTrue(w.experiment().Status.Conditions, v1alpha1.ConditionStalled) {
+	if admitted(w.reconciled(), ReasonKueueInactive, "is not active"); !meta.IsStatusConditionTrue(w.experiment().Status.Conditions, v1alpha1.ConditionStalled) {
 		t.Error("a deactivated one is not stalled, though only a person can help")
 	}
-	inactive = w.kueues()
+	inactive = w.workload()
 	w.must(unstructured.SetNestedField(inactive.Object, true, "spec", "active"))
 	w.must(w.api.Update(t.Context(), inactive))
-	w.kueueSays("Admitted", "True", "admitted")
+	w.setWorkloadCondition("Admitted", "True", "admitted")
 	w.clock.Step(time.Second)
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
@@ -158,9 +158,9 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning {
 		t.Fatalf("phase %s once Kueue has admitted it: %s", e.Status.Phase, e.Status.Message)
 	}
-	w.kueueSays("Evicted", "True", "preempted by a larger one")
+	w.setWorkloadCondition("Evicted", "True", "preempted by a larger one")
 	for range 3 { // its logs are saved, its nodes go, and then its Workload
-		w.look()
+		w.reconciled()
 	}
 	e = w.experiment()
 	if c := meta.FindStatusCondition(e.Status.Conditions, ConditionFailure); e.Status.Phase != v1alpha1.PhaseFailed || c.Reason != ReasonEvicted || !strings.Contains(c.Message, "preempted by a larger one") {
@@ -188,7 +188,7 @@ func TestAWorkloadHasEightPodSetsAtMostThatHoldAllNodes(t *testing.T) {
 		count += set.(map[string]any)["count"].(int64)
 	}
 	last := sets[len(sets)-1].(map[string]any)
-	if len(sets) != mostPodSets || count != int64(len(pods)) {
+	if len(sets) != maxPodSets || count != int64(len(pods)) {
 		t.Errorf("%d pod sets hold %d of %d pods", len(sets), count, len(pods))
 	}
 	containers, _, _ := unstructured.NestedSlice(last, "template", "spec", "containers")

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// argoNudge is how long Argo may leave a workflow alone after a step before it is shown the workflow again. It takes a second as a rule.
-	argoNudge = 5 * time.Second
+	// nudgeAfter is how long Argo may leave a workflow alone after a step before it is shown the workflow again. It takes a second as a rule.
+	nudgeAfter = 5 * time.Second
 	// nudgedAnnotation of a workflow has the time at which that was done last.
 	nudgedAnnotation = "vignette.dev/nudged-at"
 )
@@ -23,7 +23,7 @@ const (
 func (r *Reconciler) nudge(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) error {
 	// A time that cannot be read is long past.
 	before, _ := time.Parse(time.RFC3339, workflow.GetAnnotations()[nudgedAnnotation])
-	if step.Finished.IsZero() || s.now.Sub(step.Finished) < argoNudge || s.now.Sub(before) < argoNudge {
+	if step.Finished.IsZero() || s.now.Sub(step.Finished) < nudgeAfter || s.now.Sub(before) < nudgeAfter {
 		return nil
 	}
 	nudged := workflow.DeepCopy()

@@ -42,20 +42,20 @@ func TestArgoIsLeftAloneForSomeSecondsAndNotToldTwiceInOne(t *testing.T) {
 	w.noArgo = true
 	over := argo.Read(w.workflow()).Steps[argo.StepStart].Finished
 	var told []string
-	for w.clock.Since(over) < 3*argoNudge {
+	for w.clock.Since(over) < 3*nudgeAfter {
 		w.reconcile()
 		at := w.workflow().GetAnnotations()[nudgedAnnotation]
 		switch {
-		case at == "" && w.clock.Since(over) >= argoNudge+time.Second:
+		case at == "" && w.clock.Since(over) >= nudgeAfter+time.Second:
 			t.Fatalf("%v after the step nobody has told Argo", w.clock.Since(over))
-		case at != "" && w.clock.Since(over) < argoNudge:
-			t.Fatalf("told after %v; want %v at least", w.clock.Since(over), argoNudge)
+		case at != "" && w.clock.Since(over) < nudgeAfter:
+			t.Fatalf("told after %v; want %v at least", w.clock.Since(over), nudgeAfter)
 		case at != "" && (len(told) == 0 || told[len(told)-1] != at):
 			told = append(told, at)
 		}
 		w.clock.Step(500 * time.Millisecond)
 	}
 	if len(told) != 2 {
-		t.Errorf("told at %v; want twice in %v", told, 3*argoNudge)
+		t.Errorf("told at %v; want twice in %v", told, 3*nudgeAfter)
 	}
 }

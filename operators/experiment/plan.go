@@ -32,8 +32,8 @@ func (r *Reconciler) putPlan(ctx context.Context, plan runapi.Plan) error {
 	return err
 }
 
-// noRoom is what the server says where it has no room for a run; empty for another error.
-func noRoom(err error) string {
+// archiveFullMessage is what the server says where it has no room for a run; empty for another error.
+func archiveFullMessage(err error) string {
 	var answer *runs.Error
 	if errors.As(err, &answer) && answer.Status == http.StatusInsufficientStorage {
 		return answer.Message
@@ -51,9 +51,9 @@ func samePlan(a, b runapi.Plan) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// environment is the rest of the run record: where each node ran, on what, and which images. What was true at the start stays: pods
+// runEnvironment is the rest of the run record: where each node ran, on what, and which images. What was true at the start stays: pods
 // that ended since tell less.
-func (r *Reconciler) environment(ctx context.Context, s *scope, known *runapi.Environment) (*runapi.Environment, error) {
+func (r *Reconciler) runEnvironment(ctx context.Context, s *scope, known *runapi.Environment) (*runapi.Environment, error) {
 	e := &runapi.Environment{}
 	if known != nil {
 		*e = runapi.Environment{Platform: known.Platform, Kubernetes: known.Kubernetes, Hosts: slices.Clone(known.Hosts), Images: slices.Clone(known.Images)}
@@ -119,14 +119,14 @@ func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Envi
 	emane, err := r.emanePods(ctx, s, networks)
 	for _, name := range sortedKeys(emane) {
 		if allStarted(emane[name]) {
-			addEMANE(e, emane[name])
+			addEMANEImages(e, emane[name])
 		}
 	}
 	return err
 }
 
-// addEMANE notes the image of EMANE on each host that it ran on.
-func addEMANE(e *runapi.Environment, pod *corev1.Pod) {
+// addEMANEImages notes the image of EMANE on each host that it ran on.
+func addEMANEImages(e *runapi.Environment, pod *corev1.Pod) {
 	for _, image := range environment.Containers("", pod) {
 		image.Host = pod.Spec.NodeName
 		same := func(i runapi.Image) bool {

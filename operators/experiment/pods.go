@@ -14,8 +14,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// unschedulableFor so long is a failure: room was checked, so something else is wrong.
-const unschedulableFor = 2 * time.Minute
+// unschedulableTimeout so long is a failure: room was checked, so something else is wrong.
+const unschedulableTimeout = 2 * time.Minute
 
 // imageReasons of a waiting container that waiting alone does not heal soon.
 var imageReasons = map[string]bool{
@@ -42,8 +42,8 @@ func podTrouble(pod *corev1.Pod, now time.Time) (reason, message string) {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
-			now.Sub(c.LastTransitionTime.Time) > unschedulableFor {
-			return ReasonUnschedulable, fmt.Sprintf("no host takes it for %s: %s", unschedulableFor, c.Message)
+			now.Sub(c.LastTransitionTime.Time) > unschedulableTimeout {
+			return ReasonUnschedulable, fmt.Sprintf("no host takes it for %s: %s", unschedulableTimeout, c.Message)
 		}
 	}
 	return "", ""
@@ -57,19 +57,19 @@ func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus) (reason, m
 		}
 		switch {
 		case imageReasons[waiting.Reason]:
-			return ReasonImage, fmt.Sprintf("%s: image %s: %s: %s", partOf(pod, status.Name), image, waiting.Reason, waiting.Message)
+			return ReasonImage, fmt.Sprintf("%s: image %s: %s: %s", describeContainer(pod, status.Name), image, waiting.Reason, waiting.Message)
 		case containerReasons[waiting.Reason]:
-			return startTrouble(partOf(pod, status.Name), waiting)
+			return startTrouble(describeContainer(pod, status.Name), waiting)
 		}
 	}
 	if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-		return ReasonContainer, fmt.Sprintf("%s: %s", partOf(pod, status.Name), describeEnd(ended))
+		return ReasonContainer, fmt.Sprintf("%s: %s", describeContainer(pod, status.Name), describeEnd(ended))
 	}
 	return "", ""
 }
 
-// partOf a node is what a container stands for.
-func partOf(pod *corev1.Pod, container string) string {
+// describeContainer a node is what a container stands for.
+func describeContainer(pod *corev1.Pod, container string) string {
 	disk, isDisk := strings.CutPrefix(strings.TrimSuffix(container, "-init"), render.DiskContainerPrefix)
 	switch {
 	case !render.IsLauncher(pod):
@@ -88,8 +88,8 @@ var (
 	missingKey       = regexp.MustCompile(`^couldn't find key (\S+) in (Secret|ConfigMap) \S*?([^/\s]+)$`)
 )
 
-// makeItFirst is what helps where a Secret, a ConfigMap, or a key of one is missing.
-const makeItFirst = "make it, then make the experiment anew"
+// createItHint is what helps where a Secret, a ConfigMap, or a key of one is missing.
+const createItHint = "make it, then make the experiment anew"
 
 // startTrouble says in plain words why a container cannot be made. The operator does not read what Secrets have, so that this is the first
 // that anybody hears of a key that is missing.
@@ -99,16 +99,16 @@ func startTrouble(part string, waiting *corev1.ContainerStateWaiting) (reason, m
 		if found[1] == "configmap" {
 			reason, kind = ReasonConfigMapNotFound, "ConfigMap"
 		}
-		return reason, fmt.Sprintf("%s takes a variable from %s %s, which is not in this namespace: %s", part, kind, found[2], makeItFirst)
+		return reason, fmt.Sprintf("%s takes a variable from %s %s, which is not in this namespace: %s", part, kind, found[2], createItHint)
 	}
 	if found := missingKey.FindStringSubmatch(waiting.Message); found != nil {
-		return ReasonKeyNotFound, fmt.Sprintf("%s takes a variable from key %s of %s %s, which has no such key: %s", part, found[1], found[2], found[3], makeItFirst)
+		return ReasonKeyNotFound, fmt.Sprintf("%s takes a variable from key %s of %s %s, which has no such key: %s", part, found[1], found[2], found[3], createItHint)
 	}
-	return ReasonContainer, fmt.Sprintf("%s does not start: %s%s: %s", part, waiting.Reason, hint(waiting.Message), waiting.Message)
+	return ReasonContainer, fmt.Sprintf("%s does not start: %s%s: %s", part, waiting.Reason, runtimeHint(waiting.Message), waiting.Message)
 }
 
-// hint says in plain words what the container runtime means, where that is known.
-func hint(runtime string) string {
+// runtimeHint says in plain words what the container runtime means, where that is known.
+func runtimeHint(runtime string) string {
 	switch {
 	case strings.Contains(runtime, "exec format error"):
 		return " (the platform's images are not built for this host's architecture)"
@@ -139,16 +139,16 @@ func describeEnd(ended *corev1.ContainerStateTerminated) string {
 		text += ": it needed more memory than its limit, which resources.limits.memory of the app sets"
 	}
 	if ended.Message != "" {
-		text += hint(ended.Message) + ": " + ended.Message
+		text += runtimeHint(ended.Message) + ": " + ended.Message
 	}
 	return text
 }
 
 // What is lost, in the words of incidents.
 const (
-	whatNodeFailed = "NodeFailed"
-	whatEvicted    = "Evicted"
-	whatAppFailed  = "AppFailed"
+	incidentNodeFailed = "NodeFailed"
+	incidentEvicted    = "Evicted"
+	incidentAppFailed  = "AppFailed"
 )
 
 // loss of a node, or of one app of it, while an experiment runs.
@@ -177,7 +177,7 @@ func losses(t *topology.Topology, pods map[string]*corev1.Pod, vms map[string]*k
 		}
 		for _, status := range pod.Status.ContainerStatuses {
 			if ended := status.State.Terminated; ended != nil {
-				found = append(found, loss{node: node.Name, app: status.Name, what: whatAppFailed,
+				found = append(found, loss{node: node.Name, app: status.Name, what: incidentAppFailed,
 					reason: "app " + status.Name + ": " + describeEnd(ended), at: ended.FinishedAt.Time})
 			}
 		}
@@ -188,18 +188,18 @@ func losses(t *topology.Topology, pods map[string]*corev1.Pod, vms map[string]*k
 func nodeLoss(node string, pod *corev1.Pod) *loss {
 	switch {
 	case pod == nil:
-		return &loss{node: node, what: whatNodeFailed, reason: "its pod is gone"}
+		return &loss{node: node, what: incidentNodeFailed, reason: "its pod is gone"}
 	case pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
-		l := &loss{node: node, what: whatNodeFailed, reason: "its pod has ended", at: lastEnd(pod)}
+		l := &loss{node: node, what: incidentNodeFailed, reason: "its pod has ended", at: lastEnd(pod)}
 		if pod.Status.Reason != "" {
 			l.reason += ": " + pod.Status.Reason + " " + pod.Status.Message
 		}
-		if pod.Status.Reason == whatEvicted {
-			l.what = whatEvicted
+		if pod.Status.Reason == incidentEvicted {
+			l.what = incidentEvicted
 		}
 		return l
 	case !pod.DeletionTimestamp.IsZero():
-		return &loss{node: node, what: whatNodeFailed, reason: "its pod was deleted", at: deletedAt(pod)}
+		return &loss{node: node, what: incidentNodeFailed, reason: "its pod was deleted", at: deletedAt(pod)}
 	}
 	return nil
 }

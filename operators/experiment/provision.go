@@ -32,89 +32,89 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseProvisioning || s.failure() != nil {
 		return false, nil
 	}
-	defer r.endMaking(s)
-	steps := []phaseFunc{r.loadPods, r.heedStop, r.awaitTurn, r.checkProvisioning, r.beginMaking, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.findServer, r.ensurePods, r.ensureVMs,
-		r.enlist, r.releaseVMs, r.release, r.noteRelease, r.ensureEMANE, r.awaitAgents}
+	defer r.freeCreateSlot(s)
+	steps := []stageFunc{r.loadPods, r.checkStop, r.awaitStartSlot, r.checkProvisioning, r.awaitCreateSlot, r.ensureShared, r.ensureAttachments, r.ensureSecurity, r.resolveServer, r.ensurePods, r.ensureVMs,
+		r.registerNodes, r.releaseVMs, r.releasePods, r.noteReleased, r.ensureEMANE, r.awaitAgents}
 	for _, step := range steps {
 		if stop, err := step(ctx, s); stop || err != nil {
 			return true, err
 		}
-		if s.doomed {
+		if s.justFailed {
 			return true, nil
 		}
 	}
 	return true, nil
 }
 
-// noteRelease ends the operator's own part in an experiment's coming up.
-func (r *Reconciler) noteRelease(_ context.Context, s *scope) (bool, error) {
-	r.turns.letGo(s.experiment.UID, s.now)
+// noteReleased ends the operator's own part in an experiment's coming up.
+func (r *Reconciler) noteReleased(_ context.Context, s *scope) (bool, error) {
+	r.starts.noteReleased(s.experiment.UID, s.now)
 	return false, nil
 }
 
 // creatingNodes is an experiment's message once it may make its nodes.
 const creatingNodes = "creating the nodes"
 
-// heedStop ends what is stopped before it began.
-func (r *Reconciler) heedStop(_ context.Context, s *scope) (bool, error) {
-	s.heedStop()
+// checkStop ends what is stopped before it began.
+func (r *Reconciler) checkStop(_ context.Context, s *scope) (bool, error) {
+	s.checkStop()
 	return false, nil
 }
 
-func (s *scope) heedStop() {
+func (s *scope) checkStop() {
 	if s.experiment.Spec.Stop && s.experiment.Status.T0 == nil {
-		s.doom(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
+		s.fail(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
 	}
 }
 
-// awaitTurn holds an experiment as long as those admitted before it come up.
-func (r *Reconciler) awaitTurn(_ context.Context, s *scope) (bool, error) {
+// awaitStartSlot holds an experiment as long as those admitted before it come up.
+func (r *Reconciler) awaitStartSlot(_ context.Context, s *scope) (bool, error) {
 	e := s.experiment
-	since, before := r.turns.ask(s.waiter(), s.began())
+	since, before := r.starts.acquire(s.startWaiter(), s.firstNodeCreated())
 	if before == 0 {
-		s.comesUpSince = since
+		s.startingSince = since
 		if since.Equal(s.now) {
 			e.Status.Message = creatingNodes
 		}
 		return false, nil
 	}
-	e.Status.Message = fmt.Sprintf("has room, and waits for its turn: %d others come up", r.turns.most)
-	s.after(pause(before))
+	e.Status.Message = fmt.Sprintf("has room, and waits for its turn: %d others come up", r.starts.limit)
+	s.requeueAfter(slotRetryAfter(before))
 	return true, nil
 }
 
-// waiter is the experiment as one in a line.
-func (s *scope) waiter() waiter {
+// startWaiter is the experiment as one in a line.
+func (s *scope) startWaiter() startWaiter {
 	e := s.experiment
-	w := waiter{uid: e.UID, name: client.ObjectKeyFromObject(e), admitted: e.CreationTimestamp.Time, asked: s.now}
+	w := startWaiter{uid: e.UID, name: client.ObjectKeyFromObject(e), admittedAt: e.CreationTimestamp.Time, askedAt: s.now}
 	if e.Status.StartTime != nil {
-		w.admitted = e.Status.StartTime.Time
+		w.admittedAt = e.Status.StartTime.Time
 	}
 	return w
 }
 
-// beginMaking holds those that create nodes to half of the workers: it takes long, many experiments may begin at once, and the actions of those that
+// awaitCreateSlot holds those that create nodes to half of the workers: it takes long, many experiments may begin at once, and the actions of those that
 // run are to be armed in time meanwhile. Who only looks whether its agents are there need not wait.
-func (r *Reconciler) beginMaking(_ context.Context, s *scope) (bool, error) {
-	if r.turns.hasLetGo(s.experiment.UID) {
+func (r *Reconciler) awaitCreateSlot(_ context.Context, s *scope) (bool, error) {
+	if r.starts.isReleased(s.experiment.UID) {
 		return false, nil
 	}
-	_, before := r.making.ask(s.waiter(), time.Time{})
+	_, before := r.creations.acquire(s.startWaiter(), time.Time{})
 	if before > 0 {
-		s.after(pause(before))
+		s.requeueAfter(slotRetryAfter(before))
 	}
 	return before > 0, nil
 }
 
-// endMaking lets the next create its nodes.
-func (r *Reconciler) endMaking(s *scope) {
-	if next, found := r.making.end(s.experiment.UID); found {
-		r.line.tell(next)
+// freeCreateSlot lets the next create its nodes.
+func (r *Reconciler) freeCreateSlot(s *scope) {
+	if next, found := r.creations.release(s.experiment.UID); found {
+		r.queue.wakeUp(next)
 	}
 }
 
-// began is when the first of an experiment's nodes was made; zero where it has none.
-func (s *scope) began() (first time.Time) {
+// firstNodeCreated is when the first of an experiment's nodes was made; zero where it has none.
+func (s *scope) firstNodeCreated() (first time.Time) {
 	var objects []metav1.Object
 	for _, pod := range s.pods {
 		objects = append(objects, pod)
@@ -130,14 +130,14 @@ func (s *scope) began() (first time.Time) {
 	return first
 }
 
-// yield the turn of an experiment that does not come up any more, to the next.
-func (r *Reconciler) yield(s *scope) {
+// freeStartSlots the turn of an experiment that does not come up any more, to the next.
+func (r *Reconciler) freeStartSlots(s *scope) {
 	if s.phase() == v1alpha1.PhaseProvisioning && s.failure() == nil && s.experiment.DeletionTimestamp.IsZero() {
 		return
 	}
-	r.making.leave(s.experiment.UID)
-	if next, found := r.turns.leave(s.experiment.UID); found {
-		r.line.tell(next)
+	r.creations.leave(s.experiment.UID)
+	if next, found := r.starts.leave(s.experiment.UID); found {
+		r.queue.wakeUp(next)
 	}
 }
 
@@ -148,7 +148,7 @@ func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
 		return false, err
 	}
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, partsOf(s.experiment, s.experiment.Namespace)...)
+	err := r.Client.List(ctx, &list, selectOwnedBy(s.experiment, s.experiment.Namespace)...)
 	for i := range list.Items {
 		if node, ok := s.nodeOf(&list.Items[i]); ok {
 			s.pods[node] = &list.Items[i]
@@ -160,16 +160,16 @@ func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
 // A host of two processors that is busy otherwise starts some nodesInTime pods within the deadline, and a further one in perFurtherNode. An emulated machine
 // that begins from a disk of the user's own may take ownDiskBoots longer: a Debian with cloud-init runs some minutes of processor time until it is ready.
 const (
-	nodesInTime    = 50
-	perFurtherNode = 3 * time.Second
-	ownDiskBoots   = 10 * time.Minute
+	nodesWithinDeadline = 50
+	deadlinePerNode     = 3 * time.Second
+	ownDiskBootTime     = 10 * time.Minute
 )
 
-// comesUpWithin is how long an experiment may take to be ready.
-func (r *Reconciler) comesUpWithin(s *scope) time.Duration {
-	deadline := r.Options.ProvisioningDeadline + perFurtherNode*time.Duration(max(0, len(s.topology.Nodes)-nodesInTime))
-	if render.BootsOwnDisks(s.input()) {
-		deadline += ownDiskBoots
+// provisioningDeadline is how long an experiment may take to be ready.
+func (r *Reconciler) provisioningDeadline(s *scope) time.Duration {
+	deadline := r.Options.ProvisioningDeadline + deadlinePerNode*time.Duration(max(0, len(s.topology.Nodes)-nodesWithinDeadline))
+	if render.BootsOwnDisks(s.renderInput()) {
+		deadline += ownDiskBootTime
 	}
 	return deadline
 }
@@ -181,30 +181,30 @@ func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, err
 	}
 	for _, name := range sortedKeys(s.vms) {
 		if reason, message := vmTrouble(s.vms[name]); reason != "" && s.failure() == nil {
-			s.doom(reason, "node %s: %s%s", name, message, r.lastWords(ctx, s, name))
+			s.fail(reason, "node %s: %s%s", name, message, r.consoleTail(ctx, s, name))
 		}
 	}
 	for _, name := range sortedKeys(s.pods) {
 		if reason, message := podTrouble(s.pods[name], s.now); reason != "" && s.failure() == nil {
-			s.doom(reason, "node %s: %s%s", name, message, r.lastWords(ctx, s, name))
+			s.fail(reason, "node %s: %s%s", name, message, r.consoleTail(ctx, s, name))
 		}
 	}
 	if err := r.checkEMANE(ctx, s); err != nil {
 		return true, err
 	}
-	deadline := r.comesUpWithin(s)
-	overdue := s.now.Sub(s.comesUpSince) > deadline
+	deadline := r.provisioningDeadline(s)
+	overdue := s.now.Sub(s.startingSince) > deadline
 	if overdue && s.failure() == nil {
 		r.checkSecret(ctx, s)
 	}
 	if overdue {
-		s.doom(ReasonProvisioningTimeout, "not ready %s after its nodes began to come up, with %d of %d pods running; last: %s%s",
-			deadline, running(s.pods), len(s.topology.Nodes), s.experiment.Status.Message, r.silentGuest(ctx, s))
+		s.fail(ReasonProvisioningTimeout, "not ready %s after its nodes began to come up, with %d of %d pods running; last: %s%s",
+			deadline, countRunning(s.pods), len(s.topology.Nodes), s.experiment.Status.Message, r.unreportedGuest(ctx, s))
 	}
 	return false, nil
 }
 
-func running(pods map[string]*corev1.Pod) (count int) {
+func countRunning(pods map[string]*corev1.Pod) (count int) {
 	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodRunning {
 			count++
@@ -225,11 +225,11 @@ func (r *Reconciler) ensureShared(ctx context.Context, s *scope) (bool, error) {
 		if apierrors.IsNotFound(err) {
 			err = r.Client.Create(ctx, want)
 			if apierrors.IsAlreadyExists(err) {
-				s.after(pollInterval)
+				s.requeueAfter(pollInterval)
 				return true, nil
 			}
 		} else if err == nil {
-			err = r.joinOwners(ctx, s.experiment, existing)
+			err = r.addOwner(ctx, s.experiment, existing)
 		}
 		if err != nil {
 			return true, err
@@ -238,7 +238,7 @@ func (r *Reconciler) ensureShared(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-func (r *Reconciler) joinOwners(ctx context.Context, e *v1alpha1.Experiment, object client.Object) error {
+func (r *Reconciler) addOwner(ctx context.Context, e *v1alpha1.Experiment, object client.Object) error {
 	owners := object.GetOwnerReferences()
 	ours := slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == e.UID })
 	if ours || object.GetLabels()["app.kubernetes.io/managed-by"] != render.ManagedByValue {
@@ -250,7 +250,7 @@ func (r *Reconciler) joinOwners(ctx context.Context, e *v1alpha1.Experiment, obj
 }
 
 func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, error) {
-	for _, want := range render.Attachments(s.input()) {
+	for _, want := range render.Attachments(s.renderInput()) {
 		existing := want.DeepCopy()
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), existing)
 		if apierrors.IsNotFound(err) {
@@ -261,7 +261,7 @@ func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, err
 		}
 		if err == nil && existing.UID != "" && !metav1.IsControlledBy(existing, s.experiment) {
 			s.experiment.Status.Message = fmt.Sprintf("waiting for NetworkAttachmentDefinition %s, which belongs to somebody else, to go", want.Name)
-			s.after(2 * pollInterval)
+			s.requeueAfter(2 * pollInterval)
 			return true, nil
 		}
 		if err != nil {
@@ -271,10 +271,10 @@ func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, err
 	return false, nil
 }
 
-// findServer looks up the server's address for nodes that have no nameserver.
-func (r *Reconciler) findServer(ctx context.Context, s *scope) (bool, error) {
+// resolveServer looks up the server's address for nodes that have no nameserver.
+func (r *Reconciler) resolveServer(ctx context.Context, s *scope) (bool, error) {
 	name := render.ServerName(s.options)
-	if name == "" || !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return !render.AsksClusterDNS(s.options, n) }) {
+	if name == "" || !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return !render.UsesClusterDNS(s.options, n) }) {
 		return false, nil
 	}
 	addresses, err := r.Options.LookupHost(ctx, name)
@@ -305,16 +305,16 @@ func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
 			return true, r.backToQueue(ctx, s, err)
 		case isAccountMissing(err):
 			s.experiment.Status.Message = "waiting for the namespace's service account"
-			s.after(pollInterval)
+			s.requeueAfter(pollInterval)
 			return true, nil
 		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-			s.doom(ReasonPodRefused, "the cluster refuses the pod of node %s: %v", node, err)
+			s.fail(ReasonPodRefused, "the cluster refuses the pod of node %s: %v", node, err)
 			return false, nil
 		default:
 			return true, err
 		}
 	}
-	r.refused.forget(s.experiment.UID)
+	r.quotaRefusals.forget(s.experiment.UID)
 	return false, nil
 }
 
@@ -323,7 +323,7 @@ func (s *scope) missingPods() []*corev1.Pod {
 	if !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return s.pods[n.Name] == nil && !n.IsVM() }) {
 		return nil
 	}
-	return slices.DeleteFunc(render.Pods(s.input()), func(p *corev1.Pod) bool { return s.pods[p.Labels[v1alpha1.LabelNode]] != nil })
+	return slices.DeleteFunc(render.Pods(s.renderInput()), func(p *corev1.Pod) bool { return s.pods[p.Labels[v1alpha1.LabelNode]] != nil })
 }
 
 // adopt takes a pod that exists already: made by us a moment ago and not in the cache yet, or somebody else's.
@@ -337,7 +337,7 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, want *corev1.Pod) (boo
 		return false, nil
 	}
 	s.experiment.Status.Message = fmt.Sprintf("waiting for pod %s, which belongs to somebody else, to go", want.Name)
-	s.after(2 * pollInterval)
+	s.requeueAfter(2 * pollInterval)
 	return true, nil
 }
 
@@ -353,47 +353,47 @@ func isAccountMissing(err error) bool {
 
 // backToQueue takes back what was created: all of an experiment's nodes or none.
 func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) error {
-	quotas, err := r.quotasOf(ctx, s.experiment)
+	quotas, err := r.quotaFingerprint(ctx, s.experiment)
 	if err != nil {
 		return err
 	}
-	times, wait := r.refused.note(s.experiment.UID, s.now, quotas)
-	r.line.forget(s.experiment.UID)
+	times, wait := r.quotaRefusals.add(s.experiment.UID, s.now, quotas)
+	r.queue.forget(s.experiment.UID)
 	status := &s.experiment.Status
-	message := shorten(fmt.Sprintf("not all nodes could be created, so none stays (refused %s; next try in %s, or when a quota changes): %v", ordinal(times), wait, cause))
+	message := shorten(fmt.Sprintf("not all nodes could be created, so none stays (refused %s; next try in %s, or when a quota changes): %v", timesInWords(times), wait, cause))
 	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, queue.ReasonQuotaRefused, message)
-	s.warn(queue.ReasonQuotaRefused, "%s", message)
-	s.after(wait)
+	s.warningEvent(queue.ReasonQuotaRefused, "%s", message)
+	s.requeueAfter(wait)
 	_, err = r.deleteNodes(ctx, s)
 	return err
 }
 
-// enlist tells the server and radiod who the nodes are, by the UIDs of their pods.
-func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
+// registerNodes tells the server and radiod who the nodes are, by the UIDs of their pods.
+func (r *Reconciler) registerNodes(ctx context.Context, s *scope) (bool, error) {
 	uids := map[string]types.UID{}
 	for node, pod := range s.pods {
 		uids[node] = pod.UID
 	}
-	plan := render.Plan(s.input(), s.waveforms, uids)
+	plan := render.Plan(s.renderInput(), s.waveforms, uids)
 	var err error
-	if plan.ConfigMaps, err = r.givenConfigMaps(ctx, s); err != nil {
+	if plan.ConfigMaps, err = r.releasedConfigMaps(ctx, s); err != nil {
 		return true, err
 	}
 	if err := r.putPlan(ctx, plan); err != nil {
-		if full := noRoom(err); full != "" {
-			s.doom(ReasonArchiveFull, "the archive takes no more runs: %s", full)
+		if full := archiveFullMessage(err); full != "" {
+			s.fail(ReasonArchiveFull, "the archive takes no more runs: %s", full)
 			return false, nil
 		}
 		s.experiment.Status.Message = "telling the server of the nodes"
 		return true, err
 	}
-	for _, want := range render.RadioNetworks(s.input(), s.waveforms, uids) {
+	for _, want := range render.RadioNetworks(s.renderInput(), s.waveforms, uids) {
 		var existing v1alpha1.RadioNetwork
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &existing)
-		if apierrors.IsNotFound(err) && r.released(s.pods) { // the cache may be behind
+		if apierrors.IsNotFound(err) && r.anyReleased(s.pods) { // the cache may be behind
 			if err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), &existing); apierrors.IsNotFound(err) {
-				s.doom(ReasonRadioNetworkDeleted, "RadioNetwork %s was deleted while its nodes came up", want.Name)
+				s.fail(ReasonRadioNetworkDeleted, "RadioNetwork %s was deleted while its nodes came up", want.Name)
 				return false, nil
 			}
 		}
@@ -408,7 +408,7 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 			err = r.Client.Patch(ctx, &existing, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		}
 		if apierrors.IsAlreadyExists(err) {
-			s.after(pollInterval)
+			s.requeueAfter(pollInterval)
 			return true, nil
 		}
 		if err != nil {
@@ -418,18 +418,18 @@ func (r *Reconciler) enlist(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// released tells that some node may have started.
-func (r *Reconciler) released(pods map[string]*corev1.Pod) bool {
+// anyReleased tells that some node may have started.
+func (r *Reconciler) anyReleased(pods map[string]*corev1.Pod) bool {
 	for _, pod := range pods {
-		if len(pod.Spec.SchedulingGates) == 0 && (!render.IsLauncher(pod) || begun(pod) || r.guests.has(pod.UID)) {
+		if len(pod.Spec.SchedulingGates) == 0 && (!render.IsLauncher(pod) || launcherStarted(pod) || r.guests.hasSecret(pod.UID)) {
 			return true
 		}
 	}
 	return false
 }
 
-// release lifts the gate of every pod.
-func (r *Reconciler) release(ctx context.Context, s *scope) (bool, error) {
+// releasePods lifts the gate of every pod.
+func (r *Reconciler) releasePods(ctx context.Context, s *scope) (bool, error) {
 	for _, name := range sortedKeys(s.pods) {
 		pod := s.pods[name]
 		if len(pod.Spec.SchedulingGates) == 0 {
@@ -455,12 +455,12 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 	status := &s.experiment.Status
 	s.setNodes(ready, len(s.topology.Nodes))
 	if agent := failedAgent(state); agent != nil {
-		s.doom(reasonOf(agent), "%s", agent.Message)
+		s.fail(agentFailureReason(agent), "%s", agent.Message)
 		return false, nil
 	}
 	if len(waiting) > 0 {
 		status.Message = "waiting for " + someOf(waiting, "agents")
-		s.after(r.news.poll(s.experiment, pollInterval))
+		s.requeueAfter(r.runUpdates.pollAfter(s.experiment, pollInterval))
 		return true, nil
 	}
 	networks, err := r.radioNetworks(ctx, s)
@@ -472,29 +472,29 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 		return true, err
 	}
 	for i := range networks {
-		if reason, message := refusedRadios(&networks[i]); reason != "" {
-			s.doom(reason, "%s", message)
+		if reason, message := radioRefusal(&networks[i]); reason != "" {
+			s.fail(reason, "%s", message)
 			return false, nil
 		}
 	}
-	if lacking := lackingRadios(networks, emaneNotes(networks, emane)); len(lacking) > 0 {
+	if lacking := missingRadios(networks, emaneProgress(networks, emane)); len(lacking) > 0 {
 		status.Message = shorten("waiting for radios of " + someOf(lacking, "networks"))
-		s.after(pollInterval)
+		s.requeueAfter(pollInterval)
 		return true, nil
 	}
-	if err := r.keepConfigMaps(ctx, s, state.Plan.ConfigMaps); err != nil || s.doomed {
+	if err := r.checkConfigMapsUnchanged(ctx, s, state.Plan.ConfigMaps); err != nil || s.justFailed {
 		return true, err
 	}
-	s.normal("NodesReady", "all nodes are ready: %s", status.Nodes.Summary)
+	s.normalEvent("NodesReady", "all nodes are ready: %s", status.Nodes.Summary)
 	// The name is written before the Workflow is made; both together make sure that it is made once.
 	status.Phase, status.Message, status.Workflow = v1alpha1.PhaseRunning, "every agent is ready", s.experiment.Name
 	return true, nil
 }
 
-// lackingRadios names the networks with members that radiod has not attached, or whose radios do not work yet. A pod that runs
+// missingRadios names the networks with members that radiod has not attached, or whose radios do not work yet. A pod that runs
 // proves nothing: who may change annotations or NetworkAttachmentDefinitions in the experiment's namespace can
 // keep its radio away, and with it the rules that close eth0.
-func lackingRadios(networks []v1alpha1.RadioNetwork, notes map[string]string) (lacking []string) {
+func missingRadios(networks []v1alpha1.RadioNetwork, notes map[string]string) (lacking []string) {
 	for i := range networks {
 		attached, members, note := int32(0), len(networks[i].Spec.Members), notes[networks[i].Spec.Network]
 		troubled := false
@@ -521,8 +521,8 @@ func failedAgent(state runapi.State) *runapi.AgentState {
 	return nil
 }
 
-// reasonOf an agent's failure. Agents belong to users: what they say is no word of ours but for those that we know.
-func reasonOf(agent *runapi.AgentState) string {
+// agentFailureReason an agent's failure. Agents belong to users: what they say is no word of ours but for those that we know.
+func agentFailureReason(agent *runapi.AgentState) string {
 	if agent.Reason == runapi.ReasonKeyNotFound {
 		return ReasonKeyNotFound
 	}
@@ -546,20 +546,20 @@ func readyNodes(s *scope, state runapi.State) (ready int, waiting []string) {
 	for _, agent := range render.AgentsOf(s.topology) {
 		if !reported[agent] {
 			lacking[agent.Node] = true
-			waiting = append(waiting, agent.Node+"/"+agent.App+s.nodeNote(agent.Node))
+			waiting = append(waiting, agent.Node+"/"+agent.App+s.nodeProgress(agent.Node))
 		}
 	}
 	for _, node := range s.topology.Nodes {
 		if vm := s.vms[node.Name]; !node.HasAgent() && (!runs[node.Name] || vm == nil || vm.Status.Phase != kubevirtv1.Running) {
 			lacking[node.Name] = true
-			waiting = append(waiting, node.Name+s.nodeNote(node.Name))
+			waiting = append(waiting, node.Name+s.nodeProgress(node.Name))
 		}
 	}
 	return len(s.topology.Nodes) - len(lacking), waiting
 }
 
-// podNote says how far a pod has come, while it is not running.
-func podNote(pod *corev1.Pod) string {
+// podProgress says how far a pod has come, while it is not running.
+func podProgress(pod *corev1.Pod) string {
 	if pod == nil || pod.Status.Phase == corev1.PodRunning {
 		return ""
 	}

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// radioPatience with a host whose radios do not work, before it is put on record: radiod may be restarted meanwhile.
-	radioPatience = 15 * time.Second
-	// whatRadioTrouble is the incident of radios that do not work on a host.
-	whatRadioTrouble = "RadioTrouble"
-	// whatRadioSilenced is the incident of a network that somebody has switched off.
-	whatRadioSilenced = "RadioSilenced"
+	// radioGracePeriod with a host whose radios do not work, before it is put on record: radiod may be restarted meanwhile.
+	radioGracePeriod = 15 * time.Second
+	// incidentRadioTrouble is the incident of radios that do not work on a host.
+	incidentRadioTrouble = "RadioTrouble"
+	// incidentRadioSilenced is the incident of a network that somebody has switched off.
+	incidentRadioSilenced = "RadioSilenced"
 )
 
-// radioTroubles remembers since when radios of experiments do not work, by their RadioNetworks' UIDs and what is wrong.
-type radioTroubles struct {
+// troubleTracker remembers since when radios of experiments do not work, by their RadioNetworks' UIDs and what is wrong.
+type troubleTracker struct {
 	mu    sync.Mutex
 	since map[types.UID]map[string]time.Time
 }
 
 // lasting gives those of the troubles that a network has had for radioPatience, and since when. It forgets what is over.
-func (t *radioTroubles) lasting(network types.UID, now time.Time, troubles map[string]string) map[string]time.Time {
+func (t *troubleTracker) lasting(network types.UID, now time.Time, troubles map[string]string) map[string]time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(troubles) == 0 {
@@ -45,7 +45,7 @@ func (t *radioTroubles) lasting(network types.UID, now time.Time, troubles map[s
 		if since, known := before[place]; known {
 			noted[place] = since
 		}
-		if now.Sub(noted[place]) >= radioPatience {
+		if now.Sub(noted[place]) >= radioGracePeriod {
 			lasting[place] = noted[place]
 		}
 	}
@@ -56,7 +56,7 @@ func (t *radioTroubles) lasting(network types.UID, now time.Time, troubles map[s
 	return lasting
 }
 
-func (t *radioTroubles) forget(network types.UID) { t.lasting(network, time.Time{}, nil) }
+func (t *troubleTracker) forget(network types.UID) { t.lasting(network, time.Time{}, nil) }
 
 // checkRadioNetworks ends a run whose radio networks are not what it began with, and records radios that do not work. What caches say is looked at past
 // them before anything fails for it.
@@ -66,18 +66,18 @@ func (r *Reconciler) checkRadioNetworks(ctx context.Context, s *scope, state run
 		return err
 	}
 	if reason, _ := s.networkTrouble(networks, state.Plan); reason != "" {
-		if networks, err = r.pastCaches().radioNetworks(ctx, s); err != nil {
+		if networks, err = r.uncached().radioNetworks(ctx, s); err != nil {
 			return err
 		}
 	}
 	if reason, message := s.networkTrouble(networks, state.Plan); reason != "" {
-		s.doom(reason, "%s", message)
+		s.fail(reason, "%s", message)
 		return nil
 	}
 	if s.experiment.Status.T0 == nil || s.elapsed() < 0 {
 		return nil
 	}
-	return r.noteRadios(ctx, s, state, networks)
+	return r.recordRadioTroubles(ctx, s, state, networks)
 }
 
 // networkTrouble says why a run cannot go on with its radio networks: one is gone, was changed by somebody, or is refused by radiod.
@@ -88,18 +88,18 @@ func (s *scope) networkTrouble(networks []v1alpha1.RadioNetwork, plan runapi.Pla
 			return ReasonRadioNetworkDeleted, fmt.Sprintf("RadioNetwork %s was deleted during the run: the radios of network %s are gone",
 				render.RadioNetworkName(s.experiment, network.Name), network.Name)
 		}
-		if reason, message := refusedRadios(&networks[i]); reason != "" {
+		if reason, message := radioRefusal(&networks[i]); reason != "" {
 			return reason, message
 		}
-		if what := s.changedNetwork(&networks[i], plan); what != "" {
+		if what := s.changedField(&networks[i], plan); what != "" {
 			return ReasonRadioNetworkChanged, fmt.Sprintf("%s of RadioNetwork %s was changed by somebody else during the run", what, networks[i].Name)
 		}
 	}
 	return "", ""
 }
 
-// changedNetwork names what of a network's spec is not as the operator has written it. The API server keeps most of it from being changed.
-func (s *scope) changedNetwork(network *v1alpha1.RadioNetwork, plan runapi.Plan) string {
+// changedField names what of a network's spec is not as the operator has written it. The API server keeps most of it from being changed.
+func (s *scope) changedField(network *v1alpha1.RadioNetwork, plan runapi.Plan) string {
 	if plan.T0 == nil || s.experiment.Status.T0 == nil || s.elapsed() < 0 { // until T0 radios may not have heard of it, or of an earlier one
 		return ""
 	}
@@ -121,8 +121,8 @@ func (s *scope) changedNetwork(network *v1alpha1.RadioNetwork, plan runapi.Plan)
 	return ""
 }
 
-// refusedRadios is what a host's radiod does not carry out of a network's spec, however often it tries.
-func refusedRadios(network *v1alpha1.RadioNetwork) (reason, message string) {
+// radioRefusal is what a host's radiod does not carry out of a network's spec, however often it tries.
+func radioRefusal(network *v1alpha1.RadioNetwork) (reason, message string) {
 	for _, host := range network.Status.Hosts {
 		if host.Refused != "" {
 			return ReasonRadioRefused, fmt.Sprintf("radiod on host %s refuses network %s: %s", host.Host, network.Spec.Network, host.Refused)
@@ -131,21 +131,21 @@ func refusedRadios(network *v1alpha1.RadioNetwork) (reason, message string) {
 	return "", ""
 }
 
-// noteRadios records, each once, hosts whose radios have not worked for a while, and networks that somebody has silenced.
-func (r *Reconciler) noteRadios(ctx context.Context, s *scope, state runapi.State, networks []v1alpha1.RadioNetwork) error {
+// recordRadioTroubles records, each once, hosts whose radios have not worked for a while, and networks that somebody has silenced.
+func (r *Reconciler) recordRadioTroubles(ctx context.Context, s *scope, state runapi.State, networks []v1alpha1.RadioNetwork) error {
 	for i := range networks {
 		network := &networks[i]
 		troubles := s.radioTroubles(network)
-		for place, since := range r.radios.lasting(network.UID, s.now, troubles) {
-			incident := runapi.Incident{What: whatRadioTrouble, FromSeconds: s.secondsAfterT0(since), Reason: place + ": " + troubles[place]}
-			if err := r.noteRadio(ctx, s, state, incident, place+": "); err != nil {
+		for place, since := range r.radioTroubles.lasting(network.UID, s.now, troubles) {
+			incident := runapi.Incident{What: incidentRadioTrouble, FromSeconds: s.secondsAfterT0(since), Reason: place + ": " + troubles[place]}
+			if err := r.recordOnce(ctx, s, state, incident, place+": "); err != nil {
 				return err
 			}
 		}
 		if network.Spec.Silent {
 			reason := fmt.Sprintf("spec.silent of RadioNetwork %s is true: the radios of network %s send and receive nothing", network.Name, network.Spec.Network)
-			incident := runapi.Incident{What: whatRadioSilenced, FromSeconds: s.elapsed().Seconds(), Reason: reason}
-			if err := r.noteRadio(ctx, s, state, incident, reason); err != nil {
+			incident := runapi.Incident{What: incidentRadioSilenced, FromSeconds: s.elapsed().Seconds(), Reason: reason}
+			if err := r.recordOnce(ctx, s, state, incident, reason); err != nil {
 				return err
 			}
 		}
@@ -153,16 +153,16 @@ func (r *Reconciler) noteRadios(ctx context.Context, s *scope, state runapi.Stat
 	return nil
 }
 
-// noteRadio records an incident, unless there is one of the same kind whose reason begins alike.
-func (r *Reconciler) noteRadio(ctx context.Context, s *scope, state runapi.State, incident runapi.Incident, begin string) error {
+// recordOnce records an incident, unless there is one of the same kind whose reason begins alike.
+func (r *Reconciler) recordOnce(ctx context.Context, s *scope, state runapi.State, incident runapi.Incident, begin string) error {
 	if slices.ContainsFunc(state.Incidents, func(i runapi.Incident) bool { return i.What == incident.What && strings.HasPrefix(i.Reason, begin) }) {
 		return nil
 	}
 	if err := r.Runs.Incident(ctx, string(s.experiment.UID), incident); err != nil {
 		return err
 	}
-	s.warn(incident.What, "%.1f s after T0: %s", incident.FromSeconds, incident.Reason)
-	s.after(pollInterval)
+	s.warningEvent(incident.What, "%.1f s after T0: %s", incident.FromSeconds, incident.Reason)
+	s.requeueAfter(pollInterval)
 	return nil
 }
 

@@ -50,7 +50,7 @@ func TestWhateverOfARunIsDeletedMeanwhileIsPutBackNamedOrNotNeeded(t *testing.T)
 	for _, c := range []struct{ apiVersion, kind, failure, incident string }{
 		{"vignette.dev/v1alpha1", "RadioNetwork", ReasonRadioNetworkDeleted, ""},
 		{"argoproj.io/v1alpha1", "Workflow", ReasonWorkflowDeleted, ""},
-		{"v1", "Pod", "", whatNodeFailed},
+		{"v1", "Pod", "", incidentNodeFailed},
 		{"v1", "ServiceAccount", "", ""},
 		{"rbac.authorization.k8s.io/v1", "RoleBinding", "", ""},
 		{"k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "", ""}, // it is read when a pod comes up
@@ -173,7 +173,7 @@ func TestRadiosThatDoNotWorkForLongAreOnRecordOnce(t *testing.T) {
 	}
 	told := w.incidents()
 	want := "network lan on host n1: routing on lan: no buffer space"
-	if i := slices.IndexFunc(told, func(i runapi.Incident) bool { return i.Reason == want }); len(told) != 2 || i < 0 || told[i].What != whatRadioTrouble || told[i].FromSeconds > 10 {
+	if i := slices.IndexFunc(told, func(i runapi.Incident) bool { return i.Reason == want }); len(told) != 2 || i < 0 || told[i].What != incidentRadioTrouble || told[i].FromSeconds > 10 {
 		t.Errorf("incidents %+v; want one for each of the two networks, from its beginning on", told)
 	}
 }
@@ -200,7 +200,7 @@ func TestARadioThatIsSwitchedOffIsOnRecord(t *testing.T) {
 	network.Spec.Silent = true
 	w.must(w.api.Update(t.Context(), network))
 	w.untilPhase(v1alpha1.PhaseSucceeded)
-	if told := w.incidents(); len(told) != 1 || told[0].What != whatRadioSilenced || ptr.Deref(told[0].ToSeconds, 0) != 0 {
+	if told := w.incidents(); len(told) != 1 || told[0].What != incidentRadioSilenced || ptr.Deref(told[0].ToSeconds, 0) != 0 {
 		t.Errorf("incidents %+v; want the silence, once", told)
 	}
 }
@@ -225,10 +225,10 @@ func TestAnAppWithoutMemoryAndANodeWithoutDiskAreNamed(t *testing.T) {
 	for _, i := range w.incidents() {
 		told[i.What] = i.Reason
 	}
-	if got := told[whatAppFailed]; !strings.Contains(got, "(OOMKilled): it needed more memory than its limit") {
+	if got := told[incidentAppFailed]; !strings.Contains(got, "(OOMKilled): it needed more memory than its limit") {
 		t.Errorf("the app without memory: %q", got)
 	}
-	if got := told[whatEvicted]; !strings.Contains(got, `"tmp-prt-units" exceeds the limit "1Gi"`) {
+	if got := told[incidentEvicted]; !strings.Contains(got, `"tmp-prt-units" exceeds the limit "1Gi"`) {
 		t.Errorf("the node without disk: %q", got)
 	}
 }
@@ -296,10 +296,10 @@ func TestTheAPIServerKeepsTheRadiosOfARunAsTheyAre(t *testing.T) {
 	}
 }
 
-// blind is a cache that does not show RadioNetworks.
-type blind struct{ client.Client }
+// cacheWithoutNetworks is a cache that does not show RadioNetworks.
+type cacheWithoutNetworks struct{ client.Client }
 
-func (b blind) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (b cacheWithoutNetworks) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if _, networks := into.(*v1alpha1.RadioNetworkList); networks {
 		return nil
 	}
@@ -310,11 +310,11 @@ func TestAChangeThatIsOnRecordHasReachedTheRadiosThatTheCacheDoesNotShow(t *test
 	w := newWorld(t)
 	w.untilAfterT0(10 * time.Second)
 	seeing := w.reconciler.Client
-	w.reconciler.Client = blind{seeing}
+	w.reconciler.Client = cacheWithoutNetworks{seeing}
 	burst := w.change("burst", lossOf("wan", "50%"))
 	w.step()
 	w.reconciler.Client = seeing
-	w.wantFate(burst, "True Applied")
+	w.wantCondition(burst, "True Applied")
 	if changes := w.radio("wan").Changes; len(changes) != 1 {
 		t.Errorf("the radios know of %d changes; want the one that is on record", len(changes))
 	}

@@ -16,7 +16,7 @@ func TestASpecIsCompiledOnceAndAnewWhereItChanges(t *testing.T) {
 	look := func(e *v1alpha1.Experiment) *scope {
 		t.Helper()
 		s := &scope{experiment: e.DeepCopy(), options: r.Options.Render}
-		if _, err := r.expand(t.Context(), s); err != nil {
+		if _, err := r.compileSpec(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		return s
@@ -34,7 +34,7 @@ func TestASpecIsCompiledOnceAndAnewWhereItChanges(t *testing.T) {
 	}
 	e.Status.Phase = v1alpha1.PhaseSucceeded
 	look(e)
-	if kept := r.compiled.cache().Len(); kept != 0 {
+	if kept := r.specs.entries().Len(); kept != 0 {
 		t.Errorf("%d specs of finished experiments are kept", kept)
 	}
 }
@@ -42,8 +42,8 @@ func TestASpecIsCompiledOnceAndAnewWhereItChanges(t *testing.T) {
 func TestACachedPodHasWhatIsLookedAtAndNoMore(t *testing.T) {
 	e := readExperiment(t)
 	s := &scope{experiment: e, options: testOptions().Render}
-	s.compile()
-	pod := render.Pods(s.input())[0]
+	s.compileSpec()
+	pod := render.Pods(s.renderInput())[0]
 	pod.Spec.NodeName, pod.Status.Phase = "n1", corev1.PodRunning
 	kept, err := slimPod(pod.DeepCopy())
 	if err != nil {
@@ -68,10 +68,10 @@ func TestPartsOfAnExperimentAreFoundByTheirIndexAndPastTheCachesByTheirLabel(t *
 	e := w.untilPhase(v1alpha1.PhaseRunning)
 	other := e.DeepCopy()
 	other.UID = "another"
-	for name, reader := range map[string]client.Reader{"caches": w.reconciler.Client, "API server": w.reconciler.pastCaches().Client} {
+	for name, reader := range map[string]client.Reader{"caches": w.reconciler.Client, "API server": w.reconciler.uncached().Client} {
 		var mine, others corev1.PodList
-		w.must(reader.List(t.Context(), &mine, partsOf(e, e.Namespace)...))
-		w.must(reader.List(t.Context(), &others, partsOf(other, e.Namespace)...))
+		w.must(reader.List(t.Context(), &mine, selectOwnedBy(e, e.Namespace)...))
+		w.must(reader.List(t.Context(), &others, selectOwnedBy(other, e.Namespace)...))
 		if len(mine.Items) != len(w.pods()) || len(others.Items) != 0 {
 			t.Errorf("%s: %d pods of %d, and %d of an experiment that has none", name, len(mine.Items), len(w.pods()), len(others.Items))
 		}

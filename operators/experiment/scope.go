@@ -18,10 +18,10 @@ import (
 type scope struct {
 	experiment *v1alpha1.Experiment
 	now        time.Time
-	// comesUpSince is when it was the experiment's turn to come up.
-	comesUpSince time.Time
-	topology     *topology.Topology
-	timeline     *timeline.Timeline
+	// startingSince is when it was the experiment's turn to come up.
+	startingSince time.Time
+	topology      *topology.Topology
+	timeline      *timeline.Timeline
 	// waveforms by the network's name.
 	waveforms map[string]v1alpha1.WaveformSpec
 	// scenario that moves the nodes, once it is compiled; nil where the experiment has none.
@@ -45,49 +45,49 @@ type scope struct {
 	// serverAddress for nodes that cannot look it up, once it is known.
 	serverAddress string
 	// live is what people do to the experiment beside its spec.
-	live live
-	// radios are the radio networks as they are, where changes made by hand are to be judged.
-	radios map[string]*v1alpha1.RadioNetworkSpec
+	live liveObjects
+	// networkSpecs are the radio networks as they are, where changes made by hand are to be judged.
+	networkSpecs map[string]*v1alpha1.RadioNetworkSpec
 	// findings of the spec and of what it refers to; none in a good experiment.
 	findings []finding
 
-	events []note
-	// wait is the shortest time after which to come back; 0 for none.
-	wait time.Duration
-	// gone tells that the finalizer is off and there is no status to write any more.
-	gone bool
-	// doomed tells that the failure was found in this reconciliation: it is written before anybody acts on it,
+	events []pendingEvent
+	// requeueIn is the shortest time after which to come back; 0 for none.
+	requeueIn time.Duration
+	// finalizerRemoved tells that the finalizer is off and there is no status to write any more.
+	finalizerRemoved bool
+	// justFailed tells that the failure was found in this reconciliation: it is written before anybody acts on it,
 	// so that a restarted operator does not take it back.
-	doomed bool
-	// hopeless tells that nothing more can come of the failed run's workflow.
-	hopeless bool
+	justFailed bool
+	// unrecoverable tells that nothing more can come of the failed run's workflow.
+	unrecoverable bool
 	// options of the platform for rendering.
 	options render.Options
 }
 
-type note struct {
+type pendingEvent struct {
 	kind, reason, message string
 }
 
-// after asks for another reconciliation at the latest then.
-func (s *scope) after(d time.Duration) {
+// requeueAfter asks for another reconciliation at the latest then.
+func (s *scope) requeueAfter(d time.Duration) {
 	d = max(d, 10*time.Millisecond)
-	if s.wait == 0 || d < s.wait {
-		s.wait = d
+	if s.requeueIn == 0 || d < s.requeueIn {
+		s.requeueIn = d
 	}
 }
 
-func (s *scope) normal(reason, format string, args ...any) {
-	s.events = append(s.events, note{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
+func (s *scope) normalEvent(reason, format string, args ...any) {
+	s.events = append(s.events, pendingEvent{corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...)})
 }
 
-func (s *scope) warn(reason, format string, args ...any) {
-	s.events = append(s.events, note{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)})
+func (s *scope) warningEvent(reason, format string, args ...any) {
+	s.events = append(s.events, pendingEvent{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)})
 }
 
 func (s *scope) phase() v1alpha1.ExperimentPhase { return s.experiment.Status.Phase }
 
-func (s *scope) input() render.Input {
+func (s *scope) renderInput() render.Input {
 	return render.Input{Experiment: s.experiment, Topology: s.topology, Options: s.options, Scenario: s.scenario, Scripts: s.scripts, FileBytes: s.fileBytes, Contents: s.contents, Templates: s.templates, ServerAddress: s.serverAddress,
 		ClientSecurity: s.clientSecurity}
 }

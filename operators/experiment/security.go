@@ -14,7 +14,7 @@ import (
 // ensureSecurity makes the certificates and the password of the experiment's brokers, once and before the first pod. The operator reads no
 // Secret: one that is there already is the one that it made before, as its name has the experiment's UID.
 func (r *Reconciler) ensureSecurity(ctx context.Context, s *scope) (bool, error) {
-	hosts, addresses := render.Secured(s.topology)
+	hosts, addresses := render.SecuredBrokers(s.topology)
 	if len(hosts) == 0 || len(s.pods) == len(s.topology.Nodes) {
 		return false, nil
 	}
@@ -23,13 +23,13 @@ func (r *Reconciler) ensureSecurity(ctx context.Context, s *scope) (bool, error)
 		return true, err
 	}
 	brokers := render.Secret(s.experiment, files)
-	if render.MachinesWithClients(s.input()) {
-		if stop, err := r.ensureClientSecurity(ctx, s, brokers, files); stop || err != nil || s.doomed {
+	if render.MachinesWithClients(s.renderInput()) {
+		if stop, err := r.ensureClientSecurity(ctx, s, brokers, files); stop || err != nil || s.justFailed {
 			return stop, err
 		}
 	}
 	err = r.Client.Create(ctx, brokers)
-	return r.secretMade(ctx, s, client.IgnoreAlreadyExists(err))
+	return r.handleSecretError(ctx, s, client.IgnoreAlreadyExists(err))
 }
 
 // ensureClientSecurity makes the Secret of virtual machines with clients: a machine's disk has all of a Secret, and that of brokers has their key. It
@@ -40,7 +40,7 @@ func (r *Reconciler) ensureClientSecurity(ctx context.Context, s *scope, brokers
 		next := render.ClientSecret(s.experiment, n, files)
 		there, err := r.secretExists(ctx, next)
 		if err != nil {
-			return r.secretMade(ctx, s, err)
+			return r.handleSecretError(ctx, s, err)
 		}
 		if there {
 			s.clientSecurity = next.Name
@@ -52,9 +52,9 @@ func (r *Reconciler) ensureClientSecurity(ctx context.Context, s *scope, brokers
 		case !done:
 			s.clientSecurity, err = next.Name, r.Client.Create(ctx, next)
 		case s.clientSecurity == "":
-			s.doom(ReasonReferenceLost, "Secret %s, with what clients of brokers with security need, is gone: make the experiment anew", next.Name)
+			s.fail(ReasonReferenceLost, "Secret %s, with what clients of brokers with security need, is gone: make the experiment anew", next.Name)
 		}
-		return r.secretMade(ctx, s, err)
+		return r.handleSecretError(ctx, s, err)
 	}
 }
 
@@ -66,24 +66,24 @@ func (r *Reconciler) secretExists(ctx context.Context, secret *corev1.Secret) (b
 
 // checkSecret ends what waits for the brokers' Secret in vain: somebody has deleted it, and nodes that have it would not know a new one's password.
 func (r *Reconciler) checkSecret(ctx context.Context, s *scope) {
-	if hosts, _ := render.Secured(s.topology); len(hosts) == 0 || len(s.pods) < len(s.topology.Nodes) {
+	if hosts, _ := render.SecuredBrokers(s.topology); len(hosts) == 0 || len(s.pods) < len(s.topology.Nodes) {
 		return
 	}
 	secret := render.Secret(s.experiment, nil)
 	if there, err := r.secretExists(ctx, secret); err == nil && !there {
-		s.doom(ReasonReferenceLost, "Secret %s, with certificates and passwords of brokers, was deleted while the nodes came up: make the experiment anew", secret.Name)
+		s.fail(ReasonReferenceLost, "Secret %s, with certificates and passwords of brokers, was deleted while the nodes came up: make the experiment anew", secret.Name)
 	}
 }
 
-// secretMade judges what came of making a Secret.
-func (r *Reconciler) secretMade(ctx context.Context, s *scope, err error) (stop bool, _ error) {
+// handleSecretError judges what came of making a Secret.
+func (r *Reconciler) handleSecretError(ctx context.Context, s *scope, err error) (stop bool, _ error) {
 	switch {
 	case err == nil:
 		return false, nil
 	case isQuotaRefusal(err):
 		return true, r.backToQueue(ctx, s, err)
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		s.doom(ReasonSecretRefused, "the cluster refuses the Secret for certificates and passwords of brokers: %v", err)
+		s.fail(ReasonSecretRefused, "the cluster refuses the Secret for certificates and passwords of brokers: %v", err)
 		return false, nil
 	default:
 		return true, err

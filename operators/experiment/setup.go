@@ -92,23 +92,23 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		}
 	}
 	for _, object := range []client.Object{&corev1.Pod{}, &nadv1.NetworkAttachmentDefinition{}, &v1alpha1.RadioNetwork{}} {
-		if err := manager.GetFieldIndexer().IndexField(context.Background(), object, runField, runIndex); err != nil {
+		if err := manager.GetFieldIndexer().IndexField(context.Background(), object, uidField, uidIndex); err != nil {
 			return err
 		}
 	}
-	queued, next := handler.EnqueueRequestsFromMapFunc(r.queuedIn), handler.EnqueueRequestsFromMapFunc(r.nextIn)
-	r.line.wake = make(chan event.GenericEvent, 2*mostWoken)
-	r.turns.most, r.making.most = comeUpAtOnce, max(concurrent/2, 1)
+	queued, next := handler.EnqueueRequestsFromMapFunc(r.queuedExperiments), handler.EnqueueRequestsFromMapFunc(r.nextInQueue)
+	r.queue.wakeups = make(chan event.GenericEvent, 2*maxWakeups)
+	r.starts.limit, r.creations.limit = maxStarting, max(concurrent/2, 1)
 	named := handler.EnqueueRequestsFromMapFunc(experimentNamed)
 	experiments := ctrl.NewControllerManagedBy(manager).
 		Named("experiment").
 		For(&v1alpha1.Experiment{}).
-		Watches(&corev1.Pod{}, together{handler.EnqueueRequestForOwner(manager.GetScheme(), manager.GetRESTMapper(), &v1alpha1.Experiment{}, handler.OnlyControllerOwner())}).
+		Watches(&corev1.Pod{}, batchedHandler{handler.EnqueueRequestForOwner(manager.GetScheme(), manager.GetRESTMapper(), &v1alpha1.Experiment{}, handler.OnlyControllerOwner())}).
 		Owns(&nadv1.NetworkAttachmentDefinition{}, builder.WithPredicates(deletions())).
 		Owns(workflow).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(experimentOfEMANE)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(experimentOfEMANEPod)).
 		Watches(&v1alpha1.RadioNetwork{}, handler.EnqueueRequestsFromMapFunc(experimentOfNetwork), builder.WithPredicates(networkTroubles())).
-		Watches(&corev1.Pod{}, together{handler.EnqueueRequestsFromMapFunc(experimentOfLauncher)}).
+		Watches(&corev1.Pod{}, batchedHandler{handler.EnqueueRequestsFromMapFunc(experimentOfLauncher)}).
 		Watches(&v1alpha1.LiveChange{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Capture{}, named, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Waveform{}, queued).
@@ -117,76 +117,76 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 		Watches(&corev1.ResourceQuota{}, next).
 		Watches(&corev1.Node{}, next, builder.WithPredicates(capacityChanges())).
 		Watches(&v1alpha1.Experiment{}, next, builder.WithPredicates(roomChanges())).
-		WatchesRawSource(source.Channel(r.line.wake, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.queue.wakeups, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),
 		})
-	if r.News == nil {
+	if r.RunUpdates == nil {
 		return experiments.Complete(r)
 	}
-	r.news = newFeed(r.News, r.Clock.Now)
-	experiments.WatchesRawSource(source.Channel(r.news.wake, &handler.EnqueueRequestForObject{}))
-	return errors.Join(manager.Add(r.news), experiments.Complete(r))
+	r.runUpdates = newUpdateFeed(r.RunUpdates, r.Clock.Now)
+	experiments.WatchesRawSource(source.Channel(r.runUpdates.wakeups, &handler.EnqueueRequestForObject{}))
+	return errors.Join(manager.Add(r.runUpdates), experiments.Complete(r))
 }
 
-// comeUpAtOnce are in their first half minute, at most: enough for a cluster to be busy, and few enough that each is ready in time.
-const comeUpAtOnce = 20
+// maxStarting are in their first half minute, at most: enough for a cluster to be busy, and few enough that each is ready in time.
+const maxStarting = 20
 
-// podsTogether is how long the experiment of a pod that has changed is left alone: its other pods change then too, as a rule.
-const podsTogether = 200 * time.Millisecond
+// podBatchTime is how long the experiment of a pod that has changed is left alone: its other pods change then too, as a rule.
+const podBatchTime = 200 * time.Millisecond
 
-// together is a handler whose requests wait for podsTogether, so that many events come to one reconciliation.
-type together struct{ handler.EventHandler }
+// batchedHandler is a handler whose requests wait for podsTogether, so that many events come to one reconciliation.
+type batchedHandler struct{ handler.EventHandler }
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// later is a queue that nothing enters at once.
-type later struct{ requests }
+// delayedQueue is a queue that nothing enters at once.
+type delayedQueue struct{ requests }
 
 // Add implements the queue's interface.
-func (q later) Add(request reconcile.Request) { q.AddAfter(request, podsTogether) }
+func (q delayedQueue) Add(request reconcile.Request) { q.AddAfter(request, podBatchTime) }
 
 // Create implements handler.EventHandler, and so do the others.
-func (h together) Create(ctx context.Context, e event.CreateEvent, q requests) {
-	h.EventHandler.Create(ctx, e, later{q})
+func (h batchedHandler) Create(ctx context.Context, e event.CreateEvent, q requests) {
+	h.EventHandler.Create(ctx, e, delayedQueue{q})
 }
 
 // Update is a pod that has changed.
-func (h together) Update(ctx context.Context, e event.UpdateEvent, q requests) {
-	h.EventHandler.Update(ctx, e, later{q})
+func (h batchedHandler) Update(ctx context.Context, e event.UpdateEvent, q requests) {
+	h.EventHandler.Update(ctx, e, delayedQueue{q})
 }
 
 // Delete is one that is gone.
-func (h together) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
-	h.EventHandler.Delete(ctx, e, later{q})
+func (h batchedHandler) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
+	h.EventHandler.Delete(ctx, e, delayedQueue{q})
 }
 
-// runField is the index of what belongs to experiments by their UIDs: nobody looks through the pods of all for those of one.
-const runField = "metadata.labels." + v1alpha1.LabelExperimentUID
+// uidField is the index of what belongs to experiments by their UIDs: nobody looks through the pods of all for those of one.
+const uidField = "metadata.labels." + v1alpha1.LabelExperimentUID
 
-// runIndex is the value of runField.
-func runIndex(object client.Object) []string {
+// uidIndex is the value of runField.
+func uidIndex(object client.Object) []string {
 	return []string{object.GetLabels()[v1alpha1.LabelExperimentUID]}
 }
 
-// partsOf narrows a list to what has an experiment's UID as its label. Past the caches there is no index, and the label alone does.
-func partsOf(e *v1alpha1.Experiment, namespace string) []client.ListOption {
+// selectOwnedBy narrows a list to what has an experiment's UID as its label. Past the caches there is no index, and the label alone does.
+func selectOwnedBy(e *v1alpha1.Experiment, namespace string) []client.ListOption {
 	return []client.ListOption{
-		client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)}, client.MatchingFields{runField: string(e.UID)},
+		client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)}, client.MatchingFields{uidField: string(e.UID)},
 	}
 }
 
 // experimentIndex is the value of experimentField.
-func experimentIndex(object client.Object) []string { return []string{experimentOf(object)} }
+func experimentIndex(object client.Object) []string { return []string{namedExperiment(object)} }
 
 // experimentNamed is the experiment that a LiveChange or Capture names, whether it is there or not.
 func experimentNamed(_ context.Context, object client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: experimentOf(object)}}}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: namedExperiment(object)}}}
 }
 
-// queuedIn are the experiments in the queue that an object may matter to: those of its namespace, or all.
-func (r *Reconciler) queuedIn(ctx context.Context, object client.Object) (requests []reconcile.Request) {
+// queuedExperiments are the experiments in the queue that an object may matter to: those of its namespace, or all.
+func (r *Reconciler) queuedExperiments(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 	var list v1alpha1.ExperimentList
 	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return nil // the next look for room comes by itself
@@ -199,9 +199,9 @@ func (r *Reconciler) queuedIn(ctx context.Context, object client.Object) (reques
 	return requests
 }
 
-// nextIn are those in the queue who are to look whether what happened to an object has made room.
-func (r *Reconciler) nextIn(_ context.Context, object client.Object) (requests []reconcile.Request) {
-	for _, key := range r.line.next(object.GetNamespace()) {
+// nextInQueue are those in the queue who are to look whether what happened to an object has made room.
+func (r *Reconciler) nextInQueue(_ context.Context, object client.Object) (requests []reconcile.Request) {
+	for _, key := range r.queue.nextToCheck(object.GetNamespace()) {
 		requests = append(requests, reconcile.Request{NamespacedName: key})
 	}
 	return requests
@@ -234,8 +234,8 @@ func networkTroubles() predicate.Predicate {
 			if !ok || !alsoOK {
 				return false
 			}
-			was, _ := refusedRadios(before)
-			is, _ := refusedRadios(after)
+			was, _ := radioRefusal(before)
+			is, _ := radioRefusal(after)
 			return is != was
 		},
 	}

@@ -72,23 +72,23 @@ func (s *scope) failure() *metav1.Condition {
 	return condition
 }
 
-// doom binds the run to fail; the first reason stays.
-func (s *scope) doom(reason, format string, args ...any) {
+// fail binds the run to fail; the first reason stays.
+func (s *scope) fail(reason, format string, args ...any) {
 	if s.failure() != nil {
 		return
 	}
 	message := shorten(fmt.Sprintf(format, args...))
 	s.setCondition(ConditionFailure, metav1.ConditionTrue, reason, message)
 	s.experiment.Status.Message = message
-	s.warn(reason, "%s", message)
-	s.doomed = true
-	s.after(0)
+	s.warningEvent(reason, "%s", message)
+	s.justFailed = true
+	s.requeueAfter(0)
 }
 
-// abandon gives up what is left of the workflow: it binds the run to fail, or leaves it to salvage where it is bound already.
-func (s *scope) abandon(reason, format string, args ...any) {
-	s.hopeless = s.failure() != nil
-	s.doom(reason, format, args...)
+// failUnrecoverably gives up what is left of the workflow: it binds the run to fail, or leaves it to salvage where it is bound already.
+func (s *scope) failUnrecoverably(reason, format string, args ...any) {
+	s.unrecoverable = s.failure() != nil
+	s.fail(reason, format, args...)
 }
 
 // shorten keeps messages within what conditions and events take.
@@ -104,23 +104,23 @@ func (s *scope) setNodes(ready, total int) {
 	s.experiment.Status.Nodes = v1alpha1.NodesStatus{Ready: int32(ready), Total: int32(total), Summary: fmt.Sprintf("%d/%d", ready, total)}
 }
 
-// end closes a run.
-func (s *scope) end(phase v1alpha1.ExperimentPhase, message string) {
+// finish closes a run.
+func (s *scope) finish(phase v1alpha1.ExperimentPhase, message string) {
 	status := &s.experiment.Status
 	status.Phase, status.Message, status.Step = phase, message, ""
 	now := metav1.NewTime(s.now)
 	status.CompletionTime = &now
-	s.after(0) // to remove its nodes
+	s.requeueAfter(0) // to remove its nodes
 	if phase == v1alpha1.PhaseSucceeded {
 		status.Progress = "100%"
-		s.normal(string(phase), "%s", message)
+		s.normalEvent(string(phase), "%s", message)
 		return
 	}
-	s.warn(string(phase), "%s", message)
+	s.warningEvent(string(phase), "%s", message)
 }
 
-// summarise derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
-func (s *scope) summarise() {
+// setSummaryConditions derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
+func (s *scope) setSummaryConditions() {
 	status := &s.experiment.Status
 	if status.Phase != v1alpha1.PhaseQueued || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted) {
 		status.Queue = nil
@@ -135,7 +135,7 @@ func (s *scope) summarise() {
 			reason = failure.Reason
 		}
 	case status.Phase == v1alpha1.PhaseQueued:
-		if stuck := s.stuck(); stuck != "" {
+		if stuck := s.stuckReason(); stuck != "" {
 			state, reason = kstatus.Failed, stuck
 		}
 	case s.isLiveCluster():
@@ -147,11 +147,11 @@ func (s *scope) summarise() {
 
 // isLiveCluster tells that a cluster without an end is as its spec wants it: all has been started, and nobody has asked it to stop.
 func (s *scope) isLiveCluster() bool {
-	return s.running() && s.timeline != nil && s.timeline.Live() && s.experiment.Status.Step == argo.StepStop && !s.experiment.Spec.Stop
+	return s.isRunning() && s.timeline != nil && s.timeline.Live() && s.experiment.Status.Step == argo.StepStop && !s.experiment.Spec.Stop
 }
 
-// stuck is why a queued experiment cannot go on by itself.
-func (s *scope) stuck() string {
+// stuckReason is why a queued experiment cannot go on by itself.
+func (s *scope) stuckReason() string {
 	conditions := s.experiment.Status.Conditions
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
 		return c.Reason
@@ -163,8 +163,8 @@ func (s *scope) stuck() string {
 	return ""
 }
 
-// progressGrain keeps progress from being written more often than every few seconds.
-const progressGrain = 5 * time.Second
+// progressInterval keeps progress from being written more often than every few seconds.
+const progressInterval = 5 * time.Second
 
 // progress of a run in percent: its time from T0 makes 90; draining, collecting and analysing the rest.
 func progress(elapsed, end time.Duration) string {
@@ -174,13 +174,13 @@ func progress(elapsed, end time.Duration) string {
 	case elapsed <= 0:
 		return "0%"
 	}
-	return strconv.Itoa(int(90*elapsed.Truncate(progressGrain)/end)) + "%"
+	return strconv.Itoa(int(90*elapsed.Truncate(progressInterval)/end)) + "%"
 }
 
-// enter notes the step that the workflow is at. The event hangs on the status, so that it is told once.
-func (s *scope) enter(step string) {
+// setStep notes the step that the workflow is at. The event hangs on the status, so that it is told once.
+func (s *scope) setStep(step string) {
 	if step != "" && step != s.experiment.Status.Step {
-		s.normal("Step", "step %s has begun", step)
+		s.normalEvent("Step", "step %s has begun", step)
 	}
 	s.experiment.Status.Step = step
 }
@@ -212,11 +212,11 @@ func Headline(r *runapi.Results) *v1alpha1.ResultsSummary {
 	return summary
 }
 
-// mostNamed warnings in a message, which campaigns keep for each run.
-const mostNamed = 2
+// maxNamedWarnings warnings in a message, which campaigns keep for each run.
+const maxNamedWarnings = 2
 
-// concluding is the message of a run that has results.
-func concluding(summary *v1alpha1.ResultsSummary, warnings []runapi.Gap) string {
+// finishedMessage is the message of a run that has results.
+func finishedMessage(summary *v1alpha1.ResultsSummary, warnings []runapi.Gap) string {
 	message := "the results are complete"
 	if summary.DeliveredPercent != "" {
 		message = fmt.Sprintf("%s %% of %d offered deliveries arrived", summary.DeliveredPercent, summary.Offered)
@@ -225,7 +225,7 @@ func concluding(summary *v1alpha1.ResultsSummary, warnings []runapi.Gap) string 
 		message += fmt.Sprintf(", %d were never sent", unsent)
 	}
 	for i, warning := range warnings {
-		if i == mostNamed {
+		if i == maxNamedWarnings {
 			return message + fmt.Sprintf("; %d more warnings", len(warnings)-i)
 		}
 		message += "; WARNING: " + warning.What

@@ -19,8 +19,8 @@ const (
 	runningPoll = 2 * time.Second
 )
 
-// view is all that the decision about a step of a running experiment looks at.
-type view struct {
+// stepView is all that the decision about a step of a running experiment looks at.
+type stepView struct {
 	timeline *timeline.Timeline
 	armed    []runapi.Action
 	agents   map[runapi.Target]runapi.AgentState
@@ -34,49 +34,49 @@ type view struct {
 	drain        v1alpha1.Drain
 }
 
-// decision about a step: done, or come back after wait.
-type decision struct {
+// stepResult about a step: done, or come back after wait.
+type stepResult struct {
 	done bool
 	wait time.Duration
-	// late names agents that have not heard of their actions in time.
-	late string
-	// silent are actions that agents did not say to have carried out.
-	silent []string
+	// lateAgents names agents that have not heard of their actions in time.
+	lateAgents string
+	// unreported are actions that agents did not say to have carried out.
+	unreported []string
 }
 
-// decide whether a suspended step is over.
-func (v view) decide(step string) decision {
+// result whether a suspended step is over.
+func (v stepView) result(step string) stepResult {
 	switch step {
 	case argo.StepReplay:
-		return v.replay()
+		return v.replayResult()
 	case argo.StepStart:
-		return v.carriedOut(v.timeline.StartsEnd(v.armed))
+		return v.executedResult(v.timeline.StartStepEnd(v.armed))
 	case argo.StepStop:
-		return v.carriedOut(v.timeline.End(v.armed))
+		return v.executedResult(v.timeline.End(v.armed))
 	default:
-		return v.drained()
+		return v.drainResult()
 	}
 }
 
-// replay ends when every agent has confirmed what is armed: from there on none needs the server. Those that are silent hold it for their grace
+// replayResult ends when every agent has confirmed what is armed: from there on none needs the server. Those that are silent hold it for their grace
 // only. Agents that report after the first action's time, but no confirmation, have started nothing.
-func (v view) replay() decision {
+func (v stepView) replayResult() stepResult {
 	missing := v.unconfirmed(time.Time{})
 	if len(missing) == 0 {
-		return decision{done: true}
+		return stepResult{done: true}
 	}
 	first := time.Duration(v.armed[0].AtNanoseconds)
 	if v.elapsed <= first+executionGrace {
-		return decision{wait: armingPoll}
+		return stepResult{wait: armingPoll}
 	}
 	if late := v.unconfirmed(v.t0.Add(first + executionGrace/2)); len(late) > 0 {
-		return decision{late: someOf(late, "agents")}
+		return stepResult{lateAgents: someOf(late, "agents")}
 	}
-	return decision{done: true}
+	return stepResult{done: true}
 }
 
 // unconfirmed lists living agents that have reported since a time and hold no actions.
-func (v view) unconfirmed(since time.Time) (missing []string) {
+func (v stepView) unconfirmed(since time.Time) (missing []string) {
 	seen := map[runapi.Target]bool{}
 	for _, action := range v.armed {
 		for _, target := range action.Targets {
@@ -90,17 +90,17 @@ func (v view) unconfirmed(since time.Time) (missing []string) {
 	return missing
 }
 
-// carriedOut ends once the moment has come and every agent has done what was due by then, or its grace is over.
-func (v view) carriedOut(moment time.Duration) decision {
+// executedResult ends once the moment has come and every agent has done what was due by then, or its grace is over.
+func (v stepView) executedResult(moment time.Duration) stepResult {
 	if v.elapsed < moment {
-		return decision{wait: moment - v.elapsed}
+		return stepResult{wait: moment - v.elapsed}
 	}
 	done := v.elapsed >= moment+executionGrace || len(v.unreported(moment)) == 0
-	return decision{done: done, wait: armingPoll}
+	return stepResult{done: done, wait: armingPoll}
 }
 
 // unreported lists actions due by a moment that living agents do not say to have carried out.
-func (v view) unreported(moment time.Duration) (missing []string) {
+func (v stepView) unreported(moment time.Duration) (missing []string) {
 	due := map[runapi.Target]int{}
 	for _, action := range v.armed { // in order of time
 		if time.Duration(action.AtNanoseconds) > moment {
@@ -116,20 +116,20 @@ func (v view) unreported(moment time.Duration) (missing []string) {
 	return missing
 }
 
-// drained ends once nothing has been received for a while, or at the longest time.
-func (v view) drained() decision {
+// drainResult ends once nothing has been received for a while, or at the longest time.
+func (v stepView) drainResult() stepResult {
 	end := v.timeline.End(v.armed)
 	most, quietFor := v.drain.Max.Std(), v.drain.QuietFor.Std()
 	quietAt := max(v.lastReceived, end) + quietFor
 	over := min(end+most, quietAt)
 	if v.elapsed >= over {
-		return decision{done: true, silent: v.unreported(end)}
+		return stepResult{done: true, unreported: v.unreported(end)}
 	}
-	return decision{wait: min(over-v.elapsed, pollInterval)}
+	return stepResult{wait: min(over-v.elapsed, pollInterval)}
 }
 
-// tooLate names an agent that got an action after its time.
-func tooLate(state runapi.State) string {
+// describeTooLate names an agent that got an action after its time.
+func describeTooLate(state runapi.State) string {
 	for _, agent := range state.Agents {
 		if len(agent.ArmedTooLate) > 0 {
 			return fmt.Sprintf("app %s on node %s got action %s after its time", agent.App, agent.Node, agent.ArmedTooLate[0])

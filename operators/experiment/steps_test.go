@@ -12,7 +12,7 @@ import (
 )
 
 // runOf one publisher that starts at 0 s and stops at 60 s, with both actions armed.
-func runOf(t *testing.T, elapsed time.Duration, report runapi.AgentReport) view {
+func runOf(t *testing.T, elapsed time.Duration, report runapi.AgentReport) stepView {
 	t.Helper()
 	spec := &v1alpha1.ExperimentSpec{Duration: "60s", Apps: []v1alpha1.App{{Name: "bft", Publisher: &v1alpha1.Publisher{}}}, Nodes: []v1alpha1.Node{{Name: "nor", Apps: []string{"bft"}}}}
 	expanded, _ := topology.Expand(spec)
@@ -20,7 +20,7 @@ func runOf(t *testing.T, elapsed time.Duration, report runapi.AgentReport) view 
 	if len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
-	return view{
+	return stepView{
 		timeline: compiled, armed: compiled.Actions, t0: time.Unix(1000, 0), elapsed: elapsed,
 		agents: map[runapi.Target]runapi.AgentState{{Node: "nor", App: "bft"}: {AgentReport: report}},
 		drain:  v1alpha1.Drain{Max: "30s", QuietFor: "5s"},
@@ -59,7 +59,7 @@ func TestWhenASuspendedStepIsDone(t *testing.T) {
 			v := runOf(t, c.elapsed, c.report)
 			v.lastReceived = c.lastReceived
 			v.lost = map[runapi.Target]bool{{Node: "nor", App: "bft"}: c.lost}
-			got := v.decide(c.step)
+			got := v.result(c.step)
 			if got.done != c.want || !got.done && got.wait <= 0 {
 				t.Errorf("got %+v, want done=%v", got, c.want)
 			}
@@ -74,18 +74,18 @@ func TestAnAgentThatReportsAfterItsStartButHoldsNoActionsIsLate(t *testing.T) {
 		agent := v.agents[target]
 		agent.ReportedAt = v.t0.Add(executionGrace)
 		v.agents[target] = agent
-		if got := v.decide(argo.StepReplay); (got.late != "") != (armed == 0) || got.done != (armed == 1) {
+		if got := v.result(argo.StepReplay); (got.lateAgents != "") != (armed == 0) || got.done != (armed == 1) {
 			t.Errorf("holds version %d: %+v", armed, got)
 		}
 	}
 }
 
 func TestAnAgentThatSaysNothingHoldsAStepForItsGraceOnlyAndIsNamedAtTheEnd(t *testing.T) {
-	if got := runOf(t, 60*time.Second+executionGrace, runapi.AgentReport{}).decide(argo.StepStop); !got.done {
+	if got := runOf(t, 60*time.Second+executionGrace, runapi.AgentReport{}).result(argo.StepStop); !got.done {
 		t.Errorf("got %+v, want done", got)
 	}
 	for executed, silent := range []int{2, 1, 0} {
-		if got := runOf(t, 90*time.Second, runapi.AgentReport{ExecutedActions: executed}).decide(argo.StepDrain); !got.done || len(got.silent) != silent {
+		if got := runOf(t, 90*time.Second, runapi.AgentReport{ExecutedActions: executed}).result(argo.StepDrain); !got.done || len(got.unreported) != silent {
 			t.Errorf("got %+v, want done, with %d silent actions", got, silent)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 func TestReconcilingAgainWritesNothingAtAnyMomentOfAnyCourse(t *testing.T) {
-	for _, name := range swept() {
+	for _, name := range sweptLifecycles() {
 		t.Run(name, func(t *testing.T) {
-			w := (&cluster{}).world(t, courses[name].change)
+			w := (&cluster{}).world(t, lifecycles[name].change)
 			w.restAs = func() {
 				w.rest()
 				before := len(w.writes)
@@ -24,7 +24,7 @@ func TestReconcilingAgainWritesNothingAtAnyMomentOfAnyCourse(t *testing.T) {
 				}
 				w.clock.Step(-10 * time.Millisecond)
 			}
-			courses[name].live(w)
+			lifecycles[name].play(w)
 		})
 	}
 }

@@ -15,33 +15,33 @@ import (
 // everyKind of which an event wakes the operator.
 var everyKind = []string{"Experiment", "Pod", "Workflow", "NetworkAttachmentDefinition", "RadioNetwork", "LiveChange", "Capture", "Waveform", "ResourceQuota", "Node"}
 
-// wakes has the operator reconcile only where an event tells it to, a time that it asked for has come, or it failed.
-type wakes struct {
+// wakeups has the operator reconcile only where an event tells it to, a time that it asked for has come, or it failed.
+type wakeups struct {
 	w *world
-	// lost are kinds whose events never come.
-	lost []string
+	// lostKinds are kinds whose events never come.
+	lostKinds []string
 	// at is when it asked to be woken; zero for never. told is that an event came.
-	at   time.Time
-	told bool
+	at    time.Time
+	woken bool
 }
 
-func deaf(w *world, lost ...string) *wakes {
-	k := &wakes{w: w, lost: lost, told: true}
+func withoutEvents(w *world, lost ...string) *wakeups {
+	k := &wakeups{w: w, lostKinds: lost, woken: true}
 	w.mirror.changed = func(before, after revision) {
 		w.watchOver(before, after)
-		k.told = k.told || !slices.Contains(lost, after.kind)
+		k.woken = k.woken || !slices.Contains(lost, after.kind)
 	}
 	return k
 }
 
 // rest lets the operator reconcile as often as it is woken at this moment.
-func (k *wakes) rest() {
+func (k *wakeups) rest() {
 	k.w.t.Helper()
 	for range 50 {
-		if now := k.w.clock.Now(); !k.told && (k.at.IsZero() || k.at.After(now)) {
+		if now := k.w.clock.Now(); !k.woken && (k.at.IsZero() || k.at.After(now)) {
 			return
 		}
-		k.told, k.at = false, time.Time{}
+		k.woken, k.at = false, time.Time{}
 		k.w.mirror.begin()
 		result, err := k.w.reconcile()
 		switch {
@@ -56,8 +56,8 @@ func (k *wakes) rest() {
 	k.w.t.Fatal("the operator does not come to rest")
 }
 
-// mostDelay of a run by events that never come: a few looks at it that come by themselves.
-const mostDelay = 2 * time.Minute
+// maxDelay of a run by events that never come: a few looks at it that come by themselves.
+const maxDelay = 2 * time.Minute
 
 func TestEventsThatNeverComeCostABoundedTimeOnly(t *testing.T) {
 	c := &cluster{}
@@ -67,20 +67,20 @@ func TestEventsThatNeverComeCostABoundedTimeOnly(t *testing.T) {
 			cases[kind] = []string{kind}
 		}
 	}
-	for _, name := range swept() {
-		plain := c.world(t, courses[name].change)
-		courses[name].live(plain)
+	for _, name := range sweptLifecycles() {
+		plain := c.world(t, lifecycles[name].change)
+		lifecycles[name].play(plain)
 		took := plain.clock.Since(plain.began)
 		for kind, lost := range cases {
 			t.Run(name+", without events of "+kind, func(t *testing.T) {
-				w := c.world(t, courses[name].change)
-				w.restAs = deaf(w, lost...).rest
-				courses[name].live(w)
+				w := c.world(t, lifecycles[name].change)
+				w.restAs = withoutEvents(w, lost...).rest
+				lifecycles[name].play(w)
 				for range 60 {
 					w.step()
 				}
-				if late := w.clock.Since(w.began) - time.Minute - took; late > mostDelay {
-					t.Errorf("it took %s longer than with all events, want at most %s", late, mostDelay)
+				if late := w.clock.Since(w.began) - time.Minute - took; late > maxDelay {
+					t.Errorf("it took %s longer than with all events, want at most %s", late, maxDelay)
 				}
 				if e := w.experiment(); e != nil && !finished(e.Status.Phase) {
 					t.Errorf("phase %s: %s", e.Status.Phase, e.Status.Message)
@@ -97,7 +97,7 @@ func TestRoomThatNobodyTellsOfIsFound(t *testing.T) {
 	for name, kind := range map[string]string{"of a quota": "ResourceQuota", "of a waveform": "Waveform"} {
 		t.Run(name, func(t *testing.T) {
 			w := (&cluster{}).world(t, nil)
-			w.restAs = deaf(w, kind).rest
+			w.restAs = withoutEvents(w, kind).rest
 			quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: w.key.Namespace}}
 			quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: quantity("0")}
 			if kind == "ResourceQuota" {

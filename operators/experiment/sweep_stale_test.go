@@ -16,8 +16,8 @@ var cachedKinds = []string{"Experiment", "Pod", "Workflow", "RadioNetwork", "Net
 
 // lag of the operator's caches.
 type lag struct {
-	course string
-	kinds  []string
+	lifecycle string
+	kinds     []string
 	// from so many writes on.
 	from int
 	// back is how many of the world's revisions the caches forget at that point, as those of an operator that is
@@ -30,14 +30,14 @@ func (l lag) String() string {
 	if l.back > 0 {
 		how = fmt.Sprintf("fall back by %d", l.back)
 	}
-	return fmt.Sprintf("%s, caches of %s %s after write %d", l.course, strings.Join(l.kinds, " and "), how, l.from)
+	return fmt.Sprintf("%s, caches of %s %s after write %d", l.lifecycle, strings.Join(l.kinds, " and "), how, l.from)
 }
 
 // lagFor so many moments; all is over before T0 comes, and nothing is late for its time.
 const lagFor = 3
 
-// strike the caches with the lag as soon as the operator has made so many writes, for a while.
-func (l lag) strike(w *world) {
+// apply the caches with the lag as soon as the operator has made so many writes, for a while.
+func (l lag) apply(w *world) {
 	var until int
 	moments := 0
 	w.atMoment = func() {
@@ -55,8 +55,8 @@ func (l lag) strike(w *world) {
 	}
 }
 
-// everyLag is set for the whole sweep, which takes half an hour; else every thirteenth of them is tried, of all kinds and at all phases.
-var everyLag = os.Getenv("VIGNETTE_SWEEP") == "full"
+// allLags is set for the whole sweep, which takes half an hour; else every thirteenth of them is tried, of all kinds and at all phases.
+var allLags = os.Getenv("VIGNETTE_SWEEP") == "full"
 
 func lags(t *testing.T, c *cluster, names ...string) (found []lag) {
 	t.Helper()
@@ -66,13 +66,13 @@ func lags(t *testing.T, c *cluster, names ...string) (found []lag) {
 	}
 	turn := 0
 	for _, name := range names {
-		w := c.world(t, courses[name].change)
-		courses[name].live(w)
-		for k := w.swerved + 1; k < len(w.writes); k++ {
+		w := c.world(t, lifecycles[name].change)
+		lifecycles[name].play(w)
+		for k := w.divergedAt + 1; k < len(w.writes); k++ {
 			for _, kinds := range sets {
 				for _, back := range []int{0, 5, 1000} {
-					if turn++; everyLag || turn%13 == 0 {
-						found = append(found, lag{course: name, kinds: kinds, from: k, back: back})
+					if turn++; allLags || turn%13 == 0 {
+						found = append(found, lag{lifecycle: name, kinds: kinds, from: k, back: back})
 					}
 				}
 			}
@@ -85,13 +85,13 @@ func TestCachesThatLagMisleadNobody(t *testing.T) {
 	c := &cluster{}
 	names := []string{"success", "an early stop", "a deletion while Provisioning", "a deletion while Running", "a live cluster that is stopped"}
 	if raceDetector {
-		names = swept()
+		names = sweptLifecycles()
 	}
-	sweepOver(t, lags(t, c, names...), lag.String, func(t *testing.T, l lag) {
-		w := c.world(t, courses[l.course].change)
-		l.strike(w)
-		courses[l.course].live(w)
-		w.wantEnd(strings.HasPrefix(l.course, "a deletion"))
+	runSweep(t, lags(t, c, names...), lag.String, func(t *testing.T, l lag) {
+		w := c.world(t, lifecycles[l.lifecycle].change)
+		l.apply(w)
+		lifecycles[l.lifecycle].play(w)
+		w.wantEnd(strings.HasPrefix(l.lifecycle, "a deletion"))
 	})
 }
 
@@ -100,7 +100,7 @@ func (w *world) wantEnd(deleted bool) {
 	w.t.Helper()
 	w.atMoment = nil
 	w.mirror.thaw()
-	w.clock.Step(finishedInterval) // what caches showed too late is found at the next look
+	w.clock.Step(finishedResyncInterval) // what caches showed too late is found at the next look
 	w.settle()
 	var left []string
 	for name, object := range w.inServer() {

@@ -30,8 +30,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// atOnce is how many worlds of a sweep run side by side: each waits for the API server most of the time.
-const atOnce = 6
+// parallelWorlds is how many worlds of a sweep run side by side: each waits for the API server most of the time.
+const parallelWorlds = 6
 
 // cluster has many worlds, a namespace each, on one real API server; or each on a fake one.
 type cluster struct {
@@ -106,13 +106,13 @@ func (w *world) mirrored(server client.WithWatch) {
 func (w *world) fresh() client.Reader {
 	return interceptor.NewClient(w.mirror.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			return w.alive(func() error { return c.Get(ctx, key, o, opts...) })
+			return w.unlessKilled(func() error { return c.Get(ctx, key, o, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			if _, pods := l.(*corev1.PodList); pods {
 				opts = append(opts, client.InNamespace(w.key.Namespace))
 			}
-			return w.alive(func() error { return c.List(ctx, l, opts...) })
+			return w.unlessKilled(func() error { return c.List(ctx, l, opts...) })
 		},
 	})
 }
@@ -121,7 +121,7 @@ func (w *world) fresh() client.Reader {
 func (w *world) watchOver(before, after revision) {
 	was, _ := before.object.(*v1alpha1.Experiment)
 	is, _ := after.object.(*v1alpha1.Experiment)
-	if was != nil && is != nil && was.UID == is.UID && was.Status.T0 != nil && !was.Status.T0.Equal(is.Status.T0) && w.heardOfT0(is.UID) {
+	if was != nil && is != nil && was.UID == is.UID && was.Status.T0 != nil && !was.Status.T0.Equal(is.Status.T0) && w.serverKnowsT0(is.UID) {
 		w.t.Errorf("T0 was %s and is now %s", was.Status.T0, is.Status.T0)
 	}
 	if after.kind == "Workflow" && before.object == nil && after.object != nil {
@@ -132,7 +132,7 @@ func (w *world) watchOver(before, after revision) {
 	}
 }
 
-func (w *world) heardOfT0(uid types.UID) bool {
+func (w *world) serverKnowsT0(uid types.UID) bool {
 	state := w.server.states[string(uid)]
 	return state != nil && state.Plan.T0 != nil
 }
@@ -281,15 +281,15 @@ func (w *world) normal(text string) string {
 	return uidPattern.ReplaceAllString(secretPattern.ReplaceAllString(text, "-guest-N"), "UID")
 }
 
-// sweepOver runs a job for each of the points, several at once, as subtests.
-func sweepOver[P any](t *testing.T, points []P, name func(P) string, job func(*testing.T, P)) {
+// runSweep runs a job for each of the points, several at once, as subtests.
+func runSweep[P any](t *testing.T, points []P, name func(P) string, job func(*testing.T, P)) {
 	t.Helper()
 	if raceDetector {
-		points = spread(points, min(2*atOnce, 1+len(points)/10))
+		points = sample(points, min(2*parallelWorlds, 1+len(points)/10))
 	}
 	queue := make(chan P)
 	var workers sync.WaitGroup
-	for range atOnce {
+	for range parallelWorlds {
 		workers.Go(func() {
 			for point := range queue {
 				t.Run(name(point), func(t *testing.T) { job(t, point) })
@@ -303,8 +303,8 @@ func sweepOver[P any](t *testing.T, points []P, name func(P) string, job func(*t
 	workers.Wait()
 }
 
-// spread gives so many of the points at most, evenly, from the first on.
-func spread[P any](points []P, most int) (some []P) {
+// sample gives so many of the points at most, evenly, from the first on.
+func sample[P any](points []P, most int) (some []P) {
 	n := min(most, len(points))
 	for i := range n {
 		some = append(some, points[i*len(points)/n])

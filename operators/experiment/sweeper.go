@@ -27,7 +27,7 @@ type Sweeper struct {
 
 // Archive is what the sweeper uses of the server.
 type Archive interface {
-	planner
+	planStore
 	Runs(ctx context.Context, namespace, name string) ([]runapi.RunSummary, error)
 }
 
@@ -61,7 +61,7 @@ func (w *Sweeper) Sweep(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		network := &list.Items[i]
-		kept, err := w.owned(ctx, network)
+		kept, err := w.experimentExists(ctx, network)
 		if kept {
 			continue
 		}
@@ -94,15 +94,15 @@ func (w *Sweeper) SweepArchive(ctx context.Context) error {
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err := cutShort(ctx, w.Archive, run.UID, "the experiment was deleted, and the archive was not told then"); err != nil {
+		if err := recordAsFailed(ctx, w.Archive, run.UID, "the experiment was deleted, and the archive was not told then"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// owned tells whether a network's experiment is there, and has the cache's word for it; for that it is gone it does not.
-func (w *Sweeper) owned(ctx context.Context, network *v1alpha1.RadioNetwork) (kept bool, err error) {
+// experimentExists tells whether a network's experiment is there, and has the cache's word for it; for that it is gone it does not.
+func (w *Sweeper) experimentExists(ctx context.Context, network *v1alpha1.RadioNetwork) (kept bool, err error) {
 	reference := network.Spec.Experiment
 	for _, reader := range []client.Reader{w.Client, w.Live} {
 		var owner v1alpha1.Experiment

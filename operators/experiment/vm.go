@@ -54,12 +54,12 @@ const (
 )
 
 const (
-	// tokenLasts is how long the token of a guest that belongs to a live cluster holds; others have their run's time and tokenMargin.
-	tokenLasts, tokenMargin = 7 * 24 * time.Hour, 2 * time.Hour
-	// tokenLeast by the API server.
-	tokenLeast = 10 * time.Minute
-	// mostGuests whose Secrets are remembered.
-	mostGuests = 10_000
+	// liveTokenLifetime is how long the token of a guest that belongs to a live cluster holds; others have their run's time and tokenMargin.
+	liveTokenLifetime, tokenMargin = 7 * 24 * time.Hour, 2 * time.Hour
+	// minTokenLifetime by the API server.
+	minTokenLifetime = 10 * time.Minute
+	// maxGuests whose Secrets are remembered.
+	maxGuests = 10_000
 	// migrationLabel of the pod that KubeVirt makes for a machine that is to move, which those of experiments cannot.
 	migrationLabel = kubevirtv1.MigrationJobLabel
 )
@@ -69,18 +69,18 @@ func usesVMs(e *v1alpha1.Experiment) bool {
 	return slices.ContainsFunc(e.Spec.Nodes, func(n v1alpha1.Node) bool { return n.Runtime == v1alpha1.RuntimeVM })
 }
 
-// guests remember for which launchers the Secret has been made: the operator has no right to look. After a restart each is tried once more.
-type guests struct {
-	once sync.Once
-	made *lru.Cache
+// guestTracker remember for which launchers the Secret has been made: the operator has no right to look. After a restart each is tried once more.
+type guestTracker struct {
+	once        sync.Once
+	secretsMade *lru.Cache
 
 	mu sync.Mutex
 	// silentSince by launchers' UIDs.
 	silentSince map[types.UID]time.Time
 }
 
-// silent tells for how long a guest has been found silent; no time for one that is not.
-func (g *guests) silent(launcher types.UID, is bool, now time.Time) time.Duration {
+// silentFor tells for how long a guest has been found silent; no time for one that is not.
+func (g *guestTracker) silentFor(launcher types.UID, is bool, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	since, known := g.silentSince[launcher]
@@ -97,17 +97,17 @@ func (g *guests) silent(launcher types.UID, is bool, now time.Time) time.Duratio
 	return now.Sub(since)
 }
 
-func (g *guests) cache() *lru.Cache {
-	g.once.Do(func() { g.made = lru.New(mostGuests) })
-	return g.made
+func (g *guestTracker) secretCache() *lru.Cache {
+	g.once.Do(func() { g.secretsMade = lru.New(maxGuests) })
+	return g.secretsMade
 }
 
-func (g *guests) has(launcher types.UID) bool {
-	_, found := g.cache().Get(launcher)
+func (g *guestTracker) hasSecret(launcher types.UID) bool {
+	_, found := g.secretCache().Get(launcher)
 	return found
 }
 
-func (g *guests) note(launcher types.UID) { g.cache().Add(launcher, true) }
+func (g *guestTracker) noteSecret(launcher types.UID) { g.secretCache().Add(launcher, true) }
 
 // checkVMs finds what keeps virtual machines from being made in this cluster.
 func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
@@ -120,15 +120,15 @@ func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
 	kind := kubevirtv1.VirtualMachineInstanceGroupVersionKind
 	_, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
-		s.find(ReasonKubeVirtMissing, field.Invalid(field.NewPath("spec", "nodes").Index(firstVM(s.experiment)).Child("runtime"), v1alpha1.RuntimeVM,
+		s.addFinding(ReasonKubeVirtMissing, field.Invalid(field.NewPath("spec", "nodes").Index(firstVM(s.experiment)).Child("runtime"), v1alpha1.RuntimeVM,
 			"KubeVirt is not installed in this cluster: have it installed, or make the node a pod"))
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	for _, err := range render.CheckGuestImage(s.input()) {
-		s.find(ReasonGuestMissing, err)
+	for _, err := range render.CheckGuestImage(s.renderInput()) {
+		s.addFinding(ReasonGuestMissing, err)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (r *Reconciler) resolveTemplates(ctx context.Context, s *scope) error {
 		}
 		template, err := r.template(ctx, s.experiment.Namespace, name)
 		if apierrors.IsNotFound(err) {
-			s.find(ReasonTemplateNotFound, field.NotFound(field.NewPath("spec", "nodes").Index(i).Child("vm", "template"), name))
+			s.addFinding(ReasonTemplateNotFound, field.NotFound(field.NewPath("spec", "nodes").Index(i).Child("vm", "template"), name))
 			continue
 		}
 		if err != nil {
@@ -167,8 +167,8 @@ func (r *Reconciler) template(ctx context.Context, namespace, name string) (*v1a
 	return &template, err
 }
 
-// knownTemplates of an experiment's virtual machines, as the cache has them, and which these are.
-func (r *Reconciler) knownTemplates(e *v1alpha1.Experiment) (known map[string]v1alpha1.VirtualMachine, words string) {
+// cachedTemplates of an experiment's virtual machines, as the cache has them, and which these are.
+func (r *Reconciler) cachedTemplates(e *v1alpha1.Experiment) (known map[string]v1alpha1.VirtualMachine, words string) {
 	for _, node := range e.Spec.Nodes {
 		if node.VM == nil || node.VM.Template == "" {
 			continue
@@ -191,7 +191,7 @@ func (r *Reconciler) templateUsers(ctx context.Context, object client.Object) []
 	if object.GetNamespace() == r.Options.Render.Namespace {
 		object = &v1alpha1.NodeTemplate{}
 	}
-	return r.queuedIn(ctx, object)
+	return r.queuedExperiments(ctx, object)
 }
 
 func firstVM(e *v1alpha1.Experiment) int {
@@ -255,8 +255,8 @@ func (r *Reconciler) ensureVMs(ctx context.Context, s *scope) (bool, error) {
 	if !usesVMs(s.experiment) {
 		return false, nil
 	}
-	for _, want := range render.VMs(s.input(), s.now, func(n topology.Node) bool { return s.vms[n.Name] == nil }) {
-		if stop, err := r.createVM(ctx, s, want); stop || err != nil || s.doomed {
+	for _, want := range render.VMs(s.renderInput(), s.now, func(n topology.Node) bool { return s.vms[n.Name] == nil }) {
+		if stop, err := r.createVM(ctx, s, want); stop || err != nil || s.justFailed {
 			return true, err
 		}
 	}
@@ -270,7 +270,7 @@ func (r *Reconciler) ensureVMs(ctx context.Context, s *scope) (bool, error) {
 		return false, nil
 	}
 	s.experiment.Status.Message = "waiting for KubeVirt to begin with " + someOf(waiting, "virtual machines")
-	s.after(pollInterval)
+	s.requeueAfter(pollInterval)
 	return true, nil
 }
 
@@ -287,22 +287,22 @@ func (r *Reconciler) createVM(ctx context.Context, s *scope, want *kubevirtv1.Vi
 		want.UID = made.GetUID()
 	case apierrors.IsAlreadyExists(err):
 		s.experiment.Status.Message = fmt.Sprintf("waiting for VirtualMachineInstance %s, which belongs to somebody else, to go", want.Name)
-		s.after(2 * pollInterval)
+		s.requeueAfter(2 * pollInterval)
 		return true, nil
 	case isQuotaRefusal(err):
 		return true, r.backToQueue(ctx, s, err)
 	case meta.IsNoMatchError(err):
-		s.doom(ReasonKubeVirtMissing, "node %s is a virtual machine, and KubeVirt is not installed in this cluster any more", node)
+		s.fail(ReasonKubeVirtMissing, "node %s is a virtual machine, and KubeVirt is not installed in this cluster any more", node)
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		s.doom(ReasonPodRefused, "the cluster refuses the virtual machine of node %s: %v", node, err)
+		s.fail(ReasonPodRefused, "the cluster refuses the virtual machine of node %s: %v", node, err)
 	default:
 		return true, err
 	}
 	return false, nil
 }
 
-// begun tells that a launcher's network is there, and with it all its volumes.
-func begun(launcher *corev1.Pod) bool {
+// launcherStarted tells that a launcher's network is there, and with it all its volumes.
+func launcherStarted(launcher *corev1.Pod) bool {
 	return launcher.Status.Phase != corev1.PodPending && launcher.Status.Phase != "" || launcher.Status.PodIP != ""
 }
 
@@ -310,20 +310,20 @@ func begun(launcher *corev1.Pod) bool {
 func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
 	for _, node := range render.VMNodes(s.topology) {
 		launcher, vm := s.pods[node.Name], s.vms[node.Name]
-		if begun(launcher) || r.guests.has(launcher.UID) {
+		if launcherStarted(launcher) || r.guests.hasSecret(launcher.UID) {
 			continue
 		}
 		secret, err := r.guestSecret(ctx, s, node, vm, launcher)
-		if err != nil || s.doomed {
+		if err != nil || s.justFailed {
 			return true, err
 		}
 		switch err := r.Client.Create(ctx, secret); {
 		case err == nil || apierrors.IsAlreadyExists(err): // its name is this machine's alone
-			r.guests.note(launcher.UID)
+			r.guests.noteSecret(launcher.UID)
 		case isQuotaRefusal(err):
 			return true, r.backToQueue(ctx, s, err)
 		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-			s.doom(ReasonSecretRefused, "the cluster refuses the Secret for the guest of node %s: %v", node.Name, err)
+			s.fail(ReasonSecretRefused, "the cluster refuses the Secret for the guest of node %s: %v", node.Name, err)
 			return true, nil
 		default:
 			return true, err
@@ -334,32 +334,32 @@ func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
 
 // guestSecret has a token for the server that is good as long as the launcher's pod is there: the server takes the guest for it.
 func (r *Reconciler) guestSecret(ctx context.Context, s *scope, node topology.Node, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) (*corev1.Secret, error) {
-	file, err := render.GuestFile(s.input(), node, s.waveforms)
+	file, err := render.GuestFile(s.renderInput(), node, s.waveforms)
 	if err != nil {
-		s.doom(ReasonInvalid, "%v", err)
+		s.fail(ReasonInvalid, "%v", err)
 		return nil, nil
 	}
 	if !node.HasAgent() { // nobody there talks to the server
-		return render.GuestSecret(s.input(), vm, node, file, ""), nil
+		return render.GuestSecret(s.renderInput(), vm, node, file, ""), nil
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: "default"}}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
-		Audiences: []string{v1alpha1.TokenAudience}, ExpirationSeconds: ptr.To(int64(s.tokenLife().Seconds())),
+		Audiences: []string{v1alpha1.TokenAudience}, ExpirationSeconds: ptr.To(int64(s.tokenLifetime().Seconds())),
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: launcher.Name, UID: launcher.UID},
 	}}
 	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("token for the guest of node %s: %w", node.Name, err)
 	}
-	return render.GuestSecret(s.input(), vm, node, file, request.Status.Token), nil
+	return render.GuestSecret(s.renderInput(), vm, node, file, request.Status.Token), nil
 }
 
-// tokenLife of a guest: nobody renews what lies on its disk.
-func (s *scope) tokenLife() time.Duration {
+// tokenLifetime of a guest: nobody renews what lies on its disk.
+func (s *scope) tokenLifetime() time.Duration {
 	if s.timeline.Live() {
-		return tokenLasts
+		return liveTokenLifetime
 	}
 	end := s.timeline.End(nil)
-	return max(end+end/10+s.experiment.Spec.Drain.Max.Std()+tokenMargin, tokenLeast)
+	return max(end+end/10+s.experiment.Spec.Drain.Max.Std()+tokenMargin, minTokenLifetime)
 }
 
 // vmTrouble says why a node's virtual machine will not become ready; an empty reason where it still may.
@@ -368,7 +368,7 @@ func vmTrouble(vm *kubevirtv1.VirtualMachineInstance) (reason, message string) {
 	case !vm.DeletionTimestamp.IsZero():
 		return ReasonNodeFailed, "its virtual machine was deleted before the experiment started"
 	case vm.Status.Phase == kubevirtv1.Failed || vm.Status.Phase == kubevirtv1.Succeeded:
-		return ReasonNodeFailed, "its virtual machine ended before the experiment started" + inBrackets(vm.Status.Reason)
+		return ReasonNodeFailed, "its virtual machine ended before the experiment started" + inParentheses(vm.Status.Reason)
 	}
 	if refused := launcherRefusal(vm); refused != "" && !strings.Contains(refused, "exceeded quota") {
 		return ReasonPodRefused, "KubeVirt cannot make the pod of its virtual machine: " + refused
@@ -376,7 +376,7 @@ func vmTrouble(vm *kubevirtv1.VirtualMachineInstance) (reason, message string) {
 	return "", ""
 }
 
-func inBrackets(why string) string {
+func inParentheses(why string) string {
 	if why == "" {
 		return ""
 	}
@@ -414,18 +414,18 @@ func (r *Reconciler) checkVMQuota(ctx context.Context, s *scope) (bool, error) {
 const (
 	// consoleLines are the last lines of a guest's console in the reason of a failure, of consoleBytes at most.
 	consoleLines, consoleBytes = 8, 600
-	// consolePatience for the kubelet.
-	consolePatience = 5 * time.Second
+	// consoleTimeout for the kubelet.
+	consoleTimeout = 5 * time.Second
 )
 
-// lastWords of a node's guest, for a reason; empty for pods, and where nobody has them any more.
-func (r *Reconciler) lastWords(ctx context.Context, s *scope, node string) string {
+// consoleTail of a node's guest, for a reason; empty for pods, and where nobody has them any more.
+func (r *Reconciler) consoleTail(ctx context.Context, s *scope, node string) string {
 	n, _ := s.topology.Node(node)
 	launcher := s.pods[node]
 	if !n.IsVM() || launcher == nil || r.Console == nil {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(ctx, consolePatience)
+	ctx, cancel := context.WithTimeout(ctx, consoleTimeout)
 	defer cancel()
 	text, err := r.Console(ctx, launcher.Namespace, launcher.Name, render.GuestLogContainer)
 	if err != nil {
@@ -453,8 +453,8 @@ func lastLines(text string) string {
 	return joined
 }
 
-// silentGuest has the last words of the first virtual machine that is not ready.
-func (r *Reconciler) silentGuest(ctx context.Context, s *scope) string {
+// unreportedGuest has the last words of the first virtual machine that is not ready.
+func (r *Reconciler) unreportedGuest(ctx context.Context, s *scope) string {
 	state, err := r.Runs.State(ctx, string(s.experiment.UID))
 	if err != nil {
 		return ""
@@ -464,36 +464,36 @@ func (r *Reconciler) silentGuest(ctx context.Context, s *scope) string {
 		reported[agent.Node] = true
 	}
 	for _, node := range render.VMNodes(s.topology) {
-		if launcher := s.pods[node.Name]; launcher != nil && begun(launcher) && node.HasAgent() && !reported[node.Name] {
-			return "; node " + node.Name + " has not reported" + r.lastWords(ctx, s, node.Name)
+		if launcher := s.pods[node.Name]; launcher != nil && launcherStarted(launcher) && node.HasAgent() && !reported[node.Name] {
+			return "; node " + node.Name + " has not reported" + r.consoleTail(ctx, s, node.Name)
 		}
 	}
 	return ""
 }
 
-// nodeNote says how far a node has come that has not reported.
-func (s *scope) nodeNote(node string) string {
+// nodeProgress says how far a node has come that has not reported.
+func (s *scope) nodeProgress(node string) string {
 	if vm := s.vms[node]; vm != nil && vm.Status.Phase == kubevirtv1.Running {
 		return " (its virtual machine runs)"
 	}
-	return podNote(s.pods[node])
+	return podProgress(s.pods[node])
 }
 
 // vmLoss tells that a virtual machine has ended; a guest that shuts itself down is as lost as one that dies.
 func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) *loss {
-	l := &loss{node: node, what: whatNodeFailed}
+	l := &loss{node: node, what: incidentNodeFailed}
 	if launcher != nil {
 		l.at = lastEnd(launcher)
 	}
 	switch {
-	case launcher != nil && launcher.Status.Reason == whatEvicted:
+	case launcher != nil && launcher.Status.Reason == incidentEvicted:
 		return nodeLoss(node, launcher)
 	case vm == nil:
 		l.reason = "its virtual machine is gone"
 	case !vm.DeletionTimestamp.IsZero():
 		l.reason, l.at = "its virtual machine was deleted", vm.DeletionTimestamp.Add(-time.Duration(ptr.Deref(vm.DeletionGracePeriodSeconds, 0))*time.Second)
 	case vm.Status.Phase == kubevirtv1.Failed:
-		l.reason = "its virtual machine has failed" + inBrackets(vm.Status.Reason)
+		l.reason = "its virtual machine has failed" + inParentheses(vm.Status.Reason)
 	case vm.Status.Phase == kubevirtv1.Succeeded:
 		l.reason = "its guest has shut down"
 	default:
@@ -503,10 +503,10 @@ func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1
 }
 
 const (
-	// guestSilence is how much longer ago than the last report of any agent of the run a guest's own may be: agents report every five seconds.
-	guestSilence = 45 * time.Second
-	// silenceHolds so long before a guest is given up: after the server was away some agents come back before others.
-	silenceHolds = 15 * time.Second
+	// guestSilenceLimit is how much longer ago than the last report of any agent of the run a guest's own may be: agents report every five seconds.
+	guestSilenceLimit = 45 * time.Second
+	// silenceConfirmation so long before a guest is given up: after the server was away some agents come back before others.
+	silenceConfirmation = 15 * time.Second
 )
 
 // silentGuests are virtual machines that run and whose agents are not heard of any more: a guest that hangs, or whose kernel has panicked, is lost
@@ -527,8 +527,8 @@ func (r *Reconciler) silentGuests(s *scope, state runapi.State, known []loss) (f
 		if at.IsZero() || over[node.Name] || launcher == nil || slices.ContainsFunc(known, func(l loss) bool { return l.node == node.Name }) {
 			continue
 		}
-		if r.guests.silent(launcher.UID, newest.Sub(at) > guestSilence, s.now) >= silenceHolds {
-			found = append(found, loss{node: node.Name, what: whatNodeFailed, at: at, reason: "its virtual machine runs, and its guest is not heard of any more"})
+		if r.guests.silentFor(launcher.UID, newest.Sub(at) > guestSilenceLimit, s.now) >= silenceConfirmation {
+			found = append(found, loss{node: node.Name, what: incidentNodeFailed, at: at, reason: "its virtual machine runs, and its guest is not heard of any more"})
 		}
 	}
 	return found

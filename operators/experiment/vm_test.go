@@ -47,8 +47,8 @@ func machine(e *v1alpha1.Experiment) {
 	e.Spec.Nodes[0].Runtime, e.Spec.Nodes[0].VM = v1alpha1.RuntimeVM, &v1alpha1.VirtualMachine{Memory: "256Mi"}
 }
 
-// virt plays KubeVirt's controllers and, of the garbage collector, what goes with a machine.
-func (w *world) virt() {
+// kubeVirt plays KubeVirt's controllers and, of the garbage collector, what goes with a machine.
+func (w *world) kubeVirt() {
 	w.t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kubevirtv1.VirtualMachineInstanceGroupVersionKind)
@@ -56,7 +56,7 @@ func (w *world) virt() {
 	there := map[string]bool{}
 	for i := range list.Items {
 		there[list.Items[i].GetName()] = true
-		w.virtOne(w.typed(&list.Items[i]))
+		w.kubeVirtOne(w.typed(&list.Items[i]))
 	}
 	var secrets corev1.SecretList
 	w.must(w.api.List(w.t.Context(), &secrets, client.InNamespace(w.key.Namespace)))
@@ -67,7 +67,7 @@ func (w *world) virt() {
 	}
 }
 
-func (w *world) virtOne(vm *kubevirtv1.VirtualMachineInstance) {
+func (w *world) kubeVirtOne(vm *kubevirtv1.VirtualMachineInstance) {
 	w.t.Helper()
 	launcher := w.launcherOf(vm)
 	if !vm.DeletionTimestamp.IsZero() {
@@ -305,7 +305,7 @@ func TestAMachineFromADiskOfOnesOwnHasLongerToComeUp(t *testing.T) {
 	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning {
 		t.Errorf("after the deadline of the platform's own: %s, %s", e.Status.Phase, e.Status.Message)
 	}
-	w.clock.Step(ownDiskBoots)
+	w.clock.Step(ownDiskBootTime)
 	w.untilPhase(v1alpha1.PhaseFailed)
 }
 
@@ -342,10 +342,10 @@ func TestAGuestThatHangsIsANamedLoss(t *testing.T) {
 			}
 		}
 	}
-	w.server.deaf = map[string]bool{"nor/hub": true, "nor/nor-units": true}
+	w.server.unreachable = map[string]bool{"nor/hub": true, "nor/nor-units": true}
 	w.untilFinished()
 	incidents := w.server.states[string(w.experiment().UID)].Incidents
-	if len(incidents) == 0 || incidents[0].Node != "nor" || incidents[0].What != whatNodeFailed || !strings.Contains(incidents[0].Reason, "Kernel panic - not syncing") || incidents[0].FromSeconds > 3 {
+	if len(incidents) == 0 || incidents[0].Node != "nor" || incidents[0].What != incidentNodeFailed || !strings.Contains(incidents[0].Reason, "Kernel panic - not syncing") || incidents[0].FromSeconds > 3 {
 		t.Errorf("incidents %+v", incidents)
 	}
 }
@@ -387,7 +387,7 @@ func TestADeletionOfARunWithMachinesLeavesNothing(t *testing.T) {
 			w.until(what, func(*v1alpha1.Experiment) bool { return moment(w) })
 			w.must(w.api.Delete(t.Context(), w.experiment()))
 			w.until("gone", gone)
-			w.virt()
+			w.kubeVirt()
 			if left := w.objects(); len(left) > 0 || len(w.secrets()) > 0 {
 				t.Errorf("left are %v and Secrets %v", left, w.secrets())
 			}

@@ -66,8 +66,8 @@ type world struct {
 	// uid of the experiment, and began when the world began, in sweeps.
 	uid   string
 	began time.Time
-	// swerved is the write after which a course left that of a success.
-	swerved int
+	// divergedAt is the write after which a course left that of a success.
+	divergedAt int
 	// atMoment is called before the operator's turn.
 	atMoment func()
 	// restAs replaces the operator's turn in sweeps.
@@ -165,7 +165,7 @@ func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *
 	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e, team(e.Namespace))...).
 		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}, &v1alpha1.RadioNetwork{}, &v1alpha1.LiveChange{}, &v1alpha1.Capture{}).
 		WithIndex(&v1alpha1.LiveChange{}, experimentField, experimentIndex).WithIndex(&v1alpha1.Capture{}, experimentField, experimentIndex).
-		WithIndex(&corev1.Pod{}, runField, runIndex).WithIndex(&nadv1.NetworkAttachmentDefinition{}, runField, runIndex).WithIndex(&v1alpha1.RadioNetwork{}, runField, runIndex).
+		WithIndex(&corev1.Pod{}, uidField, uidIndex).WithIndex(&nadv1.NetworkAttachmentDefinition{}, uidField, uidIndex).WithIndex(&v1alpha1.RadioNetwork{}, uidField, uidIndex).
 		WithRESTMapper(withKubeVirt()).
 		WithInterceptorFuncs(interceptor.Funcs{Create: w.withUID}).Build()
 	w.server = &server{world: w, states: map[string]*runapi.State{}}
@@ -204,7 +204,7 @@ func (w *world) restart() {
 	counted := interceptor.NewClient(caches, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			if isDryRun(opts) {
-				return w.alive(func() error { return c.Create(ctx, o, opts...) })
+				return w.unlessKilled(func() error { return c.Create(ctx, o, opts...) })
 			}
 			return w.write(fmt.Sprintf("create %T %s", o, o.GetName()), func() error { return c.Create(ctx, o, opts...) })
 		},
@@ -222,10 +222,10 @@ func (w *world) restart() {
 			return w.write(fmt.Sprintf("patch %s of %T %s", sub, o, o.GetName()), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			return w.alive(func() error { return c.Get(ctx, key, o, opts...) })
+			return w.unlessKilled(func() error { return c.Get(ctx, key, o, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
-			return w.alive(func() error { return c.List(ctx, l, opts...) })
+			return w.unlessKilled(func() error { return c.List(ctx, l, opts...) })
 		},
 	})
 	if live == nil {
@@ -244,17 +244,17 @@ func (w *world) wantTiedToUID(object client.Object, options []client.DeleteOptio
 	}
 }
 
-func (w *world) dead() bool { return w.killAfter > 0 && len(w.writes) >= w.killAfter }
+func (w *world) killed() bool { return w.killAfter > 0 && len(w.writes) >= w.killAfter }
 
-func (w *world) alive(do func() error) error {
-	if w.dead() {
+func (w *world) unlessKilled(do func() error) error {
+	if w.killed() {
 		return errKilled
 	}
 	return do()
 }
 
 func (w *world) write(what string, do func() error) error {
-	if w.dead() {
+	if w.killed() {
 		return errKilled
 	}
 	err := do()
@@ -313,7 +313,7 @@ func (w *world) once() bool {
 	if _, err := w.reconcile(); err != nil && !errors.Is(err, errKilled) && !w.wasCut {
 		w.t.Fatalf("reconcile at %s: %v", w.clock.Now(), err)
 	}
-	if w.dead() && w.onDeath != nil {
+	if w.killed() && w.onDeath != nil {
 		w.onDeath()
 		return false
 	}
@@ -373,7 +373,7 @@ func (w *world) settle() {
 func (w *world) tick() {
 	w.t.Helper()
 	if !w.noVirt {
-		w.virt()
+		w.kubeVirt()
 	}
 	if !w.noKubelet {
 		w.kubelet()
@@ -591,9 +591,9 @@ type server struct {
 	// failing agents by node/app, with their message; deaf ones hear of nothing.
 	failing map[string]string
 	// reason of those that fail.
-	reason string
-	deaf   map[string]bool
-	seals  int
+	reason      string
+	unreachable map[string]bool
+	seals       int
 	// full is why a new run has no room; empty where there is some.
 	full string
 }
@@ -602,7 +602,7 @@ func (s *server) call() error {
 	if s.down {
 		return errors.New("the server is down")
 	}
-	return s.world.alive(func() error { return nil })
+	return s.world.unlessKilled(func() error { return nil })
 }
 
 func (s *server) State(_ context.Context, uid string) (runapi.State, error) {
@@ -699,7 +699,7 @@ func (s *server) agent(state *runapi.State, node, app string, now time.Time) {
 	if message := s.failing[name]; message != "" {
 		agent.Phase, agent.Message, agent.Reason = runapi.AgentFailed, message, s.reason
 	}
-	if s.deaf[name] {
+	if s.unreachable[name] {
 		return
 	}
 	held := agent.ArmedVersion

@@ -19,8 +19,8 @@ type Versions struct {
 	newest map[types.NamespacedName]uint64
 }
 
-// Note a state that was read past the caches or written.
-func (v *Versions) Note(object client.Object) {
+// Record a state that was read past the caches or written.
+func (v *Versions) Record(object client.Object) {
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	if err != nil {
 		return
@@ -40,8 +40,8 @@ func (v *Versions) forget(key types.NamespacedName) {
 	delete(v.newest, key)
 }
 
-// Covers tells that a state is as new as the newest that is known; never so before one is.
-func (v *Versions) Covers(object client.Object) bool {
+// IsCurrent tells that a state is as new as the newest that is known; never so before one is.
+func (v *Versions) IsCurrent(object client.Object) bool {
 	version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -55,7 +55,7 @@ func Get[T any, O interface {
 	client.Object
 }](ctx context.Context, v *Versions, cached, live client.Reader, key types.NamespacedName, into O) error {
 	err := cached.Get(ctx, key, into)
-	if err == nil && v.Covers(into) || client.IgnoreNotFound(err) != nil {
+	if err == nil && v.IsCurrent(into) || client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	*into = *new(T)
@@ -65,6 +65,6 @@ func Get[T any, O interface {
 		}
 		return err
 	}
-	v.Note(into)
+	v.Record(into)
 	return nil
 }

@@ -216,7 +216,7 @@ func phase(site apps.Site, i int) float64 {
 		return 0
 	case v1alpha1.PhaseSpread:
 		// In the middle of its share: at the start itself nobody is connected yet.
-		return period * (float64(site.FirstOfApp+i) + 0.5) / float64(site.AllOfApp)
+		return period * (float64(site.FirstIndex+i) + 0.5) / float64(site.TotalInstances)
 	default:
 		return period * apps.Fraction(site.Seed, "phase", site.Instances[i])
 	}

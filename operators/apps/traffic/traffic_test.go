@@ -15,7 +15,7 @@ func publisher(phase v1alpha1.Phase) apps.Site {
 	return apps.Site{
 		App: v1alpha1.App{Name: "bft", Publisher: &v1alpha1.Publisher{
 			Protocol: v1alpha1.ProtocolMQTT, Version: "5", QoS: 1, Topic: "/{country}/{unit}/{entity}/{node}/{app}/{instance}", Payload: "nffi", Period: "10s", Phase: phase}},
-		Node: "prt", Group: "prt", Instances: []string{"prt/bft/1", "prt/bft/2"}, Seed: 7, Broker: apps.Server{Address: "nor:1883"}, FirstOfApp: 2, AllOfApp: 4,
+		Node: "prt", Group: "prt", Instances: []string{"prt/bft/1", "prt/bft/2"}, Seed: 7, Broker: apps.Server{Address: "nor:1883"}, FirstIndex: 2, TotalInstances: 4,
 		Senders:      []apps.Sender{{Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S001"}, {Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S002"}},
 		MetricsPorts: []int{9464, 0},
 	}
@@ -56,7 +56,7 @@ func TestPhases(t *testing.T) {
 
 func TestTheFirstOfSpreadPublishersDoesNotSendAtItsStart(t *testing.T) {
 	site := publisher(v1alpha1.PhaseSpread)
-	site.FirstOfApp = 0
+	site.FirstIndex = 0
 	if got := Config(site, 0).Publish.FirstAfterSeconds; got != 1.25 {
 		t.Errorf("the first message goes out after %v s; want the middle of its share of the period, 1.25 s", got)
 	}

@@ -9,18 +9,18 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// resync is after how long a campaign that is under way is looked at, should an event be lost.
-const resync = 15 * time.Second
+// resyncInterval is after how long a campaign that is under way is looked at, should an event be lost.
+const resyncInterval = 15 * time.Second
 
-// act lists what is to be done once the status has been written.
-func (s *step) act() {
+// addActions lists what is to be done once the status has been written.
+func (s *step) addActions() {
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
-		if !UnderWay(run) {
+		if !IsActive(run) {
 			continue
 		}
-		s.after(resync)
-		seen, found := s.world[run.Name]
+		s.requeueAfter(resyncInterval)
+		seen, found := s.observed[run.Name]
 		if run.UID == "" && !found {
 			s.actions.Create = append(s.actions.Create, run.Name)
 		}
@@ -28,16 +28,16 @@ func (s *step) act() {
 			s.actions.Stop = append(s.actions.Stop, seen)
 		}
 	}
-	s.actions.Compare = s.status.RoundCompletionTime != nil && !s.over() && len(s.status.Runs) > 0
-	s.forget()
+	s.actions.Compare = s.status.RoundCompletionTime != nil && !s.isRoundFinished() && len(s.status.Runs) > 0
+	s.pruneHistory()
 }
 
-// forget experiments that are more than the history keeps. What is not recorded as done is never among them.
-func (s *step) forget() {
-	done := map[v1alpha1.ExperimentPhase][]Seen{}
-	for _, name := range slices.Sorted(maps.Keys(s.world)) {
-		seen := s.world[name]
-		if !seen.Ours || seen.Gone || seen.Deleting || !s.recorded(seen) {
+// pruneHistory experiments that are more than the history keeps. What is not recorded as done is never among them.
+func (s *step) pruneHistory() {
+	done := map[v1alpha1.ExperimentPhase][]ObservedExperiment{}
+	for _, name := range slices.Sorted(maps.Keys(s.observed)) {
+		seen := s.observed[name]
+		if !seen.Owned || seen.Gone || seen.Deleting || !s.isRecorded(seen) {
 			continue
 		}
 		if seen.Round < s.status.Round-int64(s.roundsKept()) {
@@ -55,20 +55,20 @@ func (s *step) forget() {
 		slices.SortStableFunc(done[phase], newestFirst)
 		s.actions.Delete = append(s.actions.Delete, done[phase][*kept:]...)
 	}
-	slices.SortFunc(s.actions.Delete, func(a, b Seen) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(s.actions.Delete, func(a, b ObservedExperiment) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// recorded tells that the status has what came of an experiment.
-func (s *step) recorded(seen Seen) bool {
+// isRecorded tells that the status has what came of an experiment.
+func (s *step) isRecorded(seen ObservedExperiment) bool {
 	if seen.Phase != v1alpha1.PhaseSucceeded && seen.Phase != v1alpha1.PhaseFailed {
 		return false
 	}
 	return seen.Round < s.status.Round || slices.ContainsFunc(s.status.Runs, func(r v1alpha1.CampaignRun) bool {
-		return r.UID == seen.UID && Done(&r)
+		return r.UID == seen.UID && IsDone(&r)
 	})
 }
 
-func newestFirst(a, b Seen) int {
+func newestFirst(a, b ObservedExperiment) int {
 	if a.CompletionTime == nil || b.CompletionTime == nil {
 		return 0
 	}

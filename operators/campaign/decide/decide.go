@@ -15,13 +15,13 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// Seen is what is known of an experiment.
-type Seen struct {
+// ObservedExperiment is what is known of an experiment.
+type ObservedExperiment struct {
 	Name  string
 	UID   types.UID
 	Phase v1alpha1.ExperimentPhase
-	// Ours tells that the campaign controls it.
-	Ours bool
+	// Owned tells that the campaign controls it.
+	Owned bool
 	// Gone tells that it is no longer there; Phase is then what the archive says of it, if anything.
 	Gone bool
 	// Deleting tells that it is being deleted.
@@ -33,27 +33,27 @@ type Seen struct {
 	Message        string
 }
 
-// World is what is seen of a campaign's experiments, by name: those that it controls, and others that have the name of one of its runs.
-type World map[string]Seen
+// Observed is what is seen of a campaign's experiments, by name: those that it controls, and others that have the name of one of its runs.
+type Observed map[string]ObservedExperiment
 
 // Actions that are due once the status has been written.
 type Actions struct {
 	// Create the experiments of these runs, by name.
 	Create []string
 	// Stop these experiments early.
-	Stop []Seen
+	Stop []ObservedExperiment
 	// Delete these experiments: they are more than the history keeps.
-	Delete []Seen
+	Delete []ObservedExperiment
 	// Compare the runs of the round that is over.
 	Compare bool
-	// Wait is the longest time until the next step; 0 for none.
-	Wait time.Duration
-	// Notes are worth an event.
-	Notes []Note
+	// RequeueAfter is the longest time until the next step; 0 for none.
+	RequeueAfter time.Duration
+	// Events are worth an event.
+	Events []Event
 }
 
-// Note is worth an event.
-type Note struct {
+// Event is worth an event.
+type Event struct {
 	Warning         bool
 	Reason, Message string
 }
@@ -63,7 +63,7 @@ type step struct {
 	campaign *v1alpha1.Campaign
 	spec     *v1alpha1.CampaignSpec
 	status   *v1alpha1.CampaignStatus
-	world    World
+	observed Observed
 	now      time.Time
 	accepted bool
 	actions  Actions
@@ -71,41 +71,41 @@ type step struct {
 }
 
 // Step takes a campaign on. Unless it is accepted nothing is begun, and what has been begun goes on to its end.
-func Step(c *v1alpha1.Campaign, accepted bool, world World, now time.Time) (Actions, error) {
+func Step(c *v1alpha1.Campaign, accepted bool, world Observed, now time.Time) (Actions, error) {
 	before := c.Status.DeepCopy()
-	s := &step{campaign: c, spec: &c.Spec, status: &c.Status, world: world, now: now, accepted: accepted}
+	s := &step{campaign: c, spec: &c.Spec, status: &c.Status, observed: world, now: now, accepted: accepted}
 	s.observe()
 	if accepted {
-		if err := s.begin(); err != nil {
+		if err := s.startDueRound(); err != nil {
 			return s.actions, err
 		}
-		if err := s.goOn(); err != nil {
+		if err := s.continueRound(); err != nil {
 			return s.actions, err
 		}
 	}
-	s.complete()
+	s.completeRound()
 	s.count()
 	s.describe()
 	s.estimate(before)
-	s.act()
+	s.addActions()
 	return s.actions, nil
 }
 
-func (s *step) note(warning bool, reason, format string, args ...any) {
-	s.actions.Notes = append(s.actions.Notes, Note{warning, reason, fmt.Sprintf(format, args...)})
+func (s *step) addEvent(warning bool, reason, format string, args ...any) {
+	s.actions.Events = append(s.actions.Events, Event{warning, reason, fmt.Sprintf(format, args...)})
 }
 
-func (s *step) after(d time.Duration) {
-	if d = max(d, 10*time.Millisecond); s.actions.Wait == 0 || d < s.actions.Wait {
-		s.actions.Wait = d
+func (s *step) requeueAfter(d time.Duration) {
+	if d = max(d, 10*time.Millisecond); s.actions.RequeueAfter == 0 || d < s.actions.RequeueAfter {
+		s.actions.RequeueAfter = d
 	}
 }
 
-// started tells that a run has been recorded as started, whatever came of it.
-func started(run *v1alpha1.CampaignRun) bool { return run.StartTime != nil }
+// isStarted tells that a run has been recorded as started, whatever came of it.
+func isStarted(run *v1alpha1.CampaignRun) bool { return run.StartTime != nil }
 
-// Done tells that nothing will come of a run any more.
-func Done(run *v1alpha1.CampaignRun) bool {
+// IsDone tells that nothing will come of a run any more.
+func IsDone(run *v1alpha1.CampaignRun) bool {
 	switch run.Phase {
 	case v1alpha1.RunSucceeded, v1alpha1.RunFailed, v1alpha1.RunSkipped, v1alpha1.RunLost:
 		return true
@@ -113,10 +113,10 @@ func Done(run *v1alpha1.CampaignRun) bool {
 	return false
 }
 
-// UnderWay tells that a run has been started and is not done.
-func UnderWay(run *v1alpha1.CampaignRun) bool { return started(run) && !Done(run) }
+// IsActive tells that a run has been started and is not done.
+func IsActive(run *v1alpha1.CampaignRun) bool { return isStarted(run) && !IsDone(run) }
 
-func failed(run *v1alpha1.CampaignRun) bool {
+func isFailed(run *v1alpha1.CampaignRun) bool {
 	return run.Phase == v1alpha1.RunFailed || run.Phase == v1alpha1.RunLost
 }
 
@@ -124,11 +124,11 @@ func failed(run *v1alpha1.CampaignRun) bool {
 func (s *step) observe() {
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
-		seen, found := s.world[run.Name]
-		if !UnderWay(run) || !found {
+		seen, found := s.observed[run.Name]
+		if !IsActive(run) || !found {
 			continue
 		}
-		if run.UID == "" && !seen.Ours {
+		if run.UID == "" && !seen.Owned {
 			s.end(run, v1alpha1.RunFailed, fmt.Sprintf("there is an experiment %s already, which is not this campaign's: delete or rename it", run.Name))
 			continue
 		}
@@ -160,12 +160,12 @@ func (s *step) end(run *v1alpha1.CampaignRun, phase v1alpha1.RunPhase, message s
 	}
 	if phase != v1alpha1.RunSucceeded {
 		run.Message = shorten(message, maxMessage)
-		s.note(true, "Run"+string(phase), "%s: %s", run.Name, run.Message)
+		s.addEvent(true, "Run"+string(phase), "%s: %s", run.Name, run.Message)
 	}
 }
 
-// goOn with the round that is under way, or take up one that was over where the campaign has been edited.
-func (s *step) goOn() error {
+// continueRound with the round that is under way, or take up one that was over where the campaign has been edited.
+func (s *step) continueRound() error {
 	status := s.status
 	if status.Round == 0 || (s.spec.Schedule != nil && status.RoundCompletionTime != nil) {
 		return nil
@@ -174,14 +174,14 @@ func (s *step) goOn() error {
 	if err != nil {
 		return err
 	}
-	if err := s.merge(plan); err != nil {
+	if err := s.mergePlan(plan); err != nil {
 		return err
 	}
-	s.stop()
+	s.applyStopConditions()
 	if status.RoundCompletionTime != nil && slices.ContainsFunc(status.Runs, func(r v1alpha1.CampaignRun) bool { return r.Phase == v1alpha1.RunPending }) {
 		status.RoundCompletionTime, status.Comparison = nil, nil
 		status.Rounds = slices.DeleteFunc(status.Rounds, func(r v1alpha1.RoundSummary) bool { return r.Number == status.Round })
-		s.note(false, "RoundReopened", "the campaign was edited: there are more runs to make")
+		s.addEvent(false, "RoundReopened", "the campaign was edited: there are more runs to make")
 	}
 	return s.start(plan)
 }
@@ -189,7 +189,7 @@ func (s *step) goOn() error {
 // plan of the round that is under way, expanded once: no other begins once it has been asked for.
 func (s *step) plan() (*matrix.Plan, error) {
 	if s.expanded == nil {
-		plan, errs := matrix.Expand(s.campaign.Name, s.namedRound(), s.spec)
+		plan, errs := matrix.Expand(s.campaign.Name, s.roundInNames(), s.spec)
 		if len(errs) > 0 {
 			return nil, errs.ToAggregate()
 		}
@@ -198,8 +198,8 @@ func (s *step) plan() (*matrix.Plan, error) {
 	return s.expanded, nil
 }
 
-// namedRound is the round that names have; 0 for none.
-func (s *step) namedRound() int64 {
+// roundInNames is the round that names have; 0 for none.
+func (s *step) roundInNames() int64 {
 	if s.spec.Schedule == nil {
 		return 0
 	}
@@ -210,7 +210,7 @@ func (s *step) namedRound() int64 {
 func (s *step) start(plan *matrix.Plan) error {
 	room := int(max(1, s.spec.Parallelism))
 	for i := range s.status.Runs {
-		if UnderWay(&s.status.Runs[i]) {
+		if IsActive(&s.status.Runs[i]) {
 			room--
 		}
 	}
@@ -239,15 +239,15 @@ func (s *step) start(plan *matrix.Plan) error {
 
 func key(run *v1alpha1.CampaignRun) string { return matrix.Key(run.Point, run.Levels, run.Included) }
 
-// complete the round once all of its runs are done.
-func (s *step) complete() {
+// completeRound the round once all of its runs are done.
+func (s *step) completeRound() {
 	status := s.status
 	if status.Round == 0 || len(status.Runs) == 0 {
 		return
 	}
 	if status.RoundCompletionTime == nil {
 		for i := range status.Runs {
-			if !Done(&status.Runs[i]) {
+			if !IsDone(&status.Runs[i]) {
 				return
 			}
 		}
@@ -257,14 +257,14 @@ func (s *step) complete() {
 	if status.Comparison == nil || status.Comparison.Round != status.Round {
 		return
 	}
-	s.conclude()
+	s.finishRound()
 }
 
-// conclude a round whose comparison is there, or is known to be none.
-func (s *step) conclude() {
+// finishRound a round whose comparison is there, or is known to be none.
+func (s *step) finishRound() {
 	status := s.status
 	s.count()
-	phase, message := s.verdict()
+	phase, message := s.roundResult()
 	summary := v1alpha1.RoundSummary{
 		Number: status.Round, Phase: phase, Message: message, Runs: status.Counts,
 		StartTime: *status.RoundStartTime, CompletionTime: *status.RoundCompletionTime,
@@ -276,8 +276,8 @@ func (s *step) conclude() {
 	}
 	rounds := slices.DeleteFunc(slices.Clone(status.Rounds), func(r v1alpha1.RoundSummary) bool { return r.Number == status.Round })
 	rounds = slices.Insert(rounds, 0, summary)
-	if !s.over() {
-		s.note(phase == v1alpha1.CampaignFailed, "Round"+string(phase), "round %d: %s", status.Round, message)
+	if !s.isRoundFinished() {
+		s.addEvent(phase == v1alpha1.CampaignFailed, "Round"+string(phase), "round %d: %s", status.Round, message)
 	}
 	status.Rounds = rounds[:min(len(rounds), 1+int(s.roundsKept()))]
 }
@@ -293,14 +293,14 @@ func (s *step) roundsKept() int32 {
 	return min(most, *s.spec.History.Rounds)
 }
 
-// over tells that the last round that was begun has been concluded.
-func (s *step) over() bool {
+// isRoundFinished tells that the last round that was begun has been concluded.
+func (s *step) isRoundFinished() bool {
 	status := s.status
 	return status.RoundCompletionTime != nil && len(status.Rounds) > 0 && status.Rounds[0].Number == status.Round
 }
 
-// verdict on a round that is over.
-func (s *step) verdict() (v1alpha1.CampaignPhase, string) {
+// roundResult on a round that is over.
+func (s *step) roundResult() (v1alpha1.CampaignPhase, string) {
 	counts, message := s.status.Counts, ""
 	message = fmt.Sprintf("%d of %d runs succeeded", counts.Succeeded, counts.Total)
 	if counts.Skipped > 0 {
@@ -324,7 +324,7 @@ func (s *step) verdict() (v1alpha1.CampaignPhase, string) {
 
 func (s *step) firstFailure() string {
 	for i := range s.status.Runs {
-		if run := &s.status.Runs[i]; failed(run) {
+		if run := &s.status.Runs[i]; isFailed(run) {
 			return run.Name + ": " + run.Message
 		}
 	}

@@ -29,7 +29,7 @@ func (s *step) count() {
 			counts.Succeeded++
 		case run.Phase == v1alpha1.RunSkipped:
 			counts.Skipped++
-		case failed(run):
+		case isFailed(run):
 			counts.Failed++
 		default:
 			counts.Running++
@@ -47,7 +47,7 @@ func (s *step) describe() {
 	switch {
 	case status.Round == 0 && !s.accepted:
 		status.Phase = v1alpha1.CampaignPending // the message is that of what is wrong
-	case s.spec.Suspend && !s.over():
+	case s.spec.Suspend && !s.isRoundFinished():
 		status.Phase, status.Message = v1alpha1.CampaignSuspended, "suspended: no run is started"
 		if counts.Running > 0 {
 			status.Message += fmt.Sprintf("; %d under way go on to their end", counts.Running)
@@ -60,7 +60,7 @@ func (s *step) describe() {
 		if counts.Failed > 0 {
 			status.Message += fmt.Sprintf(", %d failed: %s", counts.Failed, s.firstFailure())
 		}
-	case !s.over():
+	case !s.isRoundFinished():
 		status.Phase, status.Message = v1alpha1.CampaignReporting, "the runs are being compared"
 	case s.spec.Schedule != nil:
 		status.Phase = v1alpha1.CampaignScheduled
@@ -88,24 +88,24 @@ func (s *step) estimate(before *v1alpha1.CampaignStatus) {
 	if err != nil {
 		return
 	}
-	status.EstimatedCompletionTime = &metav1.Time{Time: s.now.Add(s.remaining(plan)).Truncate(time.Second)}
+	status.EstimatedCompletionTime = &metav1.Time{Time: s.now.Add(s.remainingTime(plan)).Truncate(time.Second)}
 }
 
-// startup is how long a run takes beyond what its spec says, before any has been seen.
-const startup = time.Minute
+// defaultOverhead is how long a run takes beyond what its spec says, before any has been seen.
+const defaultOverhead = time.Minute
 
-// remaining time of a round: each run takes what its spec says and what those that are done took beyond, and begins where there is room.
-func (s *step) remaining(plan *matrix.Plan) time.Duration {
+// remainingTime time of a round: each run takes what its spec says and what those that are done took beyond, and begins where there is room.
+func (s *step) remainingTime(plan *matrix.Plan) time.Duration {
 	planned := map[string]time.Duration{}
 	for _, point := range plan.Points {
 		planned[matrix.Key(point.Name, point.Levels, point.Included)] = point.Duration(&s.spec.Template.Spec)
 	}
-	beyond := s.beyond(planned)
+	beyond := s.overhead(planned)
 	slots := make([]time.Duration, max(1, s.spec.Parallelism))
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
 		takes := max(0, planned[key(run)]+beyond)
-		if UnderWay(run) {
+		if IsActive(run) {
 			takes = max(0, takes-s.now.Sub(run.StartTime.Time))
 		} else if run.Phase != v1alpha1.RunPending {
 			continue
@@ -129,8 +129,8 @@ func shortest(slots []time.Duration) *time.Duration {
 	return least
 }
 
-// beyond is how much longer than planned runs take, by the mean of those that succeeded.
-func (s *step) beyond(planned map[string]time.Duration) time.Duration {
+// overhead is how much longer than planned runs take, by the mean of those that succeeded.
+func (s *step) overhead(planned map[string]time.Duration) time.Duration {
 	sum, count := time.Duration(0), time.Duration(0)
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
@@ -139,7 +139,7 @@ func (s *step) beyond(planned map[string]time.Duration) time.Duration {
 		}
 	}
 	if count == 0 {
-		return startup
+		return defaultOverhead
 	}
 	return sum / count
 }

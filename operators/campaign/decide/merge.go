@@ -9,10 +9,10 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// merge a plan into the round's runs: those that have been started stay as they are, also where their point is no longer in the plan;
+// mergePlan a plan into the round's runs: those that have been started stay as they are, also where their point is no longer in the plan;
 // the others become those of the plan that have not been started.
-func (s *step) merge(plan *matrix.Plan) error {
-	kept := s.kept(plan)
+func (s *step) mergePlan(plan *matrix.Plan) error {
+	kept := s.keptRuns(plan)
 	old, names := map[string]*v1alpha1.CampaignRun{}, map[string]bool{}
 	for i := range s.status.Runs {
 		old[repeatKey(key(&s.status.Runs[i]), s.status.Runs[i].Repeat)] = &s.status.Runs[i]
@@ -25,13 +25,13 @@ func (s *step) merge(plan *matrix.Plan) error {
 	}
 	for _, planned := range plan.Runs {
 		before := old[plannedKey(planned)]
-		if before != nil && kept[before.Name] || before == nil && renamedAxis(runs, planned) {
+		if before != nil && kept[before.Name] || before == nil && startedUnderOtherAxes(runs, planned) {
 			continue
 		}
 		if names[planned.Name] {
-			planned.Rename(s.campaign.Name, s.namedRound())
+			planned.Rename(s.campaign.Name, s.roundInNames())
 		}
-		run := pending(planned)
+		run := newPendingRun(planned)
 		if before != nil && before.Phase == v1alpha1.RunSkipped && s.status.ObservedGeneration == s.campaign.Generation {
 			run.Phase, run.Message = before.Phase, before.Message // what has stopped it is not looked at again until the campaign is edited
 		}
@@ -44,8 +44,8 @@ func (s *step) merge(plan *matrix.Plan) error {
 	return nil
 }
 
-// kept are the runs that have been started, but for those whose experiments have not been made and are no longer wanted.
-func (s *step) kept(plan *matrix.Plan) map[string]bool {
+// keptRuns are the runs that have been started, but for those whose experiments have not been made and are no longer wanted.
+func (s *step) keptRuns(plan *matrix.Plan) map[string]bool {
 	wanted := map[string]bool{}
 	for _, run := range plan.Runs {
 		wanted[plannedKey(run)] = true
@@ -53,18 +53,18 @@ func (s *step) kept(plan *matrix.Plan) map[string]bool {
 	kept := map[string]bool{}
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
-		_, made := s.world[run.Name]
-		if started(run) && (Done(run) || run.UID != "" || made || wanted[repeatKey(key(run), run.Repeat)]) {
+		_, made := s.observed[run.Name]
+		if isStarted(run) && (IsDone(run) || run.UID != "" || made || wanted[repeatKey(key(run), run.Repeat)]) {
 			kept[run.Name] = true
 		}
 	}
 	return kept
 }
 
-// renamedAxis tells that a run was started when the point's axes had other names: the point's own name is the same.
-func renamedAxis(kept []v1alpha1.CampaignRun, planned matrix.Run) bool {
+// startedUnderOtherAxes tells that a run was started when the point's axes had other names: the point's own name is the same.
+func startedUnderOtherAxes(kept []v1alpha1.CampaignRun, planned matrix.Run) bool {
 	return slices.ContainsFunc(kept, func(r v1alpha1.CampaignRun) bool {
-		return started(&r) && r.Point == planned.Point.Name && r.Repeat == planned.Repeat && r.Included == planned.Point.Included &&
+		return isStarted(&r) && r.Point == planned.Point.Name && r.Repeat == planned.Repeat && r.Included == planned.Point.Included &&
 			!slices.Equal(slices.Sorted(maps.Keys(r.Levels)), slices.Sorted(maps.Keys(planned.Point.Levels)))
 	})
 }
@@ -75,7 +75,7 @@ func plannedKey(run matrix.Run) string {
 
 func repeatKey(point string, repeat int32) string { return fmt.Sprintf("%s#%d", point, repeat) }
 
-func pending(planned matrix.Run) v1alpha1.CampaignRun {
+func newPendingRun(planned matrix.Run) v1alpha1.CampaignRun {
 	run := v1alpha1.CampaignRun{
 		Name: planned.Name, Point: planned.Point.Name, Included: planned.Point.Included, Repeat: planned.Repeat, Seed: planned.Seed, Phase: v1alpha1.RunPending,
 	}

@@ -11,8 +11,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// clockError is how far in the future the last moment of the schedule may be before it is taken for a clock that was wrong.
-const clockError = 24 * time.Hour
+// maxClockError is how far in the future the last moment of the schedule may be before it is taken for a clock that was wrong.
+const maxClockError = 24 * time.Hour
 
 // ParseSchedule reads a schedule and its time zone.
 func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
@@ -60,8 +60,8 @@ func lastDue(schedule cron.Schedule, after, now time.Time) (due time.Time) {
 	return due
 }
 
-// begin the next round where it is due.
-func (s *step) begin() error {
+// startDueRound the next round where it is due.
+func (s *step) startDueRound() error {
 	if s.spec.Schedule == nil {
 		s.status.NextScheduleTime, s.status.DueTime = nil, nil
 		if s.status.Round == 0 && !s.spec.Suspend {
@@ -75,21 +75,21 @@ func (s *step) begin() error {
 	}
 	next := schedule.Next(s.now)
 	s.status.NextScheduleTime = &metav1.Time{Time: next}
-	s.after(next.Sub(s.now))
+	s.requeueAfter(next.Sub(s.now))
 	if due := lastDue(schedule, s.lastScheduled(), s.now); !due.IsZero() {
-		s.due(due)
+		s.scheduleRound(due)
 	}
 	if s.spec.Suspend {
 		s.status.DueTime = nil
 	}
-	if s.status.DueTime != nil && !s.busy() {
+	if s.status.DueTime != nil && !s.isRoundActive() {
 		s.beginRound()
 	}
 	return nil
 }
 
-// busy tells that a round is going on.
-func (s *step) busy() bool { return s.status.Round > 0 && !s.over() }
+// isRoundActive tells that a round is going on.
+func (s *step) isRoundActive() bool { return s.status.Round > 0 && !s.isRoundFinished() }
 
 // lastScheduled is the moment up to which the schedule has been attended to.
 func (s *step) lastScheduled() time.Time {
@@ -97,14 +97,14 @@ func (s *step) lastScheduled() time.Time {
 	if s.status.LastScheduleTime != nil {
 		last = s.status.LastScheduleTime.Time
 	}
-	if last.Sub(s.now) > clockError {
+	if last.Sub(s.now) > maxClockError {
 		return s.now
 	}
 	return last
 }
 
-// due decides about a round whose moment has come.
-func (s *step) due(due time.Time) {
+// scheduleRound decides about a round whose moment has come.
+func (s *step) scheduleRound(due time.Time) {
 	deadline := s.spec.Schedule.StartingDeadline.Std()
 	if deadline == 0 {
 		deadline = time.Hour
@@ -112,11 +112,11 @@ func (s *step) due(due time.Time) {
 	moment := &metav1.Time{Time: due}
 	switch {
 	case s.now.Sub(due) > deadline:
-		s.note(true, "RoundLeftOut", "the round due at %s could not start within %s", due.UTC().Format(time.RFC3339), deadline)
+		s.addEvent(true, "RoundLeftOut", "the round due at %s could not start within %s", due.UTC().Format(time.RFC3339), deadline)
 	case s.spec.Suspend:
 		return // it starts if the campaign goes on before the deadline
-	case s.busy() && s.spec.Schedule.ConcurrencyPolicy != v1alpha1.ConcurrencyReplace:
-		s.note(true, "RoundLeftOut", "the round due at %s was left out: round %d is still going on", due.UTC().Format(time.RFC3339), s.status.Round)
+	case s.isRoundActive() && s.spec.Schedule.ConcurrencyPolicy != v1alpha1.ConcurrencyReplace:
+		s.addEvent(true, "RoundLeftOut", "the round due at %s was left out: round %d is still going on", due.UTC().Format(time.RFC3339), s.status.Round)
 	default:
 		s.status.DueTime = moment
 	}
@@ -127,5 +127,5 @@ func (s *step) beginRound() {
 	now := metav1.NewTime(s.now)
 	s.status.Round++
 	s.status.RoundStartTime, s.status.RoundCompletionTime, s.status.Runs, s.status.DueTime = &now, nil, nil, nil
-	s.note(false, "RoundStarted", "round %d begins", s.status.Round)
+	s.addEvent(false, "RoundStarted", "round %d begins", s.status.Round)
 }

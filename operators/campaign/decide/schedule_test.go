@@ -60,7 +60,7 @@ func TestWhatIsNoScheduleIsRefused(t *testing.T) {
 }
 
 // hourly is a campaign of two runs each hour, which take a minute each.
-func hourly(t *testing.T, change func(*v1alpha1.CampaignSpec)) *played {
+func hourly(t *testing.T, change func(*v1alpha1.CampaignSpec)) *simulation {
 	spec := twoAxes()
 	spec.Repeats, spec.Parallelism = 1, 2
 	spec.Matrix.Axes = spec.Matrix.Axes[:1]
@@ -68,13 +68,13 @@ func hourly(t *testing.T, change func(*v1alpha1.CampaignSpec)) *played {
 	if change != nil {
 		change(spec)
 	}
-	p := play(t, spec, 1)
-	p.calm = true
+	p := newSimulation(t, spec, 1)
+	p.undisturbed = true
 	return p
 }
 
-// pass lets time pass, in steps, each with a reconciliation or several; experiments go on where they are to.
-func (p *played) pass(d, step time.Duration, goOn bool) {
+// advance lets time pass, in steps, each with a reconciliation or several; experiments go on where they are to.
+func (p *simulation) advance(d, step time.Duration, goOn bool) {
 	p.t.Helper()
 	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(step) {
 		for range 20 {
@@ -84,7 +84,7 @@ func (p *played) pass(d, step time.Duration, goOn bool) {
 		}
 		for range 4 {
 			if goOn {
-				p.happen()
+				p.advanceOne()
 			}
 		}
 	}
@@ -92,11 +92,11 @@ func (p *played) pass(d, step time.Duration, goOn bool) {
 
 func TestARoundStartsWhenItIsDue(t *testing.T) {
 	p := hourly(t, nil)
-	p.pass(30*time.Minute, time.Minute, true)
+	p.advance(30*time.Minute, time.Minute, true)
 	if s := p.campaign.Status; s.Round != 0 || s.Phase != v1alpha1.CampaignScheduled || !s.NextScheduleTime.Equal(ptr.To(metaTime("2026-03-01T13:00:00Z"))) {
 		t.Fatalf("before the first round: %+v", s)
 	}
-	p.pass(4*time.Hour, time.Minute, true)
+	p.advance(4*time.Hour, time.Minute, true)
 	s := p.campaign.Status
 	if s.Round != 4 || s.Phase != v1alpha1.CampaignScheduled || len(p.made) != 8 {
 		t.Fatalf("after four hours: round %d, %s, %d runs", s.Round, s.Phase, len(p.made))
@@ -118,7 +118,7 @@ func TestARoundThatIsDueWhileOneGoesOn(t *testing.T) {
 	for policy, want := range map[v1alpha1.ConcurrencyPolicy]int64{v1alpha1.ConcurrencyForbid: 1, v1alpha1.ConcurrencyReplace: 3} {
 		t.Run(string(policy), func(t *testing.T) {
 			p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule.ConcurrencyPolicy, s.Parallelism = policy, 1 })
-			p.pass(3*time.Hour+30*time.Minute, time.Minute, false) // runs never end by themselves
+			p.advance(3*time.Hour+30*time.Minute, time.Minute, false) // runs never end by themselves
 			if got := p.campaign.Status.Round; got != want {
 				t.Errorf("round %d; want %d: %+v", got, want, p.campaign.Status)
 			}
@@ -132,12 +132,12 @@ func TestARoundThatIsDueWhileOneGoesOn(t *testing.T) {
 func TestARoundThatIsTooLateIsLeftOut(t *testing.T) {
 	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule.StartingDeadline = "10m" })
 	p.now = at("2026-03-01T13:20:00Z") // the operator was down
-	p.pass(5*time.Minute, time.Minute, true)
+	p.advance(5*time.Minute, time.Minute, true)
 	if s := p.campaign.Status; s.Round != 0 || !s.LastScheduleTime.Equal(ptr.To(metaTime("2026-03-01T13:00:00Z"))) {
 		t.Fatalf("%+v", s)
 	}
 	p.now = at("2026-03-01T14:05:00Z")
-	p.pass(5*time.Minute, time.Minute, true)
+	p.advance(5*time.Minute, time.Minute, true)
 	if s := p.campaign.Status; s.Round != 1 {
 		t.Fatalf("%+v", s)
 	}
@@ -146,9 +146,9 @@ func TestARoundThatIsTooLateIsLeftOut(t *testing.T) {
 func TestAClockThatIsSetBackStartsNoRoundAgain(t *testing.T) {
 	p := hourly(t, nil)
 	p.now = at("2026-03-01T13:00:01Z")
-	p.pass(10*time.Minute, time.Minute, true)
+	p.advance(10*time.Minute, time.Minute, true)
 	p.now = at("2026-03-01T12:59:50Z")
-	p.pass(30*time.Minute, time.Second*20, true)
+	p.advance(30*time.Minute, time.Second*20, true)
 	if s := p.campaign.Status; s.Round != 1 {
 		t.Errorf("round %d after the clock was set back; want 1", s.Round)
 	}
@@ -157,12 +157,12 @@ func TestAClockThatIsSetBackStartsNoRoundAgain(t *testing.T) {
 func TestASuspendedScheduleGoesOnWithinTheDeadline(t *testing.T) {
 	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Suspend, s.Schedule.StartingDeadline = true, "30m" })
 	p.now = at("2026-03-01T13:01:00Z")
-	p.pass(10*time.Minute, time.Minute, true)
+	p.advance(10*time.Minute, time.Minute, true)
 	if s := p.campaign.Status; s.Round != 0 || s.Phase != v1alpha1.CampaignSuspended {
 		t.Fatalf("%+v", s)
 	}
 	p.edit(func(s *v1alpha1.CampaignSpec) { s.Suspend = false })
-	p.pass(time.Minute, time.Minute, true)
+	p.advance(time.Minute, time.Minute, true)
 	if s := p.campaign.Status; s.Round != 1 {
 		t.Fatalf("%+v", s)
 	}
@@ -187,8 +187,8 @@ func TestStopConditionsLeaveRunsOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := &v1alpha1.CampaignSpec{Repeats: 10, StopWhen: c.stop}
-			p := play(t, spec, 1)
-			p.calm = true
+			p := newSimulation(t, spec, 1)
+			p.undisturbed = true
 			for i := range 200 {
 				p.now = p.now.Add(time.Second)
 				p.reconcile()
@@ -235,8 +235,8 @@ func TestRoundedFiguresAreNotTakenForExact(t *testing.T) {
 }
 
 func TestTheHistoryKeepsTheNewestAndWhatIsNotRecorded(t *testing.T) {
-	p := play(t, twoAxes(), 1)
-	p.calm = true
+	p := newSimulation(t, twoAxes(), 1)
+	p.undisturbed = true
 	p.edit(func(s *v1alpha1.CampaignSpec) {
 		s.History.Succeeded, s.History.Failed = ptr.To(int32(2)), ptr.To(int32(0))
 	})
@@ -251,8 +251,8 @@ func TestTheHistoryKeepsTheNewestAndWhatIsNotRecorded(t *testing.T) {
 }
 
 func TestTheEndIsEstimatedFromWhatRunsTook(t *testing.T) {
-	p := play(t, twoAxes(), 1) // 8 runs of 1m and 1s or 2s, two at a time
-	p.calm = true
+	p := newSimulation(t, twoAxes(), 1) // 8 runs of 1m and 1s or 2s, two at a time
+	p.undisturbed = true
 	p.reconcile()
 	if left := p.campaign.Status.EstimatedCompletionTime.Sub(p.now); left < 8*time.Minute || left > 9*time.Minute {
 		t.Errorf("at the start %s are left; want four times two minutes and some seconds", left)

@@ -10,15 +10,15 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// stop what the stop conditions make needless.
-func (s *step) stop() {
+// applyStopConditions what the stop conditions make needless.
+func (s *step) applyStopConditions() {
 	if s.status.DueTime != nil {
 		s.skip("the next round is due, and replaces this one", func(*v1alpha1.CampaignRun) bool { return true })
 	}
 	if most := s.spec.StopWhen.Failures; most != nil {
 		count := int32(0)
 		for i := range s.status.Runs {
-			if failed(&s.status.Runs[i]) {
+			if isFailed(&s.status.Runs[i]) {
 				count++
 			}
 		}
@@ -27,7 +27,7 @@ func (s *step) stop() {
 		}
 	}
 	if c := s.spec.StopWhen.Confidence; c != nil {
-		known := s.known(c)
+		known := s.confidentPoints(c)
 		for point, why := range known {
 			s.skip(why, func(run *v1alpha1.CampaignRun) bool { return key(run) == point })
 		}
@@ -42,11 +42,11 @@ func (s *step) skip(why string, which func(*v1alpha1.CampaignRun) bool) {
 	}
 }
 
-// known are the points whose figure is known well enough, with the words for it. Only repeats of one spec count, those of the last one.
-func (s *step) known(c *v1alpha1.Confidence) map[string]string {
+// confidentPoints are the points whose figure is known well enough, with the words for it. Only repeats of one spec count, those of the last one.
+func (s *step) confidentPoints(c *v1alpha1.Confidence) map[string]string {
 	digests, repeats := map[string]string{}, map[string][]*v1alpha1.ResultsSummary{}
 	for i := range s.status.Runs {
-		if run := &s.status.Runs[i]; started(run) {
+		if run := &s.status.Runs[i]; isStarted(run) {
 			digests[key(run)] = run.SpecDigest
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func made(t *testing.T) map[string][]byte {
+func newCredentials(t *testing.T) map[string][]byte {
 	t.Helper()
 	files, err := Make("bft", []string{"nor", "prt"}, []netip.Addr{netip.MustParseAddr("198.18.9.1")}, now)
 	if err != nil {
@@ -52,7 +52,7 @@ func connect(t *testing.T, own, authority map[string][]byte, host string, at tim
 }
 
 func TestClientsTrustTheirBrokersByEveryNameAndNobodyElse(t *testing.T) {
-	ours, others := made(t), made(t)
+	ours, others := newCredentials(t), newCredentials(t)
 	cases := map[string]struct {
 		authority map[string][]byte
 		host      string
@@ -80,7 +80,7 @@ func TestClientsTrustTheirBrokersByEveryNameAndNobodyElse(t *testing.T) {
 }
 
 func TestUserAndPasswordAreRandomAndSafeToQuote(t *testing.T) {
-	first, second := made(t), made(t)
+	first, second := newCredentials(t), newCredentials(t)
 	for file, digits := range map[string]string{Username: "{16}", Password: "{32}"} {
 		if !regexp.MustCompile("^[0-9a-f]" + digits + "$").Match(first[file]) {
 			t.Errorf("%s is %q", file, first[file])

@@ -28,13 +28,13 @@ import (
 
 const (
 	interval = time.Second
-	// patience with an event about an object that is not known yet: caches lag behind.
-	patience = time.Minute
+	// unresolvedTimeout with an event about an object that is not known yet: caches lag behind.
+	unresolvedTimeout = time.Minute
 	// maxUnresolved events wait for that, and maxOutbox for the archive, of each run.
 	maxUnresolved = 5000
 	maxOutbox     = 20000
-	// maxStrangers are remembered as no objects of any run.
-	maxStrangers = 20000
+	// maxUnrelated are remembered as no objects of any run.
+	maxUnrelated = 20000
 )
 
 // Archive is where events go; a *client.Client of package runapi/client is one.
@@ -55,34 +55,34 @@ type Collector struct {
 	Namespace string
 
 	mu         sync.Mutex
-	runs       map[types.UID]*run
-	objects    map[types.UID]subject
-	strangers  map[types.UID]bool
-	unresolved map[types.UID]waiting
+	runs       map[types.UID]*activeRun
+	objects    map[types.UID]runObject
+	unrelated  map[types.UID]bool
+	unresolved map[types.UID]pendingEvent
 	watches    map[string]*watch
 }
 
-// run is an experiment that is under way.
-type run struct {
+// activeRun is an experiment that is under way.
+type activeRun struct {
 	experiment *v1alpha1.Experiment
 	// outbox has the newest of each event that the archive may lack, and sent the counts that it has.
 	outbox map[types.UID]runapi.KubernetesEvent
 	sent   map[types.UID]int32
-	// planned tells that the archive's plan was asked for pods, closed that the archive takes no more.
-	planned, closed, told bool
-	// recalled tells that what was told of the experiment before its run was known is here, or comes with the namespace's watch.
-	recalled bool
+	// planRead tells that the archive's plan was asked for pods, closed that the archive takes no more.
+	planRead, closed, troubleReported bool
+	// earlierEventsRead tells that what was told of the experiment before its run was known is here, or comes with the namespace's watch.
+	earlierEventsRead bool
 }
 
-// subject is an object of a run.
-type subject struct {
+// runObject is an object of a run.
+type runObject struct {
 	run types.UID
 	// node whose pod it is, or empty.
 	node string
 }
 
-// waiting is an event about an object that is not known yet.
-type waiting struct {
+// pendingEvent is an event about an object that is not known yet.
+type pendingEvent struct {
 	event *corev1.Event
 	since time.Time
 }
@@ -92,43 +92,43 @@ func (*Collector) NeedLeaderElection() bool { return true }
 
 // Start collects until the context ends.
 func (c *Collector) Start(ctx context.Context) error {
-	c.begin()
+	c.reset()
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for trouble := false; ; {
-		err := c.round(ctx)
+		err := c.collectOnce(ctx)
 		if (err != nil) != trouble && ctx.Err() == nil {
 			trouble = err != nil
 			log.FromContext(ctx).Info("collecting Kubernetes events", "error", err)
 		}
 		select {
 		case <-ctx.Done():
-			c.watchOnly(ctx)
+			c.updateWatches(ctx)
 			return nil
 		case <-ticker.C:
 		}
 	}
 }
 
-func (c *Collector) begin() {
-	c.runs, c.objects, c.strangers = map[types.UID]*run{}, map[types.UID]subject{}, map[types.UID]bool{}
-	c.unresolved, c.watches = map[types.UID]waiting{}, map[string]*watch{}
+func (c *Collector) reset() {
+	c.runs, c.objects, c.unrelated = map[types.UID]*activeRun{}, map[types.UID]runObject{}, map[types.UID]bool{}
+	c.unresolved, c.watches = map[types.UID]pendingEvent{}, map[string]*watch{}
 }
 
-// round finds runs and their objects, and sends what there is of them. One run's trouble keeps no other waiting.
-func (c *Collector) round(ctx context.Context) error {
-	unrecalled, err := c.findRuns(ctx)
+// collectOnce finds runs and their objects, and sends what there is of them. One run's trouble keeps no other waiting.
+func (c *Collector) collectOnce(ctx context.Context) error {
+	unrecalled, err := c.updateRuns(ctx)
 	if err != nil {
 		return err
 	}
 	if err := c.findObjects(ctx); err != nil {
 		return err
 	}
-	c.watchOnly(ctx)
+	c.updateWatches(ctx)
 	for _, e := range unrecalled {
-		c.recall(ctx, e)
+		c.readEarlierEvents(ctx, e)
 	}
-	c.resolve(ctx)
+	c.resolvePending(ctx)
 	c.mu.Lock()
 	uids := make([]types.UID, 0, len(c.runs))
 	for uid := range c.runs {
@@ -145,8 +145,8 @@ func (c *Collector) round(ctx context.Context) error {
 	return failed
 }
 
-// underWay tells that a run has objects, and is not over.
-func underWay(e *v1alpha1.Experiment) bool {
+// isActive tells that a run has objects, and is not over.
+func isActive(e *v1alpha1.Experiment) bool {
 	switch e.Status.Phase {
 	case v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing:
 		return e.DeletionTimestamp.IsZero()
@@ -154,9 +154,9 @@ func underWay(e *v1alpha1.Experiment) bool {
 	return false
 }
 
-// findRuns takes up runs that have begun, lets go of those that are over, and gives those that began in a namespace that was watched
+// updateRuns takes up runs that have begun, lets go of those that are over, and gives those that began in a namespace that was watched
 // already: what was told of them before they were known has gone by.
-func (c *Collector) findRuns(ctx context.Context) (unrecalled []*v1alpha1.Experiment, err error) {
+func (c *Collector) updateRuns(ctx context.Context) (unrecalled []*v1alpha1.Experiment, err error) {
 	var list v1alpha1.ExperimentList
 	if err := c.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil { // nothing of them is changed
 		return nil, err
@@ -166,16 +166,16 @@ func (c *Collector) findRuns(ctx context.Context) (unrecalled []*v1alpha1.Experi
 	active := map[types.UID]bool{}
 	for i := range list.Items {
 		e := &list.Items[i]
-		if !underWay(e) {
+		if !isActive(e) {
 			continue
 		}
 		active[e.UID] = true
 		if c.runs[e.UID] == nil {
-			c.runs[e.UID] = &run{outbox: map[types.UID]runapi.KubernetesEvent{}, sent: map[types.UID]int32{}, recalled: c.watches[e.Namespace] == nil}
-			c.objects[e.UID] = subject{run: e.UID}
+			c.runs[e.UID] = &activeRun{outbox: map[types.UID]runapi.KubernetesEvent{}, sent: map[types.UID]int32{}, earlierEventsRead: c.watches[e.Namespace] == nil}
+			c.objects[e.UID] = runObject{run: e.UID}
 		}
 		c.runs[e.UID].experiment = e
-		if !c.runs[e.UID].recalled {
+		if !c.runs[e.UID].earlierEventsRead {
 			unrecalled = append(unrecalled, e)
 		}
 	}
@@ -187,7 +187,7 @@ func (c *Collector) findRuns(ctx context.Context) (unrecalled []*v1alpha1.Experi
 		}
 	}
 	if ended {
-		maps.DeleteFunc(c.objects, func(_ types.UID, of subject) bool { return c.runs[of.run] == nil })
+		maps.DeleteFunc(c.objects, func(_ types.UID, of runObject) bool { return c.runs[of.run] == nil })
 	}
 	return unrecalled, nil
 }
@@ -196,14 +196,14 @@ func (c *Collector) findRuns(ctx context.Context) (unrecalled []*v1alpha1.Experi
 func (c *Collector) send(ctx context.Context, uid types.UID) error {
 	c.mu.Lock()
 	r := c.runs[uid]
-	batch := c.batch(r)
+	batch := c.nextBatch(r)
 	c.mu.Unlock()
 	ends := r.experiment.Status.Phase == v1alpha1.PhaseCollecting && !r.closed
 	for toldAll := false; len(batch) > 0 || ends && !toldAll; {
 		toldAll = toldAll || len(batch) == 0
 		err := c.Archive.Events(ctx, string(uid), batch)
 		switch {
-		case closed(err):
+		case isClosed(err):
 			c.mu.Lock()
 			r.closed, r.outbox = true, nil
 			c.mu.Unlock()
@@ -214,15 +214,15 @@ func (c *Collector) send(ctx context.Context, uid types.UID) error {
 			return err
 		}
 		c.mu.Lock()
-		r.archived(batch)
-		batch = c.batch(r)
+		r.markArchived(batch)
+		batch = c.nextBatch(r)
 		c.mu.Unlock()
 	}
-	return c.tellTrouble(ctx, r)
+	return c.reportWatchErrors(ctx, r)
 }
 
-// batch is what goes next of a run; the lock is held.
-func (c *Collector) batch(r *run) (batch []runapi.KubernetesEvent) {
+// nextBatch is what goes next of a run; the lock is held.
+func (c *Collector) nextBatch(r *activeRun) (batch []runapi.KubernetesEvent) {
 	for _, event := range r.outbox {
 		if len(batch) == runapi.MaxEvents {
 			break
@@ -232,8 +232,8 @@ func (c *Collector) batch(r *run) (batch []runapi.KubernetesEvent) {
 	return batch
 }
 
-// archived takes what the archive has out of the outbox, unless the event has come again meanwhile.
-func (r *run) archived(batch []runapi.KubernetesEvent) {
+// markArchived takes what the archive has out of the outbox, unless the event has come again meanwhile.
+func (r *activeRun) markArchived(batch []runapi.KubernetesEvent) {
 	for _, event := range batch {
 		uid := types.UID(event.UID)
 		r.sent[uid] = event.Count
@@ -243,19 +243,19 @@ func (r *run) archived(batch []runapi.KubernetesEvent) {
 	}
 }
 
-// closed tells that the archive of a run takes no more.
-func closed(err error) bool {
+// isClosed tells that the archive of a run takes no more.
+func isClosed(err error) bool {
 	return runs.HasStatus(err, http.StatusGone)
 }
 
-// tellTrouble names a watch that does not work as the run ends, once.
-func (c *Collector) tellTrouble(ctx context.Context, r *run) error {
+// reportWatchErrors names a watch that does not work as the run ends, once.
+func (c *Collector) reportWatchErrors(ctx context.Context, r *activeRun) error {
 	e := r.experiment
-	if r.told || e.Status.Phase != v1alpha1.PhaseCollecting || e.Status.T0 == nil {
+	if r.troubleReported || e.Status.Phase != v1alpha1.PhaseCollecting || e.Status.T0 == nil {
 		return nil
 	}
 	for _, namespace := range []string{e.Namespace, c.Namespace} {
-		since, why := c.trouble(namespace)
+		since, why := c.watchError(namespace)
 		if why == nil {
 			continue
 		}
@@ -265,6 +265,6 @@ func (c *Collector) tellTrouble(ctx context.Context, r *run) error {
 			return err
 		}
 	}
-	r.told = true
+	r.troubleReported = true
 	return nil
 }

@@ -42,10 +42,10 @@ type archive struct {
 	plan      runapi.Plan
 	got       []runapi.KubernetesEvent
 	incidents []runapi.Incident
-	// toldAll are how often it was told that there is no more.
-	toldAll int
-	// takes events of this run only; of "run" where it is empty.
-	takes string
+	// endMarkers are how often it was told that there is no more.
+	endMarkers int
+	// expectedRun events of this run only; of "run" where it is empty.
+	expectedRun string
 }
 
 func (a *archive) State(context.Context, string) (runapi.State, error) {
@@ -60,12 +60,12 @@ func (a *archive) Events(_ context.Context, uid string, events []runapi.Kubernet
 	if a.failing != nil {
 		return a.failing
 	}
-	if a.takes != "" && uid != a.takes || a.takes == "" && uid != "run" {
+	if a.expectedRun != "" && uid != a.expectedRun || a.expectedRun == "" && uid != "run" {
 		return fmt.Errorf("events of run %q", uid)
 	}
 	a.got = append(a.got, events...)
 	if len(events) == 0 {
-		a.toldAll++
+		a.endMarkers++
 	}
 	return nil
 }
@@ -75,8 +75,8 @@ func (a *archive) Incident(_ context.Context, _ string, incident runapi.Incident
 	return nil
 }
 
-// told are the archived events, in words.
-func (a *archive) told() (lines []string) {
+// describeEvents are the archived events, in words.
+func (a *archive) describeEvents() (lines []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, e := range a.got {
@@ -86,7 +86,7 @@ func (a *archive) told() (lines []string) {
 	return lines
 }
 
-type bed struct {
+type testBed struct {
 	t         *testing.T
 	archive   *archive
 	kube      *kubefake.Clientset
@@ -95,7 +95,7 @@ type bed struct {
 	collector *Collector
 }
 
-func owned(object client.Object, uid, owner, ownerUID string, labels map[string]string) client.Object {
+func withOwner(object client.Object, uid, owner, ownerUID string, labels map[string]string) client.Object {
 	object.SetUID(types.UID(uid))
 	object.SetLabels(labels)
 	object.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: owner, Name: "owner", UID: types.UID(ownerUID), Controller: ptr.To(true)}})
@@ -106,9 +106,9 @@ func pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name}}
 }
 
-// newBed has a run with a pod, a workflow with a pod that no cache has, and a radio network; and somebody else's pod with the labels of
+// newTestBed has a run with a pod, a workflow with a pod that no cache has, and a radio network; and somebody else's pod with the labels of
 // the run's.
-func newBed(t *testing.T) *bed {
+func newTestBed(t *testing.T) *testBed {
 	e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "quick", UID: "run"}}
 	e.Status.Phase = v1alpha1.PhaseRunning
 	labels := map[string]string{v1alpha1.LabelExperimentUID: "run", v1alpha1.LabelNode: "hq"}
@@ -118,10 +118,10 @@ func newBed(t *testing.T) *bed {
 	workflow.SetName("quick")
 	network := &v1alpha1.RadioNetwork{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "wan", UID: "wan-uid"}}
 	network.Spec.Experiment.UID = "run"
-	step := owned(pod("quick-collect"), "step-uid", "Workflow", "flow-uid", nil)
-	b := &bed{t: t, archive: &archive{}, kube: kubefake.NewClientset(),
-		cached: []client.Object{e, owned(pod("quick-hq"), "hq-uid", "Experiment", "run", labels), owned(workflow, "flow-uid", "Experiment", "run", labels), network,
-			owned(pod("impostor"), "impostor-uid", "ReplicaSet", "elsewhere", labels)},
+	step := withOwner(pod("quick-collect"), "step-uid", "Workflow", "flow-uid", nil)
+	b := &testBed{t: t, archive: &archive{}, kube: kubefake.NewClientset(),
+		cached: []client.Object{e, withOwner(pod("quick-hq"), "hq-uid", "Experiment", "run", labels), withOwner(workflow, "flow-uid", "Experiment", "run", labels), network,
+			withOwner(pod("impostor"), "impostor-uid", "ReplicaSet", "elsewhere", labels)},
 		uncached: []client.Object{step, pod("stranger")}}
 	b.uncached[1].SetUID("stranger-uid")
 	b.restart()
@@ -129,25 +129,25 @@ func newBed(t *testing.T) *bed {
 }
 
 // restart makes a new collector, with nothing in its memory.
-func (b *bed) restart() {
+func (b *testBed) restart() {
 	b.t.Helper()
 	build := func(objects []client.Object) client.Client {
 		return fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(objects...).Build()
 	}
 	b.collector = &Collector{Client: build(b.cached), Live: build(append(slices.Clone(b.cached), b.uncached...)), Kubernetes: b.kube, Archive: b.archive, Namespace: platform}
-	b.collector.begin()
+	b.collector.reset()
 	b.kube.ClearActions()
 	b.t.Cleanup(func() {
 		for _, w := range b.collector.watches {
 			w.stop()
 		}
 	})
-	_ = b.collector.round(b.t.Context())
+	_ = b.collector.collectOnce(b.t.Context())
 	b.awaitWatches()
 }
 
 // awaitWatches of both namespaces: the fake clientset loses what happens between a list and its watch, which Kubernetes does not.
-func (b *bed) awaitWatches() {
+func (b *testBed) awaitWatches() {
 	for deadline := time.Now().Add(2 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		watches := 0
 		for _, action := range b.kube.Actions() {
@@ -162,7 +162,7 @@ func (b *bed) awaitWatches() {
 	}
 }
 
-func (b *bed) happens(namespace, uid, kind, name, about, reason string) *corev1.Event {
+func (b *testBed) createEvent(namespace, uid, kind, name, about, reason string) *corev1.Event {
 	b.t.Helper()
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: uid, UID: types.UID(uid)}, Reason: reason, Type: "Normal", Count: 1,
 		LastTimestamp: metav1.Now(), InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: namespace, Name: name, UID: types.UID(about)}}
@@ -174,13 +174,13 @@ func (b *bed) happens(namespace, uid, kind, name, about, reason string) *corev1.
 }
 
 // want waits until the archive has exactly these.
-func (b *bed) want(lines ...string) {
+func (b *testBed) want(lines ...string) {
 	b.t.Helper()
 	slices.Sort(lines)
 	diff := ""
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		_ = b.collector.round(b.t.Context())
-		if diff = cmp.Diff(lines, b.archive.told()); diff == "" {
+		_ = b.collector.collectOnce(b.t.Context())
+		if diff = cmp.Diff(lines, b.archive.describeEvents()); diff == "" {
 			return
 		}
 	}
@@ -188,41 +188,41 @@ func (b *bed) want(lines ...string) {
 }
 
 func TestEventsOfARunsObjectsAreCollectedAndNoOthers(t *testing.T) {
-	b := newBed(t)
-	b.happens(team, "e1", "Experiment", "quick", "run", "Started")
-	b.happens(team, "e2", "Pod", "quick-hq", "hq-uid", "Pulled")
-	b.happens(team, "e3", "Pod", "quick-collect", "step-uid", "Created")
-	b.happens(team, "e4", "Workflow", "quick", "flow-uid", "WorkflowRunning")
-	b.happens(platform, "e5", "RadioNetwork", "wan", "wan-uid", "Attached")
-	b.happens(team, "e6", "Pod", "stranger", "stranger-uid", "Pulled")
-	b.happens(team, "e7", "Pod", "impostor", "impostor-uid", "Pulled")
-	b.happens(team, "e8", "Pod", "quick-hq", "a-namesake", "Pulled")
-	b.happens(team, "e9", "Experiment", "other", "other-run", "Started")
-	b.happens(team, "e10", "ConfigMap", "files", "run", "Odd")
+	b := newTestBed(t)
+	b.createEvent(team, "e1", "Experiment", "quick", "run", "Started")
+	b.createEvent(team, "e2", "Pod", "quick-hq", "hq-uid", "Pulled")
+	b.createEvent(team, "e3", "Pod", "quick-collect", "step-uid", "Created")
+	b.createEvent(team, "e4", "Workflow", "quick", "flow-uid", "WorkflowRunning")
+	b.createEvent(platform, "e5", "RadioNetwork", "wan", "wan-uid", "Attached")
+	b.createEvent(team, "e6", "Pod", "stranger", "stranger-uid", "Pulled")
+	b.createEvent(team, "e7", "Pod", "impostor", "impostor-uid", "Pulled")
+	b.createEvent(team, "e8", "Pod", "quick-hq", "a-namesake", "Pulled")
+	b.createEvent(team, "e9", "Experiment", "other", "other-run", "Started")
+	b.createEvent(team, "e10", "ConfigMap", "files", "run", "Odd")
 	b.want(`Experiment quick Started node "", 1 times`, `Pod quick-hq Pulled node "hq", 1 times`, `Pod quick-collect Created node "", 1 times`,
 		`Workflow quick WorkflowRunning node "", 1 times`, `RadioNetwork wan Attached node "", 1 times`, `ConfigMap files Odd node "", 1 times`)
 }
 
 func TestEventsOfAVirtualMachineAndItsLauncherAreThoseOfItsNode(t *testing.T) {
-	b := newBed(t)
+	b := newTestBed(t)
 	labels := map[string]string{v1alpha1.LabelExperimentUID: "run", v1alpha1.LabelNode: "veh"}
 	vm := &unstructured.Unstructured{}
 	vm.SetGroupVersionKind(kubevirtv1.VirtualMachineInstanceGroupVersionKind)
 	vm.SetNamespace(team)
 	vm.SetName("quick-veh")
-	b.uncached = append(b.uncached, owned(vm, "vm-uid", "Experiment", "run", labels))
-	b.cached = append(b.cached, owned(pod("virt-launcher-quick-veh-x"), "launcher-uid", "VirtualMachineInstance", "vm-uid", labels),
-		owned(pod("virt-launcher-impostor-x"), "false-uid", "VirtualMachineInstance", "elsewhere", labels))
+	b.uncached = append(b.uncached, withOwner(vm, "vm-uid", "Experiment", "run", labels))
+	b.cached = append(b.cached, withOwner(pod("virt-launcher-quick-veh-x"), "launcher-uid", "VirtualMachineInstance", "vm-uid", labels),
+		withOwner(pod("virt-launcher-impostor-x"), "false-uid", "VirtualMachineInstance", "elsewhere", labels))
 	b.restart()
-	b.happens(team, "e1", "VirtualMachineInstance", "quick-veh", "vm-uid", "Started")
-	b.happens(team, "e2", "Pod", "virt-launcher-quick-veh-x", "launcher-uid", "Pulled")
-	b.happens(team, "e3", "Pod", "virt-launcher-impostor-x", "false-uid", "Pulled")
+	b.createEvent(team, "e1", "VirtualMachineInstance", "quick-veh", "vm-uid", "Started")
+	b.createEvent(team, "e2", "Pod", "virt-launcher-quick-veh-x", "launcher-uid", "Pulled")
+	b.createEvent(team, "e3", "Pod", "virt-launcher-impostor-x", "false-uid", "Pulled")
 	b.want(`VirtualMachineInstance quick-veh Started node "veh", 1 times`, `Pod virt-launcher-quick-veh-x Pulled node "veh", 1 times`)
 }
 
 func TestWhatIsToldOfAPodThatNoCacheHasGoesInTheSameRound(t *testing.T) {
-	b := newBed(t)
-	b.happens(team, "e1", "Pod", "quick-collect", "step-uid", "Created")
+	b := newTestBed(t)
+	b.createEvent(team, "e1", "Pod", "quick-collect", "step-uid", "Created")
 	c := b.collector
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		c.mu.Lock()
@@ -232,34 +232,34 @@ func TestWhatIsToldOfAPodThatNoCacheHasGoesInTheSameRound(t *testing.T) {
 			break
 		}
 	}
-	if err := c.round(t.Context()); err != nil {
+	if err := c.collectOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{`Pod quick-collect Created node "", 1 times`}, b.archive.told()); diff != "" {
+	if diff := cmp.Diff([]string{`Pod quick-collect Created node "", 1 times`}, b.archive.describeEvents()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestOnlyOfARunThatIsCollectedTheArchiveIsToldThatTheseAreAll(t *testing.T) {
-	b := newBed(t)
-	b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "Pulled")
+	b := newTestBed(t)
+	b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "Pulled")
 	b.want(`Pod quick-hq Pulled node "hq", 1 times`)
-	if b.archive.toldAll != 0 {
-		t.Errorf("of a running run it was told %d times that these are all", b.archive.toldAll)
+	if b.archive.endMarkers != 0 {
+		t.Errorf("of a running run it was told %d times that these are all", b.archive.endMarkers)
 	}
 	b.cached[0].(*v1alpha1.Experiment).Status.Phase = v1alpha1.PhaseCollecting
 	b.restart()
-	b.archive.toldAll = 0
+	b.archive.endMarkers = 0
 	for round := 1; round <= 3; round++ {
-		if err := b.collector.round(t.Context()); err != nil || b.archive.toldAll != round {
-			t.Errorf("after %d rounds it was told %d times that these are all (%v); want once in each", round, b.archive.toldAll, err)
+		if err := b.collector.collectOnce(t.Context()); err != nil || b.archive.endMarkers != round {
+			t.Errorf("after %d rounds it was told %d times that these are all (%v); want once in each", round, b.archive.endMarkers, err)
 		}
 	}
 }
 
 func TestAnEventThatComesAgainIsSentWithItsNewCountAndNothingTwice(t *testing.T) {
-	b := newBed(t)
-	event := b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "BackOff")
+	b := newTestBed(t)
+	event := b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "BackOff")
 	b.want(`Pod quick-hq BackOff node "hq", 1 times`)
 	event.Count = 4
 	if _, err := b.kube.CoreV1().Events(team).Update(t.Context(), event, metav1.UpdateOptions{}); err != nil {
@@ -269,11 +269,11 @@ func TestAnEventThatComesAgainIsSentWithItsNewCountAndNothingTwice(t *testing.T)
 }
 
 func TestWhatHappensWhileTheArchiveIsAwayComesLater(t *testing.T) {
-	b := newBed(t)
+	b := newTestBed(t)
 	b.archive.failing = errors.New("connection refused")
-	b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "Pulled")
+	b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "Pulled")
 	for range 5 {
-		_ = b.collector.round(t.Context())
+		_ = b.collector.collectOnce(t.Context())
 		time.Sleep(20 * time.Millisecond)
 	}
 	b.archive.mu.Lock()
@@ -283,39 +283,39 @@ func TestWhatHappensWhileTheArchiveIsAwayComesLater(t *testing.T) {
 }
 
 func TestARestartedCollectorKnowsPodsThatAreGoneByThePlan(t *testing.T) {
-	b := newBed(t)
+	b := newTestBed(t)
 	b.archive.plan.Nodes = []runapi.PlannedNode{{Name: "hq", PodUID: "hq-uid"}}
 	b.cached = slices.DeleteFunc(b.cached, func(o client.Object) bool { return o.GetUID() == "hq-uid" })
-	b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "Evicted")
+	b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "Evicted")
 	b.restart()
 	b.want(`Pod quick-hq Evicted node "hq", 1 times`)
 }
 
 func TestNothingIsSentToAnArchiveThatIsClosed(t *testing.T) {
-	b := newBed(t)
+	b := newTestBed(t)
 	b.archive.failing = &runs.Error{Status: http.StatusGone}
-	b.happens(team, "e1", "Pod", "quick-hq", "hq-uid", "Killing")
+	b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "Killing")
 	for deadline := time.Now().Add(10 * time.Second); !b.collector.runs["run"].closed && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if err := b.collector.round(t.Context()); err != nil {
+		if err := b.collector.collectOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.archive.failing = nil
-	b.happens(team, "e2", "Pod", "quick-hq", "hq-uid", "Killing")
+	b.createEvent(team, "e2", "Pod", "quick-hq", "hq-uid", "Killing")
 	time.Sleep(100 * time.Millisecond)
 	b.want()
 }
 
 func TestEventsThatMayNotBeReadAreAnIncidentOfTheRun(t *testing.T) {
-	b := newBed(t)
+	b := newTestBed(t)
 	forbid := func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") }
 	b.kube.PrependReactor("list", "events", forbid)
 	e := b.cached[0].(*v1alpha1.Experiment)
 	e.Status.Phase, e.Status.T0 = v1alpha1.PhaseCollecting, ptr.To(metav1.NowMicro())
 	b.restart()
 	for deadline := time.Now().Add(10 * time.Second); len(b.archive.incidents) < 1 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		b.collector.runs["run"].told = false
-		_ = b.collector.round(t.Context())
+		b.collector.runs["run"].troubleReported = false
+		_ = b.collector.collectOnce(t.Context())
 	}
 	if len(b.archive.incidents) == 0 || b.archive.incidents[0].What != "Kubernetes events" {
 		t.Errorf("incidents %+v; want one of the events that could not be had", b.archive.incidents)
@@ -323,13 +323,13 @@ func TestEventsThatMayNotBeReadAreAnIncidentOfTheRun(t *testing.T) {
 }
 
 func TestWhatWasToldOfAnExperimentBeforeItsRunBeganIsRecalled(t *testing.T) {
-	b := newBed(t)
-	b.happens(team, "e1", "Experiment", "second", "second-run", "Queued")
+	b := newTestBed(t)
+	b.createEvent(team, "e1", "Experiment", "second", "second-run", "Queued")
 	b.want() // of the first run there is nothing
 	second := b.cached[0].(*v1alpha1.Experiment).DeepCopy()
 	second.Name, second.UID, second.ResourceVersion = "second", "second-run", ""
 	b.collector.Client = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(slices.Clone(b.cached), second)...).Build()
-	b.archive.takes = "second-run"
+	b.archive.expectedRun = "second-run"
 	b.want(`Experiment second Queued node "", 1 times`)
 	if watches := len(b.collector.watches); watches != 2 {
 		t.Errorf("%d watches; want those of the team's namespace and the platform's", watches)
@@ -337,11 +337,11 @@ func TestWhatWasToldOfAnExperimentBeforeItsRunBeganIsRecalled(t *testing.T) {
 }
 
 func TestARunThatIsOverIsLetGo(t *testing.T) {
-	b := newBed(t)
+	b := newTestBed(t)
 	e := b.cached[0].(*v1alpha1.Experiment).DeepCopy()
 	e.ResourceVersion, e.Status.Phase = "", v1alpha1.PhaseSucceeded
 	b.collector.Client = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(e).Build()
-	_ = b.collector.round(t.Context())
+	_ = b.collector.collectOnce(t.Context())
 	c := b.collector
 	if len(c.runs) != 0 || len(c.objects) != 0 || len(c.watches) != 0 {
 		t.Errorf("%d runs, %d objects, %d watches are kept; want none", len(c.runs), len(c.objects), len(c.watches))
@@ -359,7 +359,7 @@ func TestTheTimeOfAnEventIsItsLast(t *testing.T) {
 		"a series": {corev1.Event{EventTime: metav1.NewMicroTime(at(3)), Series: &corev1.EventSeries{Count: 5, LastObservedTime: metav1.NewMicroTime(at(9))}}, 9},
 		"no time":  {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(7))}}, 7},
 	} {
-		if got := describe(&c.event, "").TimeNanoseconds; got != at(c.want).UnixNano() {
+		if got := toArchiveEvent(&c.event, "").TimeNanoseconds; got != at(c.want).UnixNano() {
 			t.Errorf("%s: %d; want %d s", name, got, c.want)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// lag of caches that is reckoned with.
-const lag = 10 * time.Second
+// cacheLag of caches that is reckoned with.
+const cacheLag = 10 * time.Second
 
 // findObjects notes the objects of runs that there are now, and changes none: they are the caches' own. What was noted stays, as events come after their objects are gone.
 func (c *Collector) findObjects(ctx context.Context) error {
@@ -52,27 +52,27 @@ func (c *Collector) findObjects(ctx context.Context) error {
 	c.mu.Lock()
 	for i := range networks.Items {
 		if n := &networks.Items[i]; c.runs[n.Spec.Experiment.UID] != nil {
-			c.objects[n.UID] = subject{run: n.Spec.Experiment.UID}
+			c.objects[n.UID] = runObject{run: n.Spec.Experiment.UID}
 		}
 	}
 	for i := range workflows.Items {
-		c.owned(&workflows.Items[i], "")
+		c.addOwned(&workflows.Items[i], "")
 	}
 	for i := range machines {
-		c.owned(&machines[i], machines[i].GetLabels()[v1alpha1.LabelNode])
+		c.addOwned(&machines[i], machines[i].GetLabels()[v1alpha1.LabelNode])
 	}
 	for i := range pods.Items {
-		c.owned(&pods.Items[i], pods.Items[i].Labels[v1alpha1.LabelNode])
+		c.addOwned(&pods.Items[i], pods.Items[i].Labels[v1alpha1.LabelNode])
 	}
 	var unplanned []types.UID
 	for uid, r := range c.runs {
-		if !r.planned {
+		if !r.planRead {
 			unplanned = append(unplanned, uid)
 		}
 	}
 	c.mu.Unlock()
 	for _, uid := range unplanned {
-		c.findPlanned(ctx, uid)
+		c.addPlannedPods(ctx, uid)
 	}
 	return nil
 }
@@ -91,9 +91,9 @@ func (c *Collector) machines(ctx context.Context, pods []corev1.Pod) ([]unstruct
 	return list.Items, err
 }
 
-// owned notes an object whose controller is an object of a run, and tells whether it is one; the lock is held. Labels prove nothing, and
+// addOwned notes an object whose controller is an object of a run, and tells whether it is one; the lock is held. Labels prove nothing, and
 // name a node only where the Experiment itself is the owner.
-func (c *Collector) owned(object metav1.Object, node string) bool {
+func (c *Collector) addOwned(object metav1.Object, node string) bool {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil {
 		return false
@@ -105,13 +105,13 @@ func (c *Collector) owned(object metav1.Object, node string) bool {
 	if owner.UID != of.run {
 		node = of.node // that of a launcher is its machine's
 	}
-	c.objects[object.GetUID()] = subject{run: of.run, node: node}
+	c.objects[object.GetUID()] = runObject{run: of.run, node: node}
 	return true
 }
 
-// findPlanned notes the pods of a run's plan, which may be gone already if the collector was restarted. A server that is away is asked
+// addPlannedPods notes the pods of a run's plan, which may be gone already if the collector was restarted. A server that is away is asked
 // again.
-func (c *Collector) findPlanned(ctx context.Context, uid types.UID) {
+func (c *Collector) addPlannedPods(ctx context.Context, uid types.UID) {
 	state, err := c.Archive.State(ctx, string(uid))
 	if err != nil && !runs.IsNotFound(err) {
 		return
@@ -122,33 +122,33 @@ func (c *Collector) findPlanned(ctx context.Context, uid types.UID) {
 	if r == nil {
 		return
 	}
-	r.planned = true
+	r.planRead = true
 	for _, node := range state.Plan.Nodes {
 		if node.PodUID != "" {
-			c.objects[types.UID(node.PodUID)] = subject{run: uid, node: node.Name}
+			c.objects[types.UID(node.PodUID)] = runObject{run: uid, node: node.Name}
 		}
 	}
 }
 
-// take puts an event into its run's outbox, or keeps it until its object is known.
-func (c *Collector) take(event *corev1.Event) {
+// receive puts an event into its run's outbox, or keeps it until its object is known.
+func (c *Collector) receive(event *corev1.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	about := event.InvolvedObject.UID
 	if of, known := c.objects[about]; known {
-		c.put(of, event)
+		c.enqueue(of, event)
 		return
 	}
 	// Of an experiment that is not under way it is recalled when it is.
-	if about != "" && !c.strangers[about] && waitsFor(event.InvolvedObject.Kind) && len(c.unresolved) < maxUnresolved {
-		c.unresolved[event.UID] = waiting{event, time.Now()}
+	if about != "" && !c.unrelated[about] && mayAppearLater(event.InvolvedObject.Kind) && len(c.unresolved) < maxUnresolved {
+		c.unresolved[event.UID] = pendingEvent{event, time.Now()}
 	}
 }
 
-// waitsFor tells that an object of a run may not be known yet.
-func waitsFor(kind string) bool { return kind != "Experiment" && mayBeOurs(kind) }
+// mayAppearLater tells that an object of a run may not be known yet.
+func mayAppearLater(kind string) bool { return kind != "Experiment" && isRunKind(kind) }
 
-func mayBeOurs(kind string) bool {
+func isRunKind(kind string) bool {
 	switch kind {
 	case "Pod", "VirtualMachineInstance", "Experiment", "Workflow", "RadioNetwork":
 		return true
@@ -156,13 +156,13 @@ func mayBeOurs(kind string) bool {
 	return false
 }
 
-// put an event into its run's outbox, if the archive may lack it; the lock is held.
-func (c *Collector) put(of subject, event *corev1.Event) {
+// enqueue an event into its run's outbox, if the archive may lack it; the lock is held.
+func (c *Collector) enqueue(of runObject, event *corev1.Event) {
 	r := c.runs[of.run]
 	if r == nil || r.closed {
 		return
 	}
-	told := describe(event, of.node)
+	told := toArchiveEvent(event, of.node)
 	before, waits := r.outbox[event.UID]
 	if told.Count <= r.sent[event.UID] || waits && told.Count <= before.Count || !waits && len(r.outbox) >= maxOutbox {
 		return
@@ -170,29 +170,29 @@ func (c *Collector) put(of subject, event *corev1.Event) {
 	r.outbox[event.UID] = told
 }
 
-// resolve looks again at events about unknown objects. A pod's metadata tell whose it is: workflows' pods are in no cache. What is told of
+// resolvePending looks again at events about unknown objects. A pod's metadata tell whose it is: workflows' pods are in no cache. What is told of
 // them goes in the same round, as the archive is closed soon after the last of them has begun.
-func (c *Collector) resolve(ctx context.Context) {
-	for _, w := range c.sortOut() {
-		c.askWhose(ctx, w.event.InvolvedObject, time.Since(w.since) > lag)
+func (c *Collector) resolvePending(ctx context.Context) {
+	for _, w := range c.sortPending() {
+		c.findOwner(ctx, w.event.InvolvedObject, time.Since(w.since) > cacheLag)
 	}
-	c.sortOut()
+	c.sortPending()
 }
 
-// sortOut takes the events about objects that are known by now, drops those that are nobody's, and gives one about each pod that somebody
+// sortPending takes the events about objects that are known by now, drops those that are nobody's, and gives one about each pod that somebody
 // must be asked about.
-func (c *Collector) sortOut() (unknown map[types.UID]waiting) {
+func (c *Collector) sortPending() (unknown map[types.UID]pendingEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	unknown = map[types.UID]waiting{}
+	unknown = map[types.UID]pendingEvent{}
 	for uid, w := range c.unresolved {
 		about := w.event.InvolvedObject
 		of, known := c.objects[about.UID]
 		switch {
 		case known:
-			c.put(of, w.event)
+			c.enqueue(of, w.event)
 			delete(c.unresolved, uid)
-		case c.strangers[about.UID] || time.Since(w.since) > patience:
+		case c.unrelated[about.UID] || time.Since(w.since) > unresolvedTimeout:
 			delete(c.unresolved, uid)
 		case about.Kind == "Pod":
 			unknown[about.UID] = w
@@ -201,8 +201,8 @@ func (c *Collector) sortOut() (unknown map[types.UID]waiting) {
 	return unknown
 }
 
-// askWhose pod that is: of a run, or nobody's. Before late its owner may only not be known yet.
-func (c *Collector) askWhose(ctx context.Context, about corev1.ObjectReference, late bool) {
+// findOwner pod that is: of a run, or nobody's. Before late its owner may only not be known yet.
+func (c *Collector) findOwner(ctx context.Context, about corev1.ObjectReference, late bool) {
 	pod := &metav1.PartialObjectMetadata{}
 	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: about.Namespace, Name: about.Name}, pod)
@@ -213,18 +213,18 @@ func (c *Collector) askWhose(ctx context.Context, about corev1.ObjectReference, 
 	defer c.mu.Unlock()
 	if err == nil && pod.UID == about.UID {
 		owner := metav1.GetControllerOf(pod)
-		if c.owned(pod, pod.Labels[v1alpha1.LabelNode]) || !late && owner != nil && mayBeOurs(owner.Kind) {
+		if c.addOwned(pod, pod.Labels[v1alpha1.LabelNode]) || !late && owner != nil && isRunKind(owner.Kind) {
 			return
 		}
 	}
-	if len(c.strangers) >= maxStrangers {
-		clear(c.strangers)
+	if len(c.unrelated) >= maxUnrelated {
+		clear(c.unrelated)
 	}
-	c.strangers[about.UID] = true
+	c.unrelated[about.UID] = true
 }
 
-// describe an event in the archive's words.
-func describe(event *corev1.Event, node string) runapi.KubernetesEvent {
+// toArchiveEvent an event in the archive's words.
+func toArchiveEvent(event *corev1.Event, node string) runapi.KubernetesEvent {
 	told := runapi.KubernetesEvent{
 		UID: string(event.UID), Type: event.Type, Reason: event.Reason, Node: node, Host: event.Source.Host, Message: event.Message,
 		Object: runapi.EventObject{Kind: event.InvolvedObject.Kind, Name: event.InvolvedObject.Name}, Count: max(event.Count, 1),

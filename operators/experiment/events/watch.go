@@ -24,8 +24,8 @@ type watch struct {
 	since   time.Time
 }
 
-// watchOnly keeps watches of the runs' namespaces and of the platform's.
-func (c *Collector) watchOnly(ctx context.Context) {
+// updateWatches keeps watches of the runs' namespaces and of the platform's.
+func (c *Collector) updateWatches(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	wanted := map[string]bool{}
@@ -45,21 +45,21 @@ func (c *Collector) watchOnly(ctx context.Context) {
 	}
 }
 
-// recall what was told of an experiment before its run was known. Only its own events are asked for: all of a namespace that many share are
+// readEarlierEvents what was told of an experiment before its run was known. Only its own events are asked for: all of a namespace that many share are
 // many. Its pods and other objects are made after it is under way, and what is told of them waits until they are known.
-func (c *Collector) recall(ctx context.Context, e *v1alpha1.Experiment) {
+func (c *Collector) readEarlierEvents(ctx context.Context, e *v1alpha1.Experiment) {
 	about := fields.OneTermEqualSelector("involvedObject.uid", string(e.UID)).String()
 	list, err := c.Kubernetes.CoreV1().Events(e.Namespace).List(ctx, metav1.ListOptions{FieldSelector: about})
 	if err != nil {
 		return // the next round tries again; what keeps events away keeps the watch from them too, which says so
 	}
 	for i := range list.Items {
-		c.take(&list.Items[i])
+		c.receive(&list.Items[i])
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r := c.runs[e.UID]; r != nil {
-		r.recalled = true
+		r.earlierEventsRead = true
 	}
 }
 
@@ -70,12 +70,12 @@ func (c *Collector) watch(ctx context.Context, namespace string) *watch {
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := events.List(ctx, options)
-			w.note(err)
+			w.recordResult(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (kubewatch.Interface, error) {
 			stream, err := events.Watch(ctx, options)
-			w.note(err)
+			w.recordResult(err)
 			return stream, err
 		},
 	}
@@ -84,8 +84,8 @@ func (c *Collector) watch(ctx context.Context, namespace string) *watch {
 	return w
 }
 
-// note how the last request fared.
-func (w *watch) note(err error) {
+// recordResult how the last request fared.
+func (w *watch) recordResult(err error) {
 	w.collector.mu.Lock()
 	defer w.collector.mu.Unlock()
 	if err != nil && w.failing == nil {
@@ -94,8 +94,8 @@ func (w *watch) note(err error) {
 	w.failing = err
 }
 
-// trouble of a namespace's watch, and since when; nil where it works.
-func (c *Collector) trouble(namespace string) (time.Time, error) {
+// watchError of a namespace's watch, and since when; nil where it works.
+func (c *Collector) watchError(namespace string) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w := c.watches[namespace]; w != nil {
@@ -107,7 +107,7 @@ func (c *Collector) trouble(namespace string) (time.Time, error) {
 // Add implements cache.ReflectorStore, and so do the others.
 func (w *watch) Add(object any) error {
 	if event, ok := object.(*corev1.Event); ok {
-		w.collector.take(event)
+		w.collector.receive(event)
 	}
 	return nil
 }

@@ -80,15 +80,15 @@ func Of(e *v1alpha1.Experiment) (rerunOf, basedOn *runapi.Rerun) {
 }
 
 func setChanges(run *runapi.Rerun, before, after map[string]any) {
-	changes := fieldpath.Diff(normal(before), normal(after), fieldpath.Experiment())
+	changes := fieldpath.Diff(withDefaults(before), withDefaults(after), fieldpath.Experiment())
 	run.MoreChanges = max(0, len(changes)-maxChanges)
 	for _, c := range changes[:len(changes)-run.MoreChanges] {
-		run.Changes = append(run.Changes, runapi.SpecChange{Path: c.Path, From: shortened(c.From), To: shortened(c.To)})
+		run.Changes = append(run.Changes, runapi.SpecChange{Path: c.Path, From: truncate(c.From), To: truncate(c.To)})
 	}
 }
 
-// normal has the defaults of this version. A stop by hand is no part of what is repeated.
-func normal(spec map[string]any) map[string]any {
+// withDefaults has the defaults of this version. A stop by hand is no part of what is repeated.
+func withDefaults(spec map[string]any) map[string]any {
 	text, _ := json.Marshal(spec) // it came from JSON
 	copied := map[string]any{}
 	_ = utiljson.Unmarshal(text, &copied)
@@ -97,7 +97,7 @@ func normal(spec map[string]any) map[string]any {
 	return copied
 }
 
-func shortened(value string) string {
+func truncate(value string) string {
 	if len(value) <= maxValue {
 		return value
 	}

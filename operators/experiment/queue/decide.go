@@ -13,8 +13,8 @@ const (
 	forever = math.MaxInt64
 )
 
-// event gives room back at a moment, or takes it for a plan.
-type event struct {
+// roomChange gives room back at a moment, or takes it for a plan.
+type roomChange struct {
 	at    int64
 	sign  int64
 	holds []Holding
@@ -22,11 +22,11 @@ type event struct {
 	claim Claim
 }
 
-// point is a moment at which a plan takes room: between two of them there is only more.
-type point struct {
-	at   int64
-	free *table
-	plan *Identity
+// reservationStart is a moment at which a plan takes room: between two of them there is only more.
+type reservationStart struct {
+	at          int64
+	free        *freeTable
+	reservedFor *Identity
 }
 
 // team is a namespace with its quotas.
@@ -34,78 +34,78 @@ type team struct {
 	quotas []Quota
 	runs   []*Run
 	// free of each quota now.
-	free   []Claim
-	points []teamPoint
-	plans
+	free         []Claim
+	reservations []quotaReservationStart
+	reservationCounts
 	// refused is the first whose pods the API server refused.
 	refused *Identity
 }
 
-type teamPoint struct {
-	at   int64
-	free []Claim
-	plan *Identity
+type quotaReservationStart struct {
+	at          int64
+	free        []Claim
+	reservedFor *Identity
 }
 
-// plans that were made: by known ends, by those of live clusters, and the tries.
-type plans struct{ known, never, tries int }
+// reservationCounts that were made: by known ends, by those of live clusters, and the tries.
+type reservationCounts struct{ known, live, tries int }
 
-func (p *plans) exhausted() bool { return p.known >= Depth || p.tries >= 2*Depth }
+func (p *reservationCounts) exhausted() bool { return p.known >= Depth || p.tries >= 2*Depth }
 
-// decision under way.
-type decision struct {
+// planner under way.
+type planner struct {
 	*Snapshot
 	now int64
 	// free now, empty with nothing at all, bare with no experiment.
-	free, empty, bare, scratch, window *table
-	// points in order of time; least has, for each number of them, what is free now and at all of these, if it is not stale.
-	points []point
-	least  []*table
-	stale  bool
-	events []event
-	live   []*Run
-	teams  map[string]*team
-	plans
-	// hopeless and failed are demands that were found not to fit: within a decision room only shrinks.
-	hopeless map[uint64]string
-	fitting  map[uint64]bool
-	failed   map[attempt]obstacle
-	verdicts []Verdict
-	// indices of the hosts by their names, once a plan has asked for them.
-	indices map[string]int
+	free, empty, withoutExperiments, scratch, window *freeTable
+	// reservations in order of time; least has, for each number of them, what is free now and at all of these, if it is not stale.
+	reservations []reservationStart
+	minFree      []*freeTable
+	stale        bool
+	changes      []roomChange
+	liveRuns     []*Run
+	teams        map[string]*team
+	reservationCounts
+	// tooLarge and failed are demands that were found not to fit: within a decision room only shrinks.
+	tooLarge       map[uint64]string
+	fitsCache      map[uint64]bool
+	failedAttempts map[attempt]obstacle
+	decisions      []Decision
+	// hostIndices of the hosts by their names, once a plan has asked for them.
+	hostIndices map[string]int
 }
 
 type attempt struct {
-	print uint64
-	lasts time.Duration
+	hash     uint64
+	duration time.Duration
 }
 
 // obstacle to a start now; none if there is room.
 type obstacle struct {
 	kind obstacleKind
-	// first is whose plan would be delayed.
-	first *Identity
+	// reservedFor is whose plan would be delayed.
+	reservedFor *Identity
 	// quota and what of it lacks.
-	quota, of int
+	quota, claim int
 }
 
 type obstacleKind int
 
 const (
-	none obstacleKind = iota
+	noObstacle obstacleKind = iota
 	quotaFull
-	quotaPlanned
+	quotaReserved
 	clusterFull
-	clusterPlanned
+	clusterReserved
 )
 
 // Decide on all who wait; the verdicts are in the order of the snapshot's waiters.
-func Decide(s *Snapshot) []Verdict {
-	d := begin(s)
+func Decide(s *Snapshot) []Decision {
+	d := newPlanner(s)
 	order := make([]int32, len(s.Waiters))
 	places := make([]int64, len(s.Waiters))
 	for i := range s.Waiters {
-		order[i], places[i] = int32(i), s.Waiters[i].place()
+		order[i], places[i] = int32(i), s.Waiters[i].orderKey()
 	}
 	slices.SortFunc(order, func(a, b int32) int {
 		if places[a] != places[b] {
@@ -118,7 +118,7 @@ func Decide(s *Snapshot) []Verdict {
 	})
 	position := 0
 	for _, i := range order {
-		w, verdict := &s.Waiters[i], &d.verdicts[i]
+		w, verdict := &s.Waiters[i], &d.decisions[i]
 		if d.neverFits(w, verdict) {
 			continue
 		}
@@ -126,41 +126,41 @@ func Decide(s *Snapshot) []Verdict {
 		verdict.Position = position
 		d.decide(w, verdict)
 	}
-	return d.verdicts
+	return d.decisions
 }
 
-func begin(s *Snapshot) *decision {
-	kinds := s.Space.Len()
-	d := &decision{
-		Snapshot: s, now: s.Now.UnixNano(), teams: map[string]*team{}, hopeless: map[uint64]string{}, fitting: map[uint64]bool{}, failed: map[attempt]obstacle{},
-		verdicts: make([]Verdict, len(s.Waiters)),
-		free:     tableOf(s.Hosts, kinds, func(h *Host) Amount { return h.Free }),
-		empty:    tableOf(s.Hosts, kinds, func(h *Host) Amount { return h.Allocatable }),
-		bare:     newTable(kinds, len(s.Hosts)), scratch: newTable(kinds, len(s.Hosts)), window: newTable(kinds, len(s.Hosts)),
+func newPlanner(s *Snapshot) *planner {
+	kinds := s.Kinds.Len()
+	d := &planner{
+		Snapshot: s, now: s.Now.UnixNano(), teams: map[string]*team{}, tooLarge: map[uint64]string{}, fitsCache: map[uint64]bool{}, failedAttempts: map[attempt]obstacle{},
+		decisions:          make([]Decision, len(s.Waiters)),
+		free:               newTableOf(s.Hosts, kinds, func(h *Host) Amount { return h.Free }),
+		empty:              newTableOf(s.Hosts, kinds, func(h *Host) Amount { return h.Allocatable }),
+		withoutExperiments: newTable(kinds, len(s.Hosts)), scratch: newTable(kinds, len(s.Hosts)), window: newTable(kinds, len(s.Hosts)),
 	}
-	d.bare.copyFrom(d.free)
+	d.withoutExperiments.copyFrom(d.free)
 	for i := range s.Runs {
 		run := &s.Runs[i]
-		d.bare.add(run.Holds, 1)
+		d.withoutExperiments.add(run.Holds, 1)
 		t := d.team(run.Namespace)
 		t.runs = append(t.runs, run)
 		if run.Ends.IsZero() {
-			d.live = append(d.live, run)
+			d.liveRuns = append(d.liveRuns, run)
 			continue
 		}
 		ends := max(run.Ends.UnixNano(), d.now+int64(Overrun))
-		d.events = append(d.events, event{at: ends, sign: 1, holds: run.Holds, team: run.Namespace, claim: run.Claim})
+		d.changes = append(d.changes, roomChange{at: ends, sign: 1, holds: run.Holds, team: run.Namespace, claim: run.Claim})
 	}
-	slices.SortStableFunc(d.events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(d.changes, func(a, b roomChange) int { return cmp.Compare(a.at, b.at) })
 	return d
 }
 
-func (d *decision) team(namespace string) *team {
+func (d *planner) team(namespace string) *team {
 	t := d.teams[namespace]
 	if t == nil {
 		t = &team{quotas: d.Quotas[namespace]}
 		for _, quota := range t.quotas {
-			t.free = append(t.free, quota.Hard.less(quota.Used))
+			t.free = append(t.free, quota.Hard.minus(quota.Used))
 		}
 		d.teams[namespace] = t
 	}
@@ -168,100 +168,100 @@ func (d *decision) team(namespace string) *team {
 }
 
 // decide on one, after all that come before it.
-func (d *decision) decide(w *Waiter, verdict *Verdict) {
+func (d *planner) decide(w *Waiter, verdict *Decision) {
 	t := d.team(w.Namespace)
 	if w.Refused || t.refused != nil {
 		if t.refused == nil {
 			t.refused = &w.Identity
 		}
-		d.tellRefused(w, t, verdict)
+		d.explainRefused(w, t, verdict)
 		return
 	}
-	ends := d.ends(d.now, w.Lasts)
-	obstacle, holds := d.look(w, t, ends)
-	if obstacle.kind == none {
-		d.take(w, t, ends, holds)
+	ends := d.endOf(d.now, w.Duration)
+	obstacle, holds := d.findRoom(w, t, ends)
+	if obstacle.kind == noObstacle {
+		d.takeRoom(w, t, ends, holds)
 		verdict.Admitted, verdict.holds = true, holds
 	} else {
-		hosts := obstacle.kind == clusterFull || obstacle.kind == clusterPlanned || obstacle.kind == quotaFull && d.quotaIsPassed(w, t)
-		var p *walk
-		p, verdict.first = d.plan(w, t, hosts)
+		hosts := obstacle.kind == clusterFull || obstacle.kind == clusterReserved || obstacle.kind == quotaFull && d.quotaTakenByLater(w, t)
+		var p *searchState
+		p, verdict.searched = d.reserve(w, t, hosts)
 		if p != nil && p.at < never {
-			verdict.Starts, verdict.firm = time.Unix(0, p.at).UTC(), hosts
+			verdict.ExpectedStart, verdict.reserved = time.Unix(0, p.at).UTC(), hosts
 		}
 		if p != nil && hosts {
-			verdict.Plan = d.planned(p.holds)
+			verdict.Reservation = d.reservationOf(p.holds)
 		}
 	}
-	d.tell(w, t, obstacle, verdict)
+	d.explain(w, t, obstacle, verdict)
 }
 
-// quotaIsPassed tells that only those lack quota whom others of the team have passed: they wait for the cluster too.
-func (d *decision) quotaIsPassed(w *Waiter, t *team) bool {
+// quotaTakenByLater tells that only those lack quota whom others of the team have passed: they wait for the cluster too.
+func (d *planner) quotaTakenByLater(w *Waiter, t *team) bool {
 	free := slices.Clone(t.free)
 	for _, run := range t.runs {
-		if run.passed(w) {
+		if run.overtook(w) {
 			for q := range free {
 				free[q] = free[q].plus(run.Claim, 1)
 			}
 		}
 	}
-	_, _, lacks := lacking(free, &w.Demand.Claim)
+	_, _, lacks := firstShortage(free, &w.Demand.Claim)
 	return !lacks
 }
 
-// ends of something that starts at a moment.
-func (d *decision) ends(start int64, lasts time.Duration) int64 {
+// endOf of something that starts at a moment.
+func (d *planner) endOf(start int64, lasts time.Duration) int64 {
 	if lasts == Forever || start >= never-int64(lasts) {
 		return forever
 	}
 	return start + int64(lasts)
 }
 
-// look whether there is room now and until the end, beside the plans.
-func (d *decision) look(w *Waiter, t *team, ends int64) (obstacle, []Holding) {
-	if quota, of, lacks := lacking(t.free, &w.Demand.Claim); lacks {
-		return obstacle{kind: quotaFull, quota: quota, of: of}, nil
+// findRoom whether there is room now and until the end, beside the plans.
+func (d *planner) findRoom(w *Waiter, t *team, ends int64) (obstacle, []Holding) {
+	if quota, of, lacks := firstShortage(t.free, &w.Demand.Claim); lacks {
+		return obstacle{kind: quotaFull, quota: quota, claim: of}, nil
 	}
-	for i := range t.points {
-		if p := &t.points[i]; p.at < ends {
-			if quota, of, lacks := lacking(p.free, &w.Demand.Claim); lacks {
-				return obstacle{kind: quotaPlanned, first: p.plan, quota: quota, of: of}, nil
+	for i := range t.reservations {
+		if p := &t.reservations[i]; p.at < ends {
+			if quota, of, lacks := firstShortage(p.free, &w.Demand.Claim); lacks {
+				return obstacle{kind: quotaReserved, reservedFor: p.reservedFor, quota: quota, claim: of}, nil
 			}
 		}
 	}
-	key := attempt{w.Demand.print, w.Lasts}
-	if known, found := d.failed[key]; found && w.Plan == nil {
+	key := attempt{w.Demand.hash, w.Duration}
+	if known, found := d.failedAttempts[key]; found && w.Reservation == nil {
 		return known, nil
 	}
-	found, holds := d.lookForHosts(w, ends)
-	if found.kind != none {
-		d.failed[key] = found
+	found, holds := d.findHosts(w, ends)
+	if found.kind != noObstacle {
+		d.failedAttempts[key] = found
 	}
 	return found, holds
 }
 
-func (d *decision) lookForHosts(w *Waiter, ends int64) (obstacle, []Holding) {
-	if !d.free.mayPlace(w.Demand) {
+func (d *planner) findHosts(w *Waiter, ends int64) (obstacle, []Holding) {
+	if !d.free.mayFit(w.Demand) {
 		return obstacle{kind: clusterFull}, nil
 	}
-	free, first := d.until(ends)
-	if free.mayPlace(w.Demand) {
+	free, first := d.freeUntil(ends)
+	if free.mayFit(w.Demand) {
 		d.window.copyFrom(free)
-		if holds := d.place(w); holds != nil {
+		if holds := d.placeInWindow(w); holds != nil {
 			return obstacle{}, holds
 		}
 	}
 	if first == nil || !d.free.fits(w.Demand, d.scratch) {
 		return obstacle{kind: clusterFull}, nil
 	}
-	return obstacle{kind: clusterPlanned, first: first}, nil
+	return obstacle{kind: clusterReserved, reservedFor: first}, nil
 }
 
-// place one within window, which is spoilt: where its plan had it, if no other place is found; nil for none.
-func (d *decision) place(w *Waiter) []Holding {
-	holds := d.kept(w.Plan)
-	if holds != nil && !d.window.has(holds) {
+// placeInWindow one within window, which is spoilt: where its plan had it, if no other place is found; nil for none.
+func (d *planner) placeInWindow(w *Waiter) []Holding {
+	holds := d.reservedHoldings(w.Reservation)
+	if holds != nil && !d.window.hasRoomFor(holds) {
 		holds = nil
 	}
 	if found, _, ok := d.window.place(w.Demand); ok {
@@ -270,19 +270,19 @@ func (d *decision) place(w *Waiter) []Holding {
 	return holds
 }
 
-// kept is what a plan holds, by the hosts of this snapshot; nil where one of them is gone.
-func (d *decision) kept(plan *Plan) (holds []Holding) {
+// reservedHoldings is what a plan holds, by the hosts of this snapshot; nil where one of them is gone.
+func (d *planner) reservedHoldings(plan *Reservation) (holds []Holding) {
 	if plan == nil {
 		return nil
 	}
-	if d.indices == nil {
-		d.indices = make(map[string]int, len(d.Hosts))
+	if d.hostIndices == nil {
+		d.hostIndices = make(map[string]int, len(d.Hosts))
 		for i := range d.Hosts {
-			d.indices[d.Hosts[i].Name] = i
+			d.hostIndices[d.Hosts[i].Name] = i
 		}
 	}
-	for _, p := range plan.on {
-		host, found := d.indices[p.host]
+	for _, p := range plan.rooms {
+		host, found := d.hostIndices[p.host]
 		if !found {
 			return nil
 		}
@@ -291,120 +291,120 @@ func (d *decision) kept(plan *Plan) (holds []Holding) {
 	return holds
 }
 
-func (d *decision) planned(holds []Holding) *Plan {
-	plan := &Plan{}
+func (d *planner) reservationOf(holds []Holding) *Reservation {
+	plan := &Reservation{}
 	for _, hold := range holds {
-		plan.on = append(plan.on, placed{d.Hosts[hold.Host].Name, hold.Taken})
+		plan.rooms = append(plan.rooms, reservedRoom{d.Hosts[hold.Host].Name, hold.Taken})
 	}
 	return plan
 }
 
-// until is what is free from now to a moment all the time, and the first plan that begins before it.
-func (d *decision) until(ends int64) (*table, *Identity) {
-	count, _ := slices.BinarySearchFunc(d.points, ends, func(p point, ends int64) int { return cmp.Compare(p.at, ends) })
+// freeUntil is what is free from now to a moment all the time, and the first plan that begins before it.
+func (d *planner) freeUntil(ends int64) (*freeTable, *Identity) {
+	count, _ := slices.BinarySearchFunc(d.reservations, ends, func(p reservationStart, ends int64) int { return cmp.Compare(p.at, ends) })
 	if count == 0 {
 		return d.free, nil
 	}
 	if d.stale {
 		before := d.free
-		for i := range d.points {
-			if i == len(d.least) {
-				d.least = append(d.least, newTable(0, 0))
+		for i := range d.reservations {
+			if i == len(d.minFree) {
+				d.minFree = append(d.minFree, newTable(0, 0))
 			}
-			d.least[i].copyFrom(before)
-			d.least[i].least(d.points[i].free)
-			before = d.least[i]
+			d.minFree[i].copyFrom(before)
+			d.minFree[i].takeMinimum(d.reservations[i].free)
+			before = d.minFree[i]
 		}
 		d.stale = false
 	}
-	return d.least[count-1], d.points[0].plan
+	return d.minFree[count-1], d.reservations[0].reservedFor
 }
 
-// within sets window to what is free from a moment to another one all the time.
-func (d *decision) within(free *table, from, to int64) {
+// setWindow sets window to what is free from a moment to another one all the time.
+func (d *planner) setWindow(free *freeTable, from, to int64) {
 	d.window.copyFrom(free)
-	for i := range d.points {
-		if p := &d.points[i]; p.at < to && p.at >= from {
-			d.window.least(p.free)
+	for i := range d.reservations {
+		if p := &d.reservations[i]; p.at < to && p.at >= from {
+			d.window.takeMinimum(p.free)
 		}
 	}
 }
 
-// take room from now on.
-func (d *decision) take(w *Waiter, t *team, ends int64, holds []Holding) {
+// takeRoom room from now on.
+func (d *planner) takeRoom(w *Waiter, t *team, ends int64, holds []Holding) {
 	d.free.add(holds, -1)
 	d.stale = true
-	t.take(d.now, ends, &w.Demand.Claim)
+	t.takeBetween(d.now, ends, &w.Demand.Claim)
 	for i := range t.free {
-		t.free[i] = t.free[i].less(w.Demand.Claim)
+		t.free[i] = t.free[i].minus(w.Demand.Claim)
 	}
-	d.takeAt(d.now, ends, holds)
+	d.takeBetween(d.now, ends, holds)
 	if ends < forever {
-		d.insert(event{at: ends, sign: 1, holds: holds, team: w.Namespace, claim: w.Demand.Claim})
+		d.insertChange(roomChange{at: ends, sign: 1, holds: holds, team: w.Namespace, claim: w.Demand.Claim})
 	}
 }
 
-// takeAt takes room from the points between two moments.
-func (d *decision) takeAt(from, to int64, holds []Holding) {
-	for i := range d.points {
-		if p := &d.points[i]; p.at >= from && p.at < to {
+// takeBetween takes room from the points between two moments.
+func (d *planner) takeBetween(from, to int64, holds []Holding) {
+	for i := range d.reservations {
+		if p := &d.reservations[i]; p.at >= from && p.at < to {
 			p.free.add(holds, -1)
 		}
 	}
 }
 
-func (t *team) take(from, to int64, claim *Claim) {
-	for i := range t.points {
-		if p := &t.points[i]; p.at >= from && p.at < to {
+func (t *team) takeBetween(from, to int64, claim *Claim) {
+	for i := range t.reservations {
+		if p := &t.reservations[i]; p.at >= from && p.at < to {
 			for q := range p.free {
-				p.free[q] = p.free[q].less(*claim)
+				p.free[q] = p.free[q].minus(*claim)
 			}
 		}
 	}
 }
 
-func (d *decision) insert(e event) {
-	at, _ := slices.BinarySearchFunc(d.events, e.at, func(e event, at int64) int {
+func (d *planner) insertChange(e roomChange) {
+	at, _ := slices.BinarySearchFunc(d.changes, e.at, func(e roomChange, at int64) int {
 		if e.at <= at {
 			return -1
 		}
 		return 1
 	})
-	d.events = slices.Insert(d.events, at, e)
+	d.changes = slices.Insert(d.changes, at, e)
 }
 
-// plan the earliest start of one that cannot start now, and keep its room, if it is among the first; nil where there is none.
-func (d *decision) plan(w *Waiter, t *team, hosts bool) (p *walk, first bool) {
-	made := &t.plans
+// reserve the earliest start of one that cannot start now, and keep its room, if it is among the first; nil where there is none.
+func (d *planner) reserve(w *Waiter, t *team, hosts bool) (p *searchState, first bool) {
+	made := &t.reservationCounts
 	if hosts {
-		made = &d.plans
+		made = &d.reservationCounts
 	}
-	if made.exhausted() || hosts && !d.fitsBare(w) {
+	if made.exhausted() || hosts && !d.fitsWithoutExperiments(w) {
 		return nil, false
 	}
 	made.tries++
 	p = d.search(w, t, hosts)
-	if p == nil || p.at == never && made.never >= Depth {
+	if p == nil || p.at == never && made.live >= Depth {
 		return nil, true
 	}
-	d.keep(w, t, p, hosts)
+	d.addReservation(w, t, p, hosts)
 	if p.at == never {
-		made.never++
+		made.live++
 	} else {
 		made.known++
 	}
 	return p, true
 }
 
-// walk is the state at a moment on the way through the events.
-type walk struct {
+// searchState is the state at a moment on the way through the events.
+type searchState struct {
 	at    int64
-	free  *table
+	free  *freeTable
 	quota []Claim
 	holds []Holding
 }
 
-func (p *walk) apply(e *event, namespace string, hosts bool) {
+func (p *searchState) apply(e *roomChange, namespace string, hosts bool) {
 	if hosts {
 		p.free.add(e.holds, e.sign)
 	}
@@ -416,18 +416,18 @@ func (p *walk) apply(e *event, namespace string, hosts bool) {
 }
 
 // search the earliest moment with room.
-func (d *decision) search(w *Waiter, t *team, hosts bool) *walk {
-	p := &walk{quota: slices.Clone(t.free)}
+func (d *planner) search(w *Waiter, t *team, hosts bool) *searchState {
+	p := &searchState{quota: slices.Clone(t.free)}
 	if hosts {
 		p.free = newTable(0, 0)
 		p.free.copyFrom(d.free)
 	}
 	next := 0
-	for next < len(d.events) && d.events[next].at < never {
-		p.at = d.events[next].at
+	for next < len(d.changes) && d.changes[next].at < never {
+		p.at = d.changes[next].at
 		gives := false
-		for ; next < len(d.events) && d.events[next].at == p.at; next++ {
-			e := &d.events[next]
+		for ; next < len(d.changes) && d.changes[next].at == p.at; next++ {
+			e := &d.changes[next]
 			p.apply(e, w.Namespace, hosts)
 			gives = gives || e.sign > 0 && (hosts || e.team == w.Namespace)
 		}
@@ -436,13 +436,13 @@ func (d *decision) search(w *Waiter, t *team, hosts bool) *walk {
 		}
 	}
 	p.at = never
-	for ; next < len(d.events); next++ {
-		p.apply(&d.events[next], w.Namespace, hosts)
+	for ; next < len(d.changes); next++ {
+		p.apply(&d.changes[next], w.Namespace, hosts)
 	}
 	for _, passed := range []bool{false, true} { // what passed it stays, if there is room without that
-		for _, run := range d.live {
-			if run.passed(w) == passed {
-				p.apply(&event{sign: 1, holds: run.Holds, team: run.Namespace, claim: run.Claim}, w.Namespace, hosts)
+		for _, run := range d.liveRuns {
+			if run.overtook(w) == passed {
+				p.apply(&roomChange{sign: 1, holds: run.Holds, team: run.Namespace, claim: run.Claim}, w.Namespace, hosts)
 			}
 		}
 		if d.fitsAt(w, t, p, hosts) {
@@ -453,14 +453,14 @@ func (d *decision) search(w *Waiter, t *team, hosts bool) *walk {
 }
 
 // fitsAt tells that there is room from a moment until the end of one that starts then, beside the plans that begin meanwhile.
-func (d *decision) fitsAt(w *Waiter, t *team, p *walk, hosts bool) bool {
-	ends := d.ends(p.at, w.Lasts)
-	if _, _, lacks := lacking(p.quota, &w.Demand.Claim); lacks {
+func (d *planner) fitsAt(w *Waiter, t *team, p *searchState, hosts bool) bool {
+	ends := d.endOf(p.at, w.Duration)
+	if _, _, lacks := firstShortage(p.quota, &w.Demand.Claim); lacks {
 		return false
 	}
-	for i := range t.points {
-		if other := &t.points[i]; other.at > p.at && other.at < ends {
-			if _, _, lacks := lacking(other.free, &w.Demand.Claim); lacks {
+	for i := range t.reservations {
+		if other := &t.reservations[i]; other.at > p.at && other.at < ends {
+			if _, _, lacks := firstShortage(other.free, &w.Demand.Claim); lacks {
 				return false
 			}
 		}
@@ -468,37 +468,37 @@ func (d *decision) fitsAt(w *Waiter, t *team, p *walk, hosts bool) bool {
 	if !hosts {
 		return true
 	}
-	if !p.free.mayPlace(w.Demand) {
+	if !p.free.mayFit(w.Demand) {
 		return false
 	}
-	d.within(p.free, p.at+1, ends)
-	p.holds = d.place(w)
+	d.setWindow(p.free, p.at+1, ends)
+	p.holds = d.placeInWindow(w)
 	return p.holds != nil
 }
 
-// keep the room of a plan.
-func (d *decision) keep(w *Waiter, t *team, p *walk, hosts bool) {
-	ends := d.ends(p.at, w.Lasts)
-	d.insert(event{at: p.at, sign: -1, holds: p.holds, team: w.Namespace, claim: w.Demand.Claim})
+// addReservation the room of a plan.
+func (d *planner) addReservation(w *Waiter, t *team, p *searchState, hosts bool) {
+	ends := d.endOf(p.at, w.Duration)
+	d.insertChange(roomChange{at: p.at, sign: -1, holds: p.holds, team: w.Namespace, claim: w.Demand.Claim})
 	if ends < forever {
-		d.insert(event{at: ends, sign: 1, holds: p.holds, team: w.Namespace, claim: w.Demand.Claim})
+		d.insertChange(roomChange{at: ends, sign: 1, holds: p.holds, team: w.Namespace, claim: w.Demand.Claim})
 	}
-	t.take(p.at, ends, &w.Demand.Claim)
+	t.takeBetween(p.at, ends, &w.Demand.Claim)
 	for q := range p.quota {
-		p.quota[q] = p.quota[q].less(w.Demand.Claim)
+		p.quota[q] = p.quota[q].minus(w.Demand.Claim)
 	}
-	t.points = append(t.points, teamPoint{at: p.at, free: p.quota, plan: &w.Identity})
+	t.reservations = append(t.reservations, quotaReservationStart{at: p.at, free: p.quota, reservedFor: &w.Identity})
 	if hosts {
-		d.takeAt(p.at, ends, p.holds)
+		d.takeBetween(p.at, ends, p.holds)
 		p.free.add(p.holds, -1)
-		at, _ := slices.BinarySearchFunc(d.points, p.at, func(p point, at int64) int { return cmp.Compare(p.at, at) })
-		d.points = slices.Insert(d.points, at, point{at: p.at, free: p.free, plan: &w.Identity})
+		at, _ := slices.BinarySearchFunc(d.reservations, p.at, func(p reservationStart, at int64) int { return cmp.Compare(p.at, at) })
+		d.reservations = slices.Insert(d.reservations, at, reservationStart{at: p.at, free: p.free, reservedFor: &w.Identity})
 		d.stale = true
 	}
 }
 
-// lacking is the first quota, and kind, of which there is too little.
-func lacking(free []Claim, claim *Claim) (quota, of int, lacks bool) {
+// firstShortage is the first quota, and kind, of which there is too little.
+func firstShortage(free []Claim, claim *Claim) (quota, of int, lacks bool) {
 	for quota = range free {
 		for of = range claim {
 			if claim[of] > 0 && claim[of] > free[quota][of] {
@@ -512,7 +512,7 @@ func lacking(free []Claim, claim *Claim) (quota, of int, lacks bool) {
 // Plus another claim.
 func (c Claim) Plus(other Claim) Claim { return c.plus(other, 1) }
 
-func (c Claim) less(other Claim) Claim { return c.plus(other, -1) }
+func (c Claim) minus(other Claim) Claim { return c.plus(other, -1) }
 
 // plus another claim, times sign; what is unlimited stays so.
 func (c Claim) plus(other Claim, sign int64) Claim {

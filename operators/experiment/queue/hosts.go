@@ -5,18 +5,18 @@ import (
 	"sort"
 )
 
-// table of what hosts have free: a row of kinds for each.
-type table struct {
+// freeTable of what hosts have free: a row of kinds for each.
+type freeTable struct {
 	kinds int
 	cells []int64
 	total []int64
 }
 
-func newTable(kinds, hosts int) *table {
-	return &table{kinds: kinds, cells: make([]int64, kinds*hosts), total: make([]int64, kinds)}
+func newTable(kinds, hosts int) *freeTable {
+	return &freeTable{kinds: kinds, cells: make([]int64, kinds*hosts), total: make([]int64, kinds)}
 }
 
-func tableOf(hosts []Host, kinds int, of func(*Host) Amount) *table {
+func newTableOf(hosts []Host, kinds int, of func(*Host) Amount) *freeTable {
 	t := newTable(kinds, len(hosts))
 	for i := range hosts {
 		copy(t.row(i), of(&hosts[i]))
@@ -25,16 +25,16 @@ func tableOf(hosts []Host, kinds int, of func(*Host) Amount) *table {
 	return t
 }
 
-func (t *table) row(host int) []int64 { return t.cells[host*t.kinds : (host+1)*t.kinds] }
+func (t *freeTable) row(host int) []int64 { return t.cells[host*t.kinds : (host+1)*t.kinds] }
 
-func (t *table) hosts() int {
+func (t *freeTable) hosts() int {
 	if t.kinds == 0 {
 		return 0
 	}
 	return len(t.cells) / t.kinds
 }
 
-func (t *table) sum() {
+func (t *freeTable) sum() {
 	clear(t.total)
 	for at := 0; at < len(t.cells); at += t.kinds {
 		for k := range t.total {
@@ -43,14 +43,14 @@ func (t *table) sum() {
 	}
 }
 
-func (t *table) copyFrom(other *table) {
+func (t *freeTable) copyFrom(other *freeTable) {
 	t.kinds = other.kinds
 	t.cells = append(t.cells[:0], other.cells...)
 	t.total = append(t.total[:0], other.total...)
 }
 
-// least of two tables, cell by cell: what is free in both.
-func (t *table) least(other *table) {
+// takeMinimum of two tables, cell by cell: what is free in both.
+func (t *freeTable) takeMinimum(other *freeTable) {
 	for i, v := range other.cells {
 		t.cells[i] = min(t.cells[i], v)
 	}
@@ -58,7 +58,7 @@ func (t *table) least(other *table) {
 }
 
 // add what is held, times sign.
-func (t *table) add(holds []Holding, sign int64) {
+func (t *freeTable) add(holds []Holding, sign int64) {
 	for _, hold := range holds {
 		row := t.row(hold.Host)
 		for k, v := range hold.Taken {
@@ -68,8 +68,8 @@ func (t *table) add(holds []Holding, sign int64) {
 	}
 }
 
-// has room for all that is held.
-func (t *table) has(holds []Holding) bool {
+// hasRoomFor room for all that is held.
+func (t *freeTable) hasRoomFor(holds []Holding) bool {
 	t.add(holds, -1)
 	defer t.add(holds, 1)
 	for _, hold := range holds {
@@ -83,8 +83,8 @@ func (t *table) has(holds []Holding) bool {
 	return true
 }
 
-// mayHold is a quick look: false where a demand is larger than all that is free.
-func (t *table) mayHold(total Amount) bool {
+// fitsInTotal is a quick look: false where a demand is larger than all that is free.
+func (t *freeTable) fitsInTotal(total Amount) bool {
 	for k, v := range total {
 		if v > 0 && v > t.total[k] {
 			return false
@@ -93,21 +93,21 @@ func (t *table) mayHold(total Amount) bool {
 	return true
 }
 
-// mayPlace is a closer look: false where the pods of some shape find no room even by themselves.
-func (t *table) mayPlace(d *Demand) bool {
-	if !t.mayHold(d.Total) {
+// mayFit is a closer look: false where the pods of some shape find no room even by themselves.
+func (t *freeTable) mayFit(d *Demand) bool {
+	if !t.fitsInTotal(d.Total) {
 		return false
 	}
 	for i := range d.Shapes {
-		if !t.takes(&d.Shapes[i]) {
+		if !t.fitsShape(&d.Shapes[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// takes tells that all pods of one shape find room.
-func (t *table) takes(shape *Shape) bool {
+// fitsShape tells that all pods of one shape find room.
+func (t *freeTable) fitsShape(shape *Shape) bool {
 	left := shape.Count
 	for host := 0; host < t.hosts() && left > 0; host++ {
 		left -= t.capacity(host, shape)
@@ -117,12 +117,12 @@ func (t *table) takes(shape *Shape) bool {
 
 // place all pods of a demand, which takes their room; false where one of them finds none, and then the table is spoilt.
 // Equal pods go where most pods are free, as the scheduler spreads them.
-func (t *table) place(d *Demand) (holds []Holding, placed int64, ok bool) {
+func (t *freeTable) place(d *Demand) (holds []Holding, placed int64, ok bool) {
 	ok = true
 	takes, pods := make([]int64, t.hosts()), make([]int64, t.hosts())
 	for i := range d.Shapes {
 		shape := &d.Shapes[i]
-		count := t.spread(shape, takes, pods)
+		count := t.distribute(shape, takes, pods)
 		placed += count
 		ok = ok && count == shape.Count
 		for host, n := range takes {
@@ -142,8 +142,8 @@ func (t *table) place(d *Demand) (holds []Holding, placed int64, ok bool) {
 	return holds, placed, ok
 }
 
-// spread says how many of a shape's pods each host takes, and how many all of them do. pods is for what hosts have free of those.
-func (t *table) spread(shape *Shape, takes, pods []int64) (all int64) {
+// distribute says how many of a shape's pods each host takes, and how many all of them do. pods is for what hosts have free of those.
+func (t *freeTable) distribute(shape *Shape, takes, pods []int64) (all int64) {
 	most := int64(0)
 	for host := range takes {
 		takes[host], pods[host] = t.capacity(host, shape), t.row(host)[kindPods]
@@ -179,7 +179,7 @@ func (t *table) spread(shape *Shape, takes, pods []int64) (all int64) {
 }
 
 // capacity of a host for pods of one shape; no more than the shape's count.
-func (t *table) capacity(host int, shape *Shape) int64 {
+func (t *freeTable) capacity(host int, shape *Shape) int64 {
 	count, row := shape.Count, t.row(host)
 	for k, each := range shape.Each {
 		if each == 0 {
@@ -196,11 +196,11 @@ func (t *table) capacity(host int, shape *Shape) int64 {
 }
 
 // fits tells that a demand finds room; nothing is taken.
-func (t *table) fits(d *Demand, scratch *table) bool {
-	if !t.mayPlace(d) {
+func (t *freeTable) fits(d *Demand, scratch *freeTable) bool {
+	if !t.mayFit(d) {
 		return false
 	}
-	if t.takes(&d.bound) {
+	if t.fitsShape(&d.bound) {
 		return true
 	}
 	scratch.copyFrom(t)

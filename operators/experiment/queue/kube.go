@@ -22,31 +22,31 @@ const (
 	kindStorage
 )
 
-// Space numbers the kinds of resources that hosts have and pods request. It only grows, so that amounts stay good.
-type Space struct {
+// ResourceKinds numbers the kinds of resources that hosts have and pods request. It only grows, so that amounts stay good.
+type ResourceKinds struct {
 	mu    sync.RWMutex
 	kinds []corev1.ResourceName
 }
 
-// NewSpace has pods, memory, processors and ephemeral storage; further kinds come as somebody requests them.
-func NewSpace() *Space {
-	return &Space{kinds: []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceMemory, corev1.ResourceCPU, corev1.ResourceEphemeralStorage}}
+// NewResourceKinds has pods, memory, processors and ephemeral storage; further kinds come as somebody requests them.
+func NewResourceKinds() *ResourceKinds {
+	return &ResourceKinds{kinds: []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceMemory, corev1.ResourceCPU, corev1.ResourceEphemeralStorage}}
 }
 
 // Len is the number of kinds so far.
-func (s *Space) Len() int {
+func (s *ResourceKinds) Len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return len(s.kinds)
 }
 
-func (s *Space) names() []corev1.ResourceName {
+func (s *ResourceKinds) names() []corev1.ResourceName {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.kinds
 }
 
-func (s *Space) index(name corev1.ResourceName) int {
+func (s *ResourceKinds) index(name corev1.ResourceName) int {
 	if i := slices.Index(s.names(), name); i >= 0 {
 		return i
 	}
@@ -60,7 +60,7 @@ func (s *Space) index(name corev1.ResourceName) int {
 }
 
 // requested makes an amount of what a pod requests, and of the pod itself.
-func (s *Space) requested(list corev1.ResourceList) Amount {
+func (s *ResourceKinds) requested(list corev1.ResourceList) Amount {
 	amount := make(Amount, s.Len())
 	for name, quantity := range list {
 		if quantity.IsZero() {
@@ -77,7 +77,7 @@ func (s *Space) requested(list corev1.ResourceList) Amount {
 }
 
 // allocatable makes an amount of what a host has. One that does not tell its ephemeral storage is not short of it.
-func (s *Space) allocatable(list corev1.ResourceList) Amount {
+func (s *ResourceKinds) allocatable(list corev1.ResourceList) Amount {
 	kinds := s.names()
 	amount := make(Amount, len(kinds))
 	for i, name := range kinds {
@@ -98,7 +98,7 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 }
 
 // DemandOf all pods of an experiment, before anything fills in defaults.
-func (s *Space) DemandOf(pods []*corev1.Pod) *Demand {
+func (s *ResourceKinds) DemandOf(pods []*corev1.Pod) *Demand {
 	d := &Demand{}
 	for _, pod := range pods {
 		d.Shapes = append(d.Shapes, Shape{Count: 1, Each: s.requested(Requests(&pod.Spec))})
@@ -137,7 +137,7 @@ func (d *Demand) complete() {
 		d.bound.Count += shape.Count
 		hash.Write(number) // which cannot fail
 	}
-	d.print = hash.Sum64()
+	d.hash = hash.Sum64()
 }
 
 // ClaimOf a pod on a quota.
@@ -237,14 +237,14 @@ func valueOfClaim(of int, quantity resource.Quantity) int64 {
 
 // Cluster is hosts on the way to a snapshot.
 type Cluster struct {
-	space *Space
+	kinds *ResourceKinds
 	Hosts []Host
 	index map[string]int
 }
 
 // ClusterOf the hosts that take pods, with nothing on them.
-func (s *Space) ClusterOf(nodes []corev1.Node) *Cluster {
-	c := &Cluster{space: s, index: map[string]int{}}
+func (s *ResourceKinds) ClusterOf(nodes []corev1.Node) *Cluster {
+	c := &Cluster{kinds: s, index: map[string]int{}}
 	for i := range nodes {
 		node := &nodes[i]
 		if !TakesPods(node) {
@@ -256,13 +256,13 @@ func (s *Space) ClusterOf(nodes []corev1.Node) *Cluster {
 	return c
 }
 
-// Put a pod on its host. A pod without one is placed by Place.
-func (c *Cluster) Put(pod *corev1.Pod) (held Holding, ok bool) {
+// Add a pod on its host. A pod without one is placed by Place.
+func (c *Cluster) Add(pod *corev1.Pod) (held Holding, ok bool) {
 	at, found := c.index[pod.Spec.NodeName]
 	if !found {
 		return Holding{}, false
 	}
-	held = Holding{Host: at, Taken: c.space.requested(Requests(&pod.Spec))}
+	held = Holding{Host: at, Taken: c.kinds.requested(Requests(&pod.Spec))}
 	for k, v := range held.Taken {
 		if k < len(c.Hosts[at].Free) {
 			c.Hosts[at].Free[k] -= v
@@ -273,7 +273,7 @@ func (c *Cluster) Put(pod *corev1.Pod) (held Holding, ok bool) {
 
 // Place what has no host yet as far as it finds room.
 func (c *Cluster) Place(d *Demand) []Holding {
-	free := tableOf(c.Hosts, c.space.Len(), func(h *Host) Amount { return h.Free })
+	free := newTableOf(c.Hosts, c.kinds.Len(), func(h *Host) Amount { return h.Free })
 	holds, _, _ := free.place(d)
 	for i := range c.Hosts {
 		c.Hosts[i].Free = slices.Clone(Amount(free.row(i)))

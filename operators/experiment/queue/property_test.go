@@ -13,32 +13,32 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // tick of the simulations.
 const tick = time.Minute
 
-// world is a cluster on which experiments arrive, start as the decision says, and end.
-type world struct {
+// simulation is a cluster on which experiments arrive, start as the decision says, and end.
+type simulation struct {
 	t       *testing.T
 	random  *rand.Rand
 	now     time.Time
-	space   *Space
+	kinds   *ResourceKinds
 	hosts   []Host
 	quotas  map[string][]Quota
 	waiting []Waiter
-	running []started
-	made    int
-	// last position and first promise of each that waits, and when it came.
-	last    map[string]int
-	promise map[string]time.Time
+	running []runningExperiment
+	arrived int
+	// lastPosition position and first promise of each that waits, and when it came.
+	lastPosition  map[string]int
+	promisedStart map[string]time.Time
 }
 
-type started struct {
+type runningExperiment struct {
 	run Run
 	// ends in fact; zero for a live cluster that nobody has stopped yet.
 	ends time.Time
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
-	w := &world{
-		t: t, random: rand.New(rand.NewPCG(seed, 1)), now: noon, space: NewSpace(), quotas: map[string][]Quota{},
-		last: map[string]int{}, promise: map[string]time.Time{},
+func newSimulation(t *testing.T, seed uint64) *simulation {
+	w := &simulation{
+		t: t, random: rand.New(rand.NewPCG(seed, 1)), now: noon, kinds: NewResourceKinds(), quotas: map[string][]Quota{},
+		lastPosition: map[string]int{}, promisedStart: map[string]time.Time{},
 	}
 	for i := range 1 + w.random.IntN(4) {
 		amount := Amount{int64(5 + w.random.IntN(30)), int64(8+w.random.IntN(24)) << 30, int64(2000 * (1 + w.random.IntN(4))), Unlimited}
@@ -57,30 +57,30 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-func (w *world) arrive(namespace string, priority int32, lasts time.Duration, shapes ...Shape) string {
-	w.made++
+func (w *simulation) arrive(namespace string, priority int32, lasts time.Duration, shapes ...Shape) string {
+	w.arrived++
 	demand := &Demand{Shapes: shapes}
 	demand.complete()
 	demand.Claim[ClaimPods] = demand.nodes() + WorkflowPods
-	name := fmt.Sprintf("e%05d", w.made)
+	name := fmt.Sprintf("e%05d", w.arrived)
 	w.waiting = append(w.waiting, Waiter{
-		Identity: Identity{Namespace: namespace, Name: name, Created: w.now, Priority: priority}, Demand: demand, Lasts: lasts,
+		Identity: Identity{Namespace: namespace, Name: name, Created: w.now, Priority: priority}, Demand: demand, Duration: lasts,
 	})
 	return name
 }
 
-// anybody arrives.
-func (w *world) anybody(live bool) {
+// arriveRandom arrives.
+func (w *simulation) arriveRandom(live bool) {
 	r := w.random
 	shapes := []Shape{{Count: int64(1 + r.IntN(12)), Each: Amount{1, int64(1+r.IntN(2000)) << 20, int64(10 * (1 + r.IntN(60))), 0}}}
 	if r.IntN(2) == 0 {
 		shapes = append(shapes, Shape{Count: int64(1 + r.IntN(3)), Each: Amount{1, int64(1+r.IntN(6000)) << 20, int64(10 * (1 + r.IntN(150))), 0}})
 	}
-	w.comes(live, shapes...)
+	w.arriveWith(live, shapes...)
 }
 
-// uneven has up to four kinds of pods, of which some fill half a host: whether they find room depends on how they are placed.
-func (w *world) uneven(live bool) {
+// arriveUneven has up to four kinds of pods, of which some fill half a host: whether they find room depends on how they are placed.
+func (w *simulation) arriveUneven(live bool) {
 	r := w.random
 	var shapes []Shape
 	for range 1 + r.IntN(4) {
@@ -90,10 +90,10 @@ func (w *world) uneven(live bool) {
 		}
 		shapes = append(shapes, Shape{Count: int64(1 + r.IntN(5)), Each: each})
 	}
-	w.comes(live, shapes...)
+	w.arriveWith(live, shapes...)
 }
 
-func (w *world) comes(live bool, shapes ...Shape) {
+func (w *simulation) arriveWith(live bool, shapes ...Shape) {
 	r := w.random
 	lasts := time.Duration(1+r.IntN(90)) * time.Minute
 	if live && r.IntN(6) == 0 {
@@ -106,8 +106,8 @@ func (w *world) comes(live bool, shapes ...Shape) {
 	w.arrive([]string{"a", "b", "c"}[r.IntN(3)], priority, lasts, shapes...)
 }
 
-func (w *world) snapshot() *Snapshot {
-	s := &Snapshot{Now: w.now, Space: w.space, Quotas: map[string][]Quota{}, Waiters: slices.Clone(w.waiting)}
+func (w *simulation) snapshot() *Snapshot {
+	s := &Snapshot{Now: w.now, Kinds: w.kinds, Quotas: map[string][]Quota{}, Waiters: slices.Clone(w.waiting)}
 	for _, host := range w.hosts {
 		host.Free = slices.Clone(host.Free)
 		s.Hosts = append(s.Hosts, host)
@@ -122,21 +122,21 @@ func (w *world) snapshot() *Snapshot {
 	return s
 }
 
-// pass a tick: some end, the queue is decided on, some start.
-func (w *world) pass() []Verdict {
+// step a tick: some end, the queue is decided on, some start.
+func (w *simulation) step() []Decision {
 	w.t.Helper()
 	w.now = w.now.Add(tick)
-	w.running = slices.DeleteFunc(w.running, func(s started) bool {
+	w.running = slices.DeleteFunc(w.running, func(s runningExperiment) bool {
 		over := !s.ends.IsZero() && !s.ends.After(w.now) || s.ends.IsZero() && w.random.IntN(300) == 0
 		if over {
-			w.give(&s.run, 1)
+			w.changeRoom(&s.run, 1)
 		}
 		return over
 	})
 	s := w.snapshot()
 	verdicts := Decide(s)
 	w.check(s, verdicts)
-	w.keepPlans(s, verdicts)
+	w.keepReservations(s, verdicts)
 	for i, verdict := range verdicts {
 		if verdict.Admitted {
 			w.begin(&s.Waiters[i], verdict)
@@ -146,19 +146,19 @@ func (w *world) pass() []Verdict {
 	return verdicts
 }
 
-// keepPlans as the operator does.
-func (w *world) keepPlans(s *Snapshot, verdicts []Verdict) {
+// keepReservations as the operator does.
+func (w *simulation) keepReservations(s *Snapshot, verdicts []Decision) {
 	for i := range w.waiting {
-		w.waiting[i].Plan = nil
+		w.waiting[i].Reservation = nil
 		for j := range s.Waiters {
 			if s.Waiters[j].Name == w.waiting[i].Name {
-				w.waiting[i].Plan = verdicts[j].Plan
+				w.waiting[i].Reservation = verdicts[j].Reservation
 			}
 		}
 	}
 }
 
-func (w *world) give(run *Run, sign int64) {
+func (w *simulation) changeRoom(run *Run, sign int64) {
 	for _, hold := range run.Holds {
 		for k, v := range hold.Taken {
 			w.hosts[hold.Host].Free[k] += sign * v
@@ -170,12 +170,12 @@ func (w *world) give(run *Run, sign int64) {
 	}
 }
 
-func (w *world) begin(waiter *Waiter, verdict Verdict) {
+func (w *simulation) begin(waiter *Waiter, verdict Decision) {
 	w.t.Helper()
-	s := started{run: Run{Identity: waiter.Identity, Started: w.now, Holds: verdict.holds, Claim: waiter.Demand.Claim}}
-	if waiter.Lasts != Forever {
-		s.run.Ends = w.now.Add(waiter.Lasts)
-		s.ends = w.now.Add(time.Duration(1 + w.random.Int64N(int64(waiter.Lasts)))) // never later than planned
+	s := runningExperiment{run: Run{Identity: waiter.Identity, Started: w.now, Holds: verdict.holds, Claim: waiter.Demand.Claim}}
+	if waiter.Duration != Forever {
+		s.run.Ends = w.now.Add(waiter.Duration)
+		s.ends = w.now.Add(time.Duration(1 + w.random.Int64N(int64(waiter.Duration)))) // never later than planned
 	}
 	var pods int64
 	for _, hold := range verdict.holds {
@@ -184,15 +184,15 @@ func (w *world) begin(waiter *Waiter, verdict Verdict) {
 	if pods != waiter.Demand.nodes() {
 		w.t.Fatalf("%s starts %d of its %d nodes", waiter.Name, pods, waiter.Demand.nodes())
 	}
-	w.give(&s.run, -1)
+	w.changeRoom(&s.run, -1)
 	w.running = append(w.running, s)
 	w.waiting = slices.DeleteFunc(w.waiting, func(other Waiter) bool { return other.Name == waiter.Name })
-	if due, promised := w.promise[waiter.Name]; promised && w.now.After(due.Add(tick)) {
+	if due, promised := w.promisedStart[waiter.Name]; promised && w.now.After(due.Add(tick)) {
 		w.t.Errorf("%s starts at %s, %s after what it was promised while nobody came before it", waiter.Name, w.now, w.now.Sub(due))
 	}
 }
 
-func (w *world) wantNoOvercommit() {
+func (w *simulation) wantNoOvercommit() {
 	w.t.Helper()
 	for _, host := range w.hosts {
 		for k, v := range host.Free {
@@ -211,7 +211,7 @@ func (w *world) wantNoOvercommit() {
 }
 
 // check what holds for every decision, and keep what was promised.
-func (w *world) check(s *Snapshot, verdicts []Verdict) {
+func (w *simulation) check(s *Snapshot, verdicts []Decision) {
 	w.t.Helper()
 	order := make([]int, len(verdicts))
 	for i := range order {
@@ -231,39 +231,39 @@ func (w *world) check(s *Snapshot, verdicts []Verdict) {
 			w.t.Fatalf("%s is behind %s", waiter.Name, before.Name)
 		}
 		before = waiter
-		if last, known := w.last[waiter.Name]; known && v.Position > last {
-			delete(w.promise, waiter.Name) // somebody of a higher priority came before it
+		if last, known := w.lastPosition[waiter.Name]; known && v.Position > last {
+			delete(w.promisedStart, waiter.Name) // somebody of a higher priority came before it
 		}
-		if _, promised := w.promise[waiter.Name]; !promised && v.firm && v.Position == 1 {
-			w.promise[waiter.Name] = v.Starts
+		if _, promised := w.promisedStart[waiter.Name]; !promised && v.reserved && v.Position == 1 {
+			w.promisedStart[waiter.Name] = v.ExpectedStart
 		}
-		w.last[waiter.Name] = v.Position
+		w.lastPosition[waiter.Name] = v.Position
 	}
 }
 
 func TestSimulatedQueuesStartAllOrNothingInOrderAndWithinWhatThereIs(t *testing.T) {
 	for seed := range uint64(12) {
-		w := newWorld(t, seed)
+		w := newSimulation(t, seed)
 		for range 200 {
 			for range w.random.IntN(3) {
-				w.anybody(true)
+				w.arriveRandom(true)
 			}
-			w.pass()
+			w.step()
 		}
 	}
 }
 
-// TestWhoeverPassesDelaysNobodyWhoWasPromisedAStart: without plans that are kept, seed 10 of the uneven ones is seven minutes late.
-func TestWhoeverPassesDelaysNobodyWhoWasPromisedAStart(t *testing.T) {
-	for name, comes := range map[string]func(*world, bool){"nearly equal pods": (*world).anybody, "very unequal pods": (*world).uneven} {
+// TestOvertakingDelaysNobodyWhoHasAReservation: without plans that are kept, seed 10 of the uneven ones is seven minutes late.
+func TestOvertakingDelaysNobodyWhoHasAReservation(t *testing.T) {
+	for name, comes := range map[string]func(*simulation, bool){"nearly equal pods": (*simulation).arriveRandom, "very unequal pods": (*simulation).arriveUneven} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(11) {
-				w := newWorld(t, seed)
+				w := newSimulation(t, seed)
 				for range 200 {
 					for range w.random.IntN(3) {
 						comes(w, seed%2 == 0)
 					}
-					w.pass()
+					w.step()
 				}
 				if t.Failed() {
 					t.Fatalf("with seed %d", seed)
@@ -273,9 +273,9 @@ func TestWhoeverPassesDelaysNobodyWhoWasPromisedAStart(t *testing.T) {
 	}
 }
 
-func TestEverybodyStartsSomeTimeThoughOthersNeverStopComing(t *testing.T) {
+func TestEveryExperimentStartsThoughOthersKeepArriving(t *testing.T) {
 	for seed := range uint64(8) {
-		w := newWorld(t, seed)
+		w := newSimulation(t, seed)
 		w.hosts = w.hosts[:1]
 		w.hosts[0].Allocatable = Amount{20, 32 << 30, 8000, Unlimited}
 		w.hosts[0].Free = slices.Clone(w.hosts[0].Allocatable)
@@ -284,13 +284,13 @@ func TestEverybodyStartsSomeTimeThoughOthersNeverStopComing(t *testing.T) {
 		for range 3 {
 			w.arrive("b", 5, time.Hour, Shape{Count: 10, Each: one})
 		}
-		w.pass()
+		w.step()
 		all := w.arrive("a", -2, time.Hour, Shape{Count: 20, Each: one}) // needs the whole host
 		for range 60 * 6 {
 			if w.random.IntN(8) == 0 {
 				w.arrive("b", int32(w.random.IntN(3)), time.Duration(1+w.random.IntN(60))*time.Minute, Shape{Count: 1 + w.random.Int64N(12), Each: one})
 			}
-			w.pass()
+			w.step()
 		}
 		if slices.ContainsFunc(w.waiting, func(waiter Waiter) bool { return waiter.Name == all }) {
 			t.Errorf("seed %d: the largest still waits after 6 hours", seed)
@@ -298,7 +298,7 @@ func TestEverybodyStartsSomeTimeThoughOthersNeverStopComing(t *testing.T) {
 	}
 }
 
-func TestAPriorityIsWorthAnHoursWaitAndNoMore(t *testing.T) {
+func TestAPriorityIsWorthABoundedTimeInTheQueue(t *testing.T) {
 	low := Identity{Namespace: "a", Name: "low", Created: noon, Priority: -100}
 	high := Identity{Namespace: "b", Name: "high", Created: noon.Add(200*PriorityStep + time.Second), Priority: 100}
 	if !low.Before(&high) {
@@ -312,17 +312,17 @@ func TestAPriorityIsWorthAnHoursWaitAndNoMore(t *testing.T) {
 
 func TestADecisionDependsOnTheSnapshotOnly(t *testing.T) {
 	for seed := range uint64(8) {
-		w := newWorld(t, seed)
+		w := newSimulation(t, seed)
 		for range 40 {
 			for range 3 {
-				w.anybody(true)
+				w.arriveRandom(true)
 			}
-			w.pass()
+			w.step()
 		}
 		byName := func() map[string]string {
 			s, got := w.snapshot(), map[string]string{} // in another order each time
 			for i, v := range Decide(s) {
-				got[s.Waiters[i].Name] = fmt.Sprint(v.Admitted, v.Reason, v.Message, v.Position, v.Starts)
+				got[s.Waiters[i].Name] = fmt.Sprint(v.Admitted, v.Reason, v.Message, v.Position, v.ExpectedStart)
 			}
 			return got
 		}

@@ -69,8 +69,8 @@ type Demand struct {
 	Claim Claim
 	// bound is as many pods, each as large as the largest in every kind: where they fit, the demand does.
 	bound Shape
-	// print tells equal demands.
-	print uint64
+	// hash tells equal demands.
+	hash uint64
 }
 
 // Kinds of resources that a quota counts.
@@ -117,7 +117,7 @@ type Identity struct {
 
 // Before tells that an experiment comes before another one in the queue.
 func (i *Identity) Before(other *Identity) bool {
-	mine, others := i.place(), other.place()
+	mine, others := i.orderKey(), other.orderKey()
 	switch {
 	case mine != others:
 		return mine < others
@@ -127,7 +127,7 @@ func (i *Identity) Before(other *Identity) bool {
 	return i.Name < other.Name
 }
 
-func (i *Identity) place() int64 {
+func (i *Identity) orderKey() int64 {
 	return i.Created.UnixNano() - int64(i.Priority)*int64(PriorityStep)
 }
 
@@ -142,17 +142,17 @@ type Run struct {
 	Claim Claim
 }
 
-// passed tells that a run was let past one that waits.
-func (r *Run) passed(w *Waiter) bool { return w.Before(&r.Identity) && !r.Started.Before(w.Created) }
+// overtook tells that a run was let past one that waits.
+func (r *Run) overtook(w *Waiter) bool { return w.Before(&r.Identity) && !r.Started.Before(w.Created) }
 
 // Waiter is an experiment that waits.
 type Waiter struct {
 	Identity
 	Demand *Demand
-	// Lasts from the start until its room is given back; Forever for a live cluster.
-	Lasts time.Duration
-	// Plan that the decision before this one made for it; nil for none.
-	Plan *Plan
+	// Duration from the start until its room is given back; Forever for a live cluster.
+	Duration time.Duration
+	// Reservation that the decision before this one made for it; nil for none.
+	Reservation *Reservation
 	// Refused tells that the API server refused its pods for a quota's sake, and that it is to be tried later: until then
 	// none of its team passes it.
 	Refused bool
@@ -164,7 +164,7 @@ const Forever = time.Duration(math.MaxInt64)
 // Snapshot of the cluster.
 type Snapshot struct {
 	Now   time.Time
-	Space *Space
+	Kinds *ResourceKinds
 	Hosts []Host
 	// Quotas by namespace.
 	Quotas  map[string][]Quota
@@ -172,27 +172,27 @@ type Snapshot struct {
 	Waiters []Waiter
 }
 
-// Plan of one that waits: where its room is kept. Given back with the next snapshot it makes sure that the room is found again: pods are placed
+// Reservation of one that waits: where its room is kept. Given back with the next snapshot it makes sure that the room is found again: pods are placed
 // by a rule of thumb, which may fail to place unequal ones where it succeeded before, though no host has less free.
-type Plan struct{ on []placed }
+type Reservation struct{ rooms []reservedRoom }
 
-type placed struct {
+type reservedRoom struct {
 	host  string
 	taken Amount
 }
 
-// Verdict on a waiting experiment.
-type Verdict struct {
+// Decision on a waiting experiment.
+type Decision struct {
 	Admitted        bool
 	Reason, Message string
 	// Position in the queue, from 1; 0 for what can never start.
 	Position int
-	// Starts is when it will start at the latest, if what runs ends in time; zero where nobody knows.
-	Starts time.Time
-	// Plan to be given back with the next snapshot; nil for none.
-	Plan *Plan
-	// first tells that it is among the first, whose start was looked for; firm that it was found, and its room in the cluster is kept.
-	first, firm bool
+	// ExpectedStart is when it will start at the latest, if what runs ends in time; zero where nobody knows.
+	ExpectedStart time.Time
+	// Reservation to be given back with the next snapshot; nil for none.
+	Reservation *Reservation
+	// searched tells that it is among the first, whose start was looked for; firm that it was found, and its room in the cluster is kept.
+	searched, reserved bool
 	// holds is where its pods were placed, if it was admitted.
 	holds []Holding
 }

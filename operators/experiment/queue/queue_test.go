@@ -42,26 +42,26 @@ func node(cpu, memory, count string) corev1.Node {
 	return n
 }
 
-// bench sets up a queue by hand.
-type bench struct {
+// testQueue sets up a queue by hand.
+type testQueue struct {
 	snapshot Snapshot
 	cluster  *Cluster
 }
 
-func on(nodes ...corev1.Node) *bench {
-	b := &bench{snapshot: Snapshot{Now: noon, Space: NewSpace(), Quotas: map[string][]Quota{}}}
-	b.cluster = b.snapshot.Space.ClusterOf(nodes)
+func queueOn(nodes ...corev1.Node) *testQueue {
+	b := &testQueue{snapshot: Snapshot{Now: noon, Kinds: NewResourceKinds(), Quotas: map[string][]Quota{}}}
+	b.cluster = b.snapshot.Kinds.ClusterOf(nodes)
 	return b
 }
 
-func (b *bench) quota(namespace string, hard, used corev1.ResourceList) *bench {
+func (b *testQueue) quota(namespace string, hard, used corev1.ResourceList) *testQueue {
 	b.snapshot.Quotas[namespace] = QuotasOf([]corev1.ResourceQuota{quota(hard, used)})
 	return b
 }
 
-// runs adds an experiment that holds room until so long from now.
-func (b *bench) runs(namespace string, ends time.Duration, pods []*corev1.Pod) *bench {
-	demand := b.snapshot.Space.DemandOf(pods)
+// addRun adds an experiment that holds room until so long from now.
+func (b *testQueue) addRun(namespace string, ends time.Duration, pods []*corev1.Pod) *testQueue {
+	demand := b.snapshot.Kinds.DemandOf(pods)
 	run := Run{Identity: Identity{Namespace: namespace, Created: noon.Add(-time.Hour)}, Started: noon.Add(-time.Hour), Holds: b.cluster.Place(demand), Claim: demand.Claim}
 	if ends != Forever {
 		run.Ends = noon.Add(ends)
@@ -70,9 +70,9 @@ func (b *bench) runs(namespace string, ends time.Duration, pods []*corev1.Pod) *
 	return b
 }
 
-// waits adds one that came so long ago.
-func (b *bench) waits(namespace, name string, ago, lasts time.Duration, pods []*corev1.Pod, change ...func(*Waiter)) *bench {
-	w := Waiter{Identity: Identity{Namespace: namespace, Name: name, Created: noon.Add(-ago)}, Lasts: lasts, Demand: b.snapshot.Space.DemandOf(pods)}
+// addWaiter adds one that came so long ago.
+func (b *testQueue) addWaiter(namespace, name string, ago, lasts time.Duration, pods []*corev1.Pod, change ...func(*Waiter)) *testQueue {
+	w := Waiter{Identity: Identity{Namespace: namespace, Name: name, Created: noon.Add(-ago)}, Duration: lasts, Demand: b.snapshot.Kinds.DemandOf(pods)}
 	for _, c := range change {
 		c(&w)
 	}
@@ -80,75 +80,75 @@ func (b *bench) waits(namespace, name string, ago, lasts time.Duration, pods []*
 	return b
 }
 
-// last of those that wait, as it is decided on.
-func (b *bench) last() Verdict {
+// decideLast of those that wait, as it is decided on.
+func (b *testQueue) decideLast() Decision {
 	b.snapshot.Hosts = b.cluster.Hosts
 	verdicts := Decide(&b.snapshot)
 	return verdicts[len(verdicts)-1]
 }
 
 func TestRoom(t *testing.T) {
-	big := func() *bench { return on(node("8", "16Gi", "110")) }
+	big := func() *testQueue { return queueOn(node("8", "16Gi", "110")) }
 	four := pods(4, "10m", "32Mi")
 	cases := map[string]struct {
-		on      *bench
+		on      *testQueue
 		reason  string
 		message string
 	}{
-		"there is room": {big().waits("a", "x", 0, time.Hour, four), ReasonAdmitted, "there is room for all 4 nodes"},
-		"a quota that never holds so many pods": {big().quota("a", countPods("4"), nil).waits("a", "x", 0, time.Hour, four),
+		"there is room": {big().addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, "there is room for all 4 nodes"},
+		"a quota that never holds so many pods": {big().quota("a", countPods("4"), nil).addWaiter("a", "x", 0, time.Hour, four),
 			ReasonQuotaTooSmall, "quota team allows 4 of pods in all, and 4 nodes and the workflow need 5"},
-		"a quota that is used up by others": {big().quota("a", countPods("9"), countPods("5")).waits("a", "x", 0, time.Hour, four),
+		"a quota that is used up by others": {big().quota("a", countPods("9"), countPods("5")).addWaiter("a", "x", 0, time.Hour, four),
 			ReasonNoRoom, "quota team has 4 of pods free (of 9), and 4 nodes and the workflow need 5"},
-		"a quota of CPU": {big().quota("a", corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("100m")}, nil).waits("a", "x", 0, time.Hour, pods(4, "30m", "32Mi")),
+		"a quota of CPU": {big().quota("a", corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("100m")}, nil).addWaiter("a", "x", 0, time.Hour, pods(4, "30m", "32Mi")),
 			ReasonQuotaTooSmall, "quota team allows 100m of requests.cpu in all, and 4 nodes need 120m"},
-		"another team's quota": {big().quota("b", countPods("1"), nil).waits("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
-		"a cluster that is full": {on(node("3", "16Gi", "110")).runs("b", time.Hour, pods(4, "500m", "1Gi")).waits("a", "x", 0, time.Hour, pods(4, "500m", "1Gi")),
+		"another team's quota": {big().quota("b", countPods("1"), nil).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
+		"a cluster that is full": {queueOn(node("3", "16Gi", "110")).addRun("b", time.Hour, pods(4, "500m", "1Gi")).addWaiter("a", "x", 0, time.Hour, pods(4, "500m", "1Gi")),
 			ReasonNoRoom, "at present the cluster's 1 schedulable hosts take 2 of 4 nodes: all need cpu 2 and memory 4Gi, free are cpu 1, memory 12Gi and 106 pods"},
-		"a cluster that is too small":  {big().waits("a", "x", 0, time.Hour, pods(4, "3", "1Gi")), ReasonClusterTooSmall, "even when empty"},
-		"no more pods on the host":     {on(node("8", "16Gi", "7")).runs("b", time.Hour, four).waits("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 3 of 4 nodes"},
-		"a host without such a device": {big().waits("a", "x", 0, time.Hour, device(pods(1, "1", "1Gi"))), ReasonClusterTooSmall, "take 0 of 1 nodes"},
+		"a cluster that is too small":  {big().addWaiter("a", "x", 0, time.Hour, pods(4, "3", "1Gi")), ReasonClusterTooSmall, "even when empty"},
+		"no more pods on the host":     {queueOn(node("8", "16Gi", "7")).addRun("b", time.Hour, four).addWaiter("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 3 of 4 nodes"},
+		"a host without such a device": {big().addWaiter("a", "x", 0, time.Hour, device(pods(1, "1", "1Gi"))), ReasonClusterTooSmall, "take 0 of 1 nodes"},
 		"an older one of the team that waits for the quota, longer than that": {
-			big().quota("a", countPods("10"), countPods("5")).runs("a", time.Hour, four).waits("a", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
-				waits("a", "x", 0, 2*time.Hour, pods(3, "10m", "32Mi")), ReasonWaitingForTurn, "experiment a/y comes first"},
+			big().quota("a", countPods("10"), countPods("5")).addRun("a", time.Hour, four).addWaiter("a", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
+				addWaiter("a", "x", 0, 2*time.Hour, pods(3, "10m", "32Mi")), ReasonWaitingForTurn, "experiment a/y comes first"},
 		"an older one of the team that waits for the quota, if it is over before": {
-			big().quota("a", countPods("10"), countPods("5")).runs("a", time.Hour, four).waits("a", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
-				waits("a", "x", 0, 30*time.Minute, pods(3, "10m", "32Mi")), ReasonAdmitted, ""},
+			big().quota("a", countPods("10"), countPods("5")).addRun("a", time.Hour, four).addWaiter("a", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
+				addWaiter("a", "x", 0, 30*time.Minute, pods(3, "10m", "32Mi")), ReasonAdmitted, ""},
 		"an older one of another team that waits for its quota": {
-			on(node("8", "16Gi", "12")).quota("b", countPods("10"), countPods("5")).runs("b", time.Hour, four).waits("b", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
-				waits("a", "x", 0, Forever, pods(8, "10m", "32Mi")), ReasonAdmitted, ""},
+			queueOn(node("8", "16Gi", "12")).quota("b", countPods("10"), countPods("5")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
+				addWaiter("a", "x", 0, Forever, pods(8, "10m", "32Mi")), ReasonAdmitted, ""},
 		"an older one of another team that waits for the cluster": {
-			on(node("8", "16Gi", "12")).runs("b", time.Hour, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
-				waits("a", "x", 0, 2*time.Hour, four), ReasonWaitingForTurn, "experiment b/y comes first, and would be delayed"},
+			queueOn(node("8", "16Gi", "12")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				addWaiter("a", "x", 0, 2*time.Hour, four), ReasonWaitingForTurn, "experiment b/y comes first, and would be delayed"},
 		"the same, if it is over before": {
-			on(node("8", "16Gi", "12")).runs("b", time.Hour, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
-				waits("a", "x", 0, 59*time.Minute, four), ReasonAdmitted, ""},
+			queueOn(node("8", "16Gi", "12")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				addWaiter("a", "x", 0, 59*time.Minute, four), ReasonAdmitted, ""},
 		"the same, if there is room beside it": {
-			on(node("8", "16Gi", "12")).runs("b", time.Hour, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
-				waits("a", "x", 0, Forever, pods(2, "10m", "32Mi")), ReasonAdmitted, ""},
+			queueOn(node("8", "16Gi", "12")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				addWaiter("a", "x", 0, Forever, pods(2, "10m", "32Mi")), ReasonAdmitted, ""},
 		"an older one that waits for a live cluster, if it ends some day": {
-			on(node("8", "16Gi", "12")).runs("b", Forever, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
-				waits("a", "x", 0, 100*time.Hour, four), ReasonAdmitted, ""},
+			queueOn(node("8", "16Gi", "12")).addRun("b", Forever, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				addWaiter("a", "x", 0, 100*time.Hour, four), ReasonAdmitted, ""},
 		"an older one that waits for a live cluster, if it is a live cluster": {
-			on(node("8", "16Gi", "12")).runs("b", Forever, four).waits("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
-				waits("a", "x", 0, Forever, four), ReasonWaitingForTurn, "b/y"},
+			queueOn(node("8", "16Gi", "12")).addRun("b", Forever, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+				addWaiter("a", "x", 0, Forever, four), ReasonWaitingForTurn, "b/y"},
 		"an older one that can never start blocks nobody": {
-			big().quota("a", countPods("10"), nil).waits("a", "y", time.Minute, time.Hour, pods(100, "10m", "32Mi")).waits("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
+			big().quota("a", countPods("10"), nil).addWaiter("a", "y", time.Minute, time.Hour, pods(100, "10m", "32Mi")).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"one of the team that the API server refused comes first": {
-			big().waits("a", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).waits("a", "x", 0, time.Hour, four),
+			big().addWaiter("a", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).addWaiter("a", "x", 0, time.Hour, four),
 			ReasonWaitingForTurn, "experiment a/y comes first, whose nodes the API server refused"},
 		"one of another team that the API server refused is in nobody's way": {
-			big().waits("b", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).waits("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
+			big().addWaiter("b", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"equal age goes by name": {
-			on(node("8", "16Gi", "6")).waits("a", "w", 0, time.Hour, four).waits("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 2 of 4"},
+			queueOn(node("8", "16Gi", "6")).addWaiter("a", "w", 0, time.Hour, four).addWaiter("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 2 of 4"},
 		"a higher priority comes before who came an hour earlier": {
-			on(node("8", "16Gi", "6")).waits("a", "y", time.Hour-time.Second, time.Hour, four).waits("a", "x", 0, time.Hour, four, func(w *Waiter) { w.Priority = 6 }), ReasonAdmitted, ""},
+			queueOn(node("8", "16Gi", "6")).addWaiter("a", "y", time.Hour-time.Second, time.Hour, four).addWaiter("a", "x", 0, time.Hour, four, func(w *Waiter) { w.Priority = 6 }), ReasonAdmitted, ""},
 		"and not before who came earlier still": {
-			on(node("8", "16Gi", "6")).waits("a", "y", time.Hour+time.Second, time.Hour, four).waits("a", "x", 0, time.Hour, four, func(w *Waiter) { w.Priority = 6 }), ReasonNoRoom, ""},
+			queueOn(node("8", "16Gi", "6")).addWaiter("a", "y", time.Hour+time.Second, time.Hour, four).addWaiter("a", "x", 0, time.Hour, four, func(w *Waiter) { w.Priority = 6 }), ReasonNoRoom, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := c.on.last()
+			got := c.on.decideLast()
 			if got.Reason != c.reason || !strings.Contains(got.Message, c.message) || got.Admitted != (c.reason == ReasonAdmitted) {
 				t.Errorf("got %+v, want %s, %q", got, c.reason, c.message)
 			}
@@ -161,11 +161,11 @@ func device(pods []*corev1.Pod) []*corev1.Pod {
 	return pods
 }
 
-func TestWhoIsFirstIsToldWhenItStarts(t *testing.T) {
-	got := on(node("8", "16Gi", "12")).runs("b", 20*time.Minute, pods(2, "10m", "32Mi")).runs("b", 40*time.Minute, pods(4, "10m", "32Mi")).
-		waits("a", "x", 0, time.Hour, pods(9, "10m", "32Mi")).last()
-	if want := noon.Add(40 * time.Minute); !got.Starts.Equal(want) || got.Position != 1 {
-		t.Errorf("position %d starts at %s, want 1 at %s", got.Position, got.Starts, want)
+func TestTheFirstInTheQueueHasAnExpectedStart(t *testing.T) {
+	got := queueOn(node("8", "16Gi", "12")).addRun("b", 20*time.Minute, pods(2, "10m", "32Mi")).addRun("b", 40*time.Minute, pods(4, "10m", "32Mi")).
+		addWaiter("a", "x", 0, time.Hour, pods(9, "10m", "32Mi")).decideLast()
+	if want := noon.Add(40 * time.Minute); !got.ExpectedStart.Equal(want) || got.Position != 1 {
+		t.Errorf("position %d starts at %s, want 1 at %s", got.Position, got.ExpectedStart, want)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestHostsThatTakeNoPodsDoNotCount(t *testing.T) {
 		change(&n)
 		return n
 	}
-	cluster := NewSpace().ClusterOf([]corev1.Node{
+	cluster := NewResourceKinds().ClusterOf([]corev1.Node{
 		change("good", func(*corev1.Node) {}),
 		change("cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
 		change("tainted", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}} }),

@@ -52,8 +52,8 @@ systemctl enable --now --no-block ` + agentUnitName + `
 // boundary between the parts of user data. Nothing that a user writes has it but on purpose.
 const boundary = "==vignette-7b6f2c=="
 
-// letIn is a script that lets keys log in as root.
-func letIn(keys []string) string {
+// authorizeKeys is a script that lets keys log in as root.
+func authorizeKeys(keys []string) string {
 	if len(keys) == 0 {
 		return ""
 	}
@@ -72,9 +72,9 @@ func UserData(in Input, node topology.Node) string {
 	}
 	switch {
 	case node.HasAgent():
-		ours = startAgent + letIn(spec.SSHKeys)
+		ours = startAgent + authorizeKeys(spec.SSHKeys)
 	case len(spec.SSHKeys) > 0:
-		ours = "#!/bin/sh\n" + letIn(spec.SSHKeys)
+		ours = "#!/bin/sh\n" + authorizeKeys(spec.SSHKeys)
 	}
 	if given == "" || ours == "" {
 		return given + ours
@@ -101,8 +101,8 @@ func contentType(userData string) string {
 	return "text/plain"
 }
 
-// takesCloudInit tells that a guest has a disk of the data source NoCloud.
-func takesCloudInit(in Input, node topology.Node, spec v1alpha1.VirtualMachine) bool {
+// usesCloudInit tells that a guest has a disk of the data source NoCloud.
+func usesCloudInit(in Input, node topology.Node, spec v1alpha1.VirtualMachine) bool {
 	return UserData(in, node) != "" || spec.CloudInit != nil
 }
 

@@ -35,8 +35,8 @@ wait -n
 echo "an EMANE process has ended" >&2
 exit 1`
 
-// emanePatience in seconds for the members' radios, which come with their pods.
-const emanePatience = 600
+// emaneRadioTimeout in seconds for the members' radios, which come with their pods.
+const emaneRadioTimeout = 600
 
 // emaneFilesLimit in bytes of a ConfigMap's data.
 const emaneFilesLimit = 1 << 20
@@ -116,7 +116,7 @@ func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1
 			Command: append([]string{"bash", "-c", emaneScript, "emane"}, nems...),
 			// Why it ended is what it wrote last.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-			Env:                      []corev1.EnvVar{{Name: "EMANE_PATIENCE_SECONDS", Value: strconv.Itoa(emanePatience)}},
+			Env:                      []corev1.EnvVar{{Name: "EMANE_PATIENCE_SECONDS", Value: strconv.Itoa(emaneRadioTimeout)}},
 			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), RunAsUser: ptr.To(int64(0)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 				// NET_RAW for the nodes' veths, NET_ADMIN to set them up, SYS_NICE for -r.

@@ -29,7 +29,7 @@ func TestTheEMANEPodOfAHostIsAsItsGoldenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objectsAre(t, "emane", pod, files)
+	checkGolden(t, "emane", pod, files)
 }
 
 func TestEveryNEMOfAnEMANEPodHasItsFilesAndAPortOfItsOwn(t *testing.T) {

@@ -163,8 +163,8 @@ func machineSettings(in Input) iter.Seq2[int, v1alpha1.VirtualMachine] {
 	}
 }
 
-// takenPaths are not the app's: a file there would break the container or what the platform gives it.
-var takenPaths = map[string]bool{
+// reservedPaths are not the app's: a file there would break the container or what the platform gives it.
+var reservedPaths = map[string]bool{
 	"/tmp": true, "/vignette": true, "/dev": true, "/proc": true, "/sys": true,
 	"/etc/hosts": true, "/etc/hostname": true, "/etc/resolv.conf": true,
 }
@@ -172,7 +172,7 @@ var takenPaths = map[string]bool{
 func checkFiles(app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
 	for i, file := range app.Files {
 		at := path.Child("files").Index(i).Child("path")
-		if takenPaths[file.Path] {
+		if reservedPaths[file.Path] {
 			errs = append(errs, field.Invalid(at, file.Path, "is the container's own: give the file another path"))
 		}
 		for _, other := range app.Files {

@@ -36,7 +36,7 @@ func TestAnAppOfOnesOwnHasItsFilesVariablesAndSubscriptions(t *testing.T) {
 		v1alpha1.AppFile{Path: "/etc/motd", Content: ptr.To("cost: $(PRICE)\n")})
 	for _, pod := range Pods(in) {
 		if pod.Labels[v1alpha1.LabelNode] == "veh-1" {
-			objectsAre(t, "pod-ownapp", pod)
+			checkGolden(t, "pod-ownapp", pod)
 		}
 	}
 	for _, node := range Plan(in, waveforms(in), uids(in)).Nodes {

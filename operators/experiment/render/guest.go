@@ -55,7 +55,7 @@ func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string
 	}
 	for _, site := range sites {
 		app := guestApp(in, node, site)
-		tellSecrets(&app, in, node, sites, site)
+		addSecretReferences(&app, in, node, sites, site)
 		config.Apps = append(config.Apps, app)
 	}
 	if len(sites) == 0 {
@@ -153,7 +153,7 @@ func GuestSecret(in Input, vm *kubevirtv1.VirtualMachineInstance, node topology.
 	if userData := UserData(in, node); userData != "" {
 		secret.Data[UserDataKey] = []byte(userData)
 	}
-	if takesCloudInit(in, node, settingsOf(in, node)) {
+	if usesCloudInit(in, node, settingsOf(in, node)) {
 		secret.Data[NetworkDataKey] = []byte(networkData(in, node))
 	}
 	return secret

@@ -19,8 +19,8 @@ import (
 // What apps of a virtual machine take from Secrets comes to it on disks that KubeVirt makes, one of each Secret with all its keys as files: the
 // operator reads none of their values, and the guest's own disk has none of their values. The agent in the guest gives each app what is its own.
 
-// mostGuestSecrets of one machine.
-const mostGuestSecrets = 16
+// maxGuestSecrets of one machine.
+const maxGuestSecrets = 16
 
 var (
 	clientFiles = []string{credentials.CA, credentials.Username, credentials.Password}
@@ -100,8 +100,8 @@ func addSecrets(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.N
 	}
 }
 
-// tellSecrets says where an app in a guest finds what it takes from Secrets.
-func tellSecrets(app *guestconfig.App, in Input, node topology.Node, sites []apps.Site, site apps.Site) {
+// addSecretReferences says where an app in a guest finds what it takes from Secrets.
+func addSecretReferences(app *guestconfig.App, in Input, node topology.Node, sites []apps.Site, site apps.Site) {
 	secrets := guestSecrets(in, node, sites)
 	files := clientFiles
 	switch securityOf(site) {
@@ -129,9 +129,9 @@ func tellSecrets(app *guestconfig.App, in Input, node topology.Node, sites []app
 
 // checkGuestSecrets says whether a machine can have so many disks.
 func checkGuestSecrets(in Input, node topology.Node, path *field.Path) *field.Error {
-	if secrets := variableSecrets(in.Topology, node); len(secrets) > mostGuestSecrets {
+	if secrets := variableSecrets(in.Topology, node); len(secrets) > maxGuestSecrets {
 		return field.Invalid(path.Child("apps"), len(secrets),
-			fmt.Sprintf("is how many Secrets the node's apps take variables from, each of which is a disk of the virtual machine: want %d at most, or the node to be a pod", mostGuestSecrets))
+			fmt.Sprintf("is how many Secrets the node's apps take variables from, each of which is a disk of the virtual machine: want %d at most, or the node to be a pod", maxGuestSecrets))
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ const (
 	launcherFixedMiB   = 25 + 100 + 25 + 40 + 30
 	launcherPerCoreMiB = 8
 	launcherIOMiB      = 8
-	pageTableShare     = 512
+	pageTableFraction  = 512
 )
 
 // KubeVirt's names in a launcher's pod: of the container with the guest, of the one that logs its console, and of those that hold its disks'
@@ -46,7 +46,7 @@ func coresRequest(cores int32) resource.Quantity {
 
 // launcherMemory is what the container with the guest requests.
 func launcherMemory(guest resource.Quantity, cores int32) resource.Quantity {
-	overhead := guest.Value()/pageTableShare + (launcherFixedMiB+launcherPerCoreMiB*int64(cores)+launcherIOMiB)<<20
+	overhead := guest.Value()/pageTableFraction + (launcherFixedMiB+launcherPerCoreMiB*int64(cores)+launcherIOMiB)<<20
 	return *resource.NewQuantity(guest.Value()+overhead, resource.BinarySI)
 }
 
@@ -54,13 +54,13 @@ func launcherMemory(guest resource.Quantity, cores int32) resource.Quantity {
 func Footprints(in Input) []*corev1.Pod {
 	pods := Pods(in)
 	for _, node := range VMNodes(in.Topology) {
-		pods = append(pods, launcherShape(in, node))
+		pods = append(pods, launcherFootprint(in, node))
 	}
 	return pods
 }
 
-// launcherShape has what the queue counts of a launcher's pod, and no more.
-func launcherShape(in Input, node topology.Node) *corev1.Pod {
+// launcherFootprint has what the queue counts of a launcher's pod, and no more.
+func launcherFootprint(in Input, node topology.Node) *corev1.Pod {
 	e, spec := in.Experiment, settingsOf(in, node)
 	p := &corev1.Pod{ObjectMeta: ownedMeta(e, PodName(e.Name, node.Name), labels(e, v1alpha1.LabelNode, node.Name, v1alpha1.LabelGroup, node.Group))}
 	image := spec.Image

@@ -20,8 +20,8 @@ const (
 	subscriberGroups = 254 // 239.254.0.0/16, to which RFC 2365 lets the local scope grow
 	// firstPublisherPort is that of a node's first publisher by PGM. Each has its own, as requests to repeat what was lost come to it.
 	firstPublisherPort = 5601
-	// fastestPGM in kbit/s is for networks with a higher rate or none.
-	fastestPGM = 100_000
+	// maxPGMKilobits in kbit/s is for networks with a higher rate or none.
+	maxPGMKilobits = 100_000
 )
 
 // pgm is the multicast of ZeroMQ's brokers by PGM and their clients.
@@ -112,8 +112,8 @@ func (m *siteMaker) isClient(node topology.Node, protocol v1alpha1.Protocol, to 
 func (m *siteMaker) rateKilobits(network string) int {
 	for _, n := range m.in.Experiment.Spec.Networks {
 		if n.Name == network && n.Link != nil && n.Link.Rate != nil {
-			return min(max(int(math.Round(n.Link.Rate.BitsPerSecond()/1000)), trafficconfig.LeastPGMKilobits), fastestPGM)
+			return min(max(int(math.Round(n.Link.Rate.BitsPerSecond()/1000)), trafficconfig.LeastPGMKilobits), maxPGMKilobits)
 		}
 	}
-	return fastestPGM
+	return maxPGMKilobits
 }

@@ -88,7 +88,7 @@ func members(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec,
 			if node.IsVM() {
 				member.Runtime = v1alpha1.RuntimeVM
 			}
-			if moves(network, waveform) {
+			if usesPositions(network, waveform) {
 				member.Platform, member.Position = in.Scenario.platformOf(node), node.Position
 			}
 			found = append(found, member)

@@ -10,11 +10,11 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// everything is the filter of all topics.
-const everything = "#"
+// allTopics is the filter of all topics.
+const allTopics = "#"
 
-// place names a broker in the plan.
-func place(node, app string) string { return node + "/" + app }
+// brokerName names a broker in the plan.
+func brokerName(node, app string) string { return node + "/" + app }
 
 // brokersOf are the brokers that a site's instances are clients of, or the network that they broadcast on; none where one of them is
 // an image of the user's own, which may be joined to others in ways that nobody here knows.
@@ -29,43 +29,43 @@ func brokersOf(site apps.Site) (brokers []string) {
 		if server.App.Own() {
 			return nil
 		}
-		brokers = append(brokers, place(server.Node, server.App.Name))
+		brokers = append(brokers, brokerName(server.Node, server.App.Name))
 	}
 	return brokers
 }
 
-// passages between an experiment's brokers, in the order of its nodes and their apps.
-func passages(in Input, sites Sites) (all []runapi.PlannedPassage) {
+// plannedPassages between an experiment's brokers, in the order of its nodes and their apps.
+func plannedPassages(in Input, sites Sites) (all []runapi.PlannedPassage) {
 	for _, node := range in.Topology.Nodes {
 		for _, site := range sites[node.Name] {
-			all = append(all, bridged(in.Topology, node, site)...)
-			all = append(all, clustered(site)...)
-			all = append(all, gatewayed(site)...)
-			all = append(all, mediated(site)...)
+			all = append(all, bridgePassages(in.Topology, node, site)...)
+			all = append(all, clusterPassages(site)...)
+			all = append(all, gatewayPassages(site)...)
+			all = append(all, mediatorPassages(site)...)
 		}
 	}
 	return all
 }
 
-// bridged are the ways over a broker's bridges.
-func bridged(t *topology.Topology, node topology.Node, site apps.Site) (all []runapi.PlannedPassage) {
+// bridgePassages are the ways over a broker's bridges.
+func bridgePassages(t *topology.Topology, node topology.Node, site apps.Site) (all []runapi.PlannedPassage) {
 	if site.App.Mosquitto == nil {
 		return nil
 	}
 	for _, bridge := range site.App.Mosquitto.Bridges {
 		peer, _ := t.BridgePeer(node, bridge)
-		here, there := place(node.Name, site.App.Name), place(peer.Name, bridge.To[strings.LastIndexByte(bridge.To, '/')+1:])
+		here, there := brokerName(node.Name, site.App.Name), brokerName(peer.Name, bridge.To[strings.LastIndexByte(bridge.To, '/')+1:])
 		topics := bridge.Topics
 		if len(topics) == 0 {
-			topics = []v1alpha1.BridgeTopic{{Filter: everything}}
+			topics = []v1alpha1.BridgeTopic{{Filter: allTopics}}
 		}
 		var in, out []runapi.PlannedPassage
 		for _, topic := range topics {
 			if topic.Direction != "in" {
-				out = pass(out, runapi.PlannedPassage{From: here, To: there, StripPrefix: topic.LocalPrefix, AddPrefix: topic.RemotePrefix}, topic.Filter)
+				out = addFilter(out, runapi.PlannedPassage{From: here, To: there, StripPrefix: topic.LocalPrefix, AddPrefix: topic.RemotePrefix}, topic.Filter)
 			}
 			if topic.Direction != "out" {
-				in = pass(in, runapi.PlannedPassage{From: there, To: here, StripPrefix: topic.RemotePrefix, AddPrefix: topic.LocalPrefix}, topic.Filter)
+				in = addFilter(in, runapi.PlannedPassage{From: there, To: here, StripPrefix: topic.RemotePrefix, AddPrefix: topic.LocalPrefix}, topic.Filter)
 			}
 		}
 		all = append(append(all, out...), in...)
@@ -73,8 +73,8 @@ func bridged(t *topology.Topology, node topology.Node, site apps.Site) (all []ru
 	return all
 }
 
-// pass adds a filter to the ways of a bridge in one direction: to one of the same prefixes, or as another.
-func pass(ways []runapi.PlannedPassage, way runapi.PlannedPassage, filter string) []runapi.PlannedPassage {
+// addFilter adds a filter to the ways of a bridge in one direction: to one of the same prefixes, or as another.
+func addFilter(ways []runapi.PlannedPassage, way runapi.PlannedPassage, filter string) []runapi.PlannedPassage {
 	i := slices.IndexFunc(ways, func(w runapi.PlannedPassage) bool {
 		return w.StripPrefix == way.StripPrefix && w.AddPrefix == way.AddPrefix
 	})
@@ -86,33 +86,33 @@ func pass(ways []runapi.PlannedPassage, way runapi.PlannedPassage, filter string
 	return ways
 }
 
-// way that topics of some filters take; none without a filter.
-func way(from, to string, filters []string) []runapi.PlannedPassage {
+// onePassage that topics of some filters take; none without a filter.
+func onePassage(from, to string, filters []string) []runapi.PlannedPassage {
 	if len(filters) == 0 {
 		return nil
 	}
 	return []runapi.PlannedPassage{{From: from, To: to, Filters: filters}}
 }
 
-// clustered are the ways to the other brokers of a cluster.
-func clustered(site apps.Site) (all []runapi.PlannedPassage) {
+// clusterPassages are the ways to the other brokers of a cluster.
+func clusterPassages(site apps.Site) (all []runapi.PlannedPassage) {
 	for _, peer := range site.ClusterPeers {
-		all = append(all, way(place(site.Node, site.App.Name), place(peer, site.App.Name), []string{everything})...)
+		all = append(all, onePassage(brokerName(site.Node, site.App.Name), brokerName(peer, site.App.Name), []string{allTopics})...)
 	}
 	return all
 }
 
-// gatewayed are the ways between a gateway and its broker.
-func gatewayed(site apps.Site) []runapi.PlannedPassage {
+// gatewayPassages are the ways between a gateway and its broker.
+func gatewayPassages(site apps.Site) []runapi.PlannedPassage {
 	if site.App.MQTTSNGateway == nil || len(site.Servers) == 0 {
 		return nil
 	}
-	here, there := place(site.Node, site.App.Name), place(site.Servers[0].Node, site.Servers[0].App.Name)
-	return append(way(here, there, []string{everything}), way(there, here, []string{everything})...)
+	here, there := brokerName(site.Node, site.App.Name), brokerName(site.Servers[0].Node, site.Servers[0].App.Name)
+	return append(onePassage(here, there, []string{allTopics}), onePassage(there, here, []string{allTopics})...)
 }
 
-// mediated are the ways from each leg of a mediator to all others.
-func mediated(site apps.Site) (all []runapi.PlannedPassage) {
+// mediatorPassages are the ways from each leg of a mediator to all others.
+func mediatorPassages(site apps.Site) (all []runapi.PlannedPassage) {
 	if site.App.Mediator == nil {
 		return nil
 	}
@@ -120,14 +120,14 @@ func mediated(site apps.Site) (all []runapi.PlannedPassage) {
 	for i, from := range legs {
 		filters := from.Topics
 		if len(filters) == 0 {
-			filters = []string{everything}
+			filters = []string{allTopics}
 		}
 		for j, to := range legs {
 			if i == j {
 				continue
 			}
 			all = append(all, runapi.PlannedPassage{
-				From: place(site.Servers[i].Node, site.Servers[i].App.Name), To: place(site.Servers[j].Node, site.Servers[j].App.Name),
+				From: brokerName(site.Servers[i].Node, site.Servers[i].App.Name), To: brokerName(site.Servers[j].Node, site.Servers[j].App.Name),
 				Filters: filters, StripPrefix: from.Prefix, AddPrefix: to.Prefix,
 			})
 		}

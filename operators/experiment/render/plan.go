@@ -22,7 +22,7 @@ func Plan(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods map[string]
 		Namespace: e.Namespace, Name: e.Name, UID: string(e.UID), Spec: resolvedSpec(in),
 		Waveforms: namedWaveforms(e, waveforms), Phase: v1alpha1.PhaseProvisioning,
 		Scenario: plannedScenario(in), Nodes: make([]runapi.PlannedNode, len(in.Topology.Nodes)),
-		RerunOf: rerunOf, BasedOn: basedOn, Campaign: campaign(e), Passages: passages(in, sites),
+		RerunOf: rerunOf, BasedOn: basedOn, Campaign: campaign(e), Passages: plannedPassages(in, sites),
 	}
 	for i, node := range in.Topology.Nodes {
 		plan.Nodes[i] = plannedNode(e, node, sites[node.Name], pods[node.Name])

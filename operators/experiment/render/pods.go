@@ -144,9 +144,9 @@ func smallRequests() corev1.ResourceRequirements {
 	}}
 }
 
-// leastRequests are those of what must not be the reason why a pod finds no room: a pod needs the most of its init
+// minimalRequests are those of what must not be the reason why a pod finds no room: a pod needs the most of its init
 // containers' requests, and the sum of its apps'.
-func leastRequests() corev1.ResourceRequirements {
+func minimalRequests() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
 	}}
@@ -156,7 +156,7 @@ func install(o Options) corev1.Container {
 	return corev1.Container{
 		Name: installContainer, Image: o.AgentImage, ImagePullPolicy: o.PullPolicy,
 		Command:         []string{"/agent", "install", agentconfig.BinDir},
-		Resources:       leastRequests(),
+		Resources:       minimalRequests(),
 		SecurityContext: containerSecurity(nil, true),
 		VolumeMounts:    []corev1.VolumeMount{{Name: "bin", MountPath: agentconfig.BinDir}},
 	}

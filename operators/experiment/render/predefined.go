@@ -10,9 +10,9 @@ import (
 	"vignette.dev/vignette/operators/apps/traffic"
 )
 
-// predefine numbers, from 1 and in their alphabetical order, the topics that MQTT-SN publishers with QoS -1 have: without a connection nobody could
+// assignPredefinedTopics numbers, from 1 and in their alphabetical order, the topics that MQTT-SN publishers with QoS -1 have: without a connection nobody could
 // ask for an id. All gateways of the experiment know all of them, so that a publisher may fail over. Names of two characters need no id.
-func predefine(sites Sites) {
+func assignPredefinedTopics(sites Sites) {
 	ids := map[string]uint16{}
 	each := func(use func(*apps.Site)) {
 		for _, node := range slices.Sorted(maps.Keys(sites)) {

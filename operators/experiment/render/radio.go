@@ -26,7 +26,7 @@ const (
 	// radioNetworkLimit in bytes of JSON: etcd takes 1.5 MiB, and radiod's status is part of the object.
 	radioNetworkLimit = 1 << 20
 	// Bounds of RadioNetworkSpec's lists.
-	mostChanges, mostCaptures = 4096, 256
+	maxChanges, maxCaptures = 4096, 256
 )
 
 // links of a network: those of its spec, then those from its base, over the waveform's downlink. Where
@@ -93,14 +93,14 @@ func captures(in Input, network string) []v1alpha1.RadioCapture {
 	if !wanted {
 		return nil
 	}
-	return []v1alpha1.RadioCapture{radioCapture(RunCapture, expand(in.Topology, network, names), v1alpha1.CaptureSpec{
+	return []v1alpha1.RadioCapture{radioCapture(RunCapture, expandNodes(in.Topology, network, names), v1alpha1.CaptureSpec{
 		Filter: collect.CaptureFilter, SnapLengthBytes: collect.CaptureSnapLengthBytes, Limit: collect.CaptureLimit,
 	})}
 }
 
 // Capture renders a Capture object for its network.
 func Capture(t *topology.Topology, c *v1alpha1.Capture) v1alpha1.RadioCapture {
-	return radioCapture(c.Name, expand(t, c.Spec.Network, c.Spec.Nodes), c.Spec)
+	return radioCapture(c.Name, expandNodes(t, c.Spec.Network, c.Spec.Nodes), c.Spec)
 }
 
 func radioCapture(name string, nodes []string, spec v1alpha1.CaptureSpec) v1alpha1.RadioCapture {
@@ -114,15 +114,15 @@ func radioCapture(name string, nodes []string, spec v1alpha1.CaptureSpec) v1alph
 	return c
 }
 
-// expand names of nodes and groups to nodes attached to a network, in the order of the spec; nil where they are all of them.
-func expand(t *topology.Topology, network string, names []string) []string {
+// expandNodes names of nodes and groups to nodes attached to a network, in the order of the spec; nil where they are all of them.
+func expandNodes(t *topology.Topology, network string, names []string) []string {
 	if len(names) == 0 {
 		return nil
 	}
 	var found []string
 	all := attached(t, network, everyNode)
 	for _, node := range all {
-		if slices.ContainsFunc(names, func(name string) bool { return isCalled(node, name) }) {
+		if slices.ContainsFunc(names, func(name string) bool { return hasName(node, name) }) {
 			found = append(found, node.Name)
 		}
 	}
@@ -134,14 +134,14 @@ func expand(t *topology.Topology, network string, names []string) []string {
 
 func attached(t *topology.Topology, network, name string) (nodes []topology.Node) {
 	for _, node := range t.Nodes {
-		if _, on := node.Address(network); on && isCalled(node, name) {
+		if _, on := node.Address(network); on && hasName(node, name) {
 			nodes = append(nodes, node)
 		}
 	}
 	return nodes
 }
 
-func isCalled(node topology.Node, name string) bool {
+func hasName(node topology.Node, name string) bool {
 	return v1alpha1.IsCalled(name, node.Name, node.Group)
 }
 
@@ -162,7 +162,7 @@ func PlanCaptures(t *topology.Topology, network string, captures ...v1alpha1.Rad
 // Fits tells whether a radio network keeps within what its definition and etcd take.
 func Fits(spec *v1alpha1.RadioNetworkSpec) bool {
 	text, err := json.Marshal(spec)
-	return err == nil && len(text) <= radioNetworkLimit && len(spec.Changes) <= mostChanges && len(spec.Captures) <= mostCaptures
+	return err == nil && len(text) <= radioNetworkLimit && len(spec.Changes) <= maxChanges && len(spec.Captures) <= maxCaptures
 }
 
 // CheckRadio says what of the spec's changes, bases and captures would do nothing.
@@ -175,7 +175,7 @@ func CheckRadio(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field
 			errs = append(errs, checkLink(&network.Links[j].LinkModel, path.Child("networks").Index(i).Child("links").Index(j))...)
 		}
 		for j, name := range network.Base {
-			if err := onNetwork(t, network.Name, name); err != nil {
+			if err := checkOnNetwork(t, network.Name, name); err != nil {
 				errs = append(errs, field.Invalid(path.Child("networks").Index(i).Child("base").Index(j), name, err.Error()))
 			}
 		}
@@ -198,7 +198,7 @@ func checkCollect(spec *v1alpha1.ExperimentSpec, t *topology.Topology, path *fie
 		if !some {
 			name = everyNode
 		}
-		if err := cmp.Or(onNetwork(t, network, name), capturable(spec, network)); err != nil {
+		if err := cmp.Or(checkOnNetwork(t, network, name), checkCapturable(spec, network)); err != nil {
 			errs = append(errs, field.Invalid(path.Child("captures").Index(i), wish, err.Error()))
 		}
 	}
@@ -208,19 +208,19 @@ func checkCollect(spec *v1alpha1.ExperimentSpec, t *topology.Topology, path *fie
 
 // CheckChange says what a change of a network names that is not there.
 func CheckChange(t *topology.Topology, change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
-	if err := onNetwork(t, change.Network, everyNode); err != nil {
+	if err := checkOnNetwork(t, change.Network, everyNode); err != nil {
 		return field.ErrorList{field.Invalid(path.Child("network"), change.Network, err.Error())}
 	}
 	for _, end := range []struct{ key, name string }{{"from", change.From}, {"to", change.To}} {
-		if err := onNetwork(t, change.Network, end.name); err != nil && end.name != "" {
+		if err := checkOnNetwork(t, change.Network, end.name); err != nil && end.name != "" {
 			errs = append(errs, field.Invalid(path.Child(end.key), end.name, err.Error()))
 		}
 	}
 	return append(errs, checkPatch(change.Link, path.Child("link"))...)
 }
 
-// capturable says why frames of a network cannot be captured.
-func capturable(spec *v1alpha1.ExperimentSpec, network string) error {
+// checkCapturable says why frames of a network cannot be captured.
+func checkCapturable(spec *v1alpha1.ExperimentSpec, network string) error {
 	i := slices.IndexFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Name == network })
 	if i >= 0 && spec.Networks[i].Engine == v1alpha1.EngineEMANE {
 		return fmt.Errorf("network %q has engine emane, and captures are of the radios that radiod carries itself: capture in an app of the node, or take engine native", network)
@@ -231,11 +231,11 @@ func capturable(spec *v1alpha1.ExperimentSpec, network string) error {
 // CheckCapture says what of a Capture cannot be captured.
 func CheckCapture(experiment *v1alpha1.ExperimentSpec, t *topology.Topology, spec *v1alpha1.CaptureSpec) (errs field.ErrorList) {
 	path := field.NewPath("spec")
-	if err := cmp.Or(onNetwork(t, spec.Network, everyNode), capturable(experiment, spec.Network)); err != nil {
+	if err := cmp.Or(checkOnNetwork(t, spec.Network, everyNode), checkCapturable(experiment, spec.Network)); err != nil {
 		return field.ErrorList{field.Invalid(path.Child("network"), spec.Network, err.Error())}
 	}
 	for i, name := range spec.Nodes {
-		if err := onNetwork(t, spec.Network, name); err != nil {
+		if err := checkOnNetwork(t, spec.Network, name); err != nil {
 			errs = append(errs, field.Invalid(path.Child("nodes").Index(i), name, err.Error()))
 		}
 	}
@@ -248,8 +248,8 @@ func CheckCaptureAlone(spec *v1alpha1.CaptureSpec) field.ErrorList {
 	return append(checkFilter(spec.Filter, path.Child("filter")), checkLimit(spec.Limit, path.Child("limit"))...)
 }
 
-// onNetwork says why a name stands for no node of a network.
-func onNetwork(t *topology.Topology, network, name string) error {
+// checkOnNetwork says why a name stands for no node of a network.
+func checkOnNetwork(t *topology.Topology, network, name string) error {
 	if _, found := t.Subnets[network]; !found {
 		return fmt.Errorf("the experiment has no network %q: it has %s", network, strings.Join(networkNames(t), ", "))
 	}
@@ -259,7 +259,7 @@ func onNetwork(t *topology.Topology, network, name string) error {
 	if name == everyNode {
 		return fmt.Errorf("no node is attached to network %q", network)
 	}
-	if !slices.ContainsFunc(t.Nodes, func(n topology.Node) bool { return isCalled(n, name) }) {
+	if !slices.ContainsFunc(t.Nodes, func(n topology.Node) bool { return hasName(n, name) }) {
 		return fmt.Errorf("the experiment has no node or group %q", name)
 	}
 	return fmt.Errorf("%q is not attached to network %q", name, network)

@@ -18,8 +18,8 @@ func loss(network string, share v1alpha1.Percent) v1alpha1.RadioChange {
 	return v1alpha1.RadioChange{Network: network, Link: &v1alpha1.LinkPatch{Loss: &share}}
 }
 
-// steered is the quickstart with a base, changes and captures, and no duration.
-func steered(t *testing.T) (Input, map[string]v1alpha1.WaveformSpec) {
+// inputWithChanges is the quickstart with a base, changes and captures, and no duration.
+func inputWithChanges(t *testing.T) (Input, map[string]v1alpha1.WaveformSpec) {
 	t.Helper()
 	in := quickstart(t)
 	spec := &in.Experiment.Spec
@@ -42,13 +42,13 @@ func steered(t *testing.T) (Input, map[string]v1alpha1.WaveformSpec) {
 }
 
 func TestBasesChangesAndCapturesAreAsTheirGoldenFile(t *testing.T) {
-	in, known := steered(t)
+	in, known := inputWithChanges(t)
 	var objects []any
 	for _, n := range RadioNetworks(in, known, uids(in)) {
 		objects = append(objects, n)
 	}
-	objectsAre(t, "radionetworks-steered", objects...)
-	objectsAre(t, "workflow-live", Workflow(in).Object)
+	checkGolden(t, "radionetworks-steered", objects...)
+	checkGolden(t, "workflow-live", Workflow(in).Object)
 	want := []runapi.PlannedCapture{{Name: "run", Network: "wan", Nodes: []string{"nor", "prt"}, Filter: "udp", LimitBytes: 256 << 20}, {Name: "run", Network: "lan", Nodes: []string{"nor", "veh-2"}, Filter: "udp", LimitBytes: 256 << 20}}
 	if diff := cmp.Diff(want, Plan(in, known, uids(in)).Captures); diff != "" {
 		t.Errorf("planned captures (-want +got):\n%s", diff)
@@ -65,8 +65,8 @@ func TestChangesMadeByHandComeAfterThoseOfTheTimelineAtTheSameMoment(t *testing.
 	}
 }
 
-// largest is a RadioNetwork with everything that an experiment's own spec may ask for, at the bounds.
-func largest(t *testing.T) *v1alpha1.RadioNetwork {
+// largestNetwork is a RadioNetwork with everything that an experiment's own spec may ask for, at the bounds.
+func largestNetwork(t *testing.T) *v1alpha1.RadioNetwork {
 	t.Helper()
 	in := quickstart(t)
 	in.Experiment.Name = strings.Repeat("e", 40)
@@ -104,7 +104,7 @@ func largest(t *testing.T) *v1alpha1.RadioNetwork {
 }
 
 func TestTheLargestSpecLeavesRoomForChangesByHandAndThenNoMoreFit(t *testing.T) {
-	spec := largest(t).Spec
+	spec := largestNetwork(t).Spec
 	if !Fits(&spec) {
 		t.Fatal("an experiment's own spec does not fit")
 	}

@@ -56,7 +56,7 @@ func waveforms(in Input) map[string]v1alpha1.WaveformSpec {
 	}
 }
 
-func objectsAre(t *testing.T, name string, objects ...any) {
+func checkGolden(t *testing.T, name string, objects ...any) {
 	t.Helper()
 	var b strings.Builder
 	for _, object := range objects {
@@ -72,7 +72,7 @@ func objectsAre(t *testing.T, name string, objects ...any) {
 func TestEveryObjectOfTheQuickstartIsAsItsGoldenFile(t *testing.T) {
 	in := quickstart(t)
 	for _, pod := range Pods(in) {
-		objectsAre(t, "pod-"+pod.Labels[v1alpha1.LabelNode], pod)
+		checkGolden(t, "pod-"+pod.Labels[v1alpha1.LabelNode], pod)
 	}
 	var attachments, networks []any
 	for _, a := range Attachments(in) {
@@ -81,11 +81,11 @@ func TestEveryObjectOfTheQuickstartIsAsItsGoldenFile(t *testing.T) {
 	for _, n := range RadioNetworks(in, waveforms(in), uids(in)) {
 		networks = append(networks, n)
 	}
-	objectsAre(t, "attachments", attachments...)
-	objectsAre(t, "radionetworks", networks...)
-	objectsAre(t, "workflow", Workflow(in).Object)
-	objectsAre(t, "access", ServiceAccount(in.Experiment), RoleBinding(in.Experiment))
-	objectsAre(t, "plan", Plan(in, waveforms(in), uids(in)))
+	checkGolden(t, "attachments", attachments...)
+	checkGolden(t, "radionetworks", networks...)
+	checkGolden(t, "workflow", Workflow(in).Object)
+	checkGolden(t, "access", ServiceAccount(in.Experiment), RoleBinding(in.Experiment))
+	checkGolden(t, "plan", Plan(in, waveforms(in), uids(in)))
 }
 
 func TestRenderingTwiceGivesTheSame(t *testing.T) {

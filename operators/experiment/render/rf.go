@@ -42,22 +42,22 @@ type radioChecker struct {
 	topology *topology.Topology
 	// scenario is nil where there is none, or where nothing is known of it yet.
 	scenario *Scenario
-	said     map[string]bool
+	reported map[string]bool
 }
 
 // once leaves out a finding about a field that has one, as two networks of a node would both tell the same of it.
 func (c *radioChecker) once(err *field.Error) field.ErrorList {
-	if c.said[err.Field] {
+	if c.reported[err.Field] {
 		return nil
 	}
-	c.said[err.Field] = true
+	c.reported[err.Field] = true
 	return field.ErrorList{err}
 }
 
 // CheckRadioModels says what does not fit the radio models of an experiment's networks: waveforms by the networks' names, as
 // far as they are known. scenario is that of the experiment, nil where there is none or where it is not known.
 func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (errs field.ErrorList) {
-	c := &radioChecker{spec: spec, topology: t, scenario: scenario, said: map[string]bool{}}
+	c := &radioChecker{spec: spec, topology: t, scenario: scenario, reported: map[string]bool{}}
 	for i, network := range spec.Networks {
 		path := field.NewPath("spec", "networks").Index(i)
 		errs = append(errs, checkRoutes(t, network, path)...)
@@ -66,7 +66,7 @@ func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavef
 				errs = append(errs, field.Invalid(path.Child("radios").Index(j).Child("antennaHeight"), *h, "want more than 0 m, such as 3m"))
 			}
 			for k, name := range radio.Nodes {
-				if err := onNetwork(t, network.Name, name); err != nil {
+				if err := checkOnNetwork(t, network.Name, name); err != nil {
 					errs = append(errs, field.Invalid(path.Child("radios").Index(j).Child("nodes").Index(k), name, err.Error()))
 				}
 			}
@@ -90,9 +90,9 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 		errs = append(errs, field.Forbidden(path.Child("links"), fmt.Sprintf("links are for the link model, and waveform %s is %s", network.Waveform, modelOf(w))))
 	}
 	errs = append(errs, c.checkEMANE(network, w, path)...)
-	at := modelPath{network: network, path: path.Child(modelOf(w)), network0: path}
+	at := modelPath{network: network, path: path.Child(modelOf(w)), networkPath: path}
 	errs = append(errs, at.checkModel(w, nemsOn(c.topology, network.Name))...)
-	errs = append(errs, c.checkPlaces(network, p.Pathloss)...)
+	errs = append(errs, c.checkPositions(network, p.Pathloss)...)
 	return append(errs, c.checkChanges(network, w)...)
 }
 
@@ -138,13 +138,13 @@ func checkJammer(jammer *v1alpha1.Jammer, path *field.Path) field.ErrorList {
 
 // modelPath names parts of a network's model, which may be in a Waveform.
 type modelPath struct {
-	network        v1alpha1.Network
-	path, network0 *field.Path
+	network           v1alpha1.Network
+	path, networkPath *field.Path
 }
 
 func (m modelPath) invalid(part string, err error) *field.Error {
 	if m.network.Waveform != "" {
-		return field.Invalid(m.network0.Child("waveform"), m.network.Waveform, part+": "+err.Error())
+		return field.Invalid(m.networkPath.Child("waveform"), m.network.Waveform, part+": "+err.Error())
 	}
 	return field.Invalid(m.path.Child(part), "", err.Error())
 }
@@ -262,8 +262,8 @@ func nemsOn(t *topology.Topology, network string) (nems []int) {
 	return nems
 }
 
-// firstSchedule that a tdma network has, given or generated; nil for a network without nodes.
-func firstSchedule(w *v1alpha1.TDMAModel, nems []int) (*tdma.Schedule, error) {
+// initialSchedule that a tdma network has, given or generated; nil for a network without nodes.
+func initialSchedule(w *v1alpha1.TDMAModel, nems []int) (*tdma.Schedule, error) {
 	if len(nems) == 0 {
 		return nil, nil
 	}
@@ -313,7 +313,7 @@ func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 	if w.TDMA == nil {
 		return nil
 	}
-	schedule, err := firstSchedule(w.TDMA, nems)
+	schedule, err := initialSchedule(w.TDMA, nems)
 	if err != nil || schedule == nil {
 		return err
 	}
@@ -327,7 +327,7 @@ func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 // checkChanges of the timeline against the model of a network, in order of time, as a schedule may build on the one before.
 func (c *radioChecker) checkChanges(network v1alpha1.Network, w *v1alpha1.WaveformSpec) (errs field.ErrorList) {
 	model := NewChangeable(w, nemsOn(c.topology, network.Name))
-	model.engine, model.apart = network.Engine, network.CommEffects
+	model.engine, model.pairLinks = network.Engine, network.CommEffects
 	type placed struct {
 		v1alpha1.TimedRadioChange
 		path *field.Path
@@ -354,28 +354,28 @@ type Changeable struct {
 	engine   v1alpha1.Engine
 	nems     []int
 	schedule *tdma.Schedule
-	// apart tells that each pair of nodes has a link of its own, by the scenario.
-	apart bool
+	// pairLinks tells that each pair of nodes has a link of its own, by the scenario.
+	pairLinks bool
 }
 
 // NewChangeable is the model before any change.
 func NewChangeable(w *v1alpha1.WaveformSpec, nems []int) *Changeable {
 	c := &Changeable{waveform: w, nems: nems}
 	if w.TDMA != nil {
-		c.schedule, _ = firstSchedule(w.TDMA, nems) // what is wrong with it is said elsewhere
+		c.schedule, _ = initialSchedule(w.TDMA, nems) // what is wrong with it is said elsewhere
 	}
 	return c
 }
 
-// AsChanged is the model of a radio network after all its changes.
-func AsChanged(spec *v1alpha1.RadioNetworkSpec) *Changeable {
+// AfterChanges is the model of a radio network after all its changes.
+func AfterChanges(spec *v1alpha1.RadioNetworkSpec) *Changeable {
 	nems := make([]int, len(spec.Members))
 	for i := range spec.Members {
 		nems[i] = int(spec.Members[i].NEM)
 	}
 	slices.Sort(nems)
 	c := NewChangeable(&spec.Waveform, nems)
-	c.engine, c.apart = spec.Engine, spec.CommEffects
+	c.engine, c.pairLinks = spec.Engine, spec.CommEffects
 	for _, change := range spec.Changes {
 		_ = c.Change(change.RadioChange, nil) // what does not fit was said when it was made, and changes nothing
 	}
@@ -391,7 +391,7 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 		}
 	}
 	forbid("link", change.Link != nil && model != "link", "the link model")
-	if c.apart && change.Link != nil && (change.From != "" && change.From != everyNode || change.To != "" && change.To != everyNode) {
+	if c.pairLinks && change.Link != nil && (change.From != "" && change.From != everyNode || change.To != "" && change.To != everyNode) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf("network %s has commEffects, by which each pair of nodes has a link of its own: leave out from and to", change.Network)))
 	}
 	forbid("radio", change.Radio != nil && model == "link", "rfpipe and tdma")
@@ -407,7 +407,7 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 		errs = append(errs, emane.CheckChange(c.waveform, &change, path)...)
 	}
 	if len(errs) == 0 {
-		errs = c.withoutEffect(change, path)
+		errs = c.checkEffect(change, path)
 	}
 	if len(errs) == 0 && model == "tdma" {
 		if err := c.reschedule(change); err != nil {
@@ -417,8 +417,8 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 	return errs
 }
 
-// withoutEffect says what of a change the model takes and lets come to nothing.
-func (c *Changeable) withoutEffect(change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
+// checkEffect says what of a change the model takes and lets come to nothing.
+func (c *Changeable) checkEffect(change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
 	some := change.From != "" && change.From != everyNode
 	if r := change.Radio; r != nil && some && c.engine != v1alpha1.EngineEMANE {
 		for part, given := range map[string]bool{"delay": r.Delay != nil, "jitter": r.Jitter != nil} {
@@ -469,7 +469,7 @@ func (c *Changeable) reschedule(change v1alpha1.RadioChange) *partError {
 	}
 	w := *c.waveform.TDMA
 	w.Rate, w.Schedule = *change.Radio.Rate, ""
-	next, err := firstSchedule(&w, c.nems)
+	next, err := initialSchedule(&w, c.nems)
 	if err != nil {
 		return &partError{rate, err}
 	}

@@ -85,7 +85,7 @@ func TestRadiosPlatformsAndRoutesAreAsTheirGoldenFile(t *testing.T) {
 	for _, n := range RadioNetworks(in, known, map[string]types.UID{}) {
 		objects = append(objects, n)
 	}
-	objectsAre(t, "radionetworks-company", objects...)
+	checkGolden(t, "radionetworks-company", objects...)
 	if p := Plan(in, known, nil).Scenario; p == nil || p.Digest != hills.Digest || p.Name != "hills" || p.Statistics.PlatformNumbers != "1-14,20" {
 		t.Errorf("the run record has scenario %+v", p)
 	}

@@ -33,7 +33,7 @@ func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v
 			continue // CheckRoutes says so
 		}
 		for _, node := range attached(t, network.Name, everyNode) {
-			chosen := len(route.Nodes) == 0 || slices.ContainsFunc(route.Nodes, func(name string) bool { return isCalled(node, name) })
+			chosen := len(route.Nodes) == 0 || slices.ContainsFunc(route.Nodes, func(name string) bool { return hasName(node, name) })
 			if !chosen || node.Name == route.Via || node.Name == route.To {
 				continue // who forwards, and the destination itself, need no route there
 			}
@@ -71,7 +71,7 @@ func checkRoutes(t *topology.Topology, network v1alpha1.Network, path *field.Pat
 	for i, route := range network.Routing.Routes {
 		at := path.Child("routing", "routes").Index(i)
 		for j, name := range route.Nodes {
-			if err := onNetwork(t, network.Name, name); err != nil {
+			if err := checkOnNetwork(t, network.Name, name); err != nil {
 				errs = append(errs, field.Invalid(at.Child("nodes").Index(j), name, err.Error()))
 			}
 		}

@@ -40,8 +40,8 @@ func (s *Scenario) platformOf(node topology.Node) *int32 {
 	return ptr.To(int32(number))
 }
 
-// lacks says why the scenario has no platform for a node.
-func (s *Scenario) lacks(node topology.Node) string {
+// missingPlatform says why the scenario has no platform for a node.
+func (s *Scenario) missingPlatform(node topology.Node) string {
 	has := fmt.Sprintf("scenario %s has the platforms %s", s.Name, s.Statistics.PlatformNumbers)
 	if node.Platform != "" {
 		return fmt.Sprintf("%s, and not %s, which is to carry node %s", has, node.Platform, node.Name)
@@ -51,14 +51,14 @@ func (s *Scenario) lacks(node topology.Node) string {
 
 // scenarioOf a network: the digest, where the model has use for it.
 func scenarioOf(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec) string {
-	if in.Scenario == nil || !moves(network, waveform) {
+	if in.Scenario == nil || !usesPositions(network, waveform) {
 		return ""
 	}
 	return in.Scenario.Digest
 }
 
-// moves reports whether it matters to a network where its nodes are.
-func moves(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) bool {
+// usesPositions reports whether it matters to a network where its nodes are.
+func usesPositions(network v1alpha1.Network, waveform v1alpha1.WaveformSpec) bool {
 	return waveform.PHY() != nil || network.CommEffects
 }
 
@@ -69,9 +69,9 @@ func plannedScenario(in Input) *runapi.PlannedScenario {
 	return &runapi.PlannedScenario{Name: in.Scenario.Name, Digest: in.Scenario.Digest, Statistics: in.Scenario.Statistics}
 }
 
-// checkPlaces says which nodes of a network with a physical layer are nowhere: without pathloss, or a position to reckon
+// checkPositions says which nodes of a network with a physical layer are nowhere: without pathloss, or a position to reckon
 // it from, a radio hears nothing and nobody would learn why.
-func (c *radioChecker) checkPlaces(network v1alpha1.Network, source v1alpha1.PathlossSource) (errs field.ErrorList) {
+func (c *radioChecker) checkPositions(network v1alpha1.Network, source v1alpha1.PathlossSource) (errs field.ErrorList) {
 	ref := field.NewPath("spec", "scenario")
 	fromScenario := source == "" || source == v1alpha1.PathlossScenario
 	switch {
@@ -85,15 +85,15 @@ func (c *radioChecker) checkPlaces(network v1alpha1.Network, source v1alpha1.Pat
 			"or set phy.pathloss to FreeSpace or TwoRay", network.Name))}
 	}
 	for i, entry := range c.spec.Nodes {
-		if message := c.misplaced(network, entry.Name, fromScenario); message != "" {
-			errs = append(errs, c.once(field.Invalid(field.NewPath("spec", "nodes").Index(i).Child(placeField(entry)), entry.Name, message))...)
+		if message := c.whyMisplaced(network, entry.Name, fromScenario); message != "" {
+			errs = append(errs, c.once(field.Invalid(field.NewPath("spec", "nodes").Index(i).Child(positionField(entry)), entry.Name, message))...)
 		}
 	}
 	return errs
 }
 
-// placeField is the field of a node that says, or should say, where it is.
-func placeField(node v1alpha1.Node) string {
+// positionField is the field of a node that says, or should say, where it is.
+func positionField(node v1alpha1.Node) string {
 	switch {
 	case node.Position != nil:
 		return "position"
@@ -103,8 +103,8 @@ func placeField(node v1alpha1.Node) string {
 	return "platform"
 }
 
-// misplaced says why the first node of an entry that cannot be on a network cannot.
-func (c *radioChecker) misplaced(network v1alpha1.Network, entry string, fromScenario bool) string {
+// whyMisplaced says why the first node of an entry that cannot be on a network cannot.
+func (c *radioChecker) whyMisplaced(network v1alpha1.Network, entry string, fromScenario bool) string {
 	for _, node := range attached(c.topology, network.Name, everyNode) {
 		if node.Template != entry {
 			continue
@@ -119,7 +119,7 @@ func (c *radioChecker) misplaced(network v1alpha1.Network, entry string, fromSce
 				return err.Error()
 			}
 		case !carried && c.scenario != nil:
-			return c.scenario.lacks(node)
+			return c.scenario.missingPlatform(node)
 		case !carried:
 			return fmt.Sprintf("network %s reckons pathloss from positions, and node %s has none: give it a position, or a platform of a scenario", network.Name, node.Name)
 		case !fromScenario && !c.scenario.Statistics.Positions:

@@ -22,8 +22,8 @@ import (
 // maxScriptBytes of a script that nodes are given in their agents' configuration.
 const maxScriptBytes = 48 << 10
 
-// everybody is the addressee of a message to all nodes that run the app.
-const everybody = "all"
+// addresseeAll is the addressee of a message to all nodes that run the app.
+const addresseeAll = "all"
 
 // scriptReference is the ConfigMap that an app's script is in, if it is in one, and the field that has the reference.
 func scriptReference(app v1alpha1.App, path *field.Path) (*v1alpha1.KeyReference, *field.Path) {
@@ -78,7 +78,7 @@ func (s *scripts) resolve(node topology.Node, name string) {
 	if app.MGEN == nil || script == nil {
 		return
 	}
-	resolved, err := script.Resolve(s.host(node))
+	resolved, err := script.Resolve(s.hostResolver(node))
 	if err != nil {
 		return
 	}
@@ -138,8 +138,8 @@ func (s *scripts) read(app v1alpha1.App) ([]v1alpha1.ScriptedMessage, error) {
 	return messages, nil
 }
 
-// host resolves names of nodes, and addresses that some node or all nodes of a network have, as seen from a node.
-func (s *scripts) host(from topology.Node) func(string) (string, error) {
+// hostResolver resolves names of nodes, and addresses that some node or all nodes of a network have, as seen from a node.
+func (s *scripts) hostResolver(from topology.Node) func(string) (string, error) {
 	t := s.in.Topology
 	return func(name string) (string, error) {
 		if address, err := netip.ParseAddr(name); err == nil {
@@ -195,7 +195,7 @@ func (s *scripts) messages(node topology.Node, app v1alpha1.App) *apps.Scripted 
 	if all == nil {
 		return nil
 	}
-	part := &apps.Scripted{Names: slices.Compact([]string{node.Name, node.Group, everybody})}
+	part := &apps.Scripted{Names: slices.Compact([]string{node.Name, node.Group, addresseeAll})}
 	for _, m := range all {
 		if m.From == node.Name {
 			part.Messages = append(part.Messages, m)
@@ -267,12 +267,12 @@ func (s *scripts) checkFlows(app v1alpha1.App, script *mgen.Script, path *field.
 	if err == nil {
 		err = checkGlobals(script)
 	}
-	for _, node := range s.in.Topology.Hosts(app.Name) {
+	for _, node := range s.in.Topology.NodesRunning(app.Name) {
 		if err != nil {
 			break
 		}
 		if err = checkInterfaces(node, script); err == nil {
-			_, err = script.Resolve(s.host(node))
+			_, err = script.Resolve(s.hostResolver(node))
 		}
 	}
 	if err != nil {
@@ -312,7 +312,7 @@ func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *fiel
 		}
 	}
 	for _, e := range script.Events {
-		if reason := notOfPatterns(e); err == nil && reason != "" {
+		if reason := whyNotInPattern(e); err == nil && reason != "" {
 			err = &mgen.Error{Line: e.Line, Reason: fmt.Sprintf("%s: %s", e.Type, reason)}
 		}
 	}
@@ -332,7 +332,7 @@ func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *fiel
 // minPatternBytes of a pattern's messages: room for an id with the longest names of entities.
 const minPatternBytes = 48
 
-func notOfPatterns(e mgen.Event) string {
+func whyNotInPattern(e mgen.Event) string {
 	o := e.Options
 	o.Pattern, o.Count = nil, nil
 	switch {
@@ -354,7 +354,7 @@ func (s *scripts) checkNodes() (errs field.ErrorList) {
 			if script == nil {
 				continue
 			}
-			for _, what := range uses(script) {
+			for _, what := range exclusiveNumbers(script) {
 				if other, used := users[what]; used && other != name && !reported[name+what] {
 					reported[name+what] = true
 					i := slices.IndexFunc(s.in.Experiment.Spec.Apps, func(a v1alpha1.App) bool { return a.Name == name })
@@ -368,8 +368,8 @@ func (s *scripts) checkNodes() (errs field.ErrorList) {
 	return errs
 }
 
-// uses are the numbers that only one script on a node may have.
-func uses(script *mgen.Script) []string {
+// exclusiveNumbers are the numbers that only one script on a node may have.
+func exclusiveNumbers(script *mgen.Script) []string {
 	found := map[string]bool{}
 	for _, flow := range script.Flows() {
 		found[fmt.Sprintf("flow %d", flow)] = true
@@ -390,7 +390,7 @@ func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("configMap"), app.Script.ConfigMap.Key, err.Error())}
 	}
-	hosts := s.in.Topology.Hosts(app.Name)
+	hosts := s.in.Topology.NodesRunning(app.Name)
 	for _, m := range messages {
 		if err := checkMessage(app.Name, hosts, m); err != nil {
 			at := path.Child("messages")
@@ -417,7 +417,7 @@ func checkMessage(app string, hosts []topology.Node, m v1alpha1.ScriptedMessage)
 		if n.Group == m.To && n.Name != m.To {
 			inGroup++
 		}
-		if n.Name != m.From && (n.Name == m.To || n.Group == m.To || m.To == everybody) {
+		if n.Name != m.From && (n.Name == m.To || n.Group == m.To || m.To == addresseeAll) {
 			addressed++
 		}
 	}

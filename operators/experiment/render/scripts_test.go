@@ -48,10 +48,10 @@ func TestPodsAndPlanOfScriptsAreAsTheirGoldenFiles(t *testing.T) {
 	}
 	for _, pod := range Pods(in) {
 		if node := pod.Labels[v1alpha1.LabelNode]; node != "veh-2" {
-			objectsAre(t, "scripts-pod-"+node, pod)
+			checkGolden(t, "scripts-pod-"+node, pod)
 		}
 	}
-	objectsAre(t, "scripts-plan", Plan(in, nil, map[string]types.UID{}))
+	checkGolden(t, "scripts-plan", Plan(in, nil, map[string]types.UID{}))
 }
 
 func TestAScriptThatIsNotKnownYetIsLeftOut(t *testing.T) {

@@ -27,8 +27,8 @@ const (
 // collected, is never taken for it: the operator has no right to look.
 func SecurityName(e *v1alpha1.Experiment) string { return fmt.Sprintf("%s-security-%s", e.Name, e.UID) }
 
-// Secured lists the names and radio addresses of the nodes that run brokers with security, in order; none where there is no such broker.
-func Secured(t *topology.Topology) (hosts []string, addresses []netip.Addr) {
+// SecuredBrokers lists the names and radio addresses of the nodes that run brokers with security, in order; none where there is no such broker.
+func SecuredBrokers(t *topology.Topology) (hosts []string, addresses []netip.Addr) {
 	for _, node := range t.Nodes {
 		for _, name := range node.Apps {
 			if app, _ := t.App(name); app.Security == nil {

@@ -56,24 +56,24 @@ func TestContainersGetOfTheSecretWhatTheyNeed(t *testing.T) {
 func TestAPodWithSecurityIsAsItsGoldenFile(t *testing.T) {
 	for _, pod := range Pods(secured(t)) {
 		if pod.Labels[v1alpha1.LabelNode] == "nor" {
-			objectsAre(t, "pod-nor-secured", pod)
+			checkGolden(t, "pod-nor-secured", pod)
 		}
 	}
 }
 
 func TestCertificatesAreForTheNodesOfBrokersWithSecurity(t *testing.T) {
-	hosts, addresses := Secured(secured(t).Topology)
+	hosts, addresses := SecuredBrokers(secured(t).Topology)
 	want := []netip.Addr{netip.MustParseAddr("198.18.9.1"), netip.MustParseAddr("198.18.10.1")}
 	if diff := cmp.Diff([]string{"nor", "nor.wan", "nor.lan"}, hosts); diff != "" || len(addresses) != 2 || addresses[0] != want[0] || addresses[1] != want[1] {
 		t.Errorf("for %v and %v", hosts, addresses)
 	}
-	if hosts, _ := Secured(quickstart(t).Topology); len(hosts) != 0 {
+	if hosts, _ := SecuredBrokers(quickstart(t).Topology); len(hosts) != 0 {
 		t.Errorf("for %v, though no broker has security", hosts)
 	}
 }
 
 func TestTheSecretIsTheExperimentsAndNobodyChangesIt(t *testing.T) {
-	objectsAre(t, "secret", Secret(quickstart(t).Experiment, map[string][]byte{"username": []byte("u")}))
+	checkGolden(t, "secret", Secret(quickstart(t).Experiment, map[string][]byte{"username": []byte("u")}))
 }
 
 func TestClientsThatNameNoBrokerGetTheSecurityOfTheOneThatTheyFind(t *testing.T) {

@@ -73,7 +73,7 @@ func MakeSites(in Input) Sites {
 			sites[node.Name] = append(sites[node.Name], site)
 		}
 	}
-	predefine(sites)
+	assignPredefinedTopics(sites)
 	return sites
 }
 
@@ -99,7 +99,7 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 	site := apps.Site{
 		App: app, Node: node.Name, Group: node.Group, Seed: m.in.Experiment.Spec.Seed,
 		Instances: topology.Instances(node.Name, app.Name, app.Instances), Images: m.in.Options.Apps,
-		FirstOfApp: m.instances[app.Name], AllOfApp: len(t.Hosts(app.Name)) * max(int(app.Instances), 1),
+		FirstIndex: m.instances[app.Name], TotalInstances: len(t.NodesRunning(app.Name)) * max(int(app.Instances), 1),
 	}
 	m.instances[app.Name] += len(site.Instances)
 	m.client(&site, node, app)
@@ -174,7 +174,7 @@ func (m *siteMaker) clusterPeers(node topology.Node, app v1alpha1.App) (peers []
 	if !(app.VerneMQ != nil && app.VerneMQ.Cluster) && !(app.RabbitMQ != nil && app.RabbitMQ.Cluster) {
 		return nil
 	}
-	for _, host := range m.in.Topology.Hosts(app.Name) {
+	for _, host := range m.in.Topology.NodesRunning(app.Name) {
 		if host.Name != node.Name {
 			peers = append(peers, host.Name)
 		}

@@ -11,8 +11,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// twoRayDoubts are about networks of two rays outside of what the formula is for.
-func twoRayDoubts(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (doubts field.ErrorList) {
+// twoRayWarnings are about networks of two rays outside of what the formula is for.
+func twoRayWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (doubts field.ErrorList) {
 	for i, network := range spec.Networks {
 		waveform := waveforms[network.Name]
 		p := waveform.PHY()

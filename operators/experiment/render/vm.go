@@ -125,7 +125,7 @@ func addDisks(vm *kubevirtv1.VirtualMachineInstance, in Input, node topology.Nod
 			Image: in.Options.GuestToolsImage, ImagePullPolicy: in.Options.PullPolicy,
 		}})
 	}
-	if takesCloudInit(in, node, spec) {
+	if usesCloudInit(in, node, spec) {
 		add(cloudInitDisk, bus, false, cloudInitSource(spec, secret))
 	}
 }
@@ -177,8 +177,8 @@ func VMNodes(t *topology.Topology) (nodes []topology.Node) {
 	return nodes
 }
 
-// addMetrics lets the cluster's Prometheus scrape a machine's apps by its pod, as it does those of pods.
-func addMetrics(vm *kubevirtv1.VirtualMachineInstance, sites []apps.Site) {
+// annotateMetrics lets the cluster's Prometheus scrape a machine's apps by its pod, as it does those of pods.
+func annotateMetrics(vm *kubevirtv1.VirtualMachineInstance, sites []apps.Site) {
 	var ports []int
 	for _, site := range sites {
 		ports = append(ports, KindOf(site.App).Render(site).MetricsPorts...)
@@ -204,7 +204,7 @@ func VMs(in Input, made time.Time, wanted func(topology.Node) bool) (vms []*kube
 	for _, node := range nodes {
 		vm := VM(in, node, made)
 		addSecrets(vm, in, node, sites[node.Name])
-		addMetrics(vm, sites[node.Name])
+		annotateMetrics(vm, sites[node.Name])
 		vms = append(vms, vm)
 	}
 	return vms

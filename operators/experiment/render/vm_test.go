@@ -42,16 +42,16 @@ func machines(t *testing.T) Input {
 	return in
 }
 
-func every(topology.Node) bool { return true }
+func anyNode(topology.Node) bool { return true }
 
 func TestVirtualMachinesAreAsTheirGoldenFiles(t *testing.T) {
 	in := machines(t)
-	vms := VMs(in, made, every)
+	vms := VMs(in, made, anyNode)
 	if len(vms) != 4 || len(Pods(in))+len(vms) != len(in.Topology.Nodes) {
 		t.Fatalf("%d machines and %d pods of %d nodes", len(vms), len(Pods(in)), len(in.Topology.Nodes))
 	}
 	for _, vm := range vms {
-		objectsAre(t, "vm-"+vm.Labels[v1alpha1.LabelNode], vm)
+		checkGolden(t, "vm-"+vm.Labels[v1alpha1.LabelNode], vm)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestWhatSetsUpTheNetworkIsThePlatformsBesideTheUsersOwnSecret(t *testing.T)
 
 func TestTheSecretOfAGuestGoesWithItsMachine(t *testing.T) {
 	in := machines(t)
-	vm := VMs(in, made, every)[1]
+	vm := VMs(in, made, anyNode)[1]
 	vm.UID = "uid-of-vm"
 	secret := GuestSecret(in, vm, VMNodes(in.Topology)[1], []byte("{}"), "token")
 	if secret.Name != GuestSecretOf(vm) || secret.OwnerReferences[0].UID != vm.UID || len(secret.Data) != 4 || string(secret.Data[guestconfig.TokenFile]) != "token" {

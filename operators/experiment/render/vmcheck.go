@@ -17,10 +17,10 @@ import (
 )
 
 var (
-	// guestsOwn is what a guest itself takes of its memory, beside its apps.
-	guestsOwn = resource.MustParse("128Mi")
-	// platformsGuest needs so much memory in all.
-	platformsGuest = resource.MustParse("256Mi")
+	// guestOverhead is what a guest itself takes of its memory, beside its apps.
+	guestOverhead = resource.MustParse("128Mi")
+	// platformGuestMemory needs so much memory in all.
+	platformGuestMemory = resource.MustParse("256Mi")
 )
 
 // CheckVMs says what of virtual machines cannot be: apps that no guest can run or that do not fit, radios that do not reach into a guest, and
@@ -49,8 +49,8 @@ func CheckVMs(in Input) (errs field.ErrorList) {
 		if err := checkGuestSecrets(in, node, path); err != nil {
 			errs = append(errs, err)
 		}
-		errs = append(errs, checkGuestRoom(in, node, sites[node.Name], path)...)
-		errs = append(errs, checkGuestSetUp(in, node, path.Child("vm"))...)
+		errs = append(errs, checkGuestSize(in, node, sites[node.Name], path)...)
+		errs = append(errs, checkGuestProvisioning(in, node, path.Child("vm"))...)
 		if len(errs) > 0 {
 			continue
 		}
@@ -81,8 +81,8 @@ func checkGuestApp(site apps.Site, path *field.Path) *field.Error {
 	return nil
 }
 
-// checkGuestSetUp says what of a guest's own setting up cannot be.
-func checkGuestSetUp(in Input, node topology.Node, path *field.Path) (errs field.ErrorList) {
+// checkGuestProvisioning says what of a guest's own setting up cannot be.
+func checkGuestProvisioning(in Input, node topology.Node, path *field.Path) (errs field.ErrorList) {
 	spec := settingsOf(in, node)
 	if err := checkIgnition(node, spec); err != nil {
 		errs = append(errs, field.Invalid(path.Child("ignition"), field.OmitValueType{}, err.Error()))
@@ -95,14 +95,14 @@ func checkGuestSetUp(in Input, node topology.Node, path *field.Path) (errs field
 	return errs
 }
 
-// checkGuestRoom says whether the apps' requests fit the machine.
-func checkGuestRoom(in Input, node topology.Node, sites []apps.Site, path *field.Path) (errs field.ErrorList) {
+// checkGuestSize says whether the apps' requests fit the machine.
+func checkGuestSize(in Input, node topology.Node, sites []apps.Site, path *field.Path) (errs field.ErrorList) {
 	spec := settingsOf(in, node)
 	memory, vm := spec.Memory.Quantity(), path.Child("vm")
-	if !spec.OwnDisk() && spec.Template == "" && memory.Cmp(platformsGuest) < 0 {
-		return field.ErrorList{field.Invalid(vm.Child("memory"), memory.String(), "the platform's own guest needs "+platformsGuest.String()+" or more")}
+	if !spec.OwnDisk() && spec.Template == "" && memory.Cmp(platformGuestMemory) < 0 {
+		return field.ErrorList{field.Invalid(vm.Child("memory"), memory.String(), "the platform's own guest needs "+platformGuestMemory.String()+" or more")}
 	}
-	needs, cpu := guestsOwn.DeepCopy(), resource.Quantity{}
+	needs, cpu := guestOverhead.DeepCopy(), resource.Quantity{}
 	var names []string
 	for _, site := range sites {
 		if site.App.Resources == nil {
@@ -115,7 +115,7 @@ func checkGuestRoom(in Input, node topology.Node, sites []apps.Site, path *field
 	}
 	if needs.Cmp(memory) > 0 {
 		errs = append(errs, field.Invalid(vm.Child("memory"), memory.String(),
-			fmt.Sprintf("%s request, with %s for the guest itself, %s: give the machine so much", strings.Join(names, ", "), guestsOwn.String(), needs.String())))
+			fmt.Sprintf("%s request, with %s for the guest itself, %s: give the machine so much", strings.Join(names, ", "), guestOverhead.String(), needs.String())))
 	}
 	if cores := *resource.NewQuantity(int64(spec.Cores), resource.DecimalSI); cpu.Cmp(cores) > 0 {
 		errs = append(errs, field.Invalid(vm.Child("cores"), spec.Cores, fmt.Sprintf("%s request %s processors: give the machine so many cores", strings.Join(names, ", "), cpu.String())))

@@ -15,12 +15,12 @@ import (
 // WorkflowKind of Argo Workflows.
 var WorkflowKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}
 
-// aroundRun is how long a workflow may take besides the run: for its start, and for collecting and analysing.
-const aroundRun = 24 * time.Hour
+// workflowOverhead is how long a workflow may take besides the run: for its start, and for collecting and analysing.
+const workflowOverhead = 24 * time.Hour
 
-// liveFor is how long a live cluster's workflow may take: no deadline that anybody meets, yet one that the
+// liveClusterDeadline is how long a live cluster's workflow may take: no deadline that anybody meets, yet one that the
 // 32 bits of a pod's hold.
-const liveFor = 10 * 365 * 24 * time.Hour
+const liveClusterDeadline = 10 * 365 * 24 * time.Hour
 
 // Workflow sequences the run; its suspended steps are driven by the operator.
 func Workflow(in Input) *unstructured.Unstructured {
@@ -35,7 +35,7 @@ func Workflow(in Input) *unstructured.Unstructured {
 		"workflowTemplateRef": map[string]any{"name": WorkflowTemplate, "clusterScope": true},
 		"serviceAccountName":  WorkflowServiceAccount,
 		// In place of the template's, which a longer run would not live to see the end of.
-		"activeDeadlineSeconds": int64(deadline(&e.Spec).Seconds()),
+		"activeDeadlineSeconds": int64(workflowDeadline(&e.Spec).Seconds()),
 		"arguments": map[string]any{"parameters": []any{
 			parameter("run-uid", string(e.UID)),
 			parameter("server-url", in.Options.ServerURL),
@@ -47,11 +47,11 @@ func Workflow(in Input) *unstructured.Unstructured {
 	return w
 }
 
-func deadline(spec *v1alpha1.ExperimentSpec) time.Duration {
+func workflowDeadline(spec *v1alpha1.ExperimentSpec) time.Duration {
 	if spec.Duration == "" {
-		return liveFor
+		return liveClusterDeadline
 	}
-	return spec.Duration.Std() + spec.Drain.Max.Std() + aroundRun
+	return spec.Duration.Std() + spec.Drain.Max.Std() + workflowOverhead
 }
 
 func parameter(name, value string) map[string]any {

@@ -25,7 +25,7 @@ func TestAnAppOfOnesOwnThatTheTimelineStopsCountsAsAPublisher(t *testing.T) {
 	if got := compiled.MeasureStart(); got != 5*time.Second {
 		t.Errorf("the measuring window starts at %s, want 5s", got)
 	}
-	stopped := words(compiled.StopEarly(10 * time.Second))
+	stopped := describeActions(compiled.StopEarly(10 * time.Second))
 	if got, want := stopped[len(stopped)-1], "12s stop nor/sender"; got != want {
 		t.Errorf("an early stop is %q, want %q: what receives goes on until the drain is over", got, want)
 	}

@@ -13,8 +13,8 @@ const EarlyStopLead = 2 * time.Second
 
 // Versions of the armed actions: the compiled timeline, and what an early stop leaves of it.
 const (
-	WholeVersion   = 1
-	StoppedVersion = 2
+	TimelineVersion = 1
+	StoppedVersion  = 2
 )
 
 // StopEarly are the actions up to EarlyStopLead from now (an offset from T0), and then one stop of every publisher. Agents that hear of
@@ -22,7 +22,7 @@ const (
 func (t *Timeline) StopEarly(now time.Duration) []runapi.Action {
 	stop := max(now, 0) + EarlyStopLead
 	armed := slices.Clone(t.Actions)
-	armed = slices.DeleteFunc(armed, func(a runapi.Action) bool { return at(a) > stop })
+	armed = slices.DeleteFunc(armed, func(a runapi.Action) bool { return offsetOf(a) > stop })
 	targets := slices.AppendSeq([]runapi.Target{}, maps.Keys(t.publishers))
 	slices.SortFunc(targets, compareTargets)
 	return append(armed, runapi.Action{ID: EarlyStopID, AtNanoseconds: int64(stop), Verb: runapi.VerbStop, Targets: targets})
@@ -32,27 +32,27 @@ func sameID(id string) func(runapi.Action) bool {
 	return func(a runapi.Action) bool { return a.ID == id }
 }
 
-func at(a runapi.Action) time.Duration { return time.Duration(a.AtNanoseconds) }
+func offsetOf(a runapi.Action) time.Duration { return time.Duration(a.AtNanoseconds) }
 
 // End of the run, before the drain: the duration or the last action, or the early stop; Never for a live
 // cluster that has not been stopped.
 func (t *Timeline) End(armed []runapi.Action) time.Duration {
 	if i := slices.IndexFunc(armed, sameID(EarlyStopID)); i >= 0 {
-		return at(armed[i])
+		return offsetOf(armed[i])
 	}
 	end := t.Duration
 	for _, action := range t.Actions {
-		end = max(end, at(action))
+		end = max(end, offsetOf(action))
 	}
 	return end
 }
 
-// StartsEnd is when the step `start` gives way to `stop`: with the first stop, or with the last start where nothing will be stopped.
-func (t *Timeline) StartsEnd(armed []runapi.Action) time.Duration {
+// StartStepEnd is when the step `start` gives way to `stop`: with the first stop, or with the last start where nothing will be stopped.
+func (t *Timeline) StartStepEnd(armed []runapi.Action) time.Duration {
 	firstStop := t.End(armed)
 	for _, action := range t.Actions {
 		if action.Verb == runapi.VerbStop {
-			firstStop = min(firstStop, at(action))
+			firstStop = min(firstStop, offsetOf(action))
 		}
 	}
 	if firstStop < Never {
@@ -60,7 +60,7 @@ func (t *Timeline) StartsEnd(armed []runapi.Action) time.Duration {
 	}
 	end := time.Duration(0)
 	for _, action := range t.Actions {
-		end = max(end, at(action))
+		end = max(end, offsetOf(action))
 	}
 	return end
 }
@@ -70,7 +70,7 @@ func (t *Timeline) MeasureStart() time.Duration {
 	for _, action := range t.Actions {
 		for _, target := range action.Targets {
 			if action.Verb == runapi.VerbStart && t.publishers[target] {
-				return at(action)
+				return offsetOf(action)
 			}
 		}
 	}

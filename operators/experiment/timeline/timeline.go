@@ -42,7 +42,7 @@ const EarlyStopID = "early-stop"
 // left running is stopped at the experiment's duration, if it has one; everything else left running ends
 // after the drain.
 func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, field.ErrorList) {
-	c := compiler{topology: t, moments: map[moment][]runapi.Target{}, last: map[runapi.Target]moment{}, started: map[runapi.Target]bool{}}
+	c := compiler{topology: t, moments: map[moment][]runapi.Target{}, lastMoment: map[runapi.Target]moment{}, started: map[runapi.Target]bool{}}
 	entries := slices.Clone(spec.Timeline)
 	order := make([]int, len(entries))
 	for i := range order {
@@ -64,11 +64,11 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 				c.add(0, runapi.VerbStart, target)
 			}
 			// Nobody knows what an app of one's own sends. One that the timeline stops before the end does.
-			if !sends(app) && (!app.Own() || c.last[target].verb != runapi.VerbStop) {
+			if !sends(app) && (!app.Own() || c.lastMoment[target].verb != runapi.VerbStop) {
 				continue
 			}
 			result.publishers[target] = true
-			if c.last[target].verb != runapi.VerbStop && !result.Live() {
+			if c.lastMoment[target].verb != runapi.VerbStop && !result.Live() {
 				c.add(result.Duration, runapi.VerbStop, target)
 			}
 		}
@@ -90,21 +90,21 @@ type moment struct {
 type compiler struct {
 	topology *topology.Topology
 	moments  map[moment][]runapi.Target
-	// last that the entries have for a target, and whether any starts it.
-	last    map[runapi.Target]moment
-	started map[runapi.Target]bool
-	errs    field.ErrorList
+	// lastMoment that the entries have for a target, and whether any starts it.
+	lastMoment map[runapi.Target]moment
+	started    map[runapi.Target]bool
+	errs       field.ErrorList
 }
 
 func (c *compiler) entry(entry v1alpha1.TimelineEntry, path *field.Path) {
 	stop, start := c.targets(entry.Stop, path.Child("stop")), c.targets(entry.Start, path.Child("start"))
-	offsets := c.spread(entry.Over, append(slices.Clone(stop), start...))
+	offsets := c.staggeredOffsets(entry.Over, append(slices.Clone(stop), start...))
 	// Stops first: an entry that names an app in both restarts it.
 	for _, target := range stop {
-		c.plan(moment{entry.At.Std() + offsets[target], runapi.VerbStop}, target)
+		c.addEntry(moment{entry.At.Std() + offsets[target], runapi.VerbStop}, target)
 	}
 	for _, target := range start {
-		c.plan(moment{entry.At.Std() + offsets[target], runapi.VerbStart}, target)
+		c.addEntry(moment{entry.At.Std() + offsets[target], runapi.VerbStart}, target)
 	}
 }
 
@@ -120,8 +120,8 @@ func (c *compiler) targets(references []string, path *field.Path) (all []runapi.
 	return all
 }
 
-// spread targets over a time, in the order of nodes and of each node's apps. A target has one offset, however often it is among them.
-func (c *compiler) spread(over *v1alpha1.Duration, targets []runapi.Target) (offsets map[runapi.Target]time.Duration) {
+// staggeredOffsets targets over a time, in the order of nodes and of each node's apps. A target has one offset, however often it is among them.
+func (c *compiler) staggeredOffsets(over *v1alpha1.Duration, targets []runapi.Target) (offsets map[runapi.Target]time.Duration) {
 	if over == nil {
 		return nil
 	}
@@ -142,11 +142,11 @@ func (c *compiler) spread(over *v1alpha1.Duration, targets []runapi.Target) (off
 	return offsets
 }
 
-// plan what an entry says about a target. Entries that are spread may come after others that begin later.
-func (c *compiler) plan(m moment, target runapi.Target) {
+// addEntry what an entry says about a target. Entries that are spread may come after others that begin later.
+func (c *compiler) addEntry(m moment, target runapi.Target) {
 	c.add(m.at, m.verb, target)
-	if m.at >= c.last[target].at {
-		c.last[target] = m
+	if m.at >= c.lastMoment[target].at {
+		c.lastMoment[target] = m
 	}
 	c.started[target] = c.started[target] || m.verb == runapi.VerbStart
 }
@@ -199,7 +199,7 @@ func Targets(t *topology.Topology, reference string) ([]runapi.Target, error) {
 	if node, found := t.Node(where); found && node.Runs(app) {
 		return []runapi.Target{{Node: where, App: app}}, nil
 	}
-	for _, node := range t.Hosts(app) {
+	for _, node := range t.NodesRunning(app) {
 		if !qualified || node.Group == where || node.Template == where {
 			targets = append(targets, runapi.Target{Node: node.Name, App: app})
 		}

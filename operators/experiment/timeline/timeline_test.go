@@ -45,8 +45,8 @@ func compileFor(t *testing.T, duration v1alpha1.Duration, entries ...v1alpha1.Ti
 	return compiled, ""
 }
 
-// words for actions: "5s start veh-1/bft veh-2/bft".
-func words(actions []runapi.Action) (lines []string) {
+// describeActions for actions: "5s start veh-1/bft veh-2/bft".
+func describeActions(actions []runapi.Action) (lines []string) {
 	for _, a := range actions {
 		line := fmt.Sprintf("%s %s", time.Duration(a.AtNanoseconds), a.Verb)
 		for _, target := range a.Targets {
@@ -106,7 +106,7 @@ func TestATimelineBecomesActions(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			compiled, problem := compile(t, c.entries...)
-			if diff := cmp.Diff(c.want, words(compiled.Actions)); diff != "" || problem != "" {
+			if diff := cmp.Diff(c.want, describeActions(compiled.Actions)); diff != "" || problem != "" {
 				t.Errorf("%s %s", problem, diff)
 			}
 		})
@@ -154,7 +154,7 @@ func TestAnEarlyStop(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			stopped := compiled.StopEarly(c.now)
-			if diff := cmp.Diff(c.want, words(stopped)); diff != "" {
+			if diff := cmp.Diff(c.want, describeActions(stopped)); diff != "" {
 				t.Errorf("armed (-want +got):\n%s", diff)
 			}
 			if end := compiled.End(stopped); end != time.Duration(stopped[len(stopped)-1].AtNanoseconds) {
@@ -178,7 +178,7 @@ func TestWhenStepsEnd(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			compiled, _ := compile(t, c.entries...)
-			if got := compiled.StartsEnd(nil); got != c.starts {
+			if got := compiled.StartStepEnd(nil); got != c.starts {
 				t.Errorf("starts end at %s, want %s", got, c.starts)
 			}
 			if got := compiled.End(nil); got != c.ends {
@@ -204,11 +204,11 @@ func TestALiveClusterHasNoEndOfItsOwn(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			compiled, _ := compileFor(t, "", c.entries...)
-			if diff := cmp.Diff(c.want, words(compiled.Actions)); diff != "" {
+			if diff := cmp.Diff(c.want, describeActions(compiled.Actions)); diff != "" {
 				t.Error(diff)
 			}
-			if !compiled.Live() || compiled.End(nil) != Never || compiled.StartsEnd(nil) != c.starts {
-				t.Errorf("live %v, ends at %s, starts end at %s", compiled.Live(), compiled.End(nil), compiled.StartsEnd(nil))
+			if !compiled.Live() || compiled.End(nil) != Never || compiled.StartStepEnd(nil) != c.starts {
+				t.Errorf("live %v, ends at %s, starts end at %s", compiled.Live(), compiled.End(nil), compiled.StartStepEnd(nil))
 			}
 			armed := compiled.StopEarly(time.Hour)
 			if end := compiled.End(armed); end != time.Hour+EarlyStopLead {

@@ -10,8 +10,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// passage is one way over a bridge for messages of a topic filter.
-type passage struct {
+// bridgeDirection is one way over a bridge for messages of a topic filter.
+type bridgeDirection struct {
 	from, to string
 	// filter of the topics without strip, which is taken away; add is put before them.
 	filter, strip, add string
@@ -22,42 +22,42 @@ type passage struct {
 
 // checkBridgeRings refuses bridges that bring a message back to its broker. It would go round for ever. References must be good.
 func (t *Topology) checkBridgeRings(spec *v1alpha1.ExperimentSpec) field.ErrorList {
-	walk := walk{all: t.passages(spec), next: map[string][]int{}, done: map[step]bool{}}
+	walk := ringSearch{all: t.bridgeDirections(spec), next: map[string][]int{}, done: map[searchStep]bool{}}
 	for i, p := range walk.all {
 		walk.next[p.from] = append(walk.next[p.from], i)
 	}
 	for i, p := range walk.all {
 		filter := p.strip + p.filter
-		if ring := walk.ring(step{i, filter}); ring != nil {
+		if ring := walk.findRing(searchStep{i, filter}); ring != nil {
 			return field.ErrorList{field.Invalid(ring[0].path, filter, fmt.Sprintf("the bridges make a ring, %s, in which a message of a topic that matches %s "+
-				"goes round for ever: leave out one of the bridges, or take topics or directions that do not lead back", names(ring), filter))}
+				"goes round for ever: leave out one of the bridges, or take topics or directions that do not lead back", describeRing(ring), filter))}
 		}
 	}
 	return nil
 }
 
-func (t *Topology) passages(spec *v1alpha1.ExperimentSpec) (all []passage) {
+func (t *Topology) bridgeDirections(spec *v1alpha1.ExperimentSpec) (all []bridgeDirection) {
 	for i, app := range spec.Apps {
 		if app.Mosquitto == nil {
 			continue
 		}
-		for _, node := range t.Hosts(app.Name) {
+		for _, node := range t.NodesRunning(app.Name) {
 			for j, bridge := range app.Mosquitto.Bridges {
 				peer, err := t.BridgePeer(node, bridge)
 				if err != nil {
 					continue // has been said
 				}
 				path := field.NewPath("spec", "apps").Index(i).Child("mosquitto", "bridges").Index(j).Child("to")
-				p := passage{from: brokerName(node.Name, app.Name), to: brokerName(peer.Name, bridge.To), bridge: node.Name + path.String(), path: path}
-				all = append(all, p.ways(bridge.Topics)...)
+				p := bridgeDirection{from: brokerName(node.Name, app.Name), to: brokerName(peer.Name, bridge.To), bridge: node.Name + path.String(), path: path}
+				all = append(all, p.directions(bridge.Topics)...)
 			}
 		}
 	}
 	return all
 }
 
-// ways over a bridge from its broker's side. Without topics everything crosses it, both ways.
-func (p passage) ways(topics []v1alpha1.BridgeTopic) (all []passage) {
+// directions over a bridge from its broker's side. Without topics everything crosses it, both ways.
+func (p bridgeDirection) directions(topics []v1alpha1.BridgeTopic) (all []bridgeDirection) {
 	if len(topics) == 0 {
 		topics = []v1alpha1.BridgeTopic{{Filter: "#"}}
 	}
@@ -76,59 +76,59 @@ func (p passage) ways(topics []v1alpha1.BridgeTopic) (all []passage) {
 	return all
 }
 
-// step of a walk: the passage that messages take next, by its place, and a filter that their topics match before it.
-type step struct {
-	passage int
-	topics  string
+// searchStep of a walk: the passage that messages take next, by its place, and a filter that their topics match before it.
+type searchStep struct {
+	direction int
+	topics    string
 }
 
 const (
-	// longestWalk is as many bridges as no experiment has one after the other: a walk that is longer goes round, under ever new topics.
-	longestWalk = 300
-	// mostSteps that are tried, of which prefixes may make very many.
-	mostSteps = 300_000
+	// maxRingLength is as many bridges as no experiment has one after the other: a walk that is longer goes round, under ever new topics.
+	maxRingLength = 300
+	// maxSearchSteps that are tried, of which prefixes may make very many.
+	maxSearchSteps = 300_000
 )
 
-// walk goes over bridges, each another one than the one before.
-type walk struct {
-	all   []passage
-	next  map[string][]int // passages by the broker where they begin
-	done  map[step]bool
-	under []step
+// ringSearch goes over bridges, each another one than the one before.
+type ringSearch struct {
+	all  []bridgeDirection
+	next map[string][]int // passages by the broker where they begin
+	done map[searchStep]bool
+	path []searchStep
 }
 
-// ring gives ways that lead from a broker back to it; nil where none begins with a step.
-func (w *walk) ring(s step) []passage {
-	again := slices.Index(w.under, s)
-	if len(w.under) == longestWalk {
-		again = slices.IndexFunc(w.under, func(o step) bool { return o.passage == s.passage })
+// findRing gives ways that lead from a broker back to it; nil where none begins with a step.
+func (w *ringSearch) findRing(s searchStep) []bridgeDirection {
+	again := slices.Index(w.path, s)
+	if len(w.path) == maxRingLength {
+		again = slices.IndexFunc(w.path, func(o searchStep) bool { return o.direction == s.direction })
 	}
 	if again >= 0 {
-		return w.untilBack(w.under[again:])
+		return w.firstRing(w.path[again:])
 	}
-	p := w.all[s.passage]
+	p := w.all[s.direction]
 	bare, passes := strings.CutPrefix(s.topics, p.strip)
-	if !passes || w.done[s] || len(w.done) > mostSteps || len(w.under) == longestWalk {
+	if !passes || w.done[s] || len(w.done) > maxSearchSteps || len(w.path) == maxRingLength {
 		return nil
 	}
-	w.under = append(w.under, s)
+	w.path = append(w.path, s)
 	for _, i := range w.next[p.to] {
-		n, after := &w.all[i], step{i, p.add + bare}
+		n, after := &w.all[i], searchStep{i, p.add + bare}
 		if n.bridge == p.bridge || !covers(n.strip+n.filter, after.topics) {
 			continue
 		}
-		if ring := w.ring(after); ring != nil {
+		if ring := w.findRing(after); ring != nil {
 			return ring
 		}
 	}
-	w.under, w.done[s] = w.under[:len(w.under)-1], true
+	w.path, w.done[s] = w.path[:len(w.path)-1], true
 	return nil
 }
 
-// untilBack are the passages of a walk up to where it comes to its first broker again.
-func (w *walk) untilBack(steps []step) (ring []passage) {
+// firstRing are the passages of a walk up to where it comes to its first broker again.
+func (w *ringSearch) firstRing(steps []searchStep) (ring []bridgeDirection) {
 	for _, s := range steps {
-		p := w.all[s.passage]
+		p := w.all[s.direction]
 		if ring = append(ring, p); p.to == ring[0].from {
 			break
 		}
@@ -136,7 +136,7 @@ func (w *walk) untilBack(steps []step) (ring []passage) {
 	return ring
 }
 
-func names(ring []passage) string {
+func describeRing(ring []bridgeDirection) string {
 	text := ring[0].from
 	for _, p := range ring {
 		text += " to " + p.to

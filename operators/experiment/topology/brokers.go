@@ -39,7 +39,7 @@ func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference strin
 	if err != nil {
 		return Node{}, err
 	}
-	broker, err := choose(from, reference, candidates)
+	broker, err := chooseBroker(from, reference, candidates)
 	if err != nil {
 		return Node{}, err
 	}
@@ -49,8 +49,8 @@ func (t *Topology) Broker(from Node, protocol v1alpha1.Protocol, reference strin
 	return broker, nil
 }
 
-// servers says, for messages, which kinds of app serve a protocol.
-var servers = map[v1alpha1.Protocol]string{
+// brokerKinds says, for messages, which kinds of app serve a protocol.
+var brokerKinds = map[v1alpha1.Protocol]string{
 	v1alpha1.ProtocolMQTT: "mosquitto, vernemq or rabbitmq", v1alpha1.ProtocolMQTTSN: "mqttsnGateway", v1alpha1.ProtocolAMQP: "rabbitmq",
 	v1alpha1.ProtocolSTOMP: "rabbitmq", v1alpha1.ProtocolXMPP: "prosody", v1alpha1.ProtocolZeroMQ: "zeromqBroker", v1alpha1.ProtocolWSN: "wsnBroker",
 }
@@ -89,10 +89,10 @@ func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string
 		return nil, fmt.Errorf("there is no app %q", name)
 	}
 	if !Serves(app, protocol) {
-		return nil, fmt.Errorf("app %q is no broker of protocol %s: want %s, or an image of your own", name, protocol, servers[protocol])
+		return nil, fmt.Errorf("app %q is no broker of protocol %s: want %s, or an image of your own", name, protocol, brokerKinds[protocol])
 	}
 	if !qualified {
-		return t.Hosts(name), nil
+		return t.NodesRunning(name), nil
 	}
 	host, found := t.Node(node)
 	if !found {
@@ -104,7 +104,7 @@ func (t *Topology) brokerCandidates(protocol v1alpha1.Protocol, reference string
 	return []Node{host}, nil
 }
 
-func choose(from Node, reference string, candidates []Node) (Node, error) {
+func chooseBroker(from Node, reference string, candidates []Node) (Node, error) {
 	for _, c := range candidates {
 		if c.Name == from.Name {
 			return c, nil
@@ -128,7 +128,7 @@ func choose(from Node, reference string, candidates []Node) (Node, error) {
 func (t *Topology) CheckReferences(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		path := field.NewPath("spec", "apps").Index(i)
-		for _, node := range t.Hosts(app.Name) {
+		for _, node := range t.NodesRunning(app.Name) {
 			if found := t.checkApp(app, node, path); len(found) > 0 {
 				errs = append(errs, found...)
 				break // one node's words are enough
@@ -136,7 +136,7 @@ func (t *Topology) CheckReferences(spec *v1alpha1.ExperimentSpec) (errs field.Er
 		}
 	}
 	if len(errs) == 0 {
-		errs = append(t.checkRings(spec), t.checkBridgeRings(spec)...)
+		errs = append(t.checkMediatorRings(spec), t.checkBridgeRings(spec)...)
 	}
 	return errs
 }
@@ -266,7 +266,7 @@ func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 	if len(others) == 0 && len(candidates) > 0 {
 		return Node{}, fmt.Errorf("is a bridge of the broker on node %s to itself", node.Name)
 	}
-	peer, err := choose(node, bridge.To, others)
+	peer, err := chooseBroker(node, bridge.To, others)
 	if err != nil {
 		return Node{}, err
 	}

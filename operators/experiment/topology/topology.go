@@ -108,8 +108,8 @@ func (t *Topology) Node(name string) (Node, bool) {
 	return t.Nodes[i], true
 }
 
-// Hosts are the nodes that run an app, in order.
-func (t *Topology) Hosts(app string) []Node {
+// NodesRunning are the nodes that run an app, in order.
+func (t *Topology) NodesRunning(app string) []Node {
 	var hosts []Node
 	for _, n := range t.Nodes {
 		if n.Runs(app) {

@@ -121,7 +121,7 @@ func stopAll(processes []*process) {
 // site of an app on the only node.
 func site(app v1alpha1.App) apps.Site {
 	return apps.Site{
-		App: app, Node: "n", Group: "n", Instances: []string{"n/" + app.Name}, MetricsPorts: []int{0}, AllOfApp: 1, Images: images, Seed: 1,
+		App: app, Node: "n", Group: "n", Instances: []string{"n/" + app.Name}, MetricsPorts: []int{0}, TotalInstances: 1, Images: images, Seed: 1,
 		Senders: []apps.Sender{{Country: "PRT", Unit: "PRT-UNIT001", Entity: "PRT-S001"}},
 	}
 }

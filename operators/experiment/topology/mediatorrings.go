@@ -9,12 +9,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// checkRings says which legs of mediators lead to a broker that the mediator reaches in another way already: over another leg, a bridge, a
+// checkMediatorRings says which legs of mediators lead to a broker that the mediator reaches in another way already: over another leg, a bridge, a
 // cluster, a gateway, or a broker that translates by itself. Messages would go round for ever, or arrive twice. References must be good.
-func (t *Topology) checkRings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
-	joined := groups{}
+func (t *Topology) checkMediatorRings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	joined := brokerGroups{}
 	for _, app := range spec.Apps {
-		for _, node := range t.Hosts(app.Name) {
+		for _, node := range t.NodesRunning(app.Name) {
 			t.joinBrokers(joined, node, app)
 		}
 	}
@@ -23,7 +23,7 @@ func (t *Topology) checkRings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorLi
 			continue
 		}
 		path := field.NewPath("spec", "apps").Index(i).Child("mediator", "legs")
-		for _, node := range t.Hosts(app.Name) {
+		for _, node := range t.NodesRunning(app.Name) {
 			errs = append(errs, t.joinLegs(joined, node, app, path)...)
 		}
 	}
@@ -31,7 +31,7 @@ func (t *Topology) checkRings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorLi
 }
 
 // joinBrokers that a broker or gateway on a node has ways to.
-func (t *Topology) joinBrokers(joined groups, node Node, app v1alpha1.App) {
+func (t *Topology) joinBrokers(joined brokerGroups, node Node, app v1alpha1.App) {
 	here := brokerName(node.Name, app.Name)
 	if app.Mosquitto != nil {
 		for _, bridge := range app.Mosquitto.Bridges {
@@ -46,13 +46,13 @@ func (t *Topology) joinBrokers(joined groups, node Node, app v1alpha1.App) {
 		}
 	}
 	if app.VerneMQ != nil && app.VerneMQ.Cluster || app.RabbitMQ != nil && app.RabbitMQ.Cluster {
-		for _, peer := range t.Hosts(app.Name) {
+		for _, peer := range t.NodesRunning(app.Name) {
 			joined.join(here, brokerName(peer.Name, app.Name))
 		}
 	}
 }
 
-func (t *Topology) joinLegs(joined groups, node Node, app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
+func (t *Topology) joinLegs(joined brokerGroups, node Node, app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
 	here := brokerName(node.Name, app.Name)
 	for i, leg := range app.Mediator.Legs {
 		broker, err := t.Broker(node, leg.Protocol, leg.To)
@@ -60,7 +60,7 @@ func (t *Topology) joinLegs(joined groups, node Node, app v1alpha1.App, path *fi
 			continue // has been said
 		}
 		there := brokerName(broker.Name, leg.To)
-		if joined.of(here) == joined.of(there) {
+		if joined.root(here) == joined.root(there) {
 			errs = append(errs, field.Invalid(path.Index(i).Child("to"), leg.To, fmt.Sprintf("the mediator on node %s gets to %s by another leg already, over a broker "+
 				"that translates by itself, a bridge, a cluster, a gateway or another mediator: messages would go round or arrive twice; leave out one of the legs", node.Name, there)))
 		}
@@ -74,18 +74,18 @@ func brokerName(node, reference string) string {
 	return node + "/" + reference[strings.LastIndexByte(reference, '/')+1:]
 }
 
-// groups of names that are joined, directly or over others: each name's neighbour on the way to its group's own name, which has none.
-type groups map[string]string
+// brokerGroups of names that are joined, directly or over others: each name's neighbour on the way to its group's own name, which has none.
+type brokerGroups map[string]string
 
-func (g groups) of(name string) string {
+func (g brokerGroups) root(name string) string {
 	for g[name] != "" {
 		name = g[name]
 	}
 	return name
 }
 
-func (g groups) join(a, b string) {
-	if a, b = g.of(a), g.of(b); a != b {
+func (g brokerGroups) join(a, b string) {
+	if a, b = g.root(a), g.root(b); a != b {
 		g[a] = b
 	}
 }

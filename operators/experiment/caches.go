@@ -20,31 +20,31 @@ const (
 	// resyncInterval after which an experiment under way is looked at again where nothing else was to wake the
 	// operator: an event that never comes costs so much time, and not the run.
 	resyncInterval = 15 * time.Second
-	// finishedInterval is that of finished ones, of which there may be many.
-	finishedInterval = 10 * time.Minute
+	// finishedResyncInterval is that of finished ones, of which there may be many.
+	finishedResyncInterval = 10 * time.Minute
 )
 
-// resync sees to it that no experiment depends on an event.
-func (s *scope) resync() {
+// ensureRequeue sees to it that no experiment depends on an event.
+func (s *scope) ensureRequeue() {
 	switch {
-	case s.gone:
+	case s.finalizerRemoved:
 	case finished(s.phase()) && s.experiment.DeletionTimestamp.IsZero():
-		s.after(finishedInterval)
-	case s.wait == 0:
-		s.after(resyncInterval)
+		s.requeueAfter(finishedResyncInterval)
+	case s.requeueIn == 0:
+		s.requeueAfter(resyncInterval)
 	}
 }
 
 // fetch an experiment, never in a state from before what this operator has done with it: one that believes itself
 // in an earlier phase would delete the pods of a run, or take back its plan.
 func (r *Reconciler) fetch(ctx context.Context, key types.NamespacedName, e *v1alpha1.Experiment) error {
-	return freshness.Get(ctx, &r.latest, r.Client, r.Live, key, e)
+	return freshness.Get(ctx, &r.written, r.Client, r.Live, key, e)
 }
 
-// findMissing looks past the cache for pods that it does not show, before they are called lost for good.
-func (r *Reconciler) findMissing(ctx context.Context, s *scope, incidents []runapi.Incident) error {
+// findMissingPods looks past the cache for pods that it does not show, before they are called lost for good.
+func (r *Reconciler) findMissingPods(ctx context.Context, s *scope, incidents []runapi.Incident) error {
 	for _, node := range s.topology.Nodes {
-		if s.pods[node.Name] != nil || noted(incidents, loss{node: node.Name, what: whatNodeFailed}) {
+		if s.pods[node.Name] != nil || isRecorded(incidents, loss{node: node.Name, what: incidentNodeFailed}) {
 			continue
 		}
 		if node.IsVM() {
@@ -66,22 +66,22 @@ func (r *Reconciler) findMissing(ctx context.Context, s *scope, incidents []runa
 	return nil
 }
 
-// pastCaches reads what the API server has now, for what is done once and cannot be mended.
-func (r *Reconciler) pastCaches() *Reconciler {
-	return &Reconciler{Client: freshReads{Client: r.Client, live: r.Live}, Live: r.Live, Options: r.Options, Clock: r.Clock}
+// uncached reads what the API server has now, for what is done once and cannot be mended.
+func (r *Reconciler) uncached() *Reconciler {
+	return &Reconciler{Client: uncachedReads{Client: r.Client, live: r.Live}, Live: r.Live, Options: r.Options, Clock: r.Clock}
 }
 
-// freshReads writes as its Client does, and reads past the caches.
-type freshReads struct {
+// uncachedReads writes as its Client does, and reads past the caches.
+type uncachedReads struct {
 	client.Client
 	live client.Reader
 }
 
-func (f freshReads) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+func (f uncachedReads) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 	return f.live.Get(ctx, key, into, options...)
 }
 
-func (f freshReads) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+func (f uncachedReads) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
 	options = slices.DeleteFunc(slices.Clone(options), func(o client.ListOption) bool { _, index := o.(client.MatchingFields); return index })
 	return f.live.List(ctx, into, options...)
 }

@@ -29,8 +29,8 @@ func machineWith(vm v1alpha1.VirtualMachine) func(*v1alpha1.Experiment) {
 	return func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &vm }
 }
 
-// uses are all ways by which a spec reads what its author may not.
-var uses = map[string]struct {
+// restrictedUses are all ways by which a spec reads what its author may not.
+var restrictedUses = map[string]struct {
 	change   func(*v1alpha1.Experiment)
 	template v1alpha1.VirtualMachine
 	kind     client.Object
@@ -49,7 +49,7 @@ var uses = map[string]struct {
 }
 
 func TestExperimentsUseOnlyWhatAnAdministratorLetsThem(t *testing.T) {
-	for name, c := range uses {
+	for name, c := range restrictedUses {
 		t.Run(name, func(t *testing.T) {
 			w := machineWorld(t, c.change)
 			w.must(w.api.Create(t.Context(), &v1alpha1.NodeTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "router"}, Spec: v1alpha1.NodeTemplateSpec{VM: c.template}}))

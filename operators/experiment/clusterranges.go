@@ -35,32 +35,32 @@ func (r *Reconciler) clusterRanges(ctx context.Context) ([]clusterRange, error) 
 	for _, node := range nodes.Items {
 		ranges = append(ranges, nodeRanges(node)...)
 	}
-	services, err := r.knownServiceRanges(ctx)
+	services, err := r.cachedServiceRanges(ctx)
 	return append(ranges, services...), err
 }
 
-// serviceRangesLast is how long the services' ranges are taken as known: all that wait in the queue ask for them, again and again.
-const serviceRangesLast = time.Minute
+// serviceRangesMaxAge is how long the services' ranges are taken as known: all that wait in the queue ask for them, again and again.
+const serviceRangesMaxAge = time.Minute
 
-// serviceMemo is what was found out last of the services' ranges.
-type serviceMemo struct {
-	mu     sync.Mutex
-	ranges []clusterRange
-	asked  time.Time
+// serviceRangeCache is what was found out last of the services' ranges.
+type serviceRangeCache struct {
+	mu      sync.Mutex
+	ranges  []clusterRange
+	askedAt time.Time
 }
 
-func (r *Reconciler) knownServiceRanges(ctx context.Context) ([]clusterRange, error) {
-	r.services.mu.Lock()
-	defer r.services.mu.Unlock()
+func (r *Reconciler) cachedServiceRanges(ctx context.Context) ([]clusterRange, error) {
+	r.serviceRangeCache.mu.Lock()
+	defer r.serviceRangeCache.mu.Unlock()
 	now := r.Clock.Now()
-	if !r.services.asked.IsZero() && now.Sub(r.services.asked) < serviceRangesLast {
-		return r.services.ranges, nil
+	if !r.serviceRangeCache.askedAt.IsZero() && now.Sub(r.serviceRangeCache.askedAt) < serviceRangesMaxAge {
+		return r.serviceRangeCache.ranges, nil
 	}
 	ranges, err := r.serviceRanges(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.services.ranges, r.services.asked = ranges, now
+	r.serviceRangeCache.ranges, r.serviceRangeCache.askedAt = ranges, now
 	return ranges, nil
 }
 

@@ -36,7 +36,7 @@ func TestWhatTheAuthorHardlyWantsIsSaid(t *testing.T) {
 				t.Fatal(errs)
 			}
 			said := ""
-			for _, doubt := range Doubts(expanded, spec, nil, c.scenario) {
+			for _, doubt := range SpecWarnings(expanded, spec, nil, c.scenario) {
 				said += doubt.Error() + "\n"
 			}
 			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {

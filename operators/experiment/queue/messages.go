@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// named is up to which position those that wait are told who comes first. Beyond it messages stay the same while the queue
+// maxNamedPosition is up to which position those that wait are told who comes first. Beyond it messages stay the same while the queue
 // moves on: each new message is a write, and the queue may be long.
-const named = 10
+const maxNamedPosition = 10
 
 // neverFits tells what can never start, whatever else ends.
-func (d *decision) neverFits(w *Waiter, verdict *Verdict) bool {
+func (d *planner) neverFits(w *Waiter, verdict *Decision) bool {
 	for i := range d.team(w.Namespace).quotas {
 		quota := &d.team(w.Namespace).quotas[i]
 		for of := range quota.Hard {
@@ -23,16 +23,16 @@ func (d *decision) neverFits(w *Waiter, verdict *Verdict) bool {
 			}
 		}
 	}
-	if len(d.Hosts) == 0 || d.fitsBare(w) {
+	if len(d.Hosts) == 0 || d.fitsWithoutExperiments(w) {
 		return false
 	}
-	message, known := d.hopeless[w.Demand.print]
+	message, known := d.tooLarge[w.Demand.hash]
 	if !known {
 		d.scratch.copyFrom(d.empty)
 		if _, placed, ok := d.scratch.place(w.Demand); !ok {
-			message = d.capacity(w.Demand, d.empty, placed, "even when empty, the cluster's")
+			message = d.capacityMessage(w.Demand, d.empty, placed, "even when empty, the cluster's")
 		}
-		d.hopeless[w.Demand.print] = message
+		d.tooLarge[w.Demand.hash] = message
 	}
 	if message != "" {
 		verdict.Reason, verdict.Message = ReasonClusterTooSmall, message
@@ -40,56 +40,56 @@ func (d *decision) neverFits(w *Waiter, verdict *Verdict) bool {
 	return message != ""
 }
 
-// fitsBare tells that there is room once all experiments are gone.
-func (d *decision) fitsBare(w *Waiter) bool {
-	fits, known := d.fitting[w.Demand.print]
+// fitsWithoutExperiments tells that there is room once all experiments are gone.
+func (d *planner) fitsWithoutExperiments(w *Waiter) bool {
+	fits, known := d.fitsCache[w.Demand.hash]
 	if !known {
-		fits = d.bare.fits(w.Demand, d.scratch)
-		d.fitting[w.Demand.print] = fits
+		fits = d.withoutExperiments.fits(w.Demand, d.scratch)
+		d.fitsCache[w.Demand.hash] = fits
 	}
 	return fits
 }
 
-func (d *decision) tell(w *Waiter, t *team, o obstacle, verdict *Verdict) {
-	planned := o.kind == quotaPlanned || o.kind == clusterPlanned
+func (d *planner) explain(w *Waiter, t *team, o obstacle, verdict *Decision) {
+	planned := o.kind == quotaReserved || o.kind == clusterReserved
 	switch {
-	case o.kind == none:
+	case o.kind == noObstacle:
 		verdict.Reason, verdict.Message = ReasonAdmitted, fmt.Sprintf("there is room for all %d nodes", w.Demand.nodes())
-	case planned && verdict.Position <= named:
+	case planned && verdict.Position <= maxNamedPosition:
 		verdict.Reason = ReasonWaitingForTurn
-		verdict.Message = fmt.Sprintf("experiment %s/%s comes first, and would be delayed", o.first.Namespace, o.first.Name)
-	case !planned && verdict.first && o.kind == quotaFull:
+		verdict.Message = fmt.Sprintf("experiment %s/%s comes first, and would be delayed", o.reservedFor.Namespace, o.reservedFor.Name)
+	case !planned && verdict.searched && o.kind == quotaFull:
 		verdict.Reason, verdict.Message = ReasonNoRoom, d.quotaMessage(w, t, o)
-	case !planned && verdict.first, o.kind == clusterFull && !d.fitsBare(w):
+	case !planned && verdict.searched, o.kind == clusterFull && !d.fitsWithoutExperiments(w):
 		d.scratch.copyFrom(d.free)
 		_, placed, _ := d.scratch.place(w.Demand)
-		verdict.Reason, verdict.Message = ReasonNoRoom, d.capacity(w.Demand, d.free, placed, "at present the cluster's")
-	case o.kind == quotaFull || o.kind == quotaPlanned:
+		verdict.Reason, verdict.Message = ReasonNoRoom, d.capacityMessage(w.Demand, d.free, placed, "at present the cluster's")
+	case o.kind == quotaFull || o.kind == quotaReserved:
 		verdict.Reason, verdict.Message = ReasonWaitingForTurn, "others of the namespace come first, and wait for its quota"
 	default:
 		verdict.Reason, verdict.Message = ReasonWaitingForTurn, "others come first, and wait for room in the cluster"
 	}
 }
 
-func (d *decision) tellRefused(w *Waiter, t *team, verdict *Verdict) {
+func (d *planner) explainRefused(w *Waiter, t *team, verdict *Decision) {
 	verdict.Reason = ReasonWaitingForTurn
 	if w.Refused {
 		verdict.Reason = ReasonQuotaRefused // its message is that of the refusal
 		return
 	}
 	verdict.Message = "others of the namespace come first, and wait for its quota"
-	if verdict.Position <= named {
+	if verdict.Position <= maxNamedPosition {
 		verdict.Message = fmt.Sprintf("experiment %s/%s comes first, whose nodes the API server refused for a quota's sake", t.refused.Namespace, t.refused.Name)
 	}
 }
 
-func (d *decision) quotaMessage(w *Waiter, t *team, o obstacle) string {
+func (d *planner) quotaMessage(w *Waiter, t *team, o obstacle) string {
 	quota := &t.quotas[o.quota]
-	return fmt.Sprintf("quota %s has %s of %s free (of %s), and %d nodes%s need %s", quota.Name, amountOf(o.of, t.free[o.quota][o.of]),
-		claimNames[o.of], amountOf(o.of, quota.Hard[o.of]), w.Demand.nodes(), andWorkflow(o.of), amountOf(o.of, w.Demand.Claim[o.of]))
+	return fmt.Sprintf("quota %s has %s of %s free (of %s), and %d nodes%s need %s", quota.Name, amountOf(o.claim, t.free[o.quota][o.claim]),
+		claimNames[o.claim], amountOf(o.claim, quota.Hard[o.claim]), w.Demand.nodes(), andWorkflow(o.claim), amountOf(o.claim, w.Demand.Claim[o.claim]))
 }
 
-func (d *decision) capacity(demand *Demand, free *table, placed int64, lead string) string {
+func (d *planner) capacityMessage(demand *Demand, free *freeTable, placed int64, lead string) string {
 	of := func(amount Amount, kind int, format resource.Format) string {
 		return resource.NewQuantity(amount.of(kind), format).String()
 	}

@@ -71,7 +71,7 @@ func TestARunFailsWhenArgoGoesAwayBetweenTwoSteps(t *testing.T) {
 	w.until("resumed", func(*v1alpha1.Experiment) bool {
 		return argo.Read(w.workflow()).Steps[argo.StepStart].Phase == argo.Succeeded
 	})
-	w.clock.Step(argoStall - time.Minute)
+	w.clock.Step(argoStepTimeout - time.Minute)
 	w.settle()
 	if phase := w.experiment().Status.Phase; phase != v1alpha1.PhaseRunning {
 		t.Fatalf("%s before Argo's time was over", phase)
@@ -117,7 +117,7 @@ func TestAStepWhosePodCannotStartIsToldAndEnds(t *testing.T) {
 	if w.shutdown() != "" {
 		t.Error("the workflow is ended before the registry had time to come back")
 	}
-	w.clock.Step(podPatience)
+	w.clock.Step(stepPodTimeout)
 	w.until("terminated", func(*v1alpha1.Experiment) bool { return w.shutdown() == "Terminate" })
 	u = w.workflow()
 	w.must(unstructured.SetNestedField(u.Object, argo.Failed, "status", "phase"))

@@ -13,10 +13,10 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// playedNews answers what it is given, one after the other.
-type playedNews chan func() (runapi.News, error)
+// fakeUpdates answers what it is given, one after the other.
+type fakeUpdates chan func() (runapi.News, error)
 
-func (p playedNews) News(ctx context.Context, _ string, _ int64) (runapi.News, error) {
+func (p fakeUpdates) News(ctx context.Context, _ string, _ int64) (runapi.News, error) {
 	select {
 	case answer := <-p:
 		return answer()
@@ -25,7 +25,7 @@ func (p playedNews) News(ctx context.Context, _ string, _ int64) (runapi.News, e
 	}
 }
 
-func (p playedNews) say(epoch string, sequence int64, runs ...string) {
+func (p fakeUpdates) send(epoch string, sequence int64, runs ...string) {
 	p <- func() (runapi.News, error) { return runapi.News{Epoch: epoch, Sequence: sequence, Runs: runs}, nil }
 }
 
@@ -33,10 +33,10 @@ func anExperiment(name string) *v1alpha1.Experiment {
 	return &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: name, UID: types.UID("uid-" + name)}}
 }
 
-func startFeed(t *testing.T) (*feed, playedNews) {
+func startFeed(t *testing.T) (*updateFeed, fakeUpdates) {
 	t.Helper()
-	source := make(playedNews)
-	f := newFeed(source, time.Now)
+	source := make(fakeUpdates)
+	f := newUpdateFeed(source, time.Now)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = f.Start(ctx) }()
@@ -45,10 +45,10 @@ func startFeed(t *testing.T) (*feed, playedNews) {
 }
 
 // woken is the next experiment that the feed wakes, or "" where it wakes none.
-func woken(t *testing.T, f *feed) string {
+func woken(t *testing.T, f *updateFeed) string {
 	t.Helper()
 	select {
-	case e := <-f.wake:
+	case e := <-f.wakeups:
 		return e.Object.GetName()
 	case <-time.After(time.Second):
 		return ""
@@ -57,18 +57,18 @@ func woken(t *testing.T, f *feed) string {
 
 func TestAnExperimentIsWokenByItsNewsAndAsksSeldomMeanwhile(t *testing.T) {
 	f, source := startFeed(t)
-	if poll := f.poll(anExperiment("one"), runningPoll); poll != runningPoll {
+	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != runningPoll {
 		t.Errorf("before the server has answered an experiment asks every %s; want %s", poll, runningPoll)
 	}
-	f.poll(anExperiment("two"), runningPoll)
-	source.say("a", 1)
+	f.pollAfter(anExperiment("two"), runningPoll)
+	source.send("a", 1)
 	if first, second := woken(t, f), woken(t, f); first == second || first == "" || second == "" {
 		t.Fatalf("a new epoch of the server wakes %q and %q; want both", first, second)
 	}
-	if poll := f.poll(anExperiment("one"), runningPoll); poll != resyncInterval {
+	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != resyncInterval {
 		t.Errorf("with the news followed it asks every %s; want %s", poll, resyncInterval)
 	}
-	source.say("a", 2, "uid-two", "uid-of-another-operator")
+	source.send("a", 2, "uid-two", "uid-of-another-operator")
 	if name := woken(t, f); name != "two" {
 		t.Errorf("news of two wake %q", name)
 	}
@@ -79,44 +79,44 @@ func TestAnExperimentIsWokenByItsNewsAndAsksSeldomMeanwhile(t *testing.T) {
 
 func TestWhereTheServerIsLostEachAsksForItselfAtOnce(t *testing.T) {
 	f, source := startFeed(t)
-	source.say("a", 1)
-	for f.poll(anExperiment("one"), runningPoll) != resyncInterval {
+	source.send("a", 1)
+	for f.pollAfter(anExperiment("one"), runningPoll) != resyncInterval {
 		time.Sleep(time.Millisecond)
 	}
-	source.say("a", 2) // taken once the first answer has woken everybody
-	for len(f.wake) > 0 {
-		<-f.wake
+	source.send("a", 2) // taken once the first answer has woken everybody
+	for len(f.wakeups) > 0 {
+		<-f.wakeups
 	}
 	source <- func() (runapi.News, error) { return runapi.News{}, errors.New("connection refused") }
 	if name := woken(t, f); name != "one" {
 		t.Errorf("the loss wakes %q; want one", name)
 	}
-	if poll := f.poll(anExperiment("one"), runningPoll); poll != runningPoll {
+	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != runningPoll {
 		t.Errorf("without the server an experiment asks every %s; want %s", poll, runningPoll)
 	}
 }
 
 func TestAServerThatStaysSilentIsTrustedForAWhileOnly(t *testing.T) {
 	now := time.Now()
-	f := newFeed(nil, func() time.Time { return now })
-	f.tell(context.Background(), runapi.News{Epoch: "a"}, true)
-	now = now.Add(newsTrusted)
-	if poll := f.poll(anExperiment("one"), runningPoll); poll != resyncInterval {
-		t.Errorf("after %s it asks every %s; want %s", newsTrusted, poll, resyncInterval)
+	f := newUpdateFeed(nil, func() time.Time { return now })
+	f.deliver(context.Background(), runapi.News{Epoch: "a"}, true)
+	now = now.Add(updatesValidFor)
+	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != resyncInterval {
+		t.Errorf("after %s it asks every %s; want %s", updatesValidFor, poll, resyncInterval)
 	}
 	now = now.Add(time.Second)
-	if poll := f.poll(anExperiment("one"), runningPoll); poll != runningPoll {
-		t.Errorf("after more than %s it asks every %s; want %s", newsTrusted, poll, runningPoll)
+	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != runningPoll {
+		t.Errorf("after more than %s it asks every %s; want %s", updatesValidFor, poll, runningPoll)
 	}
 }
 
 func TestWhoHasLongBeenSilentIsForgotten(t *testing.T) {
 	now := time.Now()
-	f := newFeed(nil, func() time.Time { return now })
-	f.poll(anExperiment("old"), runningPoll)
-	now = now.Add(followedFor + time.Second)
-	f.poll(anExperiment("new"), runningPoll)
-	if names := f.followers(nil, true); len(names) != 1 || names[0].Name != "new" || len(f.of) != 1 {
+	f := newUpdateFeed(nil, func() time.Time { return now })
+	f.pollAfter(anExperiment("old"), runningPoll)
+	now = now.Add(followerLifetime + time.Second)
+	f.pollAfter(anExperiment("new"), runningPoll)
+	if names := f.followers(nil, true); len(names) != 1 || names[0].Name != "new" || len(f.byUID) != 1 {
 		t.Errorf("followers are %v", names)
 	}
 }

@@ -41,11 +41,11 @@ func (w *world) capture(name, network string, edits ...func(*v1alpha1.CaptureSpe
 	return c
 }
 
-// untold is the fate of what nobody has said anything about.
-const untold = "without its condition"
+// noCondition is the fate of what nobody has said anything about.
+const noCondition = "without its condition"
 
-// fate of a change or capture: its condition as status, reason and message.
-func (w *world) fate(object client.Object) string {
+// conditionOf of a change or capture: its condition as status, reason and message.
+func (w *world) conditionOf(object client.Object) string {
 	w.t.Helper()
 	w.must(w.api.Get(w.t.Context(), client.ObjectKeyFromObject(object), object))
 	var condition *metav1.Condition
@@ -56,14 +56,14 @@ func (w *world) fate(object client.Object) string {
 		condition = meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionCapturing)
 	}
 	if condition == nil {
-		return untold
+		return noCondition
 	}
 	return fmt.Sprintf("%s %s: %s", condition.Status, condition.Reason, condition.Message)
 }
 
-func (w *world) wantFate(object client.Object, want string) {
+func (w *world) wantCondition(object client.Object, want string) {
 	w.t.Helper()
-	if got := w.fate(object); !strings.Contains(got, want) {
+	if got := w.conditionOf(object); !strings.Contains(got, want) {
 		w.t.Errorf("%s is %q, want …%q…", object.GetName(), got, want)
 	}
 }
@@ -95,8 +95,8 @@ func (w *world) stop() {
 	w.must(w.api.Update(w.t.Context(), e))
 }
 
-// quiet fails where the operator writes though there is nothing new.
-func (w *world) quiet() {
+// wantNoWrites fails where the operator writes though there is nothing new.
+func (w *world) wantNoWrites() {
 	w.t.Helper()
 	if _, err := w.reconcile(); err != nil { // the clock has gone on since the last time
 		w.t.Fatal(err)
@@ -113,10 +113,10 @@ func (w *world) quiet() {
 	}
 }
 
-func endless(e *v1alpha1.Experiment) { e.Spec.Duration = ""; e.Spec.Timeline = e.Spec.Timeline[:1] }
+func liveCluster(e *v1alpha1.Experiment) { e.Spec.Duration = ""; e.Spec.Timeline = e.Spec.Timeline[:1] }
 
 func TestALiveClusterIsUpUntilItIsStopped(t *testing.T) {
-	w := newWorld(t, endless)
+	w := newWorld(t, liveCluster)
 	w.untilAfterT0(10 * time.Second)
 	w.clock.Step(300 * 24 * time.Hour)
 	w.settle()
@@ -127,7 +127,7 @@ func TestALiveClusterIsUpUntilItIsStopped(t *testing.T) {
 	if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Status != metav1.ConditionTrue || ready.Reason != ReasonLive {
 		t.Errorf("while it is up: %+v", ready)
 	}
-	w.quiet()
+	w.wantNoWrites()
 	w.stop()
 	stopped := w.clock.Now()
 	e = w.untilPhase(v1alpha1.PhaseSucceeded)
@@ -177,14 +177,14 @@ func TestAChangeMadeByHandHoldsFromAMomentOnRecord(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseProvisioning)
 	early := w.change("early", lossOf("lan", "1%"))
 	w.step()
-	w.wantFate(early, "Unknown WaitingForStart")
+	w.wantCondition(early, "Unknown WaitingForStart")
 	e := w.untilAfterT0(10 * time.Second)
-	w.wantFate(early, "True Applied")
+	w.wantCondition(early, "True Applied")
 	burst := w.change("burst", lossOf("wan", "50%"), lossOf("lan", "2%"))
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantFate(burst, "True Applied: holds from ")
+	w.wantCondition(burst, "True Applied: holds from ")
 	at := burst.Status.AppliesAt.Sub(e.Status.T0.Time)
 	if lead := burst.Status.AppliesAt.Sub(w.clock.Now()); lead != testOptions().ChangeLead {
 		t.Errorf("it holds %s after it was seen, want %s", lead, testOptions().ChangeLead)
@@ -200,10 +200,10 @@ func TestAChangeMadeByHandHoldsFromAMomentOnRecord(t *testing.T) {
 	if len(planned) != 2 || planned[1].Name != "burst" || planned[1].AtNanoseconds != int64(at) || len(planned[1].Changes) != 2 {
 		t.Errorf("the run record has %+v", planned)
 	}
-	if owner := bound(burst); owner == nil || owner.UID != e.UID || owner.Controller != nil {
+	if owner := owningExperiment(burst); owner == nil || owner.UID != e.UID || owner.Controller != nil {
 		t.Errorf("its owner is %+v", owner)
 	}
-	w.quiet()
+	w.wantNoWrites()
 	w.must(w.api.Delete(t.Context(), burst))
 	w.settle()
 	if diff := cmp.Diff(want, w.radio("wan").Changes); diff != "" {
@@ -213,9 +213,9 @@ func TestAChangeMadeByHandHoldsFromAMomentOnRecord(t *testing.T) {
 	w.settle()
 	late := w.change("late", lossOf("wan", "0%"))
 	w.step()
-	w.wantFate(late, "False ExperimentFinished")
-	w.wantFate(early, "True Applied")
-	w.quiet()
+	w.wantCondition(late, "False ExperimentFinished")
+	w.wantCondition(early, "True Applied")
+	w.wantNoWrites()
 }
 
 func TestAChangeThatCannotBeCarriedOutSaysWhy(t *testing.T) {
@@ -235,12 +235,12 @@ func TestAChangeThatCannotBeCarriedOutSaysWhy(t *testing.T) {
 	} {
 		object := w.change(name, lossOf("wan", "9%"), c.change)
 		w.step()
-		w.wantFate(object, c.want)
+		w.wantCondition(object, c.want)
 	}
 	if changes := w.radio("wan").Changes; len(changes) != 0 {
 		t.Errorf("half of a wrong change was carried out: %+v", changes)
 	}
-	w.quiet()
+	w.wantNoWrites()
 }
 
 func TestAChangeOfANamesakeIsNotCarriedOut(t *testing.T) {
@@ -252,7 +252,7 @@ func TestAChangeOfANamesakeIsNotCarriedOut(t *testing.T) {
 	old.OwnerReferences = []metav1.OwnerReference{render.SharedOwner(former)}
 	w.must(w.api.Create(t.Context(), old))
 	w.settle()
-	if fate := w.fate(old); fate != untold || len(w.radio("wan").Changes) != 0 {
+	if fate := w.conditionOf(old); fate != noCondition || len(w.radio("wan").Changes) != 0 {
 		t.Errorf("it was carried out: %s, %+v", fate, w.radio("wan").Changes)
 	}
 }
@@ -264,14 +264,14 @@ func TestAChangeOfNoExperimentWaitsForOne(t *testing.T) {
 	c := w.change("lonely", lossOf("wan", "9%"))
 	film := w.capture("film", "wan")
 	w.step()
-	w.wantFate(c, "False ExperimentNotFound: there is no experiment quickstart in namespace team-nor")
-	w.wantFate(film, "False ExperimentNotFound")
+	w.wantCondition(c, "False ExperimentNotFound: there is no experiment quickstart in namespace team-nor")
+	w.wantCondition(film, "False ExperimentNotFound")
 	e.ResourceVersion, e.UID = "", ""
 	w.must(w.api.Create(t.Context(), e))
 	w.untilAfterT0(time.Second)
 	w.step()
-	w.wantFate(c, "True Applied")
-	w.wantFate(film, "True Capturing")
+	w.wantCondition(c, "True Applied")
+	w.wantCondition(film, "True Capturing")
 }
 
 func TestAMomentThatPassedUnheardIsReplaced(t *testing.T) {
@@ -286,7 +286,7 @@ func TestAMomentThatPassedUnheardIsReplaced(t *testing.T) {
 		t.Fatalf("the last write was %q", got)
 	}
 	w.step()
-	w.wantFate(c, "True Applied")
+	w.wantCondition(c, "True Applied")
 	at := c.Status.AppliesAt.Sub(e.Status.T0.Time)
 	if at < 15*time.Second || w.radio("wan").Changes[0].AtNanoseconds != int64(at) {
 		t.Errorf("on record is %s, the radios have %+v: want both after the operator came back", at, w.radio("wan").Changes)
@@ -306,8 +306,8 @@ func TestARadioNetworkTakesNoMoreChangesThanFit(t *testing.T) {
 	}
 	c := w.change("more", lossOf("wan", "9%"))
 	w.step()
-	w.wantFate(c, "False TooLarge")
-	w.quiet()
+	w.wantCondition(c, "False TooLarge")
+	w.wantNoWrites()
 }
 
 func captureNames(spec v1alpha1.RadioNetworkSpec) (names []string) {
@@ -318,7 +318,7 @@ func captureNames(spec v1alpha1.RadioNetworkSpec) (names []string) {
 }
 
 func TestACaptureRunsUntilItIsDeletedOrOver(t *testing.T) {
-	w := newWorld(t, endless, func(e *v1alpha1.Experiment) {
+	w := newWorld(t, liveCluster, func(e *v1alpha1.Experiment) {
 		e.Spec.Collect = &v1alpha1.Collect{Captures: []string{"lan/field", "lan/nor"}, CaptureFilter: "udp"}
 	})
 	e := w.untilPhase(v1alpha1.PhaseRunning)
@@ -329,17 +329,17 @@ func TestACaptureRunsUntilItIsDeletedOrOver(t *testing.T) {
 		s.Nodes, s.SnapLengthBytes, s.Limit = []string{"field"}, ptr.To(int32(64)), ptr.To(quantity("1Mi"))
 	})
 	brief := w.capture("brief", "lan", func(s *v1alpha1.CaptureSpec) { s.Duration = "20s" })
-	w.until("capturing", func(*v1alpha1.Experiment) bool { return strings.HasPrefix(w.fate(brief), "True") })
-	w.wantFate(some, "True Capturing: frames of network lan are being captured")
+	w.until("capturing", func(*v1alpha1.Experiment) bool { return strings.HasPrefix(w.conditionOf(brief), "True") })
+	w.wantCondition(some, "True Capturing: frames of network lan are being captured")
 	want := v1alpha1.RadioCapture{Name: "some", Nodes: []string{"veh-1", "veh-2"}, SnapLengthBytes: 64, LimitBytes: 1 << 20}
 	if got := w.radio("lan").Captures; len(got) != 3 || !slices.ContainsFunc(got, func(c v1alpha1.RadioCapture) bool { return cmp.Equal(c, want) }) {
 		t.Errorf("captures of lan are %+v, want %+v among them", got, want)
 	}
 	w.settle()
-	w.quiet()
+	w.wantNoWrites()
 	w.clock.Step(25 * time.Second)
 	w.step()
-	w.wantFate(brief, "False DurationOver: captured for 20s")
+	w.wantCondition(brief, "False DurationOver: captured for 20s")
 	if brief.Status.EndedAt == nil || brief.Status.EndedAt.Before(brief.Status.StartedAt) {
 		t.Errorf("its status is %+v", brief.Status)
 	}
@@ -350,7 +350,7 @@ func TestACaptureRunsUntilItIsDeletedOrOver(t *testing.T) {
 	}
 	again := w.capture("some", "lan")
 	w.step()
-	w.wantFate(again, "False NameUsed: the archive of this run has a capture some of network lan already")
+	w.wantCondition(again, "False NameUsed: the archive of this run has a capture some of network lan already")
 	last := w.capture("last", "wan")
 	w.step()
 	w.stop()
@@ -359,7 +359,7 @@ func TestACaptureRunsUntilItIsDeletedOrOver(t *testing.T) {
 		t.Errorf("captures %v go on after the run", got)
 	}
 	w.untilPhase(v1alpha1.PhaseSucceeded)
-	w.wantFate(last, "False ExperimentFinished")
+	w.wantCondition(last, "False ExperimentFinished")
 	if last.Status.EndedAt == nil {
 		t.Error("it has no end")
 	}
@@ -387,12 +387,12 @@ func TestACaptureThatCannotRunSaysWhy(t *testing.T) {
 	} {
 		object := w.capture(name, "lan", c.edit)
 		w.step()
-		w.wantFate(object, c.want)
+		w.wantCondition(object, c.want)
 	}
 	if got := captureNames(w.radio("lan")); len(got) > 0 {
 		t.Errorf("captures %v run", got)
 	}
-	w.quiet()
+	w.wantNoWrites()
 }
 
 func TestABaseAndADownlinkBelongTogether(t *testing.T) {

@@ -17,48 +17,48 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=secrets;persistentvolumeclaims,verbs=get
 
-// checkAllowed finds Secrets and claims that are not there, or that no administrator lets experiments use. Whoever may run experiments reads them
+// checkSecretsAndClaims finds Secrets and claims that are not there, or that no administrator lets experiments use. Whoever may run experiments reads them
 // by an app of his own, and his role gives him no other right to them.
-func (r *Reconciler) checkAllowed(ctx context.Context, s *scope) error {
+func (r *Reconciler) checkSecretsAndClaims(ctx context.Context, s *scope) error {
 	asked := map[string]bool{}
-	for _, secret := range render.SecretReferences(s.input()) {
+	for _, secret := range render.SecretReferences(s.renderInput()) {
 		if asked[secret.Name] {
 			continue
 		}
 		asked[secret.Name] = true
-		if err := r.checkLabel(ctx, s, "Secret", secret, ReasonSecretNotFound, ReasonSecretNotAllowed); err != nil {
+		if err := r.checkAllowedByLabel(ctx, s, "Secret", secret, ReasonSecretNotFound, ReasonSecretNotAllowed); err != nil {
 			return err
 		}
 	}
-	for _, claim := range render.ClaimReferences(s.input()) {
-		if err := r.checkLabel(ctx, s, "PersistentVolumeClaim", claim, ReasonDiskNotFound, ReasonDiskNotAllowed); err != nil {
+	for _, claim := range render.ClaimReferences(s.renderInput()) {
+		if err := r.checkAllowedByLabel(ctx, s, "PersistentVolumeClaim", claim, ReasonDiskNotFound, ReasonDiskNotAllowed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkLabel reads the metadata alone: what a Secret has never reaches the operator.
-func (r *Reconciler) checkLabel(ctx context.Context, s *scope, kind string, of render.Reference, notFound, notAllowed string) error {
+// checkAllowedByLabel reads the metadata alone: what a Secret has never reaches the operator.
+func (r *Reconciler) checkAllowedByLabel(ctx context.Context, s *scope, kind string, of render.Reference, notFound, notAllowed string) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	err := r.Live.Get(ctx, types.NamespacedName{Namespace: s.experiment.Namespace, Name: of.Name}, object)
 	switch {
 	case apierrors.IsNotFound(err):
-		s.find(notFound, field.NotFound(of.Path, of.Name))
+		s.addFinding(notFound, field.NotFound(of.Path, of.Name))
 	case apierrors.IsForbidden(err):
-		s.find(notAllowed, field.Forbidden(of.Path, fmt.Sprintf("the platform has no right to look at %s %s", kind, of.Name)))
+		s.addFinding(notAllowed, field.Forbidden(of.Path, fmt.Sprintf("the platform has no right to look at %s %s", kind, of.Name)))
 	case err != nil:
 		return err
 	case object.Labels[v1alpha1.LabelForExperiments] != v1alpha1.ForExperiments:
-		s.find(notAllowed, field.Forbidden(of.Path, fmt.Sprintf("%s %s does not have the label %s=%s, by which an administrator lets experiments use it",
+		s.addFinding(notAllowed, field.Forbidden(of.Path, fmt.Sprintf("%s %s does not have the label %s=%s, by which an administrator lets experiments use it",
 			kind, of.Name, v1alpha1.LabelForExperiments, v1alpha1.ForExperiments)))
 	}
 	return nil
 }
 
-// checkOpen finds nodes with an open cluster interface in a namespace whose nodes may have none: they reach whatever pods of the cluster do.
-func (r *Reconciler) checkOpen(ctx context.Context, s *scope) error {
+// checkOpenManagement finds nodes with an open cluster interface in a namespace whose nodes may have none: they reach whatever pods of the cluster do.
+func (r *Reconciler) checkOpenManagement(ctx context.Context, s *scope) error {
 	i := slices.IndexFunc(s.experiment.Spec.Nodes, func(n v1alpha1.Node) bool { return n.OpensManagement() })
 	if i < 0 {
 		return nil
@@ -74,7 +74,7 @@ func (r *Reconciler) checkOpen(ctx context.Context, s *scope) error {
 	if len(s.experiment.Spec.Nodes[i].Networks) == 0 {
 		path, why = field.NewPath("spec", "nodes").Index(i).Child("networks"), "a node without a network has an open cluster interface: "
 	}
-	s.find(ReasonOpenNotAllowed, field.Forbidden(path, fmt.Sprintf("%snamespace %s does not have the label %s=%s, by which an administrator allows that",
+	s.addFinding(ReasonOpenNotAllowed, field.Forbidden(path, fmt.Sprintf("%snamespace %s does not have the label %s=%s, by which an administrator allows that",
 		why, s.experiment.Namespace, v1alpha1.LabelManagementNetwork, v1alpha1.ManagementOpen)))
 	return nil
 }

@@ -12,21 +12,21 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// Doubts about a sound experiment: what its author hardly wants. scenario is that of the experiment, nil where there is none or where it is not
+// SpecWarnings about a sound experiment: what its author hardly wants. scenario is that of the experiment, nil where there is none or where it is not
 // known.
-func Doubts(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
-	doubts := append(twoRayDoubts(t, spec, waveforms), leadDoubts(t, spec)...)
-	doubts = append(doubts, domainDoubts(t, spec)...)
-	return append(doubts, scenarioDoubts(spec, scenario)...)
+func SpecWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
+	doubts := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
+	doubts = append(doubts, routingDomainWarnings(t, spec)...)
+	return append(doubts, scenarioWarnings(spec, scenario)...)
 }
 
-// leadDoubts are publishers that are stopped before their first message.
-func leadDoubts(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (doubts field.ErrorList) {
+// leadWarnings are publishers that are stopped before their first message.
+func leadWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (doubts field.ErrorList) {
 	compiled, errs := timeline.Compile(spec, t)
 	if len(errs) > 0 {
 		return nil // said elsewhere
 	}
-	longest := longestRuns(compiled)
+	longest := longestRunTimes(compiled)
 	for i, app := range spec.Apps {
 		if app.Publisher == nil || app.Publisher.Lead.Std() <= 0 {
 			continue
@@ -39,8 +39,8 @@ func leadDoubts(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (doubts fie
 	return doubts
 }
 
-// longestRuns of the apps that are started and stopped, on any node.
-func longestRuns(t *timeline.Timeline) map[string]time.Duration {
+// longestRunTimes of the apps that are started and stopped, on any node.
+func longestRunTimes(t *timeline.Timeline) map[string]time.Duration {
 	longest, started := map[string]time.Duration{}, map[runapi.Target]time.Duration{}
 	for _, action := range t.Actions {
 		at := time.Duration(action.AtNanoseconds)
@@ -61,8 +61,8 @@ func longestRuns(t *timeline.Timeline) map[string]time.Duration {
 	return longest
 }
 
-// scenarioDoubts are about a scenario that is longer or shorter than the run.
-func scenarioDoubts(spec *v1alpha1.ExperimentSpec, scenario *Scenario) field.ErrorList {
+// scenarioWarnings are about a scenario that is longer or shorter than the run.
+func scenarioWarnings(spec *v1alpha1.ExperimentSpec, scenario *Scenario) field.ErrorList {
 	if scenario == nil || spec.Duration == "" {
 		return nil
 	}

@@ -36,8 +36,8 @@ const (
 // experimentField is the index of LiveChanges and Captures by the experiment that they name.
 const experimentField = "spec.experiment"
 
-// experimentOf is what a LiveChange or Capture names.
-func experimentOf(object client.Object) string {
+// namedExperiment is what a LiveChange or Capture names.
+func namedExperiment(object client.Object) string {
 	switch o := object.(type) {
 	case *v1alpha1.LiveChange:
 		return o.Spec.Experiment
@@ -47,14 +47,14 @@ func experimentOf(object client.Object) string {
 	return ""
 }
 
-// live is what people do to an experiment while it runs, oldest first.
-type live struct {
+// liveObjects is what people do to an experiment while it runs, oldest first.
+type liveObjects struct {
 	changes  []*v1alpha1.LiveChange
 	captures []*v1alpha1.Capture
 }
 
-// listLive finds what names an experiment.
-func (r *Reconciler) listLive(ctx context.Context, experiment types.NamespacedName) (found live, err error) {
+// listLiveObjects finds what names an experiment.
+func (r *Reconciler) listLiveObjects(ctx context.Context, experiment types.NamespacedName) (found liveObjects, err error) {
 	options := []client.ListOption{client.InNamespace(experiment.Namespace), client.MatchingFields{experimentField: experiment.Name}}
 	var changes v1alpha1.LiveChangeList
 	if err := r.Client.List(ctx, &changes, options...); err != nil {
@@ -83,24 +83,24 @@ func oldestFirst[T client.Object](a, b T) int {
 	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// widow tells the changes and captures that name an experiment that is not there. Those that belong to
+// reportMissingExperiment tells the changes and captures that name an experiment that is not there. Those that belong to
 // one that was there go with it.
-func (r *Reconciler) widow(ctx context.Context, experiment types.NamespacedName) error {
-	found, err := r.listLive(ctx, experiment)
+func (r *Reconciler) reportMissingExperiment(ctx context.Context, experiment types.NamespacedName) error {
+	found, err := r.listLiveObjects(ctx, experiment)
 	if err != nil {
 		return err
 	}
-	v := verdict{metav1.ConditionFalse, ReasonExperimentNotFound, fmt.Sprintf("there is no experiment %s in namespace %s", experiment.Name, experiment.Namespace)}
+	v := liveOutcome{metav1.ConditionFalse, ReasonExperimentNotFound, fmt.Sprintf("there is no experiment %s in namespace %s", experiment.Name, experiment.Namespace)}
 	for _, c := range found.changes {
-		if bound(c) == nil {
-			if err := r.tellChange(ctx, c, v); err != nil {
+		if owningExperiment(c) == nil {
+			if err := r.writeChangeStatus(ctx, c, v); err != nil {
 				return err
 			}
 		}
 	}
 	for _, c := range found.captures {
-		if bound(c) == nil {
-			if err := r.tellCapture(ctx, c, v); err != nil {
+		if owningExperiment(c) == nil {
+			if err := r.writeCaptureStatus(ctx, c, v); err != nil {
 				return err
 			}
 		}
@@ -108,8 +108,8 @@ func (r *Reconciler) widow(ctx context.Context, experiment types.NamespacedName)
 	return nil
 }
 
-// bound is the experiment that an object belongs to; nil for none yet.
-func bound(object client.Object) *metav1.OwnerReference {
+// owningExperiment is the experiment that an object belongs to; nil for none yet.
+func owningExperiment(object client.Object) *metav1.OwnerReference {
 	for _, owner := range object.GetOwnerReferences() {
 		if owner.Kind == "Experiment" && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
 			return &owner
@@ -118,10 +118,10 @@ func bound(object client.Object) *metav1.OwnerReference {
 	return nil
 }
 
-// bind makes the experiment the owner of what names it, at first sight: a later one of that name must not be
+// takeOwnership makes the experiment the owner of what names it, at first sight: a later one of that name must not be
 // changed by what was meant for this one. It tells whether the object is this experiment's.
-func (r *Reconciler) bind(ctx context.Context, e *v1alpha1.Experiment, object client.Object) (bool, error) {
-	if owner := bound(object); owner != nil {
+func (r *Reconciler) takeOwnership(ctx context.Context, e *v1alpha1.Experiment, object client.Object) (bool, error) {
+	if owner := owningExperiment(object); owner != nil {
 		return owner.UID == e.UID, nil
 	}
 	if !object.GetDeletionTimestamp().IsZero() {
@@ -133,10 +133,10 @@ func (r *Reconciler) bind(ctx context.Context, e *v1alpha1.Experiment, object cl
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// bindAll gives those of the objects that are the experiment's.
-func bindAll[T client.Object](ctx context.Context, r *Reconciler, e *v1alpha1.Experiment, objects []T) (ours []T, err error) {
+// takeOwnershipOfAll gives those of the objects that are the experiment's.
+func takeOwnershipOfAll[T client.Object](ctx context.Context, r *Reconciler, e *v1alpha1.Experiment, objects []T) (ours []T, err error) {
 	for _, object := range objects {
-		is, err := r.bind(ctx, e, object)
+		is, err := r.takeOwnership(ctx, e, object)
 		if err != nil {
 			return nil, err
 		}
@@ -147,49 +147,49 @@ func bindAll[T client.Object](ctx context.Context, r *Reconciler, e *v1alpha1.Ex
 	return ours, nil
 }
 
-// tend finds what people do to the experiment and tells them what comes of it, as far as it does not run.
-func (r *Reconciler) tend(ctx context.Context, s *scope) (bool, error) {
-	found, err := r.listLive(ctx, client.ObjectKeyFromObject(s.experiment))
+// syncLiveObjects finds what people do to the experiment and tells them what comes of it, as far as it does not run.
+func (r *Reconciler) syncLiveObjects(ctx context.Context, s *scope) (bool, error) {
+	found, err := r.listLiveObjects(ctx, client.ObjectKeyFromObject(s.experiment))
 	if err != nil {
 		return true, err
 	}
-	if s.live.changes, err = bindAll(ctx, r, s.experiment, found.changes); err != nil {
+	if s.live.changes, err = takeOwnershipOfAll(ctx, r, s.experiment, found.changes); err != nil {
 		return true, err
 	}
-	if s.live.captures, err = bindAll(ctx, r, s.experiment, found.captures); err != nil {
+	if s.live.captures, err = takeOwnershipOfAll(ctx, r, s.experiment, found.captures); err != nil {
 		return true, err
 	}
-	if err := r.loadRadios(ctx, s); err != nil {
+	if err := r.loadNetworkSpecs(ctx, s); err != nil {
 		return true, err
 	}
-	return false, r.tellWaiting(ctx, s)
+	return false, r.reportWaiting(ctx, s)
 }
 
-// loadRadios finds what changes made by hand would change, where there are any.
-func (r *Reconciler) loadRadios(ctx context.Context, s *scope) error {
+// loadNetworkSpecs finds what changes made by hand would change, where there are any.
+func (r *Reconciler) loadNetworkSpecs(ctx context.Context, s *scope) error {
 	if len(s.live.changes) == 0 {
 		return nil
 	}
 	networks, err := r.radioNetworks(ctx, s)
-	s.radios = map[string]*v1alpha1.RadioNetworkSpec{}
+	s.networkSpecs = map[string]*v1alpha1.RadioNetworkSpec{}
 	for i := range networks {
-		s.radios[networks[i].Spec.Network] = &networks[i].Spec
+		s.networkSpecs[networks[i].Spec.Network] = &networks[i].Spec
 	}
 	return err
 }
 
-// tellWaiting tells what waits for the run, or came too late for it.
-func (r *Reconciler) tellWaiting(ctx context.Context, s *scope) error {
+// reportWaiting tells what waits for the run, or came too late for it.
+func (r *Reconciler) reportWaiting(ctx context.Context, s *scope) error {
 	for _, c := range s.live.changes {
-		if v := s.judgeChange(c); v.reason != "" && !applied(c) {
-			if err := r.tellChange(ctx, c, v); err != nil {
+		if v := s.checkChange(c); v.reason != "" && !isApplied(c) {
+			if err := r.writeChangeStatus(ctx, c, v); err != nil {
 				return err
 			}
 		}
 	}
 	for _, c := range s.live.captures {
-		if v := s.judgeCapture(c); v.reason != "" && c.Status.EndedAt == nil {
-			if err := r.tellCapture(ctx, c, v); err != nil {
+		if v := s.checkCapture(c); v.reason != "" && c.Status.EndedAt == nil {
+			if err := r.writeCaptureStatus(ctx, c, v); err != nil {
 				return err
 			}
 		}
@@ -197,19 +197,19 @@ func (r *Reconciler) tellWaiting(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// verdict about a change or capture; without a reason it can be carried out now.
-type verdict struct {
+// liveOutcome about a change or capture; without a reason it can be carried out now.
+type liveOutcome struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-func (s *scope) judgeChange(c *v1alpha1.LiveChange) verdict {
-	return s.judge(s.changeable(), func() (errs field.ErrorList) {
+func (s *scope) checkChange(c *v1alpha1.LiveChange) liveOutcome {
+	return s.checkLiveObject(s.takesChanges(), func() (errs field.ErrorList) {
 		for i, change := range c.Spec.Changes {
 			path := field.NewPath("spec", "changes").Index(i)
 			wrong := render.CheckChange(s.topology, change, path)
-			if radio := s.radios[change.Network]; radio != nil && len(wrong) == 0 {
-				wrong = render.AsChanged(radio).Change(change, path)
+			if radio := s.networkSpecs[change.Network]; radio != nil && len(wrong) == 0 {
+				wrong = render.AfterChanges(radio).Change(change, path)
 			}
 			errs = append(errs, wrong...)
 		}
@@ -217,44 +217,44 @@ func (s *scope) judgeChange(c *v1alpha1.LiveChange) verdict {
 	})
 }
 
-func (s *scope) judgeCapture(c *v1alpha1.Capture) verdict {
-	return s.judge(s.running(), func() field.ErrorList { return render.CheckCapture(&s.experiment.Spec, s.topology, &c.Spec) })
+func (s *scope) checkCapture(c *v1alpha1.Capture) liveOutcome {
+	return s.checkLiveObject(s.isRunning(), func() field.ErrorList { return render.CheckCapture(&s.experiment.Spec, s.topology, &c.Spec) })
 }
 
-// judge whether it is too late, wrong, or too soon. Only a sound spec has a topology to check against.
-func (s *scope) judge(now bool, check func() field.ErrorList) verdict {
+// checkLiveObject whether it is too late, wrong, or too soon. Only a sound spec has a topology to check against.
+func (s *scope) checkLiveObject(now bool, check func() field.ErrorList) liveOutcome {
 	if s.failure() != nil || finished(s.phase()) || s.phase() == v1alpha1.PhaseCollecting || s.phase() == v1alpha1.PhaseAnalysing {
-		return s.tooLate()
+		return s.runOver()
 	}
 	if s.topology != nil && len(s.findings) == 0 {
 		if errs := check(); len(errs) > 0 {
-			return verdict{metav1.ConditionFalse, ReasonInvalid, shorten(errs.ToAggregate().Error())}
+			return liveOutcome{metav1.ConditionFalse, ReasonInvalid, shorten(errs.ToAggregate().Error())}
 		}
 	}
 	if !now {
-		return verdict{metav1.ConditionUnknown, ReasonWaitingForStart, "waiting for experiment " + s.experiment.Name + " to run"}
+		return liveOutcome{metav1.ConditionUnknown, ReasonWaitingForStart, "waiting for experiment " + s.experiment.Name + " to run"}
 	}
-	return verdict{}
+	return liveOutcome{}
 }
 
-func (s *scope) tooLate() verdict {
-	return verdict{metav1.ConditionFalse, ReasonExperimentFinished, "the run of experiment " + s.experiment.Name + " is over"}
+func (s *scope) runOver() liveOutcome {
+	return liveOutcome{metav1.ConditionFalse, ReasonExperimentFinished, "the run of experiment " + s.experiment.Name + " is over"}
 }
 
-// running tells that the radios are there.
-func (s *scope) running() bool { return s.phase() == v1alpha1.PhaseRunning && s.failure() == nil }
+// isRunning tells that the radios are there.
+func (s *scope) isRunning() bool { return s.phase() == v1alpha1.PhaseRunning && s.failure() == nil }
 
-// changeable tells that T0 has come: before it nothing has a moment.
-func (s *scope) changeable() bool {
-	return s.running() && s.experiment.Status.T0 != nil && s.elapsed() >= 0
+// takesChanges tells that T0 has come: before it nothing has a moment.
+func (s *scope) takesChanges() bool {
+	return s.isRunning() && s.experiment.Status.T0 != nil && s.elapsed() >= 0
 }
 
-func applied(c *v1alpha1.LiveChange) bool {
+func isApplied(c *v1alpha1.LiveChange) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionApplied)
 }
 
 // state of what the verdict is about, for those who read kstatus.
-func (v verdict) state() kstatus.State {
+func (v liveOutcome) state() kstatus.State {
 	switch v.status {
 	case metav1.ConditionTrue:
 		return kstatus.Current
@@ -265,23 +265,23 @@ func (v verdict) state() kstatus.State {
 	}
 }
 
-// tell the verdict by the condition of its kind, and by those of kstatus.
-func (v verdict) tell(conditions *[]metav1.Condition, kind string, state kstatus.State, generation int64, now time.Time) {
+// setConditions the verdict by the condition of its kind, and by those of kstatus.
+func (v liveOutcome) setConditions(conditions *[]metav1.Condition, kind string, state kstatus.State, generation int64, now time.Time) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
 	})
 	kstatus.Set(conditions, state, v.reason, v.message, generation, now)
 }
 
-func (r *Reconciler) tellChange(ctx context.Context, c *v1alpha1.LiveChange, v verdict) error {
+func (r *Reconciler) writeChangeStatus(ctx context.Context, c *v1alpha1.LiveChange, v liveOutcome) error {
 	before := c.DeepCopy()
 	c.Status.ObservedGeneration = c.Generation
-	v.tell(&c.Status.Conditions, v1alpha1.ConditionApplied, v.state(), c.Generation, r.Clock.Now())
+	v.setConditions(&c.Status.Conditions, v1alpha1.ConditionApplied, v.state(), c.Generation, r.Clock.Now())
 	return r.patchStatus(ctx, before, c)
 }
 
-// tellCapture also notes when it began, and ended.
-func (r *Reconciler) tellCapture(ctx context.Context, c *v1alpha1.Capture, v verdict) error {
+// writeCaptureStatus also notes when it began, and ended.
+func (r *Reconciler) writeCaptureStatus(ctx context.Context, c *v1alpha1.Capture, v liveOutcome) error {
 	before := c.DeepCopy()
 	now := ptr.To(metav1.NewMicroTime(r.Clock.Now().Truncate(time.Microsecond)))
 	switch {
@@ -295,7 +295,7 @@ func (r *Reconciler) tellCapture(ctx context.Context, c *v1alpha1.Capture, v ver
 		state = kstatus.Current // it has done what it was there for
 	}
 	c.Status.ObservedGeneration = c.Generation
-	v.tell(&c.Status.Conditions, v1alpha1.ConditionCapturing, state, c.Generation, r.Clock.Now())
+	v.setConditions(&c.Status.Conditions, v1alpha1.ConditionCapturing, state, c.Generation, r.Clock.Now())
 	return r.patchStatus(ctx, before, c)
 }
 

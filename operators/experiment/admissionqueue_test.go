@@ -13,8 +13,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// another experiment like the world's, in a namespace.
-func (w *world) another(namespace, name string, change ...func(*v1alpha1.Experiment)) types.NamespacedName {
+// createAnother experiment like the world's, in a namespace.
+func (w *world) createAnother(namespace, name string, change ...func(*v1alpha1.Experiment)) types.NamespacedName {
 	w.t.Helper()
 	w.must(client.IgnoreAlreadyExists(w.api.Create(w.t.Context(), team(namespace))))
 	e := readExperiment(w.t)
@@ -26,7 +26,7 @@ func (w *world) another(namespace, name string, change ...func(*v1alpha1.Experim
 	return client.ObjectKeyFromObject(e)
 }
 
-func (w *world) lookAt(key types.NamespacedName) *v1alpha1.Experiment {
+func (w *world) reconcileOther(key types.NamespacedName) *v1alpha1.Experiment {
 	w.t.Helper()
 	before := w.key
 	defer func() { w.key = before }()
@@ -46,13 +46,13 @@ func TestWhoWaitsIsToldItsPlaceAndStartsWhenAnotherTeamsIsOver(t *testing.T) {
 	w.must(w.api.Get(t.Context(), client.ObjectKey{Name: "n1"}, &node))
 	node.Status.Allocatable[corev1.ResourcePods] = quantity("9") // five are there, and so many come with each
 	w.must(w.api.Status().Update(t.Context(), &node))
-	first := w.another("team-b", "first")
+	first := w.createAnother("team-b", "first")
 	w.clock.Step(time.Second)
-	second := w.another("team-c", "second")
+	second := w.createAnother("team-c", "second")
 	for range 2 {
 		for i, key := range []types.NamespacedName{first, second} {
 			w.clock.Step(time.Second)
-			e := w.lookAt(key)
+			e := w.reconcileOther(key)
 			if e.Status.Phase != v1alpha1.PhaseQueued || e.Status.Queue == nil || e.Status.Queue.Position != int32(i+1) || e.Status.Queue.ExpectedStart == nil {
 				t.Fatalf("%s is %s with %+v: %s", key, e.Status.Phase, e.Status.Queue, e.Status.Message)
 			}
@@ -61,15 +61,15 @@ func TestWhoWaitsIsToldItsPlaceAndStartsWhenAnotherTeamsIsOver(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 	w.settle()
 	w.clock.Step(time.Minute)
-	if e := w.lookAt(second); e.Status.Phase != v1alpha1.PhaseQueued {
+	if e := w.reconcileOther(second); e.Status.Phase != v1alpha1.PhaseQueued {
 		t.Errorf("the second is %s though the first comes first", e.Status.Phase)
 	}
-	if e := w.lookAt(first); e.Status.Phase != v1alpha1.PhaseProvisioning || e.Status.Queue != nil {
+	if e := w.reconcileOther(first); e.Status.Phase != v1alpha1.PhaseProvisioning || e.Status.Queue != nil {
 		t.Errorf("the first is %s: %s", e.Status.Phase, e.Status.Message)
 	}
 	w.restart() // what was admitted holds its room though nobody remembers it
 	w.clock.Step(time.Minute)
-	if e := w.lookAt(second); e.Status.Phase != v1alpha1.PhaseQueued {
+	if e := w.reconcileOther(second); e.Status.Phase != v1alpha1.PhaseQueued {
 		t.Errorf("the second is %s after a restart, though the first has the room", e.Status.Phase)
 	}
 }
@@ -77,14 +77,14 @@ func TestWhoWaitsIsToldItsPlaceAndStartsWhenAnotherTeamsIsOver(t *testing.T) {
 func TestAPositionFarBackIsRoundedSoThatFewStatusesChange(t *testing.T) {
 	var got []int32
 	for _, position := range []int{1, 9, 10, 11, 20, 21, 99, 100, 101, 1234, 9999, 10000} {
-		got = append(got, coarse(position))
+		got = append(got, roundPosition(position))
 	}
 	if want := []int32{1, 9, 10, 20, 20, 30, 100, 100, 200, 2000, 10000, 10000}; !slices.Equal(got, want) {
 		t.Errorf("positions are told as %v, want %v", got, want)
 	}
 	changes := 0
 	for position := 2; position <= 10_000; position++ {
-		if coarse(position) != coarse(position-1) {
+		if roundPosition(position) != roundPosition(position-1) {
 			changes++
 		}
 	}
@@ -94,15 +94,15 @@ func TestAPositionFarBackIsRoundedSoThatFewStatusesChange(t *testing.T) {
 }
 
 func TestWhoIsFarBackLooksLessOften(t *testing.T) {
-	l := &line{}
+	l := &admissionQueue{}
 	perSecond := 0.0
 	for position := range 10_000 {
-		perSecond += 1 / l.lookAgain(position+1).Seconds()
+		perSecond += 1 / l.recheckAfter(position+1).Seconds()
 	}
 	if perSecond > 40 {
 		t.Errorf("10 000 that wait look %.0f times a second", perSecond)
 	}
-	if got := fmt.Sprint(l.lookAgain(1)); got != "15s" {
+	if got := fmt.Sprint(l.recheckAfter(1)); got != "15s" {
 		t.Errorf("who is first looks every %s", got)
 	}
 }

@@ -17,19 +17,19 @@ import (
 	"vignette.dev/vignette/operators/campaign/matrix"
 )
 
-// played is a campaign in a world of experiments that the test makes happen.
-type played struct {
+// simulation is a campaign in a world of experiments that the test makes happen.
+type simulation struct {
 	t        *testing.T
 	draw     *rand.Rand
 	campaign *v1alpha1.Campaign
 	now      time.Time
-	world    map[string]*Seen
+	world    map[string]*ObservedExperiment
 	// made counts the experiments of each run: of a round, point and repeat.
 	made map[string]int
 
 	uids int
 	// patience of the last edits: no more disturbances.
-	calm bool
+	undisturbed bool
 }
 
 func values(texts ...string) (all []apiextensionsv1.JSON) {
@@ -39,10 +39,10 @@ func values(texts ...string) (all []apiextensionsv1.JSON) {
 	return all
 }
 
-func play(t *testing.T, spec *v1alpha1.CampaignSpec, seed uint64) *played {
-	p := &played{
+func newSimulation(t *testing.T, spec *v1alpha1.CampaignSpec, seed uint64) *simulation {
+	p := &simulation{
 		t: t, draw: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
-		world: map[string]*Seen{}, made: map[string]int{},
+		world: map[string]*ObservedExperiment{}, made: map[string]int{},
 	}
 	spec.Template.Spec.Duration = "1m"
 	spec.Template.Spec.Apps = []v1alpha1.App{{Name: "bft"}}
@@ -50,33 +50,33 @@ func play(t *testing.T, spec *v1alpha1.CampaignSpec, seed uint64) *played {
 	return p
 }
 
-func (p *played) edit(change func(*v1alpha1.CampaignSpec)) {
+func (p *simulation) edit(change func(*v1alpha1.CampaignSpec)) {
 	change(&p.campaign.Spec)
 	p.campaign.Generation++
 }
 
-func (p *played) chance(oneIn int) bool { return !p.calm && p.draw.IntN(oneIn) == 0 }
+func (p *simulation) chance(oneIn int) bool { return !p.undisturbed && p.draw.IntN(oneIn) == 0 }
 
-// seen is what the controller sees; what is gone it has looked for.
-func (p *played) seen() World {
-	world := World{}
+// observed is what the controller sees; what is gone it has looked for.
+func (p *simulation) observed() Observed {
+	world := Observed{}
 	for name, e := range p.world {
 		world[name] = *e
 	}
 	for i := range p.campaign.Status.Runs {
 		run := &p.campaign.Status.Runs[i]
-		if e, found := world[run.Name]; UnderWay(run) && run.UID != "" && (!found || e.UID != run.UID) {
-			world[run.Name] = Seen{Name: run.Name, UID: run.UID, Gone: true, Ours: true}
+		if e, found := world[run.Name]; IsActive(run) && run.UID != "" && (!found || e.UID != run.UID) {
+			world[run.Name] = ObservedExperiment{Name: run.Name, UID: run.UID, Gone: true, Owned: true}
 		}
 	}
 	return world
 }
 
 // reconcile once, with a crash at any moment of it; tells whether nothing was left to do.
-func (p *played) reconcile() (settled bool) {
+func (p *simulation) reconcile() (settled bool) {
 	p.t.Helper()
 	before := p.campaign.DeepCopy()
-	actions, err := Step(p.campaign, true, p.seen(), p.now)
+	actions, err := Step(p.campaign, true, p.observed(), p.now)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func (p *played) reconcile() (settled bool) {
 	return len(actions.Create)+len(actions.Stop)+len(actions.Delete) == 0 && !actions.Compare
 }
 
-func (p *played) create(name string) {
+func (p *simulation) create(name string) {
 	p.t.Helper()
 	if p.world[name] != nil {
 		return // AlreadyExists
@@ -117,14 +117,14 @@ func (p *played) create(name string) {
 		p.t.Fatalf("%s (%s) was made %d times", id, name, p.made[id])
 	}
 	p.uids++
-	p.world[name] = &Seen{Name: name, UID: types.UID(fmt.Sprint("uid-", p.uids)), Ours: true, Round: p.campaign.Status.Round}
+	p.world[name] = &ObservedExperiment{Name: name, UID: types.UID(fmt.Sprint("uid-", p.uids)), Owned: true, Round: p.campaign.Status.Round}
 	if !p.chance(4) { // else killed before it was noted
 		run.UID = p.world[name].UID
 	}
 }
 
-// happen lets something happen to an experiment.
-func (p *played) happen() {
+// advanceOne lets something happen to an experiment.
+func (p *simulation) advanceOne() {
 	names := []string{}
 	for name := range p.world {
 		names = append(names, name)
@@ -151,20 +151,20 @@ func (p *played) happen() {
 }
 
 // finish lets the campaign go to its end.
-func (p *played) finish() {
+func (p *simulation) finish() {
 	p.t.Helper()
 	for range 5000 {
 		if p.reconcile() && (p.campaign.Status.Phase == v1alpha1.CampaignSucceeded || p.campaign.Status.Phase == v1alpha1.CampaignFailed) {
 			return
 		}
 		p.now = p.now.Add(time.Second)
-		p.happen()
+		p.advanceOne()
 	}
 	p.t.Fatalf("no end: %s: %s", p.campaign.Status.Phase, p.campaign.Status.Message)
 }
 
-// disturb edits the campaign in a random way.
-func (p *played) disturb() {
+// editRandomly edits the campaign in a random way.
+func (p *simulation) editRandomly() {
 	levels := []string{"1s", "2s", "5s", "10s", "1m"}
 	p.edit(func(spec *v1alpha1.CampaignSpec) {
 		axes := spec.Matrix.Axes
@@ -204,19 +204,19 @@ func twoAxes() *v1alpha1.CampaignSpec {
 func TestWhateverHappensNoRunIsMadeTwiceAndNoneOfTheLastSpecIsMissing(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			p := play(t, twoAxes(), seed)
+			p := newSimulation(t, twoAxes(), seed)
 			for range 200 {
 				p.now = p.now.Add(time.Duration(p.draw.IntN(5)) * time.Second)
 				switch p.draw.IntN(8) {
 				case 0:
-					p.disturb()
+					p.editRandomly()
 				case 1, 2, 3:
-					p.happen()
+					p.advanceOne()
 				default:
 					p.reconcile()
 				}
 			}
-			p.calm = true
+			p.undisturbed = true
 			p.edit(func(spec *v1alpha1.CampaignSpec) { spec.Suspend = false })
 			p.finish()
 			p.checkComplete()
@@ -225,7 +225,7 @@ func TestWhateverHappensNoRunIsMadeTwiceAndNoneOfTheLastSpecIsMissing(t *testing
 }
 
 // checkComplete: each run of the spec is in the status once, and done.
-func (p *played) checkComplete() {
+func (p *simulation) checkComplete() {
 	p.t.Helper()
 	plan, errs := matrix.Expand("c", 0, &p.campaign.Spec)
 	if len(errs) > 0 {
@@ -234,7 +234,7 @@ func (p *played) checkComplete() {
 	have, names := map[string]int{}, map[string]int{}
 	for i := range p.campaign.Status.Runs {
 		run := &p.campaign.Status.Runs[i]
-		if !Done(run) {
+		if !IsDone(run) {
 			p.t.Errorf("%s is %s in the end", run.Name, run.Phase)
 		}
 		have[repeatKey(key(run), run.Repeat)]++
@@ -253,8 +253,8 @@ func (p *played) checkComplete() {
 }
 
 func TestASettledCampaignIsLeftAlone(t *testing.T) {
-	p := play(t, twoAxes(), 1)
-	p.calm = true
+	p := newSimulation(t, twoAxes(), 1)
+	p.undisturbed = true
 	p.finish()
 	before := p.campaign.DeepCopy()
 	for range 3 {
@@ -266,8 +266,8 @@ func TestASettledCampaignIsLeftAlone(t *testing.T) {
 }
 
 func TestALevelThatIsAddedAddsOnlyItsPoints(t *testing.T) {
-	p := play(t, twoAxes(), 1)
-	p.calm = true
+	p := newSimulation(t, twoAxes(), 1)
+	p.undisturbed = true
 	p.finish()
 	before := len(p.made)
 	p.edit(func(spec *v1alpha1.CampaignSpec) { spec.Matrix.Axes[0].Values = values("1s", "9s", "2s") })

@@ -12,17 +12,17 @@ import (
 // Isolated nodes have no nameserver. The cluster's answers everybody from one cache, so that nodes and teams could signal to each other by what they
 // ask for, past the radio.
 
-// nowhere is a nameserver that refuses at once, unless an app of the node is one.
-const nowhere = "127.0.0.1"
+// unreachableNameserver is a nameserver that refuses at once, unless an app of the node is one.
+const unreachableNameserver = "127.0.0.1"
 
-// AsksClusterDNS reports whether a node may ask the cluster's DNS.
-func AsksClusterDNS(o Options, node topology.Node) bool { return o.ClusterDNS || node.OpenManagement }
+// UsesClusterDNS reports whether a node may ask the cluster's DNS.
+func UsesClusterDNS(o Options, node topology.Node) bool { return o.ClusterDNS || node.OpenManagement }
 
 func dnsOf(in Input, node topology.Node) (corev1.DNSPolicy, *corev1.PodDNSConfig) {
-	if AsksClusterDNS(in.Options, node) {
+	if UsesClusterDNS(in.Options, node) {
 		return "", nil
 	}
-	return corev1.DNSNone, &corev1.PodDNSConfig{Nameservers: []string{nowhere}}
+	return corev1.DNSNone, &corev1.PodDNSConfig{Nameservers: []string{unreachableNameserver}}
 }
 
 // ServerName that nodes have to find the address of; empty where the URL has an address.
@@ -50,7 +50,7 @@ func hostAliases(in Input, node topology.Node) []corev1.HostAlias {
 			aliases = append(aliases, corev1.HostAlias{IP: a.Address.Addr().String(), Hostnames: names})
 		}
 	}
-	if in.ServerAddress != "" && !AsksClusterDNS(in.Options, node) {
+	if in.ServerAddress != "" && !UsesClusterDNS(in.Options, node) {
 		aliases = append(aliases, corev1.HostAlias{IP: in.ServerAddress, Hostnames: []string{ServerName(in.Options)}})
 	}
 	return aliases

@@ -71,32 +71,32 @@ func TestWhatAnEarlierPodsAgentReportedCountsForNothing(t *testing.T) {
 }
 
 func TestTriesAfterARefusalComeLaterAndLaterUntilAQuotaChanges(t *testing.T) {
-	var l refusals
+	var l quotaRefusals
 	now := start
 	var waits []string
 	for range 7 {
-		_, wait := l.note("a", now, "pods 1")
+		_, wait := l.add("a", now, "pods 1")
 		waits = append(waits, wait.String())
-		if got := l.wait("a", now.Add(wait-time.Second), "pods 1"); got != time.Second {
+		if got := l.retryIn("a", now.Add(wait-time.Second), "pods 1"); got != time.Second {
 			t.Errorf("a second before the next try it waits %s", got)
 		}
 		now = now.Add(wait)
-		if got := l.wait("a", now, "pods 1"); got != 0 {
+		if got := l.retryIn("a", now, "pods 1"); got != 0 {
 			t.Errorf("at the next try it waits %s", got)
 		}
 	}
 	if got := strings.Join(waits, " "); got != "15s 30s 1m0s 2m0s 4m0s 5m0s 5m0s" {
 		t.Errorf("waits %s", got)
 	}
-	l.note("a", now, "pods 1")
-	if got := l.wait("a", now, "pods 9"); got != 0 {
+	l.add("a", now, "pods 1")
+	if got := l.retryIn("a", now, "pods 9"); got != 0 {
 		t.Errorf("waits %s although the quota has changed", got)
 	}
-	if got := l.wait("b", now, "pods 1"); got != 0 {
+	if got := l.retryIn("b", now, "pods 1"); got != 0 {
 		t.Errorf("another experiment waits %s", got)
 	}
 	l.forget("a")
-	if times, _ := l.note("a", now, "pods 1"); times != 1 {
+	if times, _ := l.add("a", now, "pods 1"); times != 1 {
 		t.Errorf("counts %d refusals after it was forgotten", times)
 	}
 }

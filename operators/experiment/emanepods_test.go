@@ -121,7 +121,7 @@ func TestAnEMANEPodThatEndsDuringARunIsAnIncidentOnce(t *testing.T) {
 	w.untilFinished()
 	count := 0
 	for _, write := range w.writes {
-		if write == "incident "+whatEMANEFailed {
+		if write == "incident "+incidentEMANEFailed {
 			count++
 		}
 	}

@@ -15,15 +15,15 @@ import (
 var someDay = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // waiterOf the experiment with a number, admitted so many seconds after the first.
-func waiterOf(number, admitted int, asked time.Time) waiter {
-	return waiter{uid: types.UID(fmt.Sprintf("e%03d", number)), name: types.NamespacedName{Namespace: "team", Name: fmt.Sprint(number)},
-		admitted: someDay.Add(time.Duration(admitted) * time.Second), asked: asked}
+func waiterOf(number, admitted int, asked time.Time) startWaiter {
+	return startWaiter{uid: types.UID(fmt.Sprintf("e%03d", number)), name: types.NamespacedName{Namespace: "team", Name: fmt.Sprint(number)},
+		admittedAt: someDay.Add(time.Duration(admitted) * time.Second), askedAt: asked}
 }
 
 func TestExperimentsComeUpInTheOrderOfTheirAdmission(t *testing.T) {
-	line := turns{most: 2}
+	line := startLimiter{limit: 2}
 	for number, want := range []int{0, 0, 1, 2} {
-		if _, before := line.ask(waiterOf(number, number, someDay), time.Time{}); before != want {
+		if _, before := line.acquire(waiterOf(number, number, someDay), time.Time{}); before != want {
 			t.Errorf("experiment %d: %d before it; want %d", number, before, want)
 		}
 	}
@@ -31,68 +31,68 @@ func TestExperimentsComeUpInTheOrderOfTheirAdmission(t *testing.T) {
 	if !found || next.Name != "2" {
 		t.Errorf("next is %v, %t; want experiment 2", next, found)
 	}
-	if _, before := line.ask(waiterOf(3, 3, someDay), time.Time{}); before != 1 {
+	if _, before := line.acquire(waiterOf(3, 3, someDay), time.Time{}); before != 1 {
 		t.Errorf("experiment 3 asks first: %d before it; want experiment 2", before)
 	}
-	since, before := line.ask(waiterOf(2, 2, someDay.Add(time.Second)), time.Time{})
+	since, before := line.acquire(waiterOf(2, 2, someDay.Add(time.Second)), time.Time{})
 	if before != 0 || !since.Equal(someDay.Add(time.Second)) {
 		t.Errorf("experiment 2: %d before it, since %v; want its turn, since it asked", before, since)
 	}
-	if again, before := line.ask(waiterOf(2, 2, someDay.Add(time.Minute)), time.Time{}); before != 0 || !again.Equal(since) {
+	if again, before := line.acquire(waiterOf(2, 2, someDay.Add(time.Minute)), time.Time{}); before != 0 || !again.Equal(since) {
 		t.Errorf("it asks again: %d before it, since %v; want that it keeps its turn since %v", before, again, since)
 	}
 }
 
 func TestTurns(t *testing.T) {
 	for name, c := range map[string]struct {
-		course func(line *turns) (before int)
+		course func(line *startLimiter) (before int)
 		want   int
 	}{
-		"one whose nodes were let go and do not become ready holds nobody up for long": {func(line *turns) int {
-			line.letGo("e000", someDay)
-			_, before := line.ask(waiterOf(1, 1, someDay.Add(turnLasts)), time.Time{})
+		"one whose nodes were let go and do not become ready holds nobody up for long": {func(line *startLimiter) int {
+			line.noteReleased("e000", someDay)
+			_, before := line.acquire(waiterOf(1, 1, someDay.Add(releasedSlotTime)), time.Time{})
 			return before
 		}, 0},
-		"but for half a minute": {func(line *turns) int {
-			line.letGo("e000", someDay)
-			line.letGo("e000", someDay.Add(-time.Hour))
-			_, before := line.ask(waiterOf(1, 1, someDay.Add(turnLasts-1)), time.Time{})
+		"but for half a minute": {func(line *startLimiter) int {
+			line.noteReleased("e000", someDay)
+			line.noteReleased("e000", someDay.Add(-time.Hour))
+			_, before := line.acquire(waiterOf(1, 1, someDay.Add(releasedSlotTime-1)), time.Time{})
 			return before
 		}, 1},
-		"one whose nodes are still being made keeps its turn": {func(line *turns) int {
-			_, before := line.ask(waiterOf(1, 1, someDay.Add(makingLasts-1)), time.Time{})
+		"one whose nodes are still being made keeps its turn": {func(line *startLimiter) int {
+			_, before := line.acquire(waiterOf(1, 1, someDay.Add(createTimeout-1)), time.Time{})
 			return before
 		}, 1},
-		"but not when something holds that up": {func(line *turns) int {
-			_, before := line.ask(waiterOf(1, 1, someDay.Add(makingLasts)), time.Time{})
+		"but not when something holds that up": {func(line *startLimiter) int {
+			_, before := line.acquire(waiterOf(1, 1, someDay.Add(createTimeout)), time.Time{})
 			return before
 		}, 0},
-		"one that waited and went elsewhere is not waited for": {func(line *turns) int {
-			line.ask(waiterOf(1, 1, someDay), time.Time{})
+		"one that waited and went elsewhere is not waited for": {func(line *startLimiter) int {
+			line.acquire(waiterOf(1, 1, someDay), time.Time{})
 			line.leave("e000")
-			_, before := line.ask(waiterOf(2, 2, someDay.Add(absentAfter+1)), time.Time{})
+			_, before := line.acquire(waiterOf(2, 2, someDay.Add(waiterLifetime+1)), time.Time{})
 			return before
 		}, 0},
-		"one that waited and was deleted is not waited for": {func(line *turns) int {
-			line.ask(waiterOf(1, 1, someDay), time.Time{})
+		"one that waited and was deleted is not waited for": {func(line *startLimiter) int {
+			line.acquire(waiterOf(1, 1, someDay), time.Time{})
 			line.leave("e000")
 			line.leave("e001")
-			_, before := line.ask(waiterOf(2, 2, someDay), time.Time{})
+			_, before := line.acquire(waiterOf(2, 2, someDay), time.Time{})
 			return before
 		}, 0},
-		"one that has nodes, as after a restart of the operator, goes on": {func(line *turns) int {
-			_, before := line.ask(waiterOf(1, 1, someDay), someDay.Add(-time.Minute))
+		"one that has nodes, as after a restart of the operator, goes on": {func(line *startLimiter) int {
+			_, before := line.acquire(waiterOf(1, 1, someDay), someDay.Add(-time.Minute))
 			return before
 		}, 0},
-		"where there is no limit nobody waits": {func(line *turns) int {
-			line.most = 0
-			_, before := line.ask(waiterOf(1, 1, someDay), time.Time{})
+		"where there is no limit nobody waits": {func(line *startLimiter) int {
+			line.limit = 0
+			_, before := line.acquire(waiterOf(1, 1, someDay), time.Time{})
 			return before
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			line := turns{most: 1}
-			line.ask(waiterOf(0, 0, someDay), time.Time{})
+			line := startLimiter{limit: 1}
+			line.acquire(waiterOf(0, 0, someDay), time.Time{})
 			if before := c.course(&line); before != c.want {
 				t.Errorf("%d before it; want %d", before, c.want)
 			}
@@ -104,7 +104,7 @@ func TestTurns(t *testing.T) {
 func TestNobodyWaitsForeverForItsTurn(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // a test's course
-		line, now := turns{most: 1 + random.IntN(5)}, someDay
+		line, now := startLimiter{limit: 1 + random.IntN(5)}, someDay
 		var had []int
 		waiting := random.Perm(60)
 		for step := 0; len(waiting) > 0; step++ {
@@ -114,7 +114,7 @@ func TestNobodyWaitsForeverForItsTurn(t *testing.T) {
 			now = now.Add(time.Duration(random.IntN(1000)) * time.Millisecond)
 			at := random.IntN(len(waiting))
 			number := waiting[at]
-			_, before := line.ask(waiterOf(number, number, now), time.Time{})
+			_, before := line.acquire(waiterOf(number, number, now), time.Time{})
 			vanished := random.IntN(400) == 0
 			if before == 0 {
 				had = append(had, number)
@@ -126,16 +126,16 @@ func TestNobodyWaitsForeverForItsTurn(t *testing.T) {
 			case before == 0 && random.IntN(3) > 0 || vanished && random.IntN(2) == 0:
 				line.leave(uid)
 			case before == 0 || vanished:
-				line.letGo(uid, now)
+				line.noteReleased(uid, now)
 			}
 			coming := 0
-			for _, had := range line.up {
-				if had.counts(now) {
+			for _, had := range line.slots {
+				if had.isOccupied(now) {
 					coming++
 				}
 			}
-			if coming > line.most {
-				t.Fatalf("seed %d: %d come up at once; want %d at most", seed, coming, line.most)
+			if coming > line.limit {
+				t.Fatalf("seed %d: %d come up at once; want %d at most", seed, coming, line.limit)
 			}
 		}
 		if len(had) < 30 {
@@ -146,9 +146,9 @@ func TestNobodyWaitsForeverForItsTurn(t *testing.T) {
 
 func TestAnExperimentThatWaitsForItsTurnMakesNothingAndIsNotTooLateForIt(t *testing.T) {
 	w := newWorld(t)
-	w.reconciler.turns.most = 1
-	w.reconciler.turns.ask(waiter{uid: "another", asked: w.clock.Now()}, time.Time{})
-	w.reconciler.turns.letGo("another", w.clock.Now())
+	w.reconciler.starts.limit = 1
+	w.reconciler.starts.acquire(startWaiter{uid: "another", askedAt: w.clock.Now()}, time.Time{})
+	w.reconciler.starts.noteReleased("another", w.clock.Now())
 	w.untilPhase(v1alpha1.PhaseProvisioning)
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
@@ -159,8 +159,8 @@ func TestAnExperimentThatWaitsForItsTurnMakesNothingAndIsNotTooLateForIt(t *test
 	}
 	// The other one never becomes ready, and asks again and again.
 	for range 3 {
-		w.clock.Step(turnLasts / 2)
-		w.reconciler.turns.ask(waiter{uid: "another", asked: w.clock.Now()}, time.Time{})
+		w.clock.Step(releasedSlotTime / 2)
+		w.reconciler.starts.acquire(startWaiter{uid: "another", askedAt: w.clock.Now()}, time.Time{})
 		if _, err := w.reconcile(); err != nil {
 			t.Fatal(err)
 		}
@@ -168,22 +168,22 @@ func TestAnExperimentThatWaitsForItsTurnMakesNothingAndIsNotTooLateForIt(t *test
 	if e = w.experiment(); len(w.pods()) == 0 {
 		t.Errorf("no pods after the other one's time, %q", e.Status.Message)
 	}
-	if since := w.reconciler.turns.up[e.UID].since; since.Sub(e.Status.StartTime.Time) < turnLasts {
+	if since := w.reconciler.starts.slots[e.UID].since; since.Sub(e.Status.StartTime.Time) < releasedSlotTime {
 		t.Errorf("its deadline counts from %v; want from its turn, not from its admission at %v", since, e.Status.StartTime)
 	}
 	w.untilPhase(v1alpha1.PhaseRunning)
-	if _, found := w.reconciler.turns.up[e.UID]; found {
+	if _, found := w.reconciler.starts.slots[e.UID]; found {
 		t.Error("it runs, and still has its turn")
 	}
 }
 
 func TestExperimentsThatComeUpCreateTheirNodesInTheOrderOfTheirAdmission(t *testing.T) {
 	w := newWorld(t)
-	w.reconciler.making.most = 1
+	w.reconciler.creations.limit = 1
 	earlier := waiterOf(0, 0, w.clock.Now())
-	earlier.admitted = w.clock.Now().Add(-time.Hour)
-	w.reconciler.making.ask(waiterOf(1, 0, w.clock.Now()), time.Time{})
-	w.reconciler.making.ask(earlier, time.Time{})
+	earlier.admittedAt = w.clock.Now().Add(-time.Hour)
+	w.reconciler.creations.acquire(waiterOf(1, 0, w.clock.Now()), time.Time{})
+	w.reconciler.creations.acquire(earlier, time.Time{})
 	wait := func(whom string) {
 		t.Helper()
 		for range 3 {
@@ -197,14 +197,14 @@ func TestExperimentsThatComeUpCreateTheirNodesInTheOrderOfTheirAdmission(t *test
 	}
 	w.untilPhase(v1alpha1.PhaseProvisioning)
 	wait("one that creates its nodes")
-	if next, found := w.reconciler.making.end("e001"); !found || next.Name != "0" {
+	if next, found := w.reconciler.creations.release("e001"); !found || next.Name != "0" {
 		t.Errorf("next is %v, %t; want the one admitted first", next, found)
 	}
 	wait("one that was admitted before")
-	w.reconciler.making.leave(earlier.uid)
+	w.reconciler.creations.leave(earlier.uid)
 	e := w.untilPhase(v1alpha1.PhaseRunning)
-	if len(w.reconciler.making.waiting) != 0 || len(w.reconciler.making.up) != 0 {
-		t.Errorf("once it runs %v wait and %v create nodes; want nobody", w.reconciler.making.waiting, w.reconciler.making.up)
+	if len(w.reconciler.creations.waiting) != 0 || len(w.reconciler.creations.slots) != 0 {
+		t.Errorf("once it runs %v wait and %v create nodes; want nobody", w.reconciler.creations.waiting, w.reconciler.creations.slots)
 	}
 	if len(w.pods()) != int(e.Status.Nodes.Total) {
 		t.Errorf("%d pods; want %d", len(w.pods()), e.Status.Nodes.Total)

@@ -20,8 +20,8 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=vignette-system,resources=configmaps,verbs=list;create;delete
 
-// whatEMANEFailed is the incident of a network that EMANE does not carry any more.
-const whatEMANEFailed = "EMANEFailed"
+// incidentEMANEFailed is the incident of a network that EMANE does not carry any more.
+const incidentEMANEFailed = "EMANEFailed"
 
 // usesEMANE tells that some network of the experiment is carried by EMANE.
 func (s *scope) usesEMANE() bool {
@@ -34,17 +34,17 @@ func (r *Reconciler) emanePods(ctx context.Context, s *scope, networks []v1alpha
 		return nil, nil
 	}
 	var list corev1.PodList
-	err := r.Client.List(ctx, &list, partsOf(s.experiment, r.Options.Render.Namespace)...)
+	err := r.Client.List(ctx, &list, selectOwnedBy(s.experiment, r.Options.Render.Namespace)...)
 	found := map[string]*corev1.Pod{}
 	for i := range list.Items {
-		if pod := &list.Items[i]; ownedByOne(pod, networks) {
+		if pod := &list.Items[i]; ownedByAny(pod, networks) {
 			found[pod.Name] = pod
 		}
 	}
 	return found, err
 }
 
-func ownedByOne(object metav1.Object, networks []v1alpha1.RadioNetwork) bool {
+func ownedByAny(object metav1.Object, networks []v1alpha1.RadioNetwork) bool {
 	return slices.ContainsFunc(networks, func(n v1alpha1.RadioNetwork) bool { return metav1.IsControlledBy(object, &n) })
 }
 
@@ -67,7 +67,7 @@ func (r *Reconciler) ensureEMANE(ctx context.Context, s *scope) (bool, error) {
 		pods := []v1alpha1.EMANEPod{}
 		for _, host := range sortedKeys(hosts) {
 			uid, err := r.ensureEMANEPod(ctx, s, network, host, hosts[host])
-			if err != nil || s.doomed {
+			if err != nil || s.justFailed {
 				return true, err
 			}
 			if uid == "" {
@@ -110,7 +110,7 @@ func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1al
 	}
 	if err == nil && !metav1.IsControlledBy(&existing, network) {
 		s.experiment.Status.Message = fmt.Sprintf("waiting for pod %s of an earlier network to go", existing.Name)
-		s.after(pollInterval)
+		s.requeueAfter(pollInterval)
 		return "", nil
 	}
 	if err == nil || !apierrors.IsNotFound(err) {
@@ -118,13 +118,13 @@ func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1al
 	}
 	pod, files, err := render.EMANEPod(network, host, members, r.Options.Render)
 	if err != nil {
-		s.doom(ReasonPodRefused, "EMANE of network %s: %v", network.Spec.Network, err)
+		s.fail(ReasonPodRefused, "EMANE of network %s: %v", network.Spec.Network, err)
 		return "", nil
 	}
 	for _, object := range []client.Object{files, pod} {
 		err := r.Client.Create(ctx, object)
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-			s.doom(ReasonPodRefused, "the cluster refuses EMANE of network %s on host %s: %v", network.Spec.Network, host, err)
+			s.fail(ReasonPodRefused, "the cluster refuses EMANE of network %s on host %s: %v", network.Spec.Network, host, err)
 			return "", nil
 		}
 		if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -147,14 +147,14 @@ func (r *Reconciler) checkEMANE(ctx context.Context, s *scope) error {
 	for _, name := range sortedKeys(pods) {
 		pod := pods[name]
 		if reason, message := podTrouble(pod, s.now); reason != "" {
-			s.doom(reason, "EMANE of network %s on host %s: %s", pod.Labels[v1alpha1.LabelNetwork], pod.Spec.NodeName, strings.TrimPrefix(message, "app emane: "))
+			s.fail(reason, "EMANE of network %s on host %s: %s", pod.Labels[v1alpha1.LabelNetwork], pod.Spec.NodeName, strings.TrimPrefix(message, "app emane: "))
 		}
 	}
 	return err
 }
 
-// emaneNotes say how far the pods of networks with engine EMANE have come, by the networks' names.
-func emaneNotes(networks []v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) map[string]string {
+// emaneProgress say how far the pods of networks with engine EMANE have come, by the networks' names.
+func emaneProgress(networks []v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) map[string]string {
 	notes := map[string]string{}
 	for i := range networks {
 		spec := &networks[i].Spec
@@ -173,8 +173,8 @@ func emaneNotes(networks []v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) m
 	return notes
 }
 
-// noteEMANE records networks that have lost an EMANE pod, each pod once: before T0 the run ends, later it goes on without the network.
-func (r *Reconciler) noteEMANE(ctx context.Context, s *scope, incidents []runapi.Incident) error {
+// recordEMANELosses records networks that have lost an EMANE pod, each pod once: before T0 the run ends, later it goes on without the network.
+func (r *Reconciler) recordEMANELosses(ctx context.Context, s *scope, incidents []runapi.Incident) error {
 	if !s.usesEMANE() {
 		return nil
 	}
@@ -195,17 +195,17 @@ func (r *Reconciler) noteEMANE(ctx context.Context, s *scope, incidents []runapi
 			}
 			reason := fmt.Sprintf("EMANE of network %s on host %s: %s", networks[i].Spec.Network, entry.Host, l.reason)
 			if s.experiment.Status.T0 == nil || s.elapsed() < 0 {
-				s.doom(ReasonNodeFailed, "before T0: %s", reason)
+				s.fail(ReasonNodeFailed, "before T0: %s", reason)
 				return nil
 			}
-			if slices.ContainsFunc(incidents, func(i runapi.Incident) bool { return i.What == whatEMANEFailed && i.Reason == reason }) {
+			if slices.ContainsFunc(incidents, func(i runapi.Incident) bool { return i.What == incidentEMANEFailed && i.Reason == reason }) {
 				continue
 			}
-			incident := runapi.Incident{What: whatEMANEFailed, FromSeconds: s.secondsAfterT0(l.at), Reason: reason}
+			incident := runapi.Incident{What: incidentEMANEFailed, FromSeconds: s.secondsAfterT0(l.at), Reason: reason}
 			if err := r.Runs.Incident(ctx, string(s.experiment.UID), incident); err != nil {
 				return err
 			}
-			s.warn(whatEMANEFailed, "%.1f s after T0: %s; the network carries nothing there any more", incident.FromSeconds, reason)
+			s.warningEvent(incidentEMANEFailed, "%.1f s after T0: %s; the network carries nothing there any more", incident.FromSeconds, reason)
 		}
 	}
 	return nil
@@ -233,7 +233,7 @@ func (r *Reconciler) deleteEMANE(ctx context.Context, s *scope, networks []v1alp
 		return left, err
 	}
 	for i := range files.Items {
-		if !ownedByOne(&files.Items[i], networks) {
+		if !ownedByAny(&files.Items[i], networks) {
 			continue
 		}
 		left = append(left, "ConfigMap "+files.Items[i].Name)
@@ -244,8 +244,8 @@ func (r *Reconciler) deleteEMANE(ctx context.Context, s *scope, networks []v1alp
 	return left, nil
 }
 
-// experimentOfEMANE is whose EMANE pod an object is, by labels that the operator gave it.
-func experimentOfEMANE(_ context.Context, object client.Object) []reconcile.Request {
+// experimentOfEMANEPod is whose EMANE pod an object is, by labels that the operator gave it.
+func experimentOfEMANEPod(_ context.Context, object client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil || owner.Kind != "RadioNetwork" {
 		return nil

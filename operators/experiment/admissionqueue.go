@@ -1,0 +1,521 @@
+package experiment
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/queue"
+	"vignette.dev/vignette/operators/experiment/render"
+	"vignette.dev/vignette/operators/experiment/timeline"
+	"vignette.dev/vignette/operators/experiment/topology"
+)
+
+const (
+	// minQueueInterval is the shortest time between two decisions on the queue; a long queue takes a tenth of the operator's time at most.
+	minQueueInterval = time.Second
+	// otherPodsMaxAge is how long the pods that belong to no experiment are taken as known.
+	otherPodsMaxAge = 5 * time.Second
+	// admissionWriteTime is how long the write of an admission may be under way.
+	admissionWriteTime = 10 * time.Second
+	// startTime and aNodeComesUp are what an experiment takes from its admission to T0, for all and for each node; collected is what it takes
+	// from the end of the drain until its nodes are gone, beside a twentieth of its duration.
+	startTime, startTimePerNode, collectTime = time.Minute, time.Second, 2 * time.Minute
+	// maxWakeups is how many experiments one decision has told that it is their turn, or what else has changed for them. The others hear of it in time.
+	maxWakeups = 200
+)
+
+// admissionQueue is what the operator remembers of the queue between two reconciliations. All of it follows from the cluster: after a restart it is
+// found out anew. (Only where pods are so unequal that they are placed in one of many ways may the first be planned elsewhere then, and later.)
+type admissionQueue struct {
+	mu            sync.Mutex
+	resourceKinds *queue.ResourceKinds
+	requirements  map[types.UID]requirements
+	// justAdmitted a moment ago, before the caches show it.
+	justAdmitted map[types.UID]time.Time
+	// otherPods are the pods that belong to no experiment.
+	otherPods       []corev1.Pod
+	otherPodsListed time.Time
+
+	// The last decision: when, how long it took to make, and what it says.
+	decidedAt time.Time
+	took      time.Duration
+	decisions map[types.UID]queueDecision
+	// outdated tells that something has happened since that may have made room.
+	outdated bool
+	// first of the cluster and of each namespace, who are told where room may have come.
+	first            []types.NamespacedName
+	firstInNamespace map[string]types.NamespacedName
+	wakeups          chan event.GenericEvent
+}
+
+// requirements of an experiment, which follows from its spec.
+type requirements struct {
+	generation int64
+	// templates as they were, in words.
+	templates string
+	demand    *queue.Demand
+	nodes     int
+	// beforeT0, and from T0 until its nodes are gone; the latter is queue.Forever for a live cluster, and then stopping is that of one that
+	// has been stopped.
+	beforeT0, afterT0, afterStop time.Duration
+}
+
+func (n requirements) duration() time.Duration {
+	if n.afterT0 == queue.Forever {
+		return queue.Forever
+	}
+	return n.beforeT0 + n.afterT0
+}
+
+type queueDecision struct {
+	queue.Decision
+	generation int64
+}
+
+// holdRoom the room of an experiment that somebody else has admitted.
+func (l *admissionQueue) holdRoom(uid types.UID, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.noteAdmitted(uid, now)
+}
+
+// noteAdmitted an admission, whose write is under way. The lock is held.
+func (l *admissionQueue) noteAdmitted(uid types.UID, now time.Time) {
+	if l.justAdmitted == nil {
+		l.justAdmitted = map[types.UID]time.Time{}
+	}
+	l.justAdmitted[uid] = now
+}
+
+// forget an experiment that holds no room any more, or not yet: what was decided on it held for once.
+func (l *admissionQueue) forget(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.justAdmitted, uid)
+	delete(l.requirements, uid)
+	delete(l.decisions, uid)
+}
+
+// requirementsOf an experiment; false where its spec makes no sense.
+func (r *Reconciler) requirementsOf(e *v1alpha1.Experiment) (requirements, bool) {
+	templates, words := r.cachedTemplates(e)
+	if known, found := r.queue.requirements[e.UID]; found && known.generation == e.Generation && known.templates == words {
+		return known, known.demand != nil
+	}
+	n := requirements{generation: e.Generation, templates: words}
+	if t, errs := topology.Expand(&e.Spec); len(errs) == 0 {
+		if compiled, errs := timeline.Compile(&e.Spec, t); len(errs) == 0 {
+			pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render, Templates: templates})
+			n.nodes, n.demand = len(pods), r.queue.resourceKinds.DemandOf(pods)
+			n.beforeT0 = startTime + time.Duration(len(pods))*startTimePerNode + r.Options.StartLead
+			n.afterStop = e.Spec.Drain.Max.Std() + collectTime
+			n.afterT0 = queue.Forever
+			if !compiled.Live() {
+				end := compiled.End(nil)
+				n.afterT0 = end + n.afterStop + end/20
+			}
+		}
+	}
+	r.queue.requirements[e.UID] = n
+	return n, n.demand != nil
+}
+
+// missingDemand are the pods of an experiment that are not there yet, as what they need.
+func (r *Reconciler) missingDemand(e *v1alpha1.Experiment, there map[string]bool) *queue.Demand {
+	t, errs := topology.Expand(&e.Spec)
+	if len(errs) > 0 {
+		return nil
+	}
+	templates, _ := r.cachedTemplates(e)
+	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render, Templates: templates})
+	return r.queue.resourceKinds.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return there[p.Labels[v1alpha1.LabelNode]] }))
+}
+
+// queueDecision on an experiment by the last decision, or by a new one where that is old; none where it is too early for that. Who is admitted
+// holds its room from here on, whatever the caches show.
+func (r *Reconciler) queueDecision(ctx context.Context, s *scope) (verdict queue.Decision, decided bool, err error) {
+	l := &r.queue
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := s.experiment
+	delete(l.justAdmitted, e.UID) // it is in the queue: what was admitted has not come to be
+	age := s.now.Sub(l.decidedAt)
+	fresh := l.decisions != nil && age >= 0 && age < l.interval()
+	if !fresh {
+		if err := r.decideQueue(ctx, s); err != nil {
+			return verdict, false, err
+		}
+	}
+	known, found := l.decisions[e.UID]
+	if !found || known.generation != e.Generation {
+		s.requeueAfter(max(l.interval()-age, minQueueInterval))
+		return verdict, false, nil
+	}
+	if known.Admitted {
+		l.noteAdmitted(e.UID, s.now)
+		return known.Decision, true, nil
+	}
+	s.requeueAfter(l.recheckAfter(known.Position))
+	if l.outdated {
+		s.requeueAfter(l.interval() - age)
+	}
+	return known.Decision, true, nil
+}
+
+func (l *admissionQueue) interval() time.Duration { return max(minQueueInterval, 10*l.took) }
+
+// decideQueue decides on all who wait, and wakes those for whom something changes.
+func (r *Reconciler) decideQueue(ctx context.Context, s *scope) error {
+	began := r.Clock.Now()
+	l := &r.queue
+	if l.resourceKinds == nil {
+		l.resourceKinds, l.requirements = queue.NewResourceKinds(), map[types.UID]requirements{}
+	}
+	b := snapshotter{Reconciler: r, s: s, now: s.now, runs: map[types.UID]*queue.Run{}, started: map[types.UID]*v1alpha1.Experiment{}, nodesWithPods: map[types.UID]map[string]bool{}}
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	verdicts := queue.Decide(&b.snapshot)
+	l.outdated = false
+	l.decidedAt, l.decisions, l.first, l.firstInNamespace = s.now, make(map[types.UID]queueDecision, len(verdicts)), nil, map[string]types.NamespacedName{}
+	order := make([]int, len(verdicts))
+	for i := range verdicts {
+		order[i] = i
+		l.decisions[b.waiting[i].UID] = queueDecision{verdicts[i], b.waiting[i].Generation}
+	}
+	last := func(i int) int { return cmp.Or(verdicts[i].Position, len(verdicts)+1) } // what cannot start is behind all others
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(last(a), last(b)) })
+	woken := 0
+	for _, i := range order {
+		e := b.waiting[i]
+		l.noteFirst(client.ObjectKeyFromObject(e))
+		if woken < maxWakeups && e.UID != s.experiment.UID && changesStatus(e, &verdicts[i]) {
+			woken++
+			l.wakeUp(client.ObjectKeyFromObject(e))
+		}
+	}
+	l.took = r.Clock.Since(began)
+	return nil
+}
+
+// noteFirst notes who is first, who comes in order.
+func (l *admissionQueue) noteFirst(key types.NamespacedName) {
+	if len(l.first) == 0 {
+		l.first = append(l.first, key)
+	}
+	if _, found := l.firstInNamespace[key.Namespace]; !found {
+		l.firstInNamespace[key.Namespace] = key
+	}
+}
+
+// nextToCheck are those who look whether it is their turn where room may have come in a namespace, or in the cluster if that is empty: whoever is
+// first decides for all, and wakes whom it concerns.
+func (l *admissionQueue) nextToCheck(namespace string) (keys []types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outdated = true
+	if first, found := l.firstInNamespace[namespace]; found {
+		keys = append(keys, first)
+	}
+	return append(keys, l.first...)
+}
+
+// wakeUp an experiment that something changes for it.
+func (l *admissionQueue) wakeUp(name types.NamespacedName) {
+	select {
+	case l.wakeups <- wakeupEvent(name):
+	default: // nobody listens, or too many are on their way: it looks by itself in time
+	}
+}
+
+// wakeupEvent is the event that has an experiment looked at.
+func wakeupEvent(name types.NamespacedName) event.GenericEvent {
+	return event.GenericEvent{Object: &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}
+}
+
+// changesStatus whether a verdict says something that is not in an experiment's status yet.
+func changesStatus(e *v1alpha1.Experiment, v *queue.Decision) bool {
+	if v.Admitted {
+		return true
+	}
+	condition := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
+	if v.Reason == queue.ReasonQuotaRefused {
+		return !equalQueueStatus(e.Status.Queue, queueStatus(v))
+	}
+	return condition == nil || condition.Reason != v.Reason || condition.Message != v.Message || !equalQueueStatus(e.Status.Queue, queueStatus(v))
+}
+
+func equalQueueStatus(a, b *v1alpha1.QueueStatus) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Position == b.Position && a.ExpectedStart.Equal(b.ExpectedStart)
+}
+
+// queueStatus is what a status tells of a verdict; nil where the experiment has no place in the queue.
+func queueStatus(v *queue.Decision) *v1alpha1.QueueStatus {
+	if v.Position == 0 || v.Admitted {
+		return nil
+	}
+	status := &v1alpha1.QueueStatus{Position: roundPosition(v.Position)}
+	if !v.ExpectedStart.IsZero() {
+		start := metav1.NewTime(v.ExpectedStart.Add(time.Minute - 1).Truncate(time.Minute))
+		status.ExpectedStart = &start
+	}
+	return status
+}
+
+// roundPosition rounds a position beyond 10 up to one digit and zeros: when a queue of 10 000 moves on by one, 37 statuses change
+// and not all.
+func roundPosition(position int) int32 {
+	unit := 1
+	for position > 10*unit {
+		unit *= 10
+	}
+	return int32(min((position+unit-1)/unit*unit, math.MaxInt32))
+}
+
+// recheckAfter is when an experiment looks by itself whether it is its turn: who is far back, or cannot start at all, does so less often
+// the more there are, as who is first wakes whom it concerns.
+func (l *admissionQueue) recheckAfter(position int) time.Duration {
+	if position == 0 {
+		position = len(l.decisions)
+	}
+	return roomCheckInterval * time.Duration(1+position/50)
+}
+
+// snapshotter makes a snapshot of what the caches show.
+type snapshotter struct {
+	*Reconciler
+	s        *scope
+	now      time.Time
+	snapshot queue.Snapshot
+	cluster  *queue.Cluster
+	waiting  []*v1alpha1.Experiment
+	started  map[types.UID]*v1alpha1.Experiment
+	runs     map[types.UID]*queue.Run
+	// nodesWithPods are the nodes of each experiment that have pods; those of virtual machines have names that KubeVirt chooses.
+	nodesWithPods map[types.UID]map[string]bool
+	claimed       map[string]queue.Claim
+}
+
+func (b *snapshotter) build(ctx context.Context) error {
+	var experiments v1alpha1.ExperimentList
+	var nodes corev1.NodeList
+	var quotas corev1.ResourceQuotaList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&experiments, &nodes, &quotas, &pods} {
+		var options []client.ListOption
+		if list == &pods {
+			options = append(options, client.HasLabels{v1alpha1.LabelExperimentUID})
+		}
+		if err := b.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
+			return err
+		}
+	}
+	if err := b.listOtherPods(ctx); err != nil {
+		return err
+	}
+	b.snapshot = queue.Snapshot{Now: b.now, Kinds: b.queue.resourceKinds, Quotas: map[string][]queue.Quota{}}
+	b.claimed = map[string]queue.Claim{}
+	b.sortExperiments(experiments.Items, quotas.Items)
+	b.cluster = b.queue.resourceKinds.ClusterOf(nodes.Items)
+	for i := range b.queue.otherPods {
+		b.cluster.Add(&b.queue.otherPods[i])
+	}
+	b.placePods(pods.Items)
+	b.placeMissingPods()
+	b.snapshot.Hosts = b.cluster.Hosts
+	b.addQuotas(quotas.Items)
+	for _, uid := range sortedKeys(b.runs) {
+		if run := b.runs[uid]; len(run.Holds) > 0 || run.Claim != (queue.Claim{}) {
+			b.snapshot.Runs = append(b.snapshot.Runs, *run)
+		}
+	}
+	return nil
+}
+
+// listOtherPods lists the pods that belong to no experiment. Only while somebody waits does anybody ask, so that they need no cache of their own.
+func (b *snapshotter) listOtherPods(ctx context.Context) error {
+	l := &b.queue
+	if age := b.now.Sub(l.otherPodsListed); !l.otherPodsListed.IsZero() && age >= 0 && age < otherPodsMaxAge {
+		return nil
+	}
+	none, err := labels.NewRequirement(v1alpha1.LabelExperimentUID, selection.DoesNotExist, nil)
+	if err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := b.Live.List(ctx, &pods, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*none)}); err != nil {
+		return err
+	}
+	l.otherPods = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return podEnded(&p) })
+	l.otherPodsListed = b.now
+	return nil
+}
+
+func podEnded(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// sortExperiments experiments into those that wait and those that hold room.
+func (b *snapshotter) sortExperiments(experiments []v1alpha1.Experiment, quotas []corev1.ResourceQuota) {
+	words := map[string]string{}
+	for i := range experiments {
+		e := &experiments[i]
+		if e.UID == b.s.experiment.UID {
+			e = b.s.experiment
+		}
+		switch {
+		case b.holdsRoom(e):
+			b.addRun(e)
+		case e.DeletionTimestamp.IsZero() && isQueued(e):
+			n, ok := b.requirementsOf(e)
+			if !ok {
+				continue
+			}
+			if _, found := words[e.Namespace]; !found {
+				words[e.Namespace] = fingerprintQuotas(quotas, e.Namespace)
+			}
+			b.waiting = append(b.waiting, e)
+			waiter := queue.Waiter{Identity: identity(e), Demand: n.demand, Duration: n.duration(), Refused: b.quotaRefusals.retryIn(e.UID, b.now, words[e.Namespace]) > 0}
+			if last, found := b.queue.decisions[e.UID]; found && last.generation == e.Generation {
+				waiter.Reservation = last.Reservation
+			}
+			b.snapshot.Waiters = append(b.snapshot.Waiters, waiter)
+		}
+	}
+}
+
+func identity(e *v1alpha1.Experiment) queue.Identity {
+	return queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
+}
+
+// isQueued tells that an experiment is in the queue; where Kueue decides it is in Kueue's.
+func isQueued(e *v1alpha1.Experiment) bool {
+	return e.Status.Phase == v1alpha1.PhaseQueued && e.Spec.QueueName == "" && !e.Spec.Stop &&
+		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionAccepted)
+}
+
+// holdsRoom tells that an experiment has been admitted, whether the caches show that yet or not.
+func (b *snapshotter) holdsRoom(e *v1alpha1.Experiment) bool {
+	since, admitted := b.queue.justAdmitted[e.UID]
+	if e.Status.Phase != v1alpha1.PhaseQueued && e.Status.Phase != "" {
+		delete(b.queue.justAdmitted, e.UID)
+		return true
+	}
+	if admitted && b.written.IsCurrent(e) && b.now.Sub(since) > admissionWriteTime {
+		delete(b.queue.justAdmitted, e.UID)
+		return false
+	}
+	return admitted
+}
+
+// addRun notes a run; what it holds comes with its pods.
+func (b *snapshotter) addRun(e *v1alpha1.Experiment) {
+	run := &queue.Run{Identity: identity(e), Started: b.now}
+	if e.Status.StartTime != nil {
+		run.Started = e.Status.StartTime.Time
+	}
+	b.started[e.UID], b.runs[e.UID] = e, run
+	if finished(e.Status.Phase) || !e.DeletionTimestamp.IsZero() {
+		delete(b.queue.requirements, e.UID)
+		run.Ends = b.now
+		return
+	}
+	n, ok := b.requirementsOf(e)
+	switch {
+	case !ok:
+		run.Ends = b.now
+	case e.Status.Phase == v1alpha1.PhaseCollecting || e.Status.Phase == v1alpha1.PhaseAnalysing || e.Spec.Stop:
+		run.Ends = b.now.Add(n.afterStop)
+	case n.afterT0 == queue.Forever:
+	case e.Status.T0 != nil:
+		run.Ends = e.Status.T0.Add(n.afterT0)
+	default:
+		run.Ends = run.Started.Add(n.duration())
+	}
+}
+
+// placePods of experiments on their hosts. Those without a host yet are placed where the scheduler may put them.
+func (b *snapshotter) placePods(pods []corev1.Pod) {
+	homeless := map[types.UID][]*corev1.Pod{}
+	for i := range pods {
+		pod := &pods[i]
+		uid := types.UID(pod.Labels[v1alpha1.LabelExperimentUID])
+		run := b.runs[uid]
+		if run != nil && pod.Namespace == run.Namespace {
+			if b.nodesWithPods[uid] == nil {
+				b.nodesWithPods[uid] = map[string]bool{}
+			}
+			b.nodesWithPods[uid][pod.Labels[v1alpha1.LabelNode]] = true
+		}
+		if podEnded(pod) {
+			continue
+		}
+		if run != nil && pod.Namespace == run.Namespace {
+			run.Claim = run.Claim.Plus(queue.ClaimOf(&pod.Spec))
+		}
+		if pod.Spec.NodeName == "" {
+			homeless[uid] = append(homeless[uid], pod)
+			continue
+		}
+		if held, ok := b.cluster.Add(pod); ok && run != nil {
+			run.Holds = append(run.Holds, held)
+		}
+	}
+	for _, uid := range sortedKeys(homeless) {
+		holds := b.cluster.Place(b.queue.resourceKinds.DemandOf(homeless[uid]))
+		if run := b.runs[uid]; run != nil {
+			run.Holds = append(run.Holds, holds...)
+		}
+	}
+}
+
+// placeMissingPods places what admitted experiments have not created yet: nobody else may have that room.
+func (b *snapshotter) placeMissingPods() {
+	for _, uid := range sortedKeys(b.started) {
+		e, run := b.started[uid], b.runs[uid]
+		starting := e.Status.Phase == v1alpha1.PhaseProvisioning || e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == ""
+		if !starting && e.Status.Phase != v1alpha1.PhaseRunning || !e.DeletionTimestamp.IsZero() {
+			continue
+		}
+		claim := queue.Claim{queue.ClaimPods: queue.WorkflowPods}
+		if n, ok := b.requirementsOf(e); ok && starting && len(b.nodesWithPods[uid]) < n.nodes {
+			if demand := b.missingDemand(e, b.nodesWithPods[uid]); demand != nil {
+				run.Holds = append(run.Holds, b.cluster.Place(demand)...)
+				claim = demand.Claim // the workflow's pod is in it
+			}
+		}
+		run.Claim = run.Claim.Plus(claim)
+		b.claimed[run.Namespace] = b.claimed[run.Namespace].Plus(claim)
+	}
+}
+
+func (b *snapshotter) addQuotas(quotas []corev1.ResourceQuota) {
+	of := map[string][]corev1.ResourceQuota{}
+	for _, quota := range quotas {
+		of[quota.Namespace] = append(of[quota.Namespace], quota)
+	}
+	for namespace, list := range of {
+		counted := queue.QuotasOf(list)
+		for i := range counted {
+			counted[i].Used = counted[i].Used.Plus(b.claimed[namespace])
+		}
+		b.snapshot.Quotas[namespace] = counted
+	}
+}
