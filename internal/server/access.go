@@ -54,25 +54,25 @@ func (a AccessReviewer) Authorize(ctx context.Context, who Identity, verb, names
 }
 
 const (
-	// allowedFor and refusedFor bound how long a decision is believed: a right that is taken away ends after allowedFor, one that is given
+	// allowedLifetime and refusedFor bound how long a decision is believed: a right that is taken away ends after allowedFor, one that is given
 	// counts after refusedFor.
-	allowedFor = 10 * time.Second
-	refusedFor = 2 * time.Second
+	allowedLifetime = 10 * time.Second
+	refusedLifetime = 2 * time.Second
 )
 
-// decisions remembers what an Authorizer said.
-type decisions struct {
-	of   Authorizer
-	made *cache.LRUExpireCache
+// accessCache remembers what an Authorizer said.
+type accessCache struct {
+	authorizer Authorizer
+	answers    *cache.LRUExpireCache
 }
 
-func newDecisions(of Authorizer, now func() time.Time) *decisions {
-	return &decisions{of: of, made: cache.NewLRUExpireCacheWithClock(maxCached, clockFunc(now))}
+func newAccessCache(of Authorizer, now func() time.Time) *accessCache {
+	return &accessCache{authorizer: of, answers: cache.NewLRUExpireCacheWithClock(maxCachedAnswers, clockFunc(now))}
 }
 
 // Authorize implements Authorizer. Without one, users may do nothing.
-func (d *decisions) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
-	if d.of == nil {
+func (d *accessCache) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+	if d.authorizer == nil {
 		return false, nil
 	}
 	text, err := json.Marshal([]any{who, verb, namespace})
@@ -80,26 +80,26 @@ func (d *decisions) Authorize(ctx context.Context, who Identity, verb, namespace
 		return false, err
 	}
 	key := sha256.Sum256(text)
-	if known, ok := d.made.Get(key); ok {
+	if known, ok := d.answers.Get(key); ok {
 		return known.(bool), nil
 	}
-	allowed, err := d.of.Authorize(ctx, who, verb, namespace)
+	allowed, err := d.authorizer.Authorize(ctx, who, verb, namespace)
 	if err != nil {
 		return false, err
 	}
-	lifetime := refusedFor
+	lifetime := refusedLifetime
 	if allowed {
-		lifetime = allowedFor
+		lifetime = allowedLifetime
 	}
-	d.made.Add(key, allowed, lifetime)
+	d.answers.Add(key, allowed, lifetime)
 	return allowed, nil
 }
 
 // permission decides whether somebody may do something in a namespace.
 type permission func(ctx context.Context, who Identity, namespace string) (bool, error)
 
-// only is the permission of those whom a policy names.
-func only(may func(Identity, string) bool) permission {
+// byPolicy is the permission of those whom a policy names.
+func byPolicy(may func(Identity, string) bool) permission {
 	return func(_ context.Context, who Identity, namespace string) (bool, error) { return may(who, namespace), nil }
 }
 
@@ -108,14 +108,14 @@ func (s *Server) mayRead(ctx context.Context, who Identity, namespace string) (b
 	if s.config.Policy.administrator(who) || s.config.Policy.workflow(who, namespace) {
 		return true, nil
 	}
-	return s.kubernetesLets(ctx, who, verbRead, namespace)
+	return s.kubernetesAllows(ctx, who, verbRead, namespace)
 }
 
 func (s *Server) mayDelete(ctx context.Context, who Identity, namespace string) (bool, error) {
 	if s.config.Policy.administrator(who) {
 		return true, nil
 	}
-	return s.kubernetesLets(ctx, who, verbDelete, namespace)
+	return s.kubernetesAllows(ctx, who, verbDelete, namespace)
 }
 
 // mayReadScenarios: radiod and the operator always, users as with runs. A digest tells nothing about what has it, and who
@@ -134,32 +134,32 @@ func (s *Server) mayStoreScenarios(ctx context.Context, who Identity, namespace 
 	if !s.config.Policy.ScenarioUploads {
 		return false, nil
 	}
-	return s.kubernetesLets(ctx, who, verbStore, namespace)
+	return s.kubernetesAllows(ctx, who, verbStore, namespace)
 }
 
-func (s *Server) kubernetesLets(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
+func (s *Server) kubernetesAllows(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
 	if who.Anonymous() {
 		return false, nil
 	}
 	allowed, err := s.access.Authorize(ctx, who, verb, namespace)
 	if err != nil {
 		s.config.Log.Error("what a user may do could not be found out", "user", who.Username, "error", err)
-		return false, problem(http.StatusServiceUnavailable, "what %s may do could not be found out: try again", who.Username)
+		return false, statusErrorf(http.StatusServiceUnavailable, "what %s may do could not be found out: try again", who.Username)
 	}
 	return allowed, nil
 }
 
-// require turns a refusal into an answer.
-func require(ctx context.Context, who Identity, namespace, what string, may permission) error {
+// requirePermission turns a refusal into an answer.
+func requirePermission(ctx context.Context, who Identity, namespace, what string, may permission) error {
 	allowed, err := may(ctx, who, namespace)
 	if err == nil && !allowed {
-		err = denied(who, what)
+		err = notPermitted(who, what)
 	}
 	return err
 }
 
-// readable gives the namespaces of some that somebody may read.
-func (s *Server) readable(ctx context.Context, who Identity, namespaces map[string]bool) (map[string]bool, error) {
+// readableNamespaces gives the namespaces of some that somebody may read.
+func (s *Server) readableNamespaces(ctx context.Context, who Identity, namespaces map[string]bool) (map[string]bool, error) {
 	all, err := s.mayRead(ctx, who, "")
 	if err != nil || all {
 		return namespaces, err

@@ -23,10 +23,10 @@ func (s *Server) Aggregated(front authenticator.Request) http.Handler {
 	object += "v1/"
 	// What the API has is asked by the API server itself, and tells nobody anything.
 	mux.HandleFunc("GET "+base, func(w http.ResponseWriter, _ *http.Request) { _ = writeJSON(w, http.StatusOK, discovery()) })
-	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.fromFront(front, w, r) })
+	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serveAggregated(front, w, r) })
 	mux.Handle(base+"/namespaces/{namespace}"+object, forward)
 	mux.Handle(base+object, forward)
-	mux.HandleFunc("GET /healthz", healthy)
+	mux.HandleFunc("GET /healthz", serveHealth)
 	return mux
 }
 
@@ -42,8 +42,8 @@ func discovery() metav1.APIResourceList {
 	}
 }
 
-// fromFront serves a request that the API server hands over.
-func (s *Server) fromFront(front authenticator.Request, w http.ResponseWriter, r *http.Request) {
+// serveAggregated serves a request that the API server hands over.
+func (s *Server) serveAggregated(front authenticator.Request, w http.ResponseWriter, r *http.Request) {
 	answer, known, err := front.AuthenticateRequest(r)
 	if err != nil || !known {
 		_ = writeJSON(w, http.StatusUnauthorized, runapi.Problem{Error: "this port is for the API server of Kubernetes: ask it for " + runapi.ArchivePath("NAMESPACE")})
@@ -51,7 +51,7 @@ func (s *Server) fromFront(front authenticator.Request, w http.ResponseWriter, r
 	}
 	scope := r.PathValue("namespace")
 	// Neither is for the server: what it knows of the user is in the context.
-	r = r.Clone(context.WithValue(r.Context(), frontKey{}, identityOf(answer.User, scope)))
+	r = r.Clone(context.WithValue(r.Context(), verifiedIdentityKey{}, identityOf(answer.User, scope)))
 	r.Header.Del("Authorization")
 	before := runapi.ArchivePath(scope)
 	r.URL.Path = strings.TrimPrefix(r.URL.Path, before)
@@ -60,8 +60,8 @@ func (s *Server) fromFront(front authenticator.Request, w http.ResponseWriter, r
 	s.ServeHTTP(w, r)
 }
 
-// frontKey of a request's context has the Identity that the API server vouches for.
-type frontKey struct{}
+// verifiedIdentityKey of a request's context has the Identity that the API server vouches for.
+type verifiedIdentityKey struct{}
 
 // identityOf a user. The pod that its token may be bound to does not count: agents come directly.
 func identityOf(u user.Info, scope string) Identity {

@@ -179,7 +179,7 @@ func TestDecisionsAreBelievedForSeconds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api := &counting{rights: rights{"vera get team-nor"}}
 			at := now
-			d := newDecisions(api, func() time.Time { return at })
+			d := newAccessCache(api, func() time.Time { return at })
 			_, _ = d.Authorize(t.Context(), Identity{Username: c.user}, "get", "team-nor")
 			at = at.Add(c.after)
 			allowed, _ := d.Authorize(t.Context(), Identity{Username: c.user}, "get", "team-nor")
@@ -191,7 +191,7 @@ func TestDecisionsAreBelievedForSeconds(t *testing.T) {
 }
 
 func TestADecisionIsForOneUserVerbAndNamespace(t *testing.T) {
-	d := newDecisions(rights{"vera get team-nor", "nor get team-nor"}, time.Now)
+	d := newAccessCache(rights{"vera get team-nor", "nor get team-nor"}, time.Now)
 	for _, who := range []Identity{{Username: "vera"}, {Username: "x", Groups: []string{"nor"}}} {
 		if allowed, _ := d.Authorize(t.Context(), who, "get", "team-nor"); !allowed {
 			t.Fatalf("%+v may not read", who)

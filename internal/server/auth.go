@@ -85,23 +85,23 @@ func (t TokenReviewer) Authenticate(ctx context.Context, token string) (Identity
 }
 
 const (
-	// goodFor and badFor bound how long an answer is believed.
-	goodFor = time.Minute
-	badFor  = 5 * time.Second
-	// reviewPatience with the API server.
-	reviewPatience = 10 * time.Second
-	// maxCached bounds the cache, whatever tokens are thrown at it.
-	maxCached = 20000
+	// validTokenLifetime and badFor bound how long an answer is believed.
+	validTokenLifetime   = time.Minute
+	invalidTokenLifetime = 5 * time.Second
+	// reviewTimeout with the API server.
+	reviewTimeout = 10 * time.Second
+	// maxCachedAnswers bounds the cache, whatever tokens are thrown at it.
+	maxCachedAnswers = 20000
 )
 
-// Cache remembers answers of an Authenticator by the tokens' hashes.
-type Cache struct {
-	of      Authenticator
-	answers *cache.LRUExpireCache
-	asking  singleflight.Group
+// TokenCache remembers answers of an Authenticator by the tokens' hashes.
+type TokenCache struct {
+	authenticator Authenticator
+	answers       *cache.LRUExpireCache
+	inFlight      singleflight.Group
 }
 
-type answer struct {
+type tokenAnswer struct {
 	identity Identity
 	err      error
 }
@@ -111,36 +111,36 @@ type clockFunc func() time.Time
 
 func (f clockFunc) Now() time.Time { return f() }
 
-// NewCache puts a cache in front of an Authenticator.
-func NewCache(of Authenticator, now func() time.Time) *Cache {
-	return &Cache{of: of, answers: cache.NewLRUExpireCacheWithClock(maxCached, clockFunc(now))}
+// NewTokenCache puts a cache in front of an Authenticator.
+func NewTokenCache(of Authenticator, now func() time.Time) *TokenCache {
+	return &TokenCache{authenticator: of, answers: cache.NewLRUExpireCacheWithClock(maxCachedAnswers, clockFunc(now))}
 }
 
-// Knows tells that the token's answer is remembered.
-func (c *Cache) Knows(token string) bool {
+// Cached tells that the token's answer is remembered.
+func (c *TokenCache) Cached(token string) bool {
 	_, known := c.answers.Get(sha256.Sum256([]byte(token)))
 	return known
 }
 
 // Authenticate implements Authenticator. Of several requests with a token whose answer is too old, one asks.
-func (c *Cache) Authenticate(ctx context.Context, token string) (Identity, error) {
+func (c *TokenCache) Authenticate(ctx context.Context, token string) (Identity, error) {
 	key := sha256.Sum256([]byte(token))
 	if known, ok := c.answers.Get(key); ok {
-		return known.(answer).identity, known.(answer).err
+		return known.(tokenAnswer).identity, known.(tokenAnswer).err
 	}
 	// The answer is for all who wait: it is looked up even if the first of them gives up.
-	asked := c.asking.DoChan(string(key[:]), func() (any, error) {
+	asked := c.inFlight.DoChan(string(key[:]), func() (any, error) {
 		if known, ok := c.answers.Get(key); ok { // another request's answer came since
-			return known.(answer).identity, known.(answer).err
+			return known.(tokenAnswer).identity, known.(tokenAnswer).err
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
-		identity, err := c.of.Authenticate(ctx, token)
+		identity, err := c.authenticator.Authenticate(ctx, token)
 		switch {
 		case err == nil:
-			c.answers.Add(key, answer{identity, nil}, goodFor)
+			c.answers.Add(key, tokenAnswer{identity, nil}, validTokenLifetime)
 		case errors.Is(err, ErrBadToken):
-			c.answers.Add(key, answer{identity, err}, badFor)
+			c.answers.Add(key, tokenAnswer{identity, err}, invalidTokenLifetime)
 		}
 		return identity, err
 	})

@@ -68,64 +68,64 @@ func (r *run) captureLimit(name, network, node string) (limit int64, planned boo
 // postCapture archives a piece of a capture as a whole: a capture must not end amid a frame.
 func (s *Server) postCapture(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.radiod(who) {
-		return denied(who, "writing captures")
+		return notPermitted(who, "writing captures")
 	}
 	run, err := s.find(r, who)
 	if err != nil {
 		return err
 	}
 	if err := archive.ValidateLabel("host", r.PathValue("host")); err != nil {
-		return problem(http.StatusBadRequest, "%v", err)
+		return statusErrorf(http.StatusBadRequest, "%v", err)
 	}
 	name, network, node := r.PathValue("capture"), r.PathValue("network"), r.PathValue("node")
 	limit, planned := run.captureLimit(name, network, node)
 	if !planned {
-		return problem(http.StatusForbidden, "the plan has no capture %q of node %q on network %q", name, node, network)
+		return statusErrorf(http.StatusForbidden, "the plan has no capture %q of node %q on network %q", name, node, network)
 	}
-	offset, _, err := position(r)
+	offset, _, err := offsetAndFollow(r)
 	if err != nil {
 		return err
 	}
 	run.touch()
-	body, err := s.checked(r, &patientBody{body: http.MaxBytesReader(w, r.Body, maxCapturePiece), control: http.NewResponseController(w)})
+	body, err := s.readVerified(r, &deadlineBody{body: http.MaxBytesReader(w, r.Body, maxCapturePiece), control: http.NewResponseController(w)})
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
 	if int64(len(body)) > limit-offset {
-		return problem(http.StatusRequestEntityTooLarge, "%d bytes at offset %d: the plan allows this capture %d bytes", len(body), offset, limit)
+		return statusErrorf(http.StatusRequestEntityTooLarge, "%d bytes at offset %d: the plan allows this capture %d bytes", len(body), offset, limit)
 	}
 	p := capturePath(name, network, node)
 	size, err := run.files.Append(p, offset, body)
 	if err != nil {
-		return s.refuse(run, p, err)
+		return s.recordRefusal(run, p, err)
 	}
 	s.metrics.bytes.WithLabelValues("capture").Add(float64(len(body)))
-	return s.position(w, run, p, size)
+	return s.writePosition(w, run, p, size)
 }
 
-// position reads offset and follow.
-func position(r *http.Request) (offset int64, follow bool, err error) {
+// offsetAndFollow reads offset and follow.
+func offsetAndFollow(r *http.Request) (offset int64, follow bool, err error) {
 	query := r.URL.Query()
 	if text := query.Get("offset"); text != "" {
 		if offset, err = strconv.ParseInt(text, 10, 64); err != nil || offset < 0 || offset > math.MaxInt64/2 {
-			return 0, false, problem(http.StatusBadRequest, "offset %q: want a number of bytes, 0 or more", text)
+			return 0, false, statusErrorf(http.StatusBadRequest, "offset %q: want a number of bytes, 0 or more", text)
 		}
 	}
 	if text := query.Get("follow"); text != "" {
 		if follow, err = strconv.ParseBool(text); err != nil {
-			return 0, false, problem(http.StatusBadRequest, "follow %q: want true or false", text)
+			return 0, false, statusErrorf(http.StatusBadRequest, "follow %q: want true or false", text)
 		}
 	}
 	return offset, follow, nil
 }
 
-// capturesWait is how long a seal waits for captures when agents took so much of its time.
-func capturesWait(wait, taken time.Duration) time.Duration {
-	return min(max(wait-taken, min(wait, maxTailWait)), maxCaptureWait)
+// captureWait is how long a seal waits for captures when agents took so much of its time.
+func captureWait(wait, taken time.Duration) time.Duration {
+	return min(max(wait-taken, min(wait, maxSampleWait)), maxCaptureWait)
 }
 
-// capturesSettled tells that nothing more is to be expected of any capture.
-func (r *run) capturesSettled() bool {
+// capturesComplete tells that nothing more is to be expected of any capture.
+func (r *run) capturesComplete() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	gone := goneNodes(r.incidents)
@@ -140,8 +140,8 @@ func (r *run) capturesSettled() bool {
 	return true
 }
 
-// captureOver tells that a path is that of a capture which has ended, and of which the archive has everything.
-func (r *run) captureOver(p string) bool {
+// captureEnded tells that a path is that of a capture which has ended, and of which the archive has everything.
+func (r *run) captureEnded(p string) bool {
 	sample, known := r.tally.capture(p)
 	return known && sample.Ended != ""
 }
@@ -154,7 +154,7 @@ func (g *gapFinder) captures(sampleOf func(p string) (runapi.CaptureSample, bool
 			p := capturePath(c.Name, c.Network, node)
 			sample, known := sampleOf(p)
 			if reason := g.captureGap(p, node, sample.Ended != "", known); reason != "" {
-				from := g.at(sample.TimeNanoseconds)
+				from := g.secondsOf(sample.TimeNanoseconds)
 				g.add(runapi.Gap{What: "capture " + p, Node: node, FromSeconds: from, ToSeconds: g.end(from), Reason: reason})
 			}
 		}

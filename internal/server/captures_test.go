@@ -418,7 +418,7 @@ func (s *slowReviews) Authenticate(context.Context, string) (Identity, error) {
 
 func TestOneOfManyRequestsWithATokenAsksForItsReview(t *testing.T) {
 	reviews := &slowReviews{answer: make(chan struct{})}
-	cache := NewCache(reviews, time.Now)
+	cache := NewTokenCache(reviews, time.Now)
 	var wait sync.WaitGroup
 	for range 20 {
 		wait.Go(func() {
@@ -467,8 +467,8 @@ func TestAgentsAreFoundByTheirPodsAsPlansChange(t *testing.T) {
 	if s := ask("stranger"); s != http.StatusForbidden {
 		t.Errorf("after the run's end: status %d", s)
 	}
-	if len(l.server.runs.pods)+len(l.server.runs.of) > 0 {
-		t.Errorf("left %v", l.server.runs.pods)
+	if len(l.server.runs.runsOfPod)+len(l.server.runs.podsOfRun) > 0 {
+		t.Errorf("left %v", l.server.runs.runsOfPod)
 	}
 }
 

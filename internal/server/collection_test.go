@@ -299,7 +299,7 @@ func TestTheLogsOfALostNodeAreMissingFromTheirLastRecordToItsEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := map[string][2]float64{"logs of nor/bft": {7.5, 8 + nodeEnds}, "logs of prt/picture": {6, 8 + nodeEnds}}
+	want := map[string][2]float64{"logs of nor/bft": {7.5, 8 + podEndSeconds}, "logs of prt/picture": {6, 8 + podEndSeconds}}
 	for _, gap := range l.seal().Gaps {
 		if interval, asked := want[gap.What]; asked {
 			if gap.FromSeconds == nil || gap.ToSeconds == nil || *gap.FromSeconds != interval[0] || *gap.ToSeconds != interval[1] {

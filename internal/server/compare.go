@@ -59,35 +59,35 @@ func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity
 		form = "json"
 	}
 	if _, known := comparisonTypes[form]; !known {
-		return problem(http.StatusBadRequest, "format %q: want json, csv, text, latex or html", form)
+		return statusErrorf(http.StatusBadRequest, "format %q: want json, csv, text, latex or html", form)
 	}
 	if n := len(asked["run"]); n < 2 || n > runapi.MaxCompared {
-		return problem(http.StatusBadRequest, "%d times run=UID: want 2 to %d runs", n, runapi.MaxCompared)
+		return statusErrorf(http.StatusBadRequest, "%d times run=UID: want 2 to %d runs", n, runapi.MaxCompared)
 	}
 	query := url.Values{"format": {form}}
 	if by := asked.Get("by"); by != "" {
 		query.Set("by", by)
 	}
 	for _, uid := range asked["run"] {
-		key, err := s.comparable(r, who, uid)
+		key, err := s.comparableRun(r, who, uid)
 		if err != nil {
 			return err
 		}
 		query.Add("run", key)
 	}
 	if s.comparer == nil {
-		return problem(http.StatusNotImplemented, "this platform compares no runs: the chart's value server.analysis.enabled is false. "+
+		return statusErrorf(http.StatusNotImplemented, "this platform compares no runs: the chart's value server.analysis.enabled is false. "+
 			"Downloaded runs are compared by: python3 -m vignette_analysis compare DIR DIR")
 	}
-	text, err := s.comparer.ask(r.Context(), query)
+	text, err := s.comparer.compare(r.Context(), query)
 	if err != nil {
 		return err
 	}
 	return sendComparison(w, form, text)
 }
 
-// comparable gives the folder of a run below the archive, if the caller may read it.
-func (s *Server) comparable(r *http.Request, who Identity, uid string) (string, error) {
+// comparableRun gives the folder of a run below the archive, if the caller may read it.
+func (s *Server) comparableRun(r *http.Request, who Identity, uid string) (string, error) {
 	named := r.Clone(r.Context())
 	named.SetPathValue("uid", uid)
 	run, err := s.findFor(named, who, "reading run "+uid, s.mayRead)
@@ -99,13 +99,13 @@ func (s *Server) comparable(r *http.Request, who Identity, uid string) (string, 
 		return "", err
 	}
 	if !slices.ContainsFunc(files, func(f archive.File) bool { return f.Path == resultsFile }) {
-		return "", problem(http.StatusConflict, "run %s has no results yet: it must have been analysed", run.files.Key())
+		return "", statusErrorf(http.StatusConflict, "run %s has no results yet: it must have been analysed", run.files.Key())
 	}
 	return run.files.Key().String(), nil
 }
 
-// ask has the analysis compare runs; its own words tell why where it cannot.
-func (c *comparer) ask(ctx context.Context, query url.Values) ([]byte, error) {
+// compare has the analysis compare runs; its own words tell why where it cannot.
+func (c *comparer) compare(ctx context.Context, query url.Values) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://analysis/compare", strings.NewReader(query.Encode()))
 	if err != nil {
 		return nil, err
@@ -113,15 +113,15 @@ func (c *comparer) ask(ctx context.Context, query url.Values) ([]byte, error) {
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := c.client.Do(request)
 	if err != nil {
-		return nil, notAsked(err)
+		return nil, comparisonError(err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxComparisonBytes+1))
 	if err != nil {
-		return nil, notAsked(err)
+		return nil, comparisonError(err)
 	}
 	if len(text) > maxComparisonBytes {
-		return nil, problem(http.StatusUnprocessableEntity, "the comparison has more than %d MiB: compare fewer runs", maxComparisonBytes>>20)
+		return nil, statusErrorf(http.StatusUnprocessableEntity, "the comparison has more than %d MiB: compare fewer runs", maxComparisonBytes>>20)
 	}
 	if answer.StatusCode == http.StatusOK {
 		return text, nil
@@ -130,16 +130,16 @@ func (c *comparer) ask(ctx context.Context, query url.Values) ([]byte, error) {
 	if err := json.Unmarshal(text, &said); err != nil || said.Error == "" {
 		return nil, fmt.Errorf("the analysis beside the server answered %d: %.200q", answer.StatusCode, text)
 	}
-	return nil, problem(answer.StatusCode, "%s", said.Error)
+	return nil, statusErrorf(answer.StatusCode, "%s", said.Error)
 }
 
-// notAsked tells an analysis that is not there from one that takes too long.
-func notAsked(err error) error {
+// comparisonError tells an analysis that is not there from one that takes too long.
+func comparisonError(err error) error {
 	var late interface{ Timeout() bool }
 	if errors.As(err, &late) && late.Timeout() {
-		return problem(http.StatusGatewayTimeout, "the analysis beside the server did not answer in time: compare fewer runs, or try again later")
+		return statusErrorf(http.StatusGatewayTimeout, "the analysis beside the server did not answer in time: compare fewer runs, or try again later")
 	}
-	return problem(http.StatusServiceUnavailable, "the analysis beside the server cannot be reached: %v: see the container analysis of the pod vignette-server",
+	return statusErrorf(http.StatusServiceUnavailable, "the analysis beside the server cannot be reached: %v: see the container analysis of the pod vignette-server",
 		strings.ReplaceAll(err.Error(), "\n", " "))
 }
 

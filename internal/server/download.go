@@ -17,21 +17,21 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// fileSums remembers the SHA-256 of files that no seal has: records and results.
-type fileSums struct {
+// fileDigests remembers the SHA-256 of files that no seal has: records and results.
+type fileDigests struct {
 	mu    sync.Mutex
-	known map[string]fileSum
+	known map[string]fileDigest
 }
 
-// fileSum holds as long as the file has that size and time: records and results are replaced as a whole.
-type fileSum struct {
+// fileDigest holds as long as the file has that size and time: records and results are replaced as a whole.
+type fileDigest struct {
 	size     int64
 	modified time.Time
-	sum      string
+	digest   string
 }
 
-// of a file of a run, read through where it has changed since.
-func (c *fileSums) of(files *archive.Run, p string) (string, error) {
+// digest a file of a run, read through where it has changed since.
+func (c *fileDigests) digest(files *archive.Run, p string) (string, error) {
 	f, err := files.Open(p)
 	if err != nil {
 		return "", err
@@ -44,21 +44,21 @@ func (c *fileSums) of(files *archive.Run, p string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if have, known := c.known[p]; known && have.size == info.Size() && have.modified.Equal(info.ModTime()) {
-		return have.sum, nil
+		return have.digest, nil
 	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, f); err != nil {
 		return "", err
 	}
 	if c.known == nil {
-		c.known = map[string]fileSum{}
+		c.known = map[string]fileDigest{}
 	}
-	c.known[p] = fileSum{info.Size(), info.ModTime(), hex.EncodeToString(hash.Sum(nil))}
-	return c.known[p].sum, nil
+	c.known[p] = fileDigest{info.Size(), info.ModTime(), hex.EncodeToString(hash.Sum(nil))}
+	return c.known[p].digest, nil
 }
 
-// digested completes the manifest of a sealed run. Logs that still grow have no digest.
-func (r *run) digested(manifest *runapi.Manifest) error {
+// addDigests completes the manifest of a sealed run. Logs that still grow have no digest.
+func (r *run) addDigests(manifest *runapi.Manifest) error {
 	if !r.isSealed() {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (r *run) digested(manifest *runapi.Manifest) error {
 		if file.SHA256 != "" {
 			continue
 		}
-		sum, err := r.sums.of(r.files, file.Path)
+		sum, err := r.digests.digest(r.files, file.Path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // replaced meanwhile
 		}
@@ -86,9 +86,9 @@ func (s *Server) getArchive(w http.ResponseWriter, r *http.Request, who Identity
 		return err
 	}
 	query := r.URL.Query()
-	selection := runapi.Selection{Only: list(query.Get("only")), Without: list(query.Get("without"))}
+	selection := runapi.Selection{Only: splitList(query.Get("only")), Without: splitList(query.Get("without"))}
 	if err := selection.Check(); err != nil {
-		return problem(http.StatusBadRequest, "%v", err)
+		return statusErrorf(http.StatusBadRequest, "%v", err)
 	}
 	files, err := run.files.Files()
 	if err != nil {
@@ -100,12 +100,12 @@ func (s *Server) getArchive(w http.ResponseWriter, r *http.Request, who Identity
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", folder+".tar"))
 	control := http.NewResponseController(w)
 	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
-	t := tar.NewWriter(&patientWriter{w, control})
+	t := tar.NewWriter(&deadlineWriter{w, control})
 	for _, file := range files {
 		if !selection.Has(file.Path) {
 			continue
 		}
-		if err := run.addTo(t, folder, file.Path); err != nil {
+		if err := run.writeTar(t, folder, file.Path); err != nil {
 			s.config.Log.Info("a download was broken off", "run", key.String(), "file", file.Path, "error", err)
 			panic(http.ErrAbortHandler) // so that nobody takes it for the end
 		}
@@ -116,13 +116,13 @@ func (s *Server) getArchive(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
-// list of words that are joined by commas.
-func list(text string) []string {
+// splitList of words that are joined by commas.
+func splitList(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
-// addTo writes one file, as long as it is now. All have the time T0, so that a run gives the same archive again.
-func (r *run) addTo(t *tar.Writer, folder, p string) error {
+// writeTar writes one file, as long as it is now. All have the time T0, so that a run gives the same archive again.
+func (r *run) writeTar(t *tar.Writer, folder, p string) error {
 	f, err := r.files.Open(p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // replaced or deleted meanwhile
@@ -135,7 +135,7 @@ func (r *run) addTo(t *tar.Writer, folder, p string) error {
 	if err != nil {
 		return err
 	}
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: folder + "/" + p, Mode: 0o644, Size: info.Size(), ModTime: r.begun()}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: folder + "/" + p, Mode: 0o644, Size: info.Size(), ModTime: r.startTime()}
 	if err := t.WriteHeader(header); err != nil {
 		return err
 	}
@@ -143,8 +143,8 @@ func (r *run) addTo(t *tar.Writer, folder, p string) error {
 	return err
 }
 
-// begun is T0 in whole seconds, or the beginning of time where there is none.
-func (r *run) begun() time.Time {
+// startTime is T0 in whole seconds, or the beginning of time where there is none.
+func (r *run) startTime() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.record.T0 == nil {
@@ -153,13 +153,13 @@ func (r *run) begun() time.Time {
 	return r.record.T0.Truncate(time.Second)
 }
 
-// patientWriter gives each piece of an answer its own time, so that a slow reader holds a request only as long as it reads.
-type patientWriter struct {
+// deadlineWriter gives each piece of an answer its own time, so that a slow reader holds a request only as long as it reads.
+type deadlineWriter struct {
 	io.Writer
 	control *http.ResponseController
 }
 
-func (p *patientWriter) Write(piece []byte) (int, error) {
+func (p *deadlineWriter) Write(piece []byte) (int, error) {
 	_ = p.control.SetWriteDeadline(time.Now().Add(pieceTimeout))
 	return p.Writer.Write(piece)
 }
@@ -176,7 +176,7 @@ func (s *Server) getReport(w http.ResponseWriter, r *http.Request, who Identity)
 		return err
 	}
 	f, err := run.files.Open(runapi.ReportFile)
-	info, err := opened(f, err, "run %s has no report: the analysis makes it once the run is over", run.files.Key().UID)
+	info, err := statOpened(f, err, "run %s has no report: the analysis makes it once the run is over", run.files.Key().UID)
 	if err != nil {
 		return err
 	}
@@ -186,6 +186,6 @@ func (s *Server) getReport(w http.ResponseWriter, r *http.Request, who Identity)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", reportPolicy)
 	header.Set("Referrer-Policy", "no-referrer")
-	handOut(w, r, info, info.ModTime(), f)
+	serveContent(w, r, info, info.ModTime(), f)
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 
 func (s *Server) postEvents(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.operator(who) {
-		return denied(who, "writing events")
+		return notPermitted(who, "writing events")
 	}
 	run, err := s.find(r, who)
 	if err != nil {
@@ -35,16 +35,16 @@ func (s *Server) postEvents(w http.ResponseWriter, r *http.Request, who Identity
 		return err
 	}
 	if len(events) > runapi.MaxEvents {
-		return problem(http.StatusRequestEntityTooLarge, "%d events: want at most %d in one request", len(events), runapi.MaxEvents)
+		return statusErrorf(http.StatusRequestEntityTooLarge, "%d events: want at most %d in one request", len(events), runapi.MaxEvents)
 	}
 	for i, event := range events {
 		if event.UID == "" || event.Reason == "" || event.Count < 1 || event.TimeNanoseconds <= 0 {
-			return problem(http.StatusBadRequest, "event %d has uid %q, reason %q, count %d, ts %d: want all of them, the count 1 or more",
+			return statusErrorf(http.StatusBadRequest, "event %d has uid %q, reason %q, count %d, ts %d: want all of them, the count 1 or more",
 				i, event.UID, event.Reason, event.Count, event.TimeNanoseconds)
 		}
 	}
 	if len(events) == 0 {
-		run.toldAllEvents()
+		run.countEventRound()
 	}
 	if err := s.addEvents(run, events); err != nil {
 		return err
@@ -53,24 +53,24 @@ func (s *Server) postEvents(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
-// toldAllEvents: the operator has sent every event that it knew of.
-func (r *run) toldAllEvents() {
+// countEventRound: the operator has sent every event that it knew of.
+func (r *run) countEventRound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.eventRounds++
-	r.reportNews.tell()
+	r.reportChanged.notify()
 }
 
-// awaitEvents of Kubernetes that the operator knows of from now on.
-func (r *run) awaitEvents() {
+// resetEventRounds of Kubernetes that the operator knows of from now on.
+func (r *run) resetEventRounds() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.eventRounds = 0
 }
 
-// eventsSettled tells that the archive has what the operator knew of when the seal began: the first round that is told may have begun before.
+// eventsComplete tells that the archive has what the operator knew of when the seal began: the first round that is told may have begun before.
 // Of a run that nobody collects, as it failed, nothing is waited for.
-func (r *run) eventsSettled() bool {
+func (r *run) eventsComplete() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.record.Plan.Phase != v1alpha1.PhaseCollecting || r.eventRounds >= 2
@@ -84,7 +84,7 @@ func (s *Server) addEvents(run *run, events []runapi.KubernetesEvent) error {
 	events = slices.SortedStableFunc(slices.Values(events), func(a, b runapi.KubernetesEvent) int {
 		return cmp.Compare(a.TimeNanoseconds, b.TimeNanoseconds)
 	})
-	known := run.tally.eventBook()
+	known := run.tally.archivedEvents()
 	var lines bytes.Buffer
 	if known.torn {
 		lines.WriteByte('\n') // what a killed server has not written to its end is no event
@@ -93,7 +93,7 @@ func (s *Server) addEvents(run *run, events []runapi.KubernetesEvent) error {
 	added, beyond := 0, false
 	fresh := map[string]int32{}
 	for _, event := range events {
-		if event.Count <= max(known.count(event.UID), fresh[event.UID]) {
+		if event.Count <= max(known.countOf(event.UID), fresh[event.UID]) {
 			continue
 		}
 		if known.lines+added >= run.maxEvents {
@@ -108,32 +108,32 @@ func (s *Server) addEvents(run *run, events []runapi.KubernetesEvent) error {
 	}
 	if added > 0 {
 		if _, err := run.files.Append(archive.EventsFile, known.bytes, lines.Bytes()); err != nil {
-			return s.refuse(run, archive.EventsFile, err)
+			return s.recordRefusal(run, archive.EventsFile, err)
 		}
 		s.metrics.bytes.WithLabelValues("event").Add(float64(lines.Len()))
 	}
 	if beyond {
-		return run.refuse(archive.EventsFile, fmt.Sprintf("the run has %d events of Kubernetes, and no more are kept", run.maxEvents))
+		return run.recordRefused(archive.EventsFile, fmt.Sprintf("the run has %d events of Kubernetes, and no more are kept", run.maxEvents))
 	}
 	if added > 0 {
-		return run.accepted(archive.EventsFile)
+		return run.clearRefused(archive.EventsFile)
 	}
 	return nil
 }
 
-// eventBook is what the archive has of a run's events.
-type eventBook struct {
-	count func(uid string) int32
-	lines int
-	bytes int64
-	torn  bool
+// archivedEvents is what the archive has of a run's events.
+type archivedEvents struct {
+	countOf func(uid string) int32
+	lines   int
+	bytes   int64
+	torn    bool
 }
 
-// eventBook as it is now; while nobody appends.
-func (t *tally) eventBook() eventBook {
+// archivedEvents as it is now; while nobody appends.
+func (t *tally) archivedEvents() archivedEvents {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return eventBook{lines: t.eventLines, bytes: t.eventBytes, torn: len(t.partial[archive.EventsFile]) > 0, count: func(uid string) int32 {
+	return archivedEvents{lines: t.eventLines, bytes: t.eventBytes, torn: len(t.partial[archive.EventsFile]) > 0, countOf: func(uid string) int32 {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		return t.events[uid].Count
@@ -208,8 +208,8 @@ func (g *gapFinder) events(warnings []warning, settled bool) {
 		if w.to < begin || ended && w.from > end {
 			continue
 		}
-		gap := runapi.Gap{What: "Kubernetes event " + w.reason, Node: w.node, FromSeconds: g.since(time.Unix(0, max(w.from, g.plan.T0.UnixNano()))), Reason: w.message}
-		gap.ToSeconds = g.since(time.Unix(0, max(w.to, g.plan.T0.UnixNano())))
+		gap := runapi.Gap{What: "Kubernetes event " + w.reason, Node: w.node, FromSeconds: g.secondsAfterT0(time.Unix(0, max(w.from, g.plan.T0.UnixNano()))), Reason: w.message}
+		gap.ToSeconds = g.secondsAfterT0(time.Unix(0, max(w.to, g.plan.T0.UnixNano())))
 		if w.count > 1 {
 			gap.Reason = fmt.Sprintf("%s (%d times)", w.message, w.count)
 		}

@@ -20,13 +20,13 @@ const (
 	followPoll = 500 * time.Millisecond
 )
 
-// growth wakes everybody who waits for logs to grow. It costs nothing while nobody does.
-type growth struct {
+// growthSignal wakes everybody who waits for logs to grow. It costs nothing while nobody does.
+type growthSignal struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-func (g *growth) wait() <-chan struct{} {
+func (g *growthSignal) wait() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.next == nil {
@@ -35,7 +35,7 @@ func (g *growth) wait() <-chan struct{} {
 	return g.next
 }
 
-func (g *growth) tell() {
+func (g *growthSignal) notify() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.next != nil {
@@ -48,58 +48,58 @@ func (g *growth) tell() {
 // not read it any more.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, who Identity, run *run, p string, offset int64) error {
 	if !archive.IsLog(p) {
-		return problem(http.StatusBadRequest, "%s does not grow: only logs, radio samples and captures can be followed", p)
+		return statusErrorf(http.StatusBadRequest, "%s does not grow: only logs, radio samples and captures can be followed", p)
 	}
 	select {
 	case s.followers <- struct{}{}:
 		defer func() { <-s.followers }()
 	default:
-		return problem(http.StatusServiceUnavailable, "%d files are being followed, and no more can be", maxFollowers)
+		return statusErrorf(http.StatusServiceUnavailable, "%d files are being followed, and no more can be", maxFollowers)
 	}
 	f := &follower{w: w, control: http.NewResponseController(w), run: run, path: p, offset: offset}
 	defer f.close()
 	asked := s.config.Now()
 	for {
-		if now := s.config.Now(); now.Sub(asked) >= allowedFor {
+		if now := s.config.Now(); now.Sub(asked) >= allowedLifetime {
 			asked = now
-			if err := s.stillReads(r, who, run.files.Key().Namespace); err != nil {
-				return f.broken(err)
+			if err := s.checkStillReadable(r, who, run.files.Key().Namespace); err != nil {
+				return f.abort(err)
 			}
 		}
 		news := run.growth.wait()
 		// Read first: what came before the end is handed out.
-		over := run.isSealed() || run.files.Gone() || run.captureOver(p)
+		over := run.isSealed() || run.files.Gone() || run.captureEnded(p)
 		if err := f.copy(); err != nil {
-			return f.broken(err)
+			return f.abort(err)
 		}
 		if over {
 			if f.file == nil && !f.started {
-				return problem(http.StatusNotFound, "run %s has no file %s, and gets none any more", run.files.Key().UID, p)
+				return statusErrorf(http.StatusNotFound, "run %s has no file %s, and gets none any more", run.files.Key().UID, p)
 			}
 			return f.start()
 		}
 		if err := f.start(); err != nil {
-			return f.broken(err)
+			return f.abort(err)
 		}
 		select {
 		case <-r.Context().Done():
-			return f.broken(r.Context().Err())
+			return f.abort(r.Context().Err())
 		case <-news:
 		case <-time.After(followPoll):
 		}
 	}
 }
 
-// stillReads finds that a token has become void, or a right been taken away. That neither could be found out is no refusal.
-func (s *Server) stillReads(r *http.Request, who Identity, namespace string) error {
-	_, vouched := r.Context().Value(frontKey{}).(Identity)
+// checkStillReadable finds that a token has become void, or a right been taken away. That neither could be found out is no refusal.
+func (s *Server) checkStillReadable(r *http.Request, who Identity, namespace string) error {
+	_, vouched := r.Context().Value(verifiedIdentityKey{}).(Identity)
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer && !vouched {
 		if _, err := s.auth.Authenticate(r.Context(), token); errors.Is(err, ErrBadToken) {
-			return problem(http.StatusUnauthorized, "%v", err)
+			return statusErrorf(http.StatusUnauthorized, "%v", err)
 		}
 	}
 	if allowed, err := s.mayRead(r.Context(), who, namespace); err == nil && !allowed {
-		return denied(who, "reading this run")
+		return notPermitted(who, "reading this run")
 	}
 	return nil
 }
@@ -168,8 +168,8 @@ func (f *follower) start() error {
 	return f.control.Flush()
 }
 
-// broken ends an answer so that the client does not take it for the end of the file.
-func (f *follower) broken(err error) error {
+// abort ends an answer so that the client does not take it for the end of the file.
+func (f *follower) abort(err error) error {
 	if f.started {
 		panic(http.ErrAbortHandler)
 	}

@@ -21,16 +21,16 @@ import (
 	"vignette.dev/vignette/internal/safetext"
 )
 
-func problem(status int, format string, args ...any) error {
-	return answerProblem{status, runapi.Problem{Error: fmt.Sprintf(format, args...)}}
+func statusErrorf(status int, format string, args ...any) error {
+	return statusError{status, runapi.Problem{Error: fmt.Sprintf(format, args...)}}
 }
 
-// denied is the answer to somebody who may not do this.
-func denied(who Identity, what string) error {
+// notPermitted is the answer to somebody who may not do this.
+func notPermitted(who Identity, what string) error {
 	if who.Anonymous() {
-		return problem(http.StatusUnauthorized, "%s needs a token", what)
+		return statusErrorf(http.StatusUnauthorized, "%s needs a token", what)
 	}
-	return problem(http.StatusForbidden, "%s is not for %s", what, who.Username)
+	return statusErrorf(http.StatusForbidden, "%s is not for %s", what, who.Username)
 }
 
 // find gives the run that a request names, within what the request is confined to.
@@ -39,9 +39,9 @@ func (s *Server) find(r *http.Request, who Identity) (*run, error) {
 	found := s.runs.get(uid)
 	switch {
 	case found == nil:
-		return nil, problem(http.StatusNotFound, "no run has uid %q", uid)
+		return nil, statusErrorf(http.StatusNotFound, "no run has uid %q", uid)
 	case who.Scope != "" && found.files.Key().Namespace != who.Scope:
-		return nil, problem(http.StatusNotFound, "no run of namespace %s has uid %q", who.Scope, uid)
+		return nil, statusErrorf(http.StatusNotFound, "no run of namespace %s has uid %q", who.Scope, uid)
 	}
 	return found, nil
 }
@@ -52,23 +52,23 @@ func (s *Server) findFor(r *http.Request, who Identity, what string, may permiss
 	found, err := s.find(r, who)
 	if err != nil {
 		if who.Anonymous() {
-			return nil, denied(who, what)
+			return nil, notPermitted(who, what)
 		}
 		return nil, err
 	}
-	return found, require(r.Context(), who, found.files.Key().Namespace, what, may)
+	return found, requirePermission(r.Context(), who, found.files.Key().Namespace, what, may)
 }
 
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
-	body := &patientBody{body: http.MaxBytesReader(w, r.Body, limit), control: http.NewResponseController(w)}
-	text, err := s.checked(r, body)
+	body := &deadlineBody{body: http.MaxBytesReader(w, r.Body, limit), control: http.NewResponseController(w)}
+	text, err := s.readVerified(r, body)
 	// What the handler waits for must not end with the time that the body had.
 	_ = body.control.SetReadDeadline(time.Time{})
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
 	if err := json.Unmarshal(text, value); err != nil {
-		return problem(http.StatusBadRequest, "the request is not the JSON that is wanted: %v", err)
+		return statusErrorf(http.StatusBadRequest, "the request is not the JSON that is wanted: %v", err)
 	}
 	return nil
 }
@@ -78,12 +78,12 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Identity) 
 	namespace, name := r.URL.Query().Get("namespace"), r.URL.Query().Get("name")
 	if who.Scope != "" {
 		if namespace != "" && namespace != who.Scope {
-			return problem(http.StatusForbidden, "these are the runs of namespace %s: namespace %q has an archive of its own", who.Scope, namespace)
+			return statusErrorf(http.StatusForbidden, "these are the runs of namespace %s: namespace %q has an archive of its own", who.Scope, namespace)
 		}
 		namespace = who.Scope
 	}
 	if namespace != "" || who.Anonymous() {
-		if err := require(r.Context(), who, namespace, "reading runs of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
+		if err := requirePermission(r.Context(), who, namespace, "reading runs of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
 			return err
 		}
 		return writeJSON(w, http.StatusOK, s.runs.list(namespace, name))
@@ -93,7 +93,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Identity) 
 	for _, run := range runs {
 		namespaces[run.Namespace] = true
 	}
-	readable, err := s.readable(r.Context(), who, namespaces)
+	readable, err := s.readableNamespaces(r.Context(), who, namespaces)
 	if err != nil {
 		return err
 	}
@@ -102,14 +102,14 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Identity) 
 
 func (s *Server) putPlan(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.operator(who) {
-		return denied(who, "writing a plan")
+		return notPermitted(who, "writing a plan")
 	}
 	var plan runapi.Plan
 	if err := s.readJSON(w, r, maxPlanBytes, &plan); err != nil {
 		return err
 	}
 	if err := validatePlan(plan, r.PathValue("uid")); err != nil {
-		return problem(http.StatusBadRequest, "%v", err)
+		return statusErrorf(http.StatusBadRequest, "%v", err)
 	}
 	if s.runs.get(plan.UID) == nil {
 		if err := s.store.CheckTeam(plan.Namespace); err != nil {
@@ -124,8 +124,8 @@ func (s *Server) putPlan(w http.ResponseWriter, r *http.Request, who Identity) e
 	if err := run.putPlan(plan); err != nil {
 		return err
 	}
-	s.runs.planned(run)
-	return s.answerState(w, run)
+	s.runs.indexPods(run)
+	return s.writeState(w, run)
 }
 
 // validatePlan checks what becomes a path, and that actions are what agents can carry out.
@@ -182,7 +182,7 @@ func (s *Server) getState(w http.ResponseWriter, r *http.Request, who Identity) 
 	return writeJSON(w, http.StatusOK, state)
 }
 
-func (s *Server) answerState(w http.ResponseWriter, run *run) error {
+func (s *Server) writeState(w http.ResponseWriter, run *run) error {
 	state, err := run.snapshot()
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request, who Identity)
 
 func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.operator(who) {
-		return denied(who, "writing incidents")
+		return notPermitted(who, "writing incidents")
 	}
 	run, err := s.find(r, who)
 	if err != nil {
@@ -215,10 +215,10 @@ func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identi
 		return err
 	}
 	if incident.What == "" || incident.Reason == "" {
-		return problem(http.StatusBadRequest, "an incident needs what (%q) and reason (%q)", incident.What, incident.Reason)
+		return statusErrorf(http.StatusBadRequest, "an incident needs what (%q) and reason (%q)", incident.What, incident.Reason)
 	}
 	run.touch()
-	incident.What, incident.Reason = safetext.Bound(incident.What), safetext.BoundTo(incident.Reason, mostReason)
+	incident.What, incident.Reason = safetext.Bound(incident.What), safetext.BoundTo(incident.Reason, maxReasonCharacters)
 	if err := run.incident(incident); err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identi
 const maxSealWait = time.Hour
 
 func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) error {
-	run, err := s.findFor(r, who, "sealing this run", only(func(who Identity, namespace string) bool {
+	run, err := s.findFor(r, who, "sealing this run", byPolicy(func(who Identity, namespace string) bool {
 		return s.config.Policy.operator(who) || s.config.Policy.workflow(who, namespace)
 	}))
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) 
 		return err
 	}
 	if !(request.WaitSeconds >= 0 && request.WaitSeconds <= maxSealWait.Seconds()) {
-		return problem(http.StatusBadRequest, "waitSeconds is %v: want 0 to %v", request.WaitSeconds, maxSealWait.Seconds())
+		return statusErrorf(http.StatusBadRequest, "waitSeconds is %v: want 0 to %v", request.WaitSeconds, maxSealWait.Seconds())
 	}
 	run.touch()
 	if _, err := run.seal(r.Context(), time.Duration(request.WaitSeconds*float64(time.Second))); err != nil {
@@ -266,10 +266,10 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request, who Identity)
 	if text := r.URL.Query().Get("digests"); text != "" {
 		wanted, err := strconv.ParseBool(text)
 		if err != nil {
-			return problem(http.StatusBadRequest, "digests %q: want true or false", text)
+			return statusErrorf(http.StatusBadRequest, "digests %q: want true or false", text)
 		}
 		if wanted {
-			if err := run.digested(&manifest); err != nil {
+			if err := run.addDigests(&manifest); err != nil {
 				return err
 			}
 		}
@@ -284,9 +284,9 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) e
 	}
 	p := r.PathValue("path")
 	if err := archive.ValidatePath(p); err != nil {
-		return problem(http.StatusBadRequest, "%v", err)
+		return statusErrorf(http.StatusBadRequest, "%v", err)
 	}
-	offset, follow, err := position(r)
+	offset, follow, err := offsetAndFollow(r)
 	if err != nil {
 		return err
 	}
@@ -294,23 +294,23 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) e
 		return s.follow(w, r, who, run, p, offset)
 	}
 	f, err := run.files.Open(p)
-	info, err := opened(f, err, "run %s has no file %s", run.files.Key().UID, p)
+	info, err := statOpened(f, err, "run %s has no file %s", run.files.Key().UID, p)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	if offset > info.Size() {
-		return problem(http.StatusRequestedRangeNotSatisfiable, "offset %d: %s has %d bytes", offset, p, info.Size())
+		return statusErrorf(http.StatusRequestedRangeNotSatisfiable, "offset %d: %s has %d bytes", offset, p, info.Size())
 	}
 	// The size is fixed now, so that a log that grows meanwhile ends where its header says.
-	serve(w, r, p, info, info.ModTime(), io.NewSectionReader(f, offset, info.Size()-offset))
+	serveFile(w, r, p, info, info.ModTime(), io.NewSectionReader(f, offset, info.Size()-offset))
 	return nil
 }
 
-// opened tells what a file is that was opened, which it closes if it cannot; missing is what is said where there is none.
-func opened(f *os.File, err error, missing string, arguments ...any) (fs.FileInfo, error) {
+// statOpened tells what a file is that was opened, which it closes if it cannot; missing is what is said where there is none.
+func statOpened(f *os.File, err error, missing string, arguments ...any) (fs.FileInfo, error) {
 	if os.IsNotExist(err) {
-		return nil, problem(http.StatusNotFound, missing, arguments...)
+		return nil, statusErrorf(http.StatusNotFound, missing, arguments...)
 	}
 	if err != nil {
 		return nil, err
@@ -322,14 +322,14 @@ func opened(f *os.File, err error, missing string, arguments ...any) (fs.FileInf
 	return info, nil
 }
 
-// serve hands out the content of a file, for as long as a slow reader may take; modified is zero where its time says nothing.
-func serve(w http.ResponseWriter, r *http.Request, p string, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
+// serveFile hands out the content of a file, for as long as a slow reader may take; modified is zero where its time says nothing.
+func serveFile(w http.ResponseWriter, r *http.Request, p string, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
 	setFileHeader(w.Header(), p)
-	handOut(w, r, info, modified, content)
+	serveContent(w, r, info, modified, content)
 }
 
-// handOut is serve for who has set the header.
-func handOut(w http.ResponseWriter, r *http.Request, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
+// serveContent is serve for who has set the header.
+func serveContent(w http.ResponseWriter, r *http.Request, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
 	transfer := time.Duration(info.Size()/slowestReader) * time.Second
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + transfer))
@@ -359,30 +359,30 @@ func contentType(p string) string {
 }
 
 func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity) error {
-	run, err := s.findFor(r, who, "writing results of this run", only(s.config.Policy.workflow))
+	run, err := s.findFor(r, who, "writing results of this run", byPolicy(s.config.Policy.workflow))
 	if err != nil {
 		return err
 	}
 	p := archive.ResultsDir + "/" + r.PathValue("path")
 	if err := archive.ValidatePath(p); err != nil {
-		return problem(http.StatusBadRequest, "%v", err)
+		return statusErrorf(http.StatusBadRequest, "%v", err)
 	}
 	run.touch()
-	room, err := s.resultRoom(run, p)
+	room, err := s.resultBytesLeft(run, p)
 	if err != nil {
 		return err
 	}
-	var body io.Reader = &patientBody{body: http.MaxBytesReader(w, r.Body, room), control: http.NewResponseController(w)}
+	var body io.Reader = &deadlineBody{body: http.MaxBytesReader(w, r.Body, room), control: http.NewResponseController(w)}
 	if p == resultsFile {
 		// Every State carries these results, so they must be what they should be.
 		var results runapi.Results
 		if err := s.readJSON(w, r, maxPlanBytes, &results); err != nil {
 			return err
 		}
-		if body, err = encoded(results); err != nil {
+		if body, err = encodeResults(results); err != nil {
 			return err
 		}
-	} else if body, err = s.digested(r, body); err != nil {
+	} else if body, err = s.verifyingReader(r, body); err != nil {
 		return err
 	}
 	size, err := run.files.Replace(p, body)
@@ -394,9 +394,9 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 	return nil
 }
 
-// resultRoom is how many bytes the result at a path may have: all results of a run together get as much as its logs
+// resultBytesLeft is how many bytes the result at a path may have: all results of a run together get as much as its logs
 // do, so that no team can fill the archive of all.
-func (s *Server) resultRoom(run *run, p string) (int64, error) {
+func (s *Server) resultBytesLeft(run *run, p string) (int64, error) {
 	if s.config.QuotaBytes <= 0 {
 		return maxResultBytes, nil
 	}
@@ -413,18 +413,18 @@ func (s *Server) resultRoom(run *run, p string) (int64, error) {
 	return max(room, 0), nil
 }
 
-func encoded(results runapi.Results) (io.Reader, error) {
+func encodeResults(results runapi.Results) (io.Reader, error) {
 	text, err := json.MarshalIndent(results, "", " ")
 	return bytes.NewReader(append(text, '\n')), err
 }
 
-// patientBody gives each piece of a body its own time, so that a slow client holds a request only as long as it sends.
-type patientBody struct {
+// deadlineBody gives each piece of a body its own time, so that a slow client holds a request only as long as it sends.
+type deadlineBody struct {
 	body    io.Reader
 	control *http.ResponseController
 }
 
-func (b *patientBody) Read(p []byte) (int, error) {
+func (b *deadlineBody) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(time.Now().Add(pieceTimeout))
 	return b.body.Read(p)
 }
@@ -432,11 +432,11 @@ func (b *patientBody) Read(p []byte) (int, error) {
 // agentOf gives the run and node of the agent that asks.
 func (s *Server) agentOf(who Identity) (*run, string, error) {
 	if who.Anonymous() {
-		return nil, "", denied(who, "an agent's question")
+		return nil, "", notPermitted(who, "an agent's question")
 	}
 	run, node := s.runs.agent(who)
 	if run == nil {
-		return nil, "", problem(http.StatusForbidden, "pod %q of %s is no node of any run", who.PodUID, who.Username)
+		return nil, "", statusErrorf(http.StatusForbidden, "pod %q of %s is no node of any run", who.PodUID, who.Username)
 	}
 	return run, node, nil
 }
@@ -448,7 +448,7 @@ func (s *Server) getAgentPlan(w http.ResponseWriter, r *http.Request, who Identi
 	}
 	revision, err := strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
 	if err != nil {
-		return problem(http.StatusBadRequest, "revision %q: want the number of the newest plan that is known, 0 for none", r.URL.Query().Get("revision"))
+		return statusErrorf(http.StatusBadRequest, "revision %q: want the number of the newest plan that is known, 0 for none", r.URL.Query().Get("revision"))
 	}
 	target := runapi.Target{Node: node, App: r.URL.Query().Get("app")}
 	deadline := time.NewTimer(s.config.LongPoll)
@@ -456,7 +456,7 @@ func (s *Server) getAgentPlan(w http.ResponseWriter, r *http.Request, who Identi
 	for {
 		plan, known, news := run.agentPlan(target)
 		if !known {
-			return problem(http.StatusForbidden, "node %s of this run has no app %q", node, target.App)
+			return statusErrorf(http.StatusForbidden, "node %s of this run has no app %q", node, target.App)
 		}
 		if plan.Revision != revision {
 			return writeJSON(w, http.StatusOK, plan)
@@ -483,12 +483,12 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, who Identity
 	switch report.Phase {
 	case runapi.AgentReady, runapi.AgentRunning, runapi.AgentStopped, runapi.AgentDone, runapi.AgentFailed:
 	default:
-		return problem(http.StatusBadRequest, "phase is %q: want ready, running, stopped, done or failed", report.Phase)
+		return statusErrorf(http.StatusBadRequest, "phase is %q: want ready, running, stopped, done or failed", report.Phase)
 	}
 	if _, known, _ := run.agentPlan(runapi.Target{Node: node, App: report.App}); !known {
-		return problem(http.StatusForbidden, "node %s of this run has no app %q", node, report.App)
+		return statusErrorf(http.StatusForbidden, "node %s of this run has no app %q", node, report.App)
 	}
-	bound(&report)
+	boundReport(&report)
 	if err := run.report(node, report); err != nil {
 		return err
 	}
@@ -496,19 +496,19 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
-// mostReason is how many characters a reason may have: it may hold the last lines of an app.
-const mostReason = 2000
+// maxReasonCharacters is how many characters a reason may have: it may hold the last lines of an app.
+const maxReasonCharacters = 2000
 
-// bound cuts texts of an agent, which may be whatever runs in its node.
-func bound(report *runapi.AgentReport) {
-	report.Message, report.Reason = safetext.BoundTo(report.Message, mostReason), safetext.Bound(report.Reason)
+// boundReport cuts texts of an agent, which may be whatever runs in its node.
+func boundReport(report *runapi.AgentReport) {
+	report.Message, report.Reason = safetext.BoundTo(report.Message, maxReasonCharacters), safetext.Bound(report.Reason)
 	report.ArmedTooLate = report.ArmedTooLate[:min(len(report.ArmedTooLate), 1)]
 	for i, id := range report.ArmedTooLate {
 		report.ArmedTooLate[i] = safetext.Bound(id)
 	}
 	report.Gaps = report.Gaps[:min(len(report.Gaps), runapi.MaxAgentGaps)]
 	for i := range report.Gaps {
-		report.Gaps[i].Reason = safetext.BoundTo(report.Gaps[i].Reason, mostReason)
+		report.Gaps[i].Reason = safetext.BoundTo(report.Gaps[i].Reason, maxReasonCharacters)
 	}
 }
 
@@ -519,7 +519,7 @@ func (s *Server) getClock(w http.ResponseWriter, _ *http.Request, who Identity) 
 	}
 	now := s.config.Now()
 	received := now
-	if r, ok := w.(*recorder); ok {
+	if r, ok := w.(*responseRecorder); ok {
 		received = r.received
 	}
 	return writeJSON(w, http.StatusOK, runapi.ClockReading{ReceivedNanoseconds: received.UnixNano(), SentNanoseconds: now.UnixNano()})
@@ -527,7 +527,7 @@ func (s *Server) getClock(w http.ResponseWriter, _ *http.Request, who Identity) 
 
 func (s *Server) postRadio(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.radiod(who) {
-		return denied(who, "writing radio samples")
+		return notPermitted(who, "writing radio samples")
 	}
 	run, err := s.find(r, who)
 	if err != nil {
@@ -535,34 +535,34 @@ func (s *Server) postRadio(w http.ResponseWriter, r *http.Request, who Identity)
 	}
 	host := r.PathValue("host")
 	if err := archive.ValidateLabel("host", host); err != nil {
-		return problem(http.StatusBadRequest, "%v", err)
+		return statusErrorf(http.StatusBadRequest, "%v", err)
 	}
-	return s.append(w, r, run, archive.RadioDir+"/"+host+".jsonl", "radio")
+	return s.appendLog(w, r, run, archive.RadioDir+"/"+host+".jsonl", "radio")
 }
 
-// append archives a body piece by piece. What was archived of a body that breaks off stays: the caller learns the size
+// appendLog archives a body piece by piece. What was archived of a body that breaks off stays: the caller learns the size
 // from its next attempt.
-func (s *Server) append(w http.ResponseWriter, r *http.Request, run *run, p, kind string) error {
+func (s *Server) appendLog(w http.ResponseWriter, r *http.Request, run *run, p, kind string) error {
 	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
 	if err != nil || offset < 0 || offset > math.MaxInt64-maxAppendBytes {
-		return problem(http.StatusBadRequest, "offset %q: want the number of bytes before the body's", r.URL.Query().Get("offset"))
+		return statusErrorf(http.StatusBadRequest, "offset %q: want the number of bytes before the body's", r.URL.Query().Get("offset"))
 	}
 	run.touch()
 	if r.Header.Get(runapi.DigestHeader) != "" {
-		return s.appendChecked(w, r, run, p, kind, offset)
+		return s.appendVerified(w, r, run, p, kind, offset)
 	}
-	body := &patientBody{body: http.MaxBytesReader(w, r.Body, maxAppendBytes), control: http.NewResponseController(w)}
+	body := &deadlineBody{body: http.MaxBytesReader(w, r.Body, maxAppendBytes), control: http.NewResponseController(w)}
 	piece := make([]byte, min(pieceBytes, max(r.ContentLength, 0)+bytes.MinRead))
 	for {
 		n, readErr := io.ReadFull(body, piece)
 		size, err := run.files.Append(p, offset, piece[:n])
 		if err != nil {
-			return s.refuse(run, p, err)
+			return s.recordRefusal(run, p, err)
 		}
 		s.metrics.bytes.WithLabelValues(kind).Add(float64(n))
 		offset += int64(n)
 		if readErr == io.EOF || readErr == io.ErrUnexpectedEOF {
-			return s.position(w, run, p, size)
+			return s.writePosition(w, run, p, size)
 		}
 		if readErr != nil {
 			return fmt.Errorf("request: %w", readErr)
@@ -570,30 +570,30 @@ func (s *Server) append(w http.ResponseWriter, r *http.Request, run *run, p, kin
 	}
 }
 
-// appendChecked archives a body once it is known to be whole.
-func (s *Server) appendChecked(w http.ResponseWriter, r *http.Request, run *run, p, kind string, offset int64) error {
-	body, err := s.checked(r, &patientBody{body: http.MaxBytesReader(w, r.Body, runapi.MaxCheckedBytes), control: http.NewResponseController(w)})
+// appendVerified archives a body once it is known to be whole.
+func (s *Server) appendVerified(w http.ResponseWriter, r *http.Request, run *run, p, kind string, offset int64) error {
+	body, err := s.readVerified(r, &deadlineBody{body: http.MaxBytesReader(w, r.Body, runapi.MaxCheckedBytes), control: http.NewResponseController(w)})
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
 	size, err := run.files.Append(p, offset, body)
 	if err != nil {
-		return s.refuse(run, p, err)
+		return s.recordRefusal(run, p, err)
 	}
 	s.metrics.bytes.WithLabelValues(kind).Add(float64(len(body)))
-	return s.position(w, run, p, size)
+	return s.writePosition(w, run, p, size)
 }
 
-// position answers an append that the archive took.
-func (s *Server) position(w http.ResponseWriter, run *run, p string, size int64) error {
-	if err := run.accepted(p); err != nil {
+// writePosition answers an append that the archive took.
+func (s *Server) writePosition(w http.ResponseWriter, run *run, p string, size int64) error {
+	if err := run.clearRefused(p); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, runapi.LogPosition{Size: size})
 }
 
-// refuse keeps in the run's record that a log could not be taken, so that the loss has a name.
-func (s *Server) refuse(run *run, p string, err error) error {
+// recordRefusal keeps in the run's record that a log could not be taken, so that the loss has a name.
+func (s *Server) recordRefusal(run *run, p string, err error) error {
 	reason := ""
 	switch {
 	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrTeamQuota):
@@ -604,5 +604,5 @@ func (s *Server) refuse(run *run, p string, err error) error {
 		return err
 	}
 	s.metrics.refused.WithLabelValues(reason).Inc()
-	return errors.Join(err, run.refuse(p, err.Error()))
+	return errors.Join(err, run.recordRefused(p, err.Error()))
 }

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// liveFor is how long a run has metrics after the last thing that happened to it, or after its seal: its last figures are scraped.
-	liveFor = 5 * time.Minute
+	// liveMetricsLifetime is how long a run has metrics after the last thing that happened to it, or after its seal: its last figures are scraped.
+	liveMetricsLifetime = 5 * time.Minute
 	// maxLiveSeries of one kind of a run: where more nodes or apps send, or receive, they have no series of their own.
 	maxLiveSeries = 2500
 	// maxLiveEvents of a run that displays are told of, the first ones.
 	maxLiveEvents = 200
-	// sameEvent in nanoseconds: what happens again under a name so soon, as starts that are spread over some time do, is told of once.
-	sameEvent = int64(time.Second)
+	// sameEventNanoseconds in nanoseconds: what happens again under a name so soon, as starts that are spread over some time do, is told of once.
+	sameEventNanoseconds = int64(time.Second)
 )
 
 var runLabels = []string{"namespace", "experiment", "uid"}
@@ -29,30 +29,30 @@ func runMetric(name, help string, more ...string) *prometheus.Desc {
 }
 
 var (
-	liveInfo       = runMetric("info", "1 for each run to which something happened in the last 5 minutes.", "phase")
-	liveHeadline   = runMetric("headline", "1 for the group that headlines speak of: radio, or all where no delivery goes to another node.", "group")
-	liveTriggered  = runMetric("messages_triggered_total", "Messages that apps wanted to send, each once.")
-	liveSent       = runMetric("messages_sent_total", "Messages sent, each once.")
-	liveOffered    = runMetric("deliveries_offered", "Deliveries expected if every message triggered so far had been sent.", "group")
-	liveExpected   = runMetric("deliveries_expected", "Deliveries expected of the messages sent so far: each message once per other instance that subscribes to it.", "group")
-	liveReceived   = runMetric("deliveries_received", "Deliveries of those that were expected that have arrived, duplicates left out.", "group")
-	liveDuplicates = runMetric("deliveries_duplicate", "Further copies of deliveries that had arrived.", "group")
-	liveDelay      = runMetric("delay_seconds", "Delays from sent to received of the whole run so far; quantiles within 0.25 %.", "group")
-	liveLeast      = runMetric("delay_least_seconds", "The least that delay_seconds can be: without the times in which the radio was late, as far as each delivery met them.", "group")
-	liveDelays     = runMetric("delivery_delay_seconds", "Delays from sent to received of the headline's group, for quantiles over a part of a run.")
-	liveLeftOut    = runMetric("messages_left_out_total", "Messages on more topics than are counted live: they are in no other figure here.")
-	senderSent     = runMetric("sender_messages_total", "Messages that an app on a node sent.", "node", "app")
-	senderBytes    = runMetric("sender_content_bytes_total", "Bytes of the content of the messages that an app on a node sent.", "node", "app")
-	senderOffered  = runMetric("sender_deliveries_offered", "Deliveries expected if all that an app on a node triggered had been sent.", "node", "app")
-	senderExpected = runMetric("sender_deliveries_expected", "Deliveries expected of what an app on a node sent.", "node", "app")
-	senderReceived = runMetric("sender_deliveries_received", "Deliveries that arrived of what an app on a node sent.", "node", "app")
-	nodeOffered    = runMetric("receiver_deliveries_offered", "Deliveries that a node should have got if all that was triggered had been sent.", "node")
-	nodeExpected   = runMetric("receiver_deliveries_expected", "Deliveries that a node should have got.", "node")
-	nodeReceived   = runMetric("receiver_deliveries_received", "Deliveries that a node has got.", "node")
-	nodeLatitude   = runMetric("node_latitude_degrees", "Latitude of a node, WGS 84.", "node")
-	nodeLongitude  = runMetric("node_longitude_degrees", "Longitude of a node, WGS 84.", "node")
-	nodeAltitude   = runMetric("node_altitude_metres", "Altitude of a node, WGS 84.", "node")
-	liveEvent      = runMetric("event_time_seconds", "When something happens to a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.", "event")
+	liveInfo           = runMetric("info", "1 for each run to which something happened in the last 5 minutes.", "phase")
+	liveHeadline       = runMetric("headline", "1 for the group that headlines speak of: radio, or all where no delivery goes to another node.", "group")
+	liveTriggered      = runMetric("messages_triggered_total", "Messages that apps wanted to send, each once.")
+	liveSent           = runMetric("messages_sent_total", "Messages sent, each once.")
+	liveOffered        = runMetric("deliveries_offered", "Deliveries expected if every message triggered so far had been sent.", "group")
+	liveExpected       = runMetric("deliveries_expected", "Deliveries expected of the messages sent so far: each message once per other instance that subscribes to it.", "group")
+	liveReceived       = runMetric("deliveries_received", "Deliveries of those that were expected that have arrived, duplicates left out.", "group")
+	liveDuplicates     = runMetric("deliveries_duplicate", "Further copies of deliveries that had arrived.", "group")
+	liveDelay          = runMetric("delay_seconds", "Delays from sent to received of the whole run so far; quantiles within 0.25 %.", "group")
+	liveLeastDelay     = runMetric("delay_least_seconds", "The least that delay_seconds can be: without the times in which the radio was late, as far as each delivery met them.", "group")
+	liveDelayHistogram = runMetric("delivery_delay_seconds", "Delays from sent to received of the headline's group, for quantiles over a part of a run.")
+	liveLeftOut        = runMetric("messages_left_out_total", "Messages on more topics than are counted live: they are in no other figure here.")
+	senderSent         = runMetric("sender_messages_total", "Messages that an app on a node sent.", "node", "app")
+	senderBytes        = runMetric("sender_content_bytes_total", "Bytes of the content of the messages that an app on a node sent.", "node", "app")
+	senderOffered      = runMetric("sender_deliveries_offered", "Deliveries expected if all that an app on a node triggered had been sent.", "node", "app")
+	senderExpected     = runMetric("sender_deliveries_expected", "Deliveries expected of what an app on a node sent.", "node", "app")
+	senderReceived     = runMetric("sender_deliveries_received", "Deliveries that arrived of what an app on a node sent.", "node", "app")
+	nodeOffered        = runMetric("receiver_deliveries_offered", "Deliveries that a node should have got if all that was triggered had been sent.", "node")
+	nodeExpected       = runMetric("receiver_deliveries_expected", "Deliveries that a node should have got.", "node")
+	nodeReceived       = runMetric("receiver_deliveries_received", "Deliveries that a node has got.", "node")
+	nodeLatitude       = runMetric("node_latitude_degrees", "Latitude of a node, WGS 84.", "node")
+	nodeLongitude      = runMetric("node_longitude_degrees", "Longitude of a node, WGS 84.", "node")
+	nodeAltitude       = runMetric("node_altitude_metres", "Altitude of a node, WGS 84.", "node")
+	liveEvent          = runMetric("event_time_seconds", "When something happens to a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.", "event")
 )
 
 // liveMetrics are those of runs that go on, or ended lately.
@@ -63,7 +63,7 @@ type liveMetrics struct {
 
 // Describe implements prometheus.Collector.
 func (m *liveMetrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{liveInfo, liveHeadline, liveTriggered, liveSent, liveOffered, liveExpected, liveReceived, liveDuplicates, liveDelay, liveLeast, liveDelays, liveLeftOut, senderSent,
+	for _, d := range []*prometheus.Desc{liveInfo, liveHeadline, liveTriggered, liveSent, liveOffered, liveExpected, liveReceived, liveDuplicates, liveDelay, liveLeastDelay, liveDelayHistogram, liveLeftOut, senderSent,
 		senderBytes, senderOffered, senderExpected, senderReceived, nodeOffered, nodeExpected, nodeReceived, nodeLatitude, nodeLongitude, nodeAltitude, liveEvent} {
 		to <- d
 	}
@@ -77,14 +77,14 @@ func (m *liveMetrics) Collect(to chan<- prometheus.Metric) {
 		record, sealed := r.record, r.sealed
 		incidents := append([]runapi.Incident(nil), r.incidents...)
 		r.mu.Unlock()
-		lately := m.now().Sub(time.Unix(r.active.Load(), 0)) < liveFor
+		lately := m.now().Sub(time.Unix(r.lastActive.Load(), 0)) < liveMetricsLifetime
 		if figures == nil || !sealed && !lately || record.UID == "" {
 			continue
 		}
 		series := runSeries{to: to, labels: []string{record.Namespace, record.Name, record.UID}}
 		series.gauge(liveInfo, 1, string(record.Phase))
 		series.figures(figures.Figures())
-		series.positions(r.tally.places())
+		series.positions(r.tally.nodePositions())
 		series.events(record.Plan, incidents, m.now())
 	}
 }
@@ -95,16 +95,16 @@ type runSeries struct {
 	labels []string
 }
 
-func (s runSeries) with(more ...string) []string {
+func (s runSeries) labelValues(more ...string) []string {
 	return append(s.labels[:len(s.labels):len(s.labels)], more...)
 }
 
 func (s runSeries) gauge(d *prometheus.Desc, value float64, more ...string) {
-	s.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, s.with(more...)...)
+	s.to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, s.labelValues(more...)...)
 }
 
 func (s runSeries) counter(d *prometheus.Desc, value int64, more ...string) {
-	s.to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), s.with(more...)...)
+	s.to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), s.labelValues(more...)...)
 }
 
 func (s runSeries) summary(d *prometheus.Desc, of live.Group, values []float64, sum float64) {
@@ -112,7 +112,7 @@ func (s runSeries) summary(d *prometheus.Desc, of live.Group, values []float64, 
 	for i, value := range values {
 		quantiles[live.Quantiles[i]] = value
 	}
-	s.to <- prometheus.MustNewConstSummary(d, uint64(of.Received), sum, quantiles, s.with(of.Name)...)
+	s.to <- prometheus.MustNewConstSummary(d, uint64(of.Received), sum, quantiles, s.labelValues(of.Name)...)
 }
 
 // figures of deliveries are gauges: what arrived after the end of the drain, or cannot be told apart, is taken back.
@@ -121,7 +121,7 @@ func (s runSeries) figures(f live.Figures) {
 	s.counter(liveTriggered, f.Triggered)
 	s.counter(liveSent, f.Sent)
 	s.counter(liveLeftOut, f.LeftOut)
-	s.to <- prometheus.MustNewConstHistogram(liveDelays, f.Count, f.SumSeconds, f.Buckets, s.labels...)
+	s.to <- prometheus.MustNewConstHistogram(liveDelayHistogram, f.Count, f.SumSeconds, f.Buckets, s.labels...)
 	for _, g := range f.Groups {
 		s.gauge(liveOffered, float64(g.Offered), g.Name)
 		s.gauge(liveExpected, float64(g.Expected), g.Name)
@@ -131,7 +131,7 @@ func (s runSeries) figures(f live.Figures) {
 			continue
 		}
 		s.summary(liveDelay, g, g.DelaySeconds, g.SumSeconds)
-		s.summary(liveLeast, g, g.LeastSeconds, g.LeastSumSeconds)
+		s.summary(liveLeastDelay, g, g.LeastSeconds, g.LeastSumSeconds)
 	}
 	if len(f.Senders) <= maxLiveSeries {
 		for _, one := range f.Senders {
@@ -172,7 +172,7 @@ func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident, now tim
 		before, again := latest[event]
 		latest[event] = nanoseconds
 		due := plan.T0.Add(time.Duration(nanoseconds))
-		if len(seen) >= maxLiveEvents || due.After(now) || again && nanoseconds-before < sameEvent { // what is to come may be superseded
+		if len(seen) >= maxLiveEvents || due.After(now) || again && nanoseconds-before < sameEventNanoseconds { // what is to come may be superseded
 			return
 		}
 		if seen[event]++; seen[event] > 1 {
@@ -182,7 +182,7 @@ func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident, now tim
 	}
 	at(0, "T0")
 	for _, action := range plan.Armed {
-		at(action.AtNanoseconds, string(action.Verb)+" "+appsOf(action))
+		at(action.AtNanoseconds, string(action.Verb)+" "+actionApps(action))
 	}
 	for _, change := range plan.LiveChanges {
 		at(change.AtNanoseconds, "change "+change.Name)
@@ -195,8 +195,8 @@ func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident, now tim
 	}
 }
 
-// appsOf an action, each once.
-func appsOf(action runapi.Action) (names string) {
+// actionApps an action, each once.
+func actionApps(action runapi.Action) (names string) {
 	seen := map[string]bool{}
 	for _, target := range action.Targets {
 		if seen[target.App] {

@@ -120,7 +120,7 @@ func TestMetricsOfARunGoWhenNothingHappensToItAnyMore(t *testing.T) {
 	clock := func() time.Time { return now }
 	r := liveRun(t, clock)
 	registry := gathered(t, r, clock)
-	now = now.Add(liveFor + time.Second)
+	now = now.Add(liveMetricsLifetime + time.Second)
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 0 {
 		t.Errorf("%d series, %v; want none of a run that nothing happens to", n, err)
 	}

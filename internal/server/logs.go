@@ -23,10 +23,10 @@ func (s *Server) postLogs(w http.ResponseWriter, r *http.Request, who Identity) 
 	}
 	app := r.PathValue("app")
 	if _, known, _ := run.agentPlan(runapi.Target{Node: node, App: app}); !known {
-		return problem(http.StatusForbidden, "node %s of this run has no app %q", node, app)
+		return statusErrorf(http.StatusForbidden, "node %s of this run has no app %q", node, app)
 	}
 	run.touch()
-	body := &patientBody{body: http.MaxBytesReader(w, r.Body, maxAppendBytes), control: http.NewResponseController(w)}
+	body := &deadlineBody{body: http.MaxBytesReader(w, r.Body, maxAppendBytes), control: http.NewResponseController(w)}
 	size := int64(runapi.MaxCheckedBytes)
 	if r.ContentLength >= 0 {
 		size = min(size, max(r.ContentLength+bytes.MinRead, runapi.MaxLogPartHeaderBytes))
@@ -59,7 +59,7 @@ func (p *logParts) archive() ([]runapi.LogAnswer, error) {
 			return nil, err
 		}
 		if len(answers) == runapi.MaxLogParts {
-			return nil, problem(http.StatusBadRequest, "the request has more than %d parts", runapi.MaxLogParts)
+			return nil, statusErrorf(http.StatusBadRequest, "the request has more than %d parts", runapi.MaxLogParts)
 		}
 		answer, err := p.part(part)
 		if err != nil {
@@ -76,21 +76,21 @@ func (p *logParts) header(i int) (part runapi.LogPart, err error) {
 	case err == io.EOF && len(line) == 0:
 		return part, err
 	case err == io.EOF, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, bufio.ErrBufferFull), err == nil && len(line) > runapi.MaxLogPartHeaderBytes:
-		return part, problem(http.StatusBadRequest, "part %d does not begin with a line of up to %d bytes", i, runapi.MaxLogPartHeaderBytes)
+		return part, statusErrorf(http.StatusBadRequest, "part %d does not begin with a line of up to %d bytes", i, runapi.MaxLogPartHeaderBytes)
 	case err != nil:
 		return part, fmt.Errorf("request: %w", err)
 	}
 	if err := json.Unmarshal(line, &part); err != nil {
-		return part, problem(http.StatusBadRequest, "part %d does not begin with the JSON that is wanted: %v", i, err)
+		return part, statusErrorf(http.StatusBadRequest, "part %d does not begin with the JSON that is wanted: %v", i, err)
 	}
 	if part.Offset < 0 || part.Offset > math.MaxInt64-maxAppendBytes {
-		return part, problem(http.StatusBadRequest, "part %d: offset is %d, want the number of bytes before the part's", i, part.Offset)
+		return part, statusErrorf(http.StatusBadRequest, "part %d: offset is %d, want the number of bytes before the part's", i, part.Offset)
 	}
 	if part.Bytes < 0 || part.Bytes > maxAppendBytes {
-		return part, problem(http.StatusBadRequest, "part %d: bytes is %d, want 0 to %d", i, part.Bytes, maxAppendBytes)
+		return part, statusErrorf(http.StatusBadRequest, "part %d: bytes is %d, want 0 to %d", i, part.Bytes, maxAppendBytes)
 	}
 	if part.SHA256 != "" && part.Bytes > int64(p.in.Size()) {
-		return part, problem(http.StatusBadRequest, "part %d: bytes is %d, want at most %d of a part with a digest", i, part.Bytes, p.in.Size())
+		return part, statusErrorf(http.StatusBadRequest, "part %d: bytes is %d, want at most %d of a part with a digest", i, part.Bytes, p.in.Size())
 	}
 	return part, nil
 }
@@ -111,7 +111,7 @@ func (p *logParts) part(part runapi.LogPart) (runapi.LogAnswer, error) {
 		n, _ := p.in.Discard(len(piece)) // they have been read
 		offset, rest = offset+int64(n), rest-int64(n)
 		if broken == io.EOF || errors.Is(broken, io.ErrUnexpectedEOF) {
-			return runapi.LogAnswer{}, problem(http.StatusBadRequest, "the body ends %d bytes before the end of a part of %s", rest, part.File)
+			return runapi.LogAnswer{}, statusErrorf(http.StatusBadRequest, "the body ends %d bytes before the end of a part of %s", rest, part.File)
 		}
 		if broken != nil {
 			return runapi.LogAnswer{}, fmt.Errorf("request: %w", broken)
@@ -124,7 +124,7 @@ func (p *logParts) part(part runapi.LogPart) (runapi.LogAnswer, error) {
 
 func (p *logParts) validate(part runapi.LogPart) error {
 	if err := archive.ValidateFile(part.File); err != nil {
-		return problem(http.StatusBadRequest, "%v", err)
+		return statusErrorf(http.StatusBadRequest, "%v", err)
 	}
 	return nil
 }
@@ -135,23 +135,23 @@ func (p *logParts) check(part runapi.LogPart) error {
 		return nil
 	}
 	content, broken := p.in.Peek(int(part.Bytes))
-	if broken == nil && intact(part, content) {
+	if broken == nil && digestMatches(part, content) {
 		return nil
 	}
 	if broken != nil {
-		return problem(http.StatusUnprocessableEntity, "the part of %s is not whole", part.File)
+		return statusErrorf(http.StatusUnprocessableEntity, "the part of %s is not whole", part.File)
 	}
-	return p.server.damaged("the part of " + part.File)
+	return p.server.digestMismatch("the part of " + part.File)
 }
 
 func (p *logParts) append(file string, offset int64, piece []byte) (int64, error) {
 	log := p.dir + "/" + file
 	size, err := p.run.files.Append(log, offset, piece)
 	if err != nil {
-		return size, p.server.refuse(p.run, log, err)
+		return size, p.server.recordRefusal(p.run, log, err)
 	}
 	p.server.metrics.bytes.WithLabelValues("log").Add(float64(len(piece)))
-	return size, p.run.accepted(log)
+	return size, p.run.clearRefused(log)
 }
 
 func (p *logParts) answer(part runapi.LogPart, size int64, failed error) runapi.LogAnswer {

@@ -21,17 +21,17 @@ type registry struct {
 
 	mu   sync.RWMutex
 	runs map[string]*run
-	// pods has the runs whose plans list a pod, by its UID; of[uid] are a run's pods.
-	pods map[string][]*run
-	of   map[string][]string
-	news *news
+	// runsOfPod has the runs whose plans list a pod, by its UID; of[uid] are a run's pods.
+	runsOfPod map[string][]*run
+	podsOfRun map[string][]string
+	updates   *runUpdates
 	// problems are runs that could not be opened at all.
 	problems []error
 }
 
 // openRegistry loads every run of the archive.
 func openRegistry(store *archive.Store, quota int64, now func() time.Time) (*registry, error) {
-	reg := &registry{store: store, quota: quota, now: now, runs: map[string]*run{}, pods: map[string][]*run{}, of: map[string][]string{}, news: newNews()}
+	reg := &registry{store: store, quota: quota, now: now, runs: map[string]*run{}, runsOfPod: map[string][]*run{}, podsOfRun: map[string][]string{}, updates: newRunUpdates()}
 	keys, err := store.Keys()
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func openRegistry(store *archive.Store, quota int64, now func() time.Time) (*reg
 			continue
 		}
 		reg.runs[key.UID] = r
-		reg.index(r)
+		reg.indexPodsLocked(r)
 	}
 	return reg, nil
 }
@@ -62,7 +62,7 @@ func (reg *registry) open(key archive.Key) (*run, error) {
 	if err != nil {
 		return nil, errors.Join(err, files.Close())
 	}
-	r.noted = func() { reg.news.note(key.UID) }
+	r.onChange = func() { reg.updates.record(key.UID) }
 	return r, nil
 }
 
@@ -105,8 +105,8 @@ func (reg *registry) remove(r *run) error {
 		return err
 	}
 	delete(reg.runs, key.UID)
-	reg.news.forget(key.UID)
-	reg.unindex(r)
+	reg.updates.forget(key.UID)
+	reg.unindexPods(r)
 	return r.files.Close()
 }
 
@@ -136,7 +136,7 @@ func (reg *registry) list(namespace, name string) []runapi.RunSummary {
 		summary := runapi.RunSummary{Namespace: key.Namespace, Name: key.Name, UID: key.UID, Phase: r.record.Phase, T0: r.record.T0,
 			Campaign: r.record.Campaign, Problem: strings.Join(r.damaged, "; ")}
 		r.mu.Unlock()
-		at := r.active.Load()
+		at := r.lastActive.Load()
 		if summary.T0 != nil {
 			at = summary.T0.Unix()
 		}
@@ -159,58 +159,58 @@ func (reg *registry) agent(who Identity) (*run, string) {
 		return nil, ""
 	}
 	reg.mu.RLock()
-	candidates := reg.pods[who.PodUID] // never changed in place
+	candidates := reg.runsOfPod[who.PodUID] // never changed in place
 	reg.mu.RUnlock()
 	for _, r := range candidates {
 		if r.files.Key().Namespace != who.Namespace() {
 			continue
 		}
-		if node, known := r.podNode(who.PodUID); known {
+		if node, known := r.nodeOfPod(who.PodUID); known {
 			return r, node
 		}
 	}
 	return nil, ""
 }
 
-// planned notes which pods a run's plan lists.
-func (reg *registry) planned(r *run) {
+// indexPods notes which pods a run's plan lists.
+func (reg *registry) indexPods(r *run) {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
 	if reg.runs[r.files.Key().UID] == r {
-		reg.index(r)
+		reg.indexPodsLocked(r)
 	}
 }
 
-// index is planned with the lock held, or while nobody else has the registry.
-func (reg *registry) index(r *run) {
-	reg.unindex(r)
+// indexPodsLocked is planned with the lock held, or while nobody else has the registry.
+func (reg *registry) indexPodsLocked(r *run) {
+	reg.unindexPods(r)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	uid := r.files.Key().UID
 	for _, node := range r.record.Nodes {
 		if node.PodUID != "" {
-			reg.of[uid] = append(reg.of[uid], node.PodUID)
-			reg.pods[node.PodUID] = append(slices.Clone(reg.pods[node.PodUID]), r)
+			reg.podsOfRun[uid] = append(reg.podsOfRun[uid], node.PodUID)
+			reg.runsOfPod[node.PodUID] = append(slices.Clone(reg.runsOfPod[node.PodUID]), r)
 		}
 	}
 }
 
-func (reg *registry) unindex(r *run) {
+func (reg *registry) unindexPods(r *run) {
 	uid := r.files.Key().UID
-	for _, pod := range reg.of[uid] {
-		rest := slices.DeleteFunc(slices.Clone(reg.pods[pod]), func(other *run) bool { return other == r })
-		if reg.pods[pod] = rest; len(rest) == 0 {
-			delete(reg.pods, pod)
+	for _, pod := range reg.podsOfRun[uid] {
+		rest := slices.DeleteFunc(slices.Clone(reg.runsOfPod[pod]), func(other *run) bool { return other == r })
+		if reg.runsOfPod[pod] = rest; len(rest) == 0 {
+			delete(reg.runsOfPod, pod)
 		}
 	}
-	delete(reg.of, uid)
+	delete(reg.podsOfRun, uid)
 }
 
 // expire deletes the runs to which nothing has happened for longer than their namespace's retention; 0 keeps them.
 func (reg *registry) expire(retention func(namespace string) time.Duration) (deleted []archive.Key, err error) {
 	for _, r := range reg.all() {
 		keeps := retention(r.files.Key().Namespace)
-		if keeps > 0 && r.active.Load() < reg.now().Add(-keeps).Unix() {
+		if keeps > 0 && r.lastActive.Load() < reg.now().Add(-keeps).Unix() {
 			if err := reg.remove(r); err != nil {
 				return deleted, err
 			}

@@ -34,10 +34,10 @@ type run struct {
 	files *archive.Run
 	tally *tally
 	now   func() time.Time
-	// noted hears of each change of the state; nil for nobody.
-	noted func()
-	// active is the Unix time of the last thing that happened to the run.
-	active atomic.Int64
+	// onChange hears of each change of the state; nil for nobody.
+	onChange func()
+	// lastActive is the Unix time of the last thing that happened to the run.
+	lastActive atomic.Int64
 
 	// anyRefused spares appends the look into refused.
 	anyRefused atomic.Bool
@@ -62,13 +62,13 @@ type run struct {
 	counters  *runapi.Counters
 	// damaged are records that could not be read.
 	damaged []string
-	// planNews wakes agents, reportNews wakes the seal.
-	planNews, reportNews broadcast
+	// planChanged wakes agents, reportNews wakes the seal.
+	planChanged, reportChanged broadcast
 	// eventRounds is how often the operator has told, since the seal began, that it sent every event that it knew of.
 	eventRounds int
 	// growth wakes those who follow files.
-	growth growth
-	sums   fileSums
+	growth  growthSignal
+	digests fileDigests
 }
 
 // loadRun opens a run of the archive. A run without a plan, of which only the folder was made before the server was
@@ -77,11 +77,11 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r := &run{
 		files: files, tally: newTally(), now: now, maxEvents: maxEvents,
 		plans: map[runapi.Target]runapi.AgentPlan{}, agents: map[runapi.Target]runapi.AgentState{}, refused: map[string]string{}, refusedAt: map[string]time.Time{},
-		planNews: newBroadcast(), reportNews: newBroadcast(),
+		planChanged: newBroadcast(), reportChanged: newBroadcast(),
 	}
 	files.OnAppend = func(p string, piece []byte) {
 		r.tally.add(p, piece)
-		r.growth.tell()
+		r.growth.notify()
 	}
 	if err := readRecord(r, runFile, &r.record); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r.incidents, r.sealed, r.counters = state.Incidents, state.Sealed, state.Counters
 	r.plans = agentPlans(r.record.Plan, r.record.Revision, nil)
 	r.tally.plan(r.record.Plan)
-	r.active.Store(lastWritten(files).Unix())
+	r.lastActive.Store(lastWritten(files).Unix())
 	if r.sealed {
 		files.MarkSealed()
 		r.tally.forgetLive() // its results are there
@@ -160,7 +160,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-func (r *run) touch() { r.active.Store(r.now().Unix()) }
+func (r *run) touch() { r.lastActive.Store(r.now().Unix()) }
 
 // conflict is a change that contradicts what was decided before.
 type conflict struct{ message string }
@@ -193,11 +193,11 @@ func (r *run) changePlan(plan runapi.Plan) error {
 	r.mu.Lock()
 	r.record = record
 	r.plans = agentPlans(merged, record.Revision, r.plans)
-	r.planNews.tell()
-	r.reportNews.tell()
+	r.planChanged.notify()
+	r.reportChanged.notify()
 	r.mu.Unlock()
 	r.tally.plan(merged)
-	return r.stampResults(merged.Phase)
+	return r.updateResultsPhase(merged.Phase)
 }
 
 // finish tells every agent that the run is over.
@@ -245,8 +245,8 @@ func checkArmed(old, plan runapi.Plan) error {
 	return nil
 }
 
-// over tells that a phase comes after the run proper, when agents finish.
-func over(phase v1alpha1.ExperimentPhase) bool {
+// afterRun tells that a phase comes after the run proper, when agents finish.
+func afterRun(phase v1alpha1.ExperimentPhase) bool {
 	switch phase {
 	case v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed:
 		return true
@@ -258,7 +258,7 @@ func over(phase v1alpha1.ExperimentPhase) bool {
 func agentPlans(plan runapi.Plan, revision int64, before map[runapi.Target]runapi.AgentPlan) map[runapi.Target]runapi.AgentPlan {
 	plans := map[runapi.Target]runapi.AgentPlan{}
 	for _, target := range targets(plan, true) {
-		plans[target] = runapi.AgentPlan{Revision: revision, T0: plan.T0, ArmedVersion: plan.ArmedVersion, Finish: plan.Finish || over(plan.Phase)}
+		plans[target] = runapi.AgentPlan{Revision: revision, T0: plan.T0, ArmedVersion: plan.ArmedVersion, Finish: plan.Finish || afterRun(plan.Phase)}
 	}
 	armed := slices.Clone(plan.Armed)
 	slices.SortStableFunc(armed, func(a, b runapi.Action) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
@@ -300,7 +300,7 @@ func (r *run) agentPlan(target runapi.Target) (runapi.AgentPlan, bool, <-chan st
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	plan, known := r.plans[target]
-	return plan, known, r.planNews.wait()
+	return plan, known, r.planChanged.wait()
 }
 
 // report takes what an agent says of itself. Only news is written: a heartbeat is not.
@@ -312,7 +312,7 @@ func (r *run) report(node string, report runapi.AgentReport) error {
 	before.WholeUntilNanoseconds, before.Clock = report.WholeUntilNanoseconds, report.Clock // they change all the time
 	same := reflect.DeepEqual(before, report)
 	r.agents[target] = runapi.AgentState{Node: node, AgentReport: report, ReportedAt: r.now().UTC()}
-	r.reportNews.tell()
+	r.reportChanged.notify()
 	r.mu.Unlock()
 	if same {
 		return nil
@@ -340,7 +340,7 @@ func (r *run) incident(incident runapi.Incident) error {
 	default:
 		r.incidents = append(r.incidents, incident)
 	}
-	r.reportNews.tell()
+	r.reportChanged.notify()
 	r.mu.Unlock()
 	if same {
 		return nil
@@ -350,16 +350,16 @@ func (r *run) incident(incident runapi.Incident) error {
 
 const (
 	// maxRefused bounds the logs of a run that are named as refused, one by one; furtherRefused stands for the rest.
-	maxRefused     = 10000
-	furtherRefused = "and further ones"
+	maxRefused   = 10000
+	otherRefused = "and further ones"
 )
 
-// refuse notes that the archive could not take a log.
-func (r *run) refuse(path, reason string) error {
+// recordRefused notes that the archive could not take a log.
+func (r *run) recordRefused(path, reason string) error {
 	r.mu.Lock()
 	_, known := r.refused[path]
 	if !known && len(r.refused) >= maxRefused {
-		path = furtherRefused
+		path = otherRefused
 		_, known = r.refused[path]
 	}
 	r.refused[path] = reason
@@ -374,8 +374,8 @@ func (r *run) refuse(path, reason string) error {
 	return r.saveState()
 }
 
-// accepted notes that the archive takes a log again. As logs grow by offset, it then has what it refused before.
-func (r *run) accepted(path string) error {
+// clearRefused notes that the archive takes a log again. As logs grow by offset, it then has what it refused before.
+func (r *run) clearRefused(path string) error {
 	if !r.anyRefused.Load() {
 		return nil
 	}
@@ -393,8 +393,8 @@ func (r *run) accepted(path string) error {
 
 // saveState writes state.json; callers at the same time share one write.
 func (r *run) saveState() error {
-	if r.noted != nil {
-		defer r.noted()
+	if r.onChange != nil {
+		defer r.onChange()
 	}
 	return r.state.save(func() error {
 		r.mu.Lock()
@@ -433,8 +433,8 @@ func (r *run) snapshot() (runapi.State, error) {
 	return state, ignoreMissing(err)
 }
 
-// stampResults writes the experiment's last phase, which comes after the analysis, into its results.
-func (r *run) stampResults(phase v1alpha1.ExperimentPhase) error {
+// updateResultsPhase writes the experiment's last phase, which comes after the analysis, into its results.
+func (r *run) updateResultsPhase(phase v1alpha1.ExperimentPhase) error {
 	if phase != v1alpha1.PhaseSucceeded && phase != v1alpha1.PhaseFailed {
 		return nil
 	}
@@ -446,8 +446,8 @@ func (r *run) stampResults(phase v1alpha1.ExperimentPhase) error {
 	return r.files.ReplaceJSON(resultsFile, results)
 }
 
-// podNode gives the node whose pod has this UID.
-func (r *run) podNode(podUID string) (string, bool) {
+// nodeOfPod gives the node whose pod has this UID.
+func (r *run) nodeOfPod(podUID string) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, node := range r.record.Nodes {
@@ -463,7 +463,7 @@ type broadcast struct{ next chan struct{} }
 
 func newBroadcast() broadcast              { return broadcast{make(chan struct{})} }
 func (b *broadcast) wait() <-chan struct{} { return b.next }
-func (b *broadcast) tell()                 { close(b.next); b.next = make(chan struct{}) }
+func (b *broadcast) notify()               { close(b.next); b.next = make(chan struct{}) }
 
 // saver makes one write serve everybody whose change came before it.
 type saver struct {

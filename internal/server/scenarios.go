@@ -11,20 +11,20 @@ import (
 func scenarioOf(r *http.Request) (string, error) {
 	digest := r.PathValue("digest")
 	if err := digests.Check(digest); err != nil {
-		return "", problem(http.StatusBadRequest, "%v", err)
+		return "", statusErrorf(http.StatusBadRequest, "%v", err)
 	}
 	return digest, nil
 }
 
 func (s *Server) putScenario(w http.ResponseWriter, r *http.Request, who Identity) error {
-	if err := require(r.Context(), who, who.Scope, "storing scenarios", s.mayStoreScenarios); err != nil {
+	if err := requirePermission(r.Context(), who, who.Scope, "storing scenarios", s.mayStoreScenarios); err != nil {
 		return err
 	}
 	digest, err := scenarioOf(r)
 	if err != nil {
 		return err
 	}
-	body := &patientBody{body: http.MaxBytesReader(w, r.Body, maxScenarioBytes), control: http.NewResponseController(w)}
+	body := &deadlineBody{body: http.MaxBytesReader(w, r.Body, maxScenarioBytes), control: http.NewResponseController(w)}
 	size, err := s.scenarios.Put(digest, body, s.scenarioQuota(who))
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Server) scenarioQuota(who Identity) int64 {
 }
 
 func (s *Server) getScenario(w http.ResponseWriter, r *http.Request, who Identity) error {
-	if err := require(r.Context(), who, who.Scope, "reading scenarios", s.mayReadScenarios); err != nil {
+	if err := requirePermission(r.Context(), who, who.Scope, "reading scenarios", s.mayReadScenarios); err != nil {
 		return err
 	}
 	digest, err := scenarioOf(r)
@@ -51,12 +51,12 @@ func (s *Server) getScenario(w http.ResponseWriter, r *http.Request, who Identit
 		return err
 	}
 	f, err := s.scenarios.Open(digest)
-	info, err := opened(f, err, "there is no scenario %s", digest)
+	info, err := statOpened(f, err, "there is no scenario %s", digest)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	serve(w, r, digest, info, time.Time{}, f)
+	serveFile(w, r, digest, info, time.Time{}, f)
 	return nil
 }
 

@@ -15,11 +15,11 @@ import (
 	"vignette.dev/vignette/internal/safetext"
 )
 
-// maxTailWait bounds the wait for the last radio samples and Kubernetes events after the last agent: both are shipped every second.
-const maxTailWait = 5 * time.Second
+// maxSampleWait bounds the wait for the last radio samples and Kubernetes events after the last agent: both are shipped every second.
+const maxSampleWait = 5 * time.Second
 
-// nodeIsGone are the incidents after which a node's agents report nothing more.
-var nodeIsGone = map[string]bool{"NodeFailed": true, "Evicted": true, "HostLost": true}
+// nodeGoneIncidents are the incidents after which a node's agents report nothing more.
+var nodeGoneIncidents = map[string]bool{"NodeFailed": true, "Evicted": true, "HostLost": true}
 
 // seal tells agents to finish, waits until every log is whole or the time is over, and writes the manifest.
 // Sealing again gives the same manifest.
@@ -33,15 +33,15 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	if err := r.finish(); err != nil {
 		return manifest, err
 	}
-	r.awaitEvents()
+	r.resetEventRounds()
 	began := time.Now()
-	if err := r.await(ctx, wait, r.settled); err != nil {
+	if err := r.waitUntil(ctx, wait, r.agentsDone); err != nil {
 		return manifest, err
 	}
-	if err := r.await(ctx, capturesWait(wait, time.Since(began)), r.capturesSettled); err != nil {
+	if err := r.waitUntil(ctx, captureWait(wait, time.Since(began)), r.capturesComplete); err != nil {
 		return manifest, err
 	}
-	if err := r.await(ctx, min(wait, maxTailWait), func() bool { return r.radioSettled() && r.eventsSettled() }); err != nil {
+	if err := r.waitUntil(ctx, min(wait, maxSampleWait), func() bool { return r.radioComplete() && r.eventsComplete() }); err != nil {
 		return manifest, err
 	}
 	logs, err := r.files.Seal()
@@ -59,7 +59,7 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	r.mu.Lock()
 	r.sealed, r.counters = true, &counters
 	r.mu.Unlock()
-	time.AfterFunc(liveFor, r.tally.forgetLive)
+	time.AfterFunc(liveMetricsLifetime, r.tally.forgetLive)
 	return manifest, r.saveState()
 }
 
@@ -69,18 +69,18 @@ func (r *run) isSealed() bool {
 	return r.sealed
 }
 
-// pollRadio is how often await looks again without news of an agent.
-const pollRadio = 200 * time.Millisecond
+// sealPoll is how often await looks again without news of an agent.
+const sealPoll = 200 * time.Millisecond
 
-// await waits until done, for at most so long; only a cancelled context is an error.
-func (r *run) await(ctx context.Context, atMost time.Duration, done func() bool) error {
+// waitUntil waits until done, for at most so long; only a cancelled context is an error.
+func (r *run) waitUntil(ctx context.Context, atMost time.Duration, done func() bool) error {
 	timeout := time.NewTimer(atMost)
 	defer timeout.Stop()
-	poll := time.NewTicker(pollRadio)
+	poll := time.NewTicker(sealPoll)
 	defer poll.Stop()
 	for {
 		r.mu.Lock()
-		news := r.reportNews.wait()
+		news := r.reportChanged.wait()
 		r.mu.Unlock()
 		if done() {
 			return nil
@@ -96,8 +96,8 @@ func (r *run) await(ctx context.Context, atMost time.Duration, done func() bool)
 	}
 }
 
-// settled tells that nothing more is to be expected of any agent.
-func (r *run) settled() bool {
+// agentsDone tells that nothing more is to be expected of any agent.
+func (r *run) agentsDone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	gone := goneNodes(r.incidents)
@@ -113,15 +113,15 @@ func (r *run) settled() bool {
 func goneNodes(incidents []runapi.Incident) map[string]runapi.Incident {
 	gone := map[string]runapi.Incident{}
 	for _, incident := range incidents {
-		if nodeIsGone[incident.What] {
+		if nodeGoneIncidents[incident.What] {
 			gone[incident.Node] = incident
 		}
 	}
 	return gone
 }
 
-// radioSettled tells that every host's samples reach the end of the measurement.
-func (r *run) radioSettled() bool {
+// radioComplete tells that every host's samples reach the end of the measurement.
+func (r *run) radioComplete() bool {
 	r.mu.Lock()
 	end, known := measureEnd(r.record.Plan)
 	r.mu.Unlock()
@@ -143,10 +143,10 @@ func measureEnd(plan runapi.Plan) (int64, bool) {
 
 // gaps lists the logs that are missing or not whole.
 func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
-	radio, eventsSettled := r.tally.radio(), r.eventsSettled()
+	radio, eventsSettled := r.tally.radio(), r.eventsComplete()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g := gapFinder{plan: r.record.Plan, agents: r.agents, gone: goneNodes(r.incidents), logs: map[string]archive.Sealed{}, last: r.lastRecord}
+	g := gapFinder{plan: r.record.Plan, agents: r.agents, gone: goneNodes(r.incidents), logs: map[string]archive.Sealed{}, lastRecord: r.lastRecord}
 	for _, log := range logs {
 		g.logs[log.Path] = log
 	}
@@ -203,18 +203,18 @@ type gapFinder struct {
 	agents map[runapi.Target]runapi.AgentState
 	gone   map[string]runapi.Incident
 	logs   map[string]archive.Sealed
-	// last gives the time of a log's last record, Unix nanoseconds; 0 where that is not known.
-	last func(p string) int64
-	gaps []runapi.Gap
+	// lastRecord gives the time of a log's last record, Unix nanoseconds; 0 where that is not known.
+	lastRecord func(p string) int64
+	gaps       []runapi.Gap
 }
 
 func (g *gapFinder) add(gap runapi.Gap) {
-	gap.What, gap.Reason = safetext.BoundTo(gap.What, mostReason), safetext.BoundTo(gap.Reason, mostReason)
+	gap.What, gap.Reason = safetext.BoundTo(gap.What, maxReasonCharacters), safetext.BoundTo(gap.Reason, maxReasonCharacters)
 	g.gaps = append(g.gaps, gap)
 }
 
-// since converts a time to seconds after T0.
-func (g *gapFinder) since(t time.Time) *float64 {
+// secondsAfterT0 converts a time to seconds after T0.
+func (g *gapFinder) secondsAfterT0(t time.Time) *float64 {
 	if g.plan.T0 == nil || t.IsZero() {
 		return nil
 	}
@@ -222,12 +222,12 @@ func (g *gapFinder) since(t time.Time) *float64 {
 	return &seconds
 }
 
-// at converts Unix nanoseconds to seconds after T0; 0 is not known.
-func (g *gapFinder) at(nanoseconds int64) *float64 {
+// secondsOf converts Unix nanoseconds to seconds after T0; 0 is not known.
+func (g *gapFinder) secondsOf(nanoseconds int64) *float64 {
 	if nanoseconds == 0 {
 		return nil
 	}
-	return g.since(time.Unix(0, nanoseconds))
+	return g.secondsAfterT0(time.Unix(0, nanoseconds))
 }
 
 // end of the measurement in seconds after T0, for what lacks its end; absent where it is not known, or before from.
@@ -242,9 +242,9 @@ func (g *gapFinder) end(from *float64) *float64 {
 	return &end
 }
 
-// nodeEnds is how long after what Kubernetes calls the end of a pod something may have run in it: it tells whole seconds, and who is
+// podEndSeconds is how long after what Kubernetes calls the end of a pod something may have run in it: it tells whole seconds, and who is
 // deleted has 5 s to end.
-const nodeEnds = 6.0
+const podEndSeconds = 6.0
 
 // shippedUntil is the time up to which the archive has everything that an app logged; 0 where that is not known. A log's records are in
 // order of time, so that it has them up to its last one, and all logs up to the agent's last word on it.
@@ -254,7 +254,7 @@ func (g *gapFinder) shippedUntil(node string, app runapi.PlannedApp, state runap
 		if path.Base(file) == agentLog {
 			continue
 		}
-		if last := max(g.last(file), state.WholeUntilNanoseconds); until == 0 || last < until {
+		if last := max(g.lastRecord(file), state.WholeUntilNanoseconds); until == 0 || last < until {
 			until = last
 		}
 	}
@@ -266,12 +266,12 @@ func (g *gapFinder) shippedUntil(node string, app runapi.PlannedApp, state runap
 
 func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
 	state, reported := g.agents[runapi.Target{Node: node, App: app.Name}]
-	g.told(node, app.Name, state.Gaps)
+	g.agentGaps(node, app.Name, state.Gaps)
 	if state.Phase != runapi.AgentDone {
-		gap := runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app.Name), Node: node, FromSeconds: g.at(g.shippedUntil(node, app, state))}
+		gap := runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app.Name), Node: node, FromSeconds: g.secondsOf(g.shippedUntil(node, app, state))}
 		gap.ToSeconds = g.end(gap.FromSeconds)
 		if incident, lost := g.gone[node]; lost && gap.FromSeconds != nil {
-			to := max(incident.FromSeconds+nodeEnds, *gap.FromSeconds)
+			to := max(incident.FromSeconds+podEndSeconds, *gap.FromSeconds)
 			gap.ToSeconds = &to
 		}
 		switch incident, lost := g.gone[node]; {
@@ -294,10 +294,10 @@ func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
 	}
 }
 
-// told names the gaps that an agent knows of.
-func (g *gapFinder) told(node, app string, gaps []runapi.AgentGap) {
+// agentGaps names the gaps that an agent knows of.
+func (g *gapFinder) agentGaps(node, app string, gaps []runapi.AgentGap) {
 	for _, gap := range gaps {
-		g.add(runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app), Node: node, FromSeconds: g.at(gap.FromNanoseconds), ToSeconds: g.at(gap.ToNanoseconds), Reason: gap.Reason})
+		g.add(runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app), Node: node, FromSeconds: g.secondsOf(gap.FromNanoseconds), ToSeconds: g.secondsOf(gap.ToNanoseconds), Reason: gap.Reason})
 	}
 }
 
@@ -323,7 +323,7 @@ func (g *gapFinder) torn(logs []archive.Sealed) {
 		case log.Torn && archive.IsCapture(log.Path):
 			g.add(runapi.Gap{What: "capture " + log.Path, Node: nodeOf(log.Path), Reason: "the last frame was not whole and was cut off"})
 		case log.Torn && strings.HasSuffix(log.Path, ".jsonl"):
-			from := g.at(g.last(log.Path))
+			from := g.secondsOf(g.lastRecord(log.Path))
 			g.add(runapi.Gap{What: "log " + log.Path, Node: nodeOf(log.Path), FromSeconds: from, ToSeconds: g.end(from), Reason: "the last line is torn"})
 		}
 	}
@@ -349,9 +349,9 @@ func (g *gapFinder) refused(refused map[string]string, since map[string]time.Tim
 	}
 	sort.Strings(paths)
 	for _, p := range paths {
-		from := g.at(g.last(p))
+		from := g.secondsOf(g.lastRecord(p))
 		if from == nil {
-			from = g.since(since[p])
+			from = g.secondsAfterT0(since[p])
 		}
 		g.add(runapi.Gap{What: "log " + p, Node: nodeOf(p), FromSeconds: from, ToSeconds: g.end(from), Reason: refused[p]})
 	}
@@ -374,7 +374,7 @@ func (g *gapFinder) radio(until map[string]int64) {
 	for _, p := range paths {
 		if until[p] < end {
 			to := time.Duration(*g.plan.MeasureEndNanoseconds).Seconds()
-			g.add(runapi.Gap{What: p, FromSeconds: g.since(time.Unix(0, until[p])), ToSeconds: &to,
+			g.add(runapi.Gap{What: p, FromSeconds: g.secondsAfterT0(time.Unix(0, until[p])), ToSeconds: &to,
 				Reason: "radiod of this host shipped no samples up to the end of the measurement"})
 		}
 	}

@@ -59,8 +59,8 @@ type Server struct {
 	store     *archive.Store
 	scenarios *archive.Scenarios
 	runs      *registry
-	auth      *Cache
-	access    *decisions
+	auth      *TokenCache
+	access    *accessCache
 	// limit is for all requests, reviews for those with a token that is not known.
 	limit, reviews limiter
 	metrics        *metrics
@@ -96,11 +96,11 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, scenarios.Close(), store.Close())
 	}
-	s := &Server{config: config, store: store, scenarios: scenarios, runs: runs, auth: NewCache(config.Authenticator, config.Now),
-		access: newDecisions(config.Authorizer, config.Now), mux: http.NewServeMux(),
+	s := &Server{config: config, store: store, scenarios: scenarios, runs: runs, auth: NewTokenCache(config.Authenticator, config.Now),
+		access: newAccessCache(config.Authorizer, config.Now), mux: http.NewServeMux(),
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
-	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now}, &teamRoom{runs: runs.all, store: store})
+	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now}, &usageMetrics{runs: runs.all, store: store})
 	s.followers = make(chan struct{}, maxFollowers)
 	s.comparer = newComparer(config.AnalysisSocket, config.ComparisonTime)
 	s.logProblems()
@@ -174,7 +174,7 @@ func (s *Server) routes() {
 		"PUT /v1/runs/{uid}/files/results/{path...}": s.putResult,
 		"GET /v1/runs/{uid}/archive.tar":             s.getArchive,
 		"GET /v1/runs/{uid}/report":                  s.getReport,
-		"GET /v1/news":                               s.getNews,
+		"GET /v1/news":                               s.getUpdates,
 		"GET /v1/compare":                            s.getCompare,
 		"GET /v1/metrics":                            s.getMetrics,
 		"GET /v1/usage":                              s.getUsage,
@@ -187,96 +187,96 @@ func (s *Server) routes() {
 		"PUT /v1/scenarios/{digest}":                                      s.putScenario,
 		"GET /v1/scenarios/{digest}":                                      s.getScenario, // and HEAD
 	} {
-		s.mux.Handle(route, s.serve(route, handle))
+		s.mux.Handle(route, s.handle(route, handle))
 	}
-	s.mux.HandleFunc("GET /healthz", healthy)
+	s.mux.HandleFunc("GET /healthz", serveHealth)
 }
 
-func healthy(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+func serveHealth(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// serve finds out who asks, keeps callers within their rate, and turns errors into answers.
-func (s *Server) serve(route string, handle handler) http.Handler {
+// handle finds out who asks, keeps callers within their rate, and turns errors into answers.
+func (s *Server) handle(route string, handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := &recorder{ResponseWriter: w, status: http.StatusOK, received: s.config.Now()}
+		answer := &responseRecorder{ResponseWriter: w, status: http.StatusOK, received: s.config.Now()}
 		who, err := s.identify(r)
 		if err == nil {
 			err = handle(answer, r, who)
 		}
 		if err != nil {
-			s.fail(answer, r, err)
+			s.writeError(answer, r, err)
 		}
 		s.metrics.requests.WithLabelValues(route, strconv.Itoa(answer.status)).Inc()
 	})
 }
 
 func (s *Server) identify(r *http.Request) (Identity, error) {
-	if who, vouched := r.Context().Value(frontKey{}).(Identity); vouched {
-		return who, s.bound("user " + who.Username)
+	if who, vouched := r.Context().Value(verifiedIdentityKey{}).(Identity); vouched {
+		return who, s.checkRate("user " + who.Username)
 	}
 	header := r.Header.Get("Authorization")
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	if header == "" {
-		return Identity{}, s.bound("address " + host)
+		return Identity{}, s.checkRate("address " + host)
 	}
 	token, bearer := strings.CutPrefix(header, "Bearer ")
 	if !bearer || token == "" {
-		return Identity{}, problem(http.StatusUnauthorized, "the Authorization header is not of the form: Bearer TOKEN")
+		return Identity{}, statusErrorf(http.StatusUnauthorized, "the Authorization header is not of the form: Bearer TOKEN")
 	}
 	sum := sha256.Sum256([]byte(token))
-	if err := s.bound("token " + string(sum[:])); err != nil {
+	if err := s.checkRate("token " + string(sum[:])); err != nil {
 		return Identity{}, err
 	}
-	if !s.auth.Knows(token) && !s.reviews.allow(host, s.config.Now()) {
-		return Identity{}, problem(http.StatusTooManyRequests, "more than %d unknown tokens a second", reviewsPerSecond)
+	if !s.auth.Cached(token) && !s.reviews.allow(host, s.config.Now()) {
+		return Identity{}, statusErrorf(http.StatusTooManyRequests, "more than %d unknown tokens a second", reviewsPerSecond)
 	}
 	who, err := s.auth.Authenticate(r.Context(), token)
 	if errors.Is(err, ErrBadToken) {
-		return who, problem(http.StatusUnauthorized, "%v", err)
+		return who, statusErrorf(http.StatusUnauthorized, "%v", err)
 	}
 	return who, err
 }
 
-// bound keeps a caller within its rate.
-func (s *Server) bound(caller string) error {
+// checkRate keeps a caller within its rate.
+func (s *Server) checkRate(caller string) error {
 	if !s.limit.allow(caller, s.config.Now()) {
-		return problem(http.StatusTooManyRequests, "more than %d requests a second", requestsPerSecond)
+		return statusErrorf(http.StatusTooManyRequests, "more than %d requests a second", requestsPerSecond)
 	}
 	return nil
 }
 
-// recorder remembers the status for the metrics, and when the request came.
-type recorder struct {
+// responseRecorder remembers the status for the metrics, and when the request came.
+type responseRecorder struct {
 	http.ResponseWriter
 	received time.Time
 	status   int
 	written  bool
 }
 
-func (r *recorder) WriteHeader(status int) {
+func (r *responseRecorder) WriteHeader(status int) {
 	r.status, r.written = status, true
 	r.ResponseWriter.WriteHeader(status)
 }
 
-func (r *recorder) Write(p []byte) (int, error) {
+func (r *responseRecorder) Write(p []byte) (int, error) {
 	r.written = true
 	return r.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+func (r *responseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// answerProblem is an error with the status of its answer.
-type answerProblem struct {
+// statusError is an error with the status of its answer.
+type statusError struct {
 	status int
 	runapi.Problem
 }
 
-func (p answerProblem) Error() string { return p.Problem.Error }
+func (p statusError) Error() string { return p.Problem.Error }
 
-func (s *Server) fail(w *recorder, r *http.Request, err error) {
+func (s *Server) writeError(w *responseRecorder, r *http.Request, err error) {
 	p := classify(err)
 	if p.status >= http.StatusInternalServerError {
 		s.config.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
@@ -291,9 +291,9 @@ func (s *Server) fail(w *recorder, r *http.Request, err error) {
 }
 
 // classify finds the answer to an error.
-func classify(err error) answerProblem {
+func classify(err error) statusError {
 	var (
-		known  answerProblem
+		known  statusError
 		denied conflict
 		offset *archive.OffsetError
 		large  *http.MaxBytesError
@@ -303,7 +303,7 @@ func classify(err error) answerProblem {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &offset):
-		return answerProblem{http.StatusConflict, runapi.Problem{Error: err.Error(), Size: &offset.Size}}
+		return statusError{http.StatusConflict, runapi.Problem{Error: err.Error(), Size: &offset.Size}}
 	case errors.As(err, &denied):
 		status = http.StatusConflict
 	case errors.As(err, &large):
@@ -317,7 +317,7 @@ func classify(err error) answerProblem {
 	case errors.Is(err, fs.ErrNotExist):
 		status = http.StatusNotFound
 	}
-	return answerProblem{status, runapi.Problem{Error: err.Error()}}
+	return statusError{status, runapi.Problem{Error: err.Error()}}
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) error {

@@ -532,11 +532,11 @@ func TestRefusedLogsAreNamedUpToABound(t *testing.T) {
 		r.refused[fmt.Sprint("logs/nor/bft/", i)] = "full"
 	}
 	for i := range 3 {
-		if err := r.refuse(fmt.Sprint("logs/nor/bft/more-", i), "full"); err != nil {
+		if err := r.recordRefused(fmt.Sprint("logs/nor/bft/more-", i), "full"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(r.refused) != maxRefused+1 || r.refused[furtherRefused] != "full" {
+	if len(r.refused) != maxRefused+1 || r.refused[otherRefused] != "full" {
 		t.Errorf("%d logs named; want %d and one line for the others", len(r.refused), maxRefused)
 	}
 }
@@ -795,7 +795,7 @@ func TestMadeUpTokensDoNotKeepTheAPIServerBusy(t *testing.T) {
 func TestTokensAreRememberedForAMinuteAtMost(t *testing.T) {
 	now := time.Now()
 	asked := 0
-	cache := NewCache(authenticatorFunc(func() (Identity, error) { asked++; return Identity{Username: "u"}, nil }), func() time.Time { return now })
+	cache := NewTokenCache(authenticatorFunc(func() (Identity, error) { asked++; return Identity{Username: "u"}, nil }), func() time.Time { return now })
 	for _, step := range []struct {
 		later time.Duration
 		asked int

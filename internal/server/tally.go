@@ -199,8 +199,8 @@ func (t *tally) forgetLive() {
 	t.live = nil
 }
 
-// places gives where nodes were last.
-func (t *tally) places() map[string][3]float64 {
+// nodePositions gives where nodes were last.
+func (t *tally) nodePositions() map[string][3]float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.positions)

@@ -25,22 +25,22 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity
 	if namespace == "" {
 		namespace = r.URL.Query().Get("namespace")
 	}
-	if err := require(r.Context(), who, namespace, "reading metrics of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
+	if err := requirePermission(r.Context(), who, namespace, "reading metrics of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
 		return err
 	}
 	if namespace == "" {
-		return problem(http.StatusBadRequest, "namespace is missing: want the team whose metrics are asked for")
+		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team whose metrics are asked for")
 	}
 	of := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := s.metrics.registry.Gather()
-		return ofNamespace(families, namespace), err
+		return keepNamespace(families, namespace), err
 	})
 	promhttp.HandlerFor(of, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	return nil
 }
 
-// ofNamespace keeps the series that say that they are of a namespace.
-func ofNamespace(families []*dto.MetricFamily, namespace string) (kept []*dto.MetricFamily) {
+// keepNamespace keeps the series that say that they are of a namespace.
+func keepNamespace(families []*dto.MetricFamily, namespace string) (kept []*dto.MetricFamily) {
 	for _, family := range families {
 		family.Metric = slices.DeleteFunc(family.Metric, func(m *dto.Metric) bool {
 			return !slices.ContainsFunc(m.Label, func(l *dto.LabelPair) bool { return l.GetName() == namespaceLabel && l.GetValue() == namespace })

@@ -34,9 +34,9 @@ func (s *Server) getUsage(w http.ResponseWriter, r *http.Request, who Identity) 
 		namespace = r.URL.Query().Get("namespace")
 	}
 	if namespace == "" {
-		return problem(http.StatusBadRequest, "namespace is missing: want the team whose part of the archive is asked for")
+		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team whose part of the archive is asked for")
 	}
-	if err := require(r.Context(), who, namespace, "reading runs of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
+	if err := requirePermission(r.Context(), who, namespace, "reading runs of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
 		return err
 	}
 	used, quota := s.store.TeamUsed(namespace)
@@ -44,8 +44,8 @@ func (s *Server) getUsage(w http.ResponseWriter, r *http.Request, who Identity) 
 		RetentionSeconds: s.config.retention(namespace).Seconds()})
 }
 
-// teamRoom are the metrics of what namespaces have in the archive.
-type teamRoom struct {
+// usageMetrics are the metrics of what namespaces have in the archive.
+type usageMetrics struct {
 	runs  func() []*run
 	store *archive.Store
 }
@@ -56,13 +56,13 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (*teamRoom) Describe(to chan<- *prometheus.Desc) {
+func (*usageMetrics) Describe(to chan<- *prometheus.Desc) {
 	to <- teamBytes
 	to <- teamQuota
 }
 
 // Collect implements prometheus.Collector.
-func (t *teamRoom) Collect(to chan<- prometheus.Metric) {
+func (t *usageMetrics) Collect(to chan<- prometheus.Metric) {
 	told := map[string]bool{}
 	for _, run := range t.runs() {
 		namespace := run.files.Key().Namespace

@@ -1,0 +1,85 @@
+package server
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"vignette.dev/vignette/internal/runapi"
+)
+
+// runUpdates tells which runs have something to say: what an agent reports for the first time, an incident, a seal. One who follows it need not ask
+// for the state of each run again and again.
+type runUpdates struct {
+	// epoch is this life of the server: numbers of another one mean nothing.
+	epoch string
+
+	mu       sync.Mutex
+	sequence int64
+	// updatedAt is the sequence at which each run had news last.
+	updatedAt map[string]int64
+	changed   broadcast
+}
+
+func newRunUpdates() *runUpdates {
+	return &runUpdates{epoch: string(uuid.NewUUID()), updatedAt: map[string]int64{}, changed: newBroadcast()}
+}
+
+// record that a run has news.
+func (n *runUpdates) record(uid string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sequence++
+	n.updatedAt[uid] = n.sequence
+	n.changed.notify()
+}
+
+// forget a run that is deleted.
+func (n *runUpdates) forget(uid string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.updatedAt, uid)
+}
+
+// since gives what came after a sequence, and a channel that closes with the next news.
+func (n *runUpdates) since(sequence int64) (runapi.News, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	found := runapi.News{Epoch: n.epoch, Sequence: n.sequence, Runs: []string{}}
+	for uid, at := range n.updatedAt {
+		if at > sequence {
+			found.Runs = append(found.Runs, uid)
+		}
+	}
+	return found, n.changed.wait()
+}
+
+// getUpdates answers once there is news after the sequence that the operator knows, or after LongPoll with none. Who knows another epoch is answered at once.
+func (s *Server) getUpdates(w http.ResponseWriter, r *http.Request, who Identity) error {
+	if !s.config.Policy.operator(who) {
+		return statusErrorf(http.StatusForbidden, "%s may not follow the news of all runs: only the operator may", who.Username)
+	}
+	query := r.URL.Query()
+	sequence, err := strconv.ParseInt(query.Get("since"), 10, 64)
+	if err != nil {
+		return statusErrorf(http.StatusBadRequest, "since %q: want the sequence of the last answer, 0 for none", query.Get("since"))
+	}
+	deadline := time.NewTimer(s.config.LongPoll)
+	defer deadline.Stop()
+	for {
+		found, more := s.runs.updates.since(sequence)
+		if len(found.Runs) > 0 || query.Get("epoch") != found.Epoch {
+			return writeJSON(w, http.StatusOK, found)
+		}
+		select {
+		case <-more:
+		case <-deadline.C:
+			return writeJSON(w, http.StatusOK, found)
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+	}
+}
