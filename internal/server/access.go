@@ -16,20 +16,20 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// Verbs on the archive of a namespace, as RBAC calls them: reading, storing compiled scenarios, and deleting runs.
+// Verbs on the archive of a namespace, in RBAC's words: read, store compiled scenarios, delete runs.
 const (
 	verbRead   = "get"
 	verbStore  = "update"
 	verbDelete = "delete"
 )
 
-// Authorizer decides what users may do with the archive of a namespace; an empty namespace stands for all. An error means that it
-// could not be found out.
+// Authorizer decides what users may do with the archive of a namespace. An empty namespace stands for all.
+// An error means that the decision could not be made.
 type Authorizer interface {
 	Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error)
 }
 
-// AccessReviewer asks the API server about resource archives/proxy of group results.vignette.dev.
+// AccessReviewer asks the API server about the resource archives/proxy of group results.vignette.dev.
 type AccessReviewer struct {
 	Reviews authorizationclient.SubjectAccessReviewInterface
 }
@@ -54,13 +54,12 @@ func (a AccessReviewer) Authorize(ctx context.Context, who Identity, verb, names
 }
 
 const (
-	// allowedLifetime and refusedFor bound how long a decision is believed: a right that is taken away ends after allowedFor, one that is given
-	// counts after refusedFor.
+	// An answer is kept this long. A right that is withdrawn ends after allowedLifetime, a new one counts after refusedLifetime.
 	allowedLifetime = 10 * time.Second
 	refusedLifetime = 2 * time.Second
 )
 
-// accessCache remembers what an Authorizer said.
+// accessCache remembers an Authorizer's answers.
 type accessCache struct {
 	authorizer Authorizer
 	answers    *cache.LRUExpireCache
@@ -70,7 +69,7 @@ func newAccessCache(of Authorizer, now func() time.Time) *accessCache {
 	return &accessCache{authorizer: of, answers: cache.NewLRUExpireCacheWithClock(maxCachedAnswers, clockFunc(now))}
 }
 
-// Authorize implements Authorizer. Without one, users may do nothing.
+// Authorize implements Authorizer. Without an Authorizer, users may do nothing.
 func (d *accessCache) Authorize(ctx context.Context, who Identity, verb, namespace string) (bool, error) {
 	if d.authorizer == nil {
 		return false, nil
@@ -95,15 +94,15 @@ func (d *accessCache) Authorize(ctx context.Context, who Identity, verb, namespa
 	return allowed, nil
 }
 
-// permission decides whether somebody may do something in a namespace.
+// permission decides whether a user may do something in a namespace.
 type permission func(ctx context.Context, who Identity, namespace string) (bool, error)
 
-// byPolicy is the permission of those whom a policy names.
+// byPolicy is the permission of those whom the Policy names.
 func byPolicy(may func(Identity, string) bool) permission {
 	return func(_ context.Context, who Identity, namespace string) (bool, error) { return may(who, namespace), nil }
 }
 
-// mayRead the archive of a namespace: the platform, the namespace's workflow, and whom Kubernetes lets.
+// mayRead allows the platform, the namespace's workflow, and those whom Kubernetes allows.
 func (s *Server) mayRead(ctx context.Context, who Identity, namespace string) (bool, error) {
 	if s.config.Policy.administrator(who) || s.config.Policy.workflow(who, namespace) {
 		return true, nil
@@ -118,8 +117,8 @@ func (s *Server) mayDelete(ctx context.Context, who Identity, namespace string) 
 	return s.kubernetesAllows(ctx, who, verbDelete, namespace)
 }
 
-// mayReadScenarios: radiod and the operator always, users as with runs. A digest tells nothing about what has it, and who
-// knows one has been told by who may read the Scenario.
+// mayReadScenarios allows radiod and the operator, and users as for runs.
+// A digest reveals nothing, and only readers of the Scenario know it.
 func (s *Server) mayReadScenarios(ctx context.Context, who Identity, namespace string) (bool, error) {
 	if s.config.Policy.radiod(who) {
 		return true, nil
@@ -143,13 +142,13 @@ func (s *Server) kubernetesAllows(ctx context.Context, who Identity, verb, names
 	}
 	allowed, err := s.access.Authorize(ctx, who, verb, namespace)
 	if err != nil {
-		s.config.Log.Error("what a user may do could not be found out", "user", who.Username, "error", err)
-		return false, statusErrorf(http.StatusServiceUnavailable, "what %s may do could not be found out: try again", who.Username)
+		s.config.Log.Error("a user's rights could not be checked", "user", who.Username, "error", err)
+		return false, statusErrorf(http.StatusServiceUnavailable, "the rights of %s could not be checked: try again", who.Username)
 	}
 	return allowed, nil
 }
 
-// requirePermission turns a refusal into an answer.
+// requirePermission returns an error if the permission is refused.
 func requirePermission(ctx context.Context, who Identity, namespace, what string, may permission) error {
 	allowed, err := may(ctx, who, namespace)
 	if err == nil && !allowed {
@@ -158,7 +157,7 @@ func requirePermission(ctx context.Context, who Identity, namespace, what string
 	return err
 }
 
-// readableNamespaces gives the namespaces of some that somebody may read.
+// readableNamespaces returns those of the given namespaces that a user may read.
 func (s *Server) readableNamespaces(ctx context.Context, who Identity, namespaces map[string]bool) (map[string]bool, error) {
 	all, err := s.mayRead(ctx, who, "")
 	if err != nil || all {

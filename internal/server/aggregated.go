@@ -12,16 +12,16 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// Aggregated serves the archive as an API of Kubernetes, at runapi.ArchivePath, behind the aggregation layer of the API server: that one
-// has authenticated the user, whatever way the cluster has for this, and says so in headers. They count where front accepts the
-// client certificate of the connection, which only the API server has.
+// Aggregated serves the archive as an API of Kubernetes, at runapi.ArchivePath, behind the API server's aggregation layer.
+// The API server authenticates the user and names it in headers. They count only if front accepts the client certificate,
+// which only the API server has.
 func (s *Server) Aggregated(front authenticator.Request) http.Handler {
 	mux := http.NewServeMux()
 	base := "/apis/" + runapi.ArchiveGroup + "/" + runapi.ArchiveVersion
 	object := "/" + runapi.ArchiveResource + "/" + runapi.DefaultArchive + "/" + runapi.ArchiveSubresource + "/"
-	// Paths of runapi, and no others: the metrics are of all teams.
+	// Only the paths of runapi: the metrics cover all teams.
 	object += "v1/"
-	// What the API has is asked by the API server itself, and tells nobody anything.
+	// Discovery is for the API server, and reveals nothing.
 	mux.HandleFunc("GET "+base, func(w http.ResponseWriter, _ *http.Request) { _ = writeJSON(w, http.StatusOK, discovery()) })
 	forward := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serveAggregated(front, w, r) })
 	mux.Handle(base+"/namespaces/{namespace}"+object, forward)
@@ -42,7 +42,7 @@ func discovery() metav1.APIResourceList {
 	}
 }
 
-// serveAggregated serves a request that the API server hands over.
+// serveAggregated serves a request that the API server passes on.
 func (s *Server) serveAggregated(front authenticator.Request, w http.ResponseWriter, r *http.Request) {
 	answer, known, err := front.AuthenticateRequest(r)
 	if err != nil || !known {
@@ -50,7 +50,7 @@ func (s *Server) serveAggregated(front authenticator.Request, w http.ResponseWri
 		return
 	}
 	scope := r.PathValue("namespace")
-	// Neither is for the server: what it knows of the user is in the context.
+	// The token and the headers are the API server's concern: the user's identity is in the context.
 	r = r.Clone(context.WithValue(r.Context(), verifiedIdentityKey{}, identityOf(answer.User, scope)))
 	r.Header.Del("Authorization")
 	before := runapi.ArchivePath(scope)
@@ -60,10 +60,10 @@ func (s *Server) serveAggregated(front authenticator.Request, w http.ResponseWri
 	s.ServeHTTP(w, r)
 }
 
-// verifiedIdentityKey of a request's context has the Identity that the API server vouches for.
+// verifiedIdentityKey is the context key of the Identity that the API server has authenticated.
 type verifiedIdentityKey struct{}
 
-// identityOf a user. The pod that its token may be bound to does not count: agents come directly.
+// identityOf a user. A token's pod is left out: agents connect directly.
 func identityOf(u user.Info, scope string) Identity {
 	return Identity{Username: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: u.GetExtra(), Scope: scope}
 }

@@ -16,24 +16,24 @@ import (
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 )
 
-// Identity is who sends a request. The zero Identity is anybody, without a token.
+// Identity is who sends a request. The zero Identity has no token.
 type Identity struct {
 	// Username such as system:serviceaccount:NAMESPACE:NAME.
 	Username string
-	// UID, Groups and Extra as Kubernetes has them of the user.
+	// UID, Groups and Extra of the user, as in Kubernetes.
 	UID    string
 	Groups []string
 	Extra  map[string][]string
-	// PodUID of the pod that the token was made for, if it was made for one.
+	// PodUID of the pod that the token is bound to, if any.
 	PodUID string
-	// Scope is the namespace that the request is confined to; empty: to none.
+	// Scope is the namespace to which the request is confined; empty for no limit.
 	Scope string
 }
 
-// Anonymous tells that there was no token.
+// Anonymous reports whether there was no token.
 func (i Identity) Anonymous() bool { return i.Username == "" }
 
-// Namespace of a service account, or nothing.
+// Namespace of a service account; empty for other users.
 func (i Identity) Namespace() string {
 	parts := strings.Split(i.Username, ":")
 	if len(parts) == 4 && parts[0] == "system" && parts[1] == "serviceaccount" {
@@ -42,10 +42,10 @@ func (i Identity) Namespace() string {
 	return ""
 }
 
-// ErrBadToken tells that a token is not valid here: the caller must bring another one.
+// ErrBadToken means that a token is not valid here, and that the caller needs another one.
 var ErrBadToken = errors.New("the token is not valid for this server")
 
-// Authenticator finds out who a token belongs to. An error other than ErrBadToken means that it could not be found out.
+// Authenticator identifies the owner of a token. An error other than ErrBadToken means that this failed.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Identity, error)
 }
@@ -53,11 +53,11 @@ type Authenticator interface {
 // TokenReviewer asks the API server.
 type TokenReviewer struct {
 	Reviews authenticationclient.TokenReviewInterface
-	// Audience that tokens must be made for.
+	// Audience that tokens must have.
 	Audience string
 }
 
-// podUIDKey is where the API server says which pod a token is bound to.
+// podUIDKey is where the API server names the pod that a token is bound to.
 const podUIDKey = "authentication.kubernetes.io/pod-uid"
 
 // Authenticate implements Authenticator.
@@ -85,16 +85,16 @@ func (t TokenReviewer) Authenticate(ctx context.Context, token string) (Identity
 }
 
 const (
-	// validTokenLifetime and badFor bound how long an answer is believed.
+	// An answer is kept this long.
 	validTokenLifetime   = time.Minute
 	invalidTokenLifetime = 5 * time.Second
-	// reviewTimeout with the API server.
+	// reviewTimeout for the API server's answer.
 	reviewTimeout = 10 * time.Second
-	// maxCachedAnswers bounds the cache, whatever tokens are thrown at it.
+	// maxCachedAnswers bounds the cache, however many tokens arrive.
 	maxCachedAnswers = 20000
 )
 
-// TokenCache remembers answers of an Authenticator by the tokens' hashes.
+// TokenCache remembers an Authenticator's answers by the tokens' hashes.
 type TokenCache struct {
 	authenticator Authenticator
 	answers       *cache.LRUExpireCache
@@ -106,7 +106,7 @@ type tokenAnswer struct {
 	err      error
 }
 
-// clockFunc is a clock for caches.
+// clockFunc is the clock of a cache.
 type clockFunc func() time.Time
 
 func (f clockFunc) Now() time.Time { return f() }
@@ -116,21 +116,21 @@ func NewTokenCache(of Authenticator, now func() time.Time) *TokenCache {
 	return &TokenCache{authenticator: of, answers: cache.NewLRUExpireCacheWithClock(maxCachedAnswers, clockFunc(now))}
 }
 
-// Cached tells that the token's answer is remembered.
+// Cached reports whether the answer for a token is in the cache.
 func (c *TokenCache) Cached(token string) bool {
 	_, known := c.answers.Get(sha256.Sum256([]byte(token)))
 	return known
 }
 
-// Authenticate implements Authenticator. Of several requests with a token whose answer is too old, one asks.
+// Authenticate implements Authenticator. Of concurrent requests with an expired token, one asks.
 func (c *TokenCache) Authenticate(ctx context.Context, token string) (Identity, error) {
 	key := sha256.Sum256([]byte(token))
 	if known, ok := c.answers.Get(key); ok {
 		return known.(tokenAnswer).identity, known.(tokenAnswer).err
 	}
-	// The answer is for all who wait: it is looked up even if the first of them gives up.
+	// All waiting requests share the answer, so it is completed even if the first of them gives up.
 	asked := c.inFlight.DoChan(string(key[:]), func() (any, error) {
-		if known, ok := c.answers.Get(key); ok { // another request's answer came since
+		if known, ok := c.answers.Get(key); ok { // another request was faster
 			return known.(tokenAnswer).identity, known.(tokenAnswer).err
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
@@ -152,16 +152,16 @@ func (c *TokenCache) Authenticate(ctx context.Context, token string) (Identity, 
 	}
 }
 
-// Policy says who may do what; other users may what Kubernetes lets them (Authorizer).
+// Policy says who may do what. Other users may do what Kubernetes allows (Authorizer).
 type Policy struct {
 	// OperatorUser, RadiodUser and AdminUsers are user names, such as system:serviceaccount:vignette-system:vignette-operator.
 	OperatorUser, RadiodUser string
 	AdminUsers               []string
-	// ScenarioUploads lets users whom Kubernetes lets store scenarios, up to half of their quota.
+	// ScenarioUploads allows users to store scenarios if Kubernetes does, up to half of the quota.
 	ScenarioUploads bool
 }
 
-// workflowAccount is the service account of the workflow's pods in a run's namespace.
+// workflowAccount is the service account of a workflow's pods, in the run's namespace.
 const workflowAccount = "vignette-workflow"
 
 func (p Policy) operator(who Identity) bool {

@@ -15,11 +15,11 @@ import (
 
 const (
 	captureSuffix = ".pcapng"
-	// maxCaptureBytes of a file whose plan states no limit.
+	// maxCaptureBytes of a file without a limit in the plan.
 	maxCaptureBytes = 4 << 30
-	// captureSlack above the plan's limit, for sections that begin anew.
+	// captureSlack is added to the plan's limit, for repeated section headers.
 	captureSlack = 1 << 20
-	// maxCaptureWait bounds the wait of a seal for captures after the last agent: nodes detach when their pods end.
+	// maxCaptureWait bounds how long a seal waits for captures after the last agent: nodes detach when their pods end.
 	maxCaptureWait = 30 * time.Second
 )
 
@@ -28,7 +28,7 @@ func capturePath(name, network, node string) string {
 	return path.Join(archive.CapturesDir, name, network, node+captureSuffix)
 }
 
-// validateCaptures checks what becomes a path.
+// validateCaptures checks what becomes part of a path.
 func validateCaptures(captures []runapi.PlannedCapture) error {
 	for _, c := range captures {
 		if err := archive.ValidateLabel("capture", c.Name); err != nil {
@@ -49,7 +49,7 @@ func validateCaptures(captures []runapi.PlannedCapture) error {
 	return nil
 }
 
-// captureLimit is how large a capture's file may become; planned is false where the plan has no such capture.
+// captureLimit is the most bytes of a capture's file; planned is false if the plan has no such capture.
 func (r *run) captureLimit(name, network, node string) (limit int64, planned bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *run) captureLimit(name, network, node string) (limit int64, planned boo
 	return limit, planned
 }
 
-// postCapture archives a piece of a capture as a whole: a capture must not end amid a frame.
+// postCapture archives a piece of a capture in one step: a capture must not end within a frame.
 func (s *Server) postCapture(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.radiod(who) {
 		return notPermitted(who, "writing captures")
@@ -103,7 +103,7 @@ func (s *Server) postCapture(w http.ResponseWriter, r *http.Request, who Identit
 	return s.writePosition(w, run, p, size)
 }
 
-// offsetAndFollow reads offset and follow.
+// offsetAndFollow reads the query parameters offset and follow.
 func offsetAndFollow(r *http.Request) (offset int64, follow bool, err error) {
 	query := r.URL.Query()
 	if text := query.Get("offset"); text != "" {
@@ -119,12 +119,12 @@ func offsetAndFollow(r *http.Request) (offset int64, follow bool, err error) {
 	return offset, follow, nil
 }
 
-// captureWait is how long a seal waits for captures when agents took so much of its time.
+// captureWait is how long a seal waits for captures after agents took part of its time.
 func captureWait(wait, taken time.Duration) time.Duration {
 	return min(max(wait-taken, min(wait, maxSampleWait)), maxCaptureWait)
 }
 
-// capturesComplete tells that nothing more is to be expected of any capture.
+// capturesComplete reports whether no more data of any capture is expected.
 func (r *run) capturesComplete() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,14 +140,14 @@ func (r *run) capturesComplete() bool {
 	return true
 }
 
-// captureEnded tells that a path is that of a capture which has ended, and of which the archive has everything.
+// captureEnded reports whether a path is that of a capture that has ended and is archived completely.
 func (r *run) captureEnded(p string) bool {
 	sample, known := r.tally.capture(p)
 	return known && sample.Ended != ""
 }
 
-// captures finds those that are missing or may lack their end. What they dropped, and which reached their limit, is in
-// the radio logs with its times, and the analysis names it.
+// captures finds captures that are missing or may lack their end. Dropped frames and reached limits are in the radio logs
+// with their times; the analysis names them.
 func (g *gapFinder) captures(sampleOf func(p string) (runapi.CaptureSample, bool)) {
 	for _, c := range g.plan.Captures {
 		for _, node := range c.Nodes {

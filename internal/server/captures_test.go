@@ -171,7 +171,7 @@ func TestATornCaptureIsCutToWholeFramesAtTheSeal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(fmt.Sprint(manifest.Gaps), "the last frame was not whole") {
+	if !strings.Contains(fmt.Sprint(manifest.Gaps), "the last frame was incomplete") {
 		t.Errorf("gaps %v", manifest.Gaps)
 	}
 	body, err := l.as("admin").File(context.Background(), runUID, norCapture.Path())

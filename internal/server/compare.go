@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// maxComparisonBytes of an answer: of five hundred runs with 32 publishers each it is a quarter.
+	// maxComparisonBytes of an answer. A comparison of 500 runs with 32 publishers each has a quarter of it.
 	maxComparisonBytes = 64 << 20
-	// defaultComparisonTime is more than the analysis gives itself.
+	// defaultComparisonTime exceeds the analysis' own limit.
 	defaultComparisonTime = 330 * time.Second
 )
 
@@ -33,12 +33,12 @@ var comparisonTypes = map[string]string{
 	"html":  "text/html; charset=utf-8",
 }
 
-// comparer asks the analysis beside the server, which reads the same archive, over a Unix socket.
+// comparer sends comparisons to the analysis beside the server, over a Unix socket. The analysis reads the same archive.
 type comparer struct {
 	client http.Client
 }
 
-// newComparer gives nil where there is no analysis beside the server.
+// newComparer returns nil if there is no analysis beside the server.
 func newComparer(socket string, limit time.Duration) *comparer {
 	if socket == "" {
 		return nil
@@ -86,7 +86,7 @@ func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity
 	return sendComparison(w, form, text)
 }
 
-// comparableRun gives the folder of a run below the archive, if the caller may read it.
+// comparableRun returns a run's folder below the archive, if the caller may read it.
 func (s *Server) comparableRun(r *http.Request, who Identity, uid string) (string, error) {
 	named := r.Clone(r.Context())
 	named.SetPathValue("uid", uid)
@@ -104,7 +104,7 @@ func (s *Server) comparableRun(r *http.Request, who Identity, uid string) (strin
 	return run.files.Key().String(), nil
 }
 
-// compare has the analysis compare runs; its own words tell why where it cannot.
+// compare has the analysis compare runs. If it cannot, its own message says why.
 func (c *comparer) compare(ctx context.Context, query url.Values) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://analysis/compare", strings.NewReader(query.Encode()))
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *comparer) compare(ctx context.Context, query url.Values) ([]byte, error
 	return nil, statusErrorf(answer.StatusCode, "%s", said.Error)
 }
 
-// comparisonError tells an analysis that is not there from one that takes too long.
+// comparisonError distinguishes an analysis that cannot be reached from one that takes too long.
 func comparisonError(err error) error {
 	var late interface{ Timeout() bool }
 	if errors.As(err, &late) && late.Timeout() {
@@ -147,7 +147,7 @@ func sendComparison(w http.ResponseWriter, form string, text []byte) error {
 	header := w.Header()
 	setFileHeader(header, "comparison")
 	header.Set("Content-Type", comparisonTypes[form])
-	// A page may use the styles within it, and nothing else.
+	// A page may use its own styles, and nothing else.
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + time.Duration(len(text)/slowestReader)*time.Second))

@@ -10,13 +10,13 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// digestMismatch is the answer to bytes that are not those that were sent.
+// digestMismatch is the error for bytes that do not have their digest.
 func (s *Server) digestMismatch(what string) error {
 	s.metrics.refused.WithLabelValues("damaged").Inc()
-	return statusErrorf(http.StatusUnprocessableEntity, "%s has another SHA-256 than it came with: it was damaged on its way, send it again", what)
+	return statusErrorf(http.StatusUnprocessableEntity, "%s does not have the SHA-256 that came with it: it was damaged in transit, send it again", what)
 }
 
-// readVerified reads a body that the server must have as a whole, and holds it against its digest if it has one.
+// readVerified reads a body completely and compares it with its digest, if it has one.
 func (s *Server) readVerified(r *http.Request, body io.Reader) ([]byte, error) {
 	digest, err := s.verifyingReader(r, body)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *Server) readVerified(r *http.Request, body io.Reader) ([]byte, error) {
 	return io.ReadAll(digest)
 }
 
-// verifyingReader gives an error in the place of a body's end where it has another digest than it came with.
+// verifyingReader returns a reader that fails at the body's end if the digest does not match.
 func (s *Server) verifyingReader(r *http.Request, body io.Reader) (io.Reader, error) {
 	want, found, err := runapi.ParseContentDigest(r.Header.Get(runapi.DigestHeader))
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *verifyingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// digestMatches tells whether the bytes of a part are those that were sent.
+// digestMatches reports whether the bytes of a part have its digest.
 func digestMatches(part runapi.LogPart, content []byte) bool {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:]) == part.SHA256

@@ -17,20 +17,20 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// fileDigests remembers the SHA-256 of files that no seal has: records and results.
+// fileDigests remembers the SHA-256 of files that are not sealed: records and results.
 type fileDigests struct {
 	mu    sync.Mutex
 	known map[string]fileDigest
 }
 
-// fileDigest holds as long as the file has that size and time: records and results are replaced as a whole.
+// fileDigest is valid while the file has this size and time: records and results are replaced completely.
 type fileDigest struct {
 	size     int64
 	modified time.Time
 	digest   string
 }
 
-// digest a file of a run, read through where it has changed since.
+// digest of a run's file, which is read only if it has changed.
 func (c *fileDigests) digest(files *archive.Run, p string) (string, error) {
 	f, err := files.Open(p)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *run) addDigests(manifest *runapi.Manifest) error {
 	return nil
 }
 
-// getArchive hands out all files of a run, or those of some kinds, as one tar file. It holds no more than a piece of one in memory.
+// getArchive sends all files of a run, or those of some kinds, as one tar file. It keeps only a piece of a file in memory.
 func (s *Server) getArchive(w http.ResponseWriter, r *http.Request, who Identity) error {
 	run, err := s.findFor(r, who, "reading this run", s.mayRead)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Server) getArchive(w http.ResponseWriter, r *http.Request, who Identity
 		}
 		if err := run.writeTar(t, folder, file.Path); err != nil {
 			s.config.Log.Info("a download was broken off", "run", key.String(), "file", file.Path, "error", err)
-			panic(http.ErrAbortHandler) // so that nobody takes it for the end
+			panic(http.ErrAbortHandler) // so that no client takes this for the end
 		}
 	}
 	if err := t.Close(); err != nil {
@@ -116,12 +116,12 @@ func (s *Server) getArchive(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
-// splitList of words that are joined by commas.
+// splitList splits words that are joined by commas.
 func splitList(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
-// writeTar writes one file, as long as it is now. All have the time T0, so that a run gives the same archive again.
+// writeTar writes one file at its current length. All files have the time T0, so that a run always gives the same archive.
 func (r *run) writeTar(t *tar.Writer, folder, p string) error {
 	f, err := r.files.Open(p)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +143,7 @@ func (r *run) writeTar(t *tar.Writer, folder, p string) error {
 	return err
 }
 
-// startTime is T0 in whole seconds, or the beginning of time where there is none.
+// startTime is T0 in whole seconds, or the Unix epoch without a T0.
 func (r *run) startTime() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -153,7 +153,7 @@ func (r *run) startTime() time.Time {
 	return r.record.T0.Truncate(time.Second)
 }
 
-// deadlineWriter gives each piece of an answer its own time, so that a slow reader holds a request only as long as it reads.
+// deadlineWriter gives each piece of an answer its own time limit: a slow reader may take long, a stalled one may not.
 type deadlineWriter struct {
 	io.Writer
 	control *http.ResponseController
@@ -164,19 +164,19 @@ func (p *deadlineWriter) Write(piece []byte) (int, error) {
 	return p.Writer.Write(piece)
 }
 
-// reportPolicy lets a report run what it carries with it, and nothing else: it loads nothing, talks to nobody, and as a sandbox
-// without an origin it reaches nothing of this server. Names and texts in it come from tenants.
+// reportPolicy lets a report run its own scripts and nothing else: it loads nothing and connects to nobody.
+// As a sandbox without an origin it has no access to this server. Names and texts in it come from tenants.
 const reportPolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads"
 
-// getReport shows the report of a run. It is the one file that a browser may take for a page.
+// getReport shows the report of a run, the only file that a browser may take for a page.
 func (s *Server) getReport(w http.ResponseWriter, r *http.Request, who Identity) error {
 	run, err := s.findFor(r, who, "reading this run", s.mayRead)
 	if err != nil {
 		return err
 	}
 	f, err := run.files.Open(runapi.ReportFile)
-	info, err := statOpened(f, err, "run %s has no report: the analysis makes it once the run is over", run.files.Key().UID)
+	info, err := statOpened(f, err, "run %s has no report: the analysis writes it after the run", run.files.Key().UID)
 	if err != nil {
 		return err
 	}

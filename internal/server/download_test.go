@@ -248,7 +248,7 @@ func TestARunWithoutAReportSaysSo(t *testing.T) {
 	}
 	defer response.Body.Close()
 	text, _ := io.ReadAll(response.Body)
-	if response.StatusCode != http.StatusNotFound || !strings.Contains(string(text), "the analysis makes it once the run is over") {
+	if response.StatusCode != http.StatusNotFound || !strings.Contains(string(text), "the analysis writes it after the run") {
 		t.Errorf("%s: %s", response.Status, text)
 	}
 }

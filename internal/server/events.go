@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxEvents of a run that are kept: some 10 MB. Later ones are a gap.
+	// maxEvents of a run that are kept, about 10 MB. Later ones are a gap.
 	maxEvents = 20000
-	// maxEventsBytes of one request: Kubernetes bounds a message to 1 kB.
+	// maxEventsBytes of one request: Kubernetes limits a message to 1 kB.
 	maxEventsBytes = runapi.MaxEvents * (4 << 10)
 )
 
@@ -53,7 +53,7 @@ func (s *Server) postEvents(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
-// countEventRound: the operator has sent every event that it knew of.
+// countEventRound notes that the operator has sent every event that it knew of.
 func (r *run) countEventRound() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,23 +61,23 @@ func (r *run) countEventRound() {
 	r.reportChanged.notify()
 }
 
-// resetEventRounds of Kubernetes that the operator knows of from now on.
+// resetEventRounds at the beginning of a seal.
 func (r *run) resetEventRounds() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.eventRounds = 0
 }
 
-// eventsComplete tells that the archive has what the operator knew of when the seal began: the first round that is told may have begun before.
-// Of a run that nobody collects, as it failed, nothing is waited for.
+// eventsComplete reports whether the archive has all events that the operator knew of when the seal began.
+// The first round after that may have begun before, so two are needed. A failed run that is not collected waits for none.
 func (r *run) eventsComplete() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.record.Plan.Phase != v1alpha1.PhaseCollecting || r.eventRounds >= 2
 }
 
-// addEvents archives those events that are new, in order of their times. What a killed server had archived of a request counts as
-// well: the tally has read it again.
+// addEvents archives new events in order of time. The tally has read what a killed server archived of a request, so that
+// those events are not new.
 func (s *Server) addEvents(run *run, events []runapi.KubernetesEvent) error {
 	run.eventsMu.Lock()
 	defer run.eventsMu.Unlock()
@@ -87,7 +87,7 @@ func (s *Server) addEvents(run *run, events []runapi.KubernetesEvent) error {
 	known := run.tally.archivedEvents()
 	var lines bytes.Buffer
 	if known.torn {
-		lines.WriteByte('\n') // what a killed server has not written to its end is no event
+		lines.WriteByte('\n') // ends an event that a killed server wrote in part
 	}
 	encoder := json.NewEncoder(&lines)
 	added, beyond := 0, false
@@ -121,7 +121,7 @@ func (s *Server) addEvents(run *run, events []runapi.KubernetesEvent) error {
 	return nil
 }
 
-// archivedEvents is what the archive has of a run's events.
+// archivedEvents describes the events of a run in the archive.
 type archivedEvents struct {
 	countOf func(uid string) int32
 	lines   int
@@ -129,7 +129,7 @@ type archivedEvents struct {
 	torn    bool
 }
 
-// archivedEvents as it is now; while nobody appends.
+// archivedEvents returns the present state, while nobody appends.
 func (t *tally) archivedEvents() archivedEvents {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +140,7 @@ func (t *tally) archivedEvents() archivedEvents {
 	}}
 }
 
-// countEvent takes a line of the events; the lock is held.
+// countEvent counts a line of the events; the lock is held.
 func (t *tally) countEvent(line []byte) {
 	t.eventLines++
 	var event runapi.KubernetesEvent
@@ -161,20 +161,20 @@ func (t *tally) countEvent(line []byte) {
 	t.events[event.UID] = seen
 }
 
-// seenEvent is what is kept in memory of an event.
+// seenEvent is what memory keeps of an event.
 type seenEvent struct {
 	Count   int32
 	warning *warning
 }
 
-// warning of a node's pod, from its first to its last time.
+// warning about a node's pod, with its first and last time.
 type warning struct {
 	node, reason, message string
 	from, to              int64
 	count                 int32
 }
 
-// warnings of nodes' pods, in order of their times.
+// warnings about nodes' pods, in order of time.
 func (t *tally) warnings() (found []warning) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,8 +190,8 @@ func (t *tally) warnings() (found []warning) {
 	return found
 }
 
-// events names what Kubernetes warned of at nodes' pods while the run was measured, and that there are no events. What went wrong before
-// T0 has healed, or there was no T0; and afterwards pods are deleted.
+// events adds gaps for warnings about nodes' pods during the measurement, and for missing events.
+// A problem before T0 was overcome, or there was no T0; after the end pods are deleted.
 func (g *gapFinder) events(warnings []warning, settled bool) {
 	if g.plan.T0 == nil {
 		return
@@ -202,7 +202,7 @@ func (g *gapFinder) events(warnings []warning, settled bool) {
 		g.add(runapi.Gap{What: "Kubernetes events", Reason: "the operator did not say before the seal that it had shipped all: the last ones may be missing"})
 	}
 	end, ended := measureEnd(g.plan)
-	// Most reporters give whole seconds, cut off: what came in the second of T0 counts.
+	// Most reporters cut times to whole seconds: an event in T0's second counts.
 	begin := g.plan.T0.Truncate(time.Second).UnixNano()
 	for _, w := range warnings {
 		if w.to < begin || ended && w.from > end {

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// maxFollowers of all files together.
+	// maxFollowers of all files in total.
 	maxFollowers = 256
-	// followPoll is how often a follower looks without being woken: a seal is no growth.
+	// followPoll is how often a follower looks again without a signal: sealing sends none.
 	followPoll = 500 * time.Millisecond
 )
 
-// growthSignal wakes everybody who waits for logs to grow. It costs nothing while nobody does.
+// growthSignal wakes all who wait for logs to grow. It costs nothing while nobody waits.
 type growthSignal struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -44,8 +44,8 @@ func (g *growthSignal) notify() {
 	}
 }
 
-// follow hands out a log from offset on as it grows, until the run is sealed, or deleted, or the file's capture ended, or who follows may
-// not read it any more.
+// follow sends a log from offset on as it grows. It ends when the run is sealed or deleted, when the capture has ended, or
+// when the caller may not read it any more.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request, who Identity, run *run, p string, offset int64) error {
 	if !archive.IsLog(p) {
 		return statusErrorf(http.StatusBadRequest, "%s does not grow: only logs, radio samples and captures can be followed", p)
@@ -66,15 +66,15 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, who Identity, ru
 				return f.abort(err)
 			}
 		}
-		news := run.growth.wait()
-		// Read first: what came before the end is handed out.
+		changed := run.growth.wait()
+		// Read first: data from before the end must be sent.
 		over := run.isSealed() || run.files.Gone() || run.captureEnded(p)
 		if err := f.copy(); err != nil {
 			return f.abort(err)
 		}
 		if over {
 			if f.file == nil && !f.started {
-				return statusErrorf(http.StatusNotFound, "run %s has no file %s, and gets none any more", run.files.Key().UID, p)
+				return statusErrorf(http.StatusNotFound, "run %s has no file %s and will get none", run.files.Key().UID, p)
 			}
 			return f.start()
 		}
@@ -84,13 +84,13 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, who Identity, ru
 		select {
 		case <-r.Context().Done():
 			return f.abort(r.Context().Err())
-		case <-news:
+		case <-changed:
 		case <-time.After(followPoll):
 		}
 	}
 }
 
-// checkStillReadable finds that a token has become void, or a right been taken away. That neither could be found out is no refusal.
+// checkStillReadable returns an error if the token has become invalid or the right was withdrawn. A failed check is no refusal.
 func (s *Server) checkStillReadable(r *http.Request, who Identity, namespace string) error {
 	_, vouched := r.Context().Value(verifiedIdentityKey{}).(Identity)
 	if token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); bearer && !vouched {
@@ -104,7 +104,7 @@ func (s *Server) checkStillReadable(r *http.Request, who Identity, namespace str
 	return nil
 }
 
-// follower is one answer that goes on.
+// follower is one answer that continues.
 type follower struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -115,7 +115,7 @@ type follower struct {
 	started bool
 }
 
-// copy hands out what has come since.
+// copy sends the data that is new.
 func (f *follower) copy() error {
 	if f.file == nil {
 		file, err := f.run.files.Open(f.path)
@@ -156,7 +156,7 @@ func (f *follower) write(piece []byte) error {
 	return f.control.Flush()
 }
 
-// start tells the client that it is being answered, before there is anything to say.
+// start sends the header before there is data.
 func (f *follower) start() error {
 	if f.started {
 		return nil
@@ -168,7 +168,7 @@ func (f *follower) start() error {
 	return f.control.Flush()
 }
 
-// abort ends an answer so that the client does not take it for the end of the file.
+// abort ends an answer so that the client does not take this for the end of the file.
 func (f *follower) abort(err error) error {
 	if f.started {
 		panic(http.ErrAbortHandler)

@@ -25,7 +25,7 @@ func statusErrorf(status int, format string, args ...any) error {
 	return statusError{status, runapi.Problem{Error: fmt.Sprintf(format, args...)}}
 }
 
-// notPermitted is the answer to somebody who may not do this.
+// notPermitted is the error for a caller who may not do this.
 func notPermitted(who Identity, what string) error {
 	if who.Anonymous() {
 		return statusErrorf(http.StatusUnauthorized, "%s needs a token", what)
@@ -33,7 +33,7 @@ func notPermitted(who Identity, what string) error {
 	return statusErrorf(http.StatusForbidden, "%s is not for %s", what, who.Username)
 }
 
-// find gives the run that a request names, within what the request is confined to.
+// find returns the run that a request names, within the request's scope.
 func (s *Server) find(r *http.Request, who Identity) (*run, error) {
 	uid := r.PathValue("uid")
 	found := s.runs.get(uid)
@@ -46,8 +46,8 @@ func (s *Server) find(r *http.Request, who Identity) (*run, error) {
 	return found, nil
 }
 
-// findFor gives the run that a request names, if may allows it in the run's namespace. Who has no token learns nothing
-// of which runs there are.
+// findFor returns the run that a request names, if the permission allows it in the run's namespace. Without a token, a caller
+// cannot learn which runs exist.
 func (s *Server) findFor(r *http.Request, who Identity, what string, may permission) (*run, error) {
 	found, err := s.find(r, who)
 	if err != nil {
@@ -62,18 +62,18 @@ func (s *Server) findFor(r *http.Request, who Identity, what string, may permiss
 func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
 	body := &deadlineBody{body: http.MaxBytesReader(w, r.Body, limit), control: http.NewResponseController(w)}
 	text, err := s.readVerified(r, body)
-	// What the handler waits for must not end with the time that the body had.
+	// The body's deadline must not end the handler's later waits.
 	_ = body.control.SetReadDeadline(time.Time{})
 	if err != nil {
 		return fmt.Errorf("request: %w", err)
 	}
 	if err := json.Unmarshal(text, value); err != nil {
-		return statusErrorf(http.StatusBadRequest, "the request is not the JSON that is wanted: %v", err)
+		return statusErrorf(http.StatusBadRequest, "the request is not the expected JSON: %v", err)
 	}
 	return nil
 }
 
-// listRuns of one namespace, or of all that the caller may read.
+// listRuns lists the runs of one namespace, or all that the caller may read.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Identity) error {
 	namespace, name := r.URL.Query().Get("namespace"), r.URL.Query().Get("name")
 	if who.Scope != "" {
@@ -128,7 +128,7 @@ func (s *Server) putPlan(w http.ResponseWriter, r *http.Request, who Identity) e
 	return s.writeState(w, run)
 }
 
-// validatePlan checks what becomes a path, and that actions are what agents can carry out.
+// validatePlan checks what becomes part of a path, and that agents can execute the actions.
 func validatePlan(plan runapi.Plan, uid string) error {
 	if plan.UID != uid {
 		return fmt.Errorf("the plan's uid is %q, want the path's %q", plan.UID, uid)
@@ -142,7 +142,7 @@ func validatePlan(plan runapi.Plan, uid string) error {
 			return err
 		}
 		if nodes[node.Name] {
-			return fmt.Errorf("node %q is there twice", node.Name)
+			return fmt.Errorf("there are two nodes %q", node.Name)
 		}
 		nodes[node.Name] = true
 		for _, app := range node.Apps {
@@ -157,7 +157,7 @@ func validatePlan(plan runapi.Plan, uid string) error {
 	ids := map[string]bool{}
 	for _, action := range plan.Armed {
 		if action.ID == "" || ids[action.ID] {
-			return fmt.Errorf("armed action id %q is empty or there twice", action.ID)
+			return fmt.Errorf("armed action id %q is empty or not unique", action.ID)
 		}
 		ids[action.ID] = true
 		if action.Verb != runapi.VerbStart && action.Verb != runapi.VerbStop {
@@ -226,7 +226,7 @@ func (s *Server) postIncident(w http.ResponseWriter, r *http.Request, who Identi
 	return nil
 }
 
-// maxSealWait bounds how long a seal may be asked to wait.
+// maxSealWait is the longest wait that a seal request may ask for.
 const maxSealWait = time.Hour
 
 func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) error {
@@ -302,12 +302,12 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) e
 	if offset > info.Size() {
 		return statusErrorf(http.StatusRequestedRangeNotSatisfiable, "offset %d: %s has %d bytes", offset, p, info.Size())
 	}
-	// The size is fixed now, so that a log that grows meanwhile ends where its header says.
+	// The size is fixed now: a log that grows meanwhile ends where its header says.
 	serveFile(w, r, p, info, info.ModTime(), io.NewSectionReader(f, offset, info.Size()-offset))
 	return nil
 }
 
-// statOpened tells what a file is that was opened, which it closes if it cannot; missing is what is said where there is none.
+// statOpened returns a file's information, or an error that says what is missing. On an error it closes the file.
 func statOpened(f *os.File, err error, missing string, arguments ...any) (fs.FileInfo, error) {
 	if os.IsNotExist(err) {
 		return nil, statusErrorf(http.StatusNotFound, missing, arguments...)
@@ -322,13 +322,13 @@ func statOpened(f *os.File, err error, missing string, arguments ...any) (fs.Fil
 	return info, nil
 }
 
-// serveFile hands out the content of a file, for as long as a slow reader may take; modified is zero where its time says nothing.
+// serveFile sends the content of a file; modified is zero if its time means nothing.
 func serveFile(w http.ResponseWriter, r *http.Request, p string, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
 	setFileHeader(w.Header(), p)
 	serveContent(w, r, info, modified, content)
 }
 
-// serveContent is serve for who has set the header.
+// serveContent is serveFile without its header.
 func serveContent(w http.ResponseWriter, r *http.Request, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
 	transfer := time.Duration(info.Size()/slowestReader) * time.Second
 	control := http.NewResponseController(w)
@@ -337,7 +337,7 @@ func serveContent(w http.ResponseWriter, r *http.Request, info fs.FileInfo, modi
 	http.ServeContent(w, r, "", modified, content)
 }
 
-// setFileHeader: a file is data, whatever a tenant wrote into it; a browser must neither guess its type nor run it.
+// setFileHeader marks a file as data, whatever a tenant wrote into it: a browser must neither guess its type nor run it.
 func setFileHeader(header http.Header, p string) {
 	header.Set("Content-Type", contentType(p))
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -374,7 +374,7 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 	}
 	var body io.Reader = &deadlineBody{body: http.MaxBytesReader(w, r.Body, room), control: http.NewResponseController(w)}
 	if p == resultsFile {
-		// Every State carries these results, so they must be what they should be.
+		// Every State carries these results, so their form is checked.
 		var results runapi.Results
 		if err := s.readJSON(w, r, maxPlanBytes, &results); err != nil {
 			return err
@@ -394,8 +394,8 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 	return nil
 }
 
-// resultBytesLeft is how many bytes the result at a path may have: all results of a run together get as much as its logs
-// do, so that no team can fill the archive of all.
+// resultBytesLeft is how many bytes the result at a path may have. All results of a run may have as much as its logs, so that
+// no team can fill the archive.
 func (s *Server) resultBytesLeft(run *run, p string) (int64, error) {
 	if s.config.QuotaBytes <= 0 {
 		return maxResultBytes, nil
@@ -418,7 +418,7 @@ func encodeResults(results runapi.Results) (io.Reader, error) {
 	return bytes.NewReader(append(text, '\n')), err
 }
 
-// deadlineBody gives each piece of a body its own time, so that a slow client holds a request only as long as it sends.
+// deadlineBody gives each piece of a body its own time limit: a slow client may take long, a stalled one may not.
 type deadlineBody struct {
 	body    io.Reader
 	control *http.ResponseController
@@ -429,14 +429,14 @@ func (b *deadlineBody) Read(p []byte) (int, error) {
 	return b.body.Read(p)
 }
 
-// agentOf gives the run and node of the agent that asks.
+// agentOf returns the run and node of the agent that sent the request.
 func (s *Server) agentOf(who Identity) (*run, string, error) {
 	if who.Anonymous() {
-		return nil, "", notPermitted(who, "an agent's question")
+		return nil, "", notPermitted(who, "a request of an agent")
 	}
 	run, node := s.runs.agent(who)
 	if run == nil {
-		return nil, "", statusErrorf(http.StatusForbidden, "pod %q of %s is no node of any run", who.PodUID, who.Username)
+		return nil, "", statusErrorf(http.StatusForbidden, "pod %q of %s is not a node of any run", who.PodUID, who.Username)
 	}
 	return run, node, nil
 }
@@ -448,13 +448,13 @@ func (s *Server) getAgentPlan(w http.ResponseWriter, r *http.Request, who Identi
 	}
 	revision, err := strconv.ParseInt(r.URL.Query().Get("revision"), 10, 64)
 	if err != nil {
-		return statusErrorf(http.StatusBadRequest, "revision %q: want the number of the newest plan that is known, 0 for none", r.URL.Query().Get("revision"))
+		return statusErrorf(http.StatusBadRequest, "revision %q: want the revision of the newest known plan, 0 for none", r.URL.Query().Get("revision"))
 	}
 	target := runapi.Target{Node: node, App: r.URL.Query().Get("app")}
 	deadline := time.NewTimer(s.config.LongPoll)
 	defer deadline.Stop()
 	for {
-		plan, known, news := run.agentPlan(target)
+		plan, known, changed := run.agentPlan(target)
 		if !known {
 			return statusErrorf(http.StatusForbidden, "node %s of this run has no app %q", node, target.App)
 		}
@@ -462,7 +462,7 @@ func (s *Server) getAgentPlan(w http.ResponseWriter, r *http.Request, who Identi
 			return writeJSON(w, http.StatusOK, plan)
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-deadline.C:
 			return writeJSON(w, http.StatusOK, plan)
 		case <-r.Context().Done():
@@ -496,10 +496,10 @@ func (s *Server) postReport(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
-// maxReasonCharacters is how many characters a reason may have: it may hold the last lines of an app.
+// maxReasonCharacters of a reason: it may hold the last lines of an app.
 const maxReasonCharacters = 2000
 
-// boundReport cuts texts of an agent, which may be whatever runs in its node.
+// boundReport cuts an agent's texts: anything may run in its node.
 func boundReport(report *runapi.AgentReport) {
 	report.Message, report.Reason = safetext.BoundTo(report.Message, maxReasonCharacters), safetext.Bound(report.Reason)
 	report.ArmedTooLate = report.ArmedTooLate[:min(len(report.ArmedTooLate), 1)]
@@ -512,7 +512,7 @@ func boundReport(report *runapi.AgentReport) {
 	}
 }
 
-// getClock tells the time to a node with a clock of its own. What it took to find out who asks lies between the two readings.
+// getClock gives the time to a node that has a clock of its own. The two readings include the time of authentication.
 func (s *Server) getClock(w http.ResponseWriter, _ *http.Request, who Identity) error {
 	if _, _, err := s.agentOf(who); err != nil {
 		return err
@@ -540,8 +540,7 @@ func (s *Server) postRadio(w http.ResponseWriter, r *http.Request, who Identity)
 	return s.appendLog(w, r, run, archive.RadioDir+"/"+host+".jsonl", "radio")
 }
 
-// appendLog archives a body piece by piece. What was archived of a body that breaks off stays: the caller learns the size
-// from its next attempt.
+// appendLog archives a body piece by piece. If the body ends early, the pieces stay: the next attempt tells the caller the size.
 func (s *Server) appendLog(w http.ResponseWriter, r *http.Request, run *run, p, kind string) error {
 	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
 	if err != nil || offset < 0 || offset > math.MaxInt64-maxAppendBytes {
@@ -570,7 +569,7 @@ func (s *Server) appendLog(w http.ResponseWriter, r *http.Request, run *run, p, 
 	}
 }
 
-// appendVerified archives a body once it is known to be whole.
+// appendVerified archives a body after its digest was verified.
 func (s *Server) appendVerified(w http.ResponseWriter, r *http.Request, run *run, p, kind string, offset int64) error {
 	body, err := s.readVerified(r, &deadlineBody{body: http.MaxBytesReader(w, r.Body, runapi.MaxCheckedBytes), control: http.NewResponseController(w)})
 	if err != nil {
@@ -584,7 +583,7 @@ func (s *Server) appendVerified(w http.ResponseWriter, r *http.Request, run *run
 	return s.writePosition(w, run, p, size)
 }
 
-// writePosition answers an append that the archive took.
+// writePosition answers an append that was archived.
 func (s *Server) writePosition(w http.ResponseWriter, run *run, p string, size int64) error {
 	if err := run.clearRefused(p); err != nil {
 		return err
@@ -592,7 +591,7 @@ func (s *Server) writePosition(w http.ResponseWriter, run *run, p string, size i
 	return writeJSON(w, http.StatusOK, runapi.LogPosition{Size: size})
 }
 
-// recordRefusal keeps in the run's record that a log could not be taken, so that the loss has a name.
+// recordRefusal keeps in the run's record that a log was refused, so that the loss is named.
 func (s *Server) recordRefusal(run *run, p string, err error) error {
 	reason := ""
 	switch {

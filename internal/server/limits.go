@@ -7,11 +7,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Bounds of what one caller may do.
+// Limits for one caller.
 const (
 	requestsPerSecond = 200
 	requestBurst      = 600
-	// Tokens that are not known cost the API server a review, and others the time that it takes.
+	// Unknown tokens cost the API server a review.
 	reviewsPerSecond = 50
 	reviewBurst      = 500
 
@@ -19,22 +19,22 @@ const (
 	maxReportBytes = 256 << 10
 	maxAppendBytes = 64 << 20
 	maxResultBytes = 4 << 30
-	// maxScenarioBytes of one compiled scenario: 243 platforms for 2 h take about a tenth of it.
+	// maxScenarioBytes of one compiled scenario: 243 platforms for 2 h have about a tenth of it.
 	maxScenarioBytes = 1 << 30
-	// maxCapturePiece is held in memory as a whole.
+	// maxCapturePiece is kept in memory completely.
 	maxCapturePiece = 4 << 20
 
-	// pieceBytes is how much of a body is read before it is archived.
+	// pieceBytes of a body are read before they are archived.
 	pieceBytes = 256 << 10
 	// pieceTimeout is how long the next piece of a body may take.
 	pieceTimeout = 30 * time.Second
-	// slowestReader is the rate in bytes per second below which a download is given up.
+	// slowestReader is the rate in bytes per second below which a download ends.
 	slowestReader = 50 << 10
 
 	maxCallers = 10000
 )
 
-// limiter bounds the requests of each caller: of each token, or of each address without one.
+// limiter bounds the requests of each token, or of each address without one.
 type limiter struct {
 	perSecond rate.Limit
 	burst     int

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// liveMetricsLifetime is how long a run has metrics after the last thing that happened to it, or after its seal: its last figures are scraped.
+	// liveMetricsLifetime is how long a run has metrics after its last activity or its seal: its last figures are scraped too.
 	liveMetricsLifetime = 5 * time.Minute
-	// maxLiveSeries of one kind of a run: where more nodes or apps send, or receive, they have no series of their own.
+	// maxLiveSeries of one kind and run. With more nodes or apps there are no series for each of them.
 	maxLiveSeries = 2500
-	// maxLiveEvents of a run that displays are told of, the first ones.
+	// maxLiveEvents of a run that displays get: the first ones.
 	maxLiveEvents = 200
-	// sameEventNanoseconds in nanoseconds: what happens again under a name so soon, as starts that are spread over some time do, is told of once.
+	// sameEventNanoseconds: repeated events of one name within this time, such as starts spaced over some time, count once.
 	sameEventNanoseconds = int64(time.Second)
 )
 
@@ -30,32 +30,32 @@ func runMetric(name, help string, more ...string) *prometheus.Desc {
 
 var (
 	liveInfo           = runMetric("info", "1 for each run to which something happened in the last 5 minutes.", "phase")
-	liveHeadline       = runMetric("headline", "1 for the group that headlines speak of: radio, or all where no delivery goes to another node.", "group")
+	liveHeadline       = runMetric("headline", "1 for the headline group: radio, or all if no delivery goes to another node.", "group")
 	liveTriggered      = runMetric("messages_triggered_total", "Messages that apps wanted to send, each once.")
 	liveSent           = runMetric("messages_sent_total", "Messages sent, each once.")
-	liveOffered        = runMetric("deliveries_offered", "Deliveries expected if every message triggered so far had been sent.", "group")
+	liveOffered        = runMetric("deliveries_offered", "Deliveries to expect if every message triggered so far had been sent.", "group")
 	liveExpected       = runMetric("deliveries_expected", "Deliveries expected of the messages sent so far: each message once per other instance that subscribes to it.", "group")
-	liveReceived       = runMetric("deliveries_received", "Deliveries of those that were expected that have arrived, duplicates left out.", "group")
-	liveDuplicates     = runMetric("deliveries_duplicate", "Further copies of deliveries that had arrived.", "group")
-	liveDelay          = runMetric("delay_seconds", "Delays from sent to received of the whole run so far; quantiles within 0.25 %.", "group")
-	liveLeastDelay     = runMetric("delay_least_seconds", "The least that delay_seconds can be: without the times in which the radio was late, as far as each delivery met them.", "group")
-	liveDelayHistogram = runMetric("delivery_delay_seconds", "Delays from sent to received of the headline's group, for quantiles over a part of a run.")
-	liveLeftOut        = runMetric("messages_left_out_total", "Messages on more topics than are counted live: they are in no other figure here.")
+	liveReceived       = runMetric("deliveries_received", "Expected deliveries that have arrived, without duplicates.", "group")
+	liveDuplicates     = runMetric("deliveries_duplicate", "Further copies of deliveries that had arrived before.", "group")
+	liveDelay          = runMetric("delay_seconds", "Delays from sent to received of the run so far; quantiles within 0.25 %.", "group")
+	liveLeastDelay     = runMetric("delay_least_seconds", "Lower bound of delay_seconds: without the times in which the radio was late, where they affected a delivery.", "group")
+	liveDelayHistogram = runMetric("delivery_delay_seconds", "Delays from sent to received of the headline's group, for quantiles over part of a run.")
+	liveLeftOut        = runMetric("messages_left_out_total", "Messages that are in no other live figure, because there were too many topics.")
 	senderSent         = runMetric("sender_messages_total", "Messages that an app on a node sent.", "node", "app")
 	senderBytes        = runMetric("sender_content_bytes_total", "Bytes of the content of the messages that an app on a node sent.", "node", "app")
-	senderOffered      = runMetric("sender_deliveries_offered", "Deliveries expected if all that an app on a node triggered had been sent.", "node", "app")
-	senderExpected     = runMetric("sender_deliveries_expected", "Deliveries expected of what an app on a node sent.", "node", "app")
-	senderReceived     = runMetric("sender_deliveries_received", "Deliveries that arrived of what an app on a node sent.", "node", "app")
-	nodeOffered        = runMetric("receiver_deliveries_offered", "Deliveries that a node should have got if all that was triggered had been sent.", "node")
-	nodeExpected       = runMetric("receiver_deliveries_expected", "Deliveries that a node should have got.", "node")
-	nodeReceived       = runMetric("receiver_deliveries_received", "Deliveries that a node has got.", "node")
+	senderOffered      = runMetric("sender_deliveries_offered", "Deliveries to expect if everything that an app on a node triggered had been sent.", "node", "app")
+	senderExpected     = runMetric("sender_deliveries_expected", "Deliveries expected of the messages of an app on a node.", "node", "app")
+	senderReceived     = runMetric("sender_deliveries_received", "Deliveries that arrived of the messages of an app on a node.", "node", "app")
+	nodeOffered        = runMetric("receiver_deliveries_offered", "Deliveries to a node to expect if everything triggered had been sent.", "node")
+	nodeExpected       = runMetric("receiver_deliveries_expected", "Deliveries expected at a node.", "node")
+	nodeReceived       = runMetric("receiver_deliveries_received", "Deliveries that arrived at a node.", "node")
 	nodeLatitude       = runMetric("node_latitude_degrees", "Latitude of a node, WGS 84.", "node")
 	nodeLongitude      = runMetric("node_longitude_degrees", "Longitude of a node, WGS 84.", "node")
 	nodeAltitude       = runMetric("node_altitude_metres", "Altitude of a node, WGS 84.", "node")
-	liveEvent          = runMetric("event_time_seconds", "When something happens to a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.", "event")
+	liveEvent          = runMetric("event_time_seconds", "Time of an event of a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.", "event")
 )
 
-// liveMetrics are those of runs that go on, or ended lately.
+// liveMetrics are those of runs that are under way or ended recently.
 type liveMetrics struct {
 	runs func() []*run
 	now  func() time.Time
@@ -77,8 +77,8 @@ func (m *liveMetrics) Collect(to chan<- prometheus.Metric) {
 		record, sealed := r.record, r.sealed
 		incidents := append([]runapi.Incident(nil), r.incidents...)
 		r.mu.Unlock()
-		lately := m.now().Sub(time.Unix(r.lastActive.Load(), 0)) < liveMetricsLifetime
-		if figures == nil || !sealed && !lately || record.UID == "" {
+		recently := m.now().Sub(time.Unix(r.lastActive.Load(), 0)) < liveMetricsLifetime
+		if figures == nil || !sealed && !recently || record.UID == "" {
 			continue
 		}
 		series := runSeries{to: to, labels: []string{record.Namespace, record.Name, record.UID}}
@@ -115,7 +115,7 @@ func (s runSeries) summary(d *prometheus.Desc, of live.Group, values []float64, 
 	s.to <- prometheus.MustNewConstSummary(d, uint64(of.Received), sum, quantiles, s.labelValues(of.Name)...)
 }
 
-// figures of deliveries are gauges: what arrived after the end of the drain, or cannot be told apart, is taken back.
+// figures of deliveries are gauges: deliveries after the end of the drain, or of ambiguous messages, are subtracted again.
 func (s runSeries) figures(f live.Figures) {
 	s.gauge(liveHeadline, 1, f.Headline.Name)
 	s.counter(liveTriggered, f.Triggered)
@@ -162,7 +162,7 @@ func (s runSeries) positions(places map[string][3]float64) {
 	}
 }
 
-// events are named so that one name has one time: what happens again under a name has a number.
+// events have names so that one name has one time: repeated names are numbered.
 func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident, now time.Time) {
 	if plan.T0 == nil {
 		return
@@ -171,14 +171,14 @@ func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident, now tim
 	at := func(nanoseconds int64, event string) {
 		before, again := latest[event]
 		latest[event] = nanoseconds
-		due := plan.T0.Add(time.Duration(nanoseconds))
-		if len(seen) >= maxLiveEvents || due.After(now) || again && nanoseconds-before < sameEventNanoseconds { // what is to come may be superseded
+		when := plan.T0.Add(time.Duration(nanoseconds))
+		if len(seen) >= maxLiveEvents || when.After(now) || again && nanoseconds-before < sameEventNanoseconds { // future actions may still be replaced
 			return
 		}
 		if seen[event]++; seen[event] > 1 {
 			event = fmt.Sprintf("%s (%d)", event, seen[event])
 		}
-		s.gauge(liveEvent, float64(due.UnixNano())/1e9, event)
+		s.gauge(liveEvent, float64(when.UnixNano())/1e9, event)
 	}
 	at(0, "T0")
 	for _, action := range plan.Armed {
@@ -195,7 +195,7 @@ func (s runSeries) events(plan runapi.Plan, incidents []runapi.Incident, now tim
 	}
 }
 
-// actionApps an action, each once.
+// actionApps names the apps of an action, each once.
 func actionApps(action runapi.Action) (names string) {
 	seen := map[string]bool{}
 	for _, target := range action.Targets {

@@ -71,17 +71,17 @@ vignette_experiment_deliveries_expected{experiment="bft",group="all",namespace="
 vignette_experiment_deliveries_expected{experiment="bft",group="cross",namespace="team-nor",uid="u-1"} 3
 vignette_experiment_deliveries_expected{experiment="bft",group="radio",namespace="team-nor",uid="u-1"} 3
 vignette_experiment_deliveries_expected{experiment="bft",group="veh",namespace="team-nor",uid="u-1"} 3
-# HELP vignette_experiment_deliveries_offered Deliveries expected if every message triggered so far had been sent.
+# HELP vignette_experiment_deliveries_offered Deliveries to expect if every message triggered so far had been sent.
 # TYPE vignette_experiment_deliveries_offered gauge
 vignette_experiment_deliveries_offered{experiment="bft",group="all",namespace="team-nor",uid="u-1"} 4
 vignette_experiment_deliveries_offered{experiment="bft",group="cross",namespace="team-nor",uid="u-1"} 4
 vignette_experiment_deliveries_offered{experiment="bft",group="radio",namespace="team-nor",uid="u-1"} 4
 vignette_experiment_deliveries_offered{experiment="bft",group="veh",namespace="team-nor",uid="u-1"} 4
-# HELP vignette_experiment_event_time_seconds When something happens to a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.
+# HELP vignette_experiment_event_time_seconds Time of an event of a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.
 # TYPE vignette_experiment_event_time_seconds gauge
 vignette_experiment_event_time_seconds{event="T0",experiment="bft",namespace="team-nor",uid="u-1"} 1000
 vignette_experiment_event_time_seconds{event="start bft",experiment="bft",namespace="team-nor",uid="u-1"} 1005
-# HELP vignette_experiment_headline 1 for the group that headlines speak of: radio, or all where no delivery goes to another node.
+# HELP vignette_experiment_headline 1 for the headline group: radio, or all if no delivery goes to another node.
 # TYPE vignette_experiment_headline gauge
 vignette_experiment_headline{experiment="bft",group="radio",namespace="team-nor",uid="u-1"} 1
 # HELP vignette_experiment_messages_sent_total Messages sent, each once.
@@ -93,7 +93,7 @@ vignette_experiment_messages_triggered_total{experiment="bft",namespace="team-no
 # HELP vignette_experiment_node_latitude_degrees Latitude of a node, WGS 84.
 # TYPE vignette_experiment_node_latitude_degrees gauge
 vignette_experiment_node_latitude_degrees{experiment="bft",namespace="team-nor",node="veh",uid="u-1"} 59.5
-# HELP vignette_experiment_receiver_deliveries_received Deliveries that a node has got.
+# HELP vignette_experiment_receiver_deliveries_received Deliveries that arrived at a node.
 # TYPE vignette_experiment_receiver_deliveries_received gauge
 vignette_experiment_receiver_deliveries_received{experiment="bft",namespace="team-nor",node="hq",uid="u-1"} 2
 # HELP vignette_experiment_sender_content_bytes_total Bytes of the content of the messages that an app on a node sent.

@@ -7,7 +7,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// liveState gives the figures of a run so far; nil once they are forgotten.
+// liveState returns the live figures of a run; nil after they were dropped.
 func (t *tally) liveState() *runapi.LiveFigures {
 	figures := t.liveFigures()
 	if figures == nil {

@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// postLogs archives parts of an app's logs as they come.
+// postLogs archives parts of an app's logs as they arrive.
 func (s *Server) postLogs(w http.ResponseWriter, r *http.Request, who Identity) error {
 	run, node, err := s.agentOf(who)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Server) postLogs(w http.ResponseWriter, r *http.Request, who Identity) 
 	return writeJSON(w, http.StatusOK, answers)
 }
 
-// logParts is the body of one request; in's buffer is all that is held of it.
+// logParts is the body of one request; only in's buffer of it is in memory.
 type logParts struct {
 	server *Server
 	run    *run
@@ -47,7 +47,7 @@ type logParts struct {
 	in     *bufio.Reader
 }
 
-// archive takes part after part. An error is that of the whole request; what came before it stays archived.
+// archive stores part after part. An error is that of the whole request; earlier parts stay archived.
 func (p *logParts) archive() ([]runapi.LogAnswer, error) {
 	answers := []runapi.LogAnswer{}
 	for {
@@ -69,7 +69,7 @@ func (p *logParts) archive() ([]runapi.LogAnswer, error) {
 	}
 }
 
-// header reads what is before the bytes of part number i; io.EOF is the end of the body.
+// header reads what precedes the bytes of part number i; io.EOF is the end of the body.
 func (p *logParts) header(i int) (part runapi.LogPart, err error) {
 	line, err := p.in.ReadSlice('\n')
 	switch {
@@ -81,7 +81,7 @@ func (p *logParts) header(i int) (part runapi.LogPart, err error) {
 		return part, fmt.Errorf("request: %w", err)
 	}
 	if err := json.Unmarshal(line, &part); err != nil {
-		return part, statusErrorf(http.StatusBadRequest, "part %d does not begin with the JSON that is wanted: %v", i, err)
+		return part, statusErrorf(http.StatusBadRequest, "part %d does not begin with the expected JSON: %v", i, err)
 	}
 	if part.Offset < 0 || part.Offset > math.MaxInt64-maxAppendBytes {
 		return part, statusErrorf(http.StatusBadRequest, "part %d: offset is %d, want the number of bytes before the part's", i, part.Offset)
@@ -95,8 +95,8 @@ func (p *logParts) header(i int) (part runapi.LogPart, err error) {
 	return part, nil
 }
 
-// part archives one part piece by piece. One that is refused is read to its end, as others follow it; only a body that
-// breaks off is an error.
+// part archives one part piece by piece. A refused part is read to its end, as others follow. An error means that the body
+// ended early.
 func (p *logParts) part(part runapi.LogPart) (runapi.LogAnswer, error) {
 	var size int64
 	failed := p.validate(part)
@@ -108,7 +108,7 @@ func (p *logParts) part(part runapi.LogPart) (runapi.LogAnswer, error) {
 		if failed == nil {
 			size, failed = p.append(part.File, offset, piece)
 		}
-		n, _ := p.in.Discard(len(piece)) // they have been read
+		n, _ := p.in.Discard(len(piece)) // cannot fail: they have been read
 		offset, rest = offset+int64(n), rest-int64(n)
 		if broken == io.EOF || errors.Is(broken, io.ErrUnexpectedEOF) {
 			return runapi.LogAnswer{}, statusErrorf(http.StatusBadRequest, "the body ends %d bytes before the end of a part of %s", rest, part.File)
@@ -129,7 +129,7 @@ func (p *logParts) validate(part runapi.LogPart) error {
 	return nil
 }
 
-// check holds a part that has a digest against it, before anything of it is archived. That the body breaks off is found later.
+// check compares a part with its digest before any of it is archived. A body that ends early is found later.
 func (p *logParts) check(part runapi.LogPart) error {
 	if part.SHA256 == "" {
 		return nil
@@ -139,7 +139,7 @@ func (p *logParts) check(part runapi.LogPart) error {
 		return nil
 	}
 	if broken != nil {
-		return statusErrorf(http.StatusUnprocessableEntity, "the part of %s is not whole", part.File)
+		return statusErrorf(http.StatusUnprocessableEntity, "the part of %s is incomplete", part.File)
 	}
 	return p.server.digestMismatch("the part of " + part.File)
 }

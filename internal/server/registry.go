@@ -21,11 +21,11 @@ type registry struct {
 
 	mu   sync.RWMutex
 	runs map[string]*run
-	// runsOfPod has the runs whose plans list a pod, by its UID; of[uid] are a run's pods.
+	// runsOfPod has the runs whose plans list a pod, by the pod's UID; podsOfRun has the pods' UIDs by run.
 	runsOfPod map[string][]*run
 	podsOfRun map[string][]string
 	updates   *runUpdates
-	// problems are runs that could not be opened at all.
+	// problems are the runs that could not be opened.
 	problems []error
 }
 
@@ -38,10 +38,10 @@ func openRegistry(store *archive.Store, quota int64, now func() time.Time) (*reg
 	}
 	for _, key := range keys {
 		if other := reg.runs[key.UID]; other != nil {
-			reg.problems = append(reg.problems, fmt.Errorf("archive: uid %s is there twice, as %s and %s: remove one", key.UID, other.files.Key(), key))
+			reg.problems = append(reg.problems, fmt.Errorf("archive: there are two runs with uid %s, %s and %s: remove one", key.UID, other.files.Key(), key))
 			continue
 		}
-		// One run must not keep all others from being served.
+		// A run that fails must not keep the others from being served.
 		r, err := reg.open(key)
 		if err != nil {
 			reg.problems = append(reg.problems, fmt.Errorf("run %s is not served: %w", key, err))
@@ -66,14 +66,14 @@ func (reg *registry) open(key archive.Key) (*run, error) {
 	return r, nil
 }
 
-// get gives a run, or nil.
+// get returns a run, or nil.
 func (reg *registry) get(uid string) *run {
 	reg.mu.RLock()
 	defer reg.mu.RUnlock()
 	return reg.runs[uid]
 }
 
-// ensure gives the run with this key, made if need be.
+// ensure returns the run with this key, and makes it if it does not exist.
 func (reg *registry) ensure(key archive.Key) (*run, error) {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
@@ -120,7 +120,7 @@ func (reg *registry) all() []*run {
 	return runs
 }
 
-// list gives the runs of a namespace and name, newest first; empty matches all.
+// list returns the runs of a namespace and name, newest first; empty matches all.
 func (reg *registry) list(namespace, name string) []runapi.RunSummary {
 	type dated struct {
 		runapi.RunSummary
@@ -172,7 +172,7 @@ func (reg *registry) agent(who Identity) (*run, string) {
 	return nil, ""
 }
 
-// indexPods notes which pods a run's plan lists.
+// indexPods indexes the pods of a run's plan.
 func (reg *registry) indexPods(r *run) {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
@@ -181,7 +181,7 @@ func (reg *registry) indexPods(r *run) {
 	}
 }
 
-// indexPodsLocked is planned with the lock held, or while nobody else has the registry.
+// indexPodsLocked is indexPods for callers with the lock.
 func (reg *registry) indexPodsLocked(r *run) {
 	reg.unindexPods(r)
 	r.mu.Lock()
@@ -206,7 +206,7 @@ func (reg *registry) unindexPods(r *run) {
 	delete(reg.podsOfRun, uid)
 }
 
-// expire deletes the runs to which nothing has happened for longer than their namespace's retention; 0 keeps them.
+// expire deletes the runs without activity for longer than their namespace's retention; 0 keeps them.
 func (reg *registry) expire(retention func(namespace string) time.Duration) (deleted []archive.Key, err error) {
 	for _, r := range reg.all() {
 		keeps := retention(r.files.Key().Namespace)

@@ -26,27 +26,27 @@ const (
 	resultsFile  = archive.ResultsDir + "/results.json"
 )
 
-// IdleApp is the app that the agent of a node without apps calls itself.
+// IdleApp is the app name of the agent on a node without apps.
 const IdleApp = "idle"
 
-// run is one run as the server knows it. Records reach the disk before anybody is told of them.
+// run is the server's state of one run. Records reach the disk before anybody learns of them.
 type run struct {
 	files *archive.Run
 	tally *tally
 	now   func() time.Time
-	// onChange hears of each change of the state; nil for nobody.
+	// onChange is called after each change of the state; it may be nil.
 	onChange func()
-	// lastActive is the Unix time of the last thing that happened to the run.
+	// lastActive is the Unix time of the run's last activity.
 	lastActive atomic.Int64
 
-	// anyRefused spares appends the look into refused.
+	// anyRefused saves appends a look into refused.
 	anyRefused atomic.Bool
 
-	// planMu makes changes of the plan one after the other, with their writes.
+	// planMu serialises changes of the plan, with their writes.
 	planMu sync.Mutex
-	// sealMu lets one seal run at a time.
+	// sealMu allows one seal at a time.
 	sealMu sync.Mutex
-	// eventsMu makes additions of Kubernetes events one after the other; there are at most maxEvents.
+	// eventsMu serialises additions of Kubernetes events; there are at most maxEvents.
 	eventsMu  sync.Mutex
 	maxEvents int
 	state     saver
@@ -60,19 +60,18 @@ type run struct {
 	refusedAt map[string]time.Time
 	sealed    bool
 	counters  *runapi.Counters
-	// damaged are records that could not be read.
+	// damaged are the records that could not be read.
 	damaged []string
-	// planChanged wakes agents, reportNews wakes the seal.
+	// planChanged wakes agents, reportChanged wakes the seal.
 	planChanged, reportChanged broadcast
-	// eventRounds is how often the operator has told, since the seal began, that it sent every event that it knew of.
+	// eventRounds is how often, since the seal began, the operator has said that it sent every event.
 	eventRounds int
 	// growth wakes those who follow files.
 	growth  growthSignal
 	digests fileDigests
 }
 
-// loadRun opens a run of the archive. A run without a plan, of which only the folder was made before the server was
-// killed, has an empty one.
+// loadRun opens a run of the archive. If the server was killed before it wrote the plan, the plan is empty.
 func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r := &run{
 		files: files, tally: newTally(), now: now, maxEvents: maxEvents,
@@ -105,7 +104,7 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r.lastActive.Store(lastWritten(files).Unix())
 	if r.sealed {
 		files.MarkSealed()
-		r.tally.forgetLive() // its results are there
+		r.tally.forgetLive() // the final results replace it
 		if r.counters != nil {
 			return r, nil
 		}
@@ -113,15 +112,15 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	return r, files.Replay()
 }
 
-// readRecord reads one of the run's records into value. One that is damaged is put aside, so that it keeps neither the
-// run nor the server from working: the operator's next plan takes its place.
+// readRecord reads one of the run's records into value. A damaged one is renamed, so that the run and the server keep working:
+// the operator's next plan replaces it.
 func readRecord[T any](r *run, p string, value *T) error {
 	var read T
 	var version struct {
 		SchemaVersion int `json:"schemaVersion"`
 	}
 	if r.files.ReadJSON(p, &version) == nil && version.SchemaVersion > runapi.SchemaVersion {
-		return runapi.CheckVersion(p, version.SchemaVersion, runapi.SchemaVersion) // it is not damaged, and stays as it is
+		return runapi.CheckVersion(p, version.SchemaVersion, runapi.SchemaVersion) // a newer record is not damaged: leave it
 	}
 	err := r.files.ReadJSON(p, &read)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +136,7 @@ func readRecord[T any](r *run, p string, value *T) error {
 	return err
 }
 
-// lastWritten is when a record of the run was last written.
+// lastWritten is the time of the newest record of the run.
 func lastWritten(files *archive.Run) time.Time {
 	var newest time.Time
 	for _, p := range []string{runFile, stateFile} {
@@ -162,19 +161,19 @@ func ignoreMissing(err error) error {
 
 func (r *run) touch() { r.lastActive.Store(r.now().Unix()) }
 
-// conflict is a change that contradicts what was decided before.
+// conflict is a change that contradicts an earlier one.
 type conflict struct{ message string }
 
 func (c conflict) Error() string { return c.message }
 
-// putPlan takes a plan of the operator. T0 and actions by their ids, which agents may have acted on, cannot change.
+// putPlan stores the operator's plan. T0 and actions already sent to agents cannot change.
 func (r *run) putPlan(plan runapi.Plan) error {
 	r.planMu.Lock()
 	defer r.planMu.Unlock()
 	return r.changePlan(plan)
 }
 
-// changePlan is putPlan with r.planMu held.
+// changePlan is putPlan for callers with planMu.
 func (r *run) changePlan(plan runapi.Plan) error {
 	r.mu.Lock()
 	old := r.record
@@ -200,9 +199,9 @@ func (r *run) changePlan(plan runapi.Plan) error {
 	return r.updateResultsPhase(merged.Phase)
 }
 
-// finish tells every agent that the run is over.
+// finish makes every agent finish.
 func (r *run) finish() error {
-	// Held from reading to writing: a plan that the operator puts in between must not be undone.
+	// Locked from reading to writing: a plan that the operator puts meanwhile must not be lost.
 	r.planMu.Lock()
 	defer r.planMu.Unlock()
 	r.mu.Lock()
@@ -217,7 +216,7 @@ func mergePlan(old, plan runapi.Plan) (runapi.Plan, error) {
 	case plan.T0 == nil:
 		plan.T0 = old.T0
 	case old.T0 != nil && !old.T0.Equal(*plan.T0):
-		return plan, conflict{fmt.Sprintf("t0 is %s, but agents were told %s: it cannot change", plan.T0, old.T0)}
+		return plan, conflict{fmt.Sprintf("t0 is %s, but agents know %s: it cannot change", plan.T0, old.T0)}
 	case old.T0 != nil:
 		plan.T0 = old.T0
 	}
@@ -228,24 +227,24 @@ func mergePlan(old, plan runapi.Plan) (runapi.Plan, error) {
 	return plan, checkArmed(old, plan)
 }
 
-// checkArmed refuses actions that agents could mistake for others: they know a list by its version and an action by its id.
+// checkArmed refuses actions that agents could confuse: they know a list by its version and an action by its id.
 func checkArmed(old, plan runapi.Plan) error {
 	if plan.ArmedVersion < old.ArmedVersion || plan.ArmedVersion == old.ArmedVersion && !reflect.DeepEqual(plan.Armed, old.Armed) {
-		return conflict{fmt.Sprintf("agents were told version %d of the armed actions: version %d cannot take its place", old.ArmedVersion, plan.ArmedVersion)}
+		return conflict{fmt.Sprintf("agents have version %d of the armed actions: version %d cannot replace it", old.ArmedVersion, plan.ArmedVersion)}
 	}
-	told := map[string]runapi.Action{}
+	sent := map[string]runapi.Action{}
 	for _, action := range old.Armed {
-		told[action.ID] = action
+		sent[action.ID] = action
 	}
 	for _, action := range plan.Armed {
-		if before, known := told[action.ID]; known && !reflect.DeepEqual(before, action) {
-			return conflict{fmt.Sprintf("armed action %q differs from the one that agents were told: it cannot change", action.ID)}
+		if before, known := sent[action.ID]; known && !reflect.DeepEqual(before, action) {
+			return conflict{fmt.Sprintf("armed action %q differs from the one that agents have: it cannot change", action.ID)}
 		}
 	}
 	return nil
 }
 
-// afterRun tells that a phase comes after the run proper, when agents finish.
+// afterRun reports whether agents finish in this phase.
 func afterRun(phase v1alpha1.ExperimentPhase) bool {
 	switch phase {
 	case v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing, v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed:
@@ -254,7 +253,7 @@ func afterRun(phase v1alpha1.ExperimentPhase) bool {
 	return false
 }
 
-// agentPlans splits a plan into one for each agent. What is as before keeps its revision, so that its agent sleeps on.
+// agentPlans splits a plan into one for each agent. An unchanged plan keeps its revision, so that its agent is not woken.
 func agentPlans(plan runapi.Plan, revision int64, before map[runapi.Target]runapi.AgentPlan) map[runapi.Target]runapi.AgentPlan {
 	plans := map[runapi.Target]runapi.AgentPlan{}
 	for _, target := range targets(plan, true) {
@@ -281,7 +280,7 @@ func agentPlans(plan runapi.Plan, revision int64, before map[runapi.Target]runap
 	return plans
 }
 
-// targets are the agents of a plan, in its order; idle ones of nodes without apps only if asked for.
+// targets are the agents of a plan, in its order; the idle ones of nodes without apps only if idle is set.
 func targets(plan runapi.Plan, idle bool) []runapi.Target {
 	var all []runapi.Target
 	for _, node := range plan.Nodes {
@@ -295,7 +294,7 @@ func targets(plan runapi.Plan, idle bool) []runapi.Target {
 	return all
 }
 
-// agentPlan gives an agent's plan, whether there is one, and a channel that closes with the next change.
+// agentPlan returns an agent's plan, whether it exists, and a channel that closes at the next change.
 func (r *run) agentPlan(target runapi.Target) (runapi.AgentPlan, bool, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,13 +302,13 @@ func (r *run) agentPlan(target runapi.Target) (runapi.AgentPlan, bool, <-chan st
 	return plan, known, r.planChanged.wait()
 }
 
-// report takes what an agent says of itself. Only news is written: a heartbeat is not.
+// report stores an agent's report. It is written only if it differs from the last one, so a heartbeat is not.
 func (r *run) report(node string, report runapi.AgentReport) error {
 	r.touch()
 	target := runapi.Target{Node: node, App: report.App}
 	r.mu.Lock()
 	before := r.agents[target].AgentReport
-	before.WholeUntilNanoseconds, before.Clock = report.WholeUntilNanoseconds, report.Clock // they change all the time
+	before.WholeUntilNanoseconds, before.Clock = report.WholeUntilNanoseconds, report.Clock // these always change
 	same := reflect.DeepEqual(before, report)
 	r.agents[target] = runapi.AgentState{Node: node, AgentReport: report, ReportedAt: r.now().UTC()}
 	r.reportChanged.notify()
@@ -320,10 +319,10 @@ func (r *run) report(node string, report runapi.AgentReport) error {
 	return r.saveState()
 }
 
-// maxIncidents bounds the incidents of a run.
+// maxIncidents of a run.
 const maxIncidents = 10000
 
-// incident adds an incident; one with the same what, node, beginning and reason replaces it, so that it may end.
+// incident adds an incident. It replaces one with the same what, node, beginning and reason, so that an incident can end.
 func (r *run) incident(incident runapi.Incident) error {
 	r.mu.Lock()
 	i := slices.IndexFunc(r.incidents, func(have runapi.Incident) bool {
@@ -349,12 +348,12 @@ func (r *run) incident(incident runapi.Incident) error {
 }
 
 const (
-	// maxRefused bounds the logs of a run that are named as refused, one by one; furtherRefused stands for the rest.
+	// maxRefused bounds the refused logs of a run that are named; otherRefused stands for the rest.
 	maxRefused   = 10000
 	otherRefused = "and further ones"
 )
 
-// recordRefused notes that the archive could not take a log.
+// recordRefused notes that the archive refused a log.
 func (r *run) recordRefused(path, reason string) error {
 	r.mu.Lock()
 	_, known := r.refused[path]
@@ -374,7 +373,7 @@ func (r *run) recordRefused(path, reason string) error {
 	return r.saveState()
 }
 
-// clearRefused notes that the archive takes a log again. As logs grow by offset, it then has what it refused before.
+// clearRefused notes that the archive accepts a log again. Logs grow by offset, so nothing of it is missing then.
 func (r *run) clearRefused(path string) error {
 	if !r.anyRefused.Load() {
 		return nil
@@ -391,7 +390,7 @@ func (r *run) clearRefused(path string) error {
 	return r.saveState()
 }
 
-// saveState writes state.json; callers at the same time share one write.
+// saveState writes state.json; concurrent callers share one write.
 func (r *run) saveState() error {
 	if r.onChange != nil {
 		defer r.onChange()
@@ -407,14 +406,14 @@ func (r *run) saveState() error {
 	})
 }
 
-// agentStates are the agents in order of node and app; r.mu is held.
+// agentStates are in order of node and app; the caller has r.mu.
 func (r *run) agentStates() []runapi.AgentState {
 	return slices.SortedFunc(maps.Values(r.agents), func(a, b runapi.AgentState) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.App, b.App))
 	})
 }
 
-// snapshot is what the server knows of the run.
+// snapshot returns the state of the run.
 func (r *run) snapshot() (runapi.State, error) {
 	r.mu.Lock()
 	state := runapi.State{Plan: r.record.Plan, Agents: r.agentStates(), Incidents: slices.Clone(r.incidents), Sealed: r.sealed}
@@ -433,7 +432,7 @@ func (r *run) snapshot() (runapi.State, error) {
 	return state, ignoreMissing(err)
 }
 
-// updateResultsPhase writes the experiment's last phase, which comes after the analysis, into its results.
+// updateResultsPhase writes the experiment's last phase, which follows the analysis, into its results.
 func (r *run) updateResultsPhase(phase v1alpha1.ExperimentPhase) error {
 	if phase != v1alpha1.PhaseSucceeded && phase != v1alpha1.PhaseFailed {
 		return nil
@@ -446,7 +445,7 @@ func (r *run) updateResultsPhase(phase v1alpha1.ExperimentPhase) error {
 	return r.files.ReplaceJSON(resultsFile, results)
 }
 
-// nodeOfPod gives the node whose pod has this UID.
+// nodeOfPod returns the node whose pod has this UID.
 func (r *run) nodeOfPod(podUID string) (string, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -458,26 +457,26 @@ func (r *run) nodeOfPod(podUID string) (string, bool) {
 	return "", false
 }
 
-// broadcast wakes everybody who waits.
+// broadcast wakes all who wait.
 type broadcast struct{ next chan struct{} }
 
 func newBroadcast() broadcast              { return broadcast{make(chan struct{})} }
 func (b *broadcast) wait() <-chan struct{} { return b.next }
 func (b *broadcast) notify()               { close(b.next); b.next = make(chan struct{}) }
 
-// saver makes one write serve everybody whose change came before it.
+// saver lets one write serve all callers whose changes precede it.
 type saver struct {
 	wanted atomic.Int64
 	mu     sync.Mutex
 	saved  int64
 }
 
-// save returns once a write has begun after the call and ended well. write must read what it writes itself.
+// save returns after a successful write that began after the call. write must read the present state itself.
 func (s *saver) save(write func() error) error {
-	mine := s.wanted.Add(1)
+	ticket := s.wanted.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.saved >= mine {
+	if s.saved >= ticket {
 		return nil
 	}
 	covers := s.wanted.Load()

@@ -7,7 +7,7 @@ import (
 	"vignette.dev/vignette/internal/digests"
 )
 
-// scenarioOf is the digest that a request names.
+// scenarioOf returns the digest that a request names.
 func scenarioOf(r *http.Request) (string, error) {
 	digest := r.PathValue("digest")
 	if err := digests.Check(digest); err != nil {
@@ -34,7 +34,7 @@ func (s *Server) putScenario(w http.ResponseWriter, r *http.Request, who Identit
 	return nil
 }
 
-// scenarioQuota leaves half of the room to the operator, whoever fills the other one.
+// scenarioQuota reserves half of the quota for the operator.
 func (s *Server) scenarioQuota(who Identity) int64 {
 	if s.config.Policy.administrator(who) {
 		return s.config.ScenarioQuotaBytes
@@ -60,7 +60,7 @@ func (s *Server) getScenario(w http.ResponseWriter, r *http.Request, who Identit
 	return nil
 }
 
-// expireScenarios deletes those that nobody has used for as long as runs are kept.
+// expireScenarios deletes scenarios that were not used for the retention.
 func (s *Server) expireScenarios() {
 	if s.config.Retention <= 0 {
 		return

@@ -15,13 +15,13 @@ import (
 	"vignette.dev/vignette/internal/safetext"
 )
 
-// maxSampleWait bounds the wait for the last radio samples and Kubernetes events after the last agent: both are shipped every second.
+// maxSampleWait bounds the wait for the last radio samples and events after the last agent: both are sent every second.
 const maxSampleWait = 5 * time.Second
 
-// nodeGoneIncidents are the incidents after which a node's agents report nothing more.
+// nodeGoneIncidents are those after which a node's agents report nothing more.
 var nodeGoneIncidents = map[string]bool{"NodeFailed": true, "Evicted": true, "HostLost": true}
 
-// seal tells agents to finish, waits until every log is whole or the time is over, and writes the manifest.
+// seal makes agents finish, waits until every log is complete or the time has passed, and writes the manifest.
 // Sealing again gives the same manifest.
 func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, error) {
 	r.sealMu.Lock()
@@ -69,10 +69,10 @@ func (r *run) isSealed() bool {
 	return r.sealed
 }
 
-// sealPoll is how often await looks again without news of an agent.
+// sealPoll is how often waitUntil checks again without a report.
 const sealPoll = 200 * time.Millisecond
 
-// waitUntil waits until done, for at most so long; only a cancelled context is an error.
+// waitUntil waits until done, for at most atMost; only a cancelled context is an error.
 func (r *run) waitUntil(ctx context.Context, atMost time.Duration, done func() bool) error {
 	timeout := time.NewTimer(atMost)
 	defer timeout.Stop()
@@ -80,7 +80,7 @@ func (r *run) waitUntil(ctx context.Context, atMost time.Duration, done func() b
 	defer poll.Stop()
 	for {
 		r.mu.Lock()
-		news := r.reportChanged.wait()
+		changed := r.reportChanged.wait()
 		r.mu.Unlock()
 		if done() {
 			return nil
@@ -90,19 +90,19 @@ func (r *run) waitUntil(ctx context.Context, atMost time.Duration, done func() b
 			return fmt.Errorf("the seal was given up: %w", ctx.Err())
 		case <-timeout.C:
 			return nil
-		case <-news:
+		case <-changed:
 		case <-poll.C:
 		}
 	}
 }
 
-// agentsDone tells that nothing more is to be expected of any agent.
+// agentsDone reports whether nothing more is expected of any agent.
 func (r *run) agentsDone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	gone := goneNodes(r.incidents)
 	for _, target := range targets(r.record.Plan, false) {
-		// One that has given its app up still stops what runs and ships: failed is not the end, done is.
+		// An agent that has given up its app still stops processes and ships logs: wait for done, not for failed.
 		if _, lost := gone[target.Node]; !lost && r.agents[target].Phase != runapi.AgentDone {
 			return false
 		}
@@ -120,7 +120,7 @@ func goneNodes(incidents []runapi.Incident) map[string]runapi.Incident {
 	return gone
 }
 
-// radioComplete tells that every host's samples reach the end of the measurement.
+// radioComplete reports whether every host's samples reach the end of the measurement.
 func (r *run) radioComplete() bool {
 	r.mu.Lock()
 	end, known := measureEnd(r.record.Plan)
@@ -141,7 +141,7 @@ func measureEnd(plan runapi.Plan) (int64, bool) {
 	return plan.T0.UnixNano() + *plan.MeasureEndNanoseconds, true
 }
 
-// gaps lists the logs that are missing or not whole.
+// gaps lists the logs that are missing or incomplete.
 func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
 	radio, eventsSettled := r.tally.radio(), r.eventsComplete()
 	r.mu.Lock()
@@ -163,10 +163,10 @@ func (r *run) gaps(logs []archive.Sealed) []runapi.Gap {
 	return g.gaps
 }
 
-// tailBytes of a log that are looked through for its last whole record: lines of radio logs may be long.
+// tailBytes of a log are searched for its last complete record: lines of radio logs may be long.
 const tailBytes = 1 << 20
 
-// lastRecord is the time of the last whole record of a log in JSON Lines, Unix nanoseconds; 0 where there is none.
+// lastRecord is the time of the last complete record of a log in JSON Lines, Unix nanoseconds; 0 if there is none.
 func (r *run) lastRecord(p string) int64 {
 	f, err := r.files.Open(p)
 	if err != nil {
@@ -197,13 +197,13 @@ func (r *run) lastRecord(p string) int64 {
 	}
 }
 
-// gapFinder finds what a sealed run lacks.
+// gapFinder collects what a sealed run lacks.
 type gapFinder struct {
 	plan   runapi.Plan
 	agents map[runapi.Target]runapi.AgentState
 	gone   map[string]runapi.Incident
 	logs   map[string]archive.Sealed
-	// lastRecord gives the time of a log's last record, Unix nanoseconds; 0 where that is not known.
+	// lastRecord returns the time of a log's last record, Unix nanoseconds; 0 if it is not known.
 	lastRecord func(p string) int64
 	gaps       []runapi.Gap
 }
@@ -213,7 +213,7 @@ func (g *gapFinder) add(gap runapi.Gap) {
 	g.gaps = append(g.gaps, gap)
 }
 
-// secondsAfterT0 converts a time to seconds after T0.
+// secondsAfterT0 converts a time.
 func (g *gapFinder) secondsAfterT0(t time.Time) *float64 {
 	if g.plan.T0 == nil || t.IsZero() {
 		return nil
@@ -222,7 +222,7 @@ func (g *gapFinder) secondsAfterT0(t time.Time) *float64 {
 	return &seconds
 }
 
-// secondsOf converts Unix nanoseconds to seconds after T0; 0 is not known.
+// secondsOf converts Unix nanoseconds to seconds after T0; 0 means unknown.
 func (g *gapFinder) secondsOf(nanoseconds int64) *float64 {
 	if nanoseconds == 0 {
 		return nil
@@ -230,7 +230,7 @@ func (g *gapFinder) secondsOf(nanoseconds int64) *float64 {
 	return g.secondsAfterT0(time.Unix(0, nanoseconds))
 }
 
-// end of the measurement in seconds after T0, for what lacks its end; absent where it is not known, or before from.
+// end of the measurement in seconds after T0; nil if it is not known, or before from.
 func (g *gapFinder) end(from *float64) *float64 {
 	if g.plan.MeasureEndNanoseconds == nil || from == nil {
 		return nil
@@ -242,12 +242,12 @@ func (g *gapFinder) end(from *float64) *float64 {
 	return &end
 }
 
-// podEndSeconds is how long after what Kubernetes calls the end of a pod something may have run in it: it tells whole seconds, and who is
-// deleted has 5 s to end.
+// podEndSeconds is how long a container may run after its pod's end as Kubernetes reports it: it reports whole seconds,
+// and a deleted container has 5 s to end.
 const podEndSeconds = 6.0
 
-// shippedUntil is the time up to which the archive has everything that an app logged; 0 where that is not known. A log's records are in
-// order of time, so that it has them up to its last one, and all logs up to the agent's last word on it.
+// shippedUntil is the time up to which the archive has everything that an app logged; 0 if it is not known.
+// Records are in order of time, so each log is complete up to its last record or the agent's report, whichever is later.
 func (g *gapFinder) shippedUntil(node string, app runapi.PlannedApp, state runapi.AgentState) int64 {
 	until := int64(0)
 	for _, file := range expectedLogs(node, app) {
@@ -280,7 +280,7 @@ func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
 		case !reported:
 			gap.Reason = "the agent never reported"
 		default:
-			gap.Reason = fmt.Sprintf("the agent, last heard of in phase %s, did not report before the seal that every log is shipped", state.Phase)
+			gap.Reason = fmt.Sprintf("the agent, whose last report had phase %s, did not report before the seal that every log is shipped", state.Phase)
 		}
 		g.add(gap)
 	}
@@ -294,18 +294,17 @@ func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
 	}
 }
 
-// agentGaps names the gaps that an agent knows of.
+// agentGaps adds the gaps that an agent reported.
 func (g *gapFinder) agentGaps(node, app string, gaps []runapi.AgentGap) {
 	for _, gap := range gaps {
 		g.add(runapi.Gap{What: fmt.Sprintf("logs of %s/%s", node, app), Node: node, FromSeconds: g.secondsOf(gap.FromNanoseconds), ToSeconds: g.secondsOf(gap.ToNanoseconds), Reason: gap.Reason})
 	}
 }
 
-// agentLog is the agent's own.
+// agentLog is the log of the agent itself.
 const agentLog = "agent.jsonl"
 
-// expectedLogs are the logs without which an app's part of the results is incomplete. Brokers keep no message log, and
-// images may.
+// expectedLogs are the logs without which the results of an app are incomplete. Brokers have no message log; an image's app may have one.
 func expectedLogs(node string, app runapi.PlannedApp) []string {
 	dir := path.Join(archive.LogsDir, node, app.Name)
 	files := []string{dir + "/" + agentLog}
@@ -321,15 +320,15 @@ func (g *gapFinder) torn(logs []archive.Sealed) {
 	for _, log := range logs {
 		switch {
 		case log.Torn && archive.IsCapture(log.Path):
-			g.add(runapi.Gap{What: "capture " + log.Path, Node: nodeOf(log.Path), Reason: "the last frame was not whole and was cut off"})
+			g.add(runapi.Gap{What: "capture " + log.Path, Node: nodeOf(log.Path), Reason: "the last frame was incomplete and was cut off"})
 		case log.Torn && strings.HasSuffix(log.Path, ".jsonl"):
 			from := g.secondsOf(g.lastRecord(log.Path))
-			g.add(runapi.Gap{What: "log " + log.Path, Node: nodeOf(log.Path), FromSeconds: from, ToSeconds: g.end(from), Reason: "the last line is torn"})
+			g.add(runapi.Gap{What: "log " + log.Path, Node: nodeOf(log.Path), FromSeconds: from, ToSeconds: g.end(from), Reason: "the last line is incomplete"})
 		}
 	}
 }
 
-// nodeOf gives the node of logs/NODE/… and captures/CAPTURE/NETWORK/NODE.pcapng, and nothing for radio samples.
+// nodeOf returns the node of logs/NODE/… and captures/CAPTURE/NETWORK/NODE.pcapng, and nothing for radio samples.
 func nodeOf(p string) string {
 	parts := strings.Split(p, "/")
 	switch {
@@ -341,7 +340,7 @@ func nodeOf(p string) string {
 	return ""
 }
 
-// refused names logs that the archive did not take to their end: from their last record on, or from when it began to refuse them.
+// refused adds a gap for each log that was refused: from its last record, or from the first refusal.
 func (g *gapFinder) refused(refused map[string]string, since map[string]time.Time) {
 	paths := make([]string, 0, len(refused))
 	for p := range refused {
@@ -380,7 +379,7 @@ func (g *gapFinder) radio(until map[string]int64) {
 	}
 }
 
-// manifest lists what the archive has: the sealed manifest, or the moment's, and the records and results that are not sealed.
+// manifest lists the files of the archive: the sealed manifest, or the present files, with records and results.
 func (r *run) manifest() (runapi.Manifest, error) {
 	manifest := runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID}
 	sealed := r.isSealed()

@@ -1,6 +1,6 @@
-// Package server is the results archive behind its HTTP API: it takes plans from the operator, logs and
-// reports from agents, samples from radiod, and results from the analysis, and hands all of it out.
-// Package runapi has the language, package archive the files.
+// Package server is the results archive with its HTTP API. It stores plans of the operator, logs and reports of agents,
+// samples of radiod and results of the analysis, and serves them.
+// Package runapi defines the requests, package archive the files.
 package server
 
 import (
@@ -25,27 +25,27 @@ import (
 type Config struct {
 	// Dir is the archive's folder.
 	Dir string
-	// Authenticator finds out who callers are.
+	// Authenticator identifies callers.
 	Authenticator Authenticator
 	// Authorizer decides what users may read; without one they may read nothing.
 	Authorizer Authorizer
 	Policy     Policy
-	// QuotaBytes bounds the logs of each run; 0 is no bound.
+	// QuotaBytes bounds the logs of each run; 0 means no limit.
 	QuotaBytes int64
-	// ScenarioQuotaBytes bounds the compiled scenarios of everybody together; 0 is no bound.
+	// ScenarioQuotaBytes bounds all compiled scenarios together; 0 means no limit.
 	ScenarioQuotaBytes int64
-	// TeamQuotaBytes bounds what all runs of a namespace have in the archive, TeamQuotas those of some namespaces; 0 is no bound.
+	// TeamQuotaBytes bounds all runs of a namespace together; TeamQuotas overrides it for some. 0 means no limit.
 	TeamQuotaBytes int64
 	TeamQuotas     map[string]int64
-	// TeamRetentions take Retention's place for the runs of some namespaces.
+	// TeamRetentions overrides Retention for some namespaces.
 	TeamRetentions map[string]time.Duration
-	// Retention after which a run to which nothing happens, and a scenario that nobody uses, is deleted; 0 is never.
+	// Retention after which unchanged runs and unused scenarios are deleted; 0 means never.
 	Retention time.Duration
-	// AnalysisSocket is the Unix socket of the analysis that compares runs; none if empty.
+	// AnalysisSocket is the Unix socket of the analysis that compares runs; empty for none.
 	AnalysisSocket string
 	// ComparisonTime is how long a comparison may take; 330 s if 0.
 	ComparisonTime time.Duration
-	// LongPoll is how long a question for a newer plan waits; 30 s if 0.
+	// LongPoll is how long a request for a newer plan waits; 30 s if 0.
 	LongPoll time.Duration
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
@@ -61,18 +61,18 @@ type Server struct {
 	runs      *registry
 	auth      *TokenCache
 	access    *accessCache
-	// limit is for all requests, reviews for those with a token that is not known.
+	// limit is for all requests, reviews for those with unknown tokens.
 	limit, reviews limiter
 	metrics        *metrics
 	mux            *http.ServeMux
-	followers      chan struct{} // one for each
-	comparer       *comparer     // nil where runs cannot be compared
+	followers      chan struct{} // one entry for each follower
+	comparer       *comparer     // nil if runs cannot be compared
 }
 
-// defaultLongPoll is what the API says of agents' questions.
+// defaultLongPoll is what the API promises agents.
 const defaultLongPoll = 30 * time.Second
 
-// New opens the archive and everything in it.
+// New opens the archive and loads its runs.
 func New(config Config) (*Server, error) {
 	if config.Now == nil {
 		config.Now = time.Now
@@ -108,19 +108,19 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// logProblems tells what of the archive could not be read. The runs that are listed say so, too.
+// logProblems logs what could not be read of the archive. The list of runs has it too.
 func (s *Server) logProblems() {
 	for _, err := range s.runs.problems {
-		s.config.Log.Error("a run is left out", "error", err)
+		s.config.Log.Error("a run cannot be served", "error", err)
 	}
 	for _, r := range s.runs.all() {
 		for _, damage := range r.damaged {
-			s.config.Log.Error("a damaged record of a run was put aside", "run", r.files.Key().String(), "record", damage)
+			s.config.Log.Error("a damaged record of a run was renamed", "run", r.files.Key().String(), "record", damage)
 		}
 	}
 }
 
-// Close releases the archive. Nothing may be served any more.
+// Close releases the archive. Nothing may be served afterwards.
 func (s *Server) Close() error {
 	for _, r := range s.runs.all() {
 		if err := r.files.Close(); err != nil {
@@ -130,10 +130,10 @@ func (s *Server) Close() error {
 	return errors.Join(s.scenarios.Close(), s.store.Close())
 }
 
-// expireEvery is how often old runs are looked for.
+// expireEvery is how often expired runs are deleted.
 const expireEvery = 10 * time.Minute
 
-// Expire deletes old runs and scenarios until the context ends; it returns at once where they are kept for ever.
+// Expire deletes old runs and scenarios until the context ends; it returns at once if none expire.
 func (s *Server) Expire(ctx context.Context) {
 	if s.config.Retention <= 0 && len(s.config.TeamRetentions) == 0 {
 		return
@@ -157,7 +157,7 @@ func (s *Server) Expire(ctx context.Context) {
 	}
 }
 
-// handler answers a request of somebody, or says what is wrong with it.
+// handler answers a request, or returns what is wrong with it.
 type handler func(w http.ResponseWriter, r *http.Request, who Identity) error
 
 func (s *Server) routes() {
@@ -197,7 +197,7 @@ func serveHealth(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// handle finds out who asks, keeps callers within their rate, and turns errors into answers.
+// handle identifies the caller, limits its rate, and turns errors into answers.
 func (s *Server) handle(route string, handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &responseRecorder{ResponseWriter: w, status: http.StatusOK, received: s.config.Now()}
@@ -239,7 +239,7 @@ func (s *Server) identify(r *http.Request) (Identity, error) {
 	return who, err
 }
 
-// checkRate keeps a caller within its rate.
+// checkRate returns an error if a caller exceeds its rate.
 func (s *Server) checkRate(caller string) error {
 	if !s.limit.allow(caller, s.config.Now()) {
 		return statusErrorf(http.StatusTooManyRequests, "more than %d requests a second", requestsPerSecond)
@@ -247,7 +247,7 @@ func (s *Server) checkRate(caller string) error {
 	return nil
 }
 
-// responseRecorder remembers the status for the metrics, and when the request came.
+// responseRecorder remembers the status for the metrics, and the time of the request.
 type responseRecorder struct {
 	http.ResponseWriter
 	received time.Time
@@ -265,7 +265,7 @@ func (r *responseRecorder) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// Unwrap lets http.ResponseController reach the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (r *responseRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // statusError is an error with the status of its answer.
@@ -282,7 +282,7 @@ func (s *Server) writeError(w *responseRecorder, r *http.Request, err error) {
 		s.config.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	if w.written {
-		return // the caller notices the answer's wrong length
+		return // the caller sees that the length is wrong
 	}
 	if p.status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
@@ -290,7 +290,7 @@ func (s *Server) writeError(w *responseRecorder, r *http.Request, err error) {
 	_ = writeJSON(w, p.status, p.Problem)
 }
 
-// classify finds the answer to an error.
+// classify returns the answer for an error.
 func classify(err error) statusError {
 	var (
 		known  statusError
@@ -332,11 +332,11 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	return err
 }
 
-// maxHeaderBytes bounds a request's header: a comparison of runapi.MaxCompared runs has 41 kB of UIDs; tokens are about 1 kB.
+// maxHeaderBytes of a request: a comparison of runapi.MaxCompared runs has 41 kB of UIDs, a token about 1 kB.
 const maxHeaderBytes = 64 << 10
 
-// NewHTTP makes the HTTP server whose requests end with ctx. Headers and idle connections have a time limit;
-// handlers limit bodies and answers piece by piece, as logs may be long and questions wait on purpose.
+// NewHTTP makes the HTTP server whose requests end with ctx. Headers and idle connections have a time limit.
+// Handlers limit bodies and answers piece by piece, as logs may be long and some requests wait on purpose.
 func NewHTTP(ctx context.Context, address string, handler http.Handler, header, idle time.Duration) *http.Server {
 	return &http.Server{
 		Addr: address, Handler: handler, ReadHeaderTimeout: header, IdleTimeout: idle, MaxHeaderBytes: maxHeaderBytes,

@@ -652,7 +652,7 @@ func TestAFailedAgentThatDidNotShipToItsEndIsAGap(t *testing.T) {
 	l.wholeRun()
 	l.report("nor", "bft", runapi.AgentDone)
 	l.report("prt", "picture", runapi.AgentFailed)
-	l.wantGap(l.seal(), "logs of prt/picture", "prt", "last heard of in phase failed")
+	l.wantGap(l.seal(), "logs of prt/picture", "prt", "whose last report had phase failed")
 }
 
 func TestFinishingDoesNotUndoWhatTheOperatorPutsMeanwhile(t *testing.T) {
@@ -682,9 +682,9 @@ func TestTheSealNamesWhatIsMissing(t *testing.T) {
 	l.log("nor", "bft", "agent.jsonl", `{"ts":`)
 	l.report("nor", "bft", runapi.AgentRunning)
 	manifest := l.seal()
-	l.wantGap(manifest, "logs of nor/bft", "nor", "last heard of in phase running")
+	l.wantGap(manifest, "logs of nor/bft", "nor", "whose last report had phase running")
 	l.wantGap(manifest, "log logs/nor/bft/messages-1.jsonl", "nor", "shipped no such file")
-	l.wantGap(manifest, "log logs/nor/bft/agent.jsonl", "nor", "torn")
+	l.wantGap(manifest, "log logs/nor/bft/agent.jsonl", "nor", "incomplete")
 	l.wantGap(manifest, "logs of prt/picture", "prt", "never reported")
 }
 

@@ -14,11 +14,11 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// tally counts message events and follows radio samples while logs grow. A line counts once it is whole.
+// tally counts message events and follows radio samples while logs grow. A line counts once it is complete.
 type tally struct {
 	mu       sync.Mutex
 	counters runapi.Counters
-	// partial is the beginning of each log's last line, until its end arrives.
+	// partial is the beginning of each log's last line, until the rest arrives.
 	partial map[string][]byte
 	// radioUntil is the time of each radio log's newest sample, Unix nanoseconds.
 	radioUntil map[string]int64
@@ -28,15 +28,15 @@ type tally struct {
 	events     map[string]seenEvent
 	eventLines int
 	eventBytes int64
-	// live are deliveries as far as the logs tell; nil once nobody asks any more. It has a lock of its own.
+	// live has the deliveries that the logs show so far; nil when no longer needed. It has its own lock.
 	live *live.Tally
-	// positions of nodes, newest: latitude, longitude, altitude.
+	// positions are the newest of the nodes: latitude, longitude, altitude.
 	positions map[string][3]float64
-	// radios by network and node: how they are getting on.
+	// radios has the state of radios by network and node.
 	radios map[[2]string]radioTally
 }
 
-// radioTally is what the samples of one node's radio tell.
+// radioTally is the state of a radio by its samples.
 type radioTally struct {
 	newest                    int64
 	queue                     int
@@ -44,7 +44,7 @@ type radioTally struct {
 	worstSeconds              float64
 }
 
-// maxLine bounds what is kept of a line without an end: longer ones are no records.
+// maxLine bounds what is kept of an unfinished line: longer ones are no records.
 const maxLine = 1 << 20
 
 func newTally() *tally {
@@ -52,7 +52,7 @@ func newTally() *tally {
 		live: live.New(), positions: map[string][3]float64{}, radios: map[[2]string]radioTally{}}
 }
 
-// add takes the next piece of a log; it is archive.Run.OnAppend.
+// add processes the next piece of a log; it is archive.Run.OnAppend.
 func (t *tally) add(p string, piece []byte) {
 	var count func(line []byte)
 	switch {
@@ -160,7 +160,7 @@ func (t *tally) snapshot() runapi.Counters {
 	return t.counters
 }
 
-// capture gives the newest sample of a capture.
+// capture returns the newest sample of a capture.
 func (t *tally) capture(p string) (sample runapi.CaptureSample, known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -168,7 +168,7 @@ func (t *tally) capture(p string) (sample runapi.CaptureSample, known bool) {
 	return sample, known
 }
 
-// radio gives the time of the newest sample of every radio log.
+// radio returns the time of the newest sample of every radio log.
 func (t *tally) radio() map[string]int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,14 +179,14 @@ func (t *tally) radio() map[string]int64 {
 	return until
 }
 
-// plan tells what is expected of the messages to come.
+// plan updates what is expected of later messages.
 func (t *tally) plan(plan runapi.Plan) {
 	if now := t.liveFigures(); now != nil {
 		now.Plan(plan)
 	}
 }
 
-// liveFigures are nil once they are forgotten.
+// liveFigures returns nil after they were dropped.
 func (t *tally) liveFigures() *live.Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +199,7 @@ func (t *tally) forgetLive() {
 	t.live = nil
 }
 
-// nodePositions gives where nodes were last.
+// nodePositions returns the newest positions of nodes.
 func (t *tally) nodePositions() map[string][3]float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

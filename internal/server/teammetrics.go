@@ -13,13 +13,13 @@ import (
 // namespaceLabel of a series names its team.
 const namespaceLabel = "namespace"
 
-// Metrics are those of the server and of all teams' runs. They are for whoever runs the cluster, so they have a port of their own, which
-// network policies close to teams; these read getMetrics.
+// Metrics are those of the server and of all teams' runs. They are for administrators of the cluster, on a port of their own
+// that network policies close to teams; teams read getMetrics.
 func (s *Server) Metrics() http.Handler {
 	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 }
 
-// getMetrics hands out the series of one team.
+// getMetrics serves the series of one team.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity) error {
 	namespace := who.Scope
 	if namespace == "" {
@@ -29,7 +29,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity
 		return err
 	}
 	if namespace == "" {
-		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team whose metrics are asked for")
+		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team's namespace")
 	}
 	of := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := s.metrics.registry.Gather()
@@ -39,7 +39,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity
 	return nil
 }
 
-// keepNamespace keeps the series that say that they are of a namespace.
+// keepNamespace keeps the series whose label has the namespace.
 func keepNamespace(families []*dto.MetricFamily, namespace string) (kept []*dto.MetricFamily) {
 	for _, family := range families {
 		family.Metric = slices.DeleteFunc(family.Metric, func(m *dto.Metric) bool {

@@ -11,15 +11,15 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// runUpdates tells which runs have something to say: what an agent reports for the first time, an incident, a seal. One who follows it need not ask
-// for the state of each run again and again.
+// runUpdates remembers which runs changed: an agent's first report, an incident, a seal. A follower of it need not poll
+// the state of each run.
 type runUpdates struct {
-	// epoch is this life of the server: numbers of another one mean nothing.
+	// epoch is unique to this start of the server: sequences of another epoch are not comparable.
 	epoch string
 
 	mu       sync.Mutex
 	sequence int64
-	// updatedAt is the sequence at which each run had news last.
+	// updatedAt is the sequence of each run's last update.
 	updatedAt map[string]int64
 	changed   broadcast
 }
@@ -28,7 +28,7 @@ func newRunUpdates() *runUpdates {
 	return &runUpdates{epoch: string(uuid.NewUUID()), updatedAt: map[string]int64{}, changed: newBroadcast()}
 }
 
-// record that a run has news.
+// record that a run has changed.
 func (n *runUpdates) record(uid string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -37,14 +37,14 @@ func (n *runUpdates) record(uid string) {
 	n.changed.notify()
 }
 
-// forget a run that is deleted.
+// forget a deleted run.
 func (n *runUpdates) forget(uid string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.updatedAt, uid)
 }
 
-// since gives what came after a sequence, and a channel that closes with the next news.
+// since returns what changed after a sequence, and a channel that closes at the next change.
 func (n *runUpdates) since(sequence int64) (runapi.News, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -57,15 +57,15 @@ func (n *runUpdates) since(sequence int64) (runapi.News, <-chan struct{}) {
 	return found, n.changed.wait()
 }
 
-// getUpdates answers once there is news after the sequence that the operator knows, or after LongPoll with none. Who knows another epoch is answered at once.
+// getUpdates answers once a run changed after the operator's sequence, or empty after LongPoll. Another epoch is answered at once.
 func (s *Server) getUpdates(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.operator(who) {
-		return statusErrorf(http.StatusForbidden, "%s may not follow the news of all runs: only the operator may", who.Username)
+		return statusErrorf(http.StatusForbidden, "%s may not follow the changes of all runs: only the operator may", who.Username)
 	}
 	query := r.URL.Query()
 	sequence, err := strconv.ParseInt(query.Get("since"), 10, 64)
 	if err != nil {
-		return statusErrorf(http.StatusBadRequest, "since %q: want the sequence of the last answer, 0 for none", query.Get("since"))
+		return statusErrorf(http.StatusBadRequest, "since %q: want the sequence of the previous answer, 0 for none", query.Get("since"))
 	}
 	deadline := time.NewTimer(s.config.LongPoll)
 	defer deadline.Stop()

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 )
 
-// teamQuota is what all runs of a namespace may have in the archive, in bytes; 0 is no bound.
+// teamQuota is the most bytes that all runs of a namespace may have in the archive; 0 means no limit.
 func (c *Config) teamQuota(namespace string) int64 {
 	if quota, own := c.TeamQuotas[namespace]; own {
 		return quota
@@ -19,7 +19,7 @@ func (c *Config) teamQuota(namespace string) int64 {
 	return c.TeamQuotaBytes
 }
 
-// retention of a namespace's runs; 0 is for ever.
+// retention of a namespace's runs; 0 means for ever.
 func (c *Config) retention(namespace string) time.Duration {
 	if retention, own := c.TeamRetentions[namespace]; own {
 		return retention
@@ -27,14 +27,14 @@ func (c *Config) retention(namespace string) time.Duration {
 	return c.Retention
 }
 
-// getUsage tells what a namespace has in the archive, and what it may have.
+// getUsage returns a namespace's share of the archive and its quota.
 func (s *Server) getUsage(w http.ResponseWriter, r *http.Request, who Identity) error {
 	namespace := who.Scope
 	if namespace == "" {
 		namespace = r.URL.Query().Get("namespace")
 	}
 	if namespace == "" {
-		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team whose part of the archive is asked for")
+		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team's namespace")
 	}
 	if err := requirePermission(r.Context(), who, namespace, "reading runs of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
 		return err
@@ -44,15 +44,15 @@ func (s *Server) getUsage(w http.ResponseWriter, r *http.Request, who Identity) 
 		RetentionSeconds: s.config.retention(namespace).Seconds()})
 }
 
-// usageMetrics are the metrics of what namespaces have in the archive.
+// usageMetrics are the bytes and quotas of namespaces.
 type usageMetrics struct {
 	runs  func() []*run
 	store *archive.Store
 }
 
 var (
-	teamBytes = prometheus.NewDesc("vignette_server_team_bytes", "Bytes that the runs of a namespace have in the archive.", []string{"namespace"}, nil)
-	teamQuota = prometheus.NewDesc("vignette_server_team_quota_bytes", "Bytes that the runs of a namespace may have in the archive; 0 is no bound.", []string{"namespace"}, nil)
+	teamBytes = prometheus.NewDesc("vignette_server_team_bytes", "Bytes of a namespace's runs in the archive.", []string{"namespace"}, nil)
+	teamQuota = prometheus.NewDesc("vignette_server_team_quota_bytes", "Most bytes that a namespace's runs may have in the archive; 0 means no limit.", []string{"namespace"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -63,13 +63,13 @@ func (*usageMetrics) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (t *usageMetrics) Collect(to chan<- prometheus.Metric) {
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for _, run := range t.runs() {
 		namespace := run.files.Key().Namespace
-		if told[namespace] {
+		if seen[namespace] {
 			continue
 		}
-		told[namespace] = true
+		seen[namespace] = true
 		used, quota := t.store.TeamUsed(namespace)
 		to <- prometheus.MustNewConstMetric(teamBytes, prometheus.GaugeValue, float64(used), namespace)
 		to <- prometheus.MustNewConstMetric(teamQuota, prometheus.GaugeValue, float64(quota), namespace)
