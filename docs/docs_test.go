@@ -24,6 +24,8 @@ const (
 	backlog = "testdata/long-sentences.txt"
 	// mostTerms keeps the glossary a page that people read.
 	mostTerms = 80
+	// mostUserWords is how long the pages for users may be altogether.
+	mostUserWords = 55_000
 )
 
 // privateWords have a plain one that readers know from elsewhere. Glossary and API use the plain one.
@@ -41,23 +43,55 @@ var privateWords = map[*regexp.Regexp]string{
 	regexp.MustCompile(`(?i)\b(utili[sz]e|leverage|seamless(ly)?)(s|d)?\b`): "use; or leave it out",
 }
 
-// pages for users, by their paths from this folder. The reference and the decisions are for looking things up.
+// pages that people write, by their paths from this folder, without the decisions.
 func pages(t *testing.T) []string {
 	t.Helper()
 	found := []string{"../README.md"}
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if entry.IsDir() && (path == "reference" || path == "adr" || path == "testdata") {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (path == "adr" || path == "testdata") {
 			return fs.SkipDir
 		}
-		if generated := path == "analysis-api.md"; filepath.Ext(path) == ".md" && !generated {
+		if filepath.Ext(path) == ".md" && !generated(t, path) {
 			found = append(found, path)
 		}
-		return err
+		return nil
 	})
 	if err != nil || len(found) < 20 {
 		t.Fatalf("%d pages, %v; want all of them", len(found), err)
 	}
 	return found
+}
+
+// generated reports whether a program writes the page.
+func generated(t *testing.T, page string) bool {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(text), "<!-- generated ") || page == "analysis-api.md"
+}
+
+// forUsers reports whether people read the page from top to bottom, other than the reference, measurements and contributors' pages.
+func forUsers(page string) bool {
+	return page != "architecture.md" && !strings.HasPrefix(page, "reference/") && !strings.HasPrefix(page, "measurements/")
+}
+
+func TestUsersHaveLittleToRead(t *testing.T) {
+	words := 0
+	for _, page := range pages(t) {
+		if text, err := os.ReadFile(page); err != nil {
+			t.Error(err)
+		} else if forUsers(page) {
+			words += len(strings.Fields(string(text)))
+		}
+	}
+	if words > mostUserWords {
+		t.Errorf("the pages for users have %d words; want at most %d", words, mostUserWords)
+	}
 }
 
 func prose(t *testing.T, page string) []string {
