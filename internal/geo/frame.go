@@ -22,8 +22,11 @@ func (f Frame) Origin() Position { return f.origin }
 
 // ENU gives a position's coordinates in the frame: those of the plane that touches the ellipsoid at the origin, so that a
 // place on the ground 10 km away lies 8 m below it.
-func (f Frame) ENU(p Position) Vector {
-	d := p.ECEF().Sub(f.centre)
+func (f Frame) ENU(p Position) Vector { return f.ENUOf(p.ECEF()) }
+
+// ENUOf is ENU of a place by its Earth-centred coordinates.
+func (f Frame) ENUOf(ecef Vector) Vector {
+	d := ecef.Sub(f.centre)
 	horizontal := f.cosLon*d.X + f.sinLon*d.Y
 	return Vector{
 		X: -f.sinLon*d.X + f.cosLon*d.Y,
