@@ -7,9 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
+	"vignette.dev/vignette/internal/antenna"
 	"vignette.dev/vignette/internal/digests"
 	"vignette.dev/vignette/internal/geo"
 )
@@ -42,6 +45,9 @@ type Builder struct {
 	looks    uint
 	// spans of the positions of each platform since they were last taken.
 	spans map[int]Span
+	// antennas, if there are any, and when each platform has its first.
+	antennas antenna.Profiles
+	begins   map[int]time.Duration
 }
 
 // Span of time, with both ends.
@@ -125,10 +131,25 @@ func (b *Builder) Orientation(t time.Duration, platform int, o geo.Orientation) 
 	return b.platformEvent(t, orientation, platform, o.Pitch, o.Roll, o.Yaw)
 }
 
+// Antennas are the profiles that radios take: without them the scenario only says which a platform has. They come before the events.
+func (b *Builder) Antennas(profiles antenna.Profiles) { b.antennas = profiles }
+
+// HasAntennas reports whether there are profiles that radios take.
+func (b *Builder) HasAntennas() bool { return b.antennas != nil }
+
 // AntennaProfile of a platform from t on.
 func (b *Builder) AntennaProfile(t time.Duration, platform int, a AntennaProfile) error {
-	if a.ID < 0 || a.ID > math.MaxUint16 {
+	switch {
+	case a.ID < 0 || a.ID > math.MaxUint16:
 		return fmt.Errorf("platform %d: antenna profile is %d: want 0 to 65535", platform, a.ID)
+	case b.antennas != nil && b.antennas.Find(a.ID) == nil:
+		return fmt.Errorf("platform %d: antenna profile is %d: the manifest has no such profile", platform, a.ID)
+	}
+	if b.begins == nil {
+		b.begins = map[int]time.Duration{}
+	}
+	if first, known := b.begins[platform]; !known || t < first {
+		b.begins[platform] = max(t, 0)
 	}
 	return b.platformEvent(t, antennaProfile, platform, float64(a.ID), a.Azimuth, a.Elevation)
 }
@@ -257,11 +278,23 @@ func (b *Builder) Write(w io.Writer) (digest string, err error) {
 	if err := b.moments.finish(); err != nil {
 		return "", err
 	}
+	b.indexAntennas()
 	hash := sha256.New()
 	if err := b.moments.copyTo(&endedWriter{b.options.Context, io.MultiWriter(w, hash)}, b.last); err != nil {
 		return "", fmt.Errorf("write the compiled scenario: %w", err)
 	}
 	return digests.Of(hash), nil
+}
+
+// indexAntennas puts into the index what its readers want to know beforehand.
+func (b *Builder) indexAntennas() {
+	if b.antennas == nil || len(b.begins) == 0 {
+		return
+	}
+	b.moments.index.antennas = b.antennas
+	for _, platform := range slices.Sorted(maps.Keys(b.begins)) {
+		b.moments.index.begins = append(b.moments.index.begins, AntennaStart{platform, b.begins[platform]})
+	}
 }
 
 func (b *Builder) addSorted(e *event) error {

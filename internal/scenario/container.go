@@ -4,17 +4,22 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"time"
+
+	"vignette.dev/vignette/internal/antenna"
 )
 
 // The file: header, chunks, index, footer; numbers of fixed width are little-endian.
 //
 //	header  magic (8 bytes), version (uint32), zero (uint32)
 //	chunk   zstd frame of moments (see encode.go)
-//	index   zstd frame: classes, platforms by slot, duration, counts, and of each chunk its length, times and checksum
+//	index   zstd frame: classes, platforms by slot, duration, counts, and of each chunk its length, times and checksum;
+//	        in version 2 also the platforms with antenna profiles, each with its first, and the profiles
 //	footer  offset (uint64), length, unpacked length and CRC-32C of the index (uint32 each), zero (uint32), magic (8 bytes)
 const (
 	version      = 1
+	withAntennas = 2 // the version of scenarios with antenna profiles
 	headerLength = 16
 	footerLength = 32
 )
@@ -49,9 +54,20 @@ type index struct {
 	moments   int64
 	changes   int64
 	chunks    []chunk
+	// antennas are the profiles, and begins tells from when on platforms have one; nil where no radio takes any.
+	antennas antenna.Profiles
+	begins   []AntennaStart
 }
 
-func header() []byte {
+// version of the file.
+func (x *index) version() uint32 {
+	if x.antennas != nil {
+		return withAntennas
+	}
+	return version
+}
+
+func header(version uint32) []byte {
 	head := append([]byte{}, headMagic[:]...)
 	head = binary.LittleEndian.AppendUint32(head, version)
 	return binary.LittleEndian.AppendUint32(head, 0)
@@ -61,8 +77,8 @@ func checkHeader(head []byte) error {
 	if [8]byte(head[:8]) != headMagic {
 		return &CorruptError{"it does not begin as one"}
 	}
-	if v := binary.LittleEndian.Uint32(head[8:]); v != version {
-		return &CorruptError{fmt.Sprintf("version is %d: this program knows version %d", v, version)}
+	if v := binary.LittleEndian.Uint32(head[8:]); v != version && v != withAntennas {
+		return &CorruptError{fmt.Sprintf("version is %d: this program knows versions %d and %d", v, version, withAntennas)}
 	}
 	if binary.LittleEndian.Uint32(head[12:]) != 0 {
 		return &CorruptError{"its header has something where there is nothing"}
@@ -118,11 +134,18 @@ func (x *index) encode() []byte {
 		}
 		last = c.last
 	}
-	return raw
+	if x.antennas == nil {
+		return raw
+	}
+	raw = binary.AppendUvarint(raw, uint64(len(x.begins)))
+	for _, b := range x.begins {
+		raw = binary.AppendUvarint(binary.AppendUvarint(raw, uint64(b.Platform)), uint64(b.At))
+	}
+	return append(raw, x.antennas.Encode()...)
 }
 
-// decodeIndex of a file whose chunks end at an offset.
-func decodeIndex(raw []byte, end int64) (*index, error) {
+// decodeIndex of a file of a version whose chunks end at an offset.
+func decodeIndex(raw []byte, version uint32, end int64) (*index, error) {
 	d := &decoder{raw: raw}
 	x := &index{}
 	if err := x.decodeClasses(d); err != nil {
@@ -139,10 +162,35 @@ func decodeIndex(raw []byte, end int64) (*index, error) {
 	if err := x.decodeChunks(d, end); err != nil {
 		return nil, err
 	}
+	if version == withAntennas {
+		if err := x.decodeAntennas(d); err != nil {
+			return nil, err
+		}
+	}
 	if d.bad || d.more() {
 		return nil, &CorruptError{"its index has another length than its contents"}
 	}
 	return x, nil
+}
+
+// decodeAntennas at the end of the index.
+func (x *index) decodeAntennas(d *decoder) error {
+	last := 0
+	for range min(d.uvarint(), MaxPlatforms+1) {
+		platform, at := d.uvarint(), d.uvarint()
+		if d.bad || platform <= uint64(last) || !slices.Contains(x.platforms, int(min(platform, MaxPlatform+1))) || at > uint64(MaxDuration) {
+			return &CorruptError{"its platforms with antenna profiles make no sense"}
+		}
+		last = int(platform)
+		x.begins = append(x.begins, AntennaStart{int(platform), time.Duration(at)})
+	}
+	profiles, err := antenna.Decode(d.raw[d.pos:])
+	if err != nil || len(profiles) == 0 {
+		return &CorruptError{"its antenna profiles make no sense"}
+	}
+	d.pos = len(d.raw)
+	x.antennas = profiles
+	return nil
 }
 
 func (x *index) decodeClasses(d *decoder) error {

@@ -31,8 +31,13 @@ func Contents(file []byte) (index, first []byte) {
 }
 
 // Container of an index and a chunk with right checksums.
-func Container(index, chunk []byte) []byte {
-	file := bytes.NewBuffer(header())
+func Container(index, chunk []byte) []byte { return container(version, index, chunk) }
+
+// ContainerWithAntennas is a Container of the version that has antenna profiles.
+func ContainerWithAntennas(index, chunk []byte) []byte { return container(withAntennas, index, chunk) }
+
+func container(version uint32, index, chunk []byte) []byte {
+	file := bytes.NewBuffer(header(version))
 	file.Write(packer.EncodeAll(chunk, nil))
 	packed := packer.EncodeAll(index, nil)
 	foot := footer{offset: int64(file.Len()), length: len(packed), raw: len(index), checksum: crc32.Checksum(packed, castagnoli)}

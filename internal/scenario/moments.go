@@ -327,7 +327,7 @@ func (m *momentWriter) finish() error {
 
 // copyTo w the whole compiled form.
 func (m *momentWriter) copyTo(w io.Writer, duration time.Duration) error {
-	if _, err := w.Write(header()); err != nil {
+	if _, err := w.Write(header(m.index.version())); err != nil {
 		return err
 	}
 	if m.file != nil {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+
+	"vignette.dev/vignette/internal/antenna"
 )
 
 // Scenario that was compiled. It is safe for concurrent use; each goroutine needs a cursor of its own.
@@ -49,7 +52,7 @@ func Open(r io.ReaderAt, size int64) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := decodeIndex(raw, f.offset)
+	x, err := decodeIndex(raw, binary.LittleEndian.Uint32(head[8:]), f.offset)
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +120,33 @@ func (s *Scenario) HasPathloss() bool { return s.has(pathloss) || s.has(pathloss
 // HasPositions says whether any position is known at any time.
 func (s *Scenario) HasPositions() bool { return s.has(position) }
 
-// CommEffects in Beyond.
-const CommEffects = "comm effects"
+// CommEffects and AntennaEvents in Beyond.
+const (
+	CommEffects   = "comm effects"
+	AntennaEvents = "antenna profiles"
+)
 
-// Beyond names what the scenario has beyond movement and pathloss, in the plural: comm effects, fading selections, antenna profiles.
+// Antennas are the profiles that platforms take; nil where the scenario was compiled without a manifest.
+func (s *Scenario) Antennas() antenna.Profiles { return s.index.antennas }
+
+// AntennaStarts tell which platforms have antenna profiles, ascending, and from when on.
+func (s *Scenario) AntennaStarts() []AntennaStart { return s.index.begins }
+
+// AntennaPlatforms are the platforms that have antenna profiles at some time, ascending.
+func (s *Scenario) AntennaPlatforms() (platforms []int) {
+	for _, b := range s.index.begins {
+		platforms = append(platforms, b.Platform)
+	}
+	return platforms
+}
+
+// Beyond names what the scenario has beyond movement and pathloss, in the plural: comm effects, fading selections, and antenna profiles without a manifest.
 func (s *Scenario) Beyond() (names []string) {
 	for _, x := range []struct {
 		kind kind
 		name string
-	}{{commEffect, CommEffects}, {fadingSelection, "fading selections"}, {antennaProfile, "antenna profiles"}} {
-		if s.has(x.kind) {
+	}{{commEffect, CommEffects}, {fadingSelection, "fading selections"}, {antennaProfile, AntennaEvents}} {
+		if s.has(x.kind) && (x.kind != antennaProfile || s.index.antennas == nil) {
 			names = append(names, x.name)
 		}
 	}

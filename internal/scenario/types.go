@@ -63,6 +63,12 @@ type AntennaProfile struct {
 	Azimuth, Elevation float64
 }
 
+// AntennaStart is when a platform has its first antenna profile.
+type AntennaStart struct {
+	Platform int
+	At       time.Duration
+}
+
 // Statistics sum up a compiled scenario.
 type Statistics struct {
 	// Platforms of the scenario.
