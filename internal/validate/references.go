@@ -99,5 +99,6 @@ func ofScenario(spec *v1alpha1.ScenarioSpec) (found []reference) {
 	if spec.Propagation != nil {
 		add("spec.propagation.terrain", spec.Propagation.Terrain)
 	}
+	add("spec.antennaProfiles", spec.AntennaProfiles)
 	return found
 }

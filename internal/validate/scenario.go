@@ -73,10 +73,7 @@ func (d *document) compile(s *v1alpha1.Scenario, contents contents) compiled {
 		unread.scenario = madeUp(d.name, &s.Spec)
 		return unread
 	}
-	files := s.Spec.Files()
-	if p := s.Spec.Propagation; p != nil && p.Terrain != nil {
-		files = append(files, *p.Terrain)
-	}
+	files := s.Spec.FilesAndTables()
 	for _, file := range files {
 		if contents[file.ConfigMap] == nil {
 			return unread // it is for the cluster to say

@@ -152,7 +152,8 @@ func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (c
 func statisticsOf(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
 	has := s.Statistics()
 	return v1alpha1.ScenarioStatistics{Platforms: int32(has.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()),
-		Duration: v1alpha1.Duration(has.Duration.Round(time.Millisecond).String()), Pathloss: has.Pathloss, Positions: has.Positions}
+		Duration: v1alpha1.Duration(has.Duration.Round(time.Millisecond).String()), Pathloss: has.Pathloss, Positions: has.Positions,
+		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms())}
 }
 
 // sources of a scenario, as the API server has them. ConfigMaps are read once each, and let go of once another one is.

@@ -190,7 +190,7 @@ func (r *Reconciler) inputDigest(ctx context.Context, s *v1alpha1.Scenario) (str
 	spec := s.Spec.DeepCopy()
 	spec.Description = ""
 	versions := map[string]string{}
-	for _, file := range filesOf(spec) {
+	for _, file := range spec.FilesAndTables() {
 		if _, known := versions[file.ConfigMap]; known {
 			continue
 		}
@@ -208,15 +208,6 @@ func (r *Reconciler) inputDigest(ctx context.Context, s *v1alpha1.Scenario) (str
 	}{spec, versions})
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8]), err
-}
-
-// filesOf a scenario: its sources, and the terrain.
-func filesOf(spec *v1alpha1.ScenarioSpec) []v1alpha1.ScenarioSource {
-	files := spec.Files()
-	if spec.Propagation != nil && spec.Propagation.Terrain != nil {
-		files = append(files[:len(files):len(files)], *spec.Propagation.Terrain)
-	}
-	return files
 }
 
 // SetupWithManager registers the controller. Of ConfigMaps only metadata is watched.
@@ -243,7 +234,7 @@ func (r *Reconciler) scenariosUsing(ctx context.Context, configMap client.Object
 		return nil
 	}
 	for i := range list.Items {
-		for _, file := range filesOf(&list.Items[i].Spec) {
+		for _, file := range list.Items[i].Spec.FilesAndTables() {
 			if file.ConfigMap == configMap.GetName() {
 				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 				break

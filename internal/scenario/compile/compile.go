@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"vignette.dev/vignette/internal/antenna"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 	"vignette.dev/vignette/internal/scenario/synthetic"
@@ -80,6 +81,8 @@ type compilation struct {
 	start time.Time
 	// presence of platforms in files that are no tracks.
 	presence tracks.Presence
+	// antennas that platforms may have; nil without a manifest.
+	antennas antenna.Profiles
 }
 
 func (c *compilation) read(b *scenario.Builder) error {
@@ -99,6 +102,9 @@ func (c *compilation) read(b *scenario.Builder) error {
 	}
 	if format.tracks != nil {
 		return c.readTracks(format.tracks, files, b)
+	}
+	if err := c.readAntennas(b); err != nil {
+		return err
 	}
 	return c.readEvents(format, files, b)
 }
@@ -203,8 +209,12 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	if err := c.judgeAntennas(s); err != nil {
+		return Result{}, err
+	}
 	st := s.Statistics()
-	statistics := v1alpha1.ScenarioStatistics{Platforms: int32(st.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()), Duration: apiDuration(st.Duration), Pathloss: st.Pathloss, Positions: st.Positions}
+	statistics := v1alpha1.ScenarioStatistics{Platforms: int32(st.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()), Duration: apiDuration(st.Duration), Pathloss: st.Pathloss, Positions: st.Positions,
+		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms())}
 	kinds := scenario.Report{Unknown: c.unknown}.UnknownSentences()
 	if len(kinds) > maxUnknownKinds {
 		c.warnings = append(c.warnings, fmt.Sprintf("%d more kinds of sentences are not known", len(kinds)-maxUnknownKinds))
@@ -221,6 +231,10 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if i := slices.Index(names, scenario.CommEffects); i >= 0 {
 		names = slices.Delete(names, i, i+1)
 		c.warnings = append(c.warnings, "the scenario has comm effects: they hold for networks of the link model with commEffects: true")
+	}
+	if i := slices.Index(names, scenario.AntennaEvents); i >= 0 {
+		names = slices.Delete(names, i, i+1)
+		c.warnings = append(c.warnings, "the sources have antenna profiles, but antennaProfiles names no manifest: every radio keeps its antennaGain")
 	}
 	if len(names) > 0 {
 		c.warnings = append(c.warnings, fmt.Sprintf("the scenario keeps the source's %s, but no radio model takes them", strings.Join(names, " and ")))

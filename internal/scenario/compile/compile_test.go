@@ -466,14 +466,14 @@ func TestTheLimitsOfTheStandInsAreThoseOfTheirRadios(t *testing.T) {
 func TestWhatNoRadioHeedsIsSaid(t *testing.T) {
 	const events = "0 nem:1 location gps 58.19,7.97,10\n0 nem:2 location gps 58.20,7.97,10\n0 nem:1 pathloss nem:2,90\n" +
 		"0 nem:1 antennaprofile 1,0,270\n0 nem:1 commeffect nem:2,0.05,0.001,10,2,45,54\n0 nem:1 fadingselection nem:2,nakagami\n"
-	const names = "fading selections and antenna profiles"
 	for name, c := range map[string]struct {
 		propagation *v1alpha1.Propagation
 		want        string
 	}{
-		"as it is":         {nil, "the scenario keeps the source's " + names + ", but no radio model takes them"},
+		"as it is":         {nil, "the scenario keeps the source's fading selections, but no radio model takes them"},
+		"no manifest":      {nil, "the sources have antenna profiles, but antennaProfiles names no manifest: every radio keeps its antennaGain"},
 		"comm effects":     {nil, "the scenario has comm effects: they hold for networks of the link model with commEffects: true"},
-		"with propagation": {&v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}, "the source's comm effects and " + names + " are left out, as propagation is given"},
+		"with propagation": {&v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}, "the source's comm effects and fading selections and antenna profiles are left out, as propagation is given"},
 	} {
 		_, result := compiled(t, v1alpha1.ScenarioSpec{Format: "eel", Source: from("e"), Propagation: c.propagation}, files{"e": events})
 		if !slices.Contains(result.Warnings, c.want) {

@@ -67,6 +67,7 @@ func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error
 		return Result{}, err
 	}
 	out := scenario.NewBuilder(scenario.Options{Sorted: true, Context: c.ctx})
+	out.Antennas(c.antennas)
 	defer out.Close()
 	if err := p.run(c, out); err != nil {
 		return Result{}, err
@@ -142,6 +143,29 @@ type place struct {
 	height         float64
 	known, reached bool
 	moved          bool
+	posture        posture
+}
+
+// posture of a platform now, of which each part may be unknown.
+type posture struct {
+	velocity    optional[geo.Velocity]
+	orientation optional[geo.Orientation]
+	antenna     optional[scenario.AntennaProfile]
+}
+
+type optional[T comparable] struct {
+	value T
+	known bool
+}
+
+func knownOf[T comparable](value T, is bool) optional[T] { return optional[T]{value, is} }
+
+// put it into a scenario if it is known and has changed.
+func (k optional[T]) put(before optional[T], at time.Duration, platform int, put func(time.Duration, int, T) error) error {
+	if !k.known || k == before {
+		return nil
+	}
+	return put(at, platform, k.value)
 }
 
 func (c *compilation) propagator(movement *scenario.Scenario) (*propagator, error) {
@@ -373,6 +397,9 @@ func (p *propagator) move(t time.Duration, cursor *scenario.Cursor, out *scenari
 		}
 		at.moved = known && (!at.known || at.position != now)
 		at.position, at.known, at.reached = now, known, reached
+		if err := at.turn(t, platform, cursor, i, out); err != nil {
+			return err
+		}
 		if !at.moved {
 			continue
 		}
@@ -388,18 +415,19 @@ func (p *propagator) move(t time.Duration, cursor *scenario.Cursor, out *scenari
 		if err := out.Position(t, platform, now); err != nil {
 			return err
 		}
-		if v, ok := cursor.Velocity(i); ok {
-			if err := out.Velocity(t, platform, v); err != nil {
-				return err
-			}
-		}
-		if o, ok := cursor.Orientation(i); ok {
-			if err := out.Orientation(t, platform, o); err != nil {
-				return err
-			}
-		}
 	}
 	return nil
+}
+
+// turn a platform, and its antenna if there is a manifest, as they are at t, whether it moves or not.
+func (at *place) turn(t time.Duration, platform int, cursor *scenario.Cursor, i int, out *scenario.Builder) error {
+	before := at.posture
+	at.posture = posture{velocity: knownOf(cursor.Velocity(i)), orientation: knownOf(cursor.Orientation(i))}
+	if out.HasAntennas() {
+		at.posture.antenna = knownOf(cursor.AntennaProfile(i))
+	}
+	return errors.Join(at.posture.velocity.put(before.velocity, t, platform, out.Velocity), at.posture.orientation.put(before.orientation, t, platform, out.Orientation),
+		at.posture.antenna.put(before.antenna, t, platform, out.AntennaProfile))
 }
 
 // elevation of the ground at a position; ok is false where it is not known.

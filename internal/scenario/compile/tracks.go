@@ -124,7 +124,7 @@ func checkSources(spec *v1alpha1.ScenarioSpec, f format) error {
 	if p := spec.Propagation; p != nil && p.Terrain != nil && (p.Terrain.Offset != "" || p.Terrain.Platform != nil) {
 		return errors.New("propagation.terrain: it moves no platform: leave platform and offset out")
 	}
-	return nil
+	return checkAntennas(spec)
 }
 
 // checkPaces of tracks without times.

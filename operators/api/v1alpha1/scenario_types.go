@@ -206,6 +206,8 @@ type SyntheticMovement struct {
 // +kubebuilder:validation:XValidation:rule="(self.format == 'synthetic') == has(self.synthetic)",message="format synthetic and the field synthetic go together",fieldPath=".synthetic"
 // +kubebuilder:validation:XValidation:rule="self.format == 'synthetic' || has(self.compiled) || has(self.source) || has(self.sources)",message="a scenario needs source, sources or compiled, unless it is synthetic",fieldPath=".source"
 // +kubebuilder:validation:XValidation:rule="!has(self.propagation) || !(self.format in ['anglova-csv'])",message="anglova-csv has its own pathloss: leave propagation out",fieldPath=".propagation"
+// +kubebuilder:validation:XValidation:rule="!has(self.antennaProfiles) || self.format == 'eel' && !has(self.compiled)",message="antennaProfiles are for format eel, whose antennaprofile events say who has which; a compiled scenario has them already",fieldPath=".antennaProfiles"
+// +kubebuilder:validation:XValidation:rule="!has(self.antennaProfiles) || !has(self.antennaProfiles.platform) && !has(self.antennaProfiles.offset)",message="antennaProfiles moves no platform: leave platform and offset out",fieldPath=".antennaProfiles"
 // +kubebuilder:validation:XValidation:rule="!has(self.synthetic) || !has(self.propagation) || self.synthetic.pattern in ['Grid', 'Line'] || !self.synthetic.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || (self.synthetic.platforms * (self.synthetic.platforms - 1) / 2 * (int(duration(self.synthetic.duration).getSeconds()) + 1)) <= 5000000000",message="with propagation, pairs of platforms times the seconds of duration must be at most 5000000000, such as 1000 platforms for 2h45m",fieldPath=".synthetic.duration"
 type ScenarioSpec struct {
 	// description for people.
@@ -244,6 +246,11 @@ type ScenarioSpec struct {
 	// propagation reckons the pathloss from positions. Without it the pathloss of the source holds, if it has any.
 	// +optional
 	Propagation *Propagation `json:"propagation,omitempty"`
+
+	// antennaProfiles is EMANE's antenna profile manifest, for the antennaprofile events of an event log (eel). The files of its patterns
+	// are keys of the same ConfigMap, each called as the last part of its URI.
+	// +optional
+	AntennaProfiles *ScenarioSource `json:"antennaProfiles,omitempty"`
 }
 
 // Files of the scenario in the order in which they are read.
@@ -252,6 +259,18 @@ func (s *ScenarioSpec) Files() []ScenarioSource {
 		return s.Sources
 	}
 	return append([]ScenarioSource{*s.Source}, s.Sources...)
+}
+
+// FilesAndTables are the files of the scenario, the terrain, and the manifest of antenna profiles.
+func (s *ScenarioSpec) FilesAndTables() (all []ScenarioSource) {
+	all = append(all, s.Files()...)
+	if s.Propagation != nil && s.Propagation.Terrain != nil {
+		all = append(all, *s.Propagation.Terrain)
+	}
+	if s.AntennaProfiles != nil {
+		all = append(all, *s.AntennaProfiles)
+	}
+	return all
 }
 
 // ScenarioStatistics sum up a compiled scenario.
@@ -268,6 +287,10 @@ type ScenarioStatistics struct {
 	Pathloss bool `json:"pathloss"`
 	// positions says whether the scenario has positions of platforms.
 	Positions bool `json:"positions"`
+	// antennaProfiles are the numbers of the platforms that have antenna profiles at some time, as ranges.
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	AntennaProfiles string `json:"antennaProfiles,omitempty"`
 	// unknownSentences are the kinds of sentences that were passed over, with their number.
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
