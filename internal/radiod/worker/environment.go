@@ -30,6 +30,20 @@ func (a *air) Pathloss(from, to *radio.Port, now int64) (dB float64, known bool)
 	return float64(loss), loss == loss //nolint:staticcheck // unknown is NaN, which differs from itself
 }
 
+// between is the pathloss from one antenna to another in dB, without the gains of antenna profiles.
+func (a *air) between(from, to *radio.Port, now int64) (dB float64, known bool) {
+	t := a.track.Load()
+	if t == nil {
+		return 0, false
+	}
+	i, j, m := t.member(from.NEM), t.member(to.NEM), t.at(now)
+	if i < 0 || j < 0 || m.bare == nil {
+		return 0, false
+	}
+	loss := m.bare[i*t.members+j]
+	return float64(loss), loss == loss //nolint:staticcheck // unknown is NaN, which differs from itself
+}
+
 // PathlossToAll writes the pathloss in dB from one port to others, by NEM ids, NaN where it is unknown. It implements phy.Batched.
 func (a *air) PathlossToAll(from int, to []int, now int64, dB []float64) {
 	var row []float32
@@ -105,8 +119,11 @@ type effect struct {
 type moment struct {
 	// at is its time after T0, nanoseconds.
 	at int64
-	// pathloss in dB from the one member to the other, by rows of senders; NaN is unknown.
+	// pathloss in dB from the one member to the other, by rows of senders, less what their antenna profiles' gains are above the fixed ones;
+	// NaN is unknown.
 	pathloss []float32
+	// bare is the pathloss without the gains of antenna profiles, as it is reported; pathloss itself where no member has one.
+	bare []float32
 	// version of the pathloss.
 	version uint64
 	// effects on links from the one member to the other, by rows of senders; nil for networks that take none.

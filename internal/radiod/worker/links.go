@@ -79,7 +79,7 @@ func (n *network) countLinks(counted *NetworkCounters, receiver *radio.Port, lin
 	for i := range links {
 		l := &links[i]
 		link := LinkCounters{Receiver: receiver.Name, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: math.NaN(), Heard: l.Received, missed: l.Missed}
-		if loss, known := n.air.Pathloss(l.From, receiver, now); known {
+		if loss, known := n.air.between(l.From, receiver, now); known {
 			link.PathlossDB = loss
 		}
 		counted.Links = append(counted.Links, link)

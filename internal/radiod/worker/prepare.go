@@ -46,7 +46,9 @@ type surroundings struct {
 	scenario *scenario.Scenario // nil for none
 	// frequencyHertz and bandwidthHertz as the network begins.
 	frequencyHertz float64
-	// changes with jammers and frequencies, in order.
+	// fixedGains of the members' antennas in dBi as the network begins; nil where no member has an antenna profile.
+	fixedGains []float64
+	// changes with jammers and frequencies, and with fixed gains where they count, in order.
 	changes []v1alpha1.TimedRadioChange
 }
 
@@ -58,13 +60,15 @@ func surroundingsOf(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario
 	for i := range spec.Members {
 		s.heights = append(s.heights, physical.AntennaMetres(spec.Radios, spec.Members[i].Node, spec.Members[i].Group))
 	}
+	s.fixedGains = fixedGainsOf(spec, compiled)
 	if spec.T0 == nil {
 		return s
 	}
 	s.zero = spec.T0.UnixNano()
 	for _, c := range spec.Changes {
 		retunes := spec.Waveform.RFPipe != nil && c.Radio != nil && c.Radio.Frequency != nil
-		if c.Jammer != nil || retunes {
+		regains := s.fixedGains != nil && c.Radio != nil && c.Radio.AntennaGain != nil
+		if c.Jammer != nil || retunes || regains {
 			s.changes = append(s.changes, c)
 		}
 	}
@@ -100,6 +104,7 @@ type preparer struct {
 	retuned     bool      // since then
 	jammers     []v1alpha1.Jammer
 	carriedOut  int // of the changes
+	antennas    *antennas
 	tail        *moment
 }
 
@@ -120,6 +125,9 @@ func newPreparer(s *surroundings) *preparer {
 		if member.Position != nil {
 			p.still[i], p.stands[i] = positionOf(member.Position), true
 		}
+	}
+	if s.fixedGains != nil {
+		p.antennas = newAntennas(s.fixedGains)
 	}
 	return p
 }
@@ -160,6 +168,13 @@ func (p *preparer) apply(change *v1alpha1.RadioChange) {
 			}
 		}
 	}
+	if change.Radio != nil && change.Radio.AntennaGain != nil && p.antennas != nil {
+		for i := range p.members {
+			if means(change.From, &p.members[i]) {
+				p.antennas.fixed[i] = change.Radio.AntennaGain.DBi()
+			}
+		}
+	}
 	if j := change.Jammer; j != nil {
 		p.jammers = slices.DeleteFunc(slices.Clone(p.jammers), func(other v1alpha1.Jammer) bool { return other.Name == j.Name })
 		if !j.Ended() {
@@ -192,8 +207,14 @@ func (p *preparer) attenuate(m *moment) {
 	} else {
 		p.reckon(m)
 	}
+	if p.antennas != nil {
+		p.aim(m)
+	}
 	if p.tail != nil && bytesEqual(p.tail.pathloss, m.pathloss) {
 		m.pathloss, m.version = p.tail.pathloss, p.tail.version // there is nothing to learn, and less to keep
+	}
+	if p.antennas == nil {
+		m.bare = m.pathloss
 	}
 }
 
@@ -235,7 +256,7 @@ func (p *preparer) reckon(m *moment) {
 			case i == j || !m.placed[i] || !m.placed[j]:
 				m.pathloss[k] = unknownLoss
 			case before != nil && before.placed[i] && before.placed[j] && before.positions[i] == m.positions[i] && before.positions[j] == m.positions[j]:
-				m.pathloss[k] = before.pathloss[k]
+				m.pathloss[k] = before.bare[k]
 			case j < i && p.frequencies[i] == p.frequencies[j]:
 				m.pathloss[k] = m.pathloss[j*n+i] // there is as far as back
 			default:
@@ -246,7 +267,7 @@ func (p *preparer) reckon(m *moment) {
 }
 
 func lossOf(dB float64) float32 {
-	if math.IsInf(dB, 1) {
+	if math.IsInf(dB, 1) || math.IsNaN(dB) {
 		return unknownLoss
 	}
 	return float32(dB)
@@ -293,7 +314,8 @@ func (p *preparer) jamming(j *v1alpha1.Jammer, m *moment) jamming {
 			result.milliwatts[i] = phy.Milliwatts(power - j.Pathloss.DB())
 		case j.Position != nil && m.placed[i]:
 			frequency := cmp.Or(result.frequencyHertz, p.frequencies[i])
-			result.milliwatts[i] = phy.Milliwatts(power - model.Pathloss(p.antenna(positionOf(j.Position), p.commonHeight), p.antenna(m.positions[i], p.heights[i]), frequency))
+			loss := model.Pathloss(p.antenna(positionOf(j.Position), p.commonHeight), p.antenna(m.positions[i], p.heights[i]), frequency)
+			result.milliwatts[i] = phy.Milliwatts(power - loss + p.antennas.gainOver(i, positionOf(j.Position)))
 		}
 	}
 	return result
@@ -319,6 +341,9 @@ func (p *preparer) following(last int64) (at int64, more bool) {
 // ahead is how many moments may be prepared that are not reached yet.
 func (p *preparer) ahead() int {
 	bytes := 4
+	if p.antennas != nil {
+		bytes *= 2
+	}
 	if p.effects {
 		bytes = int(unsafe.Sizeof(effect{}))
 	}

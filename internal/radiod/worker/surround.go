@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -57,6 +58,7 @@ func (m *Manager) surround(n *network) error {
 // same tells that two surroundings are the same.
 func (s *surroundings) same(other *surroundings) bool {
 	return s.effects == other.effects && s.scenario == other.scenario && s.zero == other.zero && s.source == other.source && s.frequencyHertz == other.frequencyHertz &&
+		slices.Equal(s.fixedGains, other.fixedGains) &&
 		equality.Semantic.DeepEqual(s.members, other.members) && equality.Semantic.DeepEqual(s.changes, other.changes)
 }
 
