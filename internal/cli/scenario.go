@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,6 +70,7 @@ func newInspect() *cobra.Command {
 		Example: "  vignette scenario inspect company1.eel\n" +
 			"  vignette scenario inspect --format anglova-csv --limit 110 pairs.csv.gz\n" +
 			"  vignette scenario inspect alpha.gpx bravo.gpx --align Sources\n" +
+			"  vignette scenario inspect company1.eel --antenna-profiles antennas/antennaprofiles.xml\n" +
 			"  vignette scenario inspect scenarios/anglova-like/scenario.yaml -o anglova-like.svg --at 30m",
 		Args:              someFiles,
 		ValidArgsFunction: completeScenario,
@@ -132,6 +136,9 @@ func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiled
 	}
 	fmt.Fprintf(out, "positions  %s\n", yesNo(s.HasPositions()))
 	fmt.Fprintf(out, "pathloss   %s\n", yesNo(s.HasPathloss()))
+	if err := writeAntennas(out, s); err != nil {
+		return err
+	}
 	fmt.Fprintf(out, "digest     %s\n", c.digest)
 	for _, kind := range c.unknown {
 		fmt.Fprintf(out, "passed over: %s\n", kind)
@@ -148,6 +155,30 @@ func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiled
 		return nil
 	}
 	return o.draw(ctx, s)
+}
+
+// writeAntennas says which platforms have an antenna profile, which is their first, and from when on they have it.
+func writeAntennas(out io.Writer, s *scenario.Scenario) error {
+	type first struct {
+		at      time.Duration
+		profile int
+	}
+	platforms, cursor := map[first][]int{}, s.NewCursor()
+	starts := slices.SortedFunc(slices.Values(s.AntennaStarts()), func(a, b scenario.AntennaStart) int { return cmp.Compare(a.At, b.At) })
+	for _, start := range starts {
+		if err := cursor.Seek(start.At); err != nil {
+			return err
+		}
+		i, _ := s.Index(start.Platform)
+		profile, _ := cursor.AntennaProfile(i)
+		key := first{start.At, profile.ID}
+		platforms[key] = append(platforms[key], start.Platform)
+	}
+	firsts := slices.SortedFunc(maps.Keys(platforms), func(a, b first) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.profile, b.profile)) })
+	for _, f := range firsts {
+		fmt.Fprintf(out, "antennas   %s: profile %d from %s\n", v1alpha1.PlatformRanges(slices.Sorted(slices.Values(platforms[f]))), f.profile, f.at)
+	}
+	return nil
 }
 
 func yesNo(yes bool) string {
@@ -326,15 +357,24 @@ func scenarioOf(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open
 		if o.format == "" && found != spec.Format {
 			return spec, nil, fmt.Errorf("%s is %s and %s is %s: files of one format make a scenario", files[0], spec.Format, name, found)
 		}
-		spec.Sources = append(spec.Sources, v1alpha1.ScenarioSource{ConfigMap: filepath.Dir(name), Key: filepath.Base(name)})
+		spec.Sources = append(spec.Sources, sourceOf(name))
+	}
+	if o.antennaProfiles != "" {
+		manifest := sourceOf(o.antennaProfiles)
+		spec.AntennaProfiles = &manifest
 	}
 	return spec, func(s v1alpha1.ScenarioSource) ([]byte, error) { return os.ReadFile(filepath.Join(s.ConfigMap, s.Key)) }, nil
+}
+
+// sourceOf a file: its folder stands for the ConfigMap.
+func sourceOf(file string) v1alpha1.ScenarioSource {
+	return v1alpha1.ScenarioSource{ConfigMap: filepath.Dir(file), Key: filepath.Base(file)}
 }
 
 // manifest of a Scenario; the files of its sources are in ConfigMaps in the same file, or lie beside it, each called as its key.
 func manifest(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open compile.Open, err error) {
 	if len(files) > 1 || o != (fileOptions{}) {
-		return spec, nil, fmt.Errorf("%s is a manifest, which says all: give it alone, without --format and flags about tracks", files[0])
+		return spec, nil, fmt.Errorf("%s is a manifest, which says all: give it alone, without --format and flags about tracks and antennas", files[0])
 	}
 	text, err := os.ReadFile(files[0])
 	if err != nil {

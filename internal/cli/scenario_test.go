@@ -141,6 +141,30 @@ func TestInspectReadsTracksOfAllFormats(t *testing.T) {
 	}
 }
 
+func TestInspectSaysWhichPlatformsHaveAntennaProfilesAndSinceWhen(t *testing.T) {
+	folder := t.TempDir()
+	const events = "0 nem:3 location gps 58,8,10\n0 nem:2 location gps 58,8,10\n0 nem:1 location gps 58,8,10\n" +
+		"-Inf nem:1 antennaprofile 7,0,0\n-Inf nem:2 antennaprofile 7,90,0\n90 nem:3 antennaprofile 1,0,0\n91 nem:3 antennaprofile 7,0,0\n"
+	const pattern = `<antennaprofile><antennapattern><elevation min="-90" max="90"><bearing min="0" max="359"><gain value="3"/></bearing></elevation></antennapattern></antennaprofile>`
+	for name, text := range map[string]string{"a.eel": events, "omni.xml": pattern,
+		"m.xml":  `<profiles><profile id="7" antennapatternuri="file:///elsewhere/omni.xml"/><profile id="1" antennapatternuri="omni.xml"/></profiles>`,
+		"s.yaml": "apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {format: eel, source: {configMap: c, key: a.eel}, antennaProfiles: {configMap: c, key: m.xml}}\n"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "antennas   1-2: profile 7 from 0s\nantennas   3: profile 1 from 1m30s\n"
+	for _, args := range [][]string{{filepath.Join(folder, "a.eel"), "--antenna-profiles", filepath.Join(folder, "m.xml")}, {filepath.Join(folder, "s.yaml")}} {
+		if code, out, errs := vignette(append([]string{"scenario", "inspect"}, args...)...); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%v: exit code %d: %s%s; want %q", args, code, out, errs, want)
+		}
+	}
+	code, _, errs := vignette("scenario", "inspect", filepath.Join(folder, "a.eel"), "--antenna-profiles", filepath.Join(folder, "none.xml"))
+	if want := "none.xml"; code != 1 || !strings.Contains(errs, want) {
+		t.Errorf("exit code %d, %q; want …%s…", code, errs, want)
+	}
+}
+
 func TestInspectTakesTheConfigMapsOfAManifest(t *testing.T) {
 	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a.csv: \"0,1,58,8\\n60,1,58,8\\n\"}\n---\n"
 	const object = "apiVersion: vignette.dev/v1alpha1\nkind: Scenario\nmetadata: {name: s}\nspec: {format: csv, source: {configMap: c, key: a.csv}}\n"

@@ -18,6 +18,7 @@ import (
 type fileOptions struct {
 	format, align, start, speed, origin, unit, yAxis string
 	duration                                         time.Duration
+	antennaProfiles                                  string
 }
 
 func (o *fileOptions) addFlags(cmd *cobra.Command) {
@@ -30,6 +31,10 @@ func (o *fileOptions) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&o.origin, "origin", "", "`place` of the coordinates 0, 0 of ns2, and of sumo without geo: latitude,longitude[,altitude], such as 58.19,7.98,20m")
 	flags.StringVar(&o.unit, "unit", "", "`length` of one unit of these coordinates, such as 1.5m (default 1m)")
 	flags.StringVar(&o.yAxis, "y-axis", "", "`direction` in which their y grows: North (the default), or South as on CORE's canvas")
+	flags.StringVar(&o.antennaProfiles, "antenna-profiles", "", "`manifest` of EMANE's antenna profiles for an event log; its patterns lie beside it")
+	complete(cmd, "antenna-profiles", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return []string{"xml"}, cobra.ShellCompDirectiveFilterFileExt
+	})
 	complete(cmd, "format", completeFormat)
 	complete(cmd, "align", cobra.FixedCompletions([]string{"AsDated", "Sources", "Tracks"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "y-axis", cobra.FixedCompletions([]string{"North", "South"}, cobra.ShellCompDirectiveNoFileComp))
@@ -46,7 +51,7 @@ func orList(names []string) string {
 
 // tracks as a Scenario has them; nil if no flag says anything.
 func (o *fileOptions) tracks() (*v1alpha1.ScenarioTracks, error) {
-	if *o == (fileOptions{format: o.format}) {
+	if *o == (fileOptions{format: o.format, antennaProfiles: o.antennaProfiles}) {
 		return nil, nil
 	}
 	t := &v1alpha1.ScenarioTracks{Speed: v1alpha1.Speed(o.speed), Unit: v1alpha1.Metres(o.unit)}
