@@ -45,7 +45,7 @@ const (
 	ReasonPayloadTooLarge   = "PayloadTooLarge"
 )
 
-// finding is something that keeps an experiment from being accepted.
+// finding is an error for which an experiment is not accepted.
 type finding struct {
 	reason, message string
 }
@@ -54,7 +54,7 @@ func (s *scope) addFinding(reason string, err *field.Error) {
 	s.findings = append(s.findings, finding{reason, err.Error()})
 }
 
-// compiledSpec is what a spec alone decides. Nobody changes it.
+// compiledSpec is what follows from the spec alone. It is immutable.
 type compiledSpec struct {
 	spec     v1alpha1.ExperimentSpec
 	topology *topology.Topology
@@ -62,10 +62,10 @@ type compiledSpec struct {
 	findings []finding
 }
 
-// maxCompiledSpecs are kept of so many experiments: those that are under way are looked at every few seconds, and their specs hardly ever change.
+// maxCompiledSpecs limits the cache. Active experiments are reconciled every few seconds, and their specs rarely change.
 const maxCompiledSpecs = 2000
 
-// specCache of compiled specs by their experiments' UIDs.
+// specCache holds compiled specs by their experiments' UIDs.
 type specCache struct {
 	once  sync.Once
 	specs *lru.Cache
@@ -76,7 +76,7 @@ func (m *specCache) entries() *lru.Cache {
 	return m.specs
 }
 
-// compileSpec compiles the spec. The API server has refused most of what could be wrong with it.
+// compileSpec compiles the spec. The API server has rejected most errors before.
 func (r *Reconciler) compileSpec(_ context.Context, s *scope) (bool, error) {
 	uid, specs := s.experiment.UID, r.specs.entries()
 	if finished(s.phase()) {
@@ -114,8 +114,8 @@ func (s *scope) compileSpec() *compiledSpec {
 	return c
 }
 
-// resolveReferences resolves what the experiment refers to outside itself. Once its radio networks exist they
-// hold the waveforms and the scenario's digest, and a later change of a Waveform does not reach the run.
+// resolveReferences reads the objects that the experiment names. Existing radio networks hold the waveforms and the
+// scenario's digest, so a later change of a Waveform has no effect on the run.
 func (r *Reconciler) resolveReferences(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != "" && s.phase() != v1alpha1.PhaseQueued && s.phase() != v1alpha1.PhaseProvisioning {
 		return false, nil
@@ -148,10 +148,9 @@ func (r *Reconciler) resolveReferences(ctx context.Context, s *scope) (bool, err
 	return false, nil
 }
 
-// checkScripts finds what is wrong with scripts, wherever they are, what of them is too large for a pod, and messages that are too large for their
-// protocols.
+// checkScripts finds errors in scripts, scripts too large for a pod, and messages too large for their protocols.
 func (s *scope) checkScripts() {
-	if len(s.findings) > 0 { // of a topology that is not good nothing can be said
+	if len(s.findings) > 0 { // the checks need a valid topology
 		return
 	}
 	for _, err := range render.CheckPayloads(s.renderInput()) {
@@ -166,7 +165,7 @@ func (s *scope) checkScripts() {
 	}
 }
 
-// checkGuests finds what virtual machines cannot run or be given.
+// checkGuests finds what virtual machines do not support.
 func (s *scope) checkGuests() {
 	if len(s.findings) > 0 {
 		return
@@ -176,16 +175,16 @@ func (s *scope) checkGuests() {
 	}
 }
 
-// acceptedMessage is the message about an experiment whose references are good, with what its author hardly wants.
+// acceptedMessage is the message about an accepted experiment, with warnings about what is probably unintended.
 func (s *scope) acceptedMessage() string {
-	message := "every reference is good"
-	for _, doubt := range render.SpecWarnings(s.topology, &s.experiment.Spec, s.waveforms, s.scenario) {
-		message += "; " + doubt.Error()
+	message := "every reference is valid"
+	for _, warning := range render.SpecWarnings(s.topology, &s.experiment.Spec, s.waveforms, s.scenario) {
+		message += "; " + warning.Error()
 	}
 	return message
 }
 
-// checkRadios finds what does not fit the waveforms, the scenario and the engines that the cluster has.
+// checkRadios finds radios that do not fit the waveforms, the scenario or the installed engines.
 func (s *scope) checkRadios() {
 	spec := &s.experiment.Spec
 	for _, err := range render.CheckEngine(spec, s.options) {
@@ -199,7 +198,7 @@ func (s *scope) checkRadios() {
 	}
 }
 
-// resolveScenario finds the experiment's scenario as it was compiled.
+// resolveScenario reads the experiment's compiled scenario.
 func (r *Reconciler) resolveScenario(ctx context.Context, s *scope) error {
 	reference := s.experiment.Spec.Scenario
 	if reference == nil {
@@ -226,7 +225,7 @@ func (r *Reconciler) resolveScenario(ctx context.Context, s *scope) error {
 	return r.checkScenarioUnchanged(ctx, s, path)
 }
 
-// whyNotReady says why a scenario cannot be used, if it cannot. What its status says of an earlier spec does not count.
+// whyNotReady says why a scenario is not ready, if so. A status of an earlier spec does not count.
 func whyNotReady(scenario *v1alpha1.Scenario) string {
 	ready := meta.FindStatusCondition(scenario.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
@@ -238,8 +237,8 @@ func whyNotReady(scenario *v1alpha1.Scenario) string {
 	return ""
 }
 
-// checkScenarioUnchanged finds that the scenario changed after the radio networks were made: half of the nodes would move by the one,
-// half by the other.
+// checkScenarioUnchanged adds a finding if the scenario changed after the first radio network was created. Otherwise
+// the networks of one run would have different scenarios.
 func (r *Reconciler) checkScenarioUnchanged(ctx context.Context, s *scope, path *field.Path) error {
 	for _, network := range s.experiment.Spec.Networks {
 		var existing v1alpha1.RadioNetwork
@@ -252,7 +251,7 @@ func (r *Reconciler) checkScenarioUnchanged(ctx context.Context, s *scope, path 
 		}
 		if digest := existing.Spec.Scenario; digest != "" && digest != s.scenario.Digest {
 			s.addFinding(ReasonScenarioChanged, field.Invalid(path, s.scenario.Name,
-				fmt.Sprintf("the scenario changed while the nodes were being made: it was %s and is %s", digest, s.scenario.Digest)))
+				fmt.Sprintf("the scenario changed while the nodes were being created: it was %s and is %s", digest, s.scenario.Digest)))
 			return nil
 		}
 	}
@@ -284,7 +283,7 @@ func (r *Reconciler) resolveWaveform(ctx context.Context, s *scope, network v1al
 	return err
 }
 
-// accept says whether all references are good; until then nothing is created.
+// accept sets the Accepted condition. Until it is true, nothing is created.
 func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	status := &s.experiment.Status
 	switch s.phase() {
@@ -296,7 +295,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 			return true, nil
 		}
 	case v1alpha1.PhaseQueued:
-		if s.experiment.Spec.Stop { // whatever else it waits for
+		if s.experiment.Spec.Stop { // a stop does not wait for references
 			s.fail(ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
 			s.finish(v1alpha1.PhaseFailed, s.failure().Message)
 			return true, nil

@@ -25,52 +25,52 @@ import (
 )
 
 const (
-	// minQueueInterval is the shortest time between two decisions on the queue; a long queue takes a tenth of the operator's time at most.
+	// minQueueInterval is the shortest time between two decisions on the queue.
 	minQueueInterval = time.Second
-	// otherPodsMaxAge is how long the pods that belong to no experiment are taken as known.
+	// otherPodsMaxAge is the maximum age of the list of pods that belong to no experiment.
 	otherPodsMaxAge = 5 * time.Second
-	// admissionWriteTime is how long the write of an admission may be under way.
+	// admissionWriteTime is how long the write of an admission may take.
 	admissionWriteTime = 10 * time.Second
-	// startTime and aNodeComesUp are what an experiment takes from its admission to T0, for all and for each node; collected is what it takes
-	// from the end of the drain until its nodes are gone, beside a twentieth of its duration.
+	// An experiment takes startTime plus startTimePerNode from its admission to T0. From the end of the drain until its
+	// nodes are gone it takes collectTime plus a twentieth of its duration.
 	startTime, startTimePerNode, collectTime = time.Minute, time.Second, 2 * time.Minute
-	// maxWakeups is how many experiments one decision has told that it is their turn, or what else has changed for them. The others hear of it in time.
+	// maxWakeups is how many experiments one decision wakes. The others check regularly anyway.
 	maxWakeups = 200
 )
 
-// admissionQueue is what the operator remembers of the queue between two reconciliations. All of it follows from the cluster: after a restart it is
-// found out anew. (Only where pods are so unequal that they are placed in one of many ways may the first be planned elsewhere then, and later.)
+// admissionQueue is the queue's state between two reconciliations. It follows from the cluster and is computed anew after a
+// restart. (If very unequal pods can be placed in many ways, the first may then be planned on other hosts, and later.)
 type admissionQueue struct {
 	mu            sync.Mutex
 	resourceKinds *queue.ResourceKinds
 	requirements  map[types.UID]requirements
-	// justAdmitted a moment ago, before the caches show it.
+	// justAdmitted are the times of admissions that the caches do not show yet.
 	justAdmitted map[types.UID]time.Time
 	// otherPods are the pods that belong to no experiment.
 	otherPods       []corev1.Pod
 	otherPodsListed time.Time
 
-	// The last decision: when, how long it took to make, and what it says.
+	// decisions are the last ones, from decidedAt. They took so long to make.
 	decidedAt time.Time
 	took      time.Duration
 	decisions map[types.UID]queueDecision
-	// outdated tells that something has happened since that may have made room.
+	// outdated means that something has happened since that may have made room.
 	outdated bool
-	// first of the cluster and of each namespace, who are told where room may have come.
+	// first of the cluster and firstInNamespace are woken if there may be room.
 	first            []types.NamespacedName
 	firstInNamespace map[string]types.NamespacedName
 	wakeups          chan event.GenericEvent
 }
 
-// requirements of an experiment, which follows from its spec.
+// requirements of an experiment follow from its spec.
 type requirements struct {
 	generation int64
-	// templates as they were, in words.
+	// templates is the fingerprint of the templates used.
 	templates string
 	demand    *queue.Demand
 	nodes     int
-	// beforeT0, and from T0 until its nodes are gone; the latter is queue.Forever for a live cluster, and then stopping is that of one that
-	// has been stopped.
+	// beforeT0 is the time from admission to T0, afterT0 that from T0 until the nodes are gone. For a live cluster afterT0
+	// is queue.Forever. afterStop is the time from a stop until the nodes are gone.
 	beforeT0, afterT0, afterStop time.Duration
 }
 
@@ -86,14 +86,14 @@ type queueDecision struct {
 	generation int64
 }
 
-// holdRoom the room of an experiment that somebody else has admitted.
+// holdRoom reserves the room of an experiment that Kueue has admitted.
 func (l *admissionQueue) holdRoom(uid types.UID, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.noteAdmitted(uid, now)
 }
 
-// noteAdmitted an admission, whose write is under way. The lock is held.
+// noteAdmitted records an admission whose write the caches do not show yet. The lock is held.
 func (l *admissionQueue) noteAdmitted(uid types.UID, now time.Time) {
 	if l.justAdmitted == nil {
 		l.justAdmitted = map[types.UID]time.Time{}
@@ -101,7 +101,7 @@ func (l *admissionQueue) noteAdmitted(uid types.UID, now time.Time) {
 	l.justAdmitted[uid] = now
 }
 
-// forget an experiment that holds no room any more, or not yet: what was decided on it held for once.
+// forget removes an experiment that holds no room, so that an old decision does not admit it again.
 func (l *admissionQueue) forget(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,13 +110,13 @@ func (l *admissionQueue) forget(uid types.UID) {
 	delete(l.decisions, uid)
 }
 
-// requirementsOf an experiment; false where its spec makes no sense.
+// requirementsOf returns the requirements of an experiment, false if its spec is invalid.
 func (r *Reconciler) requirementsOf(e *v1alpha1.Experiment) (requirements, bool) {
-	templates, words := r.cachedTemplates(e)
-	if known, found := r.queue.requirements[e.UID]; found && known.generation == e.Generation && known.templates == words {
+	templates, fingerprint := r.cachedTemplates(e)
+	if known, found := r.queue.requirements[e.UID]; found && known.generation == e.Generation && known.templates == fingerprint {
 		return known, known.demand != nil
 	}
-	n := requirements{generation: e.Generation, templates: words}
+	n := requirements{generation: e.Generation, templates: fingerprint}
 	if t, errs := topology.Expand(&e.Spec); len(errs) == 0 {
 		if compiled, errs := timeline.Compile(&e.Spec, t); len(errs) == 0 {
 			pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render, Templates: templates})
@@ -134,36 +134,36 @@ func (r *Reconciler) requirementsOf(e *v1alpha1.Experiment) (requirements, bool)
 	return n, n.demand != nil
 }
 
-// missingDemand are the pods of an experiment that are not there yet, as what they need.
-func (r *Reconciler) missingDemand(e *v1alpha1.Experiment, there map[string]bool) *queue.Demand {
+// missingDemand is the demand of an experiment's missing pods.
+func (r *Reconciler) missingDemand(e *v1alpha1.Experiment, existing map[string]bool) *queue.Demand {
 	t, errs := topology.Expand(&e.Spec)
 	if len(errs) > 0 {
 		return nil
 	}
 	templates, _ := r.cachedTemplates(e)
 	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: r.Options.Render, Templates: templates})
-	return r.queue.resourceKinds.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return there[p.Labels[v1alpha1.LabelNode]] }))
+	return r.queue.resourceKinds.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return existing[p.Labels[v1alpha1.LabelNode]] }))
 }
 
-// queueDecision on an experiment by the last decision, or by a new one where that is old; none where it is too early for that. Who is admitted
-// holds its room from here on, whatever the caches show.
-func (r *Reconciler) queueDecision(ctx context.Context, s *scope) (verdict queue.Decision, decided bool, err error) {
+// queueDecision returns the last decision on an experiment, or a new one if that is too old. It returns none if the last is
+// too recent for a new one. An admitted experiment holds its room from here on, whatever the caches show.
+func (r *Reconciler) queueDecision(ctx context.Context, s *scope) (decision queue.Decision, decided bool, err error) {
 	l := &r.queue
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := s.experiment
-	delete(l.justAdmitted, e.UID) // it is in the queue: what was admitted has not come to be
+	delete(l.justAdmitted, e.UID) // it is still in the queue, so the write of its admission failed
 	age := s.now.Sub(l.decidedAt)
 	fresh := l.decisions != nil && age >= 0 && age < l.interval()
 	if !fresh {
 		if err := r.decideQueue(ctx, s); err != nil {
-			return verdict, false, err
+			return decision, false, err
 		}
 	}
 	known, found := l.decisions[e.UID]
 	if !found || known.generation != e.Generation {
 		s.requeueAfter(max(l.interval()-age, minQueueInterval))
-		return verdict, false, nil
+		return decision, false, nil
 	}
 	if known.Admitted {
 		l.noteAdmitted(e.UID, s.now)
@@ -176,9 +176,10 @@ func (r *Reconciler) queueDecision(ctx context.Context, s *scope) (verdict queue
 	return known.Decision, true, nil
 }
 
+// interval between two decisions, so that a long queue takes a tenth of the operator's time at most.
 func (l *admissionQueue) interval() time.Duration { return max(minQueueInterval, 10*l.took) }
 
-// decideQueue decides on all who wait, and wakes those for whom something changes.
+// decideQueue decides on all queued experiments and wakes those whose status changes.
 func (r *Reconciler) decideQueue(ctx context.Context, s *scope) error {
 	began := r.Clock.Now()
 	l := &r.queue
@@ -189,21 +190,21 @@ func (r *Reconciler) decideQueue(ctx context.Context, s *scope) error {
 	if err := b.build(ctx); err != nil {
 		return err
 	}
-	verdicts := queue.Decide(&b.snapshot)
+	decisions := queue.Decide(&b.snapshot)
 	l.outdated = false
-	l.decidedAt, l.decisions, l.first, l.firstInNamespace = s.now, make(map[types.UID]queueDecision, len(verdicts)), nil, map[string]types.NamespacedName{}
-	order := make([]int, len(verdicts))
-	for i := range verdicts {
+	l.decidedAt, l.decisions, l.first, l.firstInNamespace = s.now, make(map[types.UID]queueDecision, len(decisions)), nil, map[string]types.NamespacedName{}
+	order := make([]int, len(decisions))
+	for i := range decisions {
 		order[i] = i
-		l.decisions[b.waiting[i].UID] = queueDecision{verdicts[i], b.waiting[i].Generation}
+		l.decisions[b.waiting[i].UID] = queueDecision{decisions[i], b.waiting[i].Generation}
 	}
-	last := func(i int) int { return cmp.Or(verdicts[i].Position, len(verdicts)+1) } // what cannot start is behind all others
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(last(a), last(b)) })
+	position := func(i int) int { return cmp.Or(decisions[i].Position, len(decisions)+1) } // an experiment that cannot start comes last
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(position(a), position(b)) })
 	woken := 0
 	for _, i := range order {
 		e := b.waiting[i]
 		l.noteFirst(client.ObjectKeyFromObject(e))
-		if woken < maxWakeups && e.UID != s.experiment.UID && changesStatus(e, &verdicts[i]) {
+		if woken < maxWakeups && e.UID != s.experiment.UID && changesStatus(e, &decisions[i]) {
 			woken++
 			l.wakeUp(client.ObjectKeyFromObject(e))
 		}
@@ -212,7 +213,7 @@ func (r *Reconciler) decideQueue(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// noteFirst notes who is first, who comes in order.
+// noteFirst records the first experiment of the cluster and of each namespace. It is called in the queue's order.
 func (l *admissionQueue) noteFirst(key types.NamespacedName) {
 	if len(l.first) == 0 {
 		l.first = append(l.first, key)
@@ -222,8 +223,8 @@ func (l *admissionQueue) noteFirst(key types.NamespacedName) {
 	}
 }
 
-// nextToCheck are those who look whether it is their turn where room may have come in a namespace, or in the cluster if that is empty: whoever is
-// first decides for all, and wakes whom it concerns.
+// nextToCheck returns the experiments to wake if there may be new room in a namespace, or in the cluster if it is empty.
+// The first one decides for all and wakes the others as needed.
 func (l *admissionQueue) nextToCheck(namespace string) (keys []types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -234,20 +235,20 @@ func (l *admissionQueue) nextToCheck(namespace string) (keys []types.NamespacedN
 	return append(keys, l.first...)
 }
 
-// wakeUp an experiment that something changes for it.
+// wakeUp requests a reconciliation of an experiment.
 func (l *admissionQueue) wakeUp(name types.NamespacedName) {
 	select {
 	case l.wakeups <- wakeupEvent(name):
-	default: // nobody listens, or too many are on their way: it looks by itself in time
+	default: // the channel is full, and the experiment checks regularly anyway
 	}
 }
 
-// wakeupEvent is the event that has an experiment looked at.
+// wakeupEvent is the event that causes a reconciliation of an experiment.
 func wakeupEvent(name types.NamespacedName) event.GenericEvent {
 	return event.GenericEvent{Object: &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}}
 }
 
-// changesStatus whether a verdict says something that is not in an experiment's status yet.
+// changesStatus reports whether a decision changes an experiment's status.
 func changesStatus(e *v1alpha1.Experiment, v *queue.Decision) bool {
 	if v.Admitted {
 		return true
@@ -266,7 +267,7 @@ func equalQueueStatus(a, b *v1alpha1.QueueStatus) bool {
 	return a.Position == b.Position && a.ExpectedStart.Equal(b.ExpectedStart)
 }
 
-// queueStatus is what a status tells of a verdict; nil where the experiment has no place in the queue.
+// queueStatus is the status of a decision, nil if the experiment has no place in the queue.
 func queueStatus(v *queue.Decision) *v1alpha1.QueueStatus {
 	if v.Position == 0 || v.Admitted {
 		return nil
@@ -279,8 +280,8 @@ func queueStatus(v *queue.Decision) *v1alpha1.QueueStatus {
 	return status
 }
 
-// roundPosition rounds a position beyond 10 up to one digit and zeros: when a queue of 10 000 moves on by one, 37 statuses change
-// and not all.
+// roundPosition rounds a position beyond 10 up to one digit and zeros. If a queue of 10 000 advances by one, only 37
+// statuses change.
 func roundPosition(position int) int32 {
 	unit := 1
 	for position > 10*unit {
@@ -289,8 +290,8 @@ func roundPosition(position int) int32 {
 	return int32(min((position+unit-1)/unit*unit, math.MaxInt32))
 }
 
-// recheckAfter is when an experiment looks by itself whether it is its turn: who is far back, or cannot start at all, does so less often
-// the more there are, as who is first wakes whom it concerns.
+// recheckAfter is the time until an experiment checks the queue by itself. One that is far back, or cannot start, checks
+// less often, because the first wakes it as needed.
 func (l *admissionQueue) recheckAfter(position int) time.Duration {
 	if position == 0 {
 		position = len(l.decisions)
@@ -298,7 +299,7 @@ func (l *admissionQueue) recheckAfter(position int) time.Duration {
 	return roomCheckInterval * time.Duration(1+position/50)
 }
 
-// snapshotter makes a snapshot of what the caches show.
+// snapshotter builds the queue's snapshot of the cluster from the caches.
 type snapshotter struct {
 	*Reconciler
 	s        *scope
@@ -308,7 +309,7 @@ type snapshotter struct {
 	waiting  []*v1alpha1.Experiment
 	started  map[types.UID]*v1alpha1.Experiment
 	runs     map[types.UID]*queue.Run
-	// nodesWithPods are the nodes of each experiment that have pods; those of virtual machines have names that KubeVirt chooses.
+	// nodesWithPods are the nodes of each experiment that have pods, by label, because KubeVirt chooses names of its own.
 	nodesWithPods map[types.UID]map[string]bool
 	claimed       map[string]queue.Claim
 }
@@ -349,7 +350,8 @@ func (b *snapshotter) build(ctx context.Context) error {
 	return nil
 }
 
-// listOtherPods lists the pods that belong to no experiment. Only while somebody waits does anybody ask, so that they need no cache of their own.
+// listOtherPods lists the pods that belong to no experiment. They are needed only while an experiment waits, so they are not
+// cached.
 func (b *snapshotter) listOtherPods(ctx context.Context) error {
 	l := &b.queue
 	if age := b.now.Sub(l.otherPodsListed); !l.otherPodsListed.IsZero() && age >= 0 && age < otherPodsMaxAge {
@@ -372,9 +374,9 @@ func podEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// sortExperiments experiments into those that wait and those that hold room.
+// sortExperiments separates the experiments that wait from those that hold room.
 func (b *snapshotter) sortExperiments(experiments []v1alpha1.Experiment, quotas []corev1.ResourceQuota) {
-	words := map[string]string{}
+	fingerprints := map[string]string{}
 	for i := range experiments {
 		e := &experiments[i]
 		if e.UID == b.s.experiment.UID {
@@ -388,11 +390,11 @@ func (b *snapshotter) sortExperiments(experiments []v1alpha1.Experiment, quotas 
 			if !ok {
 				continue
 			}
-			if _, found := words[e.Namespace]; !found {
-				words[e.Namespace] = fingerprintQuotas(quotas, e.Namespace)
+			if _, found := fingerprints[e.Namespace]; !found {
+				fingerprints[e.Namespace] = fingerprintQuotas(quotas, e.Namespace)
 			}
 			b.waiting = append(b.waiting, e)
-			waiter := queue.Waiter{Identity: identity(e), Demand: n.demand, Duration: n.duration(), Refused: b.quotaRefusals.retryIn(e.UID, b.now, words[e.Namespace]) > 0}
+			waiter := queue.Waiter{Identity: identity(e), Demand: n.demand, Duration: n.duration(), Refused: b.quotaRefusals.retryIn(e.UID, b.now, fingerprints[e.Namespace]) > 0}
 			if last, found := b.queue.decisions[e.UID]; found && last.generation == e.Generation {
 				waiter.Reservation = last.Reservation
 			}
@@ -405,13 +407,13 @@ func identity(e *v1alpha1.Experiment) queue.Identity {
 	return queue.Identity{Namespace: e.Namespace, Name: e.Name, Created: e.CreationTimestamp.Time, Priority: e.Spec.Priority}
 }
 
-// isQueued tells that an experiment is in the queue; where Kueue decides it is in Kueue's.
+// isQueued reports whether an experiment is in this queue, not in Kueue's.
 func isQueued(e *v1alpha1.Experiment) bool {
 	return e.Status.Phase == v1alpha1.PhaseQueued && e.Spec.QueueName == "" && !e.Spec.Stop &&
 		meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionAccepted)
 }
 
-// holdsRoom tells that an experiment has been admitted, whether the caches show that yet or not.
+// holdsRoom reports whether an experiment is admitted, even if the caches do not show it yet.
 func (b *snapshotter) holdsRoom(e *v1alpha1.Experiment) bool {
 	since, admitted := b.queue.justAdmitted[e.UID]
 	if e.Status.Phase != v1alpha1.PhaseQueued && e.Status.Phase != "" {
@@ -425,7 +427,7 @@ func (b *snapshotter) holdsRoom(e *v1alpha1.Experiment) bool {
 	return admitted
 }
 
-// addRun notes a run; what it holds comes with its pods.
+// addRun adds a run. placePods adds what it holds.
 func (b *snapshotter) addRun(e *v1alpha1.Experiment) {
 	run := &queue.Run{Identity: identity(e), Started: b.now}
 	if e.Status.StartTime != nil {
@@ -451,9 +453,9 @@ func (b *snapshotter) addRun(e *v1alpha1.Experiment) {
 	}
 }
 
-// placePods of experiments on their hosts. Those without a host yet are placed where the scheduler may put them.
+// placePods adds the pods of experiments to their hosts. Unscheduled ones are placed where the scheduler may put them.
 func (b *snapshotter) placePods(pods []corev1.Pod) {
-	homeless := map[types.UID][]*corev1.Pod{}
+	unscheduled := map[types.UID][]*corev1.Pod{}
 	for i := range pods {
 		pod := &pods[i]
 		uid := types.UID(pod.Labels[v1alpha1.LabelExperimentUID])
@@ -471,22 +473,22 @@ func (b *snapshotter) placePods(pods []corev1.Pod) {
 			run.Claim = run.Claim.Plus(queue.ClaimOf(&pod.Spec))
 		}
 		if pod.Spec.NodeName == "" {
-			homeless[uid] = append(homeless[uid], pod)
+			unscheduled[uid] = append(unscheduled[uid], pod)
 			continue
 		}
 		if held, ok := b.cluster.Add(pod); ok && run != nil {
 			run.Holds = append(run.Holds, held)
 		}
 	}
-	for _, uid := range sortedKeys(homeless) {
-		holds := b.cluster.Place(b.queue.resourceKinds.DemandOf(homeless[uid]))
+	for _, uid := range sortedKeys(unscheduled) {
+		holds := b.cluster.Place(b.queue.resourceKinds.DemandOf(unscheduled[uid]))
 		if run := b.runs[uid]; run != nil {
 			run.Holds = append(run.Holds, holds...)
 		}
 	}
 }
 
-// placeMissingPods places what admitted experiments have not created yet: nobody else may have that room.
+// placeMissingPods places the pods that admitted experiments have not created yet, so that nobody else gets their room.
 func (b *snapshotter) placeMissingPods() {
 	for _, uid := range sortedKeys(b.started) {
 		e, run := b.started[uid], b.runs[uid]
@@ -498,7 +500,7 @@ func (b *snapshotter) placeMissingPods() {
 		if n, ok := b.requirementsOf(e); ok && starting && len(b.nodesWithPods[uid]) < n.nodes {
 			if demand := b.missingDemand(e, b.nodesWithPods[uid]); demand != nil {
 				run.Holds = append(run.Holds, b.cluster.Place(demand)...)
-				claim = demand.Claim // the workflow's pod is in it
+				claim = demand.Claim // which includes the workflow's pod
 			}
 		}
 		run.Claim = run.Claim.Plus(claim)

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// createAnother experiment like the world's, in a namespace.
+// createAnother creates another experiment like the world's, in a namespace.
 func (w *world) createAnother(namespace, name string, change ...func(*v1alpha1.Experiment)) types.NamespacedName {
 	w.t.Helper()
 	w.must(client.IgnoreAlreadyExists(w.api.Create(w.t.Context(), team(namespace))))
@@ -39,12 +39,12 @@ func (w *world) reconcileOther(key types.NamespacedName) *v1alpha1.Experiment {
 	return w.experiment()
 }
 
-func TestWhoWaitsIsToldItsPlaceAndStartsWhenAnotherTeamsIsOver(t *testing.T) {
+func TestAWaitingExperimentHasAPositionAndStartsWhenAnotherTeamsIsOver(t *testing.T) {
 	w := newWorld(t)
 	w.untilPhase(v1alpha1.PhaseRunning)
 	var node corev1.Node
 	w.must(w.api.Get(t.Context(), client.ObjectKey{Name: "n1"}, &node))
-	node.Status.Allocatable[corev1.ResourcePods] = quantity("9") // five are there, and so many come with each
+	node.Status.Allocatable[corev1.ResourcePods] = quantity("9") // room for one experiment of five pods, but not for two
 	w.must(w.api.Status().Update(t.Context(), &node))
 	first := w.createAnother("team-b", "first")
 	w.clock.Step(time.Second)
@@ -67,7 +67,7 @@ func TestWhoWaitsIsToldItsPlaceAndStartsWhenAnotherTeamsIsOver(t *testing.T) {
 	if e := w.reconcileOther(first); e.Status.Phase != v1alpha1.PhaseProvisioning || e.Status.Queue != nil {
 		t.Errorf("the first is %s: %s", e.Status.Phase, e.Status.Message)
 	}
-	w.restart() // what was admitted holds its room though nobody remembers it
+	w.restart() // an admitted experiment holds its room also for a new operator
 	w.clock.Step(time.Minute)
 	if e := w.reconcileOther(second); e.Status.Phase != v1alpha1.PhaseQueued {
 		t.Errorf("the second is %s after a restart, though the first has the room", e.Status.Phase)
@@ -80,7 +80,7 @@ func TestAPositionFarBackIsRoundedSoThatFewStatusesChange(t *testing.T) {
 		got = append(got, roundPosition(position))
 	}
 	if want := []int32{1, 9, 10, 20, 20, 30, 100, 100, 200, 2000, 10000, 10000}; !slices.Equal(got, want) {
-		t.Errorf("positions are told as %v, want %v", got, want)
+		t.Errorf("positions are reported as %v, want %v", got, want)
 	}
 	changes := 0
 	for position := 2; position <= 10_000; position++ {
@@ -93,16 +93,16 @@ func TestAPositionFarBackIsRoundedSoThatFewStatusesChange(t *testing.T) {
 	}
 }
 
-func TestWhoIsFarBackLooksLessOften(t *testing.T) {
+func TestAnExperimentFarBackChecksLessOften(t *testing.T) {
 	l := &admissionQueue{}
 	perSecond := 0.0
 	for position := range 10_000 {
 		perSecond += 1 / l.recheckAfter(position+1).Seconds()
 	}
 	if perSecond > 40 {
-		t.Errorf("10 000 that wait look %.0f times a second", perSecond)
+		t.Errorf("10 000 waiting experiments check %.0f times a second", perSecond)
 	}
 	if got := fmt.Sprint(l.recheckAfter(1)); got != "15s" {
-		t.Errorf("who is first looks every %s", got)
+		t.Errorf("the first experiment checks every %s", got)
 	}
 }

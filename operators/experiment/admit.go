@@ -18,12 +18,12 @@ import (
 	"vignette.dev/vignette/operators/experiment/queue"
 )
 
-// roomCheckInterval between two looks for room, for changes that no watch tells.
+// roomCheckInterval is the time between two checks for room, for changes that no watch reports.
 const roomCheckInterval = 15 * time.Second
 
-// quotaRefusals count how often the API server refused pods for which there seemed to be room: a scoped quota, or one
-// that a LimitRange's defaults use up, is its own to judge. Each time the next try comes later, until a
-// quota changes. After a restart the counting begins anew.
+// quotaRefusals count how often the API server refused pods for which there seemed to be room. Only the API server can
+// evaluate a scoped quota, or one that a LimitRange's defaults use up. Each refusal delays the next try further, until a
+// quota changes. A restart resets the counts.
 type quotaRefusals struct {
 	mu           sync.Mutex
 	byExperiment map[types.UID]quotaRefusal
@@ -32,14 +32,14 @@ type quotaRefusals struct {
 type quotaRefusal struct {
 	times int
 	until time.Time
-	// quotas of the namespace at that time.
+	// quotas is the fingerprint of the namespace's quotas at that time.
 	quotas string
 }
 
-// maxRetryDelay between two tries.
+// maxRetryDelay is the longest time between two tries.
 const maxRetryDelay = 5 * time.Minute
 
-// add one more refusal; it tells how many there were, and how long to wait.
+// add counts one more refusal. It returns the number of refusals and how long to wait.
 func (l *quotaRefusals) add(uid types.UID, now time.Time, quotas string) (times int, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *quotaRefusals) add(uid types.UID, now time.Time, quotas string) (times 
 	return times, wait
 }
 
-// retryIn is how long it is to the next try; 0 where it may be made now.
+// retryIn returns the time until the next try, 0 if it may be made now.
 func (l *quotaRefusals) retryIn(uid types.UID, now time.Time, quotas string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *quotaRefusals) retryIn(uid types.UID, now time.Time, quotas string) tim
 	return max(last.until.Sub(now), 0)
 }
 
-// retryInUnchanged is how long it is to the next try as long as no quota changes.
+// retryInUnchanged returns the time until the next try if no quota changes.
 func (l *quotaRefusals) retryInUnchanged(uid types.UID, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *quotaRefusals) forget(uid types.UID) {
 	delete(l.byExperiment, uid)
 }
 
-// quotaFingerprint a namespace in words: what they allow, not what is used of it.
+// quotaFingerprint describes what the namespace's quotas allow, without what is used of them.
 func (r *Reconciler) quotaFingerprint(ctx context.Context, e *v1alpha1.Experiment) (string, error) {
 	var quotas corev1.ResourceQuotaList
 	if err := r.Client.List(ctx, &quotas, client.InNamespace(e.Namespace)); err != nil {
@@ -99,7 +99,7 @@ func fingerprintQuotas(quotas []corev1.ResourceQuota, namespace string) string {
 	return strings.Join(words, "\n")
 }
 
-// timesInWords of a number of times.
+// timesInWords returns "once" or the number of times.
 func timesInWords(times int) string {
 	if times == 1 {
 		return "once"
@@ -107,13 +107,13 @@ func timesInWords(times int) string {
 	return fmt.Sprintf("%d times", times)
 }
 
-// admit lets an experiment out of the queue once it is its turn and there is room for all of its nodes.
+// admit admits a queued experiment once it is the first of its queue and there is room for all of its nodes.
 func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseQueued {
 		return false, nil
 	}
 	if left, err := r.deleteChildren(ctx, s); err != nil || len(left) > 0 {
-		s.requeueAfter(pollInterval) // it was in Provisioning before and could not stay there
+		s.requeueAfter(pollInterval) // these are left from Provisioning, which put the experiment back into the queue
 		return true, err
 	}
 	if s.experiment.Spec.QueueName != "" {
@@ -122,36 +122,37 @@ func (r *Reconciler) admit(ctx context.Context, s *scope) (bool, error) {
 	if err := r.leaveKueue(ctx, s.experiment); err != nil {
 		return true, err
 	}
-	verdict, decided, err := r.queueDecision(ctx, s)
+	decision, decided, err := r.queueDecision(ctx, s)
 	if err != nil || !decided {
 		return true, err
 	}
-	s.experiment.Status.Queue = queueStatus(&verdict)
-	if !verdict.Admitted {
-		r.stayQueued(s, &verdict)
+	s.experiment.Status.Queue = queueStatus(&decision)
+	if !decision.Admitted {
+		r.stayQueued(s, &decision)
 		return true, nil
 	}
-	s.beginProvisioning(verdict.Message)
+	s.beginProvisioning(decision.Message)
 	return true, nil
 }
 
-// stayQueued in the queue, and say why. The event tells a new reason only: what lacks may change often.
-func (r *Reconciler) stayQueued(s *scope, verdict *queue.Decision) {
-	if verdict.Reason == queue.ReasonQuotaRefused { // the refusal's own message stays
+// stayQueued keeps the experiment in the queue and reports why. Only a new reason makes an event, because the message
+// may change often.
+func (r *Reconciler) stayQueued(s *scope, decision *queue.Decision) {
+	if decision.Reason == queue.ReasonQuotaRefused { // the message of the refusal stays
 		s.requeueAfter(r.quotaRefusals.retryInUnchanged(s.experiment.UID, s.now))
 		return
 	}
 	status := &s.experiment.Status
 	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAdmitted)
-	tell := before == nil || before.Reason != verdict.Reason
-	status.Message = verdict.Message
-	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, verdict.Reason, verdict.Message)
-	if tell {
-		s.warningEvent(verdict.Reason, "%s", verdict.Message)
+	isNew := before == nil || before.Reason != decision.Reason
+	status.Message = decision.Message
+	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, decision.Reason, decision.Message)
+	if isNew {
+		s.warningEvent(decision.Reason, "%s", decision.Message)
 	}
 }
 
-// beginProvisioning begins the run.
+// beginProvisioning admits the experiment and starts its provisioning.
 func (s *scope) beginProvisioning(message string) {
 	status := &s.experiment.Status
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionTrue, queue.ReasonAdmitted, message)
@@ -161,5 +162,5 @@ func (s *scope) beginProvisioning(message string) {
 	if !s.timeline.Live() {
 		status.Progress = "0%"
 	}
-	// From here on the spec must not change: first the phase is written, then objects are made.
+	// Objects are created only in the next reconciliation, because the written phase is what freezes the spec.
 }

@@ -113,7 +113,7 @@ func startManager(t *testing.T, w *world, restConfig *rest.Config, counter *writ
 	})
 }
 
-// lockedRuns lets the manager's goroutines share the played server with the test.
+// lockedRuns lets the manager's goroutines share the simulated server with the test.
 type lockedRuns struct{ *server }
 
 func (l lockedRuns) State(ctx context.Context, uid string) (runapi.State, error) {
@@ -123,14 +123,14 @@ func (l lockedRuns) State(ctx context.Context, uid string) (runapi.State, error)
 	return throughJSON(state), err
 }
 
-// throughJSON copies a state as the wire would, so that the two sides share nothing.
+// throughJSON copies a state by JSON, so that the two sides share nothing.
 func throughJSON(state runapi.State) (copied runapi.State) {
 	text, err := json.Marshal(state)
 	if err == nil {
 		err = json.Unmarshal(text, &copied)
 	}
 	if err != nil {
-		panic(err) // plain values always travel
+		panic(err) // plain values can always be encoded
 	}
 	return copied
 }
@@ -154,7 +154,7 @@ func (l lockedRuns) Seal(ctx context.Context, uid string, request runapi.SealReq
 	return l.server.Seal(ctx, uid, request)
 }
 
-// apply a fresh experiment.
+// apply creates an experiment with a new name.
 func (w *world) apply(change func(*v1alpha1.Experiment)) *v1alpha1.Experiment {
 	w.t.Helper()
 	e := readExperiment(w.t)
@@ -165,7 +165,7 @@ func (w *world) apply(change func(*v1alpha1.Experiment)) *v1alpha1.Experiment {
 	return e
 }
 
-// wait plays everybody but the operator, in real time, until the experiment is as asked.
+// wait simulates everything but the operator, in real time, until the experiment is in the given state.
 func (w *world) wait(what string, reached func(*v1alpha1.Experiment) bool) *v1alpha1.Experiment {
 	w.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
@@ -195,7 +195,7 @@ func (w *world) waitPhase(phase v1alpha1.ExperimentPhase) *v1alpha1.Experiment {
 	return w.wait(string(phase), func(e *v1alpha1.Experiment) bool { return e.Status.Phase == phase })
 }
 
-// TestMain gives controller-runtime a logger, as it complains of none, and stops what tests share.
+// TestMain gives controller-runtime a logger, which it demands, and stops what tests share.
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
@@ -287,7 +287,7 @@ func TestOnARealAPIServer(t *testing.T) {
 	})
 
 	t.Run("nodes that a quota refuses take the others back with them, and wait", func(t *testing.T) {
-		// A scoped quota is left to the API server's own judgement.
+		// Only the API server evaluates a scoped quota.
 		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "scoped", Namespace: w.key.Namespace}}
 		quota.Spec = corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: quantity("1")}, Scopes: []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeNotTerminating}}
 		w.must(w.api.Create(t.Context(), quota))

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// resyncInterval after which an experiment under way is looked at again where nothing else was to wake the
-	// operator: an event that never comes costs so much time, and not the run.
+	// resyncInterval is the time after which an active experiment is reconciled without an event, so that a lost event only
+	// delays a run.
 	resyncInterval = 15 * time.Second
-	// finishedResyncInterval is that of finished ones, of which there may be many.
+	// finishedResyncInterval is that of finished experiments, of which there may be many.
 	finishedResyncInterval = 10 * time.Minute
 )
 
-// ensureRequeue sees to it that no experiment depends on an event.
+// ensureRequeue makes sure that no experiment depends on an event.
 func (s *scope) ensureRequeue() {
 	switch {
 	case s.finalizerRemoved:
@@ -35,13 +35,13 @@ func (s *scope) ensureRequeue() {
 	}
 }
 
-// fetch an experiment, never in a state from before what this operator has done with it: one that believes itself
-// in an earlier phase would delete the pods of a run, or take back its plan.
+// fetch reads an experiment that is not older than this operator's last write to it. In an earlier phase the operator would
+// delete the pods of a run, or revert its plan.
 func (r *Reconciler) fetch(ctx context.Context, key types.NamespacedName, e *v1alpha1.Experiment) error {
 	return freshness.Get(ctx, &r.written, r.Client, r.Live, key, e)
 }
 
-// findMissingPods looks past the cache for pods that it does not show, before they are called lost for good.
+// findMissingPods asks the API server for pods that the cache does not show, before they are recorded as lost.
 func (r *Reconciler) findMissingPods(ctx context.Context, s *scope, incidents []runapi.Incident) error {
 	for _, node := range s.topology.Nodes {
 		if s.pods[node.Name] != nil || isRecorded(incidents, loss{node: node.Name, what: incidentNodeFailed}) {
@@ -66,12 +66,12 @@ func (r *Reconciler) findMissingPods(ctx context.Context, s *scope, incidents []
 	return nil
 }
 
-// uncached reads what the API server has now, for what is done once and cannot be mended.
+// uncached returns a Reconciler that reads from the API server, for decisions that cannot be undone.
 func (r *Reconciler) uncached() *Reconciler {
 	return &Reconciler{Client: uncachedReads{Client: r.Client, live: r.Live}, Live: r.Live, Options: r.Options, Clock: r.Clock}
 }
 
-// uncachedReads writes as its Client does, and reads past the caches.
+// uncachedReads is a Client whose reads go to the API server.
 type uncachedReads struct {
 	client.Client
 	live client.Reader

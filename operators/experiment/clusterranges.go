@@ -15,14 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// clusterRange is an address range that the cluster uses itself.
+// clusterRange is an address range that the cluster uses.
 type clusterRange struct {
 	prefix netip.Prefix
 	what   string
 }
 
-// clusterRanges are all that can be found out: an experiment's subnet inside one of them would cut
-// its nodes off from the cluster, or reach into it.
+// clusterRanges are the cluster's known address ranges. A subnet in one of them would cut its nodes off from the cluster,
+// or reach into it.
 func (r *Reconciler) clusterRanges(ctx context.Context) ([]clusterRange, error) {
 	var ranges []clusterRange
 	for _, prefix := range r.Options.ClusterCIDRs {
@@ -39,10 +39,10 @@ func (r *Reconciler) clusterRanges(ctx context.Context) ([]clusterRange, error) 
 	return append(ranges, services...), err
 }
 
-// serviceRangesMaxAge is how long the services' ranges are taken as known: all that wait in the queue ask for them, again and again.
+// serviceRangesMaxAge is how long the services' ranges are cached, because all queued experiments need them repeatedly.
 const serviceRangesMaxAge = time.Minute
 
-// serviceRangeCache is what was found out last of the services' ranges.
+// serviceRangeCache holds the services' ranges.
 type serviceRangeCache struct {
 	mu      sync.Mutex
 	ranges  []clusterRange

@@ -18,10 +18,10 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// recheckInterval is how soon a ConfigMap, Secret or claim that was missing is looked for again: people wait for it.
+// recheckInterval is the time until a missing ConfigMap, Secret or claim is looked for again, as users wait for it.
 const recheckInterval = 5 * time.Second
 
-// resolveConfigMaps finds the content that apps take from ConfigMaps. That of Secrets only the kubelet reads.
+// resolveConfigMaps reads the content that apps use from ConfigMaps. Only the kubelet reads Secrets.
 func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
 	s.scripts, s.fileBytes = map[v1alpha1.KeyReference]string{}, map[v1alpha1.KeyReference]int{}
 	if usesVMs(s.experiment) {
@@ -32,8 +32,8 @@ func (r *Reconciler) resolveConfigMaps(ctx context.Context, s *scope) error {
 	return err
 }
 
-// readConfigMaps reads past the cache: the kubelet gives a node what the API server has at that moment.
-func (r *Reconciler) readConfigMaps(ctx context.Context, s *scope, find func(string, *field.Error)) (found []runapi.PlannedConfigMap, err error) {
+// readConfigMaps reads ConfigMaps from the API server, as the kubelet does for the nodes.
+func (r *Reconciler) readConfigMaps(ctx context.Context, s *scope, addFinding func(string, *field.Error)) (found []runapi.PlannedConfigMap, err error) {
 	read := map[string]*corev1.ConfigMap{}
 	for _, key := range render.ConfigMapKeys(&s.experiment.Spec) {
 		object, known := read[key.Name]
@@ -48,12 +48,12 @@ func (r *Reconciler) readConfigMaps(ctx context.Context, s *scope, find func(str
 			read[key.Name] = object
 		}
 		if object == nil {
-			find(ReasonConfigMapNotFound, field.NotFound(key.NamePath, key.Name))
+			addFinding(ReasonConfigMapNotFound, field.NotFound(key.NamePath, key.Name))
 			continue
 		}
 		content, ok := contentOf(object, key)
 		if !ok {
-			find(ReasonKeyNotFound, field.NotFound(key.KeyPath, key.Key))
+			addFinding(ReasonKeyNotFound, field.NotFound(key.KeyPath, key.Key))
 			continue
 		}
 		if s.fileBytes != nil {
@@ -71,7 +71,7 @@ func (r *Reconciler) readConfigMaps(ctx context.Context, s *scope, find func(str
 	return found, nil
 }
 
-// contentOf a key; a variable or script cannot hold binary data.
+// contentOf returns the content of a key. A variable or script cannot be binary data.
 func contentOf(object *corev1.ConfigMap, key render.ConfigMapKey) ([]byte, bool) {
 	if text, ok := object.Data[key.Key]; ok {
 		return []byte(text), true
@@ -80,7 +80,7 @@ func contentOf(object *corev1.ConfigMap, key render.ConfigMapKey) ([]byte, bool)
 	return binary, ok && !key.Text
 }
 
-// changedConfigMaps names what has another content than it had.
+// changedConfigMaps names the keys whose content has changed.
 func changedConfigMaps(before, now []runapi.PlannedConfigMap) (changed []string) {
 	for _, old := range before {
 		same := slices.ContainsFunc(now, func(c runapi.PlannedConfigMap) bool {
@@ -93,7 +93,7 @@ func changedConfigMaps(before, now []runapi.PlannedConfigMap) (changed []string)
 	return changed
 }
 
-// releasedConfigMaps are the contents as they were before the first node was released, as far as the server knows them.
+// releasedConfigMaps are the versions from before the first node was released, as far as the server has them.
 func (r *Reconciler) releasedConfigMaps(ctx context.Context, s *scope) ([]runapi.PlannedConfigMap, error) {
 	if len(s.configMaps) == 0 || !r.anyReleased(s.pods) {
 		return s.configMaps, nil
@@ -105,8 +105,8 @@ func (r *Reconciler) releasedConfigMaps(ctx context.Context, s *scope) ([]runapi
 	return state.Plan.ConfigMaps, err
 }
 
-// checkConfigMapsUnchanged ends a run whose nodes may have been given different contents: one that changed between the
-// release of the first node and the readiness of the last.
+// checkConfigMapsUnchanged fails a run if a ConfigMap changed between the release of the first node and the readiness of
+// the last, because nodes may then have different contents.
 func (r *Reconciler) checkConfigMapsUnchanged(ctx context.Context, s *scope, given []runapi.PlannedConfigMap) error {
 	if len(given) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (r *Reconciler) checkConfigMapsUnchanged(ctx context.Context, s *scope, giv
 		return err
 	}
 	if changed := changedConfigMaps(given, now); len(changed) > 0 {
-		s.fail(ReasonReferenceLost, "%s was changed while the nodes were starting: they may have been given different contents", someOf(changed, "keys"))
+		s.fail(ReasonReferenceLost, "%s was changed while the nodes were starting: nodes may have different contents", someOf(changed, "keys"))
 	}
 	return nil
 }

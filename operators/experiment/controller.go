@@ -1,5 +1,5 @@
-// Package experiment is the controller of Experiments: it takes one from `kubectl apply` to its
-// results. See README.md for the phases and what each of them promises.
+// Package experiment is the controller of Experiments, from `kubectl apply` to the results. README.md
+// describes the phases and what each of them guarantees.
 package experiment
 
 import (
@@ -43,7 +43,7 @@ import (
 // +kubebuilder:rbac:groups=argoproj.io,resources=workflows,verbs=get;list;watch;create;delete;patch;update
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=vignette-system,resources=leases,verbs=get;create;update;patch
 
-// Runs is the server, as far as the controller needs it.
+// Runs is the part of the server's API that the controller uses.
 type Runs interface {
 	PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State, error)
 	State(ctx context.Context, uid string) (runapi.State, error)
@@ -54,23 +54,24 @@ type Runs interface {
 // Options of the controller.
 type Options struct {
 	Render render.Options
-	// StartLead from "every agent is ready" to T0, at least: longer where the nodes were slow to come up.
+	// StartLead is the minimum time from "every agent is ready" to T0. It is longer where the nodes started slowly.
 	StartLead time.Duration
-	// ChangeLead from a change made by hand to the moment from which it holds: every radio has to hear of it before.
+	// ChangeLead is the time from a manual change to its effect, in which every radio must receive it.
 	ChangeLead time.Duration
-	// ProvisioningDeadline from an experiment's turn to come up to "every agent is ready", of up to 50 nodes; each further one has 3 s more.
+	// ProvisioningDeadline is the time from an experiment's start slot to "every agent is ready", for up to 50 nodes.
+	// Each further node adds 3 s.
 	ProvisioningDeadline time.Duration
-	// CleanupDeadline after which a deletion goes on without what it could not remove.
+	// CleanupDeadline is the time after which a deletion ends even if objects are left.
 	CleanupDeadline time.Duration
-	// ClusterCIDRs are ranges of the cluster's own besides those that Kubernetes tells.
+	// ClusterCIDRs are address ranges of the cluster that the Kubernetes API does not report.
 	ClusterCIDRs []netip.Prefix
-	// Version of the operator, for the run record.
+	// Version is the operator's version, for the run record.
 	Version string
 	// LookupHost finds the server's addresses.
 	LookupHost func(ctx context.Context, host string) ([]string, error)
 }
 
-// DefaultOptions as the manager's flags have them.
+// DefaultOptions are the defaults of the manager's flags.
 func DefaultOptions() Options {
 	return Options{
 		StartLead: 5 * time.Second, ChangeLead: time.Second,
@@ -81,18 +82,18 @@ func DefaultOptions() Options {
 
 // Reconciler takes experiments through their phases.
 type Reconciler struct {
-	// Client reads from caches; Live does not.
+	// Client reads from caches, Live from the API server.
 	Client   client.Client
 	Live     client.Reader
 	Runs     Runs
 	Recorder record.EventRecorder
 	Clock    clock.PassiveClock
 	Options  Options
-	// RunUpdates wakes experiments of which the server has something new; nil has each ask for itself.
+	// RunUpdates reports experiments whose state on the server changed. If it is nil, each experiment polls.
 	RunUpdates UpdateSource
-	// KubernetesVersion of the API server, for the run record; nil leaves it out.
+	// KubernetesVersion returns the API server's version for the run record. It may be nil.
 	KubernetesVersion func() (string, error)
-	// Console gives the end of what a container has logged, for the last words of guests; nil leaves them out.
+	// Console returns the end of a container's log, for the last output of failed guests. It may be nil.
 	Console func(ctx context.Context, namespace, pod, container string) (string, error)
 
 	queue             admissionQueue
@@ -100,20 +101,19 @@ type Reconciler struct {
 	quotaRefusals     quotaRefusals
 	serviceRangeCache serviceRangeCache
 	specs             specCache
-	// starts to come up, and of those who come up to create their nodes.
+	// starts limits how many experiments start at once, creations how many of them create their nodes at once.
 	starts, creations startLimiter
 	guests            guestTracker
-	// radioTroubles that do not work.
-	radioTroubles troubleTracker
-	runUpdates    *updateFeed
-	// kueueChecks at the Workloads of those that have begun.
+	radioTroubles     troubleTracker
+	runUpdates        *updateFeed
+	// kueueChecks are the times of the last checks of the Workloads of started experiments.
 	kueueChecks checkTimes
 }
 
-// stageFunc does one phase's part; it returns true where what follows has to wait for another reconciliation.
+// stageFunc is one stage of a reconciliation. It returns true where later stages must wait for the next one.
 type stageFunc func(context.Context, *scope) (stop bool, err error)
 
-// Reconcile brings one experiment a step further.
+// Reconcile runs the stages of one experiment and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var e v1alpha1.Experiment
 	if err := r.fetch(ctx, request.NamespacedName, &e); apierrors.IsNotFound(err) {
@@ -132,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	before := e.DeepCopy()
 	defer func() {
 		patchErr := r.writeStatus(ctx, before, s)
-		if apierrors.IsConflict(patchErr) { // a stale read: the next event brings the newer object
+		if apierrors.IsConflict(patchErr) { // the cache was stale: the next event has the newer object
 			patchErr, result.RequeueAfter = nil, time.Second
 		}
 		err = errors.Join(err, patchErr)
@@ -148,16 +148,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 }
 
 func (r *Reconciler) runStages(ctx context.Context, s *scope) error {
-	phases := []stageFunc{
+	stages := []stageFunc{
 		r.compileSpec, r.syncLiveObjects, r.resolveReferences, r.accept, r.admit, r.checkKueueEviction,
 		r.provision, r.driveWorkflow, r.collectResults, r.archiveLogs,
 		r.cleanUpFinished, r.deleteExpired,
 	}
 	if !s.experiment.DeletionTimestamp.IsZero() {
-		phases = []stageFunc{r.finalize}
+		stages = []stageFunc{r.finalize}
 	}
-	for _, phase := range phases {
-		if stop, err := phase(ctx, s); stop || err != nil {
+	for _, stage := range stages {
+		if stop, err := stage(ctx, s); stop || err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (r *Reconciler) addFinalizer(ctx context.Context, e *v1alpha1.Experiment) e
 	return err
 }
 
-// writeStatus writes what changed, if anything, and only then tells the events: a conflicting write is done over.
+// writeStatus writes the status if it changed. Events follow only then, because a conflicting write is repeated.
 func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experiment, s *scope) error {
 	if s.finalizerRemoved {
 		return nil
@@ -183,7 +183,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Experimen
 	if !equality.Semantic.DeepEqual(before.Status, s.experiment.Status) {
 		after := before.DeepCopy()
 		after.Status = s.experiment.Status
-		// The lock keeps a stale read from setting T0, or leaving a phase, a second time.
+		// Without the lock a stale read could set T0 or leave a phase twice.
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		if err := r.Client.Status().Patch(ctx, after, patch); err != nil {
 			return client.IgnoreNotFound(err)

@@ -87,7 +87,7 @@ func TestASettledExperimentIsNotWrittenTo(t *testing.T) {
 	}
 }
 
-func TestNothingIsCreatedBeforeTheReferencesAreGood(t *testing.T) {
+func TestNothingIsCreatedBeforeTheReferencesAreValid(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.api.Delete(t.Context(), ethernet()))
 	w.settle()
@@ -141,7 +141,7 @@ func TestAnExperimentWaitsForQuotaAndSaysHowMuchItNeeds(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 }
 
-func TestAFailureInProvisioningIsFoundQuicklyAndSaidInPlainWords(t *testing.T) {
+func TestAFailureInProvisioningIsFoundQuicklyAndExplained(t *testing.T) {
 	waiting := func(reason, message string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", Image: "registry.example.org/team/tracker:1.4",
@@ -165,7 +165,7 @@ func TestAFailureInProvisioningIsFoundQuicklyAndSaidInPlainWords(t *testing.T) {
 		"no host for two minutes": {func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
 				Message: "0/1 nodes are available", LastTransitionTime: metav1.NewTime(start.Add(-3 * time.Minute))}}
-		}, ReasonUnschedulable, "node veh-1: no host takes it for 2m0s: 0/1 nodes are available"},
+		}, ReasonUnschedulable, "node veh-1: not scheduled for 2m0s: 0/1 nodes are available"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestARunFails(t *testing.T) {
 		breakIt func(*world)
 		reason  string
 		message string
-		// collected tells that logs were collected and analysed nevertheless.
+		// collected means that logs were collected and analysed nevertheless.
 		collected bool
 	}{
 		"when an app crashes again and again": {
@@ -304,9 +304,9 @@ func TestARunFails(t *testing.T) {
 	}
 }
 
-func TestT0IsFartherAheadWhereNodesWereSlowToComeUp(t *testing.T) {
+func TestT0IsFartherAheadIfNodesStartedSlowly(t *testing.T) {
 	for name, c := range map[string]struct{ slow, least, most time.Duration }{
-		"nodes that came up at once":   {0, 3 * time.Second, 6 * time.Second},
+		"nodes that started at once":   {0, 3 * time.Second, 6 * time.Second},
 		"nodes that took 80 s":         {80 * time.Second, 16 * time.Second, 23 * time.Second},
 		"nodes that took almost 4 min": {230 * time.Second, 26 * time.Second, 30 * time.Second},
 	} {
@@ -325,7 +325,7 @@ func TestT0IsFartherAheadWhereNodesWereSlowToComeUp(t *testing.T) {
 	}
 }
 
-func TestT0IsSetAnewWhereTheFirstWasTooNearForAllToHearOfIt(t *testing.T) {
+func TestT0IsPostponedIfTheFirstWasTooNearToReachEveryAgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		away      time.Duration
 		postponed bool
@@ -341,7 +341,7 @@ func TestT0IsSetAnewWhereTheFirstWasTooNearForAllToHearOfIt(t *testing.T) {
 			w := newWorld(t)
 			first := w.until("T0 is set", func(e *v1alpha1.Experiment) bool { return e.Status.T0 != nil }).Status.T0
 			if heard := w.server.states[string(w.experiment().UID)].Plan.T0; heard != nil {
-				t.Fatalf("the server has heard of %v before it was written", heard)
+				t.Fatalf("the server got %v before it was written", heard)
 			}
 			w.clock.Step(c.away)
 			e := w.untilFinished()
@@ -432,7 +432,7 @@ func TestAnOutageAcrossStartsOrStopsChangesNothing(t *testing.T) {
 	}
 }
 
-// failedReconcile is one while the server is down.
+// failedReconcile is a reconciliation while the server is down.
 func (w *world) failedReconcile() {
 	w.t.Helper()
 	w.server.down = true
@@ -488,7 +488,7 @@ func TestDeletionAtAnyPhaseLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestEventsTellThePersonWhatHappens(t *testing.T) {
+func TestEventsReportWhatHappens(t *testing.T) {
 	w := newWorld(t)
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 	want := []string{

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// short has the shape of the quickstart and lasts seconds.
+// short makes the quickstart experiment last only seconds.
 func short(e *v1alpha1.Experiment) {
 	e.Spec.Duration = "6s"
 	e.Spec.Timeline = []v1alpha1.TimelineEntry{{At: "2s", Start: []string{"nor-units"}}}
@@ -18,7 +18,7 @@ func short(e *v1alpha1.Experiment) {
 	e.Spec.Nodes = e.Spec.Nodes[:2]
 }
 
-// lifecycle is one way for an experiment to go.
+// lifecycle is one possible course of an experiment.
 type lifecycle struct {
 	change func(*v1alpha1.Experiment)
 	play   func(*world)
@@ -89,7 +89,7 @@ var lifecycles = map[string]lifecycle{
 	},
 }
 
-// sweptLifecycles are the courses that sweeps go over.
+// sweptLifecycles are the lifecycles that sweeps test.
 func sweptLifecycles() []string {
 	if raceDetector {
 		return []string{"a deletion while Running", "a live cluster that is stopped"}
@@ -103,7 +103,7 @@ func (w *world) afterT0(d time.Duration) func(*v1alpha1.Experiment) bool {
 	return func(e *v1alpha1.Experiment) bool { return e.Status.T0 != nil && w.clock.Since(e.Status.T0.Time) >= d }
 }
 
-// markDivergence from the course of a success: the writes so far are another sweep's.
+// markDivergence marks where a lifecycle leaves that of a success. Another sweep covers the writes before.
 func (w *world) markDivergence() { w.divergedAt = len(w.writes) }
 
 func (w *world) edit(change func(*v1alpha1.Experiment)) {
@@ -120,7 +120,7 @@ func (w *world) deleted() {
 	w.until("gone", gone)
 }
 
-// crash of the operator at one write of a course.
+// crash of the operator at one write of a lifecycle.
 type crash struct {
 	lifecycle string
 	write     int
@@ -129,8 +129,8 @@ type crash struct {
 
 func (c crash) String() string { return fmt.Sprintf("%s, write %d, %s", c.lifecycle, c.write, c.what) }
 
-// sweepCrashes runs every course once undisturbed, and once for each of its writes with a crash there. What is in the API
-// server and the archive in the end, and how often each thing was written, has to be the same.
+// sweepCrashes runs every lifecycle once undisturbed, and once for each of its writes with a crash there. The final state of
+// the API server and the archive, and the number of writes of each kind, must be the same.
 func sweepCrashes(t *testing.T, c *cluster, strike func(*world, int)) {
 	t.Helper()
 	want := map[string]outcome{}
@@ -154,7 +154,7 @@ func sweepCrashes(t *testing.T, c *cluster, strike func(*world, int)) {
 	})
 }
 
-func TestAnOperatorKilledAfterAnyWriteIsReplacedByOneThatGoesOn(t *testing.T) {
+func TestAnOperatorKilledAfterAnyWriteIsReplacedByOneThatContinues(t *testing.T) {
 	sweepCrashes(t, realCluster(t), func(w *world, k int) { w.killAfter, w.onDeath = k, w.restart })
 }
 

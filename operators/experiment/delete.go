@@ -19,11 +19,11 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// deletionNoticeTimeout of a deletion: the archive is told as a courtesy.
+// deletionNoticeTimeout is short, because the sweeper reports the deletion to the archive otherwise.
 const deletionNoticeTimeout = 3 * time.Second
 
-// finalize removes everything but the archive, then the finalizer; after the deadline it says what it
-// could not remove and lets go all the same, as owner references and the sweeper still apply.
+// finalize deletes everything but the archive, then removes the finalizer. After the deadline it reports what is left and
+// removes the finalizer anyway, because owner references and the sweeper delete the rest.
 func (r *Reconciler) finalize(ctx context.Context, s *scope) (bool, error) {
 	if !controllerutil.ContainsFinalizer(s.experiment, v1alpha1.Finalizer) {
 		s.finalizerRemoved = true
@@ -33,7 +33,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (bool, error) {
 	r.quotaRefusals.forget(s.experiment.UID)
 	r.recordDeletion(ctx, s)
 	left, err := r.deleteEverything(ctx, s)
-	if err == nil && len(left) == 0 { // the caches may not show yet what was made a moment ago
+	if err == nil && len(left) == 0 { // the caches may not show the newest objects
 		left, err = r.uncached().deleteEverything(ctx, s)
 	}
 	overdue := s.now.Sub(s.experiment.DeletionTimestamp.Time) > r.Options.CleanupDeadline
@@ -44,7 +44,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (bool, error) {
 		left = append(left, err.Error())
 	}
 	if len(left) > 0 && !overdue {
-		s.experiment.Status.Message = "removing " + someOf(left, "objects")
+		s.experiment.Status.Message = "deleting " + someOf(left, "objects")
 		s.requeueAfter(pollInterval)
 		return true, nil
 	}
@@ -52,7 +52,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (bool, error) {
 		s.setCondition(ConditionCleanedUp, metav1.ConditionFalse, "DeadlineExceeded", "not removed in time: "+shorten(strings.Join(left, ", ")))
 		s.warningEvent("CleanupIncomplete", "not removed within %s: %s", r.Options.CleanupDeadline, shorten(strings.Join(left, ", ")))
 		s.requeueAfter(pollInterval)
-		return true, nil // the condition is written first
+		return true, nil // the condition must be written before the finalizer is removed
 	}
 	return true, r.removeFinalizer(ctx, s)
 }
@@ -64,7 +64,7 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, s *scope) error {
 	return client.IgnoreNotFound(r.Client.Patch(ctx, s.experiment, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// recordDeletion notes in the archive that the run was cut short.
+// recordDeletion records in the archive that the run was ended by a deletion.
 func (r *Reconciler) recordDeletion(ctx context.Context, s *scope) {
 	if finished(s.phase()) || s.phase() == "" || s.phase() == v1alpha1.PhaseQueued {
 		return
@@ -72,7 +72,7 @@ func (r *Reconciler) recordDeletion(ctx context.Context, s *scope) {
 	ctx, cancel := context.WithTimeout(ctx, deletionNoticeTimeout)
 	defer cancel()
 	if err := recordAsFailed(ctx, r.Runs, string(s.experiment.UID), "the experiment was deleted while "+string(s.phase())); err != nil {
-		log.FromContext(ctx).Info("the server could not be told of the deletion, the sweeper tries again", "error", err.Error())
+		log.FromContext(ctx).Info("the deletion could not be recorded on the server; the sweeper will try again", "error", err.Error())
 	}
 }
 
@@ -82,7 +82,7 @@ type planStore interface {
 	State(ctx context.Context, uid string) (runapi.State, error)
 }
 
-// recordAsFailed notes in the archive why a run goes no further, unless it has ended.
+// recordAsFailed records in the archive why a run failed, unless it has ended.
 func recordAsFailed(ctx context.Context, archive planStore, uid, why string) error {
 	state, err := archive.State(ctx, uid)
 	if err != nil || finished(state.Plan.Phase) {
@@ -110,7 +110,7 @@ func (r *Reconciler) deleteEverything(ctx context.Context, s *scope) ([]string, 
 	return append(left, more...), err
 }
 
-// attachments of the experiment, by their owner's UID.
+// attachments returns the experiment's NetworkAttachmentDefinitions, by their owner's UID.
 func (r *Reconciler) attachments(ctx context.Context, s *scope) ([]nadv1.NetworkAttachmentDefinition, error) {
 	var list nadv1.NetworkAttachmentDefinitionList
 	err := r.Client.List(ctx, &list, selectOwnedBy(s.experiment, s.experiment.Namespace)...)

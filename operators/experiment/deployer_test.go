@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// manifestOf an experiment as git would hold it.
+// manifestOf is an experiment's manifest as in a git repository.
 func (w *world) manifestOf(e *v1alpha1.Experiment) *unstructured.Unstructured {
 	w.t.Helper()
 	e.UID, e.CreationTimestamp = "", metav1.Time{}
@@ -26,7 +26,7 @@ func (w *world) manifestOf(e *v1alpha1.Experiment) *unstructured.Unstructured {
 	return u
 }
 
-// deploy the manifest as a deployer does: server-side, without force, so that a field that somebody else holds with another value is an error.
+// deploy applies the manifest as a deployer does: server-side and without force, so that a conflict is an error.
 func (w *world) deploy(manifest *unstructured.Unstructured, deployer string, options ...client.PatchOption) *unstructured.Unstructured {
 	w.t.Helper()
 	u := manifest.DeepCopy()
@@ -34,7 +34,7 @@ func (w *world) deploy(manifest *unstructured.Unstructured, deployer string, opt
 	return u
 }
 
-// holdersOf are the managers of an object's fields below one of the top, the deployers left out.
+// holdersOf are the managers of the fields below a top-level field, without the deployers.
 func holdersOf(e *v1alpha1.Experiment, field string, deployers ...string) (holders []string) {
 	for _, m := range e.ManagedFields {
 		if strings.Contains(string(m.FieldsV1.Raw), `"f:`+field+`"`) && !slices.Contains(deployers, m.Manager) {
@@ -44,7 +44,7 @@ func holdersOf(e *v1alpha1.Experiment, field string, deployers ...string) (holde
 	return holders
 }
 
-// wantNoDrift has an experiment deployed, and the same manifest applied at every moment until it has succeeded, and after that by somebody else.
+// wantNoDrift applies an experiment's manifest again at every step until it has succeeded, and then as somebody else.
 func (w *world) wantNoDrift(t *testing.T) {
 	e := readExperiment(t)
 	short(e)

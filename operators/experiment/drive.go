@@ -20,10 +20,10 @@ import (
 	"vignette.dev/vignette/operators/experiment/timeline"
 )
 
-// driveWorkflow takes a running experiment through the suspended steps of its workflow.
+// driveWorkflow performs the suspended steps of a running experiment's workflow.
 func (r *Reconciler) driveWorkflow(ctx context.Context, s *scope) (bool, error) {
 	if failure := s.failure(); s.phase() != v1alpha1.PhaseRunning || failure != nil && failure.Reason == ReasonEvicted {
-		return false, nil // an evicted run is not collected and analysed: somebody waits for its quota
+		return false, nil // an evicted run is not collected and analysed, because others wait for its quota
 	}
 	workflow, err := r.workflow(ctx, s)
 	if err != nil || workflow == nil {
@@ -37,7 +37,7 @@ func (r *Reconciler) driveWorkflow(ctx context.Context, s *scope) (bool, error) 
 	}
 	step := flow.Current()
 	s.setStep(step.Name)
-	// An operator that was killed between a resume and its status finds the last suspended step over.
+	// An operator killed between the resume and the status write finds the last suspended step finished.
 	drained := step.Name == argo.StepDrain && step.Phase == argo.Succeeded
 	if !drained && (step.Name == "" || step.Phase != argo.Running) {
 		s.requeueAfter(runningPoll)
@@ -52,8 +52,8 @@ func (r *Reconciler) driveWorkflow(ctx context.Context, s *scope) (bool, error) 
 	return !s.unrecoverable, err
 }
 
-// enterCollecting a workflow that has gone on to a pod step. The operator lets it do so once the run is closed;
-// where somebody else did, what was measured is a part of the run and must not pass for the whole.
+// enterCollecting handles a workflow that has reached a pod step. The operator resumes it only once the run is closed.
+// If somebody else did, the measurement is incomplete and the run fails.
 func (r *Reconciler) enterCollecting(ctx context.Context, s *scope, step argo.Step) error {
 	state, err := r.loadRunState(ctx, s)
 	if runs.IsNotFound(err) {
@@ -70,13 +70,14 @@ func (r *Reconciler) enterCollecting(ctx context.Context, s *scope, step argo.St
 }
 
 const (
-	// argoStartTimeout for its controller to begin a workflow.
+	// argoStartTimeout is the time in which Argo's controller must start a workflow.
 	argoStartTimeout = 2 * time.Minute
-	// argoStepTimeout is how long it may take from one step to the next: its controller may be restarted meanwhile.
+	// argoStepTimeout is the maximum time between two steps; Argo's controller may restart in between.
 	argoStepTimeout = 10 * time.Minute
 )
 
-// awaitNextStep waits for the workflow's next step; false where it is in vain.
+// awaitNextStep waits for the workflow's next step, or fails the run if Argo does not go on. It returns false if later
+// stages must run.
 func (r *Reconciler) awaitNextStep(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) (bool, error) {
 	switch {
 	case step.Name == "" && s.ageOf(workflow) > argoStartTimeout:
@@ -91,7 +92,7 @@ func (r *Reconciler) awaitNextStep(ctx context.Context, s *scope, workflow *unst
 	return true, r.nudge(ctx, s, workflow, step)
 }
 
-// driveStep does what a suspended step stands for, and resumes the workflow when it is done.
+// driveStep does the work of a suspended step and then resumes the workflow.
 func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) error {
 	s.requeueAfter(r.statePollInterval(s))
 	if _, err := r.loadPods(ctx, s); err != nil {
@@ -104,7 +105,7 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 	if err != nil {
 		return err
 	}
-	s.now = r.Clock.Now() // the answer may have taken seconds, and what is armed now must reach agents in time
+	s.now = r.Clock.Now() // the answer may have taken seconds, and new actions must reach agents in time
 	lost, err := r.recordLosses(ctx, s, state)
 	if err != nil {
 		return err
@@ -124,31 +125,31 @@ func (r *Reconciler) driveStep(ctx context.Context, s *scope, workflow *unstruct
 	}
 	if s.failure() == nil && r.needsT0(s, state, workflow) {
 		r.setT0(s, workflow)
-		return nil // T0 is written before anybody hears of it
+		return nil // the status must hold T0 before the server or an agent learns it
 	}
 	plan, err := r.nextPlan(ctx, s, state)
 	if err != nil || s.justFailed {
 		return err
 	}
 	v := r.stepView(s, state, plan, lost)
-	verdict := stepResult{done: true}
+	result := stepResult{done: true}
 	if s.failure() == nil {
-		verdict = v.result(step.Name)
+		result = v.result(step.Name)
 	}
-	if verdict.lateAgents != "" {
-		s.fail(ReasonArmedTooLate, "agents did not hear of their actions in time: %s", verdict.lateAgents)
+	if result.lateAgents != "" {
+		s.fail(ReasonArmedTooLate, "agents did not receive their actions in time: %s", result.lateAgents)
 		return nil
 	}
-	if err := r.recordUnreported(ctx, s, plan, verdict.unreported); err != nil {
+	if err := r.recordUnreported(ctx, s, plan, result.unreported); err != nil {
 		return err
 	}
-	return r.publishAndResume(ctx, s, workflow, step, state, plan, verdict)
+	return r.publishAndResume(ctx, s, workflow, step, state, plan, result)
 }
 
-// minProgressUpdates of a run are shown at least, where they are longer than runningPoll.
+// minProgressUpdates is how often a run's progress is updated at least, if runningPoll allows it.
 const minProgressUpdates = 20
 
-// statePollInterval of the server's state while nothing is due.
+// statePollInterval is the time between two polls of the server while nothing is due.
 func (r *Reconciler) statePollInterval(s *scope) time.Duration {
 	poll := r.runUpdates.pollAfter(s.experiment, runningPoll)
 	if s.timeline.Live() {
@@ -157,25 +158,24 @@ func (r *Reconciler) statePollInterval(s *scope) time.Duration {
 	return min(poll, max(runningPoll, s.timeline.End(nil)/minProgressUpdates))
 }
 
-// loadRunState is what the server knows of the run. A server that is away is asked again; where it has lost
-// the run's record, which is an error all the same, nothing can come of the run any more.
+// loadRunState returns the server's state of the run. If the server has lost the run's record, the run fails.
 func (r *Reconciler) loadRunState(ctx context.Context, s *scope) (runapi.State, error) {
 	state, err := r.Runs.State(ctx, string(s.experiment.UID))
 	switch {
 	case runs.IsNotFound(err):
 		s.failUnrecoverably(ReasonRunRecordLost, "the server has no record of this run any more: its archive was lost or deleted")
 	case err != nil && s.failure() == nil:
-		s.experiment.Status.Message = "the server does not answer, and is asked again"
+		s.experiment.Status.Message = "the server does not answer; trying again"
 	}
 	return state, err
 }
 
-// publishAndResume tells radios, server and people what is new and, where a step is done, resumes the workflow, in that order.
-func (r *Reconciler) publishAndResume(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step, state runapi.State, plan runapi.Plan, verdict stepResult) error {
-	leaving := verdict.done && (step.Name == argo.StepDrain || s.failure() != nil)
+// publishAndResume publishes the plan and the progress, and then resumes the workflow if the step is done.
+func (r *Reconciler) publishAndResume(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step, state runapi.State, plan runapi.Plan, result stepResult) error {
+	leaving := result.done && (step.Name == argo.StepDrain || s.failure() != nil)
 	if leaving {
 		closePlan(s, &plan)
-		if stop, err := r.ensureShared(ctx, s); stop || err != nil { // the pods that are to come need it
+		if stop, err := r.ensureShared(ctx, s); stop || err != nil { // the workflow's next pods need it
 			return err
 		}
 	}
@@ -183,8 +183,8 @@ func (r *Reconciler) publishAndResume(ctx context.Context, s *scope, workflow *u
 		return err
 	}
 	r.describeProgress(s, step, plan)
-	if !verdict.done {
-		s.requeueAfter(max(verdict.wait, armingPoll))
+	if !result.done {
+		s.requeueAfter(max(result.wait, armingPoll))
 		return nil
 	}
 	if err := r.resume(ctx, workflow, step, s.now); err != nil {
@@ -197,16 +197,16 @@ func (r *Reconciler) publishAndResume(ctx context.Context, s *scope, workflow *u
 	return nil
 }
 
-// publish tells the radios before the server, so that the run record has no change that no radio heard of; at the
-// end it tells the server first, so that no capture that has ended is begun again.
+// publish updates the radios before the server, so that the run record has no change that no radio got. At the
+// end it updates the server first, so that no ended capture starts again.
 func (r *Reconciler) publish(ctx context.Context, s *scope, state runapi.State, plan runapi.Plan) error {
 	over := plan.MeasureEndNanoseconds != nil || s.failure() != nil
-	st, err := r.planRadioUpdates(ctx, s, &plan, over)
+	updates, err := r.planRadioUpdates(ctx, s, &plan, over)
 	if err != nil {
 		return err
 	}
 	if !over {
-		if err := r.applyRadioUpdates(ctx, st); err != nil {
+		if err := r.applyRadioUpdates(ctx, updates); err != nil {
 			return err
 		}
 	}
@@ -216,11 +216,11 @@ func (r *Reconciler) publish(ctx context.Context, s *scope, state runapi.State, 
 		}
 	}
 	if over {
-		if err := r.applyRadioUpdates(ctx, st); err != nil {
+		if err := r.applyRadioUpdates(ctx, updates); err != nil {
 			return err
 		}
 	}
-	return st.writeLiveStatuses(ctx)
+	return updates.writeLiveStatuses(ctx)
 }
 
 // closePlan ends the measuring window and lets the agents finish.
@@ -235,14 +235,14 @@ func closePlan(s *scope, plan *runapi.Plan) {
 }
 
 const (
-	// t0Timeout the workflow's creation, the server has heard of T0, or the run fails.
+	// t0Timeout is the time from the workflow's creation after which T0 is not moved any more.
 	t0Timeout = 10 * time.Minute
-	// maxPostponement at a time.
+	// maxPostponement is the most by which T0 is moved at a time.
 	maxPostponement = 2 * time.Minute
 )
 
-// needsT0 tells that T0 is not set yet, or is too near for all to hear of it: where the cluster is slow, writing T0 and telling the server may take
-// as long as the lead. Agents hear of T0 by the server's plan, so until that has one T0 can be another.
+// needsT0 reports whether T0 is not set yet or is too near for every agent to receive it. In a slow cluster, writing T0
+// may take as long as the lead. Agents read T0 from the server's plan, so it may change until that plan has it.
 func (r *Reconciler) needsT0(s *scope, state runapi.State, workflow *unstructured.Unstructured) bool {
 	if s.experiment.Status.T0 == nil {
 		return true
@@ -254,23 +254,23 @@ func (s *scope) ageOf(workflow *unstructured.Unstructured) time.Duration {
 	return s.now.Sub(workflow.GetCreationTimestamp().Time)
 }
 
-// A cluster that needed long to bring the nodes up is as slow to tell them of T0: the lead is this share of that time, but at most mostLead.
+// A cluster that started the nodes slowly also distributes T0 slowly. The lead is therefore a fraction of the start time.
 const (
 	leadFraction = 4
 	maxLead      = 30 * time.Second
 )
 
-// t0Lead from now to T0, in which every agent has to hear of it.
+// t0Lead is the time from now to T0, in which every agent must receive T0.
 func (r *Reconciler) t0Lead(s *scope) time.Duration {
-	cameUp := s.now.Sub(s.firstNodeCreated())
-	return max(r.Options.StartLead, min(cameUp/leadFraction, maxLead))
+	startTime := s.now.Sub(s.firstNodeCreated())
+	return max(r.Options.StartLead, min(startTime/leadFraction, maxLead))
 }
 
-// setT0 so far ahead that all can hear of it; anew, as far as it has taken until now.
+// setT0 sets T0 far enough ahead for every agent to receive it. A second T0 has a longer lead, by the time spent so far.
 func (r *Reconciler) setT0(s *scope, workflow *unstructured.Unstructured) {
 	lead, event, message := r.t0Lead(s), "Started", "T0 is set"
 	if s.experiment.Status.T0 != nil {
-		lead, event, message = max(lead, min(s.ageOf(workflow), maxPostponement)), "Postponed", "T0 is set anew, as the first was too near for all to hear of it"
+		lead, event, message = max(lead, min(s.ageOf(workflow), maxPostponement)), "Postponed", "T0 is postponed: it was too near to reach every agent in time"
 	}
 	t0 := metav1.NewMicroTime(s.now.Add(lead).Truncate(time.Microsecond))
 	s.experiment.Status.T0 = &t0
@@ -279,7 +279,7 @@ func (r *Reconciler) setT0(s *scope, workflow *unstructured.Unstructured) {
 	s.requeueAfter(0)
 }
 
-// nextPlan adds T0, with all actions, to the plan that the server has. An early stop supersedes them.
+// nextPlan adds T0 and all actions to the server's plan. An early stop replaces the actions.
 func (r *Reconciler) nextPlan(ctx context.Context, s *scope, state runapi.State) (runapi.Plan, error) {
 	plan := state.Plan
 	environment, err := r.runEnvironment(ctx, s, plan.Environment)
@@ -290,7 +290,7 @@ func (r *Reconciler) nextPlan(ctx context.Context, s *scope, state runapi.State)
 	if s.experiment.Status.T0 == nil {
 		return plan, nil
 	}
-	if plan.MeasureEndNanoseconds != nil { // the run was closed and the resume got lost
+	if plan.MeasureEndNanoseconds != nil { // the run was closed, but the workflow was not resumed
 		return plan, nil
 	}
 	plan.T0 = ptr.To(s.experiment.Status.T0.UTC())
@@ -308,7 +308,7 @@ func (r *Reconciler) nextPlan(ctx context.Context, s *scope, state runapi.State)
 	return plan, nil
 }
 
-// stepView for the decision about a step.
+// stepView collects the input of a decision about a step.
 func (r *Reconciler) stepView(s *scope, state runapi.State, plan runapi.Plan, lost map[runapi.Target]bool) stepView {
 	v := stepView{
 		timeline: s.timeline, armed: plan.Armed, lost: lost,
@@ -326,7 +326,7 @@ func (r *Reconciler) stepView(s *scope, state runapi.State, plan runapi.Plan, lo
 	return v
 }
 
-// checkRunFailures says what ends a run before its time.
+// checkRunFailures fails the run for a failed agent, late actions, the loss of all nodes or a stop.
 func (r *Reconciler) checkRunFailures(s *scope, state runapi.State, lost map[runapi.Target]bool) {
 	if agent := failedAgent(state); agent != nil {
 		s.fail(agentFailureReason(agent), "%s", agent.Message)
@@ -340,7 +340,7 @@ func (r *Reconciler) checkRunFailures(s *scope, state runapi.State, lost map[run
 	s.checkStop()
 }
 
-// recordLosses records nodes and apps that are lost, each once, and gives the targets that do nothing any more.
+// recordLosses records each lost node and app once. It returns the targets that are lost.
 func (r *Reconciler) recordLosses(ctx context.Context, s *scope, state runapi.State) (map[runapi.Target]bool, error) {
 	lost := map[runapi.Target]bool{}
 	if err := r.findMissingPods(ctx, s, state.Incidents); err != nil {
@@ -371,7 +371,7 @@ func (r *Reconciler) recordLosses(ctx context.Context, s *scope, state runapi.St
 	return lost, nil
 }
 
-// livingNodes nodes still do something: one of their agents, or the guest that has none.
+// livingNodes returns the nodes that have a living agent, or a living guest without an agent.
 func (s *scope) livingNodes(lost map[runapi.Target]bool) map[string]bool {
 	alive := map[string]bool{}
 	for _, agent := range render.AgentsOf(s.topology) {
@@ -387,12 +387,12 @@ func (s *scope) livingNodes(lost map[runapi.Target]bool) map[string]bool {
 	return alive
 }
 
-// updateNodeCount that still do something.
+// updateNodeCount sets the number of living nodes in the status.
 func (s *scope) updateNodeCount(lost map[runapi.Target]bool) {
 	s.setNodes(len(s.livingNodes(lost)), len(s.topology.Nodes))
 }
 
-// isRecorded tells whether a loss is on record: a node is lost once, whatever its pod shows later.
+// isRecorded reports whether a loss is recorded already. A node is lost once, whatever its pod's status is later.
 func isRecorded(incidents []runapi.Incident, l loss) bool {
 	return slices.ContainsFunc(incidents, func(i runapi.Incident) bool {
 		if i.Node != l.node {
@@ -418,22 +418,22 @@ func (r *Reconciler) recordUnreported(ctx context.Context, s *scope, plan runapi
 		return nil
 	}
 	end := s.timeline.End(plan.Armed).Seconds()
-	return r.Runs.Incident(ctx, plan.UID, runapi.Incident{What: "NotReported", FromSeconds: end, Reason: "nobody reported action " + someOf(silent, "actions")})
+	return r.Runs.Incident(ctx, plan.UID, runapi.Incident{What: "NotReported", FromSeconds: end, Reason: "no agent reported action " + someOf(silent, "actions")})
 }
 
-// describeProgress puts the run's progress into words.
+// describeProgress sets the run's progress and message in the status.
 func (r *Reconciler) describeProgress(s *scope, step argo.Step, plan runapi.Plan) {
 	status := &s.experiment.Status
 	if s.failure() != nil || status.T0 == nil {
 		return
 	}
 	end := s.timeline.End(plan.Armed)
-	if !s.timeline.Live() || s.elapsed() >= end { // a live cluster is on the way to nowhere
+	if !s.timeline.Live() || s.elapsed() >= end { // a live cluster has no end, and so no progress
 		status.Progress = progress(s.elapsed(), end)
 	}
 	switch {
 	case step.Name == argo.StepDrain:
-		status.Message = "waiting for messages that are still under way"
+		status.Message = "waiting for messages that are still in transit"
 	case plan.ArmedVersion == timeline.StoppedVersion:
 		status.Message = "stopping, as spec.stop asks"
 	case s.timeline.Live():
@@ -443,7 +443,7 @@ func (r *Reconciler) describeProgress(s *scope, step argo.Step, plan runapi.Plan
 	}
 }
 
-// workflow of the experiment. It is made once, before T0; nil where there is none.
+// workflow returns the experiment's Workflow, which is created once, before T0. It is nil if there is none.
 func (r *Reconciler) workflow(ctx context.Context, s *scope) (*unstructured.Unstructured, error) {
 	w := &unstructured.Unstructured{}
 	w.SetGroupVersionKind(render.WorkflowKind)
@@ -461,17 +461,17 @@ func (r *Reconciler) workflow(ctx context.Context, s *scope) (*unstructured.Unst
 	return w, err
 }
 
-// awaitWorkflowName waits for a Workflow that has the run's name to go, where it will: it is being deleted, or belonged to an
-// experiment of this name that is gone. Another's stays, and the run fails.
+// awaitWorkflowName waits until another Workflow with the run's name is gone. It will be if it is being deleted or belonged
+// to a deleted experiment of this name. The Workflow of anybody else stays, and the run fails.
 func (r *Reconciler) awaitWorkflowName(s *scope, taken *unstructured.Unstructured) error {
 	owner := metav1.GetControllerOf(taken)
-	goes := !taken.GetDeletionTimestamp().IsZero() || owner != nil && owner.Kind == "Experiment" && owner.Name == s.experiment.Name
+	willGo := !taken.GetDeletionTimestamp().IsZero() || owner != nil && owner.Kind == "Experiment" && owner.Name == s.experiment.Name
 	started := s.experiment.Status.StartTime
-	if !goes || started != nil && s.now.Sub(started.Time) > r.Options.ProvisioningDeadline+argoStartTimeout {
+	if !willGo || started != nil && s.now.Sub(started.Time) > r.Options.ProvisioningDeadline+argoStartTimeout {
 		s.fail(ReasonWorkflowNameTaken, "there is a Workflow %s that belongs to somebody else", taken.GetName())
 		return nil
 	}
-	s.experiment.Status.Message = fmt.Sprintf("waiting for the Workflow %s of an earlier experiment to go", taken.GetName())
+	s.experiment.Status.Message = fmt.Sprintf("waiting for the deletion of Workflow %s of an earlier experiment", taken.GetName())
 	s.requeueAfter(2 * pollInterval)
 	return nil
 }
@@ -497,7 +497,7 @@ func (r *Reconciler) createWorkflow(ctx context.Context, s *scope) error {
 	return err
 }
 
-// resume a suspended step. Argo's Workflow has no status subresource, and its resource version is the lock.
+// resume resumes a suspended step. Argo's Workflow has no status subresource; its resource version is the lock.
 func (r *Reconciler) resume(ctx context.Context, workflow *unstructured.Unstructured, step argo.Step, now time.Time) error {
 	resumed := workflow.DeepCopy()
 	if err := argo.Resume(resumed, step, now); err != nil {
@@ -506,7 +506,7 @@ func (r *Reconciler) resume(ctx context.Context, workflow *unstructured.Unstruct
 	return r.Client.Update(ctx, resumed)
 }
 
-// radioNetworks of the experiment, by its UID.
+// radioNetworks returns the experiment's RadioNetworks, selected by its UID.
 func (r *Reconciler) radioNetworks(ctx context.Context, s *scope) ([]v1alpha1.RadioNetwork, error) {
 	var list v1alpha1.RadioNetworkList
 	err := r.Client.List(ctx, &list, selectOwnedBy(s.experiment, r.Options.Render.Namespace)...)

@@ -20,15 +20,15 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=vignette-system,resources=configmaps,verbs=list;create;delete
 
-// incidentEMANEFailed is the incident of a network that EMANE does not carry any more.
+// incidentEMANEFailed is for a network that has lost an EMANE pod.
 const incidentEMANEFailed = "EMANEFailed"
 
-// usesEMANE tells that some network of the experiment is carried by EMANE.
+// usesEMANE reports whether a network of the experiment uses EMANE.
 func (s *scope) usesEMANE() bool {
 	return slices.ContainsFunc(s.experiment.Spec.Networks, func(n v1alpha1.Network) bool { return n.Engine == v1alpha1.EngineEMANE })
 }
 
-// emanePods of the experiment's networks, by name; none where there are none to expect. They are told by the UIDs of their owners.
+// emanePods are the EMANE pods of the experiment's networks, by name, found by the UIDs of their owners.
 func (r *Reconciler) emanePods(ctx context.Context, s *scope, networks []v1alpha1.RadioNetwork) (map[string]*corev1.Pod, error) {
 	if !s.usesEMANE() {
 		return nil, nil
@@ -48,8 +48,8 @@ func ownedByAny(object metav1.Object, networks []v1alpha1.RadioNetwork) bool {
 	return slices.ContainsFunc(networks, func(n v1alpha1.RadioNetwork) bool { return metav1.IsControlledBy(object, &n) })
 }
 
-// ensureEMANE makes a pod of EMANE for each host that has members of such a network, as soon as it is known where all of them are, and tells
-// radiod its UID.
+// ensureEMANE creates an EMANE pod for each host of a network's members, once all members are scheduled. It passes the
+// pods' UIDs to radiod.
 func (r *Reconciler) ensureEMANE(ctx context.Context, s *scope) (bool, error) {
 	if !s.usesEMANE() {
 		return false, nil
@@ -71,7 +71,7 @@ func (r *Reconciler) ensureEMANE(ctx context.Context, s *scope) (bool, error) {
 				return true, err
 			}
 			if uid == "" {
-				return false, nil // it is on its way
+				return false, nil // the pod is still to come
 			}
 			pods = append(pods, v1alpha1.EMANEPod{Host: host, PodUID: uid})
 		}
@@ -87,7 +87,7 @@ func (r *Reconciler) ensureEMANE(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// membersByHost of a network; nil while some of their pods have no host yet.
+// membersByHost are a network's members by host, nil while a pod of them is not scheduled.
 func membersByHost(network *v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) map[string][]v1alpha1.Member {
 	hosts := map[string][]v1alpha1.Member{}
 	for _, member := range network.Spec.Members {
@@ -100,7 +100,7 @@ func membersByHost(network *v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) 
 	return hosts
 }
 
-// ensureEMANEPod gives the UID of a network's pod on a host; empty where it has to be waited for.
+// ensureEMANEPod returns the UID of a network's pod on a host, empty while it must wait for it.
 func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member) (types.UID, error) {
 	var existing corev1.Pod
 	key := types.NamespacedName{Namespace: network.Namespace, Name: render.EMANEPodName(network.Name, host)}
@@ -109,7 +109,7 @@ func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1al
 		err = r.Live.Get(ctx, key, &existing) // the cache may be behind
 	}
 	if err == nil && !metav1.IsControlledBy(&existing, network) {
-		s.experiment.Status.Message = fmt.Sprintf("waiting for pod %s of an earlier network to go", existing.Name)
+		s.experiment.Status.Message = fmt.Sprintf("waiting for the deletion of pod %s of an earlier network", existing.Name)
 		s.requeueAfter(pollInterval)
 		return "", nil
 	}
@@ -134,7 +134,7 @@ func (r *Reconciler) ensureEMANEPod(ctx context.Context, s *scope, network *v1al
 	return pod.UID, nil
 }
 
-// checkEMANE ends what cannot become ready because of an EMANE pod.
+// checkEMANE fails an experiment with an EMANE pod that cannot become ready.
 func (r *Reconciler) checkEMANE(ctx context.Context, s *scope) error {
 	if !s.usesEMANE() {
 		return nil
@@ -153,7 +153,7 @@ func (r *Reconciler) checkEMANE(ctx context.Context, s *scope) error {
 	return err
 }
 
-// emaneProgress say how far the pods of networks with engine EMANE have come, by the networks' names.
+// emaneProgress describes how many EMANE pods of each network run, by network.
 func emaneProgress(networks []v1alpha1.RadioNetwork, pods map[string]*corev1.Pod) map[string]string {
 	notes := map[string]string{}
 	for i := range networks {
@@ -173,7 +173,7 @@ func emaneProgress(networks []v1alpha1.RadioNetwork, pods map[string]*corev1.Pod
 	return notes
 }
 
-// recordEMANELosses records networks that have lost an EMANE pod, each pod once: before T0 the run ends, later it goes on without the network.
+// recordEMANELosses records lost EMANE pods, each once. Before T0 the run fails, later it continues without the network.
 func (r *Reconciler) recordEMANELosses(ctx context.Context, s *scope, incidents []runapi.Incident) error {
 	if !s.usesEMANE() {
 		return nil
@@ -205,13 +205,13 @@ func (r *Reconciler) recordEMANELosses(ctx context.Context, s *scope, incidents 
 			if err := r.Runs.Incident(ctx, string(s.experiment.UID), incident); err != nil {
 				return err
 			}
-			s.warningEvent(incidentEMANEFailed, "%.1f s after T0: %s; the network carries nothing there any more", incident.FromSeconds, reason)
+			s.warningEvent(incidentEMANEFailed, "%.1f s after T0: %s; the network does not work there any more", incident.FromSeconds, reason)
 		}
 	}
 	return nil
 }
 
-// deleteEMANE deletes the pods and files of networks with engine EMANE, and names what is left.
+// deleteEMANE deletes the pods and files of networks with engine EMANE, and returns what is left.
 func (r *Reconciler) deleteEMANE(ctx context.Context, s *scope, networks []v1alpha1.RadioNetwork) (left []string, err error) {
 	if !s.usesEMANE() {
 		return nil, nil
@@ -226,7 +226,7 @@ func (r *Reconciler) deleteEMANE(ctx context.Context, s *scope, networks []v1alp
 			return left, err
 		}
 	}
-	// They are read past the cache, which would have to keep all the cluster's for it.
+	// A cache would have to hold all ConfigMaps of the cluster.
 	var files corev1.ConfigMapList
 	err = r.Live.List(ctx, &files, client.InNamespace(r.Options.Render.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(s.experiment.UID)})
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *Reconciler) deleteEMANE(ctx context.Context, s *scope, networks []v1alp
 	return left, nil
 }
 
-// experimentOfEMANEPod is whose EMANE pod an object is, by labels that the operator gave it.
+// experimentOfEMANEPod is the experiment of an EMANE pod, by labels that the operator has set.
 func experimentOfEMANEPod(_ context.Context, object client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil || owner.Kind != "RadioNetwork" {

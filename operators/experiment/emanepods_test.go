@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// emaneWorld has the quickstart experiment with a network that EMANE carries, where the cluster has it.
+// emaneWorld has the quickstart experiment with a network of EMANE, which is installed.
 func emaneWorld(t *testing.T) *world {
 	w := newWorld(t, func(e *v1alpha1.Experiment) {
 		n := &e.Spec.Networks[0]
@@ -41,7 +41,7 @@ func (w *world) emaneNetwork() *v1alpha1.RadioNetwork {
 	return &list.Items[i]
 }
 
-// emaneFiles that lie in the platform's namespace.
+// emaneFiles are the ConfigMaps of EMANE in the platform's namespace.
 func (w *world) emaneFiles() []corev1.ConfigMap {
 	w.t.Helper()
 	var list corev1.ConfigMapList
@@ -49,7 +49,7 @@ func (w *world) emaneFiles() []corev1.ConfigMap {
 	return list.Items
 }
 
-func TestANetworkOfEMANEHasAPodWithFilesOnItsHostThatRadiodIsTold(t *testing.T) {
+func TestANetworkOfEMANEHasAPodWithFilesOnItsHostThatRadiodKnows(t *testing.T) {
 	w := emaneWorld(t)
 	w.untilPhase(v1alpha1.PhaseRunning)
 	pods, files, network := w.podsIn(platform), w.emaneFiles(), w.emaneNetwork()
@@ -92,7 +92,7 @@ func TestAnExperimentWaitsForItsEMANEPodsAndSettles(t *testing.T) {
 	}
 }
 
-func TestAnImageOfEMANEThatIsNotThereIsNamedAtOnce(t *testing.T) {
+func TestAMissingImageOfEMANEIsNamedAtOnce(t *testing.T) {
 	w := emaneWorld(t)
 	e := w.until("failing", func(e *v1alpha1.Experiment) bool {
 		for _, pod := range w.podsIn(platform) {

@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/argo"
 )
 
-// shutdown is how the workflow was told to end; empty where it goes on.
+// shutdown is the workflow's spec.shutdown, empty if it continues.
 func (w *world) shutdown() string {
 	text, _, _ := unstructured.NestedString(w.workflow().Object, "spec", "shutdown")
 	return text
@@ -74,7 +74,7 @@ func TestARunFailsWhenArgoGoesAwayBetweenTwoSteps(t *testing.T) {
 	w.clock.Step(argoStepTimeout - time.Minute)
 	w.settle()
 	if phase := w.experiment().Status.Phase; phase != v1alpha1.PhaseRunning {
-		t.Fatalf("%s before Argo's time was over", phase)
+		t.Fatalf("%s before Argo's timeout", phase)
 	}
 	w.clock.Step(2 * time.Minute)
 	w.wantFailed(ReasonArgoStalled, "Argo has not gone on after step start of Workflow quickstart within 10m0s")
@@ -98,7 +98,7 @@ func TestARunWhoseStepsSomebodyElseResumesIsNoSuccess(t *testing.T) {
 	}
 }
 
-func TestAStepWhosePodCannotStartIsToldAndEnds(t *testing.T) {
+func TestAStepWhosePodCannotStartIsReportedAndEnds(t *testing.T) {
 	w := newWorld(t)
 	w.untilPhase(v1alpha1.PhaseCollecting)
 	w.until("at collect", func(e *v1alpha1.Experiment) bool { return e.Status.Step == argo.StepCollect })

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// archiveLogsTimeout so long the logs of a run that failed early are tried to be saved.
+	// archiveLogsTimeout is how long the operator tries to save the logs of a run that failed early.
 	archiveLogsTimeout = 30 * time.Second
-	// sealWaitSeconds for agents of such a run.
+	// sealWaitSeconds is how long the server waits for the agents of such a run.
 	sealWaitSeconds = 3.0
 )
 
-// collectResults follows the workflow's pod steps to the results.
+// collectResults watches the workflow's pod steps until the results are there.
 func (r *Reconciler) collectResults(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseCollecting && s.phase() != v1alpha1.PhaseAnalysing {
 		return false, nil
@@ -45,7 +45,7 @@ func (r *Reconciler) collectResults(ctx context.Context, s *scope) (bool, error)
 	s.requeueAfter(5 * time.Second)
 	if step.Suspend && step.Phase == argo.Running {
 		s.requeueAfter(armingPoll)
-		return true, r.resume(ctx, workflow, step, s.now) // a failed run goes through what is left of the steps
+		return true, r.resume(ctx, workflow, step, s.now) // a failed run passes through the remaining steps
 	}
 	if step.Phase != argo.Running {
 		return r.awaitNextStep(ctx, s, workflow, step)
@@ -58,13 +58,13 @@ func (r *Reconciler) collectResults(ctx context.Context, s *scope) (bool, error)
 }
 
 const (
-	// stepPodStartTime is how long a pod of the workflow may take to start before anybody is told.
+	// stepPodStartTime is how long a pod of the workflow may take to start before the status says why.
 	stepPodStartTime = 20 * time.Second
-	// stepPodTimeout for one that cannot start; an image's registry may be away for a while.
+	// stepPodTimeout is how long a pod that cannot start is tolerated, as a registry may be away for a while.
 	stepPodTimeout = 5 * time.Minute
 )
 
-// checkStepPod says why a step's pod does not start, and ends the workflow where waiting does not heal it.
+// checkStepPod reports why a step's pod does not start, and ends the workflow if waiting cannot help.
 func (r *Reconciler) checkStepPod(ctx context.Context, s *scope, workflow *unstructured.Unstructured, pending argo.Step) error {
 	waits := s.now.Sub(pending.Started)
 	if pending.Message == "" || waits < stepPodStartTime {
@@ -72,7 +72,7 @@ func (r *Reconciler) checkStepPod(ctx context.Context, s *scope, workflow *unstr
 	}
 	why := fmt.Sprintf("the pod of step %s has not started: %s", pending.Name, pending.Message)
 	reason, _, _ := strings.Cut(pending.Message, ":")
-	if hopeless := imageReasons[reason] || containerReasons[reason]; hopeless && waits > stepPodTimeout {
+	if permanent := imageReasons[reason] || containerReasons[reason]; permanent && waits > stepPodTimeout {
 		s.fail(ReasonWorkflowFailed, "%s", why)
 		return r.terminate(ctx, workflow)
 	}
@@ -94,7 +94,7 @@ func (r *Reconciler) terminate(ctx context.Context, workflow *unstructured.Unstr
 	return client.IgnoreNotFound(r.Client.Patch(ctx, ended, client.MergeFrom(workflow)))
 }
 
-// terminateWorkflow of a run that goes through it no further: left alone it would wait for ever.
+// terminateWorkflow ends the workflow of a failed run, which would otherwise wait for ever.
 func (r *Reconciler) terminateWorkflow(ctx context.Context, s *scope) error {
 	w := &unstructured.Unstructured{}
 	w.SetGroupVersionKind(render.WorkflowKind)
@@ -121,7 +121,7 @@ func (r *Reconciler) describeCollection(s *scope, step argo.Step) {
 	}
 }
 
-// finishRun writes the results of a finished workflow, or why there are none.
+// finishRun writes the results of a finished workflow, or the reason why there are none.
 func (r *Reconciler) finishRun(ctx context.Context, s *scope, flow argo.State) error {
 	if flow.Phase != argo.Succeeded {
 		s.fail(ReasonWorkflowFailed, "%s", flow.Failure())
@@ -136,7 +136,7 @@ func (r *Reconciler) finishRun(ctx context.Context, s *scope, flow argo.State) e
 	if state.Results != nil {
 		s.experiment.Status.Results = Headline(state.Results)
 	} else if flow.Phase == argo.Succeeded {
-		s.fail(ReasonWorkflowFailed, "the analysis ended well, but the server has no results.json")
+		s.fail(ReasonWorkflowFailed, "the analysis succeeded, but the server has no results.json")
 	}
 	phase, message := v1alpha1.PhaseSucceeded, "the results are complete"
 	if state.Results != nil {
@@ -159,8 +159,8 @@ func (r *Reconciler) finishRun(ctx context.Context, s *scope, flow argo.State) e
 	return nil
 }
 
-// archiveLogs closes a run that failed without a workflow to collect its logs: it asks the agents to
-// finish and the server to seal what it gets, for a bounded time.
+// archiveLogs closes a run that failed without a workflow to collect its logs. For a bounded time it asks the agents to
+// finish and the server to seal what it has.
 func (r *Reconciler) archiveLogs(ctx context.Context, s *scope) (bool, error) {
 	failure := s.failure()
 	if failure == nil || finished(s.phase()) {
@@ -185,7 +185,7 @@ func (r *Reconciler) sealLogs(ctx context.Context, s *scope, message string) err
 	uid := string(s.experiment.UID)
 	state, err := r.Runs.State(ctx, uid)
 	if runs.IsNotFound(err) {
-		return nil // the server never heard of it: there is nothing to save
+		return nil // the server has no record of the run, so there is nothing to save
 	}
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (r *Reconciler) sealLogs(ctx context.Context, s *scope, message string) err
 	return err
 }
 
-// cleanUpFinished removes what a finished experiment does not need; its workflow and results stay.
+// cleanUpFinished deletes what a finished experiment does not need. Its workflow and results stay.
 func (r *Reconciler) cleanUpFinished(ctx context.Context, s *scope) (bool, error) {
 	if !finished(s.phase()) {
 		return false, nil
@@ -228,14 +228,14 @@ func (r *Reconciler) deleteExpired(ctx context.Context, s *scope) (bool, error) 
 		s.requeueAfter(left)
 		return false, nil
 	}
-	// Somebody may have prolonged it a moment ago: only what was looked at is deleted.
-	s.requeueAfter(0) // the deletion goes next
+	// The time to live may just have been extended: the precondition deletes only the version that was read.
+	s.requeueAfter(0) // to handle the deletion at once
 	seen := client.Preconditions{UID: &s.experiment.UID, ResourceVersion: &s.experiment.ResourceVersion}
 	return true, client.IgnoreNotFound(r.Client.Delete(ctx, s.experiment, seen))
 }
 
-// deleteChildren deletes pods and virtual machines first and, once they are gone, what their network teardown may still
-// read. It names what is left. Every delete is tied to the UID that was seen.
+// deleteChildren deletes pods and virtual machines, and then what their network teardown may still read. It returns what
+// is left. Each delete has the UID of the object that was read as a precondition.
 func (r *Reconciler) deleteChildren(ctx context.Context, s *scope) (left []string, err error) {
 	if _, err := r.loadPods(ctx, s); err != nil {
 		return nil, err
@@ -256,7 +256,7 @@ func (r *Reconciler) deleteNetworks(ctx context.Context, s *scope) (left []strin
 		return nil, err
 	}
 	if left, err := r.deleteEMANE(ctx, s, networks); err != nil || len(left) > 0 {
-		return left, err // it is told by its owners
+		return left, err // its owners still need the rest
 	}
 	for i := range networks {
 		r.radioTroubles.forget(networks[i].UID)
@@ -274,13 +274,13 @@ func (r *Reconciler) deleteNetworks(ctx context.Context, s *scope) (left []strin
 	return left, nil
 }
 
-// deleteOne deletes exactly the object that was seen, unless that is under way.
+// deleteOne deletes exactly the object that was read, unless it is being deleted already.
 func (r *Reconciler) deleteOne(ctx context.Context, object client.Object) error {
 	if !object.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
 	err := r.Client.Delete(ctx, object, client.Preconditions{UID: ptr.To(object.GetUID())})
-	if apierrors.IsConflict(err) { // another object took its name meanwhile: ours is gone
+	if apierrors.IsConflict(err) { // another object has its name now, so this one is gone
 		return nil
 	}
 	return client.IgnoreNotFound(err)

@@ -31,7 +31,7 @@ func TestTheStatusOfADeadRadioSaysThatNothingArrived(t *testing.T) {
 	}
 }
 
-func TestTheStatusOfOlderResultsSpeaksOfExpectedDeliveries(t *testing.T) {
+func TestTheStatusOfOlderResultsCountsExpectedDeliveries(t *testing.T) {
 	s := Headline(&runapi.Results{Messages: runapi.Messages{Sent: 2, Expected: 4, Received: 3}})
 	if s.Group != "all" || s.DeliveredPercent != "75" || s.Offered != 4 || finishedMessage(s, nil) != "75 % of 4 offered deliveries arrived" {
 		t.Errorf("%+v; want 75 %% of 4", s)

@@ -15,7 +15,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// healthOf an object without the message.
+// healthOf is an object's health without the message.
 func (w *world) healthOf(object client.Object) string {
 	w.t.Helper()
 	w.must(w.api.Get(w.t.Context(), client.ObjectKeyFromObject(object), object))
@@ -23,7 +23,7 @@ func (w *world) healthOf(object client.Object) string {
 	return health
 }
 
-// healthHistory of an experiment as deployers see it: its phases, each with what kstatus and Argo CD's health check make of it, as long as they differ.
+// healthHistory is the sequence of an experiment's phases with their health by kstatus and by Argo CD's check.
 func (w *world) healthHistory(steps int, do ...func(*v1alpha1.Experiment)) (seen []string) {
 	w.t.Helper()
 	for range steps {
@@ -43,7 +43,7 @@ func (w *world) healthHistory(steps int, do ...func(*v1alpha1.Experiment)) (seen
 	return seen
 }
 
-func TestDeployersSeeHowAnExperimentIsGettingOn(t *testing.T) {
+func TestDeployersSeeAnExperimentsHealth(t *testing.T) {
 	var text strings.Builder
 	for _, c := range []struct {
 		name  string
@@ -67,7 +67,7 @@ func TestDeployersSeeHowAnExperimentIsGettingOn(t *testing.T) {
 		}},
 	} {
 		w := newWorld(t, func(e *v1alpha1.Experiment) {
-			e.Generation, e.Status.ObservedGeneration = 1, -1 // what the API server says of a new one
+			e.Generation, e.Status.ObservedGeneration = 1, -1 // as the API server sets them for a new one
 			if c.given != nil {
 				c.given(e)
 			}
@@ -85,7 +85,7 @@ func TestDeployersSeeHowAnExperimentIsGettingOn(t *testing.T) {
 	golden.Check(t, "health.txt", text.String())
 }
 
-func TestDeployersSeeWhatComesOfChangesAndCaptures(t *testing.T) {
+func TestDeployersSeeTheHealthOfChangesAndCaptures(t *testing.T) {
 	w := newWorld(t)
 	w.untilPhase(v1alpha1.PhaseProvisioning)
 	change, capture := w.change("early", lossOf("lan", "1%")), w.capture("early", "lan")

@@ -29,15 +29,15 @@ import (
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;create;delete
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads/status,verbs=patch
 
-// Reasons where Kueue decides.
+// Reasons of experiments that Kueue admits.
 const (
-	// ReasonKueueMissing of Accepted: spec.queueName is set, and the cluster has no Kueue.
+	// ReasonKueueMissing is a reason of Accepted: spec.queueName is set, and the cluster has no Kueue.
 	ReasonKueueMissing = "KueueNotInstalled"
-	// ReasonWaitingForKueue of Admitted: Kueue has not admitted the experiment's Workload yet.
+	// ReasonWaitingForKueue is a reason of Admitted: Kueue has not admitted the experiment's Workload yet.
 	ReasonWaitingForKueue = "WaitingForKueue"
-	// ReasonKueueInactive of Admitted: somebody, or Kueue, has deactivated the Workload; only a person can help.
+	// ReasonKueueInactive is a reason of Admitted: the Workload was deactivated and only a person can activate it.
 	ReasonKueueInactive = "KueueDeactivated"
-	// ReasonEvicted of Failure: Kueue has taken the quota of a run that had begun.
+	// ReasonEvicted is a reason of Failure: Kueue has evicted a started run.
 	ReasonEvicted = "Evicted"
 )
 
@@ -51,17 +51,17 @@ const (
 )
 
 const (
-	// kueuePoll is how often a Workload is looked at: it has no cache, as most clusters have no Kueue.
+	// kueuePoll is the time between two reads of a Workload. There is no watch, as most clusters have no Kueue.
 	kueuePoll = 3 * time.Second
-	// maxPodSets that a Workload may have.
+	// maxPodSets is Kueue's limit of a Workload.
 	maxPodSets = 8
-	// kueueSpecAnnotation is the annotation of a Workload that tells what it was made for.
+	// kueueSpecAnnotation is the hash of the spec that a Workload was created for.
 	kueueSpecAnnotation = "vignette.dev/made-for"
 )
 
 var kueueWorkload = schema.GroupKind{Group: "kueue.x-k8s.io", Kind: "Workload"}
 
-// kueueKind is Workload in the version that the cluster serves; both versions are alike in what is used of them.
+// kueueKind is Workload in the version that the cluster serves. Both have the fields used here.
 func (r *Reconciler) kueueKind() (schema.GroupVersionKind, error) {
 	mapping, err := r.Client.RESTMapper().RESTMapping(kueueWorkload, "v1beta1", "v1beta2")
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *Reconciler) kueueKind() (schema.GroupVersionKind, error) {
 	return mapping.GroupVersionKind, nil
 }
 
-// checkKueueInstalled finds that an experiment asks for Kueue where there is none.
+// checkKueueInstalled adds a finding if an experiment names a Kueue queue in a cluster without Kueue.
 func (r *Reconciler) checkKueueInstalled(s *scope) error {
 	name := s.experiment.Spec.QueueName
 	if name == "" || s.phase() == v1alpha1.PhaseProvisioning { // it has been admitted
@@ -79,13 +79,13 @@ func (r *Reconciler) checkKueueInstalled(s *scope) error {
 	_, err := r.kueueKind()
 	if meta.IsNoMatchError(err) {
 		s.addFinding(ReasonKueueMissing, field.Invalid(field.NewPath("spec", "queueName"), name,
-			"Kueue is not installed in this cluster: leave it out, and vignette's own queue decides, or have Kueue installed"))
+			"Kueue is not installed in this cluster: install it, or leave this out to use vignette's own queue"))
 		return nil
 	}
 	return err
 }
 
-// admitByKueue lets an experiment out of the queue once Kueue has admitted its Workload.
+// admitByKueue admits an experiment once Kueue has admitted its Workload.
 func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
 	s.experiment.Status.Queue = nil
 	quotas, err := r.quotaFingerprint(ctx, s.experiment)
@@ -114,7 +114,7 @@ func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
 	case err != nil:
 		return true, err
 	case !metav1.IsControlledBy(found, s.experiment):
-		s.waitForKueue(ReasonWaitingForKueue, fmt.Sprintf("waiting for Workload %s, which belongs to somebody else, to go", want.GetName()))
+		s.waitForKueue(ReasonWaitingForKueue, fmt.Sprintf("waiting for the deletion of Workload %s, which belongs to somebody else", want.GetName()))
 		return true, nil
 	case !found.GetDeletionTimestamp().IsZero():
 		return true, nil
@@ -124,15 +124,15 @@ func (r *Reconciler) admitByKueue(ctx context.Context, s *scope) (bool, error) {
 	return true, r.followWorkload(ctx, s, found)
 }
 
-// followWorkload does what Kueue says of a queued experiment's Workload.
+// followWorkload acts on the conditions of a queued experiment's Workload.
 func (r *Reconciler) followWorkload(ctx context.Context, s *scope, workload *unstructured.Unstructured) error {
 	admitted := conditionOf(workload, workloadAdmitted)
 	evicted := conditionOf(workload, workloadEvicted)
 	reserved := conditionOf(workload, workloadQuotaReserved)
-	active, told, _ := unstructured.NestedBool(workload.Object, "spec", "active")
+	active, isSet, _ := unstructured.NestedBool(workload.Object, "spec", "active")
 	switch {
-	case told && !active:
-		s.waitForKueue(ReasonKueueInactive, fmt.Sprintf("its Workload %s is not active%s: set spec.active of it", workload.GetName(), messageSuffix(evicted)))
+	case isSet && !active:
+		s.waitForKueue(ReasonKueueInactive, fmt.Sprintf("its Workload %s is not active%s: set its spec.active", workload.GetName(), messageSuffix(evicted)))
 	case evicted.Status == metav1.ConditionTrue:
 		s.waitForKueue(ReasonWaitingForKueue, "Kueue has evicted it before it started"+messageSuffix(evicted))
 	case admitted.Status == metav1.ConditionTrue:
@@ -150,19 +150,19 @@ func (r *Reconciler) followWorkload(ctx context.Context, s *scope, workload *uns
 	return nil
 }
 
-// releaseQuota the quota of a Workload that was evicted before its experiment began. Kueue leaves that to whoever runs the pods, and there are
-// none: the same conditions are set as Kueue's job framework sets. It is Kueue that lets it queue again.
+// releaseQuota releases the quota of a Workload that was evicted before its experiment started. Kueue expects that from
+// the owner of the pods. The conditions are those of Kueue's job framework, after which Kueue queues the Workload again.
 func (r *Reconciler) releaseQuota(ctx context.Context, workload *unstructured.Unstructured, evicted metav1.Condition, now time.Time) error {
 	after := workload.DeepCopy()
 	unstructured.RemoveNestedField(after.Object, "status", "admission")
-	again := metav1.ConditionFalse // after a while, or when what stopped it is mended: Kueue sets it then
+	requeued := metav1.ConditionFalse // for other reasons Kueue sets it later
 	if evicted.Reason == "Preempted" || evicted.Reason == "NodeFailures" {
-		again = metav1.ConditionTrue
+		requeued = metav1.ConditionTrue
 	}
 	for _, c := range []metav1.Condition{
 		{Type: workloadQuotaReserved, Status: metav1.ConditionFalse, Reason: "Pending", Message: evicted.Message},
 		{Type: workloadAdmitted, Status: metav1.ConditionFalse, Reason: "NoReservation", Message: "The workload has no reservation"},
-		{Type: workloadRequeued, Status: again, Reason: evicted.Reason, Message: evicted.Message},
+		{Type: workloadRequeued, Status: requeued, Reason: evicted.Reason, Message: evicted.Message},
 	} {
 		if err := setConditionOf(after, c, now); err != nil {
 			return err
@@ -171,28 +171,28 @@ func (r *Reconciler) releaseQuota(ctx context.Context, workload *unstructured.Un
 	return r.patchWorkloadStatus(ctx, workload, after)
 }
 
-// patchWorkloadStatus writes its status, if nobody has meanwhile.
+// patchWorkloadStatus writes the status of a Workload, unless somebody else has changed the Workload.
 func (r *Reconciler) patchWorkloadStatus(ctx context.Context, before, after *unstructured.Unstructured) error {
 	err := r.Client.Status().Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return ignoreConflictOrNotFound(err)
 }
 
-// checkKueueEviction looks after the Workload of an experiment that has begun. A run that is interrupted measures nothing, and cannot go on later: one
-// that Kueue evicts fails. Its pods go, and then its Workload, which is when Kueue has the quota back.
+// checkKueueEviction fails a started experiment that Kueue has evicted, because an interrupted run cannot continue. Its
+// pods are deleted, and then its Workload, which returns the quota to Kueue.
 func (r *Reconciler) checkKueueEviction(ctx context.Context, s *scope) (bool, error) {
-	begun := s.phase() == v1alpha1.PhaseProvisioning || s.phase() == v1alpha1.PhaseRunning
-	if s.experiment.Spec.QueueName == "" || !begun || s.failure() != nil || !r.kueueChecks.isTime(s) {
+	started := s.phase() == v1alpha1.PhaseProvisioning || s.phase() == v1alpha1.PhaseRunning
+	if s.experiment.Spec.QueueName == "" || !started || s.failure() != nil || !r.kueueChecks.isTime(s) {
 		return false, nil
 	}
 	found, err := r.findWorkload(ctx, s.experiment)
 	switch {
-	case meta.IsNoMatchError(err): // it was uninstalled meanwhile, and decides nothing any more
+	case meta.IsNoMatchError(err): // Kueue was uninstalled and has no say any more
 		return false, nil
 	case apierrors.IsNotFound(err):
 		s.fail(ReasonEvicted, "its Workload %s was deleted, and its quota with it", workloadName(s.experiment))
 		return true, nil
-	case err != nil: // a run goes on while Kueue is away
-		log.FromContext(ctx).Info("the Workload cannot be read, and is read again", "error", err.Error())
+	case err != nil: // a run continues while Kueue is away
+		log.FromContext(ctx).Info("the Workload cannot be read; trying again", "error", err.Error())
 		return false, nil
 	}
 	evicted, admitted := conditionOf(found, workloadEvicted), conditionOf(found, workloadAdmitted)
@@ -207,7 +207,7 @@ func (r *Reconciler) checkKueueEviction(ctx context.Context, s *scope) (bool, er
 	return s.justFailed, nil
 }
 
-// setPodsReady tells Kueue that all nodes are up: it may be configured to evict what is not ready in time.
+// setPodsReady reports to Kueue that all nodes are ready. Kueue may be configured to evict what is not ready in time.
 func (r *Reconciler) setPodsReady(ctx context.Context, s *scope, workload *unstructured.Unstructured) error {
 	after := workload.DeepCopy()
 	ready := metav1.Condition{Type: workloadPodsReady, Status: metav1.ConditionTrue, Reason: "Started", Message: "All nodes are ready"}
@@ -217,7 +217,7 @@ func (r *Reconciler) setPodsReady(ctx context.Context, s *scope, workload *unstr
 	return r.patchWorkloadStatus(ctx, workload, after)
 }
 
-// findWorkload of an experiment that is not about to go.
+// findWorkload returns the experiment's Workload, unless it is being deleted.
 func (r *Reconciler) findWorkload(ctx context.Context, e *v1alpha1.Experiment) (*unstructured.Unstructured, error) {
 	kind, err := r.kueueKind()
 	if err != nil {
@@ -235,7 +235,7 @@ func (r *Reconciler) findWorkload(ctx context.Context, e *v1alpha1.Experiment) (
 	return found, nil
 }
 
-// checkTimes are when the Workloads of those that have begun were looked at last: they are looked at no more often than kueuePoll.
+// checkTimes are the times of the last checks of Workloads, to check no more often than kueuePoll.
 type checkTimes struct {
 	once sync.Once
 	last *lru.Cache
@@ -261,14 +261,14 @@ func messageSuffix(c metav1.Condition) string {
 func (s *scope) waitForKueue(reason, message string) {
 	s.experiment.Status.Message = message
 	before := meta.FindStatusCondition(s.experiment.Status.Conditions, v1alpha1.ConditionAdmitted)
-	tell := before == nil || before.Reason != reason
+	isNew := before == nil || before.Reason != reason
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, reason, message)
-	if tell {
+	if isNew {
 		s.warningEvent(reason, "%s", message)
 	}
 }
 
-// conditionOf an object; empty where it has none of the type, or what is there is none.
+// conditionOf returns an object's condition, empty if there is no valid one of the type.
 func conditionOf(u *unstructured.Unstructured, kind string) (found metav1.Condition) {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, entry := range conditions {
@@ -281,7 +281,7 @@ func conditionOf(u *unstructured.Unstructured, kind string) (found metav1.Condit
 	return found
 }
 
-// setConditionOf an object. Its time stays where its status does.
+// setConditionOf sets an object's condition. Its transition time changes only with its status.
 func setConditionOf(u *unstructured.Unstructured, c metav1.Condition, now time.Time) error {
 	entries, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	c.LastTransitionTime, c.ObservedGeneration = metav1.NewTime(now), u.GetGeneration()
@@ -300,7 +300,7 @@ func setConditionOf(u *unstructured.Unstructured, c metav1.Condition, now time.T
 	return unstructured.SetNestedSlice(u.Object, entries, "status", "conditions")
 }
 
-// workload asks Kueue for room for all nodes, or none.
+// workload is the experiment's Workload, with which Kueue reserves room for all nodes or none.
 func (r *Reconciler) workload(s *scope) (*unstructured.Unstructured, error) {
 	kind, err := r.kueueKind()
 	if err != nil {
@@ -324,14 +324,15 @@ func (r *Reconciler) workload(s *scope) (*unstructured.Unstructured, error) {
 	return w, nil
 }
 
-// workloadName of an experiment's Workload: a namesake's goes by another one.
+// workloadName is the name of the experiment's Workload. The hash separates it from that of an earlier experiment of the
+// same name.
 func workloadName(e *v1alpha1.Experiment) string {
 	hash := fnv.New32a()
 	fmt.Fprint(hash, e.UID)
 	return fmt.Sprintf("experiment-%s-%08x", e.Name, hash.Sum32())
 }
 
-// podSets of equal pods, as far as a Workload may have so many; the smallest share the last one, each of them as large as the largest.
+// podSets groups equal pods. Beyond Kueue's limit the smallest pods share a set and count as large as its largest pod.
 func podSets(pods []*corev1.Pod) ([]any, error) {
 	type set struct {
 		pod   *corev1.Pod
@@ -341,7 +342,7 @@ func podSets(pods []*corev1.Pod) ([]any, error) {
 	var sets []*set
 	for _, pod := range pods {
 		needs := queue.Requests(&pod.Spec)
-		delete(needs, render.TunDevice) // no ClusterQueue counts it, and one that did not would never admit a machine
+		delete(needs, render.TunDevice) // a ClusterQueue without a quota for it would never admit a machine
 		i := slices.IndexFunc(sets, func(s *set) bool { return equalAmounts(s.needs, needs) })
 		if i < 0 {
 			i, sets = len(sets), append(sets, &set{pod: pod, needs: needs})
@@ -388,16 +389,16 @@ func equalAmounts(a, b corev1.ResourceList) bool {
 	return true
 }
 
-// leaveKueue gives back what Kueue has admitted an experiment for, or takes back what it was asked for before somebody took queueName out.
+// leaveKueue deletes the experiment's Workload, also if somebody has removed queueName since.
 func (r *Reconciler) leaveKueue(ctx context.Context, e *v1alpha1.Experiment) error {
 	admitted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
-	asked := admitted != nil && (admitted.Reason == ReasonWaitingForKueue || admitted.Reason == ReasonKueueInactive)
-	if e.Spec.QueueName == "" && !asked {
+	hasWorkload := admitted != nil && (admitted.Reason == ReasonWaitingForKueue || admitted.Reason == ReasonKueueInactive)
+	if e.Spec.QueueName == "" && !hasWorkload {
 		return nil
 	}
 	found, err := r.findWorkload(ctx, e)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil // it was uninstalled meanwhile, or there is none
+		return nil // Kueue was uninstalled, or there is no Workload
 	}
 	if err != nil {
 		return err

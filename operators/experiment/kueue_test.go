@@ -61,7 +61,7 @@ func plainWorld(t *testing.T, config *rest.Config, change func(*v1alpha1.Experim
 	return w
 }
 
-// reconciled at the experiment after the operator has come to rest.
+// reconciled is the experiment once the operator writes no more.
 func (w *world) reconciled() *v1alpha1.Experiment {
 	w.t.Helper()
 	for range 4 {
@@ -86,7 +86,7 @@ func (w *world) workload() *unstructured.Unstructured {
 	return &list.Items[0]
 }
 
-// setWorkloadCondition sets a condition of the Workload, and where it is admitted.
+// setWorkloadCondition sets a condition of the Workload, and its admission if it is admitted.
 func (w *world) setWorkloadCondition(kind, status, message string) {
 	w.t.Helper()
 	workload := w.workload()
@@ -159,7 +159,7 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 		t.Fatalf("phase %s once Kueue has admitted it: %s", e.Status.Phase, e.Status.Message)
 	}
 	w.setWorkloadCondition("Evicted", "True", "preempted by a larger one")
-	for range 3 { // its logs are saved, its nodes go, and then its Workload
+	for range 3 { // its logs are saved, its nodes deleted, and then its Workload
 		w.reconciled()
 	}
 	e = w.experiment()

@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// workflowOf somebody else, under the run's name.
+// workflowOf creates another's Workflow with the run's name.
 func (w *world) workflowOf(owner *metav1.OwnerReference) {
 	w.t.Helper()
 	u := &unstructured.Unstructured{}
@@ -36,7 +36,7 @@ func TestTheWorkflowOfAnEarlierNamesakeIsAwaited(t *testing.T) {
 	w.workflowOf(&owner)
 	w.untilPhase(v1alpha1.PhaseRunning)
 	w.settle()
-	if e := w.experiment(); e.Status.Message != "waiting for the Workflow quickstart of an earlier experiment to go" {
+	if e := w.experiment(); e.Status.Message != "waiting for the deletion of Workflow quickstart of an earlier experiment" {
 		t.Errorf("phase %s, message %q", e.Status.Phase, e.Status.Message)
 	}
 	w.must(w.api.Delete(t.Context(), w.workflow()))
@@ -51,7 +51,7 @@ func TestAWorkflowOfSomebodyElseFailsTheRun(t *testing.T) {
 	w.wantFailed(ReasonWorkflowNameTaken, "there is a Workflow quickstart that belongs to somebody else")
 }
 
-func TestWhatAnEarlierPodsAgentReportedCountsForNothing(t *testing.T) {
+func TestTheReportOfAnEarlierPodsAgentDoesNotCount(t *testing.T) {
 	w := newWorld(t)
 	w.noAgents, w.noKubelet = true, true
 	w.untilPhase(v1alpha1.PhaseProvisioning)
@@ -70,7 +70,7 @@ func TestWhatAnEarlierPodsAgentReportedCountsForNothing(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseRunning)
 }
 
-func TestTriesAfterARefusalComeLaterAndLaterUntilAQuotaChanges(t *testing.T) {
+func TestTheDelayAfterRefusalsGrowsUntilAQuotaChanges(t *testing.T) {
 	var l quotaRefusals
 	now := start
 	var waits []string

@@ -33,10 +33,10 @@ const (
 	ReasonNameUsed           = "NameUsed"
 )
 
-// experimentField is the index of LiveChanges and Captures by the experiment that they name.
+// experimentField indexes LiveChanges and Captures by the experiment that they name.
 const experimentField = "spec.experiment"
 
-// namedExperiment is what a LiveChange or Capture names.
+// namedExperiment is the experiment that a LiveChange or Capture names.
 func namedExperiment(object client.Object) string {
 	switch o := object.(type) {
 	case *v1alpha1.LiveChange:
@@ -47,13 +47,13 @@ func namedExperiment(object client.Object) string {
 	return ""
 }
 
-// liveObjects is what people do to an experiment while it runs, oldest first.
+// liveObjects are an experiment's LiveChanges and Captures, oldest first.
 type liveObjects struct {
 	changes  []*v1alpha1.LiveChange
 	captures []*v1alpha1.Capture
 }
 
-// listLiveObjects finds what names an experiment.
+// listLiveObjects finds the LiveChanges and Captures that name an experiment.
 func (r *Reconciler) listLiveObjects(ctx context.Context, experiment types.NamespacedName) (found liveObjects, err error) {
 	options := []client.ListOption{client.InNamespace(experiment.Namespace), client.MatchingFields{experimentField: experiment.Name}}
 	var changes v1alpha1.LiveChangeList
@@ -83,8 +83,8 @@ func oldestFirst[T client.Object](a, b T) int {
 	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
 }
 
-// reportMissingExperiment tells the changes and captures that name an experiment that is not there. Those that belong to
-// one that was there go with it.
+// reportMissingExperiment sets the status of changes and captures whose experiment does not exist. Those with an owner
+// are deleted with it.
 func (r *Reconciler) reportMissingExperiment(ctx context.Context, experiment types.NamespacedName) error {
 	found, err := r.listLiveObjects(ctx, experiment)
 	if err != nil {
@@ -108,7 +108,7 @@ func (r *Reconciler) reportMissingExperiment(ctx context.Context, experiment typ
 	return nil
 }
 
-// owningExperiment is the experiment that an object belongs to; nil for none yet.
+// owningExperiment is the experiment that owns an object, nil for none yet.
 func owningExperiment(object client.Object) *metav1.OwnerReference {
 	for _, owner := range object.GetOwnerReferences() {
 		if owner.Kind == "Experiment" && strings.HasPrefix(owner.APIVersion, v1alpha1.GroupVersion.Group+"/") {
@@ -118,8 +118,8 @@ func owningExperiment(object client.Object) *metav1.OwnerReference {
 	return nil
 }
 
-// takeOwnership makes the experiment the owner of what names it, at first sight: a later one of that name must not be
-// changed by what was meant for this one. It tells whether the object is this experiment's.
+// takeOwnership makes the experiment the owner of an object that names it, so that the object never applies to a later
+// experiment of that name. It reports whether the experiment owns the object.
 func (r *Reconciler) takeOwnership(ctx context.Context, e *v1alpha1.Experiment, object client.Object) (bool, error) {
 	if owner := owningExperiment(object); owner != nil {
 		return owner.UID == e.UID, nil
@@ -133,21 +133,21 @@ func (r *Reconciler) takeOwnership(ctx context.Context, e *v1alpha1.Experiment, 
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// takeOwnershipOfAll gives those of the objects that are the experiment's.
+// takeOwnershipOfAll returns the objects that the experiment owns.
 func takeOwnershipOfAll[T client.Object](ctx context.Context, r *Reconciler, e *v1alpha1.Experiment, objects []T) (ours []T, err error) {
 	for _, object := range objects {
-		is, err := r.takeOwnership(ctx, e, object)
+		owned, err := r.takeOwnership(ctx, e, object)
 		if err != nil {
 			return nil, err
 		}
-		if is {
+		if owned {
 			ours = append(ours, object)
 		}
 	}
 	return ours, nil
 }
 
-// syncLiveObjects finds what people do to the experiment and tells them what comes of it, as far as it does not run.
+// syncLiveObjects finds the experiment's LiveChanges and Captures, and sets the status of those that cannot apply now.
 func (r *Reconciler) syncLiveObjects(ctx context.Context, s *scope) (bool, error) {
 	found, err := r.listLiveObjects(ctx, client.ObjectKeyFromObject(s.experiment))
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *Reconciler) syncLiveObjects(ctx context.Context, s *scope) (bool, error
 	return false, r.reportWaiting(ctx, s)
 }
 
-// loadNetworkSpecs finds what changes made by hand would change, where there are any.
+// loadNetworkSpecs loads the radio networks to check LiveChanges against, if there are any.
 func (r *Reconciler) loadNetworkSpecs(ctx context.Context, s *scope) error {
 	if len(s.live.changes) == 0 {
 		return nil
@@ -178,7 +178,7 @@ func (r *Reconciler) loadNetworkSpecs(ctx context.Context, s *scope) error {
 	return err
 }
 
-// reportWaiting tells what waits for the run, or came too late for it.
+// reportWaiting sets the status of changes and captures that wait for the run, are invalid or came too late.
 func (r *Reconciler) reportWaiting(ctx context.Context, s *scope) error {
 	for _, c := range s.live.changes {
 		if v := s.checkChange(c); v.reason != "" && !isApplied(c) {
@@ -197,7 +197,7 @@ func (r *Reconciler) reportWaiting(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// liveOutcome about a change or capture; without a reason it can be carried out now.
+// liveOutcome is the outcome of a change or capture. Without a reason it can apply now.
 type liveOutcome struct {
 	status          metav1.ConditionStatus
 	reason, message string
@@ -221,7 +221,8 @@ func (s *scope) checkCapture(c *v1alpha1.Capture) liveOutcome {
 	return s.checkLiveObject(s.isRunning(), func() field.ErrorList { return render.CheckCapture(&s.experiment.Spec, s.topology, &c.Spec) })
 }
 
-// checkLiveObject whether it is too late, wrong, or too soon. Only a sound spec has a topology to check against.
+// checkLiveObject checks whether an object is too late, invalid or too early. Only a valid spec has a topology to check
+// against.
 func (s *scope) checkLiveObject(now bool, check func() field.ErrorList) liveOutcome {
 	if s.failure() != nil || finished(s.phase()) || s.phase() == v1alpha1.PhaseCollecting || s.phase() == v1alpha1.PhaseAnalysing {
 		return s.runOver()
@@ -241,10 +242,10 @@ func (s *scope) runOver() liveOutcome {
 	return liveOutcome{metav1.ConditionFalse, ReasonExperimentFinished, "the run of experiment " + s.experiment.Name + " is over"}
 }
 
-// isRunning tells that the radios are there.
+// isRunning reports whether the experiment has its radios and has not failed.
 func (s *scope) isRunning() bool { return s.phase() == v1alpha1.PhaseRunning && s.failure() == nil }
 
-// takesChanges tells that T0 has come: before it nothing has a moment.
+// takesChanges reports whether T0 is over, because the times of changes count from T0.
 func (s *scope) takesChanges() bool {
 	return s.isRunning() && s.experiment.Status.T0 != nil && s.elapsed() >= 0
 }
@@ -253,7 +254,7 @@ func isApplied(c *v1alpha1.LiveChange) bool {
 	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionApplied)
 }
 
-// state of what the verdict is about, for those who read kstatus.
+// state is the kstatus of the object.
 func (v liveOutcome) state() kstatus.State {
 	switch v.status {
 	case metav1.ConditionTrue:
@@ -265,7 +266,7 @@ func (v liveOutcome) state() kstatus.State {
 	}
 }
 
-// setConditions the verdict by the condition of its kind, and by those of kstatus.
+// setConditions sets the condition of the given kind and those of kstatus.
 func (v liveOutcome) setConditions(conditions *[]metav1.Condition, kind string, state kstatus.State, generation int64, now time.Time) {
 	meta.SetStatusCondition(conditions, metav1.Condition{
 		Type: kind, Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now),
@@ -280,7 +281,7 @@ func (r *Reconciler) writeChangeStatus(ctx context.Context, c *v1alpha1.LiveChan
 	return r.patchStatus(ctx, before, c)
 }
 
-// writeCaptureStatus also notes when it began, and ended.
+// writeCaptureStatus also sets when the capture started and ended.
 func (r *Reconciler) writeCaptureStatus(ctx context.Context, c *v1alpha1.Capture, v liveOutcome) error {
 	before := c.DeepCopy()
 	now := ptr.To(metav1.NewMicroTime(r.Clock.Now().Truncate(time.Microsecond)))
@@ -292,14 +293,14 @@ func (r *Reconciler) writeCaptureStatus(ctx context.Context, c *v1alpha1.Capture
 	}
 	state := v.state()
 	if c.Status.EndedAt != nil {
-		state = kstatus.Current // it has done what it was there for
+		state = kstatus.Current // it is complete
 	}
 	c.Status.ObservedGeneration = c.Generation
 	v.setConditions(&c.Status.Conditions, v1alpha1.ConditionCapturing, state, c.Generation, r.Clock.Now())
 	return r.patchStatus(ctx, before, c)
 }
 
-// patchStatus writes a status that has changed, unless somebody else has changed the object.
+// patchStatus writes a changed status, unless somebody else has changed the object.
 func (r *Reconciler) patchStatus(ctx context.Context, before, after client.Object) error {
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil

@@ -41,10 +41,10 @@ func (w *world) capture(name, network string, edits ...func(*v1alpha1.CaptureSpe
 	return c
 }
 
-// noCondition is the fate of what nobody has said anything about.
+// noCondition stands for an object without a condition.
 const noCondition = "without its condition"
 
-// conditionOf of a change or capture: its condition as status, reason and message.
+// conditionOf is the condition of a change or capture as status, reason and message.
 func (w *world) conditionOf(object client.Object) string {
 	w.t.Helper()
 	w.must(w.api.Get(w.t.Context(), client.ObjectKeyFromObject(object), object))
@@ -95,10 +95,10 @@ func (w *world) stop() {
 	w.must(w.api.Update(w.t.Context(), e))
 }
 
-// wantNoWrites fails where the operator writes though there is nothing new.
+// wantNoWrites fails the test if the operator writes although nothing has changed.
 func (w *world) wantNoWrites() {
 	w.t.Helper()
-	if _, err := w.reconcile(); err != nil { // the clock has gone on since the last time
+	if _, err := w.reconcile(); err != nil { // the time has changed since the last one
 		w.t.Fatal(err)
 	}
 	before := len(w.writes)
@@ -143,7 +143,7 @@ func TestALiveClusterIsUpUntilItIsStopped(t *testing.T) {
 	}
 }
 
-func TestAStopEndsWhatWaitsInTheQueueForWhateverReason(t *testing.T) {
+func TestAStopEndsAQueuedExperimentWhateverItWaitsFor(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.api.Delete(t.Context(), ethernet()))
 	w.settle()
@@ -156,7 +156,7 @@ func TestNothingStartsAfterAStop(t *testing.T) {
 		e.Spec.Timeline = append(e.Spec.Timeline, v1alpha1.TimelineEntry{At: "25s", Start: []string{"tracker"}})
 	})
 	w.untilAfterT0(5 * time.Second)
-	w.stop() // tracker, which is no publisher, is armed for later
+	w.stop() // the tracker, which is no publisher, has a later action
 	e := w.untilPhase(v1alpha1.PhaseSucceeded)
 	armed := w.server.states[string(e.UID)].Plan.Armed
 	last := armed[len(armed)-1]
@@ -170,7 +170,7 @@ func TestNothingStartsAfterAStop(t *testing.T) {
 	}
 }
 
-func TestAChangeMadeByHandHoldsFromAMomentOnRecord(t *testing.T) {
+func TestALiveChangeAppliesFromARecordedTime(t *testing.T) {
 	w := newWorld(t, func(e *v1alpha1.Experiment) {
 		e.Spec.Timeline = append(e.Spec.Timeline, v1alpha1.TimelineEntry{At: "30s", Set: []v1alpha1.RadioChange{lossOf("wan", "5%")}})
 	})
@@ -184,10 +184,10 @@ func TestAChangeMadeByHandHoldsFromAMomentOnRecord(t *testing.T) {
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	w.wantCondition(burst, "True Applied: holds from ")
+	w.wantCondition(burst, "True Applied: applies from ")
 	at := burst.Status.AppliesAt.Sub(e.Status.T0.Time)
 	if lead := burst.Status.AppliesAt.Sub(w.clock.Now()); lead != testOptions().ChangeLead {
-		t.Errorf("it holds %s after it was seen, want %s", lead, testOptions().ChangeLead)
+		t.Errorf("it applies %s after it was read, want %s", lead, testOptions().ChangeLead)
 	}
 	want := []v1alpha1.TimedRadioChange{{AtNanoseconds: int64(at), RadioChange: lossOf("wan", "50%")}, {AtNanoseconds: int64(30 * time.Second), RadioChange: lossOf("wan", "5%")}}
 	if diff := cmp.Diff(want, w.radio("wan").Changes); diff != "" {
@@ -218,7 +218,7 @@ func TestAChangeMadeByHandHoldsFromAMomentOnRecord(t *testing.T) {
 	w.wantNoWrites()
 }
 
-func TestAChangeThatCannotBeCarriedOutSaysWhy(t *testing.T) {
+func TestAChangeThatCannotApplySaysWhy(t *testing.T) {
 	w := newWorld(t)
 	w.untilAfterT0(time.Second)
 	from := lossOf("wan", "1%")
@@ -243,7 +243,7 @@ func TestAChangeThatCannotBeCarriedOutSaysWhy(t *testing.T) {
 	w.wantNoWrites()
 }
 
-func TestAChangeOfANamesakeIsNotCarriedOut(t *testing.T) {
+func TestAChangeOfAnEarlierExperimentOfTheSameNameDoesNotApply(t *testing.T) {
 	w := newWorld(t)
 	e := w.untilAfterT0(time.Second)
 	old := &v1alpha1.LiveChange{ObjectMeta: metav1.ObjectMeta{Name: "old", Namespace: w.key.Namespace}, Spec: v1alpha1.LiveChangeSpec{Experiment: e.Name, Changes: []v1alpha1.RadioChange{lossOf("wan", "9%")}}}
@@ -274,7 +274,7 @@ func TestAChangeOfNoExperimentWaitsForOne(t *testing.T) {
 	w.wantCondition(film, "True Capturing")
 }
 
-func TestAMomentThatPassedUnheardIsReplaced(t *testing.T) {
+func TestATimeThatPassedBeforeTheRadiosGotTheChangeIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	e := w.untilAfterT0(5 * time.Second)
 	c := w.change("burst", lossOf("wan", "9%"))
@@ -350,7 +350,7 @@ func TestACaptureRunsUntilItIsDeletedOrOver(t *testing.T) {
 	}
 	again := w.capture("some", "lan")
 	w.step()
-	w.wantCondition(again, "False NameUsed: the archive of this run has a capture some of network lan already")
+	w.wantCondition(again, "False NameUsed: the archive of this run already has a capture some of network lan")
 	last := w.capture("last", "wan")
 	w.step()
 	w.stop()

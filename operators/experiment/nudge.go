@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// nudgeAfter is how long Argo may leave a workflow alone after a step before it is shown the workflow again. It takes a second as a rule.
+	// nudgeAfter is the time after a step in which Argo must continue, which normally takes a second.
 	nudgeAfter = 5 * time.Second
-	// nudgedAnnotation of a workflow has the time at which that was done last.
+	// nudgedAnnotation has the time of a workflow's last nudge.
 	nudgedAnnotation = "vignette.dev/nudged-at"
 )
 
-// nudge has Argo look at a workflow again that it has not gone on with. Its controller puts what it has just written into its own
-// cache, over what a resume may have written since; what it never sees it does not go on with, until something changes.
+// nudge changes a workflow so that Argo reconciles it again. Argo's controller stores its own last write in its cache, and
+// so can overwrite a newer resume there. It then never sees the resume until the workflow changes again.
 func (r *Reconciler) nudge(ctx context.Context, s *scope, workflow *unstructured.Unstructured, step argo.Step) error {
-	// A time that cannot be read is long past.
+	// An invalid time counts as long ago.
 	before, _ := time.Parse(time.RFC3339, workflow.GetAnnotations()[nudgedAnnotation])
 	if step.Finished.IsZero() || s.now.Sub(step.Finished) < nudgeAfter || s.now.Sub(before) < nudgeAfter {
 		return nil
@@ -35,7 +35,7 @@ func (r *Reconciler) nudge(ctx context.Context, s *scope, workflow *unstructured
 	nudged.SetAnnotations(annotations)
 	err := r.Client.Patch(ctx, nudged, client.MergeFromWithOptions(workflow, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // what the cache has is old: Argo may have gone on
+		return nil // the cache is stale: Argo may have continued
 	}
 	return err
 }

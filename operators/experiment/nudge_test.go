@@ -8,7 +8,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/argo"
 )
 
-// overlookResume of a step: Argo never sees the version of the workflow in which it is over.
+// overlookResume makes Argo overlook the version of the workflow in which a step is over.
 func (w *world) overlookResume(step string) {
 	w.t.Helper()
 	w.noArgo = true
@@ -16,7 +16,7 @@ func (w *world) overlookResume(step string) {
 	w.overlooked, w.noArgo = w.workflow().GetResourceVersion(), false
 }
 
-func TestARunGoesOnThoughArgoOverlooksThatAStepIsOver(t *testing.T) {
+func TestARunContinuesAlthoughArgoOverlooksThatAStepIsOver(t *testing.T) {
 	w := newWorld(t)
 	w.until("in step start", inStepStart)
 	w.overlookResume(argo.StepStart)
@@ -25,7 +25,7 @@ func TestARunGoesOnThoughArgoOverlooksThatAStepIsOver(t *testing.T) {
 	}
 }
 
-func TestAFailedRunEndsThoughArgoOverlooksThatAStepIsOver(t *testing.T) {
+func TestAFailedRunEndsAlthoughArgoOverlooksThatAStepIsOver(t *testing.T) {
 	w := newWorld(t)
 	w.until("in step start", inStepStart)
 	w.server.failing = map[string]string{"nor/hub": "app hub on node nor exited with code 3: no"}
@@ -35,7 +35,7 @@ func TestAFailedRunEndsThoughArgoOverlooksThatAStepIsOver(t *testing.T) {
 	}
 }
 
-func TestArgoIsLeftAloneForSomeSecondsAndNotToldTwiceInOne(t *testing.T) {
+func TestArgoIsNudgedOnlyAfterSomeSecondsAndNotTwiceInOne(t *testing.T) {
 	w := newWorld(t)
 	w.until("in step start", inStepStart)
 	w.overlookResume(argo.StepStart)
@@ -47,15 +47,15 @@ func TestArgoIsLeftAloneForSomeSecondsAndNotToldTwiceInOne(t *testing.T) {
 		at := w.workflow().GetAnnotations()[nudgedAnnotation]
 		switch {
 		case at == "" && w.clock.Since(over) >= nudgeAfter+time.Second:
-			t.Fatalf("%v after the step nobody has told Argo", w.clock.Since(over))
+			t.Fatalf("no nudge %v after the step", w.clock.Since(over))
 		case at != "" && w.clock.Since(over) < nudgeAfter:
-			t.Fatalf("told after %v; want %v at least", w.clock.Since(over), nudgeAfter)
+			t.Fatalf("nudged after %v; want %v at least", w.clock.Since(over), nudgeAfter)
 		case at != "" && (len(told) == 0 || told[len(told)-1] != at):
 			told = append(told, at)
 		}
 		w.clock.Step(500 * time.Millisecond)
 	}
 	if len(told) != 2 {
-		t.Errorf("told at %v; want twice in %v", told, 3*nudgeAfter)
+		t.Errorf("nudged at %v; want twice in %v", told, 3*nudgeAfter)
 	}
 }

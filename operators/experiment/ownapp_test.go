@@ -14,7 +14,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// withConfig has the program of one's own take a file and a variable from ConfigMap tracker.
+// withConfig makes the user's own program take a file and a variable from ConfigMap tracker.
 func withConfig(e *v1alpha1.Experiment) {
 	app := &e.Spec.Apps[len(e.Spec.Apps)-1]
 	app.Files = []v1alpha1.AppFile{
@@ -41,7 +41,7 @@ func (w *world) wantNotAccepted(reason, message string) {
 	}
 }
 
-func TestAnExperimentWaitsForItsConfigMapAndRecordsWhatItWasGiven(t *testing.T) {
+func TestAnExperimentWaitsForItsConfigMapAndRecordsItsContent(t *testing.T) {
 	w := newWorld(t, withConfig)
 	w.wantNotAccepted(ReasonConfigMapNotFound, `spec.apps[5].env[1].configMap.name: Not found: "tracker"`)
 	config := trackerConfig(map[string]string{"mode": "fast"})
@@ -107,7 +107,7 @@ func TestChangedContentsAreNamed(t *testing.T) {
 	}
 }
 
-func TestAContainerThatTheRuntimeCouldNotStartIsExplained(t *testing.T) {
+func TestARuntimeErrorOfAContainerIsExplained(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "own", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `runc create failed: error mounting "/x/own/5" to rootfs at "/usr": not a directory`}}}}}}
 	reason, message := podTrouble(pod, start)
@@ -116,7 +116,7 @@ func TestAContainerThatTheRuntimeCouldNotStartIsExplained(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsAnAppsContainerFromStartingIsToldInPlainWords(t *testing.T) {
+func TestWhyAnAppsContainerDoesNotStartIsExplained(t *testing.T) {
 	for name, c := range map[string]struct{ kubelet, said, reason, want string }{
 		"no Secret":         {"CreateContainerConfigError", `secret "keys" not found`, ReasonSecretNotFound, "takes a variable from Secret keys, which is not in this namespace"},
 		"no key in it":      {"CreateContainerConfigError", `couldn't find key token in Secret team-nor/keys`, ReasonKeyNotFound, "key token of Secret keys, which has no such key"},
@@ -136,7 +136,7 @@ func TestWhatKeepsAnAppsContainerFromStartingIsToldInPlainWords(t *testing.T) {
 	}
 }
 
-func TestAScriptInAConfigMapThatIsWrongIsNamedUntilItIsMended(t *testing.T) {
+func TestAnInvalidScriptInAConfigMapIsNamedUntilItIsFixed(t *testing.T) {
 	w := newWorld(t, func(e *v1alpha1.Experiment) {
 		app := &e.Spec.Apps[len(e.Spec.Apps)-1]
 		*app = v1alpha1.App{Name: app.Name, Instances: 1, MGEN: &v1alpha1.MGEN{ConfigMap: &v1alpha1.KeyReference{Name: "tracker", Key: "flows.mgn"}}}
@@ -154,7 +154,7 @@ func TestAScriptInAConfigMapThatIsWrongIsNamedUntilItIsMended(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 }
 
-func TestAPayloadTooLargeForItsProtocolIsNamedUntilTheConfigMapIsMended(t *testing.T) {
+func TestAPayloadTooLargeForItsProtocolIsNamedUntilTheConfigMapIsFixed(t *testing.T) {
 	w := newWorld(t, func(e *v1alpha1.Experiment) {
 		app := &e.Spec.Apps[len(e.Spec.Apps)-1]
 		*app = v1alpha1.App{Name: app.Name, Instances: 1, Publisher: &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Period: "1s", Payload: "file:tracker/map.jpg"}}

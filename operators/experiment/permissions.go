@@ -17,15 +17,15 @@ import (
 
 // +kubebuilder:rbac:groups="",resources=secrets;persistentvolumeclaims,verbs=get
 
-// checkSecretsAndClaims finds Secrets and claims that are not there, or that no administrator lets experiments use. Whoever may run experiments reads them
-// by an app of his own, and his role gives him no other right to them.
+// checkSecretsAndClaims finds Secrets and claims that do not exist or that experiments must not use. An app can read them,
+// so otherwise everybody who may run experiments could read any Secret of the namespace.
 func (r *Reconciler) checkSecretsAndClaims(ctx context.Context, s *scope) error {
-	asked := map[string]bool{}
+	checked := map[string]bool{}
 	for _, secret := range render.SecretReferences(s.renderInput()) {
-		if asked[secret.Name] {
+		if checked[secret.Name] {
 			continue
 		}
-		asked[secret.Name] = true
+		checked[secret.Name] = true
 		if err := r.checkAllowedByLabel(ctx, s, "Secret", secret, ReasonSecretNotFound, ReasonSecretNotAllowed); err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func (r *Reconciler) checkSecretsAndClaims(ctx context.Context, s *scope) error 
 	return nil
 }
 
-// checkAllowedByLabel reads the metadata alone: what a Secret has never reaches the operator.
+// checkAllowedByLabel checks the label that allows a use in experiments. It reads only metadata, never a Secret's content.
 func (r *Reconciler) checkAllowedByLabel(ctx context.Context, s *scope, kind string, of render.Reference, notFound, notAllowed string) error {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
@@ -47,7 +47,7 @@ func (r *Reconciler) checkAllowedByLabel(ctx context.Context, s *scope, kind str
 	case apierrors.IsNotFound(err):
 		s.addFinding(notFound, field.NotFound(of.Path, of.Name))
 	case apierrors.IsForbidden(err):
-		s.addFinding(notAllowed, field.Forbidden(of.Path, fmt.Sprintf("the platform has no right to look at %s %s", kind, of.Name)))
+		s.addFinding(notAllowed, field.Forbidden(of.Path, fmt.Sprintf("the platform is not allowed to read %s %s", kind, of.Name)))
 	case err != nil:
 		return err
 	case object.Labels[v1alpha1.LabelForExperiments] != v1alpha1.ForExperiments:
@@ -57,7 +57,8 @@ func (r *Reconciler) checkAllowedByLabel(ctx context.Context, s *scope, kind str
 	return nil
 }
 
-// checkOpenManagement finds nodes with an open cluster interface in a namespace whose nodes may have none: they reach whatever pods of the cluster do.
+// checkOpenManagement finds nodes with an open cluster interface in a namespace that does not allow them. Such nodes can
+// reach whatever pods of the cluster can.
 func (r *Reconciler) checkOpenManagement(ctx context.Context, s *scope) error {
 	i := slices.IndexFunc(s.experiment.Spec.Nodes, func(n v1alpha1.Node) bool { return n.OpensManagement() })
 	if i < 0 {

@@ -13,12 +13,12 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// allowed names an object of the team that experiments may use.
+// allowed is the metadata of an object of the team that experiments may use.
 func (w *world) allowed(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: w.key.Namespace, Name: name, Labels: map[string]string{"vignette.dev/for-experiments": "true"}}
 }
 
-// podSecret has the last app, in a pod, take a variable from a Secret.
+// podSecret makes the last app, in a pod, take a variable from a Secret.
 func podSecret(e *v1alpha1.Experiment) {
 	app := &e.Spec.Apps[5]
 	app.Env = append(app.Env, v1alpha1.EnvVar{Name: "TOKEN", Secret: &v1alpha1.KeyReference{Name: "keys", Key: "token"}})
@@ -29,7 +29,7 @@ func machineWith(vm v1alpha1.VirtualMachine) func(*v1alpha1.Experiment) {
 	return func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &vm }
 }
 
-// restrictedUses are all ways by which a spec reads what its author may not.
+// restrictedUses are all ways in which a spec reads what its author may not.
 var restrictedUses = map[string]struct {
 	change   func(*v1alpha1.Experiment)
 	template v1alpha1.VirtualMachine
@@ -48,7 +48,7 @@ var restrictedUses = map[string]struct {
 		v1alpha1.VirtualMachine{PersistentVolumeClaim: "keys"}, &corev1.PersistentVolumeClaim{}, "spec.nodes[0].vm.persistentVolumeClaim"},
 }
 
-func TestExperimentsUseOnlyWhatAnAdministratorLetsThem(t *testing.T) {
+func TestExperimentsUseOnlyWhatAnAdministratorAllows(t *testing.T) {
 	for name, c := range restrictedUses {
 		t.Run(name, func(t *testing.T) {
 			w := machineWorld(t, c.change)
@@ -78,7 +78,7 @@ func TestASecretThatIsWithdrawnBeforeItsNodesStartEndsTheExperiment(t *testing.T
 	w.wantFailed(ReasonReferenceLost, `spec.apps[5].env[1].secret.name: Not found: "keys"`)
 }
 
-func TestAnOpenClusterInterfaceIsForAnAdministratorToAllow(t *testing.T) {
+func TestAnAdministratorMustAllowAnOpenClusterInterface(t *testing.T) {
 	observer := func(change func(*v1alpha1.Node)) func(*v1alpha1.Experiment) {
 		return func(e *v1alpha1.Experiment) { change(&e.Spec.Nodes[3]) }
 	}
@@ -106,7 +106,7 @@ func TestAnOpenClusterInterfaceIsForAnAdministratorToAllow(t *testing.T) {
 	}
 }
 
-func TestNodesAreNotMadeBeforeTheServersAddressIsKnown(t *testing.T) {
+func TestNodesAreNotCreatedBeforeTheServersAddressIsKnown(t *testing.T) {
 	w := newWorld(t)
 	lookup := w.reconciler.Options.LookupHost
 	w.reconciler.Options.LookupHost = func(context.Context, string) ([]string, error) { return nil, errors.New("the nameserver is away") }

@@ -19,7 +19,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/argo"
 )
 
-// putPlan tells the server a plan, unless it has that very plan.
+// putPlan sends the server a plan, unless the server has it already.
 func (r *Reconciler) putPlan(ctx context.Context, plan runapi.Plan) error {
 	state, err := r.Runs.State(ctx, plan.UID)
 	if err != nil && !runs.IsNotFound(err) {
@@ -32,7 +32,7 @@ func (r *Reconciler) putPlan(ctx context.Context, plan runapi.Plan) error {
 	return err
 }
 
-// archiveFullMessage is what the server says where it has no room for a run; empty for another error.
+// archiveFullMessage is the server's message if its archive is full, empty for another error.
 func archiveFullMessage(err error) string {
 	var answer *runs.Error
 	if errors.As(err, &answer) && answer.Status == http.StatusInsufficientStorage {
@@ -41,7 +41,7 @@ func archiveFullMessage(err error) string {
 	return ""
 }
 
-// samePlan compares what would travel: nil and empty are the same where JSON leaves both out.
+// samePlan compares plans as sent: nil and empty are equal where JSON omits both.
 func samePlan(a, b runapi.Plan) bool {
 	if reflect.DeepEqual(a, b) {
 		return true
@@ -51,8 +51,8 @@ func samePlan(a, b runapi.Plan) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// runEnvironment is the rest of the run record: where each node ran, on what, and which images. What was true at the start stays: pods
-// that ended since tell less.
+// runEnvironment describes the hosts and images of the nodes, for the run record. Known entries stay, because pods that
+// ended since show less.
 func (r *Reconciler) runEnvironment(ctx context.Context, s *scope, known *runapi.Environment) (*runapi.Environment, error) {
 	e := &runapi.Environment{}
 	if known != nil {
@@ -72,13 +72,13 @@ func (r *Reconciler) runEnvironment(ctx context.Context, s *scope, known *runapi
 	return e, nil
 }
 
-// allStarted tells that a pod's status has the image of every container.
+// allStarted reports whether a pod's status has the image of every container.
 func allStarted(pod *corev1.Pod) bool {
 	statuses := pod.Status.ContainerStatuses
 	return len(statuses) == len(pod.Spec.Containers) && !slices.ContainsFunc(statuses, func(c corev1.ContainerStatus) bool { return c.ImageID == "" })
 }
 
-// describePlatform asks the API server itself, once in a run: nothing of it is in the operator's caches.
+// describePlatform asks the API server once in a run, because the operator does not cache the platform's pods.
 func (r *Reconciler) describePlatform(ctx context.Context, e *runapi.Environment) (err error) {
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(r.Options.Render.Namespace), client.MatchingLabels(environment.PlatformLabels)); err != nil {
@@ -92,7 +92,7 @@ func (r *Reconciler) describePlatform(ctx context.Context, e *runapi.Environment
 	return err
 }
 
-// describeHosts adds the hosts of nodes that are not known yet, and what radiod has told of them since.
+// describeHosts adds new hosts of nodes, and what radiod has reported about them since.
 func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Environment) error {
 	for node, pod := range s.pods {
 		if err := r.addHost(ctx, e, node, pod.Spec.NodeName); err != nil {
@@ -108,10 +108,10 @@ func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Envi
 	}
 	for i := range e.Hosts {
 		for _, network := range networks {
-			for _, told := range network.Status.Hosts {
-				if told.Host == e.Hosts[i].Name {
-					e.Hosts[i].CPUModel = cmp.Or(e.Hosts[i].CPUModel, told.CPUModel)
-					e.Hosts[i].TCPCongestionControl = cmp.Or(e.Hosts[i].TCPCongestionControl, told.TCPCongestionControl)
+			for _, reported := range network.Status.Hosts {
+				if reported.Host == e.Hosts[i].Name {
+					e.Hosts[i].CPUModel = cmp.Or(e.Hosts[i].CPUModel, reported.CPUModel)
+					e.Hosts[i].TCPCongestionControl = cmp.Or(e.Hosts[i].TCPCongestionControl, reported.TCPCongestionControl)
 				}
 			}
 		}
@@ -125,7 +125,7 @@ func (r *Reconciler) describeHosts(ctx context.Context, s *scope, e *runapi.Envi
 	return err
 }
 
-// addEMANEImages notes the image of EMANE on each host that it ran on.
+// addEMANEImages adds EMANE's image on each host.
 func addEMANEImages(e *runapi.Environment, pod *corev1.Pod) {
 	for _, image := range environment.Containers("", pod) {
 		image.Host = pod.Spec.NodeName
@@ -160,7 +160,7 @@ func (r *Reconciler) addHost(ctx context.Context, e *runapi.Environment, node, n
 	return nil
 }
 
-// stepImages adds what the workflow's pods ran, as far as those pods are still there.
+// stepImages adds the images of the workflow's pods that still exist.
 func (r *Reconciler) stepImages(ctx context.Context, s *scope, known *runapi.Environment) (*runapi.Environment, error) {
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(s.experiment.Namespace), client.MatchingLabels{argo.LabelWorkflow: s.experiment.Name}); err != nil {

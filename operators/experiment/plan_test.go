@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// platformPod is a pod as the chart makes it.
+// platformPod is a pod as the chart creates it.
 func platformPod(name, host string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "vignette-" + name + "-x", Namespace: platform, Labels: map[string]string{
 		"app.kubernetes.io/part-of": "vignette", "app.kubernetes.io/name": "vignette-" + name,
@@ -23,7 +23,7 @@ func platformPod(name, host string) *corev1.Pod {
 	return pod
 }
 
-// stepPod is a pod that Argo made for the analysis.
+// stepPod is a pod that Argo has created for the analysis.
 func stepPod(w *world) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "quickstart-analyse-1", Namespace: w.key.Namespace,
 		Labels: map[string]string{"workflows.argoproj.io/workflow": "quickstart"}, Annotations: map[string]string{"workflows.argoproj.io/node-name": "quickstart[5].analyse(0)"}}}
@@ -32,7 +32,7 @@ func stepPod(w *world) *corev1.Pod {
 	return pod
 }
 
-func TestTheRunRecordSaysWhatItRanOn(t *testing.T) {
+func TestTheRunRecordHasHostsAndImages(t *testing.T) {
 	e := readExperiment(t)
 	e.Labels = map[string]string{v1alpha1.LabelRerunOf: "u1"}
 	node := host("n1")

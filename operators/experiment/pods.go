@@ -14,20 +14,20 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// unschedulableTimeout so long is a failure: room was checked, so something else is wrong.
+// unschedulableTimeout is the time after which an unschedulable pod is a failure. Room was checked, so the cause is another.
 const unschedulableTimeout = 2 * time.Minute
 
-// imageReasons of a waiting container that waiting alone does not heal soon.
+// imageReasons are the reasons of a waiting container whose image cannot be pulled.
 var imageReasons = map[string]bool{
 	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true,
 }
 
-// containerReasons of a waiting container that waiting alone does not heal.
+// containerReasons are the reasons of a waiting container that cannot start.
 var containerReasons = map[string]bool{
 	"CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true, "CrashLoopBackOff": true,
 }
 
-// podTrouble says why a pod will not become ready; an empty reason where it still may.
+// podTrouble returns why a pod cannot become ready. The reason is empty while it still can.
 func podTrouble(pod *corev1.Pod, now time.Time) (reason, message string) {
 	if !pod.DeletionTimestamp.IsZero() {
 		return ReasonNodeFailed, "its pod was deleted before the experiment started"
@@ -43,7 +43,7 @@ func podTrouble(pod *corev1.Pod, now time.Time) (reason, message string) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
 			now.Sub(c.LastTransitionTime.Time) > unschedulableTimeout {
-			return ReasonUnschedulable, fmt.Sprintf("no host takes it for %s: %s", unschedulableTimeout, c.Message)
+			return ReasonUnschedulable, fmt.Sprintf("not scheduled for %s: %s", unschedulableTimeout, c.Message)
 		}
 	}
 	return "", ""
@@ -68,7 +68,7 @@ func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus) (reason, m
 	return "", ""
 }
 
-// describeContainer a node is what a container stands for.
+// describeContainer names a container in the user's terms.
 func describeContainer(pod *corev1.Pod, container string) string {
 	disk, isDisk := strings.CutPrefix(strings.TrimSuffix(container, "-init"), render.DiskContainerPrefix)
 	switch {
@@ -82,17 +82,16 @@ func describeContainer(pod *corev1.Pod, container string) string {
 	return "KubeVirt's container " + container
 }
 
-// missingReference matches what the kubelet says of a variable whose source is not there.
+// The kubelet's messages about a variable whose source does not exist.
 var (
 	missingReference = regexp.MustCompile(`^(secret|configmap) "([^"]+)" not found$`)
 	missingKey       = regexp.MustCompile(`^couldn't find key (\S+) in (Secret|ConfigMap) \S*?([^/\s]+)$`)
 )
 
-// createItHint is what helps where a Secret, a ConfigMap, or a key of one is missing.
-const createItHint = "make it, then make the experiment anew"
+// createItHint is the advice if a Secret, a ConfigMap, or a key of one is missing.
+const createItHint = "create it, then create the experiment again"
 
-// startTrouble says in plain words why a container cannot be made. The operator does not read what Secrets have, so that this is the first
-// that anybody hears of a key that is missing.
+// startTrouble explains why a container cannot start. The operator cannot read Secrets, so a missing key shows only here.
 func startTrouble(part string, waiting *corev1.ContainerStateWaiting) (reason, message string) {
 	if found := missingReference.FindStringSubmatch(waiting.Message); found != nil {
 		reason, kind := ReasonSecretNotFound, "Secret"
@@ -107,13 +106,13 @@ func startTrouble(part string, waiting *corev1.ContainerStateWaiting) (reason, m
 	return ReasonContainer, fmt.Sprintf("%s does not start: %s%s: %s", part, waiting.Reason, runtimeHint(waiting.Message), waiting.Message)
 }
 
-// runtimeHint says in plain words what the container runtime means, where that is known.
+// runtimeHint explains known messages of the container runtime.
 func runtimeHint(runtime string) string {
 	switch {
 	case strings.Contains(runtime, "exec format error"):
 		return " (the platform's images are not built for this host's architecture)"
 	case strings.Contains(runtime, "error mounting"):
-		return " (a file of the app is to be where its image has a folder, or in a folder that is a file there)"
+		return " (a file of the app has the path of a folder in its image, or is in a folder that is a file there)"
 	}
 	return ""
 }
@@ -127,7 +126,7 @@ func specImage(pod *corev1.Pod, container string) string {
 	return ""
 }
 
-// reasonOOMKilled of a container that the kernel ended, as the kubelet calls it.
+// reasonOOMKilled is the kubelet's reason of a container that the kernel killed for its memory.
 const reasonOOMKilled = "OOMKilled"
 
 func describeEnd(ended *corev1.ContainerStateTerminated) string {
@@ -144,24 +143,24 @@ func describeEnd(ended *corev1.ContainerStateTerminated) string {
 	return text
 }
 
-// What is lost, in the words of incidents.
+// Incidents of losses.
 const (
 	incidentNodeFailed = "NodeFailed"
 	incidentEvicted    = "Evicted"
 	incidentAppFailed  = "AppFailed"
 )
 
-// loss of a node, or of one app of it, while an experiment runs.
+// loss is the failure of a node, or of one of its apps, in a running experiment.
 type loss struct {
 	node string
-	// app is empty where the whole node is lost.
+	// app is empty if the whole node is lost.
 	app          string
 	what, reason string
-	// at is when it happened; zero where nobody knows.
+	// at is when it happened, zero if unknown.
 	at time.Time
 }
 
-// losses in a running experiment, by what its pods show.
+// losses finds the losses in the status of the pods and virtual machines.
 func losses(t *topology.Topology, pods map[string]*corev1.Pod, vms map[string]*kubevirtv1.VirtualMachineInstance) (found []loss) {
 	for _, node := range t.Nodes {
 		pod := pods[node.Name]
@@ -204,7 +203,7 @@ func nodeLoss(node string, pod *corev1.Pod) *loss {
 	return nil
 }
 
-// deletedAt is when somebody asked for the deletion; the timestamp itself is the end of the grace period.
+// deletedAt is when the deletion was requested. The pod's timestamp is the end of the grace period.
 func deletedAt(pod *corev1.Pod) time.Time {
 	grace := int64(0)
 	if pod.DeletionGracePeriodSeconds != nil {

@@ -23,11 +23,11 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// pollInterval of the server's state while agents come up, where its news cannot be followed.
+// pollInterval is the time between two polls of the server while agents start, if it reports no updates.
 const pollInterval = time.Second
 
-// provision creates all nodes behind a scheduling gate, makes them members of their radio networks,
-// lets them go together and waits for every agent.
+// provision creates all nodes with a scheduling gate, registers them with the server and radiod, releases them together
+// and waits for every agent.
 func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() != v1alpha1.PhaseProvisioning || s.failure() != nil {
 		return false, nil
@@ -46,16 +46,16 @@ func (r *Reconciler) provision(ctx context.Context, s *scope) (bool, error) {
 	return true, nil
 }
 
-// noteReleased ends the operator's own part in an experiment's coming up.
+// noteReleased records that the operator has created and released all of the experiment's nodes.
 func (r *Reconciler) noteReleased(_ context.Context, s *scope) (bool, error) {
 	r.starts.noteReleased(s.experiment.UID, s.now)
 	return false, nil
 }
 
-// creatingNodes is an experiment's message once it may make its nodes.
+// creatingNodes is the message of an experiment that may create its nodes.
 const creatingNodes = "creating the nodes"
 
-// checkStop ends what is stopped before it began.
+// checkStop fails an experiment that is stopped before T0.
 func (r *Reconciler) checkStop(_ context.Context, s *scope) (bool, error) {
 	s.checkStop()
 	return false, nil
@@ -67,7 +67,7 @@ func (s *scope) checkStop() {
 	}
 }
 
-// awaitStartSlot holds an experiment as long as those admitted before it come up.
+// awaitStartSlot waits until the limit of experiments that start at once has room for this one.
 func (r *Reconciler) awaitStartSlot(_ context.Context, s *scope) (bool, error) {
 	e := s.experiment
 	since, before := r.starts.acquire(s.startWaiter(), s.firstNodeCreated())
@@ -78,12 +78,12 @@ func (r *Reconciler) awaitStartSlot(_ context.Context, s *scope) (bool, error) {
 		}
 		return false, nil
 	}
-	e.Status.Message = fmt.Sprintf("has room, and waits for its turn: %d others come up", r.starts.limit)
+	e.Status.Message = fmt.Sprintf("admitted; waiting for a start slot: %d experiments are starting", r.starts.limit)
 	s.requeueAfter(slotRetryAfter(before))
 	return true, nil
 }
 
-// startWaiter is the experiment as one in a line.
+// startWaiter is the experiment's entry in a startLimiter.
 func (s *scope) startWaiter() startWaiter {
 	e := s.experiment
 	w := startWaiter{uid: e.UID, name: client.ObjectKeyFromObject(e), admittedAt: e.CreationTimestamp.Time, askedAt: s.now}
@@ -93,8 +93,8 @@ func (s *scope) startWaiter() startWaiter {
 	return w
 }
 
-// awaitCreateSlot holds those that create nodes to half of the workers: it takes long, many experiments may begin at once, and the actions of those that
-// run are to be armed in time meanwhile. Who only looks whether its agents are there need not wait.
+// awaitCreateSlot limits the experiments that create nodes to half of the workers. Creation takes long, and the other
+// workers must set the actions of running experiments in time. An experiment that only waits for agents needs no slot.
 func (r *Reconciler) awaitCreateSlot(_ context.Context, s *scope) (bool, error) {
 	if r.starts.isReleased(s.experiment.UID) {
 		return false, nil
@@ -106,14 +106,14 @@ func (r *Reconciler) awaitCreateSlot(_ context.Context, s *scope) (bool, error) 
 	return before > 0, nil
 }
 
-// freeCreateSlot lets the next create its nodes.
+// freeCreateSlot frees the experiment's create slot and wakes the next.
 func (r *Reconciler) freeCreateSlot(s *scope) {
 	if next, found := r.creations.release(s.experiment.UID); found {
 		r.queue.wakeUp(next)
 	}
 }
 
-// firstNodeCreated is when the first of an experiment's nodes was made; zero where it has none.
+// firstNodeCreated is when the first of the experiment's nodes was created, zero if it has none.
 func (s *scope) firstNodeCreated() (first time.Time) {
 	var objects []metav1.Object
 	for _, pod := range s.pods {
@@ -130,7 +130,7 @@ func (s *scope) firstNodeCreated() (first time.Time) {
 	return first
 }
 
-// freeStartSlots the turn of an experiment that does not come up any more, to the next.
+// freeStartSlots frees the slots of an experiment that has left Provisioning and wakes the next.
 func (r *Reconciler) freeStartSlots(s *scope) {
 	if s.phase() == v1alpha1.PhaseProvisioning && s.failure() == nil && s.experiment.DeletionTimestamp.IsZero() {
 		return
@@ -141,7 +141,7 @@ func (r *Reconciler) freeStartSlots(s *scope) {
 	}
 }
 
-// loadPods finds the experiment's pods, and those of its virtual machines, by their owners' UIDs; labels only narrow the search.
+// loadPods finds the pods of the experiment and its virtual machines by their owners' UIDs. Users can set the labels.
 func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
 	s.pods = map[string]*corev1.Pod{}
 	if err := r.loadVMs(ctx, s); err != nil {
@@ -157,15 +157,16 @@ func (r *Reconciler) loadPods(ctx context.Context, s *scope) (bool, error) {
 	return false, err
 }
 
-// A host of two processors that is busy otherwise starts some nodesInTime pods within the deadline, and a further one in perFurtherNode. An emulated machine
-// that begins from a disk of the user's own may take ownDiskBoots longer: a Debian with cloud-init runs some minutes of processor time until it is ready.
+// A busy host with two processors starts about nodesWithinDeadline pods within the deadline, and one more per
+// deadlinePerNode. An emulated machine with a disk of the user may take ownDiskBootTime longer: a Debian with cloud-init
+// needs minutes of processor time.
 const (
 	nodesWithinDeadline = 50
 	deadlinePerNode     = 3 * time.Second
 	ownDiskBootTime     = 10 * time.Minute
 )
 
-// provisioningDeadline is how long an experiment may take to be ready.
+// provisioningDeadline is the time in which an experiment must become ready.
 func (r *Reconciler) provisioningDeadline(s *scope) time.Duration {
 	deadline := r.Options.ProvisioningDeadline + deadlinePerNode*time.Duration(max(0, len(s.topology.Nodes)-nodesWithinDeadline))
 	if render.BootsOwnDisks(s.renderInput()) {
@@ -174,7 +175,7 @@ func (r *Reconciler) provisioningDeadline(s *scope) time.Duration {
 	return deadline
 }
 
-// checkProvisioning ends what cannot become ready.
+// checkProvisioning fails an experiment that cannot become ready.
 func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, error) {
 	if stop, err := r.checkVMQuota(ctx, s); stop || err != nil {
 		return true, err
@@ -198,7 +199,7 @@ func (r *Reconciler) checkProvisioning(ctx context.Context, s *scope) (bool, err
 		r.checkSecret(ctx, s)
 	}
 	if overdue {
-		s.fail(ReasonProvisioningTimeout, "not ready %s after its nodes began to come up, with %d of %d pods running; last: %s%s",
+		s.fail(ReasonProvisioningTimeout, "not ready %s after its nodes began to start, with %d of %d pods running; last: %s%s",
 			deadline, countRunning(s.pods), len(s.topology.Nodes), s.experiment.Status.Message, r.unreportedGuest(ctx, s))
 	}
 	return false, nil
@@ -213,8 +214,8 @@ func countRunning(pods map[string]*corev1.Pod) (count int) {
 	return count
 }
 
-// ensureShared makes the account of the workflow's pods, or becomes one more owner of it: before the first node, and again where somebody has
-// deleted it since. One that the user made is left alone.
+// ensureShared creates the account of the workflow's pods, or adds the experiment as an owner. It runs before the first
+// node and again before the workflow's pods, as somebody may have deleted it. An account of the user stays unchanged.
 func (r *Reconciler) ensureShared(ctx context.Context, s *scope) (bool, error) {
 	if s.phase() == v1alpha1.PhaseProvisioning && len(s.pods) == len(s.topology.Nodes) {
 		return false, nil
@@ -260,7 +261,7 @@ func (r *Reconciler) ensureAttachments(ctx context.Context, s *scope) (bool, err
 			err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), existing)
 		}
 		if err == nil && existing.UID != "" && !metav1.IsControlledBy(existing, s.experiment) {
-			s.experiment.Status.Message = fmt.Sprintf("waiting for NetworkAttachmentDefinition %s, which belongs to somebody else, to go", want.Name)
+			s.experiment.Status.Message = fmt.Sprintf("waiting for the deletion of NetworkAttachmentDefinition %s, which belongs to somebody else", want.Name)
 			s.requeueAfter(2 * pollInterval)
 			return true, nil
 		}
@@ -282,14 +283,14 @@ func (r *Reconciler) resolveServer(ctx context.Context, s *scope) (bool, error) 
 		err = errors.New("it has none")
 	}
 	if err != nil {
-		s.experiment.Status.Message = "looking for the server's address"
+		s.experiment.Status.Message = "resolving the server's address"
 		return true, fmt.Errorf("address of %s: %w", name, err)
 	}
 	s.serverAddress = addresses[0]
 	return false, nil
 }
 
-// ensurePods creates the pods that are missing; all are held by their gate.
+// ensurePods creates the missing pods with their scheduling gate.
 func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
 	for _, want := range s.missingPods() {
 		node := want.Labels[v1alpha1.LabelNode]
@@ -318,7 +319,7 @@ func (r *Reconciler) ensurePods(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// missingPods are those that are not there.
+// missingPods are the pods of nodes that have none.
 func (s *scope) missingPods() []*corev1.Pod {
 	if !slices.ContainsFunc(s.topology.Nodes, func(n topology.Node) bool { return s.pods[n.Name] == nil && !n.IsVM() }) {
 		return nil
@@ -326,7 +327,7 @@ func (s *scope) missingPods() []*corev1.Pod {
 	return slices.DeleteFunc(render.Pods(s.renderInput()), func(p *corev1.Pod) bool { return s.pods[p.Labels[v1alpha1.LabelNode]] != nil })
 }
 
-// adopt takes a pod that exists already: made by us a moment ago and not in the cache yet, or somebody else's.
+// adopt handles a pod that exists already. The operator has just created it and the cache is stale, or it is another's.
 func (r *Reconciler) adopt(ctx context.Context, s *scope, want *corev1.Pod) (bool, error) {
 	var existing corev1.Pod
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), &existing); err != nil {
@@ -336,22 +337,22 @@ func (r *Reconciler) adopt(ctx context.Context, s *scope, want *corev1.Pod) (boo
 		s.pods[want.Labels[v1alpha1.LabelNode]] = &existing
 		return false, nil
 	}
-	s.experiment.Status.Message = fmt.Sprintf("waiting for pod %s, which belongs to somebody else, to go", want.Name)
+	s.experiment.Status.Message = fmt.Sprintf("waiting for the deletion of pod %s, which belongs to somebody else", want.Name)
 	s.requeueAfter(2 * pollInterval)
 	return true, nil
 }
 
-// isQuotaRefusal recognises the quota admission plugin; "must specify limits" is not about room.
+// isQuotaRefusal reports whether a quota is exceeded. The quota plugin's "must specify limits" is not about room.
 func isQuotaRefusal(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
-// isAccountMissing recognises a namespace so new that its default account is not there yet.
+// isAccountMissing reports whether a new namespace does not have its default account yet.
 func isAccountMissing(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
 }
 
-// backToQueue takes back what was created: all of an experiment's nodes or none.
+// backToQueue deletes the created nodes and queues the experiment again, because it must have all nodes or none.
 func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) error {
 	quotas, err := r.quotaFingerprint(ctx, s.experiment)
 	if err != nil {
@@ -360,7 +361,7 @@ func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) err
 	times, wait := r.quotaRefusals.add(s.experiment.UID, s.now, quotas)
 	r.queue.forget(s.experiment.UID)
 	status := &s.experiment.Status
-	message := shorten(fmt.Sprintf("not all nodes could be created, so none stays (refused %s; next try in %s, or when a quota changes): %v", timesInWords(times), wait, cause))
+	message := shorten(fmt.Sprintf("not all nodes could be created, so all were deleted (refused %s; next try in %s, or when a quota changes): %v", timesInWords(times), wait, cause))
 	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""
 	s.setCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, queue.ReasonQuotaRefused, message)
 	s.warningEvent(queue.ReasonQuotaRefused, "%s", message)
@@ -369,7 +370,7 @@ func (r *Reconciler) backToQueue(ctx context.Context, s *scope, cause error) err
 	return err
 }
 
-// registerNodes tells the server and radiod who the nodes are, by the UIDs of their pods.
+// registerNodes sends the nodes with the UIDs of their pods to the server and radiod.
 func (r *Reconciler) registerNodes(ctx context.Context, s *scope) (bool, error) {
 	uids := map[string]types.UID{}
 	for node, pod := range s.pods {
@@ -382,10 +383,10 @@ func (r *Reconciler) registerNodes(ctx context.Context, s *scope) (bool, error) 
 	}
 	if err := r.putPlan(ctx, plan); err != nil {
 		if full := archiveFullMessage(err); full != "" {
-			s.fail(ReasonArchiveFull, "the archive takes no more runs: %s", full)
+			s.fail(ReasonArchiveFull, "the archive is full: %s", full)
 			return false, nil
 		}
-		s.experiment.Status.Message = "telling the server of the nodes"
+		s.experiment.Status.Message = "registering the nodes with the server"
 		return true, err
 	}
 	for _, want := range render.RadioNetworks(s.renderInput(), s.waveforms, uids) {
@@ -393,12 +394,12 @@ func (r *Reconciler) registerNodes(ctx context.Context, s *scope) (bool, error) 
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(want), &existing)
 		if apierrors.IsNotFound(err) && r.anyReleased(s.pods) { // the cache may be behind
 			if err = r.Live.Get(ctx, client.ObjectKeyFromObject(want), &existing); apierrors.IsNotFound(err) {
-				s.fail(ReasonRadioNetworkDeleted, "RadioNetwork %s was deleted while its nodes came up", want.Name)
+				s.fail(ReasonRadioNetworkDeleted, "RadioNetwork %s was deleted while its nodes started", want.Name)
 				return false, nil
 			}
 		}
-		want.Spec.Silent = existing.Spec.Silent // the administrator's switch, not ours
-		want.Spec.EMANE = existing.Spec.EMANE   // of ensureEMANE
+		want.Spec.Silent = existing.Spec.Silent // only administrators set it
+		want.Spec.EMANE = existing.Spec.EMANE   // ensureEMANE sets it
 		switch {
 		case apierrors.IsNotFound(err):
 			err = r.Client.Create(ctx, want)
@@ -418,7 +419,7 @@ func (r *Reconciler) registerNodes(ctx context.Context, s *scope) (bool, error) 
 	return false, nil
 }
 
-// anyReleased tells that some node may have started.
+// anyReleased reports whether a node may have started.
 func (r *Reconciler) anyReleased(pods map[string]*corev1.Pod) bool {
 	for _, pod := range pods {
 		if len(pod.Spec.SchedulingGates) == 0 && (!render.IsLauncher(pod) || launcherStarted(pod) || r.guests.hasSecret(pod.UID)) {
@@ -428,7 +429,7 @@ func (r *Reconciler) anyReleased(pods map[string]*corev1.Pod) bool {
 	return false
 }
 
-// releasePods lifts the gate of every pod.
+// releasePods removes the scheduling gate of every pod.
 func (r *Reconciler) releasePods(ctx context.Context, s *scope) (bool, error) {
 	for _, name := range sortedKeys(s.pods) {
 		pod := s.pods[name]
@@ -444,8 +445,7 @@ func (r *Reconciler) releasePods(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// awaitAgents ends Provisioning once every agent has connected and written its files, and every node
-// has its radios.
+// awaitAgents ends Provisioning once every agent has connected and written its files and every node has its radios.
 func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 	state, err := r.Runs.State(ctx, string(s.experiment.UID))
 	if err != nil {
@@ -486,14 +486,14 @@ func (r *Reconciler) awaitAgents(ctx context.Context, s *scope) (bool, error) {
 		return true, err
 	}
 	s.normalEvent("NodesReady", "all nodes are ready: %s", status.Nodes.Summary)
-	// The name is written before the Workflow is made; both together make sure that it is made once.
+	// Phase and name are written before the Workflow is created, so that it is created only once.
 	status.Phase, status.Message, status.Workflow = v1alpha1.PhaseRunning, "every agent is ready", s.experiment.Name
 	return true, nil
 }
 
-// missingRadios names the networks with members that radiod has not attached, or whose radios do not work yet. A pod that runs
-// proves nothing: who may change annotations or NetworkAttachmentDefinitions in the experiment's namespace can
-// keep its radio away, and with it the rules that close eth0.
+// missingRadios describes the networks whose members are not all attached or whose radios do not work yet. A running pod
+// is no proof. A user who can change annotations or NetworkAttachmentDefinitions can prevent its radio, and so the rules
+// that close eth0.
 func missingRadios(networks []v1alpha1.RadioNetwork, notes map[string]string) (lacking []string) {
 	for i := range networks {
 		attached, members, note := int32(0), len(networks[i].Spec.Members), notes[networks[i].Spec.Network]
@@ -521,7 +521,7 @@ func failedAgent(state runapi.State) *runapi.AgentState {
 	return nil
 }
 
-// agentFailureReason an agent's failure. Agents belong to users: what they say is no word of ours but for those that we know.
+// agentFailureReason is the reason of an agent's failure. Users control agents, so only a known reason is taken over.
 func agentFailureReason(agent *runapi.AgentState) string {
 	if agent.Reason == runapi.ReasonKeyNotFound {
 		return ReasonKeyNotFound
@@ -529,9 +529,9 @@ func agentFailureReason(agent *runapi.AgentState) string {
 	return ReasonAppFailed
 }
 
-// readyNodes counts the nodes all of whose agents have reported, and names the agents that have not. An agent's report
-// counts for the pod that the server knows the node by, and only while that runs: an earlier pod of the node, from before
-// the run went back to the queue, may have reported too.
+// readyNodes counts the nodes whose agents have all reported, and names the agents that have not. A report counts only
+// while the pod that the server knows is running. An earlier pod of the node may have reported too, before the experiment
+// went back to the queue.
 func readyNodes(s *scope, state runapi.State) (ready int, waiting []string) {
 	runs := map[string]bool{}
 	for _, node := range state.Plan.Nodes {
@@ -558,7 +558,7 @@ func readyNodes(s *scope, state runapi.State) (ready int, waiting []string) {
 	return len(s.topology.Nodes) - len(lacking), waiting
 }
 
-// podProgress says how far a pod has come, while it is not running.
+// podProgress says why a pod is not scheduled, if so.
 func podProgress(pod *corev1.Pod) string {
 	if pod == nil || pod.Status.Phase == corev1.PodRunning {
 		return ""
@@ -571,7 +571,7 @@ func podProgress(pod *corev1.Pod) string {
 	return ""
 }
 
-// someOf names the first few of many.
+// someOf lists the first names and the number of the others.
 func someOf(names []string, what string) string {
 	const shown = 3
 	if len(names) <= shown {

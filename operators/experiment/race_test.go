@@ -2,6 +2,6 @@
 
 package experiment
 
-// raceDetector: every run costs several times as much, and its accesses are the same at all points of a sweep: some worlds side by side
-// show what there is. make test-sweep goes over all points, without it.
+// raceDetector makes sweeps test only some points. Each run takes several times as long, and its memory accesses are the
+// same at all points. `make test-sweep` tests all points, without the race detector.
 const raceDetector = true

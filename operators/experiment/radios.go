@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// radioGracePeriod with a host whose radios do not work, before it is put on record: radiod may be restarted meanwhile.
+	// radioGracePeriod is how long radios must not work before it is recorded, because radiod may just be restarting.
 	radioGracePeriod = 15 * time.Second
-	// incidentRadioTrouble is the incident of radios that do not work on a host.
+	// incidentRadioTrouble is for radios that do not work on a host.
 	incidentRadioTrouble = "RadioTrouble"
-	// incidentRadioSilenced is the incident of a network that somebody has switched off.
+	// incidentRadioSilenced is for a network that somebody has switched off.
 	incidentRadioSilenced = "RadioSilenced"
 )
 
-// troubleTracker remembers since when radios of experiments do not work, by their RadioNetworks' UIDs and what is wrong.
+// troubleTracker remembers since when radios do not work, by RadioNetwork and place.
 type troubleTracker struct {
 	mu    sync.Mutex
 	since map[types.UID]map[string]time.Time
 }
 
-// lasting gives those of the troubles that a network has had for radioPatience, and since when. It forgets what is over.
+// lasting returns the troubles that a network has had for radioGracePeriod, and since when. It forgets troubles that ended.
 func (t *troubleTracker) lasting(network types.UID, now time.Time, troubles map[string]string) map[string]time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,8 +58,8 @@ func (t *troubleTracker) lasting(network types.UID, now time.Time, troubles map[
 
 func (t *troubleTracker) forget(network types.UID) { t.lasting(network, time.Time{}, nil) }
 
-// checkRadioNetworks ends a run whose radio networks are not what it began with, and records radios that do not work. What caches say is looked at past
-// them before anything fails for it.
+// checkRadioNetworks fails a run whose radio networks somebody changed, and records radios that do not work. It asks the
+// API server before it fails a run, because the cache may be stale.
 func (r *Reconciler) checkRadioNetworks(ctx context.Context, s *scope, state runapi.State) error {
 	networks, err := r.radioNetworks(ctx, s)
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *Reconciler) checkRadioNetworks(ctx context.Context, s *scope, state run
 	return r.recordRadioTroubles(ctx, s, state, networks)
 }
 
-// networkTrouble says why a run cannot go on with its radio networks: one is gone, was changed by somebody, or is refused by radiod.
+// networkTrouble returns why a run cannot continue with its radio networks: one is deleted, changed or refused by radiod.
 func (s *scope) networkTrouble(networks []v1alpha1.RadioNetwork, plan runapi.Plan) (reason, message string) {
 	for _, network := range s.experiment.Spec.Networks {
 		i := slices.IndexFunc(networks, func(n v1alpha1.RadioNetwork) bool { return n.Spec.Network == network.Name })
@@ -98,12 +98,12 @@ func (s *scope) networkTrouble(networks []v1alpha1.RadioNetwork, plan runapi.Pla
 	return "", ""
 }
 
-// changedField names what of a network's spec is not as the operator has written it. The API server keeps most of it from being changed.
+// changedField names the field of a network's spec that somebody else has changed. Most fields are immutable.
 func (s *scope) changedField(network *v1alpha1.RadioNetwork, plan runapi.Plan) string {
-	if plan.T0 == nil || s.experiment.Status.T0 == nil || s.elapsed() < 0 { // until T0 radios may not have heard of it, or of an earlier one
+	if plan.T0 == nil || s.experiment.Status.T0 == nil || s.elapsed() < 0 { // before T0 the network may have none, or a postponed one
 		return ""
 	}
-	if t0 := network.Spec.T0; t0 != nil && !t0.Equal(s.experiment.Status.T0) { // where it is missing it is set again
+	if t0 := network.Spec.T0; t0 != nil && !t0.Equal(s.experiment.Status.T0) { // a missing one is set again
 		return "spec.t0"
 	}
 	for _, want := range render.Changes(s.experiment, network.Spec.Network) {
@@ -121,7 +121,7 @@ func (s *scope) changedField(network *v1alpha1.RadioNetwork, plan runapi.Plan) s
 	return ""
 }
 
-// radioRefusal is what a host's radiod does not carry out of a network's spec, however often it tries.
+// radioRefusal is why a host's radiod permanently refuses a network's spec.
 func radioRefusal(network *v1alpha1.RadioNetwork) (reason, message string) {
 	for _, host := range network.Status.Hosts {
 		if host.Refused != "" {
@@ -131,7 +131,7 @@ func radioRefusal(network *v1alpha1.RadioNetwork) (reason, message string) {
 	return "", ""
 }
 
-// recordRadioTroubles records, each once, hosts whose radios have not worked for a while, and networks that somebody has silenced.
+// recordRadioTroubles records hosts whose radios have not worked for a while and silenced networks, each once.
 func (r *Reconciler) recordRadioTroubles(ctx context.Context, s *scope, state runapi.State, networks []v1alpha1.RadioNetwork) error {
 	for i := range networks {
 		network := &networks[i]
@@ -153,7 +153,7 @@ func (r *Reconciler) recordRadioTroubles(ctx context.Context, s *scope, state ru
 	return nil
 }
 
-// recordOnce records an incident, unless there is one of the same kind whose reason begins alike.
+// recordOnce records an incident, unless there is one of the same kind whose reason has the same begin.
 func (r *Reconciler) recordOnce(ctx context.Context, s *scope, state runapi.State, incident runapi.Incident, begin string) error {
 	if slices.ContainsFunc(state.Incidents, func(i runapi.Incident) bool { return i.What == incident.What && strings.HasPrefix(i.Reason, begin) }) {
 		return nil
@@ -166,7 +166,7 @@ func (r *Reconciler) recordOnce(ctx context.Context, s *scope, state runapi.Stat
 	return nil
 }
 
-// radioTroubles of a network by their places: what hosts say, and living nodes without a radio.
+// radioTroubles are a network's troubles by place: the messages of hosts, and living nodes without a radio.
 func (s *scope) radioTroubles(network *v1alpha1.RadioNetwork) map[string]string {
 	troubles, attached, living := map[string]string{}, 0, 0
 	for _, host := range network.Status.Hosts {
@@ -181,7 +181,7 @@ func (s *scope) radioTroubles(network *v1alpha1.RadioNetwork) map[string]string 
 		}
 	}
 	if attached < living {
-		troubles["network "+network.Spec.Network] = fmt.Sprintf("radiod has the radios of %d of %d nodes that run", attached, living)
+		troubles["network "+network.Spec.Network] = fmt.Sprintf("radiod has the radios of %d of %d running nodes", attached, living)
 	}
 	return troubles
 }

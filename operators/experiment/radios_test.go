@@ -20,7 +20,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// radioNetwork of the experiment as it is.
+// radioNetwork is the current RadioNetwork of the experiment.
 func (w *world) radioNetwork(network string) *v1alpha1.RadioNetwork {
 	w.t.Helper()
 	found := &v1alpha1.RadioNetwork{}
@@ -33,7 +33,7 @@ func (w *world) incidents() []runapi.Incident {
 	return w.server.states[string(w.experiment().UID)].Incidents
 }
 
-// deleteFirst deletes the first object of a kind that a run has, as its owner or anybody else with the right may.
+// deleteFirst deletes the run's first object of a kind, as anybody with the right may.
 func (w *world) deleteFirst(apiVersion, kind string) {
 	w.t.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -46,14 +46,14 @@ func (w *world) deleteFirst(apiVersion, kind string) {
 	w.must(w.api.Delete(w.t.Context(), &list.Items[0]))
 }
 
-func TestWhateverOfARunIsDeletedMeanwhileIsPutBackNamedOrNotNeeded(t *testing.T) {
+func TestADeletedObjectOfARunIsRestoredOrReportedOrNotNeeded(t *testing.T) {
 	for _, c := range []struct{ apiVersion, kind, failure, incident string }{
 		{"vignette.dev/v1alpha1", "RadioNetwork", ReasonRadioNetworkDeleted, ""},
 		{"argoproj.io/v1alpha1", "Workflow", ReasonWorkflowDeleted, ""},
 		{"v1", "Pod", "", incidentNodeFailed},
 		{"v1", "ServiceAccount", "", ""},
 		{"rbac.authorization.k8s.io/v1", "RoleBinding", "", ""},
-		{"k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "", ""}, // it is read when a pod comes up
+		{"k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "", ""}, // it is read only when a pod starts
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			w := newWorld(t)
@@ -78,7 +78,7 @@ func TestWhateverOfARunIsDeletedMeanwhileIsPutBackNamedOrNotNeeded(t *testing.T)
 	}
 }
 
-func TestTheAccountOfAWorkflowsPodsIsThereWhenTheyCome(t *testing.T) {
+func TestTheAccountOfAWorkflowsPodsExistsBeforeThem(t *testing.T) {
 	w := newWorld(t)
 	w.untilAfterT0(5 * time.Second)
 	for _, shared := range []client.Object{render.ServiceAccount(w.experiment()), render.RoleBinding(w.experiment())} {
@@ -96,7 +96,7 @@ func TestTheAccountOfAWorkflowsPodsIsThereWhenTheyCome(t *testing.T) {
 	}
 }
 
-func TestARunFailsByNameWhenARadioNetworkGoesBeforeItBegins(t *testing.T) {
+func TestARunFailsWithAReasonIfARadioNetworkIsDeletedBeforeItStarts(t *testing.T) {
 	w := newWorld(t)
 	w.noAgents = true
 	w.until("released", func(*v1alpha1.Experiment) bool {
@@ -104,10 +104,10 @@ func TestARunFailsByNameWhenARadioNetworkGoesBeforeItBegins(t *testing.T) {
 		return len(pods) > 0 && len(pods[0].Spec.SchedulingGates) == 0
 	})
 	w.must(w.api.Delete(t.Context(), w.radioNetwork("wan")))
-	w.wantFailed(ReasonRadioNetworkDeleted, "was deleted while its nodes came up")
+	w.wantFailed(ReasonRadioNetworkDeleted, "was deleted while its nodes started")
 }
 
-func TestARunFailsByNameWhenSomebodyElseChangesItsRadios(t *testing.T) {
+func TestARunFailsWithAReasonIfSomebodyElseChangesItsRadios(t *testing.T) {
 	timed := func(e *v1alpha1.Experiment) {
 		e.Spec.Timeline = append(e.Spec.Timeline, v1alpha1.TimelineEntry{At: "30s", Set: []v1alpha1.RadioChange{lossOf("wan", "5%")}})
 	}
@@ -126,7 +126,7 @@ func TestARunFailsByNameWhenSomebodyElseChangesItsRadios(t *testing.T) {
 	}
 }
 
-func TestWhatRadiodRefusesFailsTheRunByName(t *testing.T) {
+func TestARefusalByRadiodFailsTheRunWithItsReason(t *testing.T) {
 	const refused = "node-1: helloValidity 1s is shorter than hello 2s"
 	for phase, reach := range map[string]func(*world){
 		"while it comes up": func(*world) {},
@@ -158,7 +158,7 @@ func TestARunBeginsOnlyWhenItsRadiosWork(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 }
 
-func TestRadiosThatDoNotWorkForLongAreOnRecordOnce(t *testing.T) {
+func TestRadiosThatDoNotWorkForLongAreRecordedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.untilAfterT0(5 * time.Second)
 	w.radioTrouble = "routing on lan: no buffer space"
@@ -178,7 +178,7 @@ func TestRadiosThatDoNotWorkForLongAreOnRecordOnce(t *testing.T) {
 	}
 }
 
-func TestANodeWithoutItsRadioIsOnRecord(t *testing.T) {
+func TestANodeWithoutItsRadioIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.untilAfterT0(5 * time.Second)
 	w.noRadiod = true
@@ -193,7 +193,7 @@ func TestANodeWithoutItsRadioIsOnRecord(t *testing.T) {
 	}
 }
 
-func TestARadioThatIsSwitchedOffIsOnRecord(t *testing.T) {
+func TestARadioThatIsSwitchedOffIsRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.untilAfterT0(5 * time.Second)
 	network := w.radioNetwork("wan")
@@ -208,7 +208,7 @@ func TestARadioThatIsSwitchedOffIsOnRecord(t *testing.T) {
 func TestARunForWhichTheArchiveHasNoRoomFailsBeforeItsNodesStart(t *testing.T) {
 	w := newWorld(t)
 	w.server.full = "the runs of namespace team-nor have 5.00 GiB of 5.00 GiB"
-	w.wantFailed(ReasonArchiveFull, "the archive takes no more runs: the runs of namespace team-nor have 5.00 GiB of 5.00 GiB")
+	w.wantFailed(ReasonArchiveFull, "the archive is full: the runs of namespace team-nor have 5.00 GiB of 5.00 GiB")
 }
 
 func TestAnAppWithoutMemoryAndANodeWithoutDiskAreNamed(t *testing.T) {
@@ -233,7 +233,7 @@ func TestAnAppWithoutMemoryAndANodeWithoutDiskAreNamed(t *testing.T) {
 	}
 }
 
-func TestASecretOfBrokersThatIsDeletedWhileNodesComeUpIsNamed(t *testing.T) {
+func TestASecretOfBrokersThatIsDeletedWhileNodesStartIsNamed(t *testing.T) {
 	w := newWorld(t, withSecurity)
 	w.noAgents = true
 	w.until("released", func(*v1alpha1.Experiment) bool {
@@ -243,10 +243,10 @@ func TestASecretOfBrokersThatIsDeletedWhileNodesComeUpIsNamed(t *testing.T) {
 	secret := w.secrets()[0]
 	w.must(w.api.Delete(t.Context(), &secret))
 	w.clock.Step(testOptions().ProvisioningDeadline + time.Minute)
-	w.wantFailed(ReasonReferenceLost, "Secret "+secret.Name+", with certificates and passwords of brokers, was deleted while the nodes came up")
+	w.wantFailed(ReasonReferenceLost, "Secret "+secret.Name+", with certificates and passwords of brokers, was deleted while the nodes started")
 }
 
-func TestTheAPIServerKeepsTheRadiosOfARunAsTheyAre(t *testing.T) {
+func TestTheAPIServerRefusesChangesOfARunsRadios(t *testing.T) {
 	api, err := client.New(testkube.Start(t), client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func (b cacheWithoutNetworks) List(ctx context.Context, into client.ObjectList, 
 	return b.Client.List(ctx, into, options...)
 }
 
-func TestAChangeThatIsOnRecordHasReachedTheRadiosThatTheCacheDoesNotShow(t *testing.T) {
+func TestARecordedChangeHasReachedRadiosThatTheCacheDoesNotShow(t *testing.T) {
 	w := newWorld(t)
 	w.untilAfterT0(10 * time.Second)
 	seeing := w.reconciler.Client
@@ -316,7 +316,7 @@ func TestAChangeThatIsOnRecordHasReachedTheRadiosThatTheCacheDoesNotShow(t *test
 	w.reconciler.Client = seeing
 	w.wantCondition(burst, "True Applied")
 	if changes := w.radio("wan").Changes; len(changes) != 1 {
-		t.Errorf("the radios know of %d changes; want the one that is on record", len(changes))
+		t.Errorf("the radios have %d changes; want the recorded one", len(changes))
 	}
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 }

@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-func TestASpecIsCompiledOnceAndAnewWhereItChanges(t *testing.T) {
+func TestASpecIsCompiledOnceAndAgainIfItChanges(t *testing.T) {
 	r := &Reconciler{Options: testOptions()}
 	look := func(e *v1alpha1.Experiment) *scope {
 		t.Helper()
@@ -26,7 +26,7 @@ func TestASpecIsCompiledOnceAndAnewWhereItChanges(t *testing.T) {
 	first.findings = append(first.findings, finding{"Odd", "of one look only"})
 	again := look(e)
 	if again.topology != first.topology || len(again.findings) > 0 {
-		t.Errorf("another look compiles anew, or has the findings %v of the first", again.findings)
+		t.Errorf("a second reconciliation compiles again, or has the findings %v of the first", again.findings)
 	}
 	e.Spec.Nodes = e.Spec.Nodes[:1]
 	if changed := look(e); len(changed.topology.Nodes) == len(first.topology.Nodes) || len(changed.findings) == 0 {
@@ -39,7 +39,7 @@ func TestASpecIsCompiledOnceAndAnewWhereItChanges(t *testing.T) {
 	}
 }
 
-func TestACachedPodHasWhatIsLookedAtAndNoMore(t *testing.T) {
+func TestACachedPodHasOnlyWhatTheOperatorReads(t *testing.T) {
 	e := readExperiment(t)
 	s := &scope{experiment: e, options: testOptions().Render}
 	s.compileSpec()
@@ -63,7 +63,7 @@ func TestACachedPodHasWhatIsLookedAtAndNoMore(t *testing.T) {
 	}
 }
 
-func TestPartsOfAnExperimentAreFoundByTheirIndexAndPastTheCachesByTheirLabel(t *testing.T) {
+func TestPartsOfAnExperimentAreFoundByIndexInCachesAndByLabelElsewhere(t *testing.T) {
 	w := newWorld(t)
 	e := w.untilPhase(v1alpha1.PhaseRunning)
 	other := e.DeepCopy()

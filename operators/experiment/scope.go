@@ -14,52 +14,52 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// scope is what one reconciliation works with. Phases change experiment.Status; it is written once, at the end.
+// scope is the state of one reconciliation. Stages change experiment.Status, which is written once, at the end.
 type scope struct {
 	experiment *v1alpha1.Experiment
 	now        time.Time
-	// startingSince is when it was the experiment's turn to come up.
+	// startingSince is when the experiment got its start slot.
 	startingSince time.Time
 	topology      *topology.Topology
 	timeline      *timeline.Timeline
-	// waveforms by the network's name.
+	// waveforms by network.
 	waveforms map[string]v1alpha1.WaveformSpec
-	// scenario that moves the nodes, once it is compiled; nil where the experiment has none.
+	// scenario moves the nodes. It is nil before it is compiled and if the experiment has none.
 	scenario *render.Scenario
-	// configMaps that apps take content from, as they are now.
+	// configMaps are the current versions of those that apps read.
 	configMaps []runapi.PlannedConfigMap
-	// scripts that are in ConfigMaps; nil where they are not needed.
+	// scripts from ConfigMaps; nil if they are not needed.
 	scripts map[v1alpha1.KeyReference]string
-	// fileBytes are the sizes of what apps take from ConfigMaps; nil where they are not needed.
+	// fileBytes are the sizes of files from ConfigMaps; nil if they are not needed.
 	fileBytes map[v1alpha1.KeyReference]int
-	// pods of the experiment by the node's name, once a phase has loaded them.
+	// pods of the experiment by node, once a stage has loaded them.
 	pods map[string]*corev1.Pod
-	// vms are its virtual machines by the node's name, loaded with the pods; nil where no node is one.
+	// vms are the virtual machines by node, loaded with the pods; nil if there are none.
 	vms map[string]*kubevirtv1.VirtualMachineInstance
 	// templates that virtual machines name.
 	templates map[string]v1alpha1.VirtualMachine
-	// contents of what apps take from ConfigMaps, where virtual machines are to be given it; nil elsewhere.
+	// contents of files from ConfigMaps, for virtual machines only; otherwise nil.
 	contents map[v1alpha1.KeyReference][]byte
-	// clientSecurity is the Secret for virtual machines with clients of brokers with security, once it is there.
+	// clientSecurity is the Secret for virtual machines whose apps log in to brokers, once it exists.
 	clientSecurity string
-	// serverAddress for nodes that cannot look it up, once it is known.
+	// serverAddress is for nodes that cannot resolve it, once it is known.
 	serverAddress string
-	// live is what people do to the experiment beside its spec.
+	// live are the experiment's LiveChanges and Captures.
 	live liveObjects
-	// networkSpecs are the radio networks as they are, where changes made by hand are to be judged.
+	// networkSpecs are the current radio networks, for the checks of LiveChanges.
 	networkSpecs map[string]*v1alpha1.RadioNetworkSpec
-	// findings of the spec and of what it refers to; none in a good experiment.
+	// findings are the errors of the spec and its references.
 	findings []finding
 
 	events []pendingEvent
-	// requeueIn is the shortest time after which to come back; 0 for none.
+	// requeueIn is the time to the next reconciliation, 0 for none.
 	requeueIn time.Duration
-	// finalizerRemoved tells that the finalizer is off and there is no status to write any more.
+	// finalizerRemoved means that the object may be gone, so that the status must not be written.
 	finalizerRemoved bool
-	// justFailed tells that the failure was found in this reconciliation: it is written before anybody acts on it,
-	// so that a restarted operator does not take it back.
+	// justFailed means that this reconciliation found the failure. It must be written before anything acts on it,
+	// so that a restarted operator does not revoke it.
 	justFailed bool
-	// unrecoverable tells that nothing more can come of the failed run's workflow.
+	// unrecoverable means that the failed run's workflow cannot collect results.
 	unrecoverable bool
 	// options of the platform for rendering.
 	options render.Options
@@ -69,7 +69,7 @@ type pendingEvent struct {
 	kind, reason, message string
 }
 
-// requeueAfter asks for another reconciliation at the latest then.
+// requeueAfter requests another reconciliation after d at the latest.
 func (s *scope) requeueAfter(d time.Duration) {
 	d = max(d, 10*time.Millisecond)
 	if s.requeueIn == 0 || d < s.requeueIn {
@@ -92,5 +92,5 @@ func (s *scope) renderInput() render.Input {
 		ClientSecurity: s.clientSecurity}
 }
 
-// elapsed since T0; negative before it. T0 must be set.
+// elapsed is the time since T0, negative before it. T0 must be set.
 func (s *scope) elapsed() time.Duration { return s.now.Sub(s.experiment.Status.T0.Time) }

@@ -11,8 +11,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// ensureSecurity makes the certificates and the password of the experiment's brokers, once and before the first pod. The operator reads no
-// Secret: one that is there already is the one that it made before, as its name has the experiment's UID.
+// ensureSecurity creates the certificates and the password of the experiment's brokers, once and before the first pod. The
+// operator cannot read Secrets. An existing one must be its own, because the name contains the experiment's UID.
 func (r *Reconciler) ensureSecurity(ctx context.Context, s *scope) (bool, error) {
 	hosts, addresses := render.SecuredBrokers(s.topology)
 	if len(hosts) == 0 || len(s.pods) == len(s.topology.Nodes) {
@@ -32,17 +32,17 @@ func (r *Reconciler) ensureSecurity(ctx context.Context, s *scope) (bool, error)
 	return r.handleSecretError(ctx, s, client.IgnoreAlreadyExists(err))
 }
 
-// ensureClientSecurity makes the Secret of virtual machines with clients: a machine's disk has all of a Secret, and that of brokers has their key. It
-// comes before that, with the same authority and password. Of an operator that ended between the two nobody can read what the first has, so that
-// another one is made then: the last is the brokers'.
+// ensureClientSecurity creates the Secret of virtual machines with clients. A machine's disk has all keys of a Secret, and
+// the brokers' Secret has their private key. It is created before that, with the same authority and password. An operator
+// that ended in between leaves one that nobody can read, so the next creates another; the last one matches the brokers'.
 func (r *Reconciler) ensureClientSecurity(ctx context.Context, s *scope, brokers *corev1.Secret, files map[string][]byte) (stop bool, err error) {
 	for n := 0; ; n++ {
 		next := render.ClientSecret(s.experiment, n, files)
-		there, err := r.secretExists(ctx, next)
+		exists, err := r.secretExists(ctx, next)
 		if err != nil {
 			return r.handleSecretError(ctx, s, err)
 		}
-		if there {
+		if exists {
 			s.clientSecurity = next.Name
 			continue
 		}
@@ -52,30 +52,31 @@ func (r *Reconciler) ensureClientSecurity(ctx context.Context, s *scope, brokers
 		case !done:
 			s.clientSecurity, err = next.Name, r.Client.Create(ctx, next)
 		case s.clientSecurity == "":
-			s.fail(ReasonReferenceLost, "Secret %s, with what clients of brokers with security need, is gone: make the experiment anew", next.Name)
+			s.fail(ReasonReferenceLost, "Secret %s, which clients of brokers with security need, was deleted: create the experiment again", next.Name)
 		}
 		return r.handleSecretError(ctx, s, err)
 	}
 }
 
-// secretExists tells whether the API server would refuse to make a Secret for the reason that there is one: it says nothing of what that has.
+// secretExists reports whether a Secret exists. The operator cannot read Secrets, so it tries to create one without effect.
 func (r *Reconciler) secretExists(ctx context.Context, secret *corev1.Secret) (bool, error) {
 	err := r.Client.Create(ctx, secret.DeepCopy(), client.DryRunAll)
 	return apierrors.IsAlreadyExists(err), client.IgnoreAlreadyExists(err)
 }
 
-// checkSecret ends what waits for the brokers' Secret in vain: somebody has deleted it, and nodes that have it would not know a new one's password.
+// checkSecret fails an experiment whose brokers' Secret was deleted. A new one would have another password than that of
+// the nodes that have started.
 func (r *Reconciler) checkSecret(ctx context.Context, s *scope) {
 	if hosts, _ := render.SecuredBrokers(s.topology); len(hosts) == 0 || len(s.pods) < len(s.topology.Nodes) {
 		return
 	}
 	secret := render.Secret(s.experiment, nil)
-	if there, err := r.secretExists(ctx, secret); err == nil && !there {
-		s.fail(ReasonReferenceLost, "Secret %s, with certificates and passwords of brokers, was deleted while the nodes came up: make the experiment anew", secret.Name)
+	if exists, err := r.secretExists(ctx, secret); err == nil && !exists {
+		s.fail(ReasonReferenceLost, "Secret %s, with certificates and passwords of brokers, was deleted while the nodes started: create the experiment again", secret.Name)
 	}
 }
 
-// handleSecretError judges what came of making a Secret.
+// handleSecretError handles the result of creating a Secret.
 func (r *Reconciler) handleSecretError(ctx context.Context, s *scope, err error) (stop bool, _ error) {
 	switch {
 	case err == nil:

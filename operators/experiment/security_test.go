@@ -16,7 +16,7 @@ func withSecurity(e *v1alpha1.Experiment) {
 	e.Spec.Apps[0].Security = &v1alpha1.Security{TLS: true, Password: true}
 }
 
-// secrets of the experiment's namespace.
+// secrets are those of the experiment's namespace.
 func (w *world) secrets() []corev1.Secret {
 	w.t.Helper()
 	var list corev1.SecretList
@@ -24,7 +24,7 @@ func (w *world) secrets() []corev1.Secret {
 	return list.Items
 }
 
-func TestCertificatesAndPasswordAreMadeOnceBeforeTheFirstPodAndStay(t *testing.T) {
+func TestCertificatesAndPasswordAreCreatedOnceBeforeTheFirstPodAndStay(t *testing.T) {
 	w := newWorld(t, withSecurity)
 	w.noAgents = true
 	w.untilPhase(v1alpha1.PhaseProvisioning)
@@ -47,7 +47,7 @@ func TestCertificatesAndPasswordAreMadeOnceBeforeTheFirstPodAndStay(t *testing.T
 	if first("create *v1.Secret") > first("create *v1.Pod") {
 		t.Errorf("pods come before the Secret that they mount: %v", w.writes)
 	}
-	w.restart() // another operator, which remembers nothing
+	w.restart() // a new operator has no memory
 	w.noAgents = false
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 	if diff := cmp.Diff(made[0].Data, w.secrets()[0].Data); diff != "" {
@@ -66,7 +66,7 @@ func TestAnExperimentWithoutSecurityHasNoSecret(t *testing.T) {
 	}
 }
 
-func TestAnOperatorKilledAfterItMadeTheSecretIsReplacedByOneThatTakesIt(t *testing.T) {
+func TestAnOperatorKilledAfterItCreatedTheSecretIsReplacedByOneThatUsesIt(t *testing.T) {
 	w := newWorld(t, withSecurity)
 	w.untilPhase(v1alpha1.PhaseRunning)
 	for i, what := range w.writes {

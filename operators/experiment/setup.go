@@ -28,8 +28,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// CacheOptions limit what the manager keeps of the cluster: pods, attachments and workflows of
-// experiments only, RadioNetworks of the platform's namespace only, nodes without their image lists.
+// CacheOptions limit what the manager caches: pods, attachments and workflows of experiments only, RadioNetworks of
+// the platform's namespace only, and nodes without their image lists.
 func CacheOptions(platformNamespace string) cache.Options {
 	ours := cache.ByObject{Label: ofExperiments()}
 	workflow := &unstructured.Unstructured{}
@@ -54,7 +54,7 @@ func ofExperiments() labels.Selector {
 	return labels.NewSelector().Add(*requirement)
 }
 
-// slimPod leaves what the controller looks at: a pod of a large experiment names all its peers, and what each container mounts.
+// slimPod removes what the controller does not read. A pod of a large experiment names all its peers and many mounts.
 func slimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -82,7 +82,7 @@ func slimNode(object any) (any, error) {
 	return object, nil
 }
 
-// SetupWithManager registers the controller and what wakes it.
+// SetupWithManager registers the controller and the sources of its reconciliations.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) error {
 	workflow := &unstructured.Unstructured{}
 	workflow.SetGroupVersionKind(render.WorkflowKind)
@@ -130,47 +130,47 @@ func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) erro
 	return errors.Join(manager.Add(r.runUpdates), experiments.Complete(r))
 }
 
-// maxStarting are in their first half minute, at most: enough for a cluster to be busy, and few enough that each is ready in time.
+// maxStarting experiments may start at once. That keeps a cluster busy, and each is still ready in time.
 const maxStarting = 20
 
-// podBatchTime is how long the experiment of a pod that has changed is left alone: its other pods change then too, as a rule.
+// podBatchTime is the delay of a reconciliation after a change of a pod, because other pods often change at the same time.
 const podBatchTime = 200 * time.Millisecond
 
-// batchedHandler is a handler whose requests wait for podsTogether, so that many events come to one reconciliation.
+// batchedHandler is a handler whose requests wait for podBatchTime, so that many events cause one reconciliation.
 type batchedHandler struct{ handler.EventHandler }
 
 type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// delayedQueue is a queue that nothing enters at once.
+// delayedQueue is a queue that delays each request by podBatchTime.
 type delayedQueue struct{ requests }
 
 // Add implements the queue's interface.
 func (q delayedQueue) Add(request reconcile.Request) { q.AddAfter(request, podBatchTime) }
 
-// Create implements handler.EventHandler, and so do the others.
+// Create implements handler.EventHandler.
 func (h batchedHandler) Create(ctx context.Context, e event.CreateEvent, q requests) {
 	h.EventHandler.Create(ctx, e, delayedQueue{q})
 }
 
-// Update is a pod that has changed.
+// Update implements handler.EventHandler.
 func (h batchedHandler) Update(ctx context.Context, e event.UpdateEvent, q requests) {
 	h.EventHandler.Update(ctx, e, delayedQueue{q})
 }
 
-// Delete is one that is gone.
+// Delete implements handler.EventHandler.
 func (h batchedHandler) Delete(ctx context.Context, e event.DeleteEvent, q requests) {
 	h.EventHandler.Delete(ctx, e, delayedQueue{q})
 }
 
-// uidField is the index of what belongs to experiments by their UIDs: nobody looks through the pods of all for those of one.
+// uidField indexes objects by their experiments' UIDs, so that a list does not scan the pods of all experiments.
 const uidField = "metadata.labels." + v1alpha1.LabelExperimentUID
 
-// uidIndex is the value of runField.
+// uidIndex is the value of uidField.
 func uidIndex(object client.Object) []string {
 	return []string{object.GetLabels()[v1alpha1.LabelExperimentUID]}
 }
 
-// selectOwnedBy narrows a list to what has an experiment's UID as its label. Past the caches there is no index, and the label alone does.
+// selectOwnedBy selects the objects whose label has the experiment's UID. The index is for caches, the label for the API server.
 func selectOwnedBy(e *v1alpha1.Experiment, namespace string) []client.ListOption {
 	return []client.ListOption{
 		client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(e.UID)}, client.MatchingFields{uidField: string(e.UID)},
@@ -180,16 +180,16 @@ func selectOwnedBy(e *v1alpha1.Experiment, namespace string) []client.ListOption
 // experimentIndex is the value of experimentField.
 func experimentIndex(object client.Object) []string { return []string{namedExperiment(object)} }
 
-// experimentNamed is the experiment that a LiveChange or Capture names, whether it is there or not.
+// experimentNamed is the experiment that a LiveChange or Capture names, whether it exists or not.
 func experimentNamed(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: namedExperiment(object)}}}
 }
 
-// queuedExperiments are the experiments in the queue that an object may matter to: those of its namespace, or all.
+// queuedExperiments are the queued experiments that an object may affect: those of its namespace, or all.
 func (r *Reconciler) queuedExperiments(ctx context.Context, object client.Object) (requests []reconcile.Request) {
 	var list v1alpha1.ExperimentList
 	if err := r.Client.List(ctx, &list, client.InNamespace(object.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the next look for room comes by itself
+		return nil // the experiments check for room regularly anyway
 	}
 	for _, e := range list.Items {
 		if e.UID != object.GetUID() && (e.Status.Phase == v1alpha1.PhaseQueued || e.Status.Phase == "") {
@@ -199,7 +199,7 @@ func (r *Reconciler) queuedExperiments(ctx context.Context, object client.Object
 	return requests
 }
 
-// nextInQueue are those in the queue who are to look whether what happened to an object has made room.
+// nextInQueue are the queued experiments that must check whether an object's change has made room.
 func (r *Reconciler) nextInQueue(_ context.Context, object client.Object) (requests []reconcile.Request) {
 	for _, key := range r.queue.nextToCheck(object.GetNamespace()) {
 		requests = append(requests, reconcile.Request{NamespacedName: key})
@@ -214,7 +214,7 @@ func deletions() predicate.Predicate {
 	}
 }
 
-// experimentOfNetwork is whose RadioNetwork an object is.
+// experimentOfNetwork is the experiment of a RadioNetwork.
 func experimentOfNetwork(_ context.Context, object client.Object) []reconcile.Request {
 	network, ok := object.(*v1alpha1.RadioNetwork)
 	if !ok {
@@ -224,7 +224,7 @@ func experimentOfNetwork(_ context.Context, object client.Object) []reconcile.Re
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: of.Namespace, Name: of.Name}}}
 }
 
-// networkTroubles end a run: a RadioNetwork that is deleted, or that radiod refuses.
+// networkTroubles are the events that end a run: a RadioNetwork is deleted, or radiod refuses it.
 func networkTroubles() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -241,7 +241,7 @@ func networkTroubles() predicate.Predicate {
 	}
 }
 
-// capacityChanges of nodes; heartbeats are none.
+// capacityChanges are the changes of a node's capacity, without heartbeats.
 func capacityChanges() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*corev1.Node)
@@ -251,7 +251,7 @@ func capacityChanges() predicate.Predicate {
 	}}
 }
 
-// roomChanges: an experiment that leaves makes room, or the turn passes on.
+// roomChanges are the changes of phases, because an experiment that leaves a phase may make room for the next.
 func roomChanges() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },

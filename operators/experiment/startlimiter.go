@@ -10,30 +10,29 @@ import (
 )
 
 const (
-	// releasedSlotTime is how long an experiment keeps others waiting once its nodes were let go: one whose images are slow, or never come, must not hold up
-	// all. Before, while the operator itself is at work on it, it does so for makingLasts: something may hold that up too.
+	// releasedSlotTime is how long an experiment occupies its slot once its nodes are released, and createTimeout before.
+	// Neither a slow image nor a slow creation of nodes must block all others.
 	releasedSlotTime = 30 * time.Second
 	createTimeout    = 2 * time.Minute
-	// slotRetryPause is how long an experiment with one other before it leaves asking again; it is that much longer for each further one, up to longestTurnPause.
-	// Who is next is woken.
+	// slotRetryPause is the time between two tries per experiment that waits before, up to maxSlotRetryPause. The first
+	// that waits is woken as soon as a slot is free.
 	slotRetryPause    = 500 * time.Millisecond
 	maxSlotRetryPause = 30 * time.Second
-	// waiterLifetime is when one that has not asked again has gone elsewhere.
+	// waiterLifetime is the time after which an experiment that does not try again is dropped.
 	waiterLifetime = 2 * maxSlotRetryPause
 )
 
-// startLimiter lets admitted experiments come up in the order of their admission, so many at once: hundreds that began together would all be slow, and
-// too late. It remembers nothing that matters after a restart: who comes up has nodes then, and is let go on.
+// startLimiter limits how many experiments start at once, in the order of their admission. Hundreds that start together
+// would all be slow and miss their deadlines. It needs no state after a restart, because a started experiment has nodes.
 type startLimiter struct {
-	// limit that come up at once; 0 for any number.
-	limit int
-	mu    sync.Mutex
-	// slots are those whose turn it has been.
+	// limit of the occupied slots; 0 for none.
+	limit   int
+	mu      sync.Mutex
 	slots   map[types.UID]*startSlot
 	waiting []startWaiter
 }
 
-// startSlot of an experiment since a time; its nodes were let go later, or are not yet.
+// startSlot is an experiment's slot. released is when all of its nodes were released, zero before.
 type startSlot struct{ since, released time.Time }
 
 type startWaiter struct {
@@ -42,7 +41,8 @@ type startWaiter struct {
 	admittedAt, askedAt time.Time
 }
 
-// acquire whether it is an experiment's turn; began is when its first node was made, if it has any. It tells since when it comes up, or how many are before it.
+// acquire gives an experiment a slot if one is free. began is when its first node was created, if it has any. acquire
+// returns the time since when it has a slot, or how many wait before it.
 func (t *startLimiter) acquire(w startWaiter, began time.Time) (since time.Time, before int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *startLimiter) acquire(w startWaiter, began time.Time) (since time.Time,
 	return w.askedAt, 0
 }
 
-// grant a turn. The lock is held.
+// grant gives an experiment a slot. The lock is held.
 func (t *startLimiter) grant(uid types.UID, at time.Time) {
 	if t.slots == nil {
 		t.slots = map[types.UID]*startSlot{}
@@ -75,7 +75,7 @@ func (t *startLimiter) grant(uid types.UID, at time.Time) {
 	t.slots[uid] = &startSlot{since: at}
 }
 
-// noteReleased notes that the operator has made all nodes of an experiment and let them go.
+// noteReleased records when the operator has released all nodes of an experiment.
 func (t *startLimiter) noteReleased(uid types.UID, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (t *startLimiter) noteReleased(uid types.UID, now time.Time) {
 	}
 }
 
-// isReleased tells whether that was noted.
+// isReleased reports whether the operator has released all nodes of an experiment.
 func (t *startLimiter) isReleased(uid types.UID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,7 +92,7 @@ func (t *startLimiter) isReleased(uid types.UID) bool {
 	return found && !had.released.IsZero()
 }
 
-// freeSlots turns at a time. The lock is held.
+// freeSlots is the number of free slots. The lock is held.
 func (t *startLimiter) freeSlots(now time.Time) int {
 	if t.limit == 0 {
 		return len(t.waiting) + 1
@@ -106,7 +106,7 @@ func (t *startLimiter) freeSlots(now time.Time) int {
 	return free
 }
 
-// isOccupied tells whether a turn keeps others waiting.
+// isOccupied reports whether a slot still counts against the limit.
 func (t *startSlot) isOccupied(now time.Time) bool {
 	if t.released.IsZero() {
 		return now.Sub(t.since) < createTimeout
@@ -114,7 +114,7 @@ func (t *startSlot) isOccupied(now time.Time) bool {
 	return now.Sub(t.released) < releasedSlotTime
 }
 
-// release the turn of an experiment, if it has one, and name who is next where that made room for one. One that waits keeps its place.
+// release frees the experiment's slot, if it has one. It returns who waits next for a freed slot.
 func (t *startLimiter) release(uid types.UID) (next types.NamespacedName, found bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,7 +126,7 @@ func (t *startLimiter) release(uid types.UID) (next types.NamespacedName, found 
 	return t.waiting[0].name, true
 }
 
-// leave gives up an experiment's turn, as end does, or its place.
+// leave frees the experiment's slot like release, and also its place among those that wait.
 func (t *startLimiter) leave(uid types.UID) (next types.NamespacedName, found bool) {
 	t.mu.Lock()
 	t.waiting = slices.DeleteFunc(t.waiting, func(w startWaiter) bool { return w.uid == uid })
@@ -134,7 +134,7 @@ func (t *startLimiter) leave(uid types.UID) (next types.NamespacedName, found bo
 	return t.release(uid)
 }
 
-// slotRetryAfter until one with so many before it asks again.
+// slotRetryAfter is the time until an experiment with so many before it tries again.
 func slotRetryAfter(before int) time.Duration {
 	return min(time.Duration(before)*slotRetryPause, maxSlotRetryPause)
 }

@@ -14,13 +14,13 @@ import (
 
 var someDay = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// waiterOf the experiment with a number, admitted so many seconds after the first.
+// waiterOf is the entry of the experiment with a number, admitted so many seconds after the first.
 func waiterOf(number, admitted int, asked time.Time) startWaiter {
 	return startWaiter{uid: types.UID(fmt.Sprintf("e%03d", number)), name: types.NamespacedName{Namespace: "team", Name: fmt.Sprint(number)},
 		admittedAt: someDay.Add(time.Duration(admitted) * time.Second), askedAt: asked}
 }
 
-func TestExperimentsComeUpInTheOrderOfTheirAdmission(t *testing.T) {
+func TestExperimentsStartInTheOrderOfTheirAdmission(t *testing.T) {
 	line := startLimiter{limit: 2}
 	for number, want := range []int{0, 0, 1, 2} {
 		if _, before := line.acquire(waiterOf(number, number, someDay), time.Time{}); before != want {
@@ -36,14 +36,14 @@ func TestExperimentsComeUpInTheOrderOfTheirAdmission(t *testing.T) {
 	}
 	since, before := line.acquire(waiterOf(2, 2, someDay.Add(time.Second)), time.Time{})
 	if before != 0 || !since.Equal(someDay.Add(time.Second)) {
-		t.Errorf("experiment 2: %d before it, since %v; want its turn, since it asked", before, since)
+		t.Errorf("experiment 2: %d before it, since %v; want a slot since it asked", before, since)
 	}
 	if again, before := line.acquire(waiterOf(2, 2, someDay.Add(time.Minute)), time.Time{}); before != 0 || !again.Equal(since) {
-		t.Errorf("it asks again: %d before it, since %v; want that it keeps its turn since %v", before, again, since)
+		t.Errorf("it asks again: %d before it, since %v; want that it keeps its slot since %v", before, again, since)
 	}
 }
 
-func TestTurns(t *testing.T) {
+func TestStartSlots(t *testing.T) {
 	for name, c := range map[string]struct {
 		course func(line *startLimiter) (before int)
 		want   int
@@ -100,8 +100,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForeverForItsTurn plays any course of asking, leaving and vanishing.
-func TestNobodyWaitsForeverForItsTurn(t *testing.T) {
+// Experiments ask, leave and vanish at random.
+func TestNoExperimentWaitsForeverForASlot(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // a test's course
 		line, now := startLimiter{limit: 1 + random.IntN(5)}, someDay
@@ -135,16 +135,16 @@ func TestNobodyWaitsForeverForItsTurn(t *testing.T) {
 				}
 			}
 			if coming > line.limit {
-				t.Fatalf("seed %d: %d come up at once; want %d at most", seed, coming, line.limit)
+				t.Fatalf("seed %d: %d start at once; want %d at most", seed, coming, line.limit)
 			}
 		}
 		if len(had) < 30 {
-			t.Errorf("seed %d: only %d had a turn", seed, len(had))
+			t.Errorf("seed %d: only %d had a slot", seed, len(had))
 		}
 	}
 }
 
-func TestAnExperimentThatWaitsForItsTurnMakesNothingAndIsNotTooLateForIt(t *testing.T) {
+func TestAnExperimentThatWaitsForASlotCreatesNothingAndItsDeadlineIsLater(t *testing.T) {
 	w := newWorld(t)
 	w.reconciler.starts.limit = 1
 	w.reconciler.starts.acquire(startWaiter{uid: "another", askedAt: w.clock.Now()}, time.Time{})
@@ -154,10 +154,10 @@ func TestAnExperimentThatWaitsForItsTurnMakesNothingAndIsNotTooLateForIt(t *test
 		t.Fatal(err)
 	}
 	e := w.experiment()
-	if len(w.pods()) != 0 || !strings.Contains(e.Status.Message, "waits for its turn") {
+	if len(w.pods()) != 0 || !strings.Contains(e.Status.Message, "waiting for a start slot") {
 		t.Fatalf("%d pods, %q; want none, and to hear that it waits", len(w.pods()), e.Status.Message)
 	}
-	// The other one never becomes ready, and asks again and again.
+	// The other one never becomes ready and asks repeatedly.
 	for range 3 {
 		w.clock.Step(releasedSlotTime / 2)
 		w.reconciler.starts.acquire(startWaiter{uid: "another", askedAt: w.clock.Now()}, time.Time{})
@@ -169,15 +169,15 @@ func TestAnExperimentThatWaitsForItsTurnMakesNothingAndIsNotTooLateForIt(t *test
 		t.Errorf("no pods after the other one's time, %q", e.Status.Message)
 	}
 	if since := w.reconciler.starts.slots[e.UID].since; since.Sub(e.Status.StartTime.Time) < releasedSlotTime {
-		t.Errorf("its deadline counts from %v; want from its turn, not from its admission at %v", since, e.Status.StartTime)
+		t.Errorf("its deadline counts from %v; want from its slot, not from its admission at %v", since, e.Status.StartTime)
 	}
 	w.untilPhase(v1alpha1.PhaseRunning)
 	if _, found := w.reconciler.starts.slots[e.UID]; found {
-		t.Error("it runs, and still has its turn")
+		t.Error("it runs, and still has its slot")
 	}
 }
 
-func TestExperimentsThatComeUpCreateTheirNodesInTheOrderOfTheirAdmission(t *testing.T) {
+func TestExperimentsCreateTheirNodesInTheOrderOfTheirAdmission(t *testing.T) {
 	w := newWorld(t)
 	w.reconciler.creations.limit = 1
 	earlier := waiterOf(0, 0, w.clock.Now())
@@ -191,7 +191,7 @@ func TestExperimentsThatComeUpCreateTheirNodesInTheOrderOfTheirAdmission(t *test
 				t.Fatal(err)
 			}
 			if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning || len(w.pods()) != 0 {
-				t.Fatalf("behind %s: %s with %d pods; want that it comes up without pods yet", whom, e.Status.Phase, len(w.pods()))
+				t.Fatalf("behind %s: %s with %d pods; want it provisioning without pods yet", whom, e.Status.Phase, len(w.pods()))
 			}
 		}
 	}

@@ -18,14 +18,14 @@ import (
 
 // Condition types beside those of the API package.
 const (
-	// ConditionFailure is True from the moment a run is bound to fail, while its logs are still being
-	// collected, and keeps the reason.
+	// ConditionFailure is True as soon as it is certain that a run fails, while its logs are still being collected. It
+	// keeps the reason.
 	ConditionFailure = "Failure"
-	// ConditionCleanedUp is False where a deletion could not remove everything in time.
+	// ConditionCleanedUp is False if a deletion could not remove everything in time.
 	ConditionCleanedUp = "CleanedUp"
 )
 
-// ReasonLive is the reason of Ready while a live cluster is up.
+// ReasonLive is the reason of Ready while a live cluster runs.
 const ReasonLive = "Live"
 
 // Reasons of Failure.
@@ -57,13 +57,13 @@ func finished(phase v1alpha1.ExperimentPhase) bool {
 	return phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseFailed
 }
 
-// setCondition sets a condition and tells whether its status, reason or message changed.
+// setCondition sets a condition and reports whether its status, reason or message changed.
 func (s *scope) setCondition(kind string, status metav1.ConditionStatus, reason, message string) bool {
 	return kstatus.SetCondition(&s.experiment.Status.Conditions,
 		metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message, ObservedGeneration: s.experiment.Generation}, s.now)
 }
 
-// failure that the run is bound to end with; nil for none.
+// failure is the run's failure, nil for none.
 func (s *scope) failure() *metav1.Condition {
 	condition := meta.FindStatusCondition(s.experiment.Status.Conditions, ConditionFailure)
 	if condition == nil || condition.Status != metav1.ConditionTrue {
@@ -72,7 +72,7 @@ func (s *scope) failure() *metav1.Condition {
 	return condition
 }
 
-// fail binds the run to fail; the first reason stays.
+// fail records that the run fails. The first reason stays.
 func (s *scope) fail(reason, format string, args ...any) {
 	if s.failure() != nil {
 		return
@@ -85,13 +85,13 @@ func (s *scope) fail(reason, format string, args ...any) {
 	s.requeueAfter(0)
 }
 
-// failUnrecoverably gives up what is left of the workflow: it binds the run to fail, or leaves it to salvage where it is bound already.
+// failUnrecoverably fails the run. If it has failed before, it gives up the workflow, and archiveLogs saves the logs.
 func (s *scope) failUnrecoverably(reason, format string, args ...any) {
 	s.unrecoverable = s.failure() != nil
 	s.fail(reason, format, args...)
 }
 
-// shorten keeps messages within what conditions and events take.
+// shorten cuts messages to what events accept.
 func shorten(message string) string {
 	const most = 1000
 	if len(message) <= most {
@@ -104,7 +104,7 @@ func (s *scope) setNodes(ready, total int) {
 	s.experiment.Status.Nodes = v1alpha1.NodesStatus{Ready: int32(ready), Total: int32(total), Summary: fmt.Sprintf("%d/%d", ready, total)}
 }
 
-// finish closes a run.
+// finish sets the final phase of a run.
 func (s *scope) finish(phase v1alpha1.ExperimentPhase, message string) {
 	status := &s.experiment.Status
 	status.Phase, status.Message, status.Step = phase, message, ""
@@ -119,7 +119,7 @@ func (s *scope) finish(phase v1alpha1.ExperimentPhase, message string) {
 	s.warningEvent(string(phase), "%s", message)
 }
 
-// setSummaryConditions derives the kstatus conditions from the phase: exactly one of "in progress", "done" and "stuck".
+// setSummaryConditions derives the kstatus conditions from the phase.
 func (s *scope) setSummaryConditions() {
 	status := &s.experiment.Status
 	if status.Phase != v1alpha1.PhaseQueued || !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionAccepted) {
@@ -145,12 +145,12 @@ func (s *scope) setSummaryConditions() {
 	status.ObservedGeneration = s.experiment.Generation
 }
 
-// isLiveCluster tells that a cluster without an end is as its spec wants it: all has been started, and nobody has asked it to stop.
+// isLiveCluster reports whether a cluster without an end runs completely and is not being stopped.
 func (s *scope) isLiveCluster() bool {
 	return s.isRunning() && s.timeline != nil && s.timeline.Live() && s.experiment.Status.Step == argo.StepStop && !s.experiment.Spec.Stop
 }
 
-// stuckReason is why a queued experiment cannot go on by itself.
+// stuckReason is why a queued experiment needs a change by the user, empty if it does not.
 func (s *scope) stuckReason() string {
 	conditions := s.experiment.Status.Conditions
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
@@ -163,10 +163,10 @@ func (s *scope) stuckReason() string {
 	return ""
 }
 
-// progressInterval keeps progress from being written more often than every few seconds.
+// progressInterval limits how often the progress is written.
 const progressInterval = 5 * time.Second
 
-// progress of a run in percent: its time from T0 makes 90; draining, collecting and analysing the rest.
+// progress is a run's progress in percent. The time from T0 makes up 90, draining, collecting and analysing the rest.
 func progress(elapsed, end time.Duration) string {
 	switch {
 	case elapsed >= end:
@@ -177,7 +177,7 @@ func progress(elapsed, end time.Duration) string {
 	return strconv.Itoa(int(90*elapsed.Truncate(progressInterval)/end)) + "%"
 }
 
-// setStep notes the step that the workflow is at. The event hangs on the status, so that it is told once.
+// setStep sets the workflow's step. Only a change of the status makes an event, so there is one for each step.
 func (s *scope) setStep(step string) {
 	if step != "" && step != s.experiment.Status.Step {
 		s.normalEvent("Step", "step %s has begun", step)
@@ -185,7 +185,7 @@ func (s *scope) setStep(step string) {
 	s.experiment.Status.Step = step
 }
 
-// Headline of the results.
+// Headline summarises the results for the status.
 func Headline(r *runapi.Results) *v1alpha1.ResultsSummary {
 	group := r.HeadlineGroup()
 	m := group.Messages
@@ -194,7 +194,7 @@ func Headline(r *runapi.Results) *v1alpha1.ResultsSummary {
 		Lost: m.Lost, Gaps: int32(len(r.Gaps)), Warnings: int32(len(r.Warnings))}
 	if offered > 0 {
 		percent := strconv.FormatFloat(100*float64(m.Received)/float64(offered), 'f', 2, 64)
-		switch { // neither a loss nor an arrival is rounded to none
+		switch { // a single loss or arrival must stay visible
 		case m.Received < offered && percent == "100.00":
 			percent = "99.99"
 		case m.Received > 0 && percent == "0.00":
@@ -212,10 +212,10 @@ func Headline(r *runapi.Results) *v1alpha1.ResultsSummary {
 	return summary
 }
 
-// maxNamedWarnings warnings in a message, which campaigns keep for each run.
+// maxNamedWarnings limits the warnings in a message, because campaigns keep the message of each run.
 const maxNamedWarnings = 2
 
-// finishedMessage is the message of a run that has results.
+// finishedMessage is the message of a run with results.
 func finishedMessage(summary *v1alpha1.ResultsSummary, warnings []runapi.Gap) string {
 	message := "the results are complete"
 	if summary.DeliveredPercent != "" {

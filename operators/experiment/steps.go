@@ -11,40 +11,41 @@ import (
 )
 
 const (
-	// executionGrace after an action's time: so long a step waits for agents to say that they did it.
+	// executionGrace is how long a step waits for agents to report an action after its time.
 	executionGrace = 10 * time.Second
-	// armingPoll while agents confirm what they were told.
+	// armingPoll is the time between two polls while agents confirm their actions.
 	armingPoll = 300 * time.Millisecond
-	// runningPoll of the server's state while nothing is due and its news cannot be followed: it bounds how late a failed app is seen.
+	// runningPoll is the time between two polls of the server while nothing is due and it reports no updates. It limits how
+	// late a failed app is noticed.
 	runningPoll = 2 * time.Second
 )
 
-// stepView is all that the decision about a step of a running experiment looks at.
+// stepView is the input of the decision whether a step of a running experiment is done.
 type stepView struct {
 	timeline *timeline.Timeline
 	armed    []runapi.Action
 	agents   map[runapi.Target]runapi.AgentState
-	// lost targets carry nothing out any more, and nobody waits for them.
+	// lost targets execute nothing any more, so no step waits for them.
 	lost map[runapi.Target]bool
 	t0   time.Time
-	// elapsed since t0, negative before.
+	// elapsed is the time since t0, negative before.
 	elapsed time.Duration
 	// lastReceived is the offset from T0 of the newest received message.
 	lastReceived time.Duration
 	drain        v1alpha1.Drain
 }
 
-// stepResult about a step: done, or come back after wait.
+// stepResult says that a step is done, or after which time to check again.
 type stepResult struct {
 	done bool
 	wait time.Duration
-	// lateAgents names agents that have not heard of their actions in time.
+	// lateAgents names agents that have not received their actions in time.
 	lateAgents string
-	// unreported are actions that agents did not say to have carried out.
+	// unreported are actions that no agent has reported.
 	unreported []string
 }
 
-// result whether a suspended step is over.
+// result decides whether a suspended step is done.
 func (v stepView) result(step string) stepResult {
 	switch step {
 	case argo.StepReplay:
@@ -58,8 +59,8 @@ func (v stepView) result(step string) stepResult {
 	}
 }
 
-// replayResult ends when every agent has confirmed what is armed: from there on none needs the server. Those that are silent hold it for their grace
-// only. Agents that report after the first action's time, but no confirmation, have started nothing.
+// replayResult is done when every agent has confirmed its actions, because none needs the server from then on. Silent
+// agents delay it only by the grace time. Agents that report after the first action's time without a confirmation are late.
 func (v stepView) replayResult() stepResult {
 	missing := v.unconfirmed(time.Time{})
 	if len(missing) == 0 {
@@ -75,7 +76,7 @@ func (v stepView) replayResult() stepResult {
 	return stepResult{done: true}
 }
 
-// unconfirmed lists living agents that have reported since a time and hold no actions.
+// unconfirmed lists living agents that have reported since a time and have no actions.
 func (v stepView) unconfirmed(since time.Time) (missing []string) {
 	seen := map[runapi.Target]bool{}
 	for _, action := range v.armed {
@@ -90,20 +91,20 @@ func (v stepView) unconfirmed(since time.Time) (missing []string) {
 	return missing
 }
 
-// executedResult ends once the moment has come and every agent has done what was due by then, or its grace is over.
-func (v stepView) executedResult(moment time.Duration) stepResult {
-	if v.elapsed < moment {
-		return stepResult{wait: moment - v.elapsed}
+// executedResult is done at the end if every agent has reported the actions due by then, or else after the grace time.
+func (v stepView) executedResult(end time.Duration) stepResult {
+	if v.elapsed < end {
+		return stepResult{wait: end - v.elapsed}
 	}
-	done := v.elapsed >= moment+executionGrace || len(v.unreported(moment)) == 0
+	done := v.elapsed >= end+executionGrace || len(v.unreported(end)) == 0
 	return stepResult{done: done, wait: armingPoll}
 }
 
-// unreported lists actions due by a moment that living agents do not say to have carried out.
-func (v stepView) unreported(moment time.Duration) (missing []string) {
+// unreported lists the actions due by a time that living agents have not reported.
+func (v stepView) unreported(until time.Duration) (missing []string) {
 	due := map[runapi.Target]int{}
 	for _, action := range v.armed { // in order of time
-		if time.Duration(action.AtNanoseconds) > moment {
+		if time.Duration(action.AtNanoseconds) > until {
 			break
 		}
 		for _, target := range action.Targets {
@@ -116,12 +117,12 @@ func (v stepView) unreported(moment time.Duration) (missing []string) {
 	return missing
 }
 
-// drainResult ends once nothing has been received for a while, or at the longest time.
+// drainResult is done once nothing has been received for a while, or at the maximum time.
 func (v stepView) drainResult() stepResult {
 	end := v.timeline.End(v.armed)
-	most, quietFor := v.drain.Max.Std(), v.drain.QuietFor.Std()
+	longest, quietFor := v.drain.Max.Std(), v.drain.QuietFor.Std()
 	quietAt := max(v.lastReceived, end) + quietFor
-	over := min(end+most, quietAt)
+	over := min(end+longest, quietAt)
 	if v.elapsed >= over {
 		return stepResult{done: true, unreported: v.unreported(end)}
 	}

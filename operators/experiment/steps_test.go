@@ -11,7 +11,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/topology"
 )
 
-// runOf one publisher that starts at 0 s and stops at 60 s, with both actions armed.
+// runOf is a run with one publisher that starts at 0 s and stops at 60 s, with both actions armed.
 func runOf(t *testing.T, elapsed time.Duration, report runapi.AgentReport) stepView {
 	t.Helper()
 	spec := &v1alpha1.ExperimentSpec{Duration: "60s", Apps: []v1alpha1.App{{Name: "bft", Publisher: &v1alpha1.Publisher{}}}, Nodes: []v1alpha1.Node{{Name: "nor", Apps: []string{"bft"}}}}
@@ -67,7 +67,7 @@ func TestWhenASuspendedStepIsDone(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatReportsAfterItsStartButHoldsNoActionsIsLate(t *testing.T) {
+func TestAnAgentThatReportsAfterItsStartWithoutActionsIsLate(t *testing.T) {
 	for _, armed := range []int64{0, 1} {
 		v := runOf(t, executionGrace+time.Second, runapi.AgentReport{ArmedVersion: armed})
 		target := runapi.Target{Node: "nor", App: "bft"}
@@ -80,7 +80,7 @@ func TestAnAgentThatReportsAfterItsStartButHoldsNoActionsIsLate(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatSaysNothingHoldsAStepForItsGraceOnlyAndIsNamedAtTheEnd(t *testing.T) {
+func TestASilentAgentDelaysAStepByTheGraceTimeAndIsNamedAtTheEnd(t *testing.T) {
 	if got := runOf(t, 60*time.Second+executionGrace, runapi.AgentReport{}).result(argo.StepStop); !got.done {
 		t.Errorf("got %+v, want done", got)
 	}

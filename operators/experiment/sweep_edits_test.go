@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-func TestReconcilingAgainWritesNothingAtAnyMomentOfAnyCourse(t *testing.T) {
+func TestReconcilingAgainWritesNothingAtAnyTime(t *testing.T) {
 	for _, name := range sweptLifecycles() {
 		t.Run(name, func(t *testing.T) {
 			w := (&cluster{}).world(t, lifecycles[name].change)
@@ -29,7 +29,7 @@ func TestReconcilingAgainWritesNothingAtAnyMomentOfAnyCourse(t *testing.T) {
 	}
 }
 
-// queued holds an experiment in the queue until its waveform is there.
+// queued keeps an experiment in the queue because its waveform is missing.
 func queued(t *testing.T, c *cluster) *world {
 	w := c.world(t, func(e *v1alpha1.Experiment) { e.Spec.Networks[1].Waveform = "later" })
 	for range 3 {
@@ -41,7 +41,7 @@ func queued(t *testing.T, c *cluster) *world {
 	return w
 }
 
-// TestEditsInTheQueueLeaveNoTrace: an experiment that was edited back and forth leads to what a fresh one leads to.
+// An experiment that was edited back and forth has the same outcome as a new one.
 func TestEditsInTheQueueLeaveNoTrace(t *testing.T) {
 	edits := map[string]func(*v1alpha1.ExperimentSpec){
 		"a longer duration": func(s *v1alpha1.ExperimentSpec) { s.Duration = "40s" },
@@ -83,7 +83,7 @@ func TestEditsInTheQueueLeaveNoTrace(t *testing.T) {
 	}
 }
 
-func TestEditsThatAreWrongAreRefusedAndThoseOfARunToo(t *testing.T) {
+func TestInvalidEditsAndEditsOfARunAreRefused(t *testing.T) {
 	c := realCluster(t)
 	w := queued(t, c)
 	refused := func(what string, change func(*v1alpha1.ExperimentSpec)) {

@@ -15,10 +15,10 @@ import (
 // everyKind of which an event wakes the operator.
 var everyKind = []string{"Experiment", "Pod", "Workflow", "NetworkAttachmentDefinition", "RadioNetwork", "LiveChange", "Capture", "Waveform", "ResourceQuota", "Node"}
 
-// wakeups has the operator reconcile only where an event tells it to, a time that it asked for has come, or it failed.
+// wakeups makes the operator reconcile only after an event, at a requested time, or after an error.
 type wakeups struct {
 	w *world
-	// lostKinds are kinds whose events never come.
+	// lostKinds are kinds whose events are lost.
 	lostKinds []string
 	// at is when it asked to be woken; zero for never. told is that an event came.
 	at    time.Time
@@ -34,7 +34,7 @@ func withoutEvents(w *world, lost ...string) *wakeups {
 	return k
 }
 
-// rest lets the operator reconcile as often as it is woken at this moment.
+// rest lets the operator reconcile as often as it is woken at this time.
 func (k *wakeups) rest() {
 	k.w.t.Helper()
 	for range 50 {
@@ -53,13 +53,13 @@ func (k *wakeups) rest() {
 			k.at = k.w.clock.Now().Add(result.RequeueAfter)
 		}
 	}
-	k.w.t.Fatal("the operator does not come to rest")
+	k.w.t.Fatal("the operator does not stop writing")
 }
 
-// maxDelay of a run by events that never come: a few looks at it that come by themselves.
+// maxDelay of a run by lost events is that of a few regular reconciliations.
 const maxDelay = 2 * time.Minute
 
-func TestEventsThatNeverComeCostABoundedTimeOnly(t *testing.T) {
+func TestLostEventsCostABoundedTimeOnly(t *testing.T) {
 	c := &cluster{}
 	cases := map[string][]string{"all": everyKind}
 	if !raceDetector {
@@ -93,7 +93,7 @@ func TestEventsThatNeverComeCostABoundedTimeOnly(t *testing.T) {
 	}
 }
 
-func TestRoomThatNobodyTellsOfIsFound(t *testing.T) {
+func TestRoomIsFoundWithoutAnEvent(t *testing.T) {
 	for name, kind := range map[string]string{"of a quota": "ResourceQuota", "of a waveform": "Waveform"} {
 		t.Run(name, func(t *testing.T) {
 			w := (&cluster{}).world(t, nil)

@@ -22,25 +22,25 @@ import (
 	"vignette.dev/vignette/internal/testkube"
 )
 
-// revision is one state of one object; object is nil where it is gone.
+// revision is one state of one object. The object is nil if it is deleted.
 type revision struct {
 	kind   string
 	key    client.ObjectKey
 	object client.Object
 }
 
-// mirror holds what the API server answered to each write of a world, in order. The world reads all of
-// it; the operator's caches show each kind as late as the test wants.
+// mirror holds the API server's answers to each write of a world, in order. The world reads all of them, while the
+// operator's caches show each kind as late as the test wants.
 type mirror struct {
 	server client.WithWatch
 	mu     sync.Mutex
 	past   []revision
-	// shown is how many of the revisions the operator's caches have taken in, for kinds that lag; others show all
-	// that there was when the reconciliation began.
+	// shown is how many revisions the operator's caches show, for kinds that lag. Others show all revisions from before the
+	// reconciliation.
 	shown map[string]int
-	// begun is how many there were then.
+	// begun is the number of revisions at the start of the reconciliation.
 	begun int
-	// changed is told of every revision.
+	// changed is called for every revision.
 	changed func(before, after revision)
 }
 
@@ -58,7 +58,7 @@ func kindOf(object runtime.Object) string {
 	return strings.TrimSuffix(gvk.Kind, "List")
 }
 
-// take in the state of an object.
+// take adds the state of an object.
 func (m *mirror) take(object client.Object) {
 	m.add(revision{kindOf(object), client.ObjectKeyFromObject(object), object.DeepCopyObject().(client.Object)})
 }
@@ -71,7 +71,7 @@ func (m *mirror) add(after revision) {
 	m.changed(revision{after.kind, after.key, before}, after)
 }
 
-// refresh takes in what the API server has of an object now.
+// refresh adds an object's state on the API server.
 func (m *mirror) refresh(ctx context.Context, object client.Object) error {
 	now := object.DeepCopyObject().(client.Object)
 	err := m.server.Get(ctx, client.ObjectKeyFromObject(object), now)
@@ -85,7 +85,7 @@ func (m *mirror) refresh(ctx context.Context, object client.Object) error {
 	return err
 }
 
-// state of all objects of a kind after so many revisions.
+// state is that of all objects of a kind after so many revisions.
 func (m *mirror) state(kind string, upTo int) map[client.ObjectKey]client.Object {
 	found := map[client.ObjectKey]client.Object{}
 	for _, r := range m.past[:upTo] {
@@ -106,7 +106,7 @@ func (m *mirror) now(kind string) map[client.ObjectKey]client.Object {
 	return m.state(kind, len(m.past))
 }
 
-// cached is what the operator's caches show of a kind.
+// cached are the objects of a kind in the operator's caches.
 func (m *mirror) cached(kind string) map[client.ObjectKey]client.Object {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,14 +117,14 @@ func (m *mirror) cached(kind string) map[client.ObjectKey]client.Object {
 	return m.state(kind, upTo)
 }
 
-// begin a reconciliation: what it writes itself its caches show only to the next.
+// begin starts a reconciliation. Its own writes appear in the caches only in the next.
 func (m *mirror) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.begun = len(m.past)
 }
 
-// freeze caches of kinds as they were after so many revisions.
+// freeze sets the caches of kinds to their state after so many revisions.
 func (m *mirror) freeze(upTo int, kinds ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -202,10 +202,10 @@ func (read reader) list(into client.ObjectList, options ...client.ListOption) er
 	return meta.SetList(into, items)
 }
 
-// world's access: reads are what is true, writes go to the API server.
+// world is the client of the world, whose reads are never stale.
 func (m *mirror) world() client.WithWatch { return m.over(m.now) }
 
-// caches of the operator; writes go to the API server.
+// caches is the client of the operator, which reads from the caches.
 func (m *mirror) caches() client.WithWatch { return m.over(m.cached) }
 
 func (m *mirror) over(read reader) client.WithWatch {
@@ -241,7 +241,7 @@ func (m *mirror) over(read reader) client.WithWatch {
 	})
 }
 
-// wrote takes in the answer to a write; one that took off the last finalizer may have been the object's end.
+// wrote adds the answer to a write. The removal of the last finalizer may have deleted the object.
 func (m *mirror) wrote(ctx context.Context, object client.Object, err error) error {
 	switch {
 	case err != nil:

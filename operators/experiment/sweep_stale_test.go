@@ -11,17 +11,17 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// cachedKinds are those whose caches are held back, one at a time and all together.
+// cachedKinds are those whose caches lag, one at a time and all together.
 var cachedKinds = []string{"Experiment", "Pod", "Workflow", "RadioNetwork", "NetworkAttachmentDefinition", "LiveChange", "Capture"}
 
 // lag of the operator's caches.
 type lag struct {
 	lifecycle string
 	kinds     []string
-	// from so many writes on.
+	// from is the number of writes after which it starts.
 	from int
-	// back is how many of the world's revisions the caches forget at that point, as those of an operator that is
-	// restarted beside an API server that is behind; 0 where they only stand still.
+	// back is how many revisions the caches forget at that point, as after a restart of the operator beside an API server that
+	// lags. It is 0 if they only stop.
 	back int
 }
 
@@ -33,10 +33,10 @@ func (l lag) String() string {
 	return fmt.Sprintf("%s, caches of %s %s after write %d", l.lifecycle, strings.Join(l.kinds, " and "), how, l.from)
 }
 
-// lagFor so many moments; all is over before T0 comes, and nothing is late for its time.
+// lagFor is the length of a lag in steps. It ends before T0, so that nothing misses its time.
 const lagFor = 3
 
-// apply the caches with the lag as soon as the operator has made so many writes, for a while.
+// apply makes the caches lag for a while, once the operator has made so many writes.
 func (l lag) apply(w *world) {
 	var until int
 	moments := 0
@@ -55,7 +55,7 @@ func (l lag) apply(w *world) {
 	}
 }
 
-// allLags is set for the whole sweep, which takes half an hour; else every thirteenth of them is tried, of all kinds and at all phases.
+// allLags is set for the whole sweep, which takes half an hour. Otherwise only every thirteenth point is tested.
 var allLags = os.Getenv("VIGNETTE_SWEEP") == "full"
 
 func lags(t *testing.T, c *cluster, names ...string) (found []lag) {
@@ -81,7 +81,7 @@ func lags(t *testing.T, c *cluster, names ...string) (found []lag) {
 	return found
 }
 
-func TestCachesThatLagMisleadNobody(t *testing.T) {
+func TestStaleCachesDoNoHarm(t *testing.T) {
 	c := &cluster{}
 	names := []string{"success", "an early stop", "a deletion while Provisioning", "a deletion while Running", "a live cluster that is stopped"}
 	if raceDetector {
@@ -95,16 +95,16 @@ func TestCachesThatLagMisleadNobody(t *testing.T) {
 	})
 }
 
-// wantEnd of a run that went well, or of one that is gone; what was true of it is on record, and nothing else.
+// wantEnd checks a run that succeeded or was deleted, and that no false incidents are recorded.
 func (w *world) wantEnd(deleted bool) {
 	w.t.Helper()
 	w.atMoment = nil
 	w.mirror.thaw()
-	w.clock.Step(finishedResyncInterval) // what caches showed too late is found at the next look
+	w.clock.Step(finishedResyncInterval) // the next reconciliation finds what caches showed too late
 	w.settle()
 	var left []string
 	for name, object := range w.inServer() {
-		shared := strings.HasSuffix(name, " vignette-workflow") // goes with its owners
+		shared := strings.HasSuffix(name, " vignette-workflow") // is deleted with its owners
 		kept := !deleted && slices.Contains([]string{"Workflow quickstart", "Experiment quickstart", "LiveChange worse", "Capture trace"}, name)
 		if !shared && !kept && !w.collected(object) {
 			left = append(left, name)
@@ -122,7 +122,7 @@ func (w *world) wantEnd(deleted bool) {
 	}
 }
 
-func TestATimeToLiveThatWasProlongedAMomentAgoHolds(t *testing.T) {
+func TestATimeToLiveThatHasJustBeenExtendedCounts(t *testing.T) {
 	w := (&cluster{}).world(t, func(e *v1alpha1.Experiment) { ttl := v1alpha1.Duration("30s"); e.Spec.TTLAfterFinished = &ttl })
 	w.untilFinished()
 	w.settle()
@@ -133,6 +133,6 @@ func TestATimeToLiveThatWasProlongedAMomentAgoHolds(t *testing.T) {
 	w.mirror.thaw()
 	w.step()
 	if e := w.experiment(); e == nil || !e.DeletionTimestamp.IsZero() {
-		t.Error("it was deleted by what a cache said of its time to live")
+		t.Error("it was deleted by the cache's time to live")
 	}
 }

@@ -30,7 +30,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// parallelWorlds is how many worlds of a sweep run side by side: each waits for the API server most of the time.
+// parallelWorlds is how many worlds of a sweep run at once. Each mostly waits for the API server.
 const parallelWorlds = 6
 
 // cluster has many worlds, a namespace each, on one real API server; or each on a fake one.
@@ -44,7 +44,7 @@ var (
 	worldsMade  atomic.Int32
 )
 
-// realCluster skips the test where there is no API server to be had.
+// realCluster skips the test if there is no API server.
 func realCluster(t *testing.T) *cluster {
 	t.Helper()
 	server, err := client.NewWithWatch(sweptServer.Start(t), client.Options{Scheme: testkube.Scheme()})
@@ -102,7 +102,7 @@ func (w *world) mirrored(server client.WithWatch) {
 	w.restart()
 }
 
-// fresh reads past the caches. Each world has the cluster's hosts for itself.
+// fresh reads from the API server. Each world has all of the cluster's hosts.
 func (w *world) fresh() client.Reader {
 	return interceptor.NewClient(w.mirror.server, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
@@ -117,7 +117,7 @@ func (w *world) fresh() client.Reader {
 	})
 }
 
-// watchOver what must hold at every moment: T0 stays once the server has heard of it, a run has one Workflow, the archive's plan only grows.
+// watchOver checks what must always hold: T0 stays once the server has it, and a run has only one Workflow.
 func (w *world) watchOver(before, after revision) {
 	was, _ := before.object.(*v1alpha1.Experiment)
 	is, _ := after.object.(*v1alpha1.Experiment)
@@ -137,7 +137,7 @@ func (w *world) serverKnowsT0(uid types.UID) bool {
 	return state != nil && state.Plan.T0 != nil
 }
 
-// watchPlan: what the operator tells the server never takes back what agents were told.
+// watchPlan checks that a new plan never revokes what agents may have read.
 func (w *world) watchPlan(before, after runapi.Plan) {
 	if before.T0 != nil && (after.T0 == nil || !after.T0.Equal(*before.T0)) {
 		w.t.Errorf("the plan's T0 was %s and is now %v", before.T0, after.T0)
@@ -160,14 +160,14 @@ func (w *world) watchPlan(before, after runapi.Plan) {
 	}
 }
 
-// order of phases.
+// order is a phase's place in the order of phases.
 func order(phase v1alpha1.ExperimentPhase) int {
 	return slices.Index([]v1alpha1.ExperimentPhase{
 		v1alpha1.PhaseQueued, v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting, v1alpha1.PhaseAnalysing, v1alpha1.PhaseFailed, v1alpha1.PhaseSucceeded,
 	}, phase)
 }
 
-// sweptKinds are all that an experiment leads to.
+// sweptKinds are the kinds of all objects of an experiment.
 var sweptKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "ServiceAccount"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
@@ -180,7 +180,7 @@ var sweptKinds = []schema.GroupVersionKind{
 	{Group: "vignette.dev", Version: "v1alpha1", Kind: "Capture"},
 }
 
-// inServer are all objects of this world as the API server has them, by kind and name.
+// inServer are all objects of this world on the API server, by kind and name.
 func (w *world) inServer() map[string]*unstructured.Unstructured {
 	w.t.Helper()
 	found := map[string]*unstructured.Unstructured{}
@@ -202,7 +202,7 @@ func (w *world) inServer() map[string]*unstructured.Unstructured {
 	return found
 }
 
-// collected tells that the garbage collector takes an object, as all of its owners are gone.
+// collected reports whether the garbage collector deletes an object, because all of its owners are gone.
 func (w *world) collected(object client.Object) bool {
 	w.t.Helper()
 	owners := object.GetOwnerReferences()
@@ -216,12 +216,12 @@ func (w *world) collected(object client.Object) bool {
 type outcome struct {
 	// Objects by kind and name, without what differs from run to run.
 	Objects map[string]string
-	// Archive is what the server knows.
+	// Archive is the server's state.
 	Archive string
-	// Writes by what they did, to the API server and to the server; without those of the experiment's status.
+	// Writes to the API server and the server by kind, without those of the experiment's status.
 	Writes map[string]int
-	// statuses written. A crash may cost two more: to say that something did not work, and that it does again; it
-	// may save one, where what was to be said is over when the next operator looks.
+	// statuses is the number of written statuses. A crash may cost two more, for an error and its end. It may save one, if a
+	// state is over before the next operator reports it.
 	statuses int
 }
 
@@ -270,7 +270,7 @@ var (
 	uidPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
-// normal is a text with times as distances from the world's beginning, and without UIDs and the namespace's name.
+// normal is a text with times relative to the world's begin, and without UIDs and the namespace's name.
 func (w *world) normal(text string) string {
 	text = strings.ReplaceAll(text, w.key.Namespace, "TEAM")
 	text = timePattern.ReplaceAllStringFunc(text, func(at string) string {
@@ -303,7 +303,7 @@ func runSweep[P any](t *testing.T, points []P, name func(P) string, job func(*te
 	workers.Wait()
 }
 
-// sample gives so many of the points at most, evenly, from the first on.
+// sample returns at most so many of the points, evenly spaced.
 func sample[P any](points []P, most int) (some []P) {
 	n := min(most, len(points))
 	for i := range n {

@@ -13,25 +13,24 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Sweeper deletes RadioNetworks whose experiment is gone: owner references do not reach across
-// namespaces, and a finalizer may have been taken off by force. It also tells the archive of deleted experiments whose runs go on there,
-// as the server may have been down when they were deleted.
+// Sweeper deletes RadioNetworks whose experiment is gone. Owner references do not work across namespaces, and users can
+// remove a finalizer. It also ends the runs of deleted experiments in the archive, as the server may have been down.
 type Sweeper struct {
 	Client client.Client
-	// Live reads experiments past the cache, as a stale one would cost a running network.
+	// Live reads from the API server, because a stale cache could delete the network of a running experiment.
 	Live      client.Reader
 	Namespace string
 	Interval  time.Duration
 	Archive   Archive
 }
 
-// Archive is what the sweeper uses of the server.
+// Archive is the part of the server's API that the sweeper uses.
 type Archive interface {
 	planStore
 	Runs(ctx context.Context, namespace, name string) ([]runapi.RunSummary, error)
 }
 
-// NeedLeaderElection keeps it to one manager.
+// NeedLeaderElection makes only one manager sweep.
 func (*Sweeper) NeedLeaderElection() bool { return true }
 
 // Start sweeps until the context ends.
@@ -43,7 +42,7 @@ func (w *Sweeper) Start(ctx context.Context) error {
 			log.FromContext(ctx).Error(err, "sweep of RadioNetworks")
 		}
 		if err := w.SweepArchive(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Info("the server could not be told of deletions, it is tried again", "error", err.Error())
+			log.FromContext(ctx).Info("deletions could not be recorded on the server; trying again", "error", err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -53,7 +52,7 @@ func (w *Sweeper) Start(ctx context.Context) error {
 	}
 }
 
-// Sweep once.
+// Sweep deletes all RadioNetworks without their experiment.
 func (w *Sweeper) Sweep(ctx context.Context) error {
 	var list v1alpha1.RadioNetworkList
 	if err := w.Client.List(ctx, &list, client.InNamespace(w.Namespace)); err != nil {
@@ -61,8 +60,8 @@ func (w *Sweeper) Sweep(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		network := &list.Items[i]
-		kept, err := w.experimentExists(ctx, network)
-		if kept {
+		exists, err := w.experimentExists(ctx, network)
+		if exists {
 			continue
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -76,7 +75,7 @@ func (w *Sweeper) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// SweepArchive once: what goes on there without an experiment is cut short.
+// SweepArchive marks archived runs without an experiment as failed, unless they have ended.
 func (w *Sweeper) SweepArchive(ctx context.Context) error {
 	archived, err := w.Archive.Runs(ctx, "", "")
 	if err != nil {
@@ -94,15 +93,15 @@ func (w *Sweeper) SweepArchive(ctx context.Context) error {
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err := recordAsFailed(ctx, w.Archive, run.UID, "the experiment was deleted, and the archive was not told then"); err != nil {
+		if err := recordAsFailed(ctx, w.Archive, run.UID, "the experiment was deleted while the server could not be reached"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// experimentExists tells whether a network's experiment is there, and has the cache's word for it; for that it is gone it does not.
-func (w *Sweeper) experimentExists(ctx context.Context, network *v1alpha1.RadioNetwork) (kept bool, err error) {
+// experimentExists reports whether a network's experiment exists. The cache is enough for a yes, but not for a no.
+func (w *Sweeper) experimentExists(ctx context.Context, network *v1alpha1.RadioNetwork) (exists bool, err error) {
 	reference := network.Spec.Experiment
 	for _, reader := range []client.Reader{w.Client, w.Live} {
 		var owner v1alpha1.Experiment

@@ -36,7 +36,7 @@ func TestRadioNetworksWithoutTheirExperimentAreSweptAndNoOthers(t *testing.T) {
 	}
 }
 
-// listed is the played server with its list of runs.
+// listed is the simulated server with its list of runs.
 type listed struct{ *server }
 
 func (l listed) Runs(context.Context, string, string) (all []runapi.RunSummary, err error) {
@@ -46,7 +46,7 @@ func (l listed) Runs(context.Context, string, string) (all []runapi.RunSummary, 
 	return all, l.call()
 }
 
-func TestTheArchiveHearsOfADeletionThatItMissed(t *testing.T) {
+func TestTheArchiveGetsAMissedDeletion(t *testing.T) {
 	w := newWorld(t)
 	e := w.untilPhase(v1alpha1.PhaseRunning)
 	sweeper := &Sweeper{Client: w.api, Live: w.api, Namespace: platform, Archive: listed{w.server}}
@@ -54,7 +54,7 @@ func TestTheArchiveHearsOfADeletionThatItMissed(t *testing.T) {
 	w.must(sweeper.SweepArchive(t.Context()))
 	before := phase()
 	if finished(before) {
-		t.Fatalf("the run of an experiment that is there is %s in the archive", before)
+		t.Fatalf("the run of an existing experiment is %s in the archive", before)
 	}
 	w.server.down = true
 	w.must(w.api.Delete(t.Context(), e))
@@ -64,7 +64,7 @@ func TestTheArchiveHearsOfADeletionThatItMissed(t *testing.T) {
 	}
 	w.server.down = false
 	w.must(sweeper.SweepArchive(t.Context()))
-	if message := w.server.states[string(e.UID)].Plan.Message; phase() != v1alpha1.PhaseFailed || message != "the experiment was deleted, and the archive was not told then" {
+	if message := w.server.states[string(e.UID)].Plan.Message; phase() != v1alpha1.PhaseFailed || message != "the experiment was deleted while the server could not be reached" {
 		t.Errorf("the run is %s in the archive: %s", phase(), message)
 	}
 }

@@ -14,23 +14,24 @@ import (
 )
 
 const (
-	// updateBatchTime is how long news are collected before they are asked for again.
+	// updateBatchTime is the pause between two requests, in which the server collects updates.
 	updateBatchTime = 200 * time.Millisecond
-	// updateRetryInterval after an error. Experiments look for themselves meanwhile.
+	// updateRetryInterval is the pause after an error, during which experiments poll.
 	updateRetryInterval = time.Second
-	// updatesValidFor is how long the server's last answer speaks for it: it answers after half a minute where there is no news.
+	// updatesValidFor is how long experiments rely on the feed after the last answer. Without updates the server answers
+	// every half a minute.
 	updatesValidFor = 40 * time.Second
-	// followerLifetime is how long an experiment is told of news after it has last said that it relies on them.
+	// followerLifetime is how long an experiment is woken after its last call of pollAfter.
 	followerLifetime = 4 * resyncInterval
 )
 
-// UpdateSource is the server, as far as the feed needs it.
+// UpdateSource is the part of the server's API that the feed uses.
 type UpdateSource interface {
 	News(ctx context.Context, epoch string, sequence int64) (runapi.News, error)
 }
 
-// updateFeed wakes experiments of which the server has news, so that hundreds that run need not ask it every two seconds each. Nothing depends on
-// it: while the server does not answer, experiments ask as often as without it.
+// updateFeed wakes experiments whose state on the server has changed, so that hundreds of them need not poll every two
+// seconds. While the server does not answer, experiments poll as without it.
 type updateFeed struct {
 	source  UpdateSource
 	now     func() time.Time
@@ -51,7 +52,8 @@ func newUpdateFeed(source UpdateSource, now func() time.Time) *updateFeed {
 	return &updateFeed{source: source, now: now, wakeups: make(chan event.GenericEvent, maxWakeups), byUID: map[types.UID]follower{}}
 }
 
-// pollAfter is how long an experiment may leave the server's state alone: for the feed wakes it, or because it is to look itself after otherwise.
+// pollAfter is the time to the experiment's next poll of the server. It is longer while the feed works, and otherwise the
+// given time.
 func (f *updateFeed) pollAfter(e *v1alpha1.Experiment, otherwise time.Duration) time.Duration {
 	if f == nil {
 		return otherwise
@@ -66,7 +68,7 @@ func (f *updateFeed) pollAfter(e *v1alpha1.Experiment, otherwise time.Duration) 
 	return resyncInterval
 }
 
-// Start follows the news until the context ends.
+// Start follows the server's updates until the context ends.
 func (f *updateFeed) Start(ctx context.Context) error {
 	var known runapi.News
 	for ctx.Err() == nil {
@@ -93,19 +95,19 @@ func (f *updateFeed) fetch(ctx context.Context, known runapi.News) (runapi.News,
 	return f.source.News(ctx, known.Epoch, known.Sequence)
 }
 
-// fail wakes everybody who relied on the feed: they look for themselves from now on.
+// fail wakes all experiments that relied on the feed, which poll from now on.
 func (f *updateFeed) fail(ctx context.Context, err error) {
 	f.mu.Lock()
 	relied := !f.answered.IsZero()
 	f.answered = time.Time{}
 	f.mu.Unlock()
 	if relied && ctx.Err() == nil {
-		log.FromContext(ctx).Info("the server's news cannot be followed: experiments ask for themselves meanwhile", "error", err.Error())
+		log.FromContext(ctx).Info("the server reports no updates; experiments poll until it does", "error", err.Error())
 		f.wakeUp(ctx, f.followers(nil, true))
 	}
 }
 
-// deliver wakes those with news, or all in a new epoch of the server.
+// deliver wakes the experiments with updates, or all if the server has restarted.
 func (f *updateFeed) deliver(ctx context.Context, found runapi.News, all bool) {
 	f.mu.Lock()
 	f.answered = f.now()
@@ -113,7 +115,7 @@ func (f *updateFeed) deliver(ctx context.Context, found runapi.News, all bool) {
 	f.wakeUp(ctx, f.followers(found.Runs, all))
 }
 
-// followers of these runs, or of all; those that have long been silent are forgotten.
+// followers returns the experiments of these runs, or all. It forgets those that have not called pollAfter for long.
 func (f *updateFeed) followers(runs []string, all bool) (names []types.NamespacedName) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// fakeUpdates answers what it is given, one after the other.
+// fakeUpdates returns the given answers, one after the other.
 type fakeUpdates chan func() (runapi.News, error)
 
 func (p fakeUpdates) News(ctx context.Context, _ string, _ int64) (runapi.News, error) {
@@ -44,7 +44,7 @@ func startFeed(t *testing.T) (*updateFeed, fakeUpdates) {
 	return f, source
 }
 
-// woken is the next experiment that the feed wakes, or "" where it wakes none.
+// woken is the next experiment that the feed wakes, or "" if it wakes none.
 func woken(t *testing.T, f *updateFeed) string {
 	t.Helper()
 	select {
@@ -55,10 +55,10 @@ func woken(t *testing.T, f *updateFeed) string {
 	}
 }
 
-func TestAnExperimentIsWokenByItsNewsAndAsksSeldomMeanwhile(t *testing.T) {
+func TestAnExperimentIsWokenByUpdatesAndPollsSeldom(t *testing.T) {
 	f, source := startFeed(t)
 	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != runningPoll {
-		t.Errorf("before the server has answered an experiment asks every %s; want %s", poll, runningPoll)
+		t.Errorf("before the server has answered an experiment polls every %s; want %s", poll, runningPoll)
 	}
 	f.pollAfter(anExperiment("two"), runningPoll)
 	source.send("a", 1)
@@ -66,18 +66,18 @@ func TestAnExperimentIsWokenByItsNewsAndAsksSeldomMeanwhile(t *testing.T) {
 		t.Fatalf("a new epoch of the server wakes %q and %q; want both", first, second)
 	}
 	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != resyncInterval {
-		t.Errorf("with the news followed it asks every %s; want %s", poll, resyncInterval)
+		t.Errorf("while the feed works it polls every %s; want %s", poll, resyncInterval)
 	}
 	source.send("a", 2, "uid-two", "uid-of-another-operator")
 	if name := woken(t, f); name != "two" {
-		t.Errorf("news of two wake %q", name)
+		t.Errorf("an update of two wakes %q", name)
 	}
 	if name := woken(t, f); name != "" {
-		t.Errorf("news of two wake %q as well", name)
+		t.Errorf("an update of two also wakes %q", name)
 	}
 }
 
-func TestWhereTheServerIsLostEachAsksForItselfAtOnce(t *testing.T) {
+func TestAfterTheLossOfTheServerEachExperimentPollsAtOnce(t *testing.T) {
 	f, source := startFeed(t)
 	source.send("a", 1)
 	for f.pollAfter(anExperiment("one"), runningPoll) != resyncInterval {
@@ -92,25 +92,25 @@ func TestWhereTheServerIsLostEachAsksForItselfAtOnce(t *testing.T) {
 		t.Errorf("the loss wakes %q; want one", name)
 	}
 	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != runningPoll {
-		t.Errorf("without the server an experiment asks every %s; want %s", poll, runningPoll)
+		t.Errorf("without the server an experiment polls every %s; want %s", poll, runningPoll)
 	}
 }
 
-func TestAServerThatStaysSilentIsTrustedForAWhileOnly(t *testing.T) {
+func TestASilentServerIsTrustedForAWhileOnly(t *testing.T) {
 	now := time.Now()
 	f := newUpdateFeed(nil, func() time.Time { return now })
 	f.deliver(context.Background(), runapi.News{Epoch: "a"}, true)
 	now = now.Add(updatesValidFor)
 	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != resyncInterval {
-		t.Errorf("after %s it asks every %s; want %s", updatesValidFor, poll, resyncInterval)
+		t.Errorf("after %s it polls every %s; want %s", updatesValidFor, poll, resyncInterval)
 	}
 	now = now.Add(time.Second)
 	if poll := f.pollAfter(anExperiment("one"), runningPoll); poll != runningPoll {
-		t.Errorf("after more than %s it asks every %s; want %s", updatesValidFor, poll, runningPoll)
+		t.Errorf("after more than %s it polls every %s; want %s", updatesValidFor, poll, runningPoll)
 	}
 }
 
-func TestWhoHasLongBeenSilentIsForgotten(t *testing.T) {
+func TestAFollowerThatHasLongBeenSilentIsForgotten(t *testing.T) {
 	now := time.Now()
 	f := newUpdateFeed(nil, func() time.Time { return now })
 	f.pollAfter(anExperiment("old"), runningPoll)

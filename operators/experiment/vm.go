@@ -41,51 +41,52 @@ import (
 
 // Reasons of virtual machines.
 const (
-	// ReasonKubeVirtMissing of Accepted: a node is a virtual machine, and the cluster has no KubeVirt.
+	// ReasonKubeVirtMissing is a reason of Accepted: a node is a virtual machine, and the cluster has no KubeVirt.
 	ReasonKubeVirtMissing = "KubeVirtNotInstalled"
-	// ReasonGuestMissing of Accepted: a virtual machine names no disk, and the platform has none.
+	// ReasonGuestMissing is a reason of Accepted: a virtual machine names no disk, and the platform has none.
 	ReasonGuestMissing = "GuestImageMissing"
-	// ReasonTemplateNotFound of Accepted: a virtual machine names a template that is neither its namespace's nor the platform's.
+	// ReasonTemplateNotFound is a reason of Accepted: neither the namespace nor the platform has a virtual machine's template.
 	ReasonTemplateNotFound = "NodeTemplateNotFound"
-	// ReasonDiskNotFound of Accepted: a virtual machine's claim is not there.
+	// ReasonDiskNotFound is a reason of Accepted: a virtual machine's claim does not exist.
 	ReasonDiskNotFound = "DiskNotFound"
-	// ReasonDiskNotAllowed of Accepted: no administrator lets experiments use a virtual machine's claim.
+	// ReasonDiskNotAllowed is a reason of Accepted: no administrator allows experiments to use a virtual machine's claim.
 	ReasonDiskNotAllowed = "DiskNotAllowed"
 )
 
 const (
-	// liveTokenLifetime is how long the token of a guest that belongs to a live cluster holds; others have their run's time and tokenMargin.
+	// liveTokenLifetime is the lifetime of a guest's token in a live cluster. In a run it is the run's time plus tokenMargin.
 	liveTokenLifetime, tokenMargin = 7 * 24 * time.Hour, 2 * time.Hour
-	// minTokenLifetime by the API server.
+	// minTokenLifetime is the API server's minimum.
 	minTokenLifetime = 10 * time.Minute
-	// maxGuests whose Secrets are remembered.
+	// maxGuests limits the guests whose Secrets are remembered.
 	maxGuests = 10_000
-	// migrationLabel of the pod that KubeVirt makes for a machine that is to move, which those of experiments cannot.
+	// migrationLabel is on the pods to which KubeVirt migrates a machine, which those of experiments do not support.
 	migrationLabel = kubevirtv1.MigrationJobLabel
 )
 
-// usesVMs tells that some node of an experiment is a virtual machine.
+// usesVMs reports whether a node of the experiment is a virtual machine.
 func usesVMs(e *v1alpha1.Experiment) bool {
 	return slices.ContainsFunc(e.Spec.Nodes, func(n v1alpha1.Node) bool { return n.Runtime == v1alpha1.RuntimeVM })
 }
 
-// guestTracker remember for which launchers the Secret has been made: the operator has no right to look. After a restart each is tried once more.
+// guestTracker remembers for which launchers the Secret was created, because the operator must not read Secrets. After a
+// restart each is created once more.
 type guestTracker struct {
 	once        sync.Once
 	secretsMade *lru.Cache
 
 	mu sync.Mutex
-	// silentSince by launchers' UIDs.
+	// silentSince is by the launchers' UIDs.
 	silentSince map[types.UID]time.Time
 }
 
-// silentFor tells for how long a guest has been found silent; no time for one that is not.
-func (g *guestTracker) silentFor(launcher types.UID, is bool, now time.Time) time.Duration {
+// silentFor is how long a guest has been silent, 0 if it is not.
+func (g *guestTracker) silentFor(launcher types.UID, isSilent bool, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	since, known := g.silentSince[launcher]
 	switch {
-	case !is:
+	case !isSilent:
 		delete(g.silentSince, launcher)
 		return 0
 	case !known && g.silentSince == nil:
@@ -109,7 +110,7 @@ func (g *guestTracker) hasSecret(launcher types.UID) bool {
 
 func (g *guestTracker) noteSecret(launcher types.UID) { g.secretCache().Add(launcher, true) }
 
-// checkVMs finds what keeps virtual machines from being made in this cluster.
+// checkVMs finds why the cluster cannot run the experiment's virtual machines.
 func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
 	if !usesVMs(s.experiment) {
 		return nil
@@ -121,7 +122,7 @@ func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
 	_, err := r.Client.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		s.addFinding(ReasonKubeVirtMissing, field.Invalid(field.NewPath("spec", "nodes").Index(firstVM(s.experiment)).Child("runtime"), v1alpha1.RuntimeVM,
-			"KubeVirt is not installed in this cluster: have it installed, or make the node a pod"))
+			"KubeVirt is not installed in this cluster: install it, or make the node a pod"))
 		return nil
 	}
 	if err != nil {
@@ -133,8 +134,8 @@ func (r *Reconciler) checkVMs(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// resolveTemplates finds the templates that virtual machines name: in the experiment's namespace, else in the platform's. Machines that are there
-// keep what they were made with.
+// resolveTemplates finds the templates of virtual machines in the experiment's namespace, else in the platform's.
+// Existing machines do not change.
 func (r *Reconciler) resolveTemplates(ctx context.Context, s *scope) error {
 	s.templates = map[string]v1alpha1.VirtualMachine{}
 	for i, node := range s.experiment.Spec.Nodes {
@@ -167,26 +168,26 @@ func (r *Reconciler) template(ctx context.Context, namespace, name string) (*v1a
 	return &template, err
 }
 
-// cachedTemplates of an experiment's virtual machines, as the cache has them, and which these are.
-func (r *Reconciler) cachedTemplates(e *v1alpha1.Experiment) (known map[string]v1alpha1.VirtualMachine, words string) {
+// cachedTemplates returns the cached templates of the experiment's virtual machines, and a fingerprint of them.
+func (r *Reconciler) cachedTemplates(e *v1alpha1.Experiment) (known map[string]v1alpha1.VirtualMachine, fingerprint string) {
 	for _, node := range e.Spec.Nodes {
 		if node.VM == nil || node.VM.Template == "" {
 			continue
 		}
 		template, err := r.template(context.Background(), e.Namespace, node.VM.Template)
 		if err != nil {
-			continue // it is not accepted without it
+			continue // the experiment is not accepted without it
 		}
 		if known == nil {
 			known = map[string]v1alpha1.VirtualMachine{}
 		}
 		known[node.VM.Template] = template.Spec.VM
-		words += fmt.Sprintf("%s %d ", template.UID, template.Generation)
+		fingerprint += fmt.Sprintf("%s %d ", template.UID, template.Generation)
 	}
-	return known, words
+	return known, fingerprint
 }
 
-// templateUsers are the experiments in the queue that a template may matter to: those of its namespace, or all where it is the platform's.
+// templateUsers are the queued experiments that may use a template: those of its namespace, or all if it is the platform's.
 func (r *Reconciler) templateUsers(ctx context.Context, object client.Object) []reconcile.Request {
 	if object.GetNamespace() == r.Options.Render.Namespace {
 		object = &v1alpha1.NodeTemplate{}
@@ -198,8 +199,8 @@ func firstVM(e *v1alpha1.Experiment) int {
 	return slices.IndexFunc(e.Spec.Nodes, func(n v1alpha1.Node) bool { return n.Runtime == v1alpha1.RuntimeVM })
 }
 
-// loadVMs finds the experiment's virtual machines by their owner's UID. They are read past the cache: only experiments with such nodes ask, and a
-// cluster without KubeVirt has no such kind to watch.
+// loadVMs finds the experiment's virtual machines by their owner's UID. They are not cached, because a cluster without
+// KubeVirt does not have the kind to watch.
 func (r *Reconciler) loadVMs(ctx context.Context, s *scope) error {
 	s.vms = nil
 	if !usesVMs(s.experiment) {
@@ -210,7 +211,7 @@ func (r *Reconciler) loadVMs(ctx context.Context, s *scope) error {
 	list.SetGroupVersionKind(kubevirtv1.VirtualMachineInstanceGroupVersionKind)
 	err := r.Live.List(ctx, list, client.InNamespace(s.experiment.Namespace), client.MatchingLabels{v1alpha1.LabelExperimentUID: string(s.experiment.UID)})
 	if meta.IsNoMatchError(err) {
-		return nil // KubeVirt is not there, or not any more, and its objects with it
+		return nil // without KubeVirt there are no machines
 	}
 	for i := range list.Items {
 		vm := &kubevirtv1.VirtualMachineInstance{}
@@ -224,7 +225,7 @@ func (r *Reconciler) loadVMs(ctx context.Context, s *scope) error {
 	return err
 }
 
-// unstructuredVM is a machine as it travels. By JSON, as the converter knows no unsigned numbers.
+// unstructuredVM converts a machine by JSON, because the runtime's converter does not support unsigned numbers.
 func unstructuredVM(vm *kubevirtv1.VirtualMachineInstance) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(vm)
 	u := &unstructured.Unstructured{}
@@ -237,7 +238,8 @@ func unstructuredVM(vm *kubevirtv1.VirtualMachineInstance) (*unstructured.Unstru
 	return u, nil
 }
 
-// nodeOf a pod: of one that the experiment owns, or of the launcher of a virtual machine that it owns. Labels prove nothing.
+// nodeOf returns the node of a pod that the experiment owns, directly or by its virtual machine. It does not trust labels
+// without the owner, because users can set them.
 func (s *scope) nodeOf(pod *corev1.Pod) (node string, ok bool) {
 	if metav1.IsControlledBy(pod, s.experiment) {
 		return pod.Labels[v1alpha1.LabelNode], true
@@ -250,7 +252,8 @@ func (s *scope) nodeOf(pod *corev1.Pod) (node string, ok bool) {
 	return "", false
 }
 
-// ensureVMs makes the virtual machines that are missing, and waits until KubeVirt has made a launcher for each: its UID is the member's.
+// ensureVMs creates the missing virtual machines and waits for KubeVirt's launcher of each, whose UID the radio network
+// needs.
 func (r *Reconciler) ensureVMs(ctx context.Context, s *scope) (bool, error) {
 	if !usesVMs(s.experiment) {
 		return false, nil
@@ -269,7 +272,7 @@ func (r *Reconciler) ensureVMs(ctx context.Context, s *scope) (bool, error) {
 	if len(waiting) == 0 {
 		return false, nil
 	}
-	s.experiment.Status.Message = "waiting for KubeVirt to begin with " + someOf(waiting, "virtual machines")
+	s.experiment.Status.Message = "waiting for KubeVirt to create the pods of " + someOf(waiting, "virtual machines")
 	s.requeueAfter(pollInterval)
 	return true, nil
 }
@@ -286,7 +289,7 @@ func (r *Reconciler) createVM(ctx context.Context, s *scope, want *kubevirtv1.Vi
 		s.vms[node] = want
 		want.UID = made.GetUID()
 	case apierrors.IsAlreadyExists(err):
-		s.experiment.Status.Message = fmt.Sprintf("waiting for VirtualMachineInstance %s, which belongs to somebody else, to go", want.Name)
+		s.experiment.Status.Message = fmt.Sprintf("waiting for the deletion of VirtualMachineInstance %s, which belongs to somebody else", want.Name)
 		s.requeueAfter(2 * pollInterval)
 		return true, nil
 	case isQuotaRefusal(err):
@@ -301,12 +304,12 @@ func (r *Reconciler) createVM(ctx context.Context, s *scope, want *kubevirtv1.Vi
 	return false, nil
 }
 
-// launcherStarted tells that a launcher's network is there, and with it all its volumes.
+// launcherStarted reports whether a launcher has its network and so all its volumes.
 func launcherStarted(launcher *corev1.Pod) bool {
 	return launcher.Status.Phase != corev1.PodPending && launcher.Status.Phase != "" || launcher.Status.PodIP != ""
 }
 
-// releaseVMs makes the Secrets without which the launchers do not start, once everybody who has to knows their UIDs.
+// releaseVMs creates the Secrets without which the launchers do not start, once the server and radiod know their UIDs.
 func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
 	for _, node := range render.VMNodes(s.topology) {
 		launcher, vm := s.pods[node.Name], s.vms[node.Name]
@@ -318,7 +321,7 @@ func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
 			return true, err
 		}
 		switch err := r.Client.Create(ctx, secret); {
-		case err == nil || apierrors.IsAlreadyExists(err): // its name is this machine's alone
+		case err == nil || apierrors.IsAlreadyExists(err): // no other machine has a Secret of this name
 			r.guests.noteSecret(launcher.UID)
 		case isQuotaRefusal(err):
 			return true, r.backToQueue(ctx, s, err)
@@ -332,14 +335,14 @@ func (r *Reconciler) releaseVMs(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// guestSecret has a token for the server that is good as long as the launcher's pod is there: the server takes the guest for it.
+// guestSecret has a token for the server, bound to the launcher's pod. The guest authenticates as that pod.
 func (r *Reconciler) guestSecret(ctx context.Context, s *scope, node topology.Node, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) (*corev1.Secret, error) {
 	file, err := render.GuestFile(s.renderInput(), node, s.waveforms)
 	if err != nil {
 		s.fail(ReasonInvalid, "%v", err)
 		return nil, nil
 	}
-	if !node.HasAgent() { // nobody there talks to the server
+	if !node.HasAgent() { // only agents connect to the server
 		return render.GuestSecret(s.renderInput(), vm, node, file, ""), nil
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: "default"}}
@@ -353,7 +356,8 @@ func (r *Reconciler) guestSecret(ctx context.Context, s *scope, node topology.No
 	return render.GuestSecret(s.renderInput(), vm, node, file, request.Status.Token), nil
 }
 
-// tokenLifetime of a guest: nobody renews what lies on its disk.
+// tokenLifetime is the lifetime of a guest's token, which must last for the run because the token on its disk is never
+// renewed.
 func (s *scope) tokenLifetime() time.Duration {
 	if s.timeline.Live() {
 		return liveTokenLifetime
@@ -362,7 +366,7 @@ func (s *scope) tokenLifetime() time.Duration {
 	return max(end+end/10+s.experiment.Spec.Drain.Max.Std()+tokenMargin, minTokenLifetime)
 }
 
-// vmTrouble says why a node's virtual machine will not become ready; an empty reason where it still may.
+// vmTrouble returns why a virtual machine cannot become ready. The reason is empty while it still can.
 func vmTrouble(vm *kubevirtv1.VirtualMachineInstance) (reason, message string) {
 	switch {
 	case !vm.DeletionTimestamp.IsZero():
@@ -371,7 +375,7 @@ func vmTrouble(vm *kubevirtv1.VirtualMachineInstance) (reason, message string) {
 		return ReasonNodeFailed, "its virtual machine ended before the experiment started" + inParentheses(vm.Status.Reason)
 	}
 	if refused := launcherRefusal(vm); refused != "" && !strings.Contains(refused, "exceeded quota") {
-		return ReasonPodRefused, "KubeVirt cannot make the pod of its virtual machine: " + refused
+		return ReasonPodRefused, "KubeVirt cannot create the pod of its virtual machine: " + refused
 	}
 	return "", ""
 }
@@ -383,7 +387,7 @@ func inParentheses(why string) string {
 	return " (" + why + ")"
 }
 
-// launcherRefusal is why KubeVirt could not make a machine's pod; empty where it could, or has not tried.
+// launcherRefusal is why KubeVirt could not create a machine's pod, empty if it could or has not tried.
 func launcherRefusal(vm *kubevirtv1.VirtualMachineInstance) string {
 	for _, c := range vm.Status.Conditions {
 		if c.Type == kubevirtv1.VirtualMachineInstanceSynchronized && c.Status == corev1.ConditionFalse &&
@@ -394,13 +398,13 @@ func launcherRefusal(vm *kubevirtv1.VirtualMachineInstance) string {
 	return ""
 }
 
-// KubeVirt's reasons where the API server refuses a launcher, and where it refuses the machine itself.
+// KubeVirt's reasons if the API server refuses a launcher or the machine itself.
 const (
 	failedCreatePod  = "FailedCreate"
 	failedValidation = "FailedCreateValidation"
 )
 
-// checkVMQuota takes back an experiment whose launchers a quota does not let be, as where pods are refused.
+// checkVMQuota puts the experiment back into the queue if a quota refuses a launcher.
 func (r *Reconciler) checkVMQuota(ctx context.Context, s *scope) (bool, error) {
 	for _, node := range sortedKeys(s.vms) {
 		refused := launcherRefusal(s.vms[node])
@@ -412,13 +416,13 @@ func (r *Reconciler) checkVMQuota(ctx context.Context, s *scope) (bool, error) {
 }
 
 const (
-	// consoleLines are the last lines of a guest's console in the reason of a failure, of consoleBytes at most.
+	// consoleLines and consoleBytes limit the end of a guest's console in the message of a failure.
 	consoleLines, consoleBytes = 8, 600
-	// consoleTimeout for the kubelet.
+	// consoleTimeout is the time for the kubelet's answer.
 	consoleTimeout = 5 * time.Second
 )
 
-// consoleTail of a node's guest, for a reason; empty for pods, and where nobody has them any more.
+// consoleTail is the end of a guest's console for the message of a failure. It is empty for pods and if it cannot be read.
 func (r *Reconciler) consoleTail(ctx context.Context, s *scope, node string) string {
 	n, _ := s.topology.Node(node)
 	launcher := s.pods[node]
@@ -438,7 +442,7 @@ func (r *Reconciler) consoleTail(ctx context.Context, s *scope, node string) str
 	return "; its console is empty"
 }
 
-// lastLines of a console without control sequences, joined by " | ".
+// lastLines are the last lines of a console without control sequences, joined by " | ".
 func lastLines(text string) string {
 	var lines []string
 	for line := range strings.SplitSeq(controlSequences.ReplaceAllString(text, ""), "\n") {
@@ -453,7 +457,7 @@ func lastLines(text string) string {
 	return joined
 }
 
-// unreportedGuest has the last words of the first virtual machine that is not ready.
+// unreportedGuest describes the first virtual machine whose agent has not reported, with the end of its console.
 func (r *Reconciler) unreportedGuest(ctx context.Context, s *scope) string {
 	state, err := r.Runs.State(ctx, string(s.experiment.UID))
 	if err != nil {
@@ -471,7 +475,7 @@ func (r *Reconciler) unreportedGuest(ctx context.Context, s *scope) string {
 	return ""
 }
 
-// nodeProgress says how far a node has come that has not reported.
+// nodeProgress describes the progress of a node that has not reported.
 func (s *scope) nodeProgress(node string) string {
 	if vm := s.vms[node]; vm != nil && vm.Status.Phase == kubevirtv1.Running {
 		return " (its virtual machine runs)"
@@ -479,7 +483,7 @@ func (s *scope) nodeProgress(node string) string {
 	return podProgress(s.pods[node])
 }
 
-// vmLoss tells that a virtual machine has ended; a guest that shuts itself down is as lost as one that dies.
+// vmLoss finds the end of a virtual machine. A guest that shuts down is lost like one that fails.
 func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1.Pod) *loss {
 	l := &loss{node: node, what: incidentNodeFailed}
 	if launcher != nil {
@@ -503,14 +507,16 @@ func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1
 }
 
 const (
-	// guestSilenceLimit is how much longer ago than the last report of any agent of the run a guest's own may be: agents report every five seconds.
+	// guestSilenceLimit is how much older a guest's last report may be than that of any other agent. Agents report every
+	// five seconds.
 	guestSilenceLimit = 45 * time.Second
-	// silenceConfirmation so long before a guest is given up: after the server was away some agents come back before others.
+	// silenceConfirmation is how long a guest must be silent to be lost. After an outage of the server some agents report
+	// before others.
 	silenceConfirmation = 15 * time.Second
 )
 
-// silentGuests are virtual machines that run and whose agents are not heard of any more: a guest that hangs, or whose kernel has panicked, is lost
-// although its machine does not end.
+// silentGuests are running virtual machines whose agents have stopped reporting. A hanging guest, or one whose kernel has
+// panicked, is lost although its machine runs.
 func (r *Reconciler) silentGuests(s *scope, state runapi.State, known []loss) (found []loss) {
 	last, newest, over := map[string]time.Time{}, time.Time{}, map[string]bool{}
 	for _, agent := range state.Agents {
@@ -528,13 +534,13 @@ func (r *Reconciler) silentGuests(s *scope, state runapi.State, known []loss) (f
 			continue
 		}
 		if r.guests.silentFor(launcher.UID, newest.Sub(at) > guestSilenceLimit, s.now) >= silenceConfirmation {
-			found = append(found, loss{node: node.Name, what: incidentNodeFailed, at: at, reason: "its virtual machine runs, and its guest is not heard of any more"})
+			found = append(found, loss{node: node.Name, what: incidentNodeFailed, at: at, reason: "its virtual machine runs, but its guest has stopped reporting"})
 		}
 	}
 	return found
 }
 
-// findLauncher looks past the cache for the launcher of a virtual machine.
+// findLauncher asks the API server for the launcher of a virtual machine.
 func (r *Reconciler) findLauncher(ctx context.Context, s *scope, node string) error {
 	vm := s.vms[node]
 	if vm == nil {
@@ -552,7 +558,7 @@ func (r *Reconciler) findLauncher(ctx context.Context, s *scope, node string) er
 	return nil
 }
 
-// deleteNodes deletes pods and virtual machines, and names what is left. A launcher goes with its machine.
+// deleteNodes deletes pods and virtual machines, and returns what is left. KubeVirt deletes a launcher with its machine.
 func (r *Reconciler) deleteNodes(ctx context.Context, s *scope) (left []string, err error) {
 	for _, node := range sortedKeys(s.vms) {
 		left = append(left, "VirtualMachineInstance "+s.vms[node].Name)
@@ -576,7 +582,7 @@ func (r *Reconciler) deleteNodes(ctx context.Context, s *scope) (left []string, 
 	return left, nil
 }
 
-// experimentOfLauncher is whose virtual machine's pod an object is, by labels that KubeVirt copies from the machine.
+// experimentOfLauncher is the experiment of a virtual machine's pod, by labels that KubeVirt copies from the machine.
 func experimentOfLauncher(_ context.Context, object client.Object) []reconcile.Request {
 	if !render.IsLauncher(object) {
 		return nil
@@ -584,7 +590,7 @@ func experimentOfLauncher(_ context.Context, object client.Object) []reconcile.R
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[v1alpha1.LabelExperiment]}}}
 }
 
-// controlSequences of terminals (ECMA-48), which boot loaders and systemd write.
+// controlSequences matches control sequences of terminals (ECMA-48), which boot loaders and systemd write.
 var controlSequences = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-_]`)
 
 func printable(r rune) rune {
@@ -594,7 +600,7 @@ func printable(r rune) rune {
 	return -1
 }
 
-// Console reads the end of what a container of a launcher has logged.
+// Console returns a function that reads the end of a launcher container's log.
 func Console(kube kubernetes.Interface) func(ctx context.Context, namespace, pod, container string) (string, error) {
 	return func(ctx context.Context, namespace, pod, container string) (string, error) {
 		options := &corev1.PodLogOptions{Container: container, TailLines: ptr.To(int64(4 * consoleLines))}

@@ -25,7 +25,7 @@ import (
 	"vignette.dev/vignette/operators/experiment/render"
 )
 
-// kubeVirtFinalizer is what KubeVirt puts on every machine.
+// kubeVirtFinalizer is KubeVirt's finalizer of every machine.
 const kubeVirtFinalizer = kubevirtv1.VirtualMachineInstanceFinalizer
 
 // withKubeVirt is the mapping of a cluster that has KubeVirt.
@@ -35,7 +35,7 @@ func withKubeVirt() meta.RESTMapper {
 	return mapper
 }
 
-// briefly lasts seconds.
+// briefly makes an experiment last only seconds.
 func briefly(e *v1alpha1.Experiment) {
 	nodes := e.Spec.Nodes
 	short(e)
@@ -47,7 +47,7 @@ func machine(e *v1alpha1.Experiment) {
 	e.Spec.Nodes[0].Runtime, e.Spec.Nodes[0].VM = v1alpha1.RuntimeVM, &v1alpha1.VirtualMachine{Memory: "256Mi"}
 }
 
-// kubeVirt plays KubeVirt's controllers and, of the garbage collector, what goes with a machine.
+// kubeVirt simulates KubeVirt's controllers, and the garbage collection of a machine's objects.
 func (w *world) kubeVirt() {
 	w.t.Helper()
 	list := &unstructured.UnstructuredList{}
@@ -135,7 +135,7 @@ func (w *world) launcherOf(vm *kubevirtv1.VirtualMachineInstance) *corev1.Pod {
 	return nil
 }
 
-// awaitsSecret tells that the kubelet cannot mount a pod's volumes yet.
+// awaitsSecret reports whether the kubelet cannot mount a pod's volumes yet.
 func (w *world) awaitsSecret(pod *corev1.Pod) bool {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Secret == nil || !render.IsLauncher(pod) {
@@ -225,7 +225,7 @@ func TestNoGuestStartsBeforeItsMembershipIsKnown(t *testing.T) {
 	if len(w.networks()) > 0 || len(w.secrets()) > 0 {
 		t.Errorf("%d networks and %d Secrets before there is a launcher", len(w.networks()), len(w.secrets()))
 	}
-	if message := w.experiment().Status.Message; message != "waiting for KubeVirt to begin with nor" {
+	if message := w.experiment().Status.Message; message != "waiting for KubeVirt to create the pods of nor" {
 		t.Errorf("message %q", message)
 	}
 	for _, pod := range w.pods() {
@@ -257,7 +257,7 @@ func (w *world) reconcileTwice() {
 	}
 }
 
-func TestASecretOfAGuestIsMadeOnce(t *testing.T) {
+func TestASecretOfAGuestIsCreatedOnce(t *testing.T) {
 	w := machineWorld(t)
 	w.noKubelet = true
 	w.until("with a Secret", func(*v1alpha1.Experiment) bool { return len(w.secrets()) > 0 })
@@ -265,7 +265,7 @@ func TestASecretOfAGuestIsMadeOnce(t *testing.T) {
 	w.reconcileTwice()
 	w.restart()
 	if _, err := w.reconcile(); err != nil {
-		t.Errorf("an operator that was restarted meets %v", err)
+		t.Errorf("a restarted operator has error %v", err)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestAGuestThatNeverReportsFailsTheExperimentWithItsConsole(t *testing.T) {
 	}
 }
 
-func TestAMachineFromADiskOfOnesOwnHasLongerToComeUp(t *testing.T) {
+func TestAMachineWithADiskOfTheUserMayTakeLongerToStart(t *testing.T) {
 	w := machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &v1alpha1.VirtualMachine{Image: "team/router:7"} })
 	w.noAgents = true
 	w.untilPhase(v1alpha1.PhaseProvisioning)
@@ -303,7 +303,7 @@ func TestAMachineFromADiskOfOnesOwnHasLongerToComeUp(t *testing.T) {
 	w.clock.Step(testOptions().ProvisioningDeadline)
 	w.settle()
 	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning {
-		t.Errorf("after the deadline of the platform's own: %s, %s", e.Status.Phase, e.Status.Message)
+		t.Errorf("after the deadline for platform disks: %s, %s", e.Status.Phase, e.Status.Message)
 	}
 	w.clock.Step(ownDiskBootTime)
 	w.untilPhase(v1alpha1.PhaseFailed)
@@ -333,7 +333,7 @@ func TestAGuestThatHangsIsANamedLoss(t *testing.T) {
 	w := machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Duration = "120s" })
 	w.until("2 s after T0", w.afterT0(2*time.Second))
 	hung := w.clock.Now()
-	w.atMoment = func() { // the others report on
+	w.atMoment = func() { // the others continue to report
 		agents := w.server.states[string(w.experiment().UID)].Agents
 		for i := range agents {
 			agents[i].ReportedAt = w.clock.Now()
@@ -403,7 +403,7 @@ func TestVirtualMachinesNeedKubeVirtAndTheirDisks(t *testing.T) {
 	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != ReasonKubeVirtMissing || !strings.Contains(c.Message, "spec.nodes[0].runtime") {
 		t.Errorf("condition %+v", c)
 	}
-	w.restart() // KubeVirt is there now, and the experiment heals
+	w.restart() // KubeVirt is installed now, so the experiment is accepted
 	w.untilPhase(v1alpha1.PhaseRunning)
 
 	w = machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM.PersistentVolumeClaim = "firmware" })
@@ -413,7 +413,7 @@ func TestVirtualMachinesNeedKubeVirtAndTheirDisks(t *testing.T) {
 	}
 }
 
-func TestATemplateOfTheNamespaceGoesBeforeThePlatforms(t *testing.T) {
+func TestATemplateOfTheNamespacePrecedesThePlatforms(t *testing.T) {
 	w := machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &v1alpha1.VirtualMachine{Template: "router"} })
 	e := w.until("not accepted", notAccepted)
 	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted); c.Reason != ReasonTemplateNotFound || !strings.Contains(c.Message, `spec.nodes[0].vm.template: Not found: "router"`) {
@@ -474,7 +474,7 @@ func TestAHostThatRefusesAMachineIsNamed(t *testing.T) {
 		Message: `needs a privileged namespace to run: pods is forbidden: violates PodSecurity "restricted:latest"`,
 	}}
 	w.updateVM(vm)
-	w.wantFailed(ReasonPodRefused, "node nor: KubeVirt cannot make the pod of its virtual machine: "+vm.Status.Conditions[0].Message)
+	w.wantFailed(ReasonPodRefused, "node nor: KubeVirt cannot create the pod of its virtual machine: "+vm.Status.Conditions[0].Message)
 }
 
 func TestAConsoleThatCannotBeReadKeepsTheReason(t *testing.T) {

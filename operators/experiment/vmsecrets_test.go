@@ -23,13 +23,13 @@ func secretMachine(e *v1alpha1.Experiment) {
 	e.Spec.Nodes[2].Apps = []string{"radio-udp"}
 }
 
-// makeSecret that experiments may use.
+// makeSecret creates a Secret that experiments may use.
 func (w *world) makeSecret(name string, data map[string][]byte) {
 	w.t.Helper()
 	w.must(w.api.Create(w.t.Context(), &corev1.Secret{ObjectMeta: w.allowed(name), Data: data}))
 }
 
-// machinesSecret is the Secret behind the n-th disk of Secrets of a node's machine.
+// machinesSecret is the Secret of the n-th Secret disk of a node's machine.
 func (w *world) machinesSecret(node string, n int) *corev1.Secret {
 	w.t.Helper()
 	for _, volume := range w.vm(node).Spec.Volumes {
@@ -43,7 +43,7 @@ func (w *world) machinesSecret(node string, n int) *corev1.Secret {
 	return nil
 }
 
-func TestATeamsSecretGoesToItsMachineWithoutTheOperator(t *testing.T) {
+func TestATeamsSecretReachesItsMachineWithoutTheOperator(t *testing.T) {
 	w := machineWorld(t, secretMachine)
 	w.makeSecret("keys", map[string][]byte{"token": []byte("s3cret")})
 	w.untilPhase(v1alpha1.PhaseRunning)
@@ -79,7 +79,7 @@ func clientMachines(e *v1alpha1.Experiment) {
 	e.Spec.Nodes[1].Runtime, e.Spec.Nodes[1].VM = v1alpha1.RuntimeVM, &v1alpha1.VirtualMachine{}
 }
 
-// wantOneSecurity wants a client in a machine to have what its broker in a pod has, and not the broker's key.
+// wantOneSecurity checks that a client in a machine has the credentials of its broker in a pod, but not the broker's key.
 func (w *world) wantOneSecurity() {
 	w.t.Helper()
 	clients, brokers := w.machinesSecret("prt", 0), &corev1.Secret{}
@@ -94,7 +94,7 @@ func (w *world) wantOneSecurity() {
 	}
 }
 
-func TestAMachineWithClientsHasWhatTheBrokersHaveButTheirKey(t *testing.T) {
+func TestAMachineWithClientsHasTheBrokersCredentialsButNotTheirKey(t *testing.T) {
 	w := machineWorld(t, clientMachines)
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 	made := slices.DeleteFunc(w.writes, func(s string) bool { return !strings.Contains(s, "security") })
@@ -106,7 +106,7 @@ func TestAMachineWithClientsHasWhatTheBrokersHaveButTheirKey(t *testing.T) {
 	w.wantOneSecurity()
 }
 
-func TestAnOperatorKilledBetweenTheTwoSecretsIsReplacedByOneWithWhichTheyAgree(t *testing.T) {
+func TestAfterAKillBetweenTheTwoSecretsTheNextOperatorCreatesMatchingOnes(t *testing.T) {
 	w := machineWorld(t, clientMachines)
 	w.untilPhase(v1alpha1.PhaseRunning)
 	for i, what := range w.writes {
@@ -121,7 +121,7 @@ func TestAnOperatorKilledBetweenTheTwoSecretsIsReplacedByOneWithWhichTheyAgree(t
 	}
 }
 
-func TestClientsWhoseSecretIsGoneAreNotLeftToWait(t *testing.T) {
+func TestTheExperimentFailsIfItsClientsSecretIsGone(t *testing.T) {
 	w := machineWorld(t, clientMachines)
 	w.noVirt = true
 	w.until("with Secrets", func(*v1alpha1.Experiment) bool { return len(w.secrets()) == 2 })

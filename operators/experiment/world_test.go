@@ -41,58 +41,57 @@ const platform = "vignette-system"
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// errKilled is what a reconciler meets after the point at which it was killed; errCut where a write was
-// carried out, and its answer lost.
+// errKilled is the error of every call after the operator was killed, errCut that of a write whose answer was lost.
 var (
 	errKilled = errors.New("the operator was killed")
 	errCut    = errors.New("read tcp 127.0.0.1:6443: connection reset by peer")
 )
 
-// world is a cluster with everybody but the operator in it: the API server is a fake or a real
-// one; kubelet, agents, Argo and the server are played by tick.
+// world is a cluster around the operator. The API server is a fake or a real one. tick simulates the kubelet, agents, Argo
+// and the server.
 type world struct {
 	t     testing.TB
 	clock *clocktesting.FakeClock
-	// api writes without being counted; it is the rest of the world's access.
+	// api is the client of everything but the operator. Its writes are not counted.
 	api        client.Client
 	reconciler *Reconciler
 	server     *server
 	events     *record.FakeRecorder
 	key        types.NamespacedName
-	// mirror stands between operator and API server in sweeps; nil elsewhere, where nothing lags.
+	// mirror is between the operator and the API server in sweeps, elsewhere nil.
 	mirror *mirror
 	// options of the operator.
 	options Options
 	// uid of the experiment, and began when the world began, in sweeps.
 	uid   string
 	began time.Time
-	// divergedAt is the write after which a course left that of a success.
+	// divergedAt is the write after which a lifecycle left that of a success.
 	divergedAt int
-	// atMoment is called before the operator's turn.
+	// atMoment is called before the operator reconciles.
 	atMoment func()
-	// restAs replaces the operator's turn in sweeps.
+	// restAs replaces rest in sweeps.
 	restAs func()
-	// workflows that were made in all.
+	// workflows is the number of created Workflows.
 	workflows int
 
-	// writes of the operator, to the API server and to the server, in words.
+	// writes of the operator to the API server and the server, as text.
 	writes []string
-	// killAfter so many writes every call of the operator fails; 0 for never.
+	// killAfter is the number of writes after which every call of the operator fails, 0 for never.
 	killAfter int
-	// onDeath is what follows the kill.
+	// onDeath is called after the kill.
 	onDeath func()
-	// cutAt is the write whose answer is lost, 0 for none; wasCut tells that it was in this reconciliation.
+	// cutAt is the write whose answer is lost, 0 for none. wasCut means that it was in this reconciliation.
 	cutAt  int
 	wasCut bool
 
-	// overlooked is the version of the workflow that Argo has not seen, and is not told of again.
+	// overlooked is the version of the workflow that Argo never sees.
 	overlooked string
 
-	// Switches of the played parts.
+	// Switches of the simulated parts.
 	noKubelet, noRadiod, noAgents, noArgo bool
 	noVirt                                bool
 	noEMANE                               bool // its pods never start
-	// What radiod says is wrong, and what it refuses.
+	// What radiod reports as trouble, and what it refuses.
 	radioTrouble, radioRefusal string
 	analysisFails              bool
 }
@@ -173,14 +172,14 @@ func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *
 	return w
 }
 
-// isDryRun tells that nothing is to be written.
+// isDryRun reports whether a request must not write.
 func isDryRun(options []client.CreateOption) bool {
 	asked := client.CreateOptions{}
 	asked.ApplyOptions(options)
 	return len(asked.DryRun) > 0
 }
 
-// withUID does what the fake API server leaves out.
+// withUID sets the UID, which the fake API server does not do.
 func (w *world) withUID(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 	if isDryRun(options) {
 		there := object.DeepCopyObject().(client.Object)
@@ -194,7 +193,7 @@ func (w *world) withUID(ctx context.Context, c client.WithWatch, object client.O
 	return c.Create(ctx, object, options...)
 }
 
-// restart makes a new operator, with nothing in its memory.
+// restart creates a new operator without the state of the last.
 func (w *world) restart() {
 	w.killAfter = 0
 	caches, live := w.api.(client.WithWatch), client.Reader(nil)
@@ -234,7 +233,7 @@ func (w *world) restart() {
 	w.reconciler = &Reconciler{Client: counted, Live: live, Runs: w.server, Recorder: w.events, Clock: w.clock, Options: w.options}
 }
 
-// wantTiedToUID: a delete by name only may hit what took the name since.
+// wantTiedToUID checks that a delete has a UID. By name alone it might delete a newer object.
 func (w *world) wantTiedToUID(object client.Object, options []client.DeleteOption) {
 	w.t.Helper()
 	asked := client.DeleteOptions{}
@@ -268,7 +267,7 @@ func (w *world) write(what string, do func() error) error {
 	return err
 }
 
-// experiment as it is now; nil where it is gone.
+// experiment is the current one, nil if it is deleted.
 func (w *world) experiment() *v1alpha1.Experiment {
 	w.t.Helper()
 	e := &v1alpha1.Experiment{}
@@ -286,7 +285,7 @@ func (w *world) reconcile() (ctrl.Result, error) {
 	return w.reconciler.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: w.key})
 }
 
-// step lets the operator reconcile once, everybody else act, and a second pass.
+// step lets the operator reconcile once and everything else act once. It takes a second.
 func (w *world) step() {
 	w.t.Helper()
 	if w.atMoment != nil {
@@ -303,7 +302,7 @@ func (w *world) step() {
 	w.clock.Step(time.Second)
 }
 
-// once lets the operator reconcile; false where that was interrupted, and it is to try again before anybody else acts.
+// once lets the operator reconcile. It returns false if that was interrupted and the operator must try again first.
 func (w *world) once() bool {
 	w.t.Helper()
 	w.wasCut = false
@@ -320,7 +319,7 @@ func (w *world) once() bool {
 	return !w.wasCut
 }
 
-// rest lets the operator reconcile until it writes no more, which takes no time of the world's: so a crash costs none.
+// rest lets the operator reconcile until it writes no more, without any time passing, so that a crash takes no time.
 func (w *world) rest() {
 	w.t.Helper()
 	for range 20 {
@@ -329,10 +328,10 @@ func (w *world) rest() {
 			return
 		}
 	}
-	w.t.Fatalf("the operator does not come to rest: %v", w.writes[max(len(w.writes)-10, 0):])
+	w.t.Fatalf("the operator does not stop writing: %v", w.writes[max(len(w.writes)-10, 0):])
 }
 
-// until steps until the experiment is as asked.
+// until steps until the experiment is in the given state.
 func (w *world) until(what string, reached func(*v1alpha1.Experiment) bool) *v1alpha1.Experiment {
 	w.t.Helper()
 	for range 300 {
@@ -369,7 +368,7 @@ func (w *world) settle() {
 	w.t.Fatalf("still writing: %v", w.writes[len(w.writes)-5:])
 }
 
-// tick is everybody else's turn.
+// tick lets everything but the operator act once.
 func (w *world) tick() {
 	w.t.Helper()
 	if !w.noVirt {
@@ -410,7 +409,7 @@ func (w *world) pod(node string) *corev1.Pod {
 	return &pods[i]
 }
 
-// kubelet runs every pod whose gate is lifted; a deleted pod goes at once.
+// kubelet runs every pod without a gate and removes deleted ones at once.
 func (w *world) kubelet() {
 	pods := w.pods()
 	if !w.noEMANE {
@@ -438,7 +437,7 @@ func (w *world) kubelet() {
 	}
 }
 
-// radiod attaches the pods that run.
+// radiod attaches the running pods.
 func (w *world) radiod() {
 	runs := map[types.UID]bool{}
 	for _, pod := range slices.Concat(w.pods(), w.podsIn(platform)) {
@@ -462,7 +461,7 @@ func (w *world) radiod() {
 	}
 }
 
-// tolerate a write that the operator came before: it is tried again at the next tick.
+// tolerate ignores a conflict with a write of the operator, because the next tick tries again.
 func (w *world) tolerate(err error) {
 	w.t.Helper()
 	if !apierrors.IsConflict(err) {
@@ -502,7 +501,7 @@ func (w *world) workflow() *unstructured.Unstructured {
 	return u
 }
 
-// argo begins the next step once the one before has succeeded; a pod step takes one tick.
+// argo starts the next step once the one before has succeeded. A pod step takes one tick.
 func (w *world) argo() {
 	w.t.Helper()
 	u := w.workflow()
@@ -547,7 +546,7 @@ func (w *world) podStep(u *unstructured.Unstructured, name string) {
 	w.must(unstructured.SetNestedField(u.Object, phase, "status", "nodes", "id-"+name, "phase"))
 }
 
-// objects that are there, by kind and name, except the experiment and what a namespace's experiments share.
+// objects are all existing ones by kind and name, except the experiment and what a namespace's experiments share.
 func (w *world) objects() []string {
 	w.t.Helper()
 	var found []string
@@ -564,7 +563,7 @@ func (w *world) objects() []string {
 	return found
 }
 
-// recorded events so far, each as "Reason message".
+// recorded are the events so far, each as "Reason message".
 func (w *world) recorded() (reasons []string) {
 	for {
 		select {
@@ -584,17 +583,17 @@ type server struct {
 	// states by run UID.
 	states map[string]*runapi.State
 	down   bool
-	// real tells that the API server is a real one.
+	// real means that the API server is a real one.
 	real bool
-	// received messages go on until this offset from T0.
+	// received is the offset from T0 until which messages are received.
 	receivesUntil time.Duration
-	// failing agents by node/app, with their message; deaf ones hear of nothing.
+	// failing are agents by node/app, with their message. deaf ones receive nothing.
 	failing map[string]string
 	// reason of those that fail.
 	reason      string
 	unreachable map[string]bool
 	seals       int
-	// full is why a new run has no room; empty where there is some.
+	// full is why a new run has no room, empty if there is some.
 	full string
 }
 
@@ -662,7 +661,7 @@ func (s *server) analyse(uid string) {
 	}
 }
 
-// agents of running pods report, confirm what is armed and carry it out.
+// agents makes the agents of running pods report, confirm and execute their actions.
 func (s *server) agents() {
 	running := map[string]bool{}
 	for _, pod := range s.world.pods() {
